@@ -1,0 +1,38 @@
+//! What the caller did wrong.
+
+use std::fmt;
+
+use manyway_wire::{PathId, StreamId};
+
+/// A call that the state of things does not allow; nothing was changed by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Misuse {
+    /// No such stream, or it has ended.
+    UnknownStream { stream: StreamId },
+    /// No such path, or it has ended.
+    UnknownPath { path: PathId },
+    /// The sending half was finished or reset before.
+    SendingEnded { stream: StreamId },
+    /// The receiving half was read to its end or stopped before.
+    ReceivingEnded { stream: StreamId },
+    /// The peer allows no more streams now; an event tells when it does.
+    NoStreamCredit { allowed: u64 },
+    /// The connection is closing or has ended.
+    ConnectionClosed,
+}
+
+impl fmt::Display for Misuse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownStream { stream } => write!(f, "there is no stream {stream}"),
+            Self::UnknownPath { path } => write!(f, "there is no path {path}"),
+            Self::SendingEnded { stream } => write!(f, "nothing more can be written to stream {stream}"),
+            Self::ReceivingEnded { stream } => write!(f, "nothing more can be read from stream {stream}"),
+            Self::NoStreamCredit { allowed } => write!(f, "the peer allows only {allowed} streams for now"),
+            Self::ConnectionClosed => write!(f, "the connection has ended"),
+        }
+    }
+}
+
+impl std::error::Error for Misuse {}

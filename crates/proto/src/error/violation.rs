@@ -1,0 +1,68 @@
+//! What the peer did wrong, and the error code it earns.
+
+use std::fmt;
+
+use manyway_wire::{PathId, StreamId};
+
+/// A breach of the protocol by the peer; it ends the connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Violation {
+    /// More bytes than the credit of a stream or of the connection allows.
+    FlowControl { stream: Option<StreamId>, credit: u64, offset: u64 },
+    /// A stream beyond the number allowed.
+    StreamLimit { stream: StreamId, allowed: u64 },
+    /// A block that the state of the stream does not allow.
+    StreamState { stream: StreamId },
+    /// Two different ends of one stream, or bytes behind its end.
+    FinalSize { stream: StreamId, known: u64, claimed: u64 },
+    /// More gaps than the receiver is willing to remember.
+    TooManyGaps { stream: Option<StreamId> },
+    /// An acknowledgement of a packet that was never sent.
+    AckOfUnsent { path: PathId, packet_number: u64 },
+    /// The TLS handshake failed; the alert that was sent.
+    Tls { alert: u8, reason: String },
+    /// The TLS parameters contradict the packets, or are out of range.
+    Parameters { reason: &'static str },
+    /// A block that may not stand in this kind of packet, or not from this end.
+    UnexpectedBlock { kind: u8 },
+    /// A connection id or path id out of order or out of range.
+    ConnectionId { path: PathId, reason: &'static str },
+    /// The peer broke the rules of key update.
+    KeyUpdate,
+    /// More packets failed to open than the cipher can bear.
+    IntegrityLimit,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::FlowControl { stream: Some(stream), credit, offset } => {
+                write!(f, "stream {stream} went to {offset}, its credit ends at {credit}")
+            }
+            Self::FlowControl { stream: None, credit, offset } => {
+                write!(f, "the streams together went to {offset}, the connection's credit ends at {credit}")
+            }
+            Self::StreamLimit { stream, allowed } => {
+                write!(f, "stream {stream} was opened, {allowed} streams are allowed")
+            }
+            Self::StreamState { stream } => write!(f, "stream {stream} is not in a state for this block"),
+            Self::FinalSize { stream, known, claimed } => {
+                write!(f, "stream {stream} ended at {known}, now it is said to reach {claimed}")
+            }
+            Self::TooManyGaps { stream: Some(stream) } => write!(f, "too many gaps in stream {stream}"),
+            Self::TooManyGaps { stream: None } => write!(f, "too many gaps in the handshake bytes"),
+            Self::AckOfUnsent { path, packet_number } => {
+                write!(f, "packet {packet_number} of path {path} was acknowledged but never sent")
+            }
+            Self::Tls { alert, reason } => write!(f, "TLS handshake failed with alert {alert}: {reason}"),
+            Self::Parameters { reason } => write!(f, "parameters refused: {reason}"),
+            Self::UnexpectedBlock { kind } => write!(f, "a block of type {kind:#04x} has no place here"),
+            Self::ConnectionId { path, reason } => write!(f, "connection ids of path {path}: {reason}"),
+            Self::KeyUpdate => write!(f, "keys were changed too early"),
+            Self::IntegrityLimit => write!(f, "too many packets failed to open"),
+        }
+    }
+}
+
+impl std::error::Error for Violation {}

@@ -1,0 +1,68 @@
+//! What crosses the border between the core and its driver.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+/// An address of this host together with the interface that owns it.
+///
+/// Two modems may hand out the same address, so the address alone does not name a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LocalAddress {
+    /// The system's index of the interface, 0 where the system chooses by its routes.
+    pub interface: u32,
+    /// Address and port of the socket.
+    pub address: SocketAddr,
+}
+
+impl fmt::Display for LocalAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.interface == 0 {
+            write!(f, "{}", self.address)
+        } else {
+            write!(f, "{}%{}", self.address, self.interface)
+        }
+    }
+}
+
+/// Where a datagram goes from and to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FourTuple {
+    /// This end.
+    pub local: LocalAddress,
+    /// The other end.
+    pub remote: SocketAddr,
+}
+
+impl fmt::Display for FourTuple {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} -> {}", self.local, self.remote)
+    }
+}
+
+/// The two bits of Explicit Congestion Notification (RFC 3168, section 5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ecn {
+    /// Not ECN-capable.
+    #[default]
+    NotEct,
+    /// ECN-capable transport, codepoint 1.
+    Ect1,
+    /// ECN-capable transport, codepoint 0.
+    Ect0,
+    /// Congestion experienced.
+    Ce,
+}
+
+/// One or more datagrams of equal size to send in one call; they stand in the buffer given to
+/// [`poll_transmit`](crate::Endpoint::poll_transmit).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transmit {
+    /// Where from and to.
+    pub tuple: FourTuple,
+    /// Bytes in the buffer.
+    pub length: usize,
+    /// Size of every datagram but the last, which may be shorter. Equal to `length` for a single one.
+    pub segment: usize,
+    /// The mark for the IP header.
+    pub ecn: Ecn,
+}

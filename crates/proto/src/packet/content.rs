@@ -1,0 +1,46 @@
+//! What a packet carried, so that its owner can be told of the arrival or the loss.
+
+use manyway_wire::{PathId, StreamId};
+use smallvec::SmallVec;
+
+/// One item of a sent packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SentContent {
+    /// TLS bytes of the packet's own level.
+    Handshake { offset: u64, length: u32 },
+    /// Bytes of a stream; `end` if the end of the stream was marked.
+    Stream { stream: StreamId, offset: u64, length: u32, end: bool },
+    /// Acknowledgements of `path` up to `largest`.
+    PathAck { path: PathId, largest: u64 },
+    /// Connection credit.
+    Window,
+    /// Credit of a stream.
+    StreamWindow { stream: StreamId },
+    /// Number of streams the peer may open.
+    StreamLimit,
+    /// Abandoning the sending half of a stream.
+    StreamReset { stream: StreamId },
+    /// Asking the peer to stop sending on a stream.
+    StreamStop { stream: StreamId },
+    /// An id for the peer to use.
+    NewCid { path: PathId, sequence: u64 },
+    /// Giving an id of the peer back.
+    RetireCid { path: PathId, sequence: u64 },
+    /// One of our addresses.
+    AddAddress { id: u64 },
+    /// Taking an address back.
+    RemoveAddress { id: u64 },
+    /// State of a path, as of `sequence`.
+    PathStatus { path: PathId, sequence: u64 },
+    /// The end of a path.
+    PathClose { path: PathId },
+    /// Highest path id the peer may use.
+    PathLimit,
+    /// The confirmation of the set-up.
+    Pong,
+    /// A datagram of this size was tried.
+    MtuProbe { size: u16 },
+}
+
+/// The items of one packet; most have one or two.
+pub type Contents = SmallVec<[SentContent; 2]>;

@@ -1,0 +1,2 @@
+//! Manyway.
+#![forbid(unsafe_code)]

@@ -1,0 +1,111 @@
+//! Identifiers that stand on the wire, each a type of its own.
+
+use std::fmt;
+
+/// Number of a path within its connection, given upwards from 0 and never twice.
+///
+/// A reused number would repeat a nonce under the same key (spec 6.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct PathId(pub u32);
+
+impl PathId {
+    /// The path on which the set-up completed.
+    pub const FIRST: Self = Self(0);
+}
+
+impl fmt::Display for PathId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// Which end opened a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Initiator {
+    /// The end that sent SYN.
+    Client,
+    /// The end that answered it.
+    Server,
+}
+
+/// Number of a bidirectional stream: bit 0 tells who opened it (0 client, 1 server), the rest counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub u64);
+
+impl StreamId {
+    /// Makes the id of the `index`-th stream that `initiator` opens.
+    pub fn new(initiator: Initiator, index: u64) -> Self {
+        let low = match initiator {
+            Initiator::Client => 0,
+            Initiator::Server => 1,
+        };
+        Self((index << 1) | low)
+    }
+
+    /// Which end opened the stream.
+    pub fn initiator(self) -> Initiator {
+        if self.0 & 1 == 0 { Initiator::Client } else { Initiator::Server }
+    }
+
+    /// How many streams its initiator opened before it.
+    pub fn index(self) -> u64 {
+        self.0 >> 1
+    }
+}
+
+impl fmt::Display for StreamId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// Connection id of 0 to 20 bytes, as in QUIC's invariants (RFC 8999, section 5.3).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId {
+    length: u8,
+    bytes: [u8; Self::MAX_LENGTH],
+}
+
+impl ConnectionId {
+    /// Most bytes an id may have.
+    pub const MAX_LENGTH: usize = 20;
+    /// Length of every id that this implementation issues (spec 4.2).
+    pub const LENGTH: usize = 8;
+
+    /// Takes an id from its bytes; `None` if there are more than [`Self::MAX_LENGTH`].
+    pub fn from_slice(slice: &[u8]) -> Option<Self> {
+        let length = u8::try_from(slice.len()).ok()?;
+        let mut bytes = [0; Self::MAX_LENGTH];
+        bytes.get_mut(..slice.len())?.copy_from_slice(slice);
+        Some(Self { length, bytes })
+    }
+
+    /// Makes an id of the length that this implementation issues.
+    pub fn from_u64(value: u64) -> Self {
+        let mut bytes = [0; Self::MAX_LENGTH];
+        for (to, from) in bytes.iter_mut().zip(value.to_be_bytes()) {
+            *to = from;
+        }
+        Self { length: 8, bytes }
+    }
+
+    /// The bytes of the id.
+    pub fn as_slice(&self) -> &[u8] {
+        self.bytes.get(..usize::from(self.length)).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for ConnectionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for ConnectionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for byte in self.as_slice() {
+            write!(f, "{byte:02x}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,57 @@
+//! Appends values to a packet, big-endian, never past the end that was agreed.
+
+/// Writes into a buffer up to a fixed end.
+///
+/// Whoever encodes asks [`Writer::remaining`] first, so encoding itself never fails.
+#[derive(Debug)]
+pub struct Writer<'a> {
+    buffer: &'a mut Vec<u8>,
+    end: usize,
+}
+
+impl<'a> Writer<'a> {
+    /// Appends to `buffer` until its length is `end`.
+    pub fn new(buffer: &'a mut Vec<u8>, end: usize) -> Self {
+        Self { buffer, end }
+    }
+
+    /// How many bytes may still be written.
+    pub fn remaining(&self) -> usize {
+        self.end.saturating_sub(self.buffer.len())
+    }
+
+    /// Length of the buffer so far, including what stood there before this writer.
+    pub fn position(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Appends one byte.
+    pub fn u8(&mut self, value: u8) {
+        self.buffer.push(value);
+    }
+
+    /// Appends two bytes.
+    pub fn u16(&mut self, value: u16) {
+        self.buffer.extend_from_slice(&value.to_be_bytes());
+    }
+
+    /// Appends four bytes.
+    pub fn u32(&mut self, value: u32) {
+        self.buffer.extend_from_slice(&value.to_be_bytes());
+    }
+
+    /// Appends eight bytes.
+    pub fn u64(&mut self, value: u64) {
+        self.buffer.extend_from_slice(&value.to_be_bytes());
+    }
+
+    /// Appends bytes as they are.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// Appends `count` zero bytes.
+    pub fn zeros(&mut self, count: usize) {
+        self.buffer.resize(self.buffer.len() + count, 0);
+    }
+}
