@@ -41,7 +41,7 @@ pub const ALPN: &[u8] = b"mmsp/2";
 
 /// An Ed25519 private key in PKCS#8, up to the 32 bytes of the seed (RFC 8410, section 7).
 const PKCS8_HEAD: [u8; 16] = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
-/// An Ed25519 public key as SubjectPublicKeyInfo, up to the 32 bytes of the key (RFC 8410, section 4).
+/// An Ed25519 public key as `SubjectPublicKeyInfo`, up to the 32 bytes of the key (RFC 8410, section 4).
 const SPKI_HEAD: [u8; 12] = [0x30, 0x2a, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 3, 0x21, 0];
 
 /// The public key of a server or a client.
@@ -49,17 +49,17 @@ const SPKI_HEAD: [u8; 12] = [0x30, 0x2a, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 3, 0x2
 pub struct PublicKey([u8; 32]);
 
 impl PublicKey {
-    /// Takes a key from its SubjectPublicKeyInfo in DER; `None` if it is no Ed25519 key.
+    /// Takes a key from its `SubjectPublicKeyInfo` in DER; `None` if it is no Ed25519 key.
     pub fn from_spki(der: &[u8]) -> Option<Self> {
         der.strip_prefix(&SPKI_HEAD)?.try_into().ok().map(Self)
     }
 
-    /// The SubjectPublicKeyInfo in DER: what TLS shows to the peer.
+    /// The `SubjectPublicKeyInfo` in DER: what TLS shows to the peer.
     pub fn to_spki(&self) -> Vec<u8> {
         [&SPKI_HEAD[..], &self.0].concat()
     }
 
-    /// The name of the key in tickets: the first 16 bytes of SHA-256 over its SubjectPublicKeyInfo.
+    /// The name of the key in tickets: the first 16 bytes of SHA-256 over its `SubjectPublicKeyInfo`.
     pub fn hash(&self) -> [u8; 16] {
         let digest = digest::digest(&digest::SHA256, &self.to_spki());
         let mut hash = [0; 16];
@@ -92,7 +92,11 @@ pub struct Identity {
 
 impl Identity {
     /// Takes the 32 secret bytes of an Ed25519 key (RFC 8032, section 5.1.5); they must be random.
-    #[expect(clippy::expect_used, reason = "each seed is a key, and the encoding around it is fixed here")]
+    #[expect(
+        clippy::expect_used,
+        clippy::missing_panics_doc,
+        reason = "each seed is a key, and the encoding around it is fixed here"
+    )]
     pub fn from_seed(seed: &[u8; 32]) -> Self {
         let der = PrivatePkcs8KeyDer::from([&PKCS8_HEAD[..], seed].concat());
         let key = provider::sign::any_eddsa_type(&der).expect("any 32 bytes are a seed");
@@ -105,7 +109,11 @@ impl Identity {
     /// Derives the key by which a client proves that it has a ticket, by HKDF-SHA256 (RFC 5869).
     ///
     /// The secret must be random: who sees the public key could try out guesses of it.
-    #[expect(clippy::expect_used, reason = "HKDF fails only for outputs over 255 hashes long")]
+    #[expect(
+        clippy::expect_used,
+        clippy::missing_panics_doc,
+        reason = "HKDF fails only for outputs over 255 hashes long"
+    )]
     pub fn from_ticket_secret(secret: &[u8; 16]) -> Self {
         let mut seed = [0; 32];
         hkdf::Salt::new(hkdf::HKDF_SHA256, b"manyway ticket, version 1")
@@ -155,8 +163,12 @@ impl Authoriser for AuthorisedKeys {
 /// The TLS settings of a server: shows `identity`, lets in whom `authoriser` accepts.
 ///
 /// TLS 1.3 only, no resumption, no early data. A client that is refused is told so by the alert `access_denied`.
+#[expect(
+    clippy::expect_used,
+    clippy::missing_panics_doc,
+    reason = "the provider is chosen here, it has suites of TLS 1.3"
+)]
 pub fn server_config(identity: &Identity, authoriser: Arc<dyn Authoriser>) -> Arc<ServerConfig> {
-    #[expect(clippy::expect_used, reason = "the provider is chosen here and has suites of TLS 1.3")]
     let mut config = ServerConfig::builder_with_provider(crypto())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .expect("the provider speaks TLS 1.3")
@@ -172,8 +184,12 @@ pub fn server_config(identity: &Identity, authoriser: Arc<dyn Authoriser>) -> Ar
 /// The TLS settings of a client: shows `identity`, accepts only the server whose key has this hash.
 ///
 /// TLS 1.3 only, no resumption, no early data, and no name of the server in the clear.
+#[expect(
+    clippy::expect_used,
+    clippy::missing_panics_doc,
+    reason = "the provider is chosen here, it has suites of TLS 1.3"
+)]
 pub fn client_config(server_key_hash: [u8; 16], identity: &Identity) -> Arc<ClientConfig> {
-    #[expect(clippy::expect_used, reason = "the provider is chosen here and has suites of TLS 1.3")]
     let mut config = ClientConfig::builder_with_provider(crypto())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .expect("the provider speaks TLS 1.3")

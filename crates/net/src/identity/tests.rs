@@ -13,29 +13,38 @@ fn accepts(keys: &[PublicKey]) -> Arc<dyn Authoriser> {
     Arc::new(AuthorisedKeys::from_iter(keys.iter().copied()))
 }
 
-/// Runs a TLS handshake; the error, the alert and whose they are if one end refuses.
+/// Runs a TLS handshake; which end refuses and by which alert, if one does.
 fn connect(
     client: Arc<ClientConfig>,
     server: Arc<ServerConfig>,
 ) -> Result<(Connection, Connection), (&'static str, AlertDescription)> {
-    let name = "peer".try_into().unwrap();
-    let mut client: Connection = ClientConnection::new(client, Version::V1, name, vec![]).unwrap().into();
-    let mut server: Connection = ServerConnection::new(server, Version::V1, vec![]).unwrap().into();
+    let (mut client, mut server) = connections(client, server);
     for _ in 0..10 {
-        for (from, to, reader) in [(true, false, "server"), (false, true, "client")] {
-            let (from, to) = match (from, to) {
-                (true, false) => (&mut client, &mut server),
-                _ => (&mut server, &mut client),
-            };
-            let mut bytes = Vec::new();
-            while from.write_hs(&mut bytes).is_some() {
-                to.read_hs(&std::mem::take(&mut bytes)).map_err(|_| (reader, to.alert().unwrap()))?;
-            }
-            to.read_hs(&bytes).map_err(|_| (reader, to.alert().unwrap()))?;
-        }
+        carry(&mut client, &mut server).map_err(|alert| ("server", alert))?;
+        carry(&mut server, &mut client).map_err(|alert| ("client", alert))?;
     }
     assert!(!client.is_handshaking() && !server.is_handshaking());
     Ok((client, server))
+}
+
+fn connections(client: Arc<ClientConfig>, server: Arc<ServerConfig>) -> (Connection, Connection) {
+    let name = "peer".try_into().unwrap();
+    let client = ClientConnection::new(client, Version::V1, name, vec![]).unwrap();
+    (client.into(), ServerConnection::new(server, Version::V1, vec![]).unwrap().into())
+}
+
+/// Takes what one end wants to say to the other, level by level; the alert if that one refuses it.
+fn carry(from: &mut Connection, to: &mut Connection) -> Result<(), AlertDescription> {
+    loop {
+        let mut bytes = Vec::new();
+        let change = from.write_hs(&mut bytes);
+        if change.is_none() && bytes.is_empty() {
+            return Ok(());
+        }
+        if to.read_hs(&bytes).is_err() {
+            return Err(to.alert().expect("a refusal comes with an alert"));
+        }
+    }
 }
 
 #[test]

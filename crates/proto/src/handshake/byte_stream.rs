@@ -1,6 +1,6 @@
 //! Ordered, retransmitted TLS bytes of one protection level.
 
-use manyway_wire::{HandshakeBytes, Writer, varint_len};
+use manyway_wire::{HandshakeBytes, Writer, handshake_overhead};
 
 use super::ranges::Ranges;
 use crate::Violation;
@@ -10,8 +10,7 @@ use crate::packet::content::{Contents, SentContent};
 const MAX_AHEAD: u64 = 64 * 1024;
 /// How many gaps are remembered; 64 KiB in packets of a usual size have far fewer.
 const MAX_GAPS: usize = 256;
-/// Type, flags and length of a block.
-const BLOCK_HEADER: usize = 4;
+/// Blocks are padded to a multiple of this.
 const BLOCK_ALIGNMENT: usize = 4;
 /// What the length field of a block can say.
 const MAX_BLOCK: usize = 65_532;
@@ -41,7 +40,7 @@ impl SendBytes {
     /// Writes HANDSHAKE blocks as long as there are bytes to send and room for at least one.
     pub(super) fn write_into(&mut self, writer: &mut Writer<'_>, contents: &mut Contents) {
         while let Some(range) = self.pending.first() {
-            let overhead = BLOCK_HEADER + varint_len(range.start);
+            let overhead = handshake_overhead(range.start);
             let block = writer.remaining().min(MAX_BLOCK) / BLOCK_ALIGNMENT * BLOCK_ALIGNMENT;
             let Some(room) = block.checked_sub(overhead).filter(|room| *room > 0) else { return };
             let Some(data) = usize::try_from(range.start)
@@ -162,9 +161,9 @@ mod tests {
         assert_eq!(buffer.len() % 4, 0);
         contents
             .iter()
-            .map(|content| match *content {
-                SentContent::Handshake { offset, length } => (offset, length),
-                ref other => panic!("{other:?}"),
+            .map(|content| {
+                let SentContent::Handshake { offset, length } = *content else { panic!("{content:?}") };
+                (offset, length)
             })
             .collect()
     }

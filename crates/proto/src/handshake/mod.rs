@@ -90,7 +90,7 @@ impl std::error::Error for HandshakeError {
 }
 
 impl Handshake {
-    /// Starts as client; the ClientHello is ready to be written.
+    /// Starts as client; the `ClientHello` is ready to be written.
     ///
     /// # Errors
     /// If the configuration lacks TLS 1.3 or a cipher that rustls can use in packets, or names an application
@@ -107,7 +107,7 @@ impl Handshake {
         Ok(handshake)
     }
 
-    /// Starts as server and waits for a ClientHello.
+    /// Starts as server and waits for a `ClientHello`.
     ///
     /// # Errors
     /// As for [`Self::client`], and if the configuration allows early data of a limited size.
@@ -269,7 +269,7 @@ impl Handshake {
         Some(Parameters::decode(bytes).map_err(|_| refused))
     }
 
-    /// The peer's public key as SubjectPublicKeyInfo in DER, when it has proved that it owns it.
+    /// The peer's public key as `SubjectPublicKeyInfo` in DER, when it has proved that it owns it.
     pub(crate) fn peer_public_key(&self) -> Option<Vec<u8>> {
         if !self.is_complete() {
             return None;

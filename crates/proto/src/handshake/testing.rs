@@ -181,7 +181,7 @@ pub(crate) fn write(handshake: &mut Handshake, level: Level, room: usize) -> (Ve
 /// Gives the HANDSHAKE blocks of a packet to the other end.
 pub(crate) fn read(handshake: &mut Handshake, level: Level, payload: &[u8]) -> Result<(), Violation> {
     for block in manyway_wire::Blocks::new(payload) {
-        let manyway_wire::Block::Handshake(bytes) = block.unwrap() else { panic!("only HANDSHAKE is sent") };
+        let Ok(manyway_wire::Block::Handshake(bytes)) = block else { panic!("only HANDSHAKE is sent") };
         handshake.on_bytes(level, bytes.offset, bytes.data)?;
     }
     Ok(())

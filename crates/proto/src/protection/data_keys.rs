@@ -78,8 +78,8 @@ impl DataKeys {
         self.remote_header.as_ref()
     }
 
-    /// The keys to seal the next packet with; `None` if the current one is worn out and the peer has not even
-    /// seen it, so that changing it would only lose the peer.
+    /// The keys to seal the next packet with; `None` if the current one is worn out and the peer has not
+    /// acknowledged any packet of it, so that it would take a change for a breach (RFC 9001, section 6.2).
     pub(super) fn sealing(
         &mut self,
         limits: &KeyLimits,
@@ -87,7 +87,7 @@ impl DataKeys {
         let of_cipher = self.current.local.confidentiality_limit();
         if self.phase.usage.is_exhausted(of_cipher, limits) {
             // spec 4.4: at the limit of the cipher, whether three PTOs have passed or not
-            if !self.phase.peer_has_keys() {
+            if !self.phase.is_acked() {
                 return None;
             }
             self.advance();

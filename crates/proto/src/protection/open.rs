@@ -12,8 +12,6 @@ use super::seal::mask;
 use super::{Level, Protector};
 
 const LONG_FORM: u8 = 0x80;
-const LONG_RESERVED: u8 = 0x0c;
-const SHORT_RESERVED: u8 = 0x38;
 /// Packet numbers end here (RFC 9000, section 12.3).
 const NUMBERS: u64 = 1 << 62;
 
@@ -146,7 +144,7 @@ fn unmask(
     let payload_offset = at.number_offset + length;
     let bytes = packet.get(at.number_offset..payload_offset).ok_or(OpenError::Failed)?;
     let truncated = bytes.iter().fold(0_u32, |number, byte| (number << 8) | u32::from(*byte));
-    let number = manyway_wire::expand(truncated, length, at.expected);
+    let number = manyway_wire::packet_number::expand(truncated, length, at.expected);
     if number >= NUMBERS {
         return Err(OpenError::Failed);
     }
@@ -167,9 +165,9 @@ fn decrypt(
         key.decrypt_in_place_for_path(path.0, header.number, head, body).map_err(|_| OpenError::Failed)?;
     let payload = header.payload_offset..header.payload_offset + plain.len();
     // Only now is it known that the peer, not somebody else, has set them (RFC 9000, section 17.2).
-    let reserved = if header.first & LONG_FORM == 0 { SHORT_RESERVED } else { LONG_RESERVED };
-    if header.first & reserved != 0 {
-        return Err(OpenError::ReservedBits);
+    if manyway_wire::reserved_bits_are_clear(header.first) {
+        Ok(payload)
+    } else {
+        Err(OpenError::ReservedBits)
     }
-    Ok(payload)
 }

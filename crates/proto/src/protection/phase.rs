@@ -106,9 +106,9 @@ impl Phase {
         self.proof != Proof::None
     }
 
-    /// Whether the peer is known to own the keys of this phase.
-    pub(super) fn peer_has_keys(&self) -> bool {
-        self.acked.is_some() || self.peer_followed()
+    /// Whether the peer has acknowledged a packet of this phase, so that it will follow into the next.
+    pub(super) fn is_acked(&self) -> bool {
+        self.acked.is_some()
     }
 
     /// Whether the peer can have an acknowledgement of a packet of this phase, as it must before it leaves it

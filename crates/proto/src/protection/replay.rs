@@ -60,7 +60,6 @@ impl ReplayWindow {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "below the number of words")]
 fn word(number: u64) -> usize {
     ((number / WORD_BITS) % WORDS as u64) as usize
 }

@@ -1,3 +1,5 @@
+use manyway_wire::{LongHeader, LongKind, Writer, decode_protected, encode_short, patch_length};
+
 use super::*;
 use crate::handshake::testing;
 
@@ -191,7 +193,7 @@ fn a_packet_opens_once() {
 #[test]
 fn reserved_bits_are_refused_only_if_the_peer_itself_has_set_them() {
     let (mut client, mut server) = ends(KeyLimits::default());
-    for reserved in [0x48, 0x50, 0x60] {
+    for reserved in [0x48, 0x50, 0x58] {
         let mut buffer = vec![reserved; 1];
         buffer.extend_from_slice(&[0; 9]);
         buffer.extend_from_slice(b"blocks");
@@ -457,4 +459,58 @@ fn sealing_and_opening_do_not_move_a_buffer_that_has_room() {
     };
     let opened = server.protector.open(&at, &mut buffer, &server.windows[0]).unwrap();
     assert_eq!(opened.payload, 10..100);
+}
+
+#[test]
+fn packets_written_by_the_wire_crate_open_where_its_decoder_finds_them() {
+    let (mut client, mut server) = ends(KeyLimits::default());
+    let (destination, source) = (ConnectionId::from_u64(1), ConnectionId::from_slice(&[9; 5]).unwrap());
+    let mut datagram = Vec::new();
+    for (level, kind) in [(Level::Open, LongKind::Open), (Level::SetUp, LongKind::SetUp)] {
+        let start = datagram.len();
+        let mut writer = Writer::new(&mut datagram, 1200);
+        let header = LongHeader { kind, destination, source };
+        let length = header.encode(&mut writer, 300, 2);
+        writer.bytes(b"blocks");
+        let end = datagram.len() + Protector::TAG_LENGTH;
+        patch_length(&mut datagram, length, end);
+        let at = Outgoing {
+            level,
+            path: PathId(0),
+            packet_number: 300,
+            start,
+            number_offset: length.number_offset(),
+            number_length: 2,
+        };
+        client.protector.seal(&at, &mut datagram).unwrap();
+    }
+    let start = datagram.len();
+    let mut writer = Writer::new(&mut datagram, 1200);
+    let number_offset = encode_short(&mut writer, &destination, true, 70_000, 3);
+    writer.bytes(b"blocks");
+    let at = Outgoing {
+        level: Level::Data,
+        path: PathId(6),
+        packet_number: 70_000,
+        start,
+        number_offset,
+        number_length: 3,
+    };
+    client.protector.seal(&at, &mut datagram).unwrap();
+
+    let mut rest = &mut datagram[..];
+    for (level, path, number) in [(Level::Open, 0, 300), (Level::SetUp, 0, 300), (Level::Data, 6, 70_000)] {
+        let found = decode_protected(rest).unwrap();
+        let (packet, later) = rest.split_at_mut(found.length);
+        let at = Incoming {
+            level,
+            path: PathId(path),
+            number_offset: found.number_offset,
+            expected: number - 100,
+        };
+        let opened = server.protector.open(&at, packet, &ReplayWindow::new()).unwrap();
+        assert_eq!((opened.packet_number, &packet[opened.payload]), (number, &b"blocks"[..]));
+        rest = later;
+    }
+    assert!(rest.is_empty());
 }
