@@ -4,4 +4,4 @@ mod connection;
 mod stream;
 
 pub use connection::{ConfigError, ConnectionConfig};
-pub use stream::StreamConfig;
+pub use stream::{StreamConfig, StreamConfigError};

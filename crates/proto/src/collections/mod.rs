@@ -1,0 +1,3 @@
+//! Small containers that several parts share.
+
+pub(crate) mod range_set;
