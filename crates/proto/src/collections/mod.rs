@@ -1,0 +1,4 @@
+//! Containers that the parts of the machine share.
+
+pub(crate) mod ring_map;
+pub(crate) mod windowed_filter;
