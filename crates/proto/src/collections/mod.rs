@@ -1,3 +1,5 @@
-//! Small containers that several parts share.
+//! Containers whose cost and bounds the protocol machine relies on.
 
 pub(crate) mod range_set;
+pub(crate) mod ring_map;
+pub(crate) mod windowed_filter;

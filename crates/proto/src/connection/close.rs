@@ -58,7 +58,7 @@ impl Connection {
     }
 
     /// Ends without a word, because nobody hears it.
-    pub(super) fn give_up(&mut self, now: Instant, error: ConnectionError) {
+    pub(crate) fn give_up(&mut self, now: Instant, error: ConnectionError) {
         self.end(now, error, None);
     }
 
@@ -91,7 +91,7 @@ impl Connection {
         let repeat = Repeat::new(now, self.longest_pto());
         match (block.step, &mut self.life) {
             (CloseStep::Abort, _) => {
-                let alert = block.code.checked_sub(ErrorCode::TLS_BASE).and_then(|alert| u8::try_from(alert).ok());
+                let alert = ErrorCode(block.code).alert();
                 let error = if alert.is_some_and(is_authentication_alert) {
                     ConnectionError::Authentication { reason: farewell.reason }
                 } else {

@@ -51,7 +51,7 @@ impl Connection {
         if path.state().carries_data() && self.paths.best_live(Some(id)).is_some() {
             earliest.take(path.silence_deadline());
         }
-        earliest.take(self.probation_ends(id).map(|after| path.state_since() + after));
+        earliest.take(self.probation_ends(id).map(|after| path.since() + after));
     }
 
     /// Does what is due at `now`; too early a call does no harm.
@@ -150,8 +150,10 @@ impl Connection {
             if !setup.race.is_settled() {
                 setup.race.restart();
             } else if count >= 2 && self.side == Initiator::Client {
-                let path = self.paths.get_mut(PathId::FIRST);
-                if let Some((path, next)) = path.and_then(|path| Some((setup.race.after(&path.tuple)?, path))) .map(|(n, p)| (p, n)) {
+                // The leg that answered first may have died since.
+                if let Some(path) = self.paths.get_mut(PathId::FIRST)
+                    && let Some(next) = setup.race.after(&path.tuple)
+                {
                     path.tuple = next;
                 }
             }

@@ -7,7 +7,7 @@ use super::{Checked, Connection, Initiator};
 use crate::event::Event;
 use crate::path::{PathReason, PathState};
 use crate::protection::Level;
-use crate::recovery::Outcome;
+use crate::recovery::{Outcome, ReceivedAck};
 use crate::{Misuse, Violation};
 
 impl Connection {
@@ -16,7 +16,7 @@ impl Connection {
             return Err(Violation::UnexpectedBlock { kind: block.kind() });
         }
         match block {
-            Block::Syn(_) | Block::AckNow | Block::Pad => Ok(()),
+            Block::Syn(_) | Block::AckNow(_) | Block::Pad(_) => Ok(()),
             Block::SynAck(block) => {
                 self.on_syn_ack(block.info);
                 Ok(())
@@ -25,7 +25,7 @@ impl Connection {
                 self.on_ping(block.info);
                 Ok(())
             }
-            Block::Pong => {
+            Block::Pong(_) => {
                 self.on_confirmed(facts.now);
                 Ok(())
             }
@@ -46,7 +46,11 @@ impl Connection {
             Block::StreamReset(block) => self.streams.on_stream_reset(block),
             Block::StreamStop(block) => self.streams.on_stream_stop(block),
             Block::Blocked(block) => self.streams.on_blocked(block),
-            Block::NewCid(block) => self.ids.remote.on_new(block, PathId(self.agreed.own_path_limit)),
+            Block::NewCid(block) => {
+                self.ids.remote.on_new(block, PathId(self.agreed.own_path_limit))?;
+                self.open_missing_paths(facts.now);
+                Ok(())
+            }
             Block::RetireCid(block) => self.ids.local.on_retire(block, &mut self.shared.rng),
             Block::AddAddress(block) => {
                 self.on_add_address(facts, block);
@@ -83,7 +87,7 @@ impl Connection {
     fn may_come_from_peer(&self, block: &Block<'_>) -> bool {
         match self.side {
             Initiator::Client => !matches!(block, Block::Syn(_) | Block::Ping(_)),
-            Initiator::Server => !matches!(block, Block::SynAck(_) | Block::Pong),
+            Initiator::Server => !matches!(block, Block::SynAck(_) | Block::Pong(_)),
         }
     }
 
@@ -95,7 +99,8 @@ impl Connection {
             Level::Open | Level::SetUp => {
                 let Some(setup) = &mut self.setup else { return Ok(()) };
                 let space = if facts.level == Level::Open { &mut setup.open } else { &mut setup.set_up };
-                space.recovery.on_ack(now, block.ranges.iter(), block.delay, PathId::FIRST, &[], &mut outcome)
+                let ack = ReceivedAck::new(PathId::FIRST, block.ranges.iter(), block.delay);
+                space.recovery.on_ack(now, ack, &[], &mut outcome)
             }
         };
         self.settle(now, facts.level, block.path, &mut outcome);
@@ -108,7 +113,8 @@ impl Connection {
         let Some(path) = self.paths.get_mut(block.path) else { return Ok(()) };
         let recovery = &mut path.space.recovery;
         let in_flight = recovery.packets_in_flight();
-        recovery.on_ack(facts.now, block.ranges.iter(), block.delay, block.path, &[], outcome)?;
+        let ack = ReceivedAck::new(block.path, block.ranges.iter(), block.delay);
+        recovery.on_ack(facts.now, ack, &[], outcome)?;
         if outcome.progress {
             path.silence.on_progress(facts.now, in_flight);
             path.probes_due = 0;
@@ -181,10 +187,10 @@ const PROBE_PACKET: usize = 37;
 /// spec 5.2: the set-up's packets carry only what the set-up needs.
 fn may_stand_in(block: &Block<'_>, level: Level) -> bool {
     match block {
-        Block::PathAck(_) | Block::Pad | Block::Close(_) | Block::AckNow => true,
+        Block::PathAck(_) | Block::Pad(_) | Block::Close(_) | Block::AckNow(_) => true,
         Block::Handshake(_) | Block::Ping(_) => level != Level::Data,
         Block::Syn(_) | Block::SynAck(_) => level == Level::Open,
-        Block::Pong
+        Block::Pong(_)
         | Block::Probe(_)
         | Block::ProbeAck(_)
         | Block::Stream(_)

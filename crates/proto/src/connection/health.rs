@@ -174,6 +174,6 @@ impl Connection {
 }
 
 /// The largest UDP payload that fits into an Ethernet frame.
-fn family_limit(tuple: &crate::FourTuple) -> u16 {
+pub(super) fn family_limit(tuple: &crate::FourTuple) -> u16 {
     if tuple.remote.ip().to_canonical().is_ipv4() { 1472 } else { 1452 }
 }

@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use manyway_wire::{ConnectionId, NewCid, PathId, RetireCid, Writer};
 
+use std::sync::Arc;
+
 use crate::endpoint::ResetKey;
+use crate::endpoint::reset_token::is_same_token;
 use crate::packet::content::{Contents, SentContent};
 use crate::{Rng, Violation};
 
@@ -36,14 +39,14 @@ struct IssuedToPath {
 pub(crate) struct LocalIds {
     paths: BTreeMap<PathId, IssuedToPath>,
     changes: VecDeque<IdChange>,
-    reset_key: ResetKey,
+    reset_key: Arc<ResetKey>,
     wanted: usize,
     issued_up_to: PathId,
 }
 
 impl LocalIds {
     /// Starts with the id that this end chose for the set-up; it becomes the first of path 0.
-    pub(crate) fn new(first: ConnectionId, reset_key: ResetKey) -> Self {
+    pub(crate) fn new(first: ConnectionId, reset_key: Arc<ResetKey>) -> Self {
         let mut paths = BTreeMap::new();
         let ids = vec![Issued { sequence: 0, id: first, wanted: false }];
         paths.insert(PathId::FIRST, IssuedToPath { next_sequence: 1, ids });
@@ -99,6 +102,11 @@ impl LocalIds {
 
     pub(crate) fn poll_change(&mut self) -> Option<IdChange> {
         self.changes.pop_front()
+    }
+
+    /// Lets go of an id that belongs to no path: the one that the client invented for the server.
+    pub(crate) fn release(&mut self, id: ConnectionId) {
+        self.changes.push_back(IdChange::Removed(id));
     }
 
     /// Lets go of every id, at the end of the connection.
@@ -231,7 +239,7 @@ impl RemoteIds {
     pub(crate) fn is_reset_token(&self, token: &[u8; 16]) -> bool {
         let tokens = self.paths.values().flat_map(|given| given.ids.iter().filter_map(|given| given.token));
         // Every token is compared whole, so that the time tells nothing about them.
-        tokens.fold(false, |found, known| found | crate::endpoint::tokens_equal(&known, token))
+        tokens.fold(false, |found, known| found | is_same_token(&known, token))
     }
 
     pub(crate) fn wants(&self) -> bool {

@@ -1,9 +1,10 @@
 //! Datagrams in: open each packet, find its path, pass its blocks on.
 
-use manyway_wire::{Block, Blocks, HeaderForm, LongKind, PathId, ProtectedPacket};
+use manyway_wire::{Block, Blocks, ConnectionId, HeaderForm, LongKind, PathId, ProtectedPacket};
 
 use super::{Checked, Connection, Life, Setup};
 use crate::observe::Fact;
+use crate::packet::ack_policy::Demand;
 use crate::path::{Path, PathReason, PathState, Space};
 use crate::protection::{Incoming, Level, OpenError};
 use crate::{Ecn, FourTuple, Initiator, Instant, Violation};
@@ -23,6 +24,18 @@ pub(crate) struct PacketTraits {
     pub(crate) asks_for_ack: bool,
     pub(crate) asks_at_once: bool,
     pub(crate) carries_more_than_probes: bool,
+}
+
+impl PacketTraits {
+    fn demand(self, ecn: Ecn) -> Demand {
+        if !self.asks_for_ack {
+            Demand::None
+        } else if self.asks_at_once || ecn == Ecn::Ce {
+            Demand::Immediate
+        } else {
+            Demand::Normal
+        }
+    }
 }
 
 /// A datagram and where it came from.
@@ -54,8 +67,9 @@ impl Connection {
             let length = packet.length.min(rest.len());
             let (current, next) = rest.split_at_mut(length);
             // spec 4.4: packets that share a datagram share their destination
-            let this = *destination.get_or_insert(packet.form.destination());
-            if packet.form.destination() == this && self.life.is_open() {
+            let this = destination_of(&packet);
+            let same = *destination.get_or_insert(this) == this || self.is_setup_id(this);
+            if same && self.life.is_open() {
                 let facts = PacketFacts { now, level: level_of(&packet), path, tuple };
                 self.handle_packet(&facts, &packet, ecn, current);
             }
@@ -64,6 +78,11 @@ impl Connection {
                 break;
             }
         }
+    }
+
+    /// The set-up knows this end by two ids: the one that the client invented for it, and its own.
+    fn is_setup_id(&self, id: Option<ConnectionId>) -> bool {
+        self.setup.as_ref().is_some_and(|setup| id == Some(setup.first_destination) || id == Some(setup.local_id))
     }
 
     fn handle_packet(&mut self, facts: &PacketFacts, packet: &ProtectedPacket, ecn: Ecn, bytes: &mut [u8]) {
@@ -82,14 +101,14 @@ impl Connection {
             (None, Level::Open) => self.setup.as_ref().map(|setup| &setup.open),
             (None, Level::SetUp) => self.setup.as_ref().map(|setup| &setup.set_up),
         };
-        let Some(space) = space else { return };
+        let Some(space) = space.filter(|_| facts.level != Level::Data || !self.is_handshaking()) else { return };
         let incoming = Incoming {
             level: facts.level,
             path: facts.path,
             number_offset: packet.number_offset,
             expected: space.replay.next(),
         };
-        let opened = match self.protector.open(facts.now, &incoming, bytes, &space.replay) {
+        let opened = match self.protector.open(&incoming, bytes, &space.replay) {
             Ok(opened) => opened,
             Err(error) => return self.on_unopened(facts, error, bytes),
         };
@@ -147,6 +166,7 @@ impl Connection {
     }
 
     fn on_opened(&mut self, facts: &PacketFacts, packet: &ProtectedPacket, size: usize) {
+        self.counts.heard = true;
         self.clock.last_activity = facts.now;
         self.clock.asked_since_heard = false;
         if let HeaderForm::Long { source, .. } = packet.form {
@@ -203,7 +223,7 @@ impl Connection {
         for block in Blocks::new(payload) {
             let block = block.map_err(Violation::Decode)?;
             traits.asks_for_ack |= block.asks_for_ack();
-            traits.asks_at_once |= matches!(block, Block::AckNow);
+            traits.asks_at_once |= matches!(block, Block::AckNow(_));
             traits.carries_more_than_probes |= !block.is_probing();
             self.dispatch(facts, &block)?;
             if !self.life.is_open() {
@@ -211,8 +231,9 @@ impl Connection {
             }
         }
         if let Some(space) = self.space_mut(facts) {
-            let gap = space.received.insert(number, facts.now, ecn);
-            space.acks.on_packet(facts.now, &arrival_for_acks(&traits, gap, ecn));
+            let arrival = space.received.insert(number, facts.now);
+            space.received.count_ecn(ecn);
+            space.acks.on_packet(facts.now, arrival, traits.demand(ecn));
         }
         self.observe(
             facts.now,
@@ -237,6 +258,13 @@ impl Connection {
             Level::SetUp => self.setup.as_mut().map(|setup: &mut Box<Setup>| &mut setup.set_up),
             Level::Data => self.paths.get_mut(facts.path).map(|path| &mut path.space),
         }
+    }
+}
+
+fn destination_of(packet: &ProtectedPacket) -> Option<ConnectionId> {
+    match &packet.form {
+        HeaderForm::Long { destination, .. } | HeaderForm::Short { destination } => Some(*destination),
+        HeaderForm::OtherVersion { .. } | HeaderForm::VersionList { .. } => None,
     }
 }
 

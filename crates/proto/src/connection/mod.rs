@@ -4,6 +4,7 @@ mod close;
 mod control;
 mod deadline;
 mod dispatch;
+mod handshaking;
 mod health;
 mod ids;
 mod input;
@@ -23,6 +24,7 @@ use bytes::Bytes;
 use manyway_wire::{ConnectionId, Initiator, Parameters, PathId, StreamId};
 
 pub(crate) use ids::IdChange;
+pub(crate) use input::Arrival;
 pub use statistics::{ConnectionStatistics, PathStatistics};
 
 use crate::congestion::{self, ControllerConfig};
@@ -35,7 +37,8 @@ use crate::path::{BASE_DATAGRAM, LocalCandidate, Path, PathReason, PathSet, Path
 use crate::protection::{KeyLimits, Protector};
 use crate::recovery::{Outcome, PathRecovery, RecoveryConfig};
 use crate::scheduler::Scheduler;
-use crate::stream::{ReadOutcome, StreamEvent, StreamSet, WriteError};
+use crate::stream::set::StreamSet;
+use crate::stream::{ReadOutcome, StreamEvent, WriteError};
 use crate::{ConnectionConfig, ConnectionError, FourTuple, Instant, Misuse, Rng, Violation};
 
 use control::Control;
@@ -61,6 +64,8 @@ struct Agreed {
     own_path_limit: u32,
     /// The next path id that this end opens; only a client does.
     next_path: PathId,
+    /// DER of the peer's `SubjectPublicKeyInfo`.
+    peer_key: Option<Vec<u8>>,
 }
 
 /// Moments that belong to the connection as a whole.
@@ -78,6 +83,7 @@ struct Clock {
 
 #[derive(Debug, Default)]
 struct Counts {
+    heard: bool,
     refused: u64,
     key_updates: u64,
 }
@@ -119,7 +125,7 @@ pub(crate) struct Start {
     pub(crate) now: Instant,
     pub(crate) config: Arc<ConnectionConfig>,
     pub(crate) rng: Rng,
-    pub(crate) reset_key: ResetKey,
+    pub(crate) reset_key: Arc<ResetKey>,
     pub(crate) first_destination: ConnectionId,
     pub(crate) local_id: ConnectionId,
     pub(crate) handshake: Handshake,
@@ -210,6 +216,7 @@ impl Connection {
                 peer_path_limit: 0,
                 own_path_limit: config.path_limit,
                 next_path: PathId(1),
+                peer_key: None,
             },
             clock: Clock {
                 created: now,
@@ -250,8 +257,13 @@ impl Connection {
     }
 
     /// The peer's key as DER of its `SubjectPublicKeyInfo`, once TLS showed it.
-    pub fn peer_public_key(&self) -> Option<Vec<u8>> {
-        self.setup.as_ref()?.handshake.peer_public_key()
+    pub fn peer_public_key(&self) -> Option<&[u8]> {
+        self.agreed.peer_key.as_deref()
+    }
+
+    /// Whether any packet of the peer was opened.
+    pub(crate) fn has_heard(&self) -> bool {
+        self.counts.heard
     }
 
     /// Tells `observer` what happens from now on.
@@ -428,7 +440,7 @@ pub(crate) fn own_parameters(
         stream_window: config.streams.stream_window,
         stream_limit: config.streams.stream_limit,
         path_limit: config.path_limit,
-        max_ack_delay: crate::packet::ack_policy::MAX_ACK_DELAY,
+        max_ack_delay: crate::packet::ack_policy::AckPolicy::MAX_ACK_DELAY,
         max_datagram: config.max_datagram,
         reset_token: server.map(|(_, key)| key.token(&local_id)),
         application: config.application.clone(),

@@ -1,6 +1,6 @@
 //! Packets out: what is due goes in fixed order, each call gives one batch for one address pair.
 
-use manyway_wire::{Block, Close, CloseStep, LongKind, PathId, Probe, ProbeAck, Writer};
+use manyway_wire::{AckNow, Close, CloseStep, LongKind, PathId, Ping, Probe, ProbeAck, Syn, SynAck, Writer};
 use smallvec::SmallVec;
 
 use super::state::Life;
@@ -10,7 +10,7 @@ use crate::packet::builder::{HeaderFacts, PacketBuilder};
 use crate::packet::content::{Contents, SentContent};
 use crate::path::{Path, PathState, Space};
 use crate::protection::Level;
-use crate::recovery::{Allowance, SentPacket};
+use crate::recovery::{Allowance, PacketKind, SentPacket};
 use crate::scheduler::{Decision, PathView, View};
 use crate::{ByteCount, Ecn, FourTuple, Instant, Transmit};
 
@@ -95,14 +95,14 @@ impl Connection {
             };
             let mut builder = PacketBuilder::short(buffer, &facts, self.protector.key_phase());
             let mut writer = builder.writer(buffer);
-            if path.space.acks.is_pending() {
+            if path.space.acks.is_waiting() {
                 write_ack(now, id, &mut path.space, &mut writer, &mut builder.contents);
             }
             if let Some(nonce) = answer {
-                Block::ProbeAck(ProbeAck { nonce, observed: tuple.remote }).encode(&mut writer);
+                ProbeAck { nonce, observed: tuple.remote }.encode(&mut writer);
             }
             if let Some((_, nonce)) = question {
-                Block::Probe(Probe { nonce }).encode(&mut writer);
+                Probe { nonce }.encode(&mut writer);
             }
             let size = builder.finish(buffer, &mut self.protector)?;
             if limited {
@@ -111,7 +111,7 @@ impl Connection {
             path.counters.bytes_sent += size as u64;
             path.counters.packets_sent += 1;
             // Not tracked as in flight: the answer tells, and a path that is dead has nothing in flight.
-            path.space.recovery.on_sent(now, sent_packet(now, &builder, size, false, false));
+            path.space.recovery.on_sent(now, sent_packet(&builder, size, false, false));
             self.on_packet_out(now, id, &builder, size, true);
             return Some(single(tuple, buffer.len()));
         }
@@ -299,7 +299,7 @@ impl Connection {
             builder.asks_for_ack |= writer.position() > before;
         }
         if carry.question {
-            Block::AckNow.encode(&mut writer);
+            AckNow.encode(&mut writer);
             builder.asks_for_ack = true;
         }
         if carry.data && self.streams.write_data(&mut writer, &mut builder.contents) {
@@ -317,7 +317,7 @@ impl Connection {
         let path = self.paths.get_mut(id)?;
         path.space.recovery.take_packet_number();
         let tracked = builder.asks_for_ack;
-        path.space.recovery.on_sent(now, sent_packet(now, &builder, size, tracked, carry.mtu_probe.is_some()));
+        path.space.recovery.on_sent(now, sent_packet(&builder, size, tracked, carry.mtu_probe.is_some()));
         path.amplification.on_sent(size);
         path.counters.bytes_sent += size as u64;
         path.counters.packets_sent += 1;
@@ -331,7 +331,7 @@ impl Connection {
         for id in self.paths.ids() {
             let Some(path) = self.paths.get(id) else { continue };
             let belongs = if id == carrier {
-                path.space.acks.is_pending()
+                path.space.acks.is_waiting()
             } else {
                 path.space.acks.due(now) && self.ack_carrier(path) == Some(carrier)
             };
@@ -391,7 +391,7 @@ impl Connection {
             write_ack(now, id, &mut path.space, &mut writer, &mut builder.contents);
             close.encode(&mut writer);
             let size = builder.finish(buffer, &mut self.protector)?;
-            path.space.recovery.on_sent(now, sent_packet(now, &builder, size, false, false));
+            path.space.recovery.on_sent(now, sent_packet(&builder, size, false, false));
             path.counters.bytes_sent += size as u64;
         }
         if let Some(path) = self.paths.get_mut(id) {
@@ -474,7 +474,7 @@ impl Connection {
             write_greeting(client, level, &setup.info, &mut writer);
             builder.asks_for_ack = true;
         }
-        if space.acks.is_pending() {
+        if space.acks.is_waiting() {
             write_ack(now, PathId::FIRST, space, &mut writer, &mut builder.contents);
         }
         match close {
@@ -482,7 +482,7 @@ impl Connection {
             None => setup.handshake.write_into(level, &mut writer, &mut builder.contents),
         }
         if probing {
-            Block::AckNow.encode(&mut writer);
+            AckNow.encode(&mut writer);
         }
         // spec 4.7: the first flights prove that the path carries 1200 bytes
         let padded = close.is_none() && !other_follows && (client || builder.asks_for_ack);
@@ -495,16 +495,16 @@ impl Connection {
         }
         if let Some(size) = builder.finish(buffer, &mut self.protector) {
             let tracked = builder.asks_for_ack;
-            space.recovery.on_sent(now, sent_packet(now, &builder, size, tracked, false));
+            space.recovery.on_sent(now, sent_packet(&builder, size, tracked, false));
         }
     }
 }
 
 fn write_greeting(client: bool, level: Level, info: &[u8], writer: &mut Writer<'_>) {
     match (client, level) {
-        (true, Level::Open) if info.is_empty() => Block::Syn(Syn { info }).encode(writer),
-        (true, Level::Open | Level::SetUp) => Block::Ping(Ping { info }).encode(writer),
-        (false, Level::Open) => Block::SynAck(SynAck { info }).encode(writer),
+        (true, Level::Open) if info.is_empty() => Syn { info }.encode(writer),
+        (true, Level::Open | Level::SetUp) => Ping { info }.encode(writer),
+        (false, Level::Open) => SynAck { info }.encode(writer),
         (_, Level::SetUp | Level::Data) => {}
     }
 }
@@ -515,20 +515,20 @@ fn write_ack(now: Instant, path: PathId, space: &mut Space, writer: &mut Writer<
     let received_at = space.received.largest_time().unwrap_or(now).as_nanos() / 1000;
     // The receiver's clock wraps every 71 minutes; only differences count.
     let received_at = u32::try_from(received_at % (1 << 32)).unwrap_or_default();
-    let ranges = space.received.ranges_newest_first();
-    if manyway_wire::encode_path_ack(writer, path, delay, received_at, ranges, None) > 0 {
+    let ranges = space.received.ranges();
+    if manyway_wire::encode_path_ack(writer, path, delay, received_at, ranges, space.received.ecn()) > 0 {
         contents.push(SentContent::PathAck { path, largest });
         space.acks.on_ack_sent();
     }
 }
 
-fn sent_packet(now: Instant, builder: &PacketBuilder, size: usize, tracked: bool, mtu_probe: bool) -> SentPacket {
+fn sent_packet(builder: &PacketBuilder, size: usize, tracked: bool, mtu_probe: bool) -> SentPacket {
     let kind = match (tracked, mtu_probe) {
-        (false, _) => PacketKind::Untracked,
+        (false, _) => PacketKind::AckOnly,
         (true, false) => PacketKind::Normal,
         (true, true) => PacketKind::MtuProbe,
     };
-    SentPacket::new(builder.packet_number, now, u16::try_from(size).unwrap_or(u16::MAX), kind, builder.contents.clone())
+    SentPacket::new(builder.packet_number, u16::try_from(size).unwrap_or(u16::MAX), kind, builder.contents.clone())
 }
 
 fn single(tuple: FourTuple, length: usize) -> Transmit {

@@ -3,12 +3,11 @@
 use manyway_wire::PathId;
 
 use super::Connection;
-use crate::Instant;
+use crate::{ByteCount, Instant};
 use crate::observe::Fact;
 use crate::packet::content::SentContent;
 use crate::protection::Level;
 use crate::recovery::Outcome;
-use crate::ByteCount;
 
 impl Connection {
     /// Hands the outcome of an acknowledgement or a timeout to everybody whom it concerns, and empties it.
@@ -20,7 +19,7 @@ impl Connection {
         for content in outcome.lost.drain(..).flatten() {
             self.on_content_lost(now, level, path, &content);
         }
-        if level == Level::Data && (outcome.lost_packets > 0 || outcome.spurious > 0) {
+        if level == Level::Data && (lost > 0 || outcome.lost_bytes > ByteCount::ZERO || outcome.spurious > 0) {
             self.note_losses(now, path, outcome, lost);
         }
         if let Some(path) = self.paths.get_mut(path).filter(|_| level == Level::Data) {
@@ -37,14 +36,14 @@ impl Connection {
     }
 
     fn note_losses(&mut self, now: Instant, id: PathId, outcome: &Outcome, lost: u64) {
-        let packets = u64::from(outcome.lost_packets).max(lost);
+        let packets = lost;
         let spurious = u64::from(outcome.spurious);
         if let Some(path) = self.paths.get_mut(id) {
             path.counters.packets_lost += packets;
             path.counters.spurious_losses += spurious;
         }
         if packets > 0 {
-            let bytes = ByteCount(outcome.lost_bytes);
+            let bytes = outcome.lost_bytes;
             self.observe(now, &Fact::PacketsLost { path: id, packets, bytes });
         }
         if spurious > 0 {
@@ -81,7 +80,7 @@ impl Connection {
             | SentContent::PathLimit
             | SentContent::AddAddress { .. }
             | SentContent::RemoveAddress { .. } => self.control.on_delivered(content),
-            SentContent::Pong => self.on_pong_delivered(now, path),
+            SentContent::Pong => self.on_pong_delivered(),
             SentContent::NewCid { .. } | SentContent::MtuProbe { .. } => {}
         }
     }

@@ -83,7 +83,7 @@ impl Endpoint {
         let mut buffer = Vec::with_capacity(FIRST_FLIGHT);
         let mut builder =
             PacketBuilder::long(&mut buffer, &header, LongKind::Open, self.server_id(facts));
-        Block::SynAck(SynAck { info: &info }).encode(&mut builder.writer(&mut buffer));
+        SynAck { info: &info }.encode(&mut builder.writer(&mut buffer));
         if builder.finish(&mut buffer, &mut protector).is_some() {
             self.push_answer(tuple, buffer);
         }
@@ -178,8 +178,7 @@ impl Endpoint {
     /// heard nothing else yet.
     pub(super) fn take_version_list(&mut self, now: Instant, form: &HeaderForm) {
         let HeaderForm::VersionList { destination, versions, .. } = form else { return };
-        let Some(id) = ConnectionId::from_slice(destination) else { return };
-        let Some((handle, _)) = self.demux.get(&id).copied() else { return };
+        let Some((handle, _)) = self.demux.get(destination).copied() else { return };
         if let Some(connection) = self.slots.get_mut(handle)
             && connection.is_handshaking()
             && connection.side() == Initiator::Client

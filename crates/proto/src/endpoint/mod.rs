@@ -100,17 +100,17 @@ impl Endpoint {
     /// Takes one datagram; it is decrypted in place. Costs O(log ids), and nothing is kept of what does not open.
     pub fn handle_datagram(&mut self, now: Instant, tuple: FourTuple, ecn: Ecn, datagram: &mut [u8]) {
         let Ok(packet) = manyway_wire::decode_protected(datagram) else { return };
-        match packet.form {
-            HeaderForm::Long { destination, source, kind, .. } => match self.demux.get(&destination) {
+        match &packet.form {
+            HeaderForm::Long { destination, source, kind, .. } => match self.demux.get(destination) {
                 Some((handle, path)) => self.deliver(now, *handle, Arrival { tuple, ecn, path: *path, datagram }),
-                None if kind == manyway_wire::LongKind::Open => {
-                    self.handle_stranger(now, tuple, ecn, datagram, (destination, source));
+                None if *kind == manyway_wire::LongKind::Open => {
+                    self.handle_stranger(now, tuple, ecn, datagram, (*destination, *source));
                 }
                 None => {}
             },
-            HeaderForm::Short { destination } => match self.demux.get(&destination) {
+            HeaderForm::Short { destination } => match self.demux.get(destination) {
                 Some((handle, path)) => self.deliver(now, *handle, Arrival { tuple, ecn, path: *path, datagram }),
-                None => self.reset_stranger(now, tuple, &destination, datagram.len()),
+                None => self.reset_stranger(now, tuple, destination, datagram.len()),
             },
             HeaderForm::OtherVersion { .. } => self.offer_versions(now, tuple, &packet.form, datagram.len()),
             HeaderForm::VersionList { .. } => self.take_version_list(now, &packet.form),

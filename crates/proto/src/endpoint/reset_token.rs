@@ -18,6 +18,17 @@ impl ResetKey {
         Self(hmac::Key::new(hmac::HMAC_SHA256, key))
     }
 
+    /// The id that this endpoint takes towards a client, from the two ids that the client chose.
+    pub(crate) fn derive_id(&self, first_destination: &ConnectionId, source: &ConnectionId) -> ConnectionId {
+        let mut context = hmac::Context::with_key(&self.0);
+        context.update(b"id");
+        context.update(first_destination.as_slice());
+        context.update(source.as_slice());
+        let tag = context.sign();
+        let bytes = tag.as_ref().first_chunk::<8>().copied().unwrap_or_default();
+        ConnectionId::from_u64(u64::from_be_bytes(bytes))
+    }
+
     /// The token of a connection id that this endpoint issued: the first 16 bytes of HMAC-SHA256 over it.
     pub(crate) fn token(&self, id: &ConnectionId) -> [u8; RESET_TOKEN_LENGTH] {
         let tag = hmac::sign(&self.0, id.as_slice());

@@ -1,6 +1,6 @@
 //! One packet in the making: header, then blocks, then the seal.
 
-use manyway_wire::{ConnectionId, LengthField, LongHeader, LongKind, PathId, Writer, packet_number};
+use manyway_wire::{ConnectionId, LengthField, LongHeader, LongKind, Pad, PathId, Writer, packet_number};
 
 use crate::packet::content::Contents;
 use crate::protection::{Level, Outgoing, Protector};
@@ -91,6 +91,11 @@ impl PacketBuilder {
         buffer.len() == self.payload
     }
 
+    /// Bytes of the packet so far.
+    pub(crate) fn len(&self, buffer: &[u8]) -> usize {
+        buffer.len() - self.start
+    }
+
     /// Removes the packet again.
     pub(crate) fn cancel(self, buffer: &mut Vec<u8>) {
         buffer.truncate(self.start);
@@ -101,7 +106,9 @@ impl PacketBuilder {
         let wanted = (self.start + size).saturating_sub(Protector::TAG_LENGTH).min(self.end);
         // Blocks begin at multiples of four: the block before may lack its padding only at the very end.
         let missing = wanted.saturating_sub(buffer.len());
-        manyway_wire::encode_pad(&mut self.writer(buffer), missing);
+        if missing > 0 {
+            Pad { length: missing }.encode(&mut self.writer(buffer));
+        }
     }
 
     /// Seals the packet; returns its size, or `None` if the keys can not be used any more.

@@ -49,6 +49,8 @@ pub(crate) struct Path {
     pub(crate) peer_status: (u64, PathAvailability),
     /// Packets that go out whatever the window says, because the probe timer ran out.
     pub(crate) probes_due: u8,
+    /// When something that asks for an answer was sent last.
+    asked_at: Instant,
     pub(crate) counters: PathCounters,
 }
 
@@ -79,12 +81,26 @@ impl Path {
             answers: VecDeque::new(),
             peer_status: (0, PathAvailability::Available),
             probes_due: 0,
+            asked_at: now,
             counters: PathCounters::default(),
         }
     }
 
     pub(crate) fn state(&self) -> PathState {
         self.state
+    }
+
+    pub(crate) fn on_asked(&mut self, now: Instant) {
+        self.asked_at = now;
+    }
+
+    pub(crate) fn last_asked(&self) -> Instant {
+        self.asked_at
+    }
+
+    /// When the path came into its state.
+    pub(crate) fn since(&self) -> Instant {
+        self.since
     }
 
     /// How long the path has been in its state.

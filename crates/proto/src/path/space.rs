@@ -18,8 +18,8 @@ impl Space {
     pub(crate) fn new(recovery: PathRecovery) -> Self {
         Self {
             recovery,
-            received: ReceivedPackets::new(),
-            acks: AckPolicy::new(),
+            received: ReceivedPackets::default(),
+            acks: AckPolicy::default(),
             replay: ReplayWindow::new(),
         }
     }
