@@ -14,7 +14,7 @@ mod time;
 mod units;
 
 pub use error::{ClosedBy, ConnectionError, Misuse, Violation};
-pub use handshake::{HandshakeError, is_authentication_alert};
+pub use handshake::{ALPN, HandshakeError, is_authentication_alert};
 pub use io::{Ecn, FourTuple, LocalAddress, Transmit};
 pub use manyway_wire::{ConnectionId, Initiator, PathId, StreamId};
 pub use protection::{KeyLimits, Level};
