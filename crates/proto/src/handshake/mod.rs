@@ -239,7 +239,7 @@ impl Handshake {
     /// The next keys to install, in the order of levels.
     ///
     /// A server gets the keys of data only after the client's Finished and its authentication: so nothing can be
-    /// sent to or taken from a client that is not authorised (spec 4.7).
+    /// sent to or taken from a client that is not authorised.
     pub(crate) fn poll_keys(&mut self) -> Option<NewKeys> {
         let held_back = self.side == Initiator::Server && !self.is_complete();
         match self.keys.front()? {
