@@ -20,6 +20,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
+use manyway_proto::ALPN;
 use ring::{digest, hkdf};
 use rustls::client::{AlwaysResolvesClientRawPublicKeys, Resumption};
 use rustls::crypto::CryptoProvider;
@@ -35,9 +36,6 @@ mod verifier;
 mod tests;
 
 use self::verifier::{AuthorisedClients, PinnedServer};
-
-/// The name of our protocol in TLS (RFC 7301).
-pub const ALPN: &[u8] = b"mmsp/2";
 
 /// An Ed25519 private key in PKCS#8, up to the 32 bytes of the seed (RFC 8410, section 7).
 const PKCS8_HEAD: [u8; 16] = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];

@@ -2,4 +2,4 @@
 
 mod identity;
 
-pub use identity::{ALPN, AuthorisedKeys, Authoriser, Identity, PublicKey, client_config, server_config};
+pub use identity::{AuthorisedKeys, Authoriser, Identity, PublicKey, client_config, server_config};

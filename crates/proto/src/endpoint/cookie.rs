@@ -1,7 +1,7 @@
 //! Cookies: proof that a client receives at the address it claims, without memory per client.
 //!
 //! A server under load answers SYN with a cookie (the INFO of SYN-ACK) and forgets. The client brings it back in
-//! PING; who can do that within ten seconds from the same address and port is no forger of addresses (spec 4.8).
+//! PING; who can do that within ten seconds from the same address and port is no forger of addresses (spec 4.12, 4.14).
 //!
 //! ```text
 //! key number u8 | age of the key when made, ms u32 | HMAC-SHA256(key, both | address | port | first dcid | scid)

@@ -17,6 +17,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use manyway_wire::{HandshakeBytes, Initiator, Parameters, Writer};
+use rustls::CertificateError;
 use rustls::pki_types::ServerName;
 use rustls::quic::{ClientConnection, Connection, KeyChange, Keys, Secrets, ServerConnection, Version};
 
@@ -73,19 +74,41 @@ impl fmt::Debug for NewKeys {
     }
 }
 
+/// The name of the protocol in TLS (RFC 7301); a configuration names exactly this one.
+pub const ALPN: &[u8] = b"mmsp/2";
+
 /// A handshake could not begin: the TLS configuration does not fit.
 #[derive(Debug, Clone, PartialEq)]
-pub struct HandshakeError(rustls::Error);
+#[non_exhaustive]
+pub enum HandshakeError {
+    /// It does not name [`ALPN`] as the only application protocol.
+    ApplicationProtocol,
+    /// It lets a server give out session tickets or take early data; both are off in this version of the protocol.
+    Resumption,
+    /// rustls says why.
+    Tls(rustls::Error),
+}
 
 impl fmt::Display for HandshakeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the TLS configuration cannot be used: {}", self.0)
+        match self {
+            Self::ApplicationProtocol => {
+                write!(f, "the TLS configuration must have the ALPN mmsp/2 and no other")
+            }
+            Self::Resumption => {
+                write!(f, "the TLS configuration must not allow session tickets and early data")
+            }
+            Self::Tls(error) => write!(f, "the TLS configuration cannot be used: {error}"),
+        }
     }
 }
 
 impl std::error::Error for HandshakeError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.0)
+        match self {
+            Self::ApplicationProtocol | Self::Resumption => None,
+            Self::Tls(error) => Some(error),
+        }
     }
 }
 
@@ -93,15 +116,16 @@ impl Handshake {
     /// Starts as client; the `ClientHello` is ready to be written.
     ///
     /// # Errors
-    /// If the configuration lacks TLS 1.3 or a cipher that rustls can use in packets, or names an application
-    /// protocol that is none.
+    /// [`HandshakeError`] if the configuration names another application protocol, or lacks TLS 1.3 or a cipher that
+    /// rustls can use in packets.
     pub(crate) fn client(
         tls: Arc<rustls::ClientConfig>,
         name: ServerName<'static>,
         parameters: &Parameters,
     ) -> Result<Self, HandshakeError> {
-        let tls =
-            ClientConnection::new(tls, Version::V1, name, parameters.encode()).map_err(HandshakeError)?;
+        check_alpn(&tls.alpn_protocols)?;
+        let tls = ClientConnection::new(tls, Version::V1, name, parameters.encode())
+            .map_err(HandshakeError::Tls)?;
         let mut handshake = Self::new(Connection::Client(tls), Initiator::Client);
         handshake.pump();
         Ok(handshake)
@@ -110,12 +134,17 @@ impl Handshake {
     /// Starts as server and waits for a `ClientHello`.
     ///
     /// # Errors
-    /// As for [`Self::client`], and if the configuration allows early data of a limited size.
+    /// As for [`Self::client`], and if the configuration allows session tickets or early data.
     pub(crate) fn server(
         tls: Arc<rustls::ServerConfig>,
         parameters: &Parameters,
     ) -> Result<Self, HandshakeError> {
-        let tls = ServerConnection::new(tls, Version::V1, parameters.encode()).map_err(HandshakeError)?;
+        check_alpn(&tls.alpn_protocols)?;
+        if tls.send_tls13_tickets != 0 || tls.max_early_data_size != 0 {
+            return Err(HandshakeError::Resumption);
+        }
+        let tls =
+            ServerConnection::new(tls, Version::V1, parameters.encode()).map_err(HandshakeError::Tls)?;
         Ok(Self::new(Connection::Server(tls), Initiator::Server))
     }
 
@@ -176,7 +205,7 @@ impl Handshake {
     fn fail(&mut self, error: &rustls::Error) -> Violation {
         let alert = self.tls.alert().map_or(INTERNAL_ERROR, u8::from);
         self.alert = Some(alert);
-        Violation::Tls { alert, reason: error.to_string() }
+        Violation::Tls { alert, reason: reason_of(error) }
     }
 
     /// Takes out what TLS wants to send, and new keys.
@@ -210,7 +239,7 @@ impl Handshake {
     /// The next keys to install, in the order of levels.
     ///
     /// A server gets the keys of data only after the client's Finished and its authentication: so nothing can be
-    /// sent to or taken from a client that is not authorised (spec 4.7).
+    /// sent to or taken from a client that is not authorised.
     pub(crate) fn poll_keys(&mut self) -> Option<NewKeys> {
         let held_back = self.side == Initiator::Server && !self.is_complete();
         match self.keys.front()? {
@@ -308,6 +337,21 @@ impl fmt::Debug for Handshake {
             .field("complete", &self.is_complete())
             .field("alert", &self.alert)
             .finish_non_exhaustive()
+    }
+}
+
+fn check_alpn(names: &[Vec<u8>]) -> Result<(), HandshakeError> {
+    if names == [ALPN] { Ok(()) } else { Err(HandshakeError::ApplicationProtocol) }
+}
+
+/// What went wrong, in words for a user where it is about keys.
+fn reason_of(error: &rustls::Error) -> String {
+    if let rustls::Error::InvalidCertificate(CertificateError::Other(other)) = error {
+        other.0.to_string()
+    } else if *error == CertificateError::ApplicationVerificationFailure.into() {
+        "the key that the peer showed is not accepted here".into()
+    } else {
+        error.to_string()
     }
 }
 

@@ -10,14 +10,10 @@ use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, SubjectP
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage};
 use rustls::sign::CertifiedKey;
-use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, ServerConfig, SignatureScheme,
-};
+use rustls::{ClientConfig, DigitallySignedStruct, DistinguishedName, ServerConfig, SignatureScheme};
 
 use super::*;
 use manyway_wire::{ConnectionId, VERSION};
-
-pub(crate) const ALPN: &[u8] = b"mmsp/2";
 
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
@@ -115,14 +111,14 @@ impl ClientCertVerifier for OnlyKey {
 }
 
 /// A client with the key of `seed` that accepts the server with the key of `server`.
-pub(crate) fn client_config(seed: u8, server: u8, alpn: &[u8]) -> Arc<ClientConfig> {
+pub(crate) fn client_config(seed: u8, server: u8) -> Arc<ClientConfig> {
     let mut config = ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .unwrap()
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(OnlyKey(public_key(server))))
         .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(certified(seed))));
-    config.alpn_protocols = vec![alpn.to_vec()];
+    config.alpn_protocols = vec![ALPN.to_vec()];
     config.enable_sni = false;
     config.resumption = rustls::client::Resumption::disabled();
     Arc::new(config)
@@ -130,7 +126,12 @@ pub(crate) fn client_config(seed: u8, server: u8, alpn: &[u8]) -> Arc<ClientConf
 
 /// A server with the key of `seed` that accepts the client with the key of `client`.
 pub(crate) fn server_config(seed: u8, client: u8) -> Arc<ServerConfig> {
-    let mut config = ServerConfig::builder_with_provider(provider())
+    Arc::new(server_config_of(provider(), seed, client))
+}
+
+/// As [`server_config`], with ciphers and groups of one's own.
+pub(crate) fn server_config_of(provider: Arc<CryptoProvider>, seed: u8, client: u8) -> ServerConfig {
+    let mut config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])
         .unwrap()
         .with_client_cert_verifier(Arc::new(OnlyKey(public_key(client))))
@@ -138,7 +139,7 @@ pub(crate) fn server_config(seed: u8, client: u8) -> Arc<ServerConfig> {
     config.alpn_protocols = vec![ALPN.to_vec()];
     config.send_tls13_tickets = 0;
     config.session_storage = Arc::new(NoServerSessionStorage {});
-    Arc::new(config)
+    config
 }
 
 /// Parameters with a name to tell them apart.
@@ -161,7 +162,7 @@ pub(crate) fn parameters(application: &str) -> Parameters {
 
 /// A client and a server that accept each other.
 pub(crate) fn pair() -> (Handshake, Handshake) {
-    pair_of(client_config(1, 2, ALPN), server_config(2, 1))
+    pair_of(client_config(1, 2), server_config(2, 1))
 }
 
 /// A client and a server.

@@ -1,5 +1,6 @@
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
+use rustls::crypto::ring;
 
 use super::testing::*;
 use super::*;
@@ -37,7 +38,7 @@ fn a_server_gives_out_no_data_keys_before_the_client_is_authorised() {
 
 #[test]
 fn a_server_with_another_key_than_the_pinned_one_is_refused() {
-    let (mut client, mut server) = pair_of(client_config(1, 3, ALPN), server_config(2, 1));
+    let (mut client, mut server) = pair_of(client_config(1, 3), server_config(2, 1));
     let (by, violation) = run(&mut client, &mut server).unwrap_err();
     assert_eq!(by, Initiator::Client);
     let Violation::Tls { alert, .. } = violation else { panic!("{violation:?}") };
@@ -49,7 +50,7 @@ fn a_server_with_another_key_than_the_pinned_one_is_refused() {
 
 #[test]
 fn a_client_that_is_not_authorised_is_refused() {
-    let (mut client, mut server) = pair_of(client_config(4, 2, ALPN), server_config(2, 1));
+    let (mut client, mut server) = pair_of(client_config(4, 2), server_config(2, 1));
     let (by, violation) = run(&mut client, &mut server).unwrap_err();
     assert_eq!(by, Initiator::Server);
     let Violation::Tls { alert, .. } = violation else { panic!("{violation:?}") };
@@ -62,14 +63,50 @@ fn a_client_that_is_not_authorised_is_refused() {
 
 #[test]
 fn a_client_of_another_application_protocol_is_refused_and_that_is_no_matter_of_identity() {
-    for alpn in [&b"h3"[..], b"mmsp/1"] {
-        let (mut client, mut server) = pair_of(client_config(1, 2, alpn), server_config(2, 1));
-        let (by, violation) = run(&mut client, &mut server).unwrap_err();
-        assert_eq!(by, Initiator::Server);
+    for names in [vec![b"h3".to_vec()], vec![b"mmsp/1".to_vec(), b"mmsp/20".to_vec()], vec![]] {
+        let mut config = Arc::unwrap_or_clone(client_config(1, 2));
+        config.alpn_protocols = names;
+        let name = ServerName::try_from("peer").unwrap();
+        let mut foreign = ClientConnection::new(config.into(), Version::V1, name, vec![]).unwrap();
+        let mut hello = Vec::new();
+        assert!(foreign.write_hs(&mut hello).is_none());
+
+        let (_, mut server) = pair();
+        let violation = server.on_bytes(Level::Open, 0, &hello).unwrap_err();
         let Violation::Tls { alert, .. } = violation else { panic!("{violation:?}") };
         assert_eq!(alert, u8::from(rustls::AlertDescription::NoApplicationProtocol));
         assert!(!is_authentication_alert(alert));
     }
+}
+
+#[test]
+fn a_configuration_that_does_not_fit_the_protocol_is_not_taken() {
+    let mut config = Arc::unwrap_or_clone(client_config(1, 2));
+    config.alpn_protocols.push(b"h3".to_vec());
+    let name = ServerName::try_from("peer").unwrap();
+    let refused = Handshake::client(config.into(), name, &parameters("client")).unwrap_err();
+    assert_eq!(refused, HandshakeError::ApplicationProtocol);
+
+    let refused = |change: fn(&mut rustls::ServerConfig)| {
+        let mut config = Arc::unwrap_or_clone(server_config(2, 1));
+        change(&mut config);
+        Handshake::server(config.into(), &parameters("server")).unwrap_err()
+    };
+    assert_eq!(refused(|config| config.alpn_protocols.clear()), HandshakeError::ApplicationProtocol);
+    assert_eq!(refused(|config| config.send_tls13_tickets = 2), HandshakeError::Resumption);
+    assert_eq!(refused(|config| config.max_early_data_size = u32::MAX), HandshakeError::Resumption);
+}
+
+#[test]
+fn a_server_may_ask_for_another_client_hello() {
+    let mut provider = ring::default_provider();
+    provider.kx_groups = vec![ring::kx_group::SECP384R1];
+    let (mut client, mut server) =
+        pair_of(client_config(1, 2), Arc::new(server_config_of(Arc::new(provider), 2, 1)));
+    assert_eq!(run(&mut client, &mut server), Ok(()));
+    assert!(client.is_complete() && server.is_complete());
+    keys(&mut client);
+    keys(&mut server);
 }
 
 #[test]

@@ -86,7 +86,7 @@ impl DataKeys {
     ) -> Option<(&dyn HeaderProtectionKey, &dyn PacketKey, bool)> {
         let of_cipher = self.current.local.confidentiality_limit();
         if self.phase.usage.is_exhausted(of_cipher, limits) {
-            // spec 4.4: at the limit of the cipher, whether three PTOs have passed or not
+            // spec 4.15: at the limit of the cipher, whether three PTOs have passed or not
             if !self.phase.is_acked() {
                 return None;
             }

@@ -5,7 +5,7 @@
 //! open:  unmask header -> expand number -> seen before? -> decrypt -> (the caller marks the number as seen)
 //! ```
 //! Header protection is that of RFC 9001, section 5.4, in both header forms; the nonce with a path id is that
-//! of draft-ietf-quic-multipath, section 2.4.
+//! of draft-ietf-quic-multipath (spec 4.7, 4.8, 4.15, 4.16).
 
 mod data_keys;
 mod open;

@@ -1,6 +1,7 @@
 use manyway_wire::{LongHeader, LongKind, Writer, decode_protected, encode_short, patch_length};
 
 use super::*;
+use crate::Rng;
 use crate::handshake::testing;
 
 const PTO: Duration = Duration::from_millis(100);
@@ -513,4 +514,56 @@ fn packets_written_by_the_wire_crate_open_where_its_decoder_finds_them() {
         rest = later;
     }
     assert!(rest.is_empty());
+}
+
+/// A packet under way, with what its sender had to acknowledge.
+struct Flying {
+    to: usize,
+    path: u32,
+    arrives: u64,
+    packet: Vec<u8>,
+    acks: Vec<(PathId, u64)>,
+}
+
+/// Both ends send on four paths of different delay with loss, and change keys as often as they may; every packet
+/// that arrives must open.
+fn run_with_key_updates(seed: u8) -> u32 {
+    let limits = KeyLimits { update_after_packets: 10, ..KeyLimits::default() };
+    let mut ends: [End; 2] = ends(limits).into();
+    let mut rng = Rng::from_seed([seed; 32]);
+    let mut below = |limit: u64| rng.next_u64() % limit;
+    let mut received: [Vec<(PathId, u64)>; 2] = Default::default();
+    let (mut flying, mut updates): (Vec<Flying>, u32) = (Vec::new(), 0);
+    for now in (0..20_000).step_by(5) {
+        for (who, end) in ends.iter_mut().enumerate() {
+            updates += u32::from(end.protector.maybe_update(at(now), PTO));
+            // Nothing goes on some paths for long stretches.
+            let path = u32::try_from(below(4) * below(2)).unwrap();
+            let arrives = now + 5 + below(20 * u64::from(path) + 10);
+            if below(10) > 1 && (path != 3 || now % 4000 < 300) {
+                let acks = std::mem::take(&mut received[who]);
+                flying.push(Flying { to: 1 - who, path, arrives, packet: end.seal(path), acks });
+            }
+        }
+        flying.retain(|flight| below(10) > 0 || flight.arrives != now + 5);
+        let (due, later) = flying.into_iter().partition::<Vec<_>, _>(|flight| flight.arrives <= now);
+        flying = later;
+        for flight in due {
+            let end = &mut ends[flight.to];
+            let opened = end.open_as(Level::Data, flight.path, &flight.packet);
+            let (opened, _) = opened.unwrap_or_else(|error| panic!("at {now} on {}: {error}", flight.path));
+            received[flight.to].push((PathId(flight.path), opened.packet_number));
+            flight.acks.iter().for_each(|(path, largest)| end.protector.on_acked(at(now), *path, *largest));
+            updates += u32::from(end.protector.maybe_update(at(now), PTO));
+        }
+    }
+    updates
+}
+
+#[test]
+fn no_packet_is_lost_by_key_updates_however_paths_reorder() {
+    for seed in 0..8 {
+        let updates = run_with_key_updates(seed);
+        assert!(updates > 20, "seed {seed}: only {updates} updates");
+    }
 }
