@@ -176,7 +176,11 @@ impl StreamSet {
                     Progress::Writable => self.events.push_back(StreamEvent::Writable(id)),
                     Progress::Finished => self.events.push_back(StreamEvent::Finished(id)),
                 }
-                self.after_change(id);
+                if stream.is_over() {
+                    self.after_change(id);
+                } else {
+                    self.agenda.update(stream);
+                }
             }
             SentContent::StreamReset { stream: id } => {
                 let Some(stream) = self.streams.get_mut(&id) else { return };

@@ -173,6 +173,9 @@ impl World {
             self.finish(id);
         }
         for _ in 0..200 {
+            if self.client.streams.is_idle() && self.server.ended.len() == self.ids.len() {
+                return;
+            }
             while let Some(packet) = self.arrived.pop() {
                 self.client.settle(&packet);
             }
