@@ -141,7 +141,9 @@ mod tests {
     #[test]
     fn what_the_peer_knows_to_be_acknowledged_is_dropped_but_late_packets_are_kept() {
         let mut received = ReceivedPackets::default();
-        [0, 1, 3, 5, 6].map(|number| received.insert(number, NOW));
+        for number in [0, 1, 3, 5, 6] {
+            received.insert(number, NOW);
+        }
         received.on_ack_delivered(3);
         assert_eq!(ranges(&received), [5..=6]);
         received.insert(2, NOW);
@@ -154,7 +156,9 @@ mod tests {
     fn marks_are_counted() {
         let mut received = ReceivedPackets::default();
         assert_eq!(received.ecn(), None);
-        [Ecn::NotEct, Ecn::Ect0, Ecn::Ce, Ecn::Ect0].map(|mark| received.count_ecn(mark));
+        for mark in [Ecn::NotEct, Ecn::Ect0, Ecn::Ce, Ecn::Ect0] {
+            received.count_ecn(mark);
+        }
         assert_eq!(received.ecn(), Some(EcnCounts { ect0: 2, ect1: 0, ce: 1 }));
     }
 

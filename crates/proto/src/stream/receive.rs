@@ -145,6 +145,7 @@ impl ReceiveHalf {
         }
         if self.state == ReceiveState::Complete && !self.bytes.has_ready() {
             self.step(ReceiveEvent::ReadToEnd);
+            self.bytes.clear();
             return Ok(ReadOutcome::End);
         }
         self.reader_waits = true;

@@ -107,7 +107,7 @@ impl StreamSet {
     /// # Errors
     /// There can be no such stream.
     pub(crate) fn on_blocked(&mut self, block: &Blocked) -> Result<(), Violation> {
-        match block.0 {
+        match block.by {
             BlockedBy::Connection { .. } => self.pending.window |= self.receive_credit.due() > 0,
             BlockedBy::Streams { .. } => {
                 self.pending.stream_limit |=

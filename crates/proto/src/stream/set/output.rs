@@ -1,7 +1,7 @@
 //! Blocks for the peer, and what became of them.
 
 use manyway_wire::{
-    Blocked, BlockedBy, StreamId, StreamLimit, StreamReset, StreamStop, StreamWindow, Window, Writer,
+    Block, Blocked, BlockedBy, StreamId, StreamLimit, StreamReset, StreamStop, StreamWindow, Window, Writer,
 };
 
 use super::agenda::ControlBlocks;
@@ -47,24 +47,27 @@ impl StreamSet {
     ) -> Result<(), NoRoom> {
         if self.pending.window {
             let credit = self.receive_credit.limit() + self.receive_credit.due();
-            put(w, &Window { credit })?;
+            put(w, &Block::Window(Window { credit }))?;
             self.receive_credit.update();
             self.pending.window = false;
             contents.push(SentContent::Window);
         }
         if self.pending.stream_limit {
             let count = self.theirs.advertised.max(self.theirs.retired + self.config.peer_streams);
-            put(w, &StreamLimit { count })?;
+            put(w, &Block::StreamLimit(StreamLimit { count }))?;
             self.theirs.advertised = count;
             self.pending.stream_limit = false;
             contents.push(SentContent::StreamLimit);
         }
         if self.is_connection_blocked() {
-            put(w, &Blocked(BlockedBy::Connection { limit: self.send_credit.limit() }))?;
+            put(
+                w,
+                &Block::Blocked(Blocked { by: BlockedBy::Connection { limit: self.send_credit.limit() } }),
+            )?;
             self.send_credit.on_reported();
         }
         if self.are_streams_blocked() {
-            put(w, &Blocked(BlockedBy::Streams { limit: self.ours.limit }))?;
+            put(w, &Block::Blocked(Blocked { by: BlockedBy::Streams { limit: self.ours.limit } }))?;
             self.ours.reported_at = Some(self.ours.limit);
         }
         Ok(())
@@ -173,7 +176,11 @@ impl StreamSet {
                     Progress::Writable => self.events.push_back(StreamEvent::Writable(id)),
                     Progress::Finished => self.events.push_back(StreamEvent::Finished(id)),
                 }
-                self.after_change(id);
+                if stream.is_over() {
+                    self.after_change(id);
+                } else {
+                    self.agenda.update(stream);
+                }
             }
             SentContent::StreamReset { stream: id } => {
                 let Some(stream) = self.streams.get_mut(&id) else { return };
@@ -248,21 +255,21 @@ impl Stream {
         if wanted.contains(ControlBlocks::RESET)
             && let Some((code, final_size)) = self.send.resetting()
         {
-            put(w, &StreamReset { stream, code, final_size })?;
+            put(w, &Block::StreamReset(StreamReset { stream, code, final_size }))?;
             contents.push(SentContent::StreamReset { stream });
         }
         self.entry.control.remove(ControlBlocks::RESET);
         if wanted.contains(ControlBlocks::STOP)
             && let Some(code) = self.receive.stopping()
         {
-            put(w, &StreamStop { stream, code })?;
+            put(w, &Block::StreamStop(StreamStop { stream, code }))?;
             contents.push(SentContent::StreamStop { stream });
         }
         self.entry.control.remove(ControlBlocks::STOP);
         if wanted.contains(ControlBlocks::WINDOW)
             && let Some(credit) = self.receive.open_credit()
         {
-            put(w, &StreamWindow { stream, credit: credit.limit() + credit.due() })?;
+            put(w, &Block::StreamWindow(StreamWindow { stream, credit: credit.limit() + credit.due() }))?;
             credit.update();
             contents.push(SentContent::StreamWindow { stream });
         }
@@ -270,7 +277,7 @@ impl Stream {
         if wanted.contains(ControlBlocks::BLOCKED)
             && let Some(limit) = self.send.blocked()
         {
-            put(w, &Blocked(BlockedBy::Stream { stream, limit }))?;
+            put(w, &Block::Blocked(Blocked { by: BlockedBy::Stream { stream, limit } }))?;
             self.send.on_blocked_reported();
         }
         self.entry.control.remove(ControlBlocks::BLOCKED);
@@ -278,29 +285,8 @@ impl Stream {
     }
 }
 
-/// The blocks that [`put`] writes.
-trait Encode {
-    fn encoded_len(&self) -> usize;
-    fn encode(&self, w: &mut Writer<'_>);
-}
-
-macro_rules! encode {
-    ($($block:ident),*) => {$(
-        impl Encode for $block {
-            fn encoded_len(&self) -> usize {
-                Self::encoded_len(self)
-            }
-            fn encode(&self, w: &mut Writer<'_>) {
-                Self::encode(self, w);
-            }
-        }
-    )*};
-}
-
-encode!(Window, StreamWindow, StreamLimit, StreamReset, StreamStop, Blocked);
-
 /// Writes a block if it fits.
-fn put(w: &mut Writer<'_>, block: &impl Encode) -> Result<(), NoRoom> {
+fn put(w: &mut Writer<'_>, block: &Block<'_>) -> Result<(), NoRoom> {
     if block.encoded_len() > w.remaining() {
         return Err(NoRoom);
     }

@@ -1,6 +1,7 @@
 //! Two sets of streams and a network that loses, copies and reorders packets.
 
 mod credit;
+mod disorder;
 mod lives;
 mod transfer;
 
@@ -57,7 +58,9 @@ impl Peer {
 
     fn take(&mut self, packet: &Packet) -> Result<(), Violation> {
         for block in Blocks::new(&packet.payload) {
-            match block.expect("what a peer writes can be read") {
+            let Ok(block) = block else { panic!("what a peer writes can be read: {block:?}") };
+            #[expect(clippy::wildcard_enum_match_arm, reason = "all others are wrong here")]
+            match block {
                 Block::Stream(block) => self.streams.on_stream(&block)?,
                 Block::Window(block) => self.streams.on_window(&block),
                 Block::StreamWindow(block) => self.streams.on_stream_window(&block)?,
@@ -154,7 +157,7 @@ fn exchange(left: &mut Peer, right: &mut Peer) {
 
 /// Bytes that differ from stream to stream and from offset to offset.
 fn pattern(id: StreamId, length: usize) -> Vec<u8> {
-    (0..length).map(|offset| ((offset * 7 + offset / 256) as u64 ^ (id.0 * 31)) as u8).collect()
+    (0..length as u64).map(|offset| ((offset * 7 + offset / 256) ^ (id.0 * 31)).to_le_bytes()[0]).collect()
 }
 
 fn at(millis: u64) -> Instant {

@@ -45,7 +45,7 @@ fn the_connection_credit_holds_all_streams_together() {
     assert_eq!((state.sent, state.credit), (24 << 10, 24 << 10));
     server.accept_all();
     for _ in 0..4 {
-        ids.map(|id| server.read(id));
+        ids.iter().for_each(|id| server.read(*id));
         exchange(&mut client, &mut server);
     }
     assert!(ids.iter().all(|id| server.received[id].len() == 16 << 10));

@@ -173,6 +173,9 @@ impl World {
             self.finish(id);
         }
         for _ in 0..200 {
+            if self.client.streams.is_idle() && self.server.ended.len() == self.ids.len() {
+                return;
+            }
             while let Some(packet) = self.arrived.pop() {
                 self.client.settle(&packet);
             }
@@ -268,14 +271,16 @@ fn a_small_stream_is_not_starved_by_a_big_one() {
 fn an_urgent_stream_goes_first() {
     let (mut client, _) = pair(&StreamConfig::default());
     let ids = [(); 3].map(|()| client.streams.open().unwrap());
-    ids.map(|id| client.write(id, &[1; 3_000]));
+    for id in ids {
+        client.write(id, &[1; 3_000]);
+    }
     client.streams.set_priority(ids[2], 1).unwrap();
     client.streams.set_priority(ids[0], -1).unwrap();
     let mut order = Vec::new();
     while let Some(packet) = client.packet() {
-        order.extend(packet.contents.iter().map(|content| match content {
-            SentContent::Stream { stream, .. } => *stream,
-            other => panic!("{other:?}"),
+        order.extend(packet.contents.iter().map(|content| {
+            let SentContent::Stream { stream, .. } = content else { panic!("{content:?}") };
+            *stream
         }));
     }
     order.dedup();
