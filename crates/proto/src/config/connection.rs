@@ -114,7 +114,8 @@ impl ConnectionConfig {
         check(self.path_limit <= 31, "path_limit", "at most 31")?;
         check(self.initial_rtt >= Duration::from_millis(1), "initial_rtt", "at least 1 ms")?;
         check(self.max_datagram >= 1200, "max_datagram", "at least 1200 bytes")?;
-        check(self.advertised.len() <= 8, "advertised", "at most 8 addresses")
+        check(self.advertised.len() <= 8, "advertised", "at most 8 addresses")?;
+        self.streams.check().map_err(|error| ConfigError { field: "streams", reason: error.to_string() })
     }
 }
 

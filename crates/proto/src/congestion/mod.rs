@@ -91,6 +91,10 @@ const REGISTRY: [(&str, Factory); 3] = [
     (Fixed::NAME, |config| Box::new(Fixed::new(config))),
 ];
 
+pub(crate) fn default_factory() -> Factory {
+    |config| Box::new(Cubic::new(config))
+}
+
 /// Finds a controller: `cubic` (RFC 9438), `new-reno` (RFC 9002), `fixed` (a constant window, for experiments).
 pub fn by_name(name: &str) -> Option<Factory> {
     REGISTRY.iter().find(|(known, _)| *known == name).map(|(_, factory)| *factory)

@@ -140,7 +140,7 @@ impl Connection {
 
     /// Takes the close as far as it can go now.
     pub(super) fn drive_close(&mut self, now: Instant) {
-        let flushed = self.streams.all_flushed();
+        let flushed = self.streams.is_idle();
         let wait = self.longest_pto();
         match &self.life {
             Life::Flushing { until, farewell } if flushed => {
@@ -188,11 +188,11 @@ impl Connection {
     /// The CLOSE to send now, if one is due.
     pub(super) fn take_due_close(&mut self, now: Instant) -> Option<(CloseStep, u64, String)> {
         match &mut self.life {
-            Life::FinSent { repeat, farewell, .. } if repeat.take_due(now) => {
-                Some((CloseStep::Fin, farewell.code, farewell.reason.clone()))
+            Life::FinSent { repeat, farewell, .. } => {
+                repeat.take_due(now).then(|| (CloseStep::Fin, farewell.code, farewell.reason.clone()))
             }
-            Life::FinAckSent { repeat, farewell } if repeat.take_due(now) => {
-                Some((CloseStep::FinAck, farewell.code, String::new()))
+            Life::FinAckSent { repeat, farewell } => {
+                repeat.take_due(now).then(|| (CloseStep::FinAck, farewell.code, String::new()))
             }
             Life::Draining { last_word: Some(word), .. } if word.due => {
                 word.due = false;
@@ -201,9 +201,7 @@ impl Connection {
             Life::Handshaking
             | Life::Established
             | Life::Flushing { .. }
-            | Life::FinSent { .. }
             | Life::PeerClosing { .. }
-            | Life::FinAckSent { .. }
             | Life::Draining { .. }
             | Life::Closed => None,
         }

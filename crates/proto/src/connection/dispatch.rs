@@ -16,7 +16,7 @@ impl Connection {
             return Err(Violation::UnexpectedBlock { kind: block.kind() });
         }
         match block {
-            Block::Syn(_) | Block::AckNow(_) | Block::Pad(_) => Ok(()),
+            Block::Syn(_) | Block::AckNow | Block::Pad => Ok(()),
             Block::SynAck(block) => {
                 self.on_syn_ack(block.info);
                 Ok(())
@@ -25,7 +25,7 @@ impl Connection {
                 self.on_ping(block.info);
                 Ok(())
             }
-            Block::Pong(_) => {
+            Block::Pong => {
                 self.on_confirmed(facts.now);
                 Ok(())
             }
@@ -40,9 +40,15 @@ impl Connection {
                 Ok(())
             }
             Block::Stream(block) => self.streams.on_stream(block),
-            Block::Window(block) => self.streams.on_window(block),
+            Block::Window(block) => {
+                self.streams.on_window(block);
+                Ok(())
+            }
             Block::StreamWindow(block) => self.streams.on_stream_window(block),
-            Block::StreamLimit(block) => self.streams.on_stream_limit(block),
+            Block::StreamLimit(block) => {
+                self.streams.on_stream_limit(block);
+                Ok(())
+            }
             Block::StreamReset(block) => self.streams.on_stream_reset(block),
             Block::StreamStop(block) => self.streams.on_stream_stop(block),
             Block::Blocked(block) => self.streams.on_blocked(block),
@@ -87,7 +93,7 @@ impl Connection {
     fn may_come_from_peer(&self, block: &Block<'_>) -> bool {
         match self.side {
             Initiator::Client => !matches!(block, Block::Syn(_) | Block::Ping(_)),
-            Initiator::Server => !matches!(block, Block::SynAck(_) | Block::Pong(_)),
+            Initiator::Server => !matches!(block, Block::SynAck(_) | Block::Pong),
         }
     }
 
@@ -158,7 +164,7 @@ impl Connection {
             Liveness::Question { path } => {
                 let Some(asked) = self.paths.get_mut(path) else { return };
                 // The answer carries the newest acknowledgement of that path with it.
-                asked.space.acks.force(facts.now);
+                asked.space.acks.force();
                 let received = &asked.space.received;
                 let age = received.largest_time().map_or_else(Default::default, |at| facts.now - at);
                 let answer = Liveness::Answer { path, largest: received.largest(), age };
@@ -187,10 +193,10 @@ const PROBE_PACKET: usize = 37;
 /// spec 5.2: the set-up's packets carry only what the set-up needs.
 fn may_stand_in(block: &Block<'_>, level: Level) -> bool {
     match block {
-        Block::PathAck(_) | Block::Pad(_) | Block::Close(_) | Block::AckNow(_) => true,
+        Block::PathAck(_) | Block::Pad | Block::Close(_) | Block::AckNow => true,
         Block::Handshake(_) | Block::Ping(_) => level != Level::Data,
         Block::Syn(_) | Block::SynAck(_) => level == Level::Open,
-        Block::Pong(_)
+        Block::Pong
         | Block::Probe(_)
         | Block::ProbeAck(_)
         | Block::Stream(_)

@@ -38,6 +38,7 @@ impl Connection {
 
     /// Takes the keys that TLS has ready, and completes the set-up when it is complete.
     pub(super) fn drive_handshake(&mut self, now: Instant) -> Checked {
+        let handshaking = self.is_handshaking();
         let Some(setup) = &mut self.setup else { return Ok(()) };
         while let Some(keys) = setup.handshake.poll_keys() {
             match keys {
@@ -45,7 +46,7 @@ impl Connection {
                 NewKeys::Data(keys, secrets) => self.protector.install_data(keys, secrets),
             }
         }
-        if self.is_handshaking() && setup.handshake.is_complete() {
+        if handshaking && setup.handshake.is_complete() {
             let parameters = setup.handshake.take_peer_parameters();
             self.establish(now, parameters.unwrap_or(Err(Violation::Parameters { reason: "none were sent" }))?)?;
         }
@@ -70,8 +71,8 @@ impl Connection {
         self.ids.remote.set_first(peer.source, peer.reset_token);
         let rtt = [&setup.set_up, &setup.open].into_iter().map(|space| space.recovery.rtt()).find(|r| r.has_sample());
         let rtt = rtt.map(crate::recovery::RttEstimator::smoothed);
-        self.agree(&peer);
         self.agreed.peer_key = setup.handshake.peer_public_key();
+        self.agree(&peer);
         self.life = Life::Established;
         let limit = self.agreed.max_datagram;
         if let Some(path) = self.paths.get_mut(PathId::FIRST) {

@@ -86,7 +86,7 @@ impl Connection {
     }
 
     fn handle_packet(&mut self, facts: &PacketFacts, packet: &ProtectedPacket, ecn: Ecn, bytes: &mut [u8]) {
-        let HeaderForm::Long { .. } | HeaderForm::Short { .. } = packet.form else { return };
+        let (HeaderForm::Long { .. } | HeaderForm::Short { .. }) = packet.form else { return };
         if !self.is_expected_source(facts) {
             return;
         }
@@ -143,7 +143,9 @@ impl Connection {
         self.counts.refused += 1;
         match error {
             OpenError::NoKeys | OpenError::Replayed => {}
-            OpenError::Failed | OpenError::ReservedBits => {
+            OpenError::KeyUpdate => self.fail(facts.now, Violation::KeyUpdate),
+            OpenError::ReservedBits => self.fail(facts.now, Violation::ReservedBits),
+            OpenError::Failed => {
                 let token = bytes.last_chunk::<16>().filter(|_| facts.level == Level::Data);
                 if token.is_some_and(|token| self.ids.remote.is_reset_token(token)) {
                     self.on_stateless_reset(facts.now);
@@ -183,7 +185,7 @@ impl Connection {
         }
     }
 
-    fn on_setup_packet(&mut self, facts: &PacketFacts, source: manyway_wire::ConnectionId) {
+    fn on_setup_packet(&mut self, facts: &PacketFacts, source: ConnectionId) {
         let Some(setup) = &mut self.setup else { return };
         let Some(path) = self.paths.get_mut(PathId::FIRST) else { return };
         match self.side {
@@ -223,7 +225,7 @@ impl Connection {
         for block in Blocks::new(payload) {
             let block = block.map_err(Violation::Decode)?;
             traits.asks_for_ack |= block.asks_for_ack();
-            traits.asks_at_once |= matches!(block, Block::AckNow(_));
+            traits.asks_at_once |= matches!(block, Block::AckNow);
             traits.carries_more_than_probes |= !block.is_probing();
             self.dispatch(facts, &block)?;
             if !self.life.is_open() {

@@ -298,8 +298,8 @@ impl Connection {
     /// Marks the end of what is written to a stream; [`Event::StreamFinished`] follows when the peer has all of it.
     ///
     /// # Errors
-    /// If the stream's sending half has ended.
-    pub fn finish(&mut self, stream: StreamId) -> Result<(), Misuse> {
+    /// If the stream's sending half has ended, or the peer stopped it.
+    pub fn finish(&mut self, stream: StreamId) -> Result<(), WriteError> {
         self.check_usable()?;
         self.streams.finish(stream)
     }
@@ -438,7 +438,7 @@ pub(crate) fn own_parameters(
         idle_timeout: config.idle_timeout,
         connection_window: config.streams.connection_window,
         stream_window: config.streams.stream_window,
-        stream_limit: config.streams.stream_limit,
+        stream_limit: config.streams.peer_streams,
         path_limit: config.path_limit,
         max_ack_delay: crate::packet::ack_policy::AckPolicy::MAX_ACK_DELAY,
         max_datagram: config.max_datagram,

@@ -525,7 +525,7 @@ fn write_ack(now: Instant, path: PathId, space: &mut Space, writer: &mut Writer<
 fn sent_packet(builder: &PacketBuilder, size: usize, tracked: bool, mtu_probe: bool) -> SentPacket {
     let kind = match (tracked, mtu_probe) {
         (false, _) => PacketKind::AckOnly,
-        (true, false) => PacketKind::Normal,
+        (true, false) => PacketKind::Ordinary,
         (true, true) => PacketKind::MtuProbe,
     };
     SentPacket::new(builder.packet_number, u16::try_from(size).unwrap_or(u16::MAX), kind, builder.contents.clone())

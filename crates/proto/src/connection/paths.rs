@@ -110,7 +110,7 @@ impl Connection {
         }
         let mut outcome = std::mem::take(&mut self.shared.outcome);
         if let Some(mut path) = self.paths.remove(id) {
-            path.space.recovery.abandon(&mut outcome);
+            path.space.recovery.abandon(now, &mut outcome);
         }
         self.settle(now, crate::protection::Level::Data, id, &mut outcome);
         self.shared.outcome = outcome;
@@ -168,7 +168,7 @@ impl Connection {
         let is_ready = path.peer_ready();
         if was_ready && !is_ready {
             // What is on its way there may never arrive: send it elsewhere too, and acknowledge elsewhere.
-            path.space.acks.force(now);
+            path.space.acks.force();
             if self.paths.best_live(Some(block.path)).is_some() {
                 self.reinject(now, block.path, usize::MAX);
             }

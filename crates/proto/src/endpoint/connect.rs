@@ -33,7 +33,7 @@ impl fmt::Debug for ClientConfig {
 }
 
 /// Why a connection was not even started.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ConnectError {
     /// No address of this host fits any address of the peer: none usable, or the families differ.

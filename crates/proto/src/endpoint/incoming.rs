@@ -58,7 +58,7 @@ impl Endpoint {
         let mut protector = open_protector(&facts.first_destination);
         let incoming =
             Incoming { level: Level::Open, path: PathId::FIRST, number_offset: packet.number_offset, expected: 0 };
-        let Ok(opened) = protector.open(now, &incoming, bytes, &ReplayWindow::new()) else { return false };
+        let Ok(opened) = protector.open(&incoming, bytes, &ReplayWindow::new()) else { return false };
         let payload = bytes.get(opened.payload).unwrap_or_default();
         Blocks::new(payload).any(|block| match block {
             Ok(Block::Ping(ping)) => cookies.open(now, ping.info, facts).is_ok(),

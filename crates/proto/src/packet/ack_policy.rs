@@ -81,6 +81,12 @@ impl AckPolicy {
     /// The longest time that a packet waits for its acknowledgement: what the parameters tell the peer.
     pub(crate) const MAX_ACK_DELAY: Duration = MOST_DELAY;
 
+    /// Asks for an acknowledgement at once, even if nothing new arrived: the last one may have gone astray.
+    pub(crate) fn force(&mut self) {
+        self.waiting = self.waiting.max(1);
+        self.due = Due::Now;
+    }
+
     /// Takes note of a packet.
     pub(crate) fn on_packet(&mut self, now: Instant, arrival: Arrival, demand: Demand) {
         let after_pause = self.last_packet.is_none_or(|last| now - last >= PAUSE);

@@ -114,7 +114,8 @@ impl PacketBuilder {
     /// Seals the packet; returns its size, or `None` if the keys can not be used any more.
     pub(crate) fn finish(&mut self, buffer: &mut Vec<u8>, protector: &mut Protector) -> Option<usize> {
         if let Some(field) = self.length_field.take() {
-            manyway_wire::patch_length(buffer, field, buffer.len() + Protector::TAG_LENGTH);
+            let end = buffer.len() + Protector::TAG_LENGTH;
+            manyway_wire::patch_length(buffer, field, end);
         }
         let outgoing = Outgoing {
             level: self.level,

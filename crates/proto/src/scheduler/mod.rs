@@ -151,6 +151,10 @@ pub type SchedulerFactory = fn() -> Box<dyn Scheduler>;
 const BUILT_IN: [(&str, SchedulerFactory); 2] =
     [("min-rtt", || Box::new(MinRtt)), ("round-robin", || Box::new(RoundRobin::default()))];
 
+pub(crate) fn default_factory() -> SchedulerFactory {
+    || Box::new(MinRtt)
+}
+
 /// Finds a scheduler by its name.
 ///
 /// ```
