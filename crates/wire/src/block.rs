@@ -308,7 +308,7 @@ pub(crate) fn encode_header(w: &mut Writer<'_>, kind: u8, flags: u8, body_len: u
     w.u16(u16::try_from(BLOCK_HEADER_LEN + body_len).unwrap_or(u16::MAX));
 }
 
-/// Appends a block without flags: header, what `body` writes (`body_len` bytes), padding.
+/// Appends a whole block: header, what `body` writes (`body_len` bytes), padding.
 pub(crate) fn encode_block(
     w: &mut Writer<'_>,
     kind: u8,

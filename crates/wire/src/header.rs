@@ -28,7 +28,7 @@ const LONG_RESERVED: u8 = 0x0c;
 const SHORT_RESERVED: u8 = 0x18;
 const MAX_LISTED_VERSIONS: usize = 32;
 
-/// Type of a packet with a long header; each has its keys and packet numbers.
+/// Type of a packet with a long header; each has keys and packet numbers of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LongKind {
     /// Sealed with keys that everybody can derive from the client's first destination id.

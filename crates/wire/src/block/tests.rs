@@ -43,7 +43,7 @@ fn an_unknown_type_ends_the_walk_and_is_named() {
     assert_eq!(results, [Ok(Block::Pong), Err(DecodeError::UnknownBlock { kind: 0xee, offset: 4 })]);
 }
 
-// spec 2.6: reserved types are not in the base set
+// spec 2.12: reserved types are not in the base set
 #[test]
 fn reserved_types_are_unknown() {
     for kind in [0, 1, 6, 7, 8, 9, 10, 0x83, 0x84, 0x97, 0x99, 0x9a, 0x9c] {

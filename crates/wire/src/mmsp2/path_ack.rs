@@ -85,7 +85,9 @@ impl<'a> PathAck<'a> {
 }
 
 /// Ranges of packet numbers, checked and still in the packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+///
+/// Two are equal if they name the same numbers, in whatever length these were written.
+#[derive(Debug, Clone, Copy)]
 pub struct AckRanges<'a> {
     largest: u64,
     /// `first length, (gap, length)*`, checked.
@@ -112,6 +114,14 @@ impl<'a> AckRanges<'a> {
         Ok(Self { largest, steps: body.rest() })
     }
 }
+
+impl PartialEq for AckRanges<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for AckRanges<'_> {}
 
 impl<'a> IntoIterator for AckRanges<'a> {
     type Item = RangeInclusive<u64>;

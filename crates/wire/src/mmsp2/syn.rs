@@ -11,7 +11,7 @@ use crate::parameter::{decode_info, encode_info, info_len};
 use crate::reader::Reader;
 use crate::writer::Writer;
 
-/// Asks for a connection; the ClientHello rides beside it.
+/// Asks for a connection; the TLS `ClientHello` rides beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Syn<'a> {
     /// What an earlier connection left for this one; empty today.
