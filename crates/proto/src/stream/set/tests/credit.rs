@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use manyway_wire::{StreamData, StreamReset};
+use manyway_wire::{Blocked, BlockedBy, StreamData, StreamReset};
 
 use super::*;
 use crate::ByteCount;
@@ -150,6 +150,27 @@ fn being_held_back_is_told_once() {
     assert!(client.streams.wants_control());
     assert_eq!(push(&mut client, &mut server), 1);
     assert!(!client.streams.wants_control());
+}
+
+#[test]
+fn a_peer_that_is_held_back_gets_what_credit_is_due_at_once() {
+    let (mut client, mut server) = pair(&small());
+    let id = client.streams.open().unwrap();
+    client.write(id, &[1; 3 << 10]);
+    push(&mut client, &mut server);
+    server.accept_all();
+    server.read(id);
+    assert!(!server.streams.wants_control(), "less than a quarter of the window");
+    for by in [BlockedBy::Connection { limit: 24 << 10 }, BlockedBy::Stream { stream: id, limit: 16 << 10 }] {
+        server.streams.on_blocked(&Blocked { by }).unwrap();
+        assert!(server.streams.wants_control());
+        push(&mut server, &mut client);
+        server.streams.on_blocked(&Blocked { by }).unwrap();
+        assert!(!server.streams.wants_control() || server.packet().is_none(), "told once");
+    }
+    assert_eq!(client.streams.window_state().credit, 27 << 10);
+    client.write(id, &[1; 16 << 10]);
+    assert_eq!(client.streams.backlog(), ByteCount(16 << 10));
 }
 
 #[test]
