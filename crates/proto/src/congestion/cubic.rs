@@ -217,6 +217,9 @@ impl CongestionController for Cubic {
         self.state.window = self.state.window.max(Fine::new(self.config.minimum_bytes()));
         // The curve counts in datagrams: start it anew.
         self.state.epoch = None;
+        if let Some(before) = &mut self.before_loss {
+            before.epoch = None;
+        }
     }
 
     fn window(&self) -> ByteCount {

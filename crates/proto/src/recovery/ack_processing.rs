@@ -62,7 +62,7 @@ impl PathRecovery {
     /// An acknowledgement came. Costs O(1) for each packet that it newly acknowledges, and O(log n) for each range.
     ///
     /// # Errors
-    /// A packet is acknowledged that was never sent; nothing newer has been changed by then.
+    /// A packet is acknowledged that was never sent. Since ranges come newest first, nothing has been changed then.
     pub(crate) fn on_ack(
         &mut self,
         now: Instant,

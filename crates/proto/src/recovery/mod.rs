@@ -132,7 +132,7 @@ impl PathRecovery {
             app_limited: packet.delivery.app_limited(),
         });
         self.pacer.on_sent(bytes);
-        self.probe.on_sent(now);
+        self.probe.rearm(now);
         self.sent.insert(packet);
         self.rounds.on_sent(self.sent.bytes());
     }
@@ -213,6 +213,8 @@ impl PathRecovery {
     pub(crate) fn on_timeout(&mut self, now: Instant, out: &mut Outcome) -> TimeoutKind {
         self.forget_lost(now);
         if self.loss_time.is_some_and(|time| time <= now) && self.detect_losses(now, out) > 0 {
+            // What was lost is sent again now; that will be answered, so no probe is due beside it.
+            self.probe.rearm(now);
             return TimeoutKind::Lost;
         }
         let is_due = self.probe.deadline(&self.rtt).is_some_and(|time| time <= now);

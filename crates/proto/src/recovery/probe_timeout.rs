@@ -18,7 +18,7 @@ const CAP_ALONE: Duration = Duration::from_secs(3);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ProbeTimer {
     count: u32,
-    /// When a packet that asks for an acknowledgement last left, or the timer last fired.
+    /// From when on it waits: a packet that asks for an acknowledgement left, one arrived, or it fired.
     since: Option<Instant>,
     max_ack_delay: Duration,
     is_other_path_alive: bool,
@@ -61,7 +61,8 @@ impl ProbeTimer {
         Some(self.since? + self.with_back_off(rtt))
     }
 
-    pub(crate) fn on_sent(&mut self, now: Instant) {
+    /// Waits anew from now on.
+    pub(crate) fn rearm(&mut self, now: Instant) {
         self.since = Some(now);
     }
 
@@ -104,7 +105,7 @@ mod tests {
 
     fn waits(timer: &mut ProbeTimer, rtt: &RttEstimator, count: usize) -> Vec<Duration> {
         let mut now = Instant::from_nanos(0);
-        timer.on_sent(now);
+        timer.rearm(now);
         let mut waits = Vec::new();
         for _ in 0..count {
             let deadline = timer.deadline(rtt).unwrap();

@@ -14,6 +14,7 @@ fn an_arrival_gives_content_back_and_a_round_trip() {
         (path.rtt().latest(), path.bytes_in_flight(), path.deadline()),
         (ms(40), ByteCount::ZERO, None)
     );
+    assert_eq!((path.largest_acked(), path.next_packet_number()), (Some(1), 2));
     assert_eq!((path.last_progress(), path.oldest_unacked_time()), (Some(at(40)), None));
     assert!(!ack(&mut path, at(50), &[0..=1]).progress);
 }
@@ -222,4 +223,29 @@ fn allowance_names_the_reason_why_nothing_may_be_sent() {
     assert_eq!(path.allowance(at(10)), Allowance::Ready { bytes: ByteCount(2400) });
     send(&mut path, at(10), 8);
     assert_eq!(path.allowance(at(500)), Allowance::Window);
+}
+
+#[test]
+fn an_assumed_round_trip_and_the_delay_of_the_peer_set_the_first_timeout() {
+    let mut path = path("cubic");
+    // 100 + 4 · 50 + 25
+    assert_eq!(path.pto(), ms(325));
+    path.seed_rtt(ms(40));
+    path.set_max_ack_delay(ms(5));
+    assert_eq!(path.pto(), ms(125));
+    send(&mut path, at(0), 1);
+    assert_eq!(path.deadline(), Some(at(125)));
+}
+
+#[test]
+fn siblings_learn_the_longest_stretch_without_congestion() {
+    let mut path = path("new-reno");
+    send(&mut path, at(0), 10);
+    ack(&mut path, at(20), &[0..=3]);
+    assert_eq!(path.as_sibling(), Sibling::new(path.window(), ms(20), ByteCount(4 * 1200)));
+    let out = ack(&mut path, at(21), &[8..=8, 0..=3]);
+    assert_eq!(out.lost.len(), 2);
+    ack(&mut path, at(22), &[8..=9]);
+    // Five packets until the congestion event, one since.
+    assert_eq!(path.as_sibling().loss_interval, ByteCount(5 * 1200));
 }
