@@ -1,5 +1,1 @@
 //! Manyway.
-
-mod identity;
-
-pub use identity::{AuthorisedKeys, Authoriser, Identity, PublicKey, client_config, server_config};

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 use manyway_wire::{
-    AddAddress, Liveness, PathAvailability, PathClose, PathId, PathLimit, PathStatus, Pong, RemoveAddress, Writer,
+    AddAddress, Liveness, PathAvailability, PathClose, PathId, PathLimit, PathStatus, Pong, RemoveAddress,
+    Writer,
 };
 
 use crate::packet::content::{Contents, SentContent};
@@ -81,8 +82,12 @@ impl Control {
     pub(crate) fn announce(&mut self, addresses: &[SocketAddr]) {
         for known in &mut self.addresses {
             if known.address.is_some_and(|address| !addresses.contains(&address)) {
-                *known =
-                    OwnAddress { address: None, sequence: known.sequence + 1, delivery: Delivery::Wanted, id: known.id };
+                *known = OwnAddress {
+                    address: None,
+                    sequence: known.sequence + 1,
+                    delivery: Delivery::Wanted,
+                    id: known.id,
+                };
             }
         }
         for address in addresses {
@@ -124,7 +129,9 @@ impl Control {
         }
         self.write_paths(writer, contents);
         self.write_addresses(writer, contents);
-        while let Some(block) = self.liveness.front().copied().filter(|b| b.encoded_len() <= writer.remaining()) {
+        while let Some(block) =
+            self.liveness.front().copied().filter(|b| b.encoded_len() <= writer.remaining())
+        {
             block.encode(writer);
             self.liveness.pop_front();
         }
@@ -132,7 +139,9 @@ impl Control {
     }
 
     fn write_paths(&mut self, writer: &mut Writer<'_>, contents: &mut Contents) {
-        for (path, status) in self.statuses.iter_mut().filter(|(_, status)| status.delivery == Delivery::Wanted) {
+        for (path, status) in
+            self.statuses.iter_mut().filter(|(_, status)| status.delivery == Delivery::Wanted)
+        {
             let block =
                 PathStatus { path: *path, sequence: status.sequence, state: status.availability, cost: 0 };
             if block.encoded_len() <= writer.remaining() {
@@ -156,7 +165,8 @@ impl Control {
             let before = writer.position();
             match own.address {
                 Some(address) => {
-                    let block = AddAddress { id: own.id, sequence: own.sequence, priority: 0, cost: 0, address };
+                    let block =
+                        AddAddress { id: own.id, sequence: own.sequence, priority: 0, cost: 0, address };
                     if block.encoded_len() <= writer.remaining() {
                         block.encode(writer);
                         contents.push(SentContent::AddAddress { id: own.id });
@@ -196,7 +206,9 @@ impl Control {
                 }
             }
             SentContent::PathStatus { path, sequence } => {
-                if let Some(status) = self.statuses.get_mut(path).filter(|status| status.sequence == *sequence) {
+                if let Some(status) =
+                    self.statuses.get_mut(path).filter(|status| status.sequence == *sequence)
+                {
                     status.delivery = Delivery::Wanted;
                 }
             }

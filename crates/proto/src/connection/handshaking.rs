@@ -48,7 +48,10 @@ impl Connection {
         }
         if handshaking && setup.handshake.is_complete() {
             let parameters = setup.handshake.take_peer_parameters();
-            self.establish(now, parameters.unwrap_or(Err(Violation::Parameters { reason: "none were sent" }))?)?;
+            self.establish(
+                now,
+                parameters.unwrap_or(Err(Violation::Parameters { reason: "none were sent" }))?,
+            )?;
         }
         Ok(())
     }
@@ -69,7 +72,10 @@ impl Connection {
             return refuse("the peer speaks another application protocol");
         }
         self.ids.remote.set_first(peer.source, peer.reset_token);
-        let rtt = [&setup.set_up, &setup.open].into_iter().map(|space| space.recovery.rtt()).find(|r| r.has_sample());
+        let rtt = [&setup.set_up, &setup.open]
+            .into_iter()
+            .map(|space| space.recovery.rtt())
+            .find(|r| r.has_sample());
         let rtt = rtt.map(crate::recovery::RttEstimator::smoothed);
         self.agreed.peer_key = setup.handshake.peer_public_key();
         self.agree(&peer);
@@ -96,7 +102,8 @@ impl Connection {
     }
 
     fn agree(&mut self, peer: &Parameters) {
-        let idle = [self.config.idle_timeout, peer.idle_timeout].into_iter().filter(|time| !time.is_zero()).min();
+        let idle =
+            [self.config.idle_timeout, peer.idle_timeout].into_iter().filter(|time| !time.is_zero()).min();
         self.agreed.idle_timeout = idle.unwrap_or(self.config.idle_timeout);
         self.agreed.max_datagram = self.config.max_datagram.min(peer.max_datagram);
         self.agreed.peer_path_limit = peer.path_limit;

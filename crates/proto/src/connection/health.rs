@@ -87,7 +87,13 @@ impl Connection {
     }
 
     /// The peer told what it heard last on a suspect path.
-    pub(super) fn on_liveness_answer(&mut self, now: Instant, id: PathId, largest: Option<u64>, age: Duration) {
+    pub(super) fn on_liveness_answer(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        largest: Option<u64>,
+        age: Duration,
+    ) {
         let Some(path) = self.paths.get(id).filter(|path| path.state() == PathState::Suspect) else { return };
         let recovery = &path.space.recovery;
         if largest > recovery.largest_acked() {

@@ -81,7 +81,10 @@ impl LocalIds {
     pub(crate) fn on_retire(&mut self, block: &RetireCid, rng: &mut Rng) -> Result<(), Violation> {
         let Some(issued) = self.paths.get_mut(&block.path) else { return Ok(()) };
         if block.sequence >= issued.next_sequence {
-            return Err(Violation::ConnectionId { path: block.path, reason: "an id was retired that was never issued" });
+            return Err(Violation::ConnectionId {
+                path: block.path,
+                reason: "an id was retired that was never issued",
+            });
         }
         if let Some(at) = issued.ids.iter().position(|issued| issued.sequence == block.sequence) {
             let retired = issued.ids.remove(at);
@@ -143,7 +146,8 @@ impl LocalIds {
     }
 
     pub(crate) fn on_lost(&mut self, path: PathId, sequence: u64) {
-        let issued = self.paths.get_mut(&path).and_then(|path| path.ids.iter_mut().find(|i| i.sequence == sequence));
+        let issued =
+            self.paths.get_mut(&path).and_then(|path| path.ids.iter_mut().find(|i| i.sequence == sequence));
         if let Some(issued) = issued.filter(|issued| !issued.wanted) {
             issued.wanted = true;
             self.wanted += 1;
@@ -212,7 +216,8 @@ impl RemoteIds {
         let new = Given { sequence: block.sequence, id: block.id, token: Some(block.reset_token) };
         given.ids.push_back(new);
         let below = given.retired_below;
-        let retired: Vec<_> = given.ids.iter().map(|given| given.sequence).filter(|seq| *seq < below).collect();
+        let retired: Vec<_> =
+            given.ids.iter().map(|given| given.sequence).filter(|seq| *seq < below).collect();
         given.ids.retain(|given| given.sequence >= below);
         if given.ids.len() > MAX_GIVEN || self.retire.len() + retired.len() > MAX_RETIRING {
             return violation("more ids than agreed");
@@ -262,7 +267,9 @@ impl RemoteIds {
     }
 
     pub(crate) fn on_lost(&mut self, path: PathId, sequence: u64) {
-        for entry in self.retire.iter_mut().filter(|(retired, number, _)| (*retired, *number) == (path, sequence)) {
+        for entry in
+            self.retire.iter_mut().filter(|(retired, number, _)| (*retired, *number) == (path, sequence))
+        {
             entry.2 = true;
         }
     }

@@ -82,7 +82,9 @@ impl Connection {
 
     /// The set-up knows this end by two ids: the one that the client invented for it, and its own.
     fn is_setup_id(&self, id: Option<ConnectionId>) -> bool {
-        self.setup.as_ref().is_some_and(|setup| id == Some(setup.first_destination) || id == Some(setup.local_id))
+        self.setup
+            .as_ref()
+            .is_some_and(|setup| id == Some(setup.first_destination) || id == Some(setup.local_id))
     }
 
     fn handle_packet(&mut self, facts: &PacketFacts, packet: &ProtectedPacket, ecn: Ecn, bytes: &mut [u8]) {
@@ -101,7 +103,9 @@ impl Connection {
             (None, Level::Open) => self.setup.as_ref().map(|setup| &setup.open),
             (None, Level::SetUp) => self.setup.as_ref().map(|setup| &setup.set_up),
         };
-        let Some(space) = space.filter(|_| facts.level != Level::Data || !self.is_handshaking()) else { return };
+        let Some(space) = space.filter(|_| facts.level != Level::Data || !self.is_handshaking()) else {
+            return;
+        };
         let incoming = Incoming {
             level: facts.level,
             path: facts.path,
@@ -274,6 +278,8 @@ fn level_of(packet: &ProtectedPacket) -> Level {
     match packet.form {
         HeaderForm::Long { kind: LongKind::Open, .. } => Level::Open,
         HeaderForm::Long { kind: LongKind::SetUp, .. } => Level::SetUp,
-        HeaderForm::Short { .. } | HeaderForm::OtherVersion { .. } | HeaderForm::VersionList { .. } => Level::Data,
+        HeaderForm::Short { .. } | HeaderForm::OtherVersion { .. } | HeaderForm::VersionList { .. } => {
+            Level::Data
+        }
     }
 }

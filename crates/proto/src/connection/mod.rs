@@ -39,7 +39,7 @@ use crate::recovery::{Outcome, PathRecovery, RecoveryConfig};
 use crate::scheduler::Scheduler;
 use crate::stream::set::StreamSet;
 use crate::stream::{ReadOutcome, StreamEvent, WriteError};
-use crate::{ConnectionConfig, ConnectionError, FourTuple, Instant, Misuse, Rng, Violation};
+use crate::{ConnectionConfig, FourTuple, Instant, Misuse, Rng, Violation};
 
 use control::Control;
 use ids::{LocalIds, RemoteIds};
@@ -247,10 +247,6 @@ impl Connection {
         matches!(self.life, Life::Handshaking)
     }
 
-    pub(crate) fn created(&self) -> Instant {
-        self.clock.created
-    }
-
     /// Whether the connection has ended and may be forgotten.
     pub fn is_closed(&self) -> bool {
         matches!(self.life, Life::Closed)
@@ -422,7 +418,9 @@ fn race_order(manager: &PathManager) -> Vec<FourTuple> {
         Role::Backup | Role::Never => 2,
     });
     let deepest = rounds.iter().map(|open| open.targets.len()).max().unwrap_or(0);
-    (0..deepest).flat_map(|round| rounds.iter().filter_map(move |open| open.targets.get(round).copied())).collect()
+    (0..deepest)
+        .flat_map(|round| rounds.iter().filter_map(move |open| open.targets.get(round).copied()))
+        .collect()
 }
 
 /// The parameters of this end.

@@ -3,7 +3,6 @@
 use manyway_wire::{AckNow, Close, CloseStep, LongKind, PathId, Ping, Probe, ProbeAck, Syn, SynAck, Writer};
 use smallvec::SmallVec;
 
-use super::state::Life;
 use super::{BASE_DATAGRAM, Connection, Initiator};
 use crate::observe::Fact;
 use crate::packet::builder::{HeaderFacts, PacketBuilder};
@@ -145,7 +144,10 @@ impl Connection {
     }
 
     fn wants_control(&self) -> bool {
-        self.control.wants() || self.ids.local.wants() || self.ids.remote.wants() || self.streams.wants_control()
+        self.control.wants()
+            || self.ids.local.wants()
+            || self.ids.remote.wants()
+            || self.streams.wants_control()
     }
 
     fn transmit_data(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
@@ -247,7 +249,8 @@ impl Connection {
         if let Some(other) = self.paths.best_live(Some(path.id)) {
             return Some(other.id);
         }
-        let usable = !matches!(path.state(), PathState::Validating) && self.ids.remote.current(path.id).is_some();
+        let usable =
+            !matches!(path.state(), PathState::Validating) && self.ids.remote.current(path.id).is_some();
         usable.then_some(path.id)
     }
 
@@ -327,7 +330,13 @@ impl Connection {
 }
 
 impl Connection {
-    fn write_acks(&mut self, now: Instant, carrier: PathId, writer: &mut Writer<'_>, contents: &mut Contents) {
+    fn write_acks(
+        &mut self,
+        now: Instant,
+        carrier: PathId,
+        writer: &mut Writer<'_>,
+        contents: &mut Contents,
+    ) {
         for id in self.paths.ids() {
             let Some(path) = self.paths.get(id) else { continue };
             let belongs = if id == carrier {
@@ -357,7 +366,10 @@ impl Connection {
             path.on_asked(now);
         }
         let size = u16::try_from(size).unwrap_or(u16::MAX);
-        self.observe(now, &Fact::PacketSent { path, packet_number: builder.packet_number, size, asks_for_ack });
+        self.observe(
+            now,
+            &Fact::PacketSent { path, packet_number: builder.packet_number, size, asks_for_ack },
+        );
     }
 
     /// CLOSE goes at every level that the peer may be able to open.
@@ -449,7 +461,13 @@ impl Connection {
         setup.handshake.wants(level) || probes > 0 || space.acks.due(now)
     }
 
-    fn build_setup_packet(&mut self, now: Instant, buffer: &mut Vec<u8>, level: Level, close: Option<&Close<'_>>) {
+    fn build_setup_packet(
+        &mut self,
+        now: Instant,
+        buffer: &mut Vec<u8>,
+        level: Level,
+        close: Option<&Close<'_>>,
+    ) {
         let client = self.side == Initiator::Client;
         let other_follows = level == Level::Open && self.wants_setup(now, Level::SetUp);
         let Some(setup) = &mut self.setup else { return };
@@ -509,7 +527,13 @@ fn write_greeting(client: bool, level: Level, info: &[u8], writer: &mut Writer<'
     }
 }
 
-fn write_ack(now: Instant, path: PathId, space: &mut Space, writer: &mut Writer<'_>, contents: &mut Contents) {
+fn write_ack(
+    now: Instant,
+    path: PathId,
+    space: &mut Space,
+    writer: &mut Writer<'_>,
+    contents: &mut Contents,
+) {
     let Some(largest) = space.received.largest() else { return };
     let delay = space.received.largest_time().map_or_else(Default::default, |at| now - at);
     let received_at = space.received.largest_time().unwrap_or(now).as_nanos() / 1000;
@@ -528,7 +552,12 @@ fn sent_packet(builder: &PacketBuilder, size: usize, tracked: bool, mtu_probe: b
         (true, false) => PacketKind::Ordinary,
         (true, true) => PacketKind::MtuProbe,
     };
-    SentPacket::new(builder.packet_number, u16::try_from(size).unwrap_or(u16::MAX), kind, builder.contents.clone())
+    SentPacket::new(
+        builder.packet_number,
+        u16::try_from(size).unwrap_or(u16::MAX),
+        kind,
+        builder.contents.clone(),
+    )
 }
 
 fn single(tuple: FourTuple, length: usize) -> Transmit {

@@ -183,7 +183,9 @@ impl Connection {
         if self.side == Initiator::Client {
             return;
         }
-        let Some(path) = self.paths.get_mut(facts.path).filter(|path| path.tuple != facts.tuple) else { return };
+        let Some(path) = self.paths.get_mut(facts.path).filter(|path| path.tuple != facts.tuple) else {
+            return;
+        };
         let old = path.tuple;
         if path.state() == PathState::Validating {
             path.tuple = facts.tuple;

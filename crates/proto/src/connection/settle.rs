@@ -3,23 +3,24 @@
 use manyway_wire::PathId;
 
 use super::Connection;
-use crate::{ByteCount, Instant};
 use crate::observe::Fact;
 use crate::packet::content::SentContent;
 use crate::protection::Level;
 use crate::recovery::Outcome;
+use crate::{ByteCount, Instant};
 
 impl Connection {
     /// Hands the outcome of an acknowledgement or a timeout to everybody whom it concerns, and empties it.
     pub(super) fn settle(&mut self, now: Instant, level: Level, path: PathId, outcome: &mut Outcome) {
         for content in outcome.delivered.drain(..).flatten() {
-            self.on_content_delivered(now, level, path, &content);
+            self.on_content_delivered(level, &content);
         }
         let lost = outcome.lost.len() as u64;
         for content in outcome.lost.drain(..).flatten() {
-            self.on_content_lost(now, level, path, &content);
+            self.on_content_lost(level, &content);
         }
-        if level == Level::Data && (lost > 0 || outcome.lost_bytes > ByteCount::ZERO || outcome.spurious > 0) {
+        if level == Level::Data && (lost > 0 || outcome.lost_bytes > ByteCount::ZERO || outcome.spurious > 0)
+        {
             self.note_losses(now, path, outcome, lost);
         }
         if let Some(path) = self.paths.get_mut(path).filter(|_| level == Level::Data) {
@@ -51,7 +52,7 @@ impl Connection {
         }
     }
 
-    fn on_content_delivered(&mut self, now: Instant, level: Level, path: PathId, content: &SentContent) {
+    fn on_content_delivered(&mut self, level: Level, content: &SentContent) {
         match content {
             SentContent::Handshake { .. } => {
                 if let Some(setup) = &mut self.setup {
@@ -85,7 +86,7 @@ impl Connection {
         }
     }
 
-    fn on_content_lost(&mut self, _now: Instant, level: Level, _path: PathId, content: &SentContent) {
+    fn on_content_lost(&mut self, level: Level, content: &SentContent) {
         match content {
             SentContent::Handshake { .. } => {
                 if let Some(setup) = &mut self.setup {
@@ -124,7 +125,7 @@ impl Connection {
             if let SentContent::Stream { .. } = content {
                 self.streams.reinject(content);
             } else {
-                self.on_content_lost(now, Level::Data, id, content);
+                self.on_content_lost(Level::Data, content);
             }
         }
         if packets > 0 {

@@ -33,7 +33,10 @@ impl Endpoint {
         (destination, source): (ConnectionId, ConnectionId),
     ) {
         let least = ConnectionId::LENGTH;
-        if self.config.server.is_none() || datagram.len() < FIRST_FLIGHT || destination.as_slice().len() < least {
+        if self.config.server.is_none()
+            || datagram.len() < FIRST_FLIGHT
+            || destination.as_slice().len() < least
+        {
             return;
         }
         let slots = &self.slots;
@@ -56,8 +59,12 @@ impl Endpoint {
         let Ok(packet) = manyway_wire::decode_protected(&copy) else { return false };
         let Some(bytes) = copy.get_mut(..packet.length) else { return false };
         let mut protector = open_protector(&facts.first_destination);
-        let incoming =
-            Incoming { level: Level::Open, path: PathId::FIRST, number_offset: packet.number_offset, expected: 0 };
+        let incoming = Incoming {
+            level: Level::Open,
+            path: PathId::FIRST,
+            number_offset: packet.number_offset,
+            expected: 0,
+        };
         let Ok(opened) = protector.open(&incoming, bytes, &ReplayWindow::new()) else { return false };
         let payload = bytes.get(opened.payload).unwrap_or_default();
         Blocks::new(payload).any(|block| match block {
@@ -81,8 +88,7 @@ impl Endpoint {
             size: FIRST_FLIGHT,
         };
         let mut buffer = Vec::with_capacity(FIRST_FLIGHT);
-        let mut builder =
-            PacketBuilder::long(&mut buffer, &header, LongKind::Open, self.server_id(facts));
+        let mut builder = PacketBuilder::long(&mut buffer, &header, LongKind::Open, self.server_id(facts));
         SynAck { info: &info }.encode(&mut builder.writer(&mut buffer));
         if builder.finish(&mut buffer, &mut protector).is_some() {
             self.push_answer(tuple, buffer);

@@ -1,8 +1,8 @@
 //! All connections of one process: routes datagrams to them and collects what they have to send.
 
 mod admission;
-pub(crate) mod cookie;
 mod connect;
+pub(crate) mod cookie;
 mod incoming;
 pub(crate) mod reset_token;
 mod slots;
@@ -102,14 +102,18 @@ impl Endpoint {
         let Ok(packet) = manyway_wire::decode_protected(datagram) else { return };
         match &packet.form {
             HeaderForm::Long { destination, source, kind, .. } => match self.demux.get(destination) {
-                Some((handle, path)) => self.deliver(now, *handle, Arrival { tuple, ecn, path: *path, datagram }),
+                Some((handle, path)) => {
+                    self.deliver(now, *handle, Arrival { tuple, ecn, path: *path, datagram })
+                }
                 None if *kind == manyway_wire::LongKind::Open => {
                     self.handle_stranger(now, tuple, ecn, datagram, (*destination, *source));
                 }
                 None => {}
             },
             HeaderForm::Short { destination } => match self.demux.get(destination) {
-                Some((handle, path)) => self.deliver(now, *handle, Arrival { tuple, ecn, path: *path, datagram }),
+                Some((handle, path)) => {
+                    self.deliver(now, *handle, Arrival { tuple, ecn, path: *path, datagram })
+                }
                 None => self.reset_stranger(now, tuple, destination, datagram.len()),
             },
             HeaderForm::OtherVersion { .. } => self.offer_versions(now, tuple, &packet.form, datagram.len()),

@@ -32,7 +32,8 @@ pub(crate) struct Slots {
 
 impl Slots {
     pub(crate) fn insert(&mut self, connection: Connection) -> ConnectionHandle {
-        let entry = Entry { connection: Box::new(connection), deadline: None, queued: false, eventful: false };
+        let entry =
+            Entry { connection: Box::new(connection), deadline: None, queued: false, eventful: false };
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
             u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX)
@@ -69,7 +70,8 @@ impl Slots {
 
     /// Returns true if the flag changed to `eventful` by this call.
     pub(crate) fn set_eventful(&mut self, handle: ConnectionHandle, eventful: bool) -> bool {
-        self.entry_mut(handle).is_some_and(|entry| std::mem::replace(&mut entry.eventful, eventful) != eventful)
+        self.entry_mut(handle)
+            .is_some_and(|entry| std::mem::replace(&mut entry.eventful, eventful) != eventful)
     }
 
     pub(crate) fn is_eventful(&self, handle: ConnectionHandle) -> bool {
@@ -77,7 +79,11 @@ impl Slots {
     }
 
     /// Sets the deadline that stands in the endpoint's timers, and returns the old one.
-    pub(crate) fn set_deadline(&mut self, handle: ConnectionHandle, deadline: Option<Instant>) -> Option<Instant> {
+    pub(crate) fn set_deadline(
+        &mut self,
+        handle: ConnectionHandle,
+        deadline: Option<Instant>,
+    ) -> Option<Instant> {
         let entry = self.entry_mut(handle)?;
         std::mem::replace(&mut entry.deadline, deadline)
     }
@@ -93,7 +99,11 @@ impl Slots {
     }
 
     fn entry(&self, handle: ConnectionHandle) -> Option<&Entry> {
-        self.slots.get(handle.index as usize).filter(|slot| slot.generation == handle.generation)?.entry.as_ref()
+        self.slots
+            .get(handle.index as usize)
+            .filter(|slot| slot.generation == handle.generation)?
+            .entry
+            .as_ref()
     }
 
     fn entry_mut(&mut self, handle: ConnectionHandle) -> Option<&mut Entry> {

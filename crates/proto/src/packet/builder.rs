@@ -40,12 +40,23 @@ impl PacketBuilder {
         let start = buffer.len();
         let number_length = packet_number::truncated_len(facts.packet_number, facts.largest_acked);
         let mut writer = Writer::new(buffer, start + facts.size);
-        manyway_wire::encode_short(&mut writer, &facts.destination, key_phase, facts.packet_number, number_length);
+        manyway_wire::encode_short(
+            &mut writer,
+            &facts.destination,
+            key_phase,
+            facts.packet_number,
+            number_length,
+        );
         Self::begin(Level::Data, buffer, start, facts, number_length, None)
     }
 
     /// Starts a packet of the set-up at the end of `buffer`.
-    pub(crate) fn long(buffer: &mut Vec<u8>, facts: &HeaderFacts, kind: LongKind, source: ConnectionId) -> Self {
+    pub(crate) fn long(
+        buffer: &mut Vec<u8>,
+        facts: &HeaderFacts,
+        kind: LongKind,
+        source: ConnectionId,
+    ) -> Self {
         let start = buffer.len();
         let number_length = packet_number::truncated_len(facts.packet_number, facts.largest_acked);
         let header = LongHeader { kind, destination: facts.destination, source };

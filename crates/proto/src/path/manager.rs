@@ -73,7 +73,13 @@ impl PathManager {
     }
 
     /// Takes an address that the peer names; false if it is refused or old.
-    pub(crate) fn on_add_address(&mut self, id: u64, sequence: u64, address: SocketAddr, peer: IpAddr) -> bool {
+    pub(crate) fn on_add_address(
+        &mut self,
+        id: u64,
+        sequence: u64,
+        address: SocketAddr,
+        peer: IpAddr,
+    ) -> bool {
         if !may_be_probed(address, peer) {
             return false;
         }
@@ -99,13 +105,15 @@ impl PathManager {
 
     /// Forgets an address that the peer takes back, and returns it.
     pub(crate) fn on_remove_address(&mut self, id: u64, sequence: u64) -> Option<SocketAddr> {
-        let at = self.remotes.iter().position(|remote| remote.id == Some(id) && sequence > remote.sequence)?;
+        let at =
+            self.remotes.iter().position(|remote| remote.id == Some(id) && sequence > remote.sequence)?;
         Some(self.remotes.remove(at).address)
     }
 
     /// All pairs of `local`'s interface with the peer's addresses, `local` itself first.
     pub(crate) fn targets(&self, local: LocalAddress) -> Vec<FourTuple> {
-        let siblings = self.locals.iter().map(|candidate| candidate.address).filter(|address| *address != local);
+        let siblings =
+            self.locals.iter().map(|candidate| candidate.address).filter(|address| *address != local);
         std::iter::once(local)
             .chain(siblings.filter(|address| same_interface(address, &local)))
             .flat_map(|local| {
@@ -166,7 +174,9 @@ fn may_be_probed(address: SocketAddr, peer: IpAddr) -> bool {
         (IpAddr::V4(ip), _) if ip.is_broadcast() || ip.is_link_local() => false,
         (IpAddr::V4(ip), IpAddr::V4(peer)) if ip.is_private() => peer.is_private() || peer.is_loopback(),
         (IpAddr::V4(ip), IpAddr::V6(_)) if ip.is_private() => false,
-        (IpAddr::V6(ip), IpAddr::V6(peer)) if ip.is_unique_local() => peer.is_unique_local() || peer.is_loopback(),
+        (IpAddr::V6(ip), IpAddr::V6(peer)) if ip.is_unique_local() => {
+            peer.is_unique_local() || peer.is_loopback()
+        }
         (IpAddr::V6(ip), IpAddr::V4(_)) if ip.is_unique_local() => false,
         (IpAddr::V6(ip), _) if ip.is_unicast_link_local() => false,
         (IpAddr::V4(_) | IpAddr::V6(_), _) => true,
@@ -219,7 +229,11 @@ mod tests {
             ("[::ffff:127.0.0.1]:4455", "192.0.2.1", false),
             ("[fd00::5]:4455", "2001:db8::1", false),
         ] {
-            assert_eq!(may_be_probed(address.parse().unwrap(), peer.parse().unwrap()), allowed, "{address} {peer}");
+            assert_eq!(
+                may_be_probed(address.parse().unwrap(), peer.parse().unwrap()),
+                allowed,
+                "{address} {peer}"
+            );
         }
     }
 

@@ -177,7 +177,8 @@ impl Path {
         }
         // Before the answer to the oldest packet can be here, silence means nothing.
         let earliest_answer = recovery.oldest_unacked_time()? + recovery.rtt().smoothed();
-        let reference = self.silence.last_progress().map_or(earliest_answer, |last| last.max(earliest_answer));
+        let reference =
+            self.silence.last_progress().map_or(earliest_answer, |last| last.max(earliest_answer));
         Some(reference + self.silence_limit())
     }
 

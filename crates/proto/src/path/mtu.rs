@@ -25,8 +25,14 @@ enum Phase {
     /// Nothing is known of the peer's limit yet.
     Off,
     /// `rung` is to be tried; `waiting` while a probe is on its way.
-    Searching { rung: usize, tries: u8, waiting: bool },
-    Done { again_at: Instant },
+    Searching {
+        rung: usize,
+        tries: u8,
+        waiting: bool,
+    },
+    Done {
+        again_at: Instant,
+    },
 }
 
 impl MtuSearch {

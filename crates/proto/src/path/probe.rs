@@ -42,7 +42,14 @@ pub(crate) struct Prober {
 #[derive(Debug)]
 enum Phase {
     Resting,
-    Asking { targets: Vec<FourTuple>, since: Instant, next_at: Instant, wait: Duration, rounds: u32, due: Vec<FourTuple> },
+    Asking {
+        targets: Vec<FourTuple>,
+        since: Instant,
+        next_at: Instant,
+        wait: Duration,
+        rounds: u32,
+        due: Vec<FourTuple>,
+    },
 }
 
 impl Prober {
@@ -104,7 +111,9 @@ impl Prober {
 
     /// The next question to send, if one is due: an address pair and the nonce for it.
     pub(crate) fn next_question(&mut self, now: Instant, rng: &mut Rng) -> Option<(FourTuple, u64)> {
-        let Phase::Asking { targets, since, next_at, wait, rounds, due } = &mut self.phase else { return None };
+        let Phase::Asking { targets, since, next_at, wait, rounds, due } = &mut self.phase else {
+            return None;
+        };
         if due.is_empty() && *next_at <= now {
             due.extend(targets.iter().rev().copied());
             *rounds = rounds.saturating_add(1);

@@ -70,7 +70,9 @@ impl View<'_> {
             .filter_map(PathView::tier)
             .filter(|tier| *tier < Tier::Reserve || !lives)
             .min();
-        self.paths.iter().filter(move |path| path.sendable > ByteCount::ZERO && best.is_some() && path.tier() == best)
+        self.paths
+            .iter()
+            .filter(move |path| path.sendable > ByteCount::ZERO && best.is_some() && path.tier() == best)
     }
 }
 
@@ -119,9 +121,8 @@ impl PathView {
         }
         match (self.state, self.role) {
             (PathState::Active, Role::Primary) => Some(Tier::First),
-            (PathState::Active, Role::Secondary) | (PathState::Probation, Role::Primary | Role::Secondary) => {
-                Some(Tier::Second)
-            }
+            (PathState::Active, Role::Secondary)
+            | (PathState::Probation, Role::Primary | Role::Secondary) => Some(Tier::Second),
             (PathState::Active | PathState::Backup | PathState::Probation, Role::Backup)
             | (PathState::Backup, Role::Primary | Role::Secondary) => Some(Tier::Reserve),
             (PathState::Validating | PathState::Suspect | PathState::Dead | PathState::Closed, _)

@@ -40,7 +40,12 @@ fn any_path(id: u32) -> impl Strategy<Value = PathView> {
     let states = prop::sample::select(PathState::ALL.to_vec());
     let roles = prop::sample::select(vec![Role::Primary, Role::Secondary, Role::Backup, Role::Never]);
     (states, roles, any::<bool>(), 1..500_u64, prop_oneof![Just(0), 1..200_000_u64]).prop_map(
-        move |(state, role, peer_ready, rtt, sendable)| PathView { state, role, peer_ready, ..path(id, rtt, sendable) },
+        move |(state, role, peer_ready, rtt, sendable)| PathView {
+            state,
+            role,
+            peer_ready,
+            ..path(id, rtt, sendable)
+        },
     )
 }
 
