@@ -1,9 +1,12 @@
 //! Manyway.
 
 mod clock;
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod test_namespace;
 mod ticket;
 
-//pub mod interfaces;
+pub mod interfaces;
 pub mod resolve;
 pub mod udp;
 

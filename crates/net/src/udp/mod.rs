@@ -43,6 +43,9 @@ mod send;
 mod socket;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests_in_namespace;
 
 pub use receive::{Datagram, Datagrams, ReceiveBuffer};
 pub use send::{SendError, SendFailure};

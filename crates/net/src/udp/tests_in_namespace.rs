@@ -1,0 +1,67 @@
+use manyway_proto::{Ecn, FourTuple, LocalAddress, Transmit};
+
+use super::*;
+use crate::test_namespace::{in_namespace, ip};
+
+fn here(test: &str) -> String {
+    format!("udp::tests_in_namespace::{test}")
+}
+
+/// A socket on one end of a virtual cable with an MTU of 1280.
+fn on_cable() -> (UdpSocket, FourTuple) {
+    ip("link add mwa type veth peer name mwb");
+    ip("address add 10.97.0.1/24 dev mwa");
+    ip("link set dev mwa up mtu 1280");
+    ip("link set dev mwb up mtu 1280");
+    ip("neighbour add 10.97.0.2 lladdr 02:00:00:00:00:01 dev mwa");
+    let interface = nix::net::if_::if_nametoindex("mwa").unwrap();
+    let local = LocalAddress { interface, address: "10.97.0.1:0".parse().unwrap() };
+    let socket = UdpSocket::bind(&BindOptions::new(local)).unwrap();
+    let tuple = FourTuple { local: socket.local(), remote: "10.97.0.2:4455".parse().unwrap() };
+    (socket, tuple)
+}
+
+fn run(test: impl FnOnce()) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let _inside = runtime.enter();
+    test();
+}
+
+#[test]
+fn datagrams_beyond_the_mtu_are_refused_without_giving_up_offload() {
+    in_namespace(&here("datagrams_beyond_the_mtu_are_refused_without_giving_up_offload"), || {
+        run(|| {
+            let (mut socket, tuple) = on_cable();
+            assert_eq!(socket.capabilities().device, DeviceBinding::Bound);
+            let segments = socket.max_segments(1200);
+            let payload = vec![7; 6000];
+            let transmit = |segment| Transmit { tuple, length: 6000, segment, ecn: Ecn::Ect0 };
+            socket.try_send(&transmit(1200), &payload).unwrap();
+            let error = socket.try_send(&transmit(1500), &payload).unwrap_err();
+            assert_eq!((error.failure, error.sent), (SendFailure::TooLarge, 0), "{error}");
+            assert_eq!(socket.max_segments(1200), segments);
+            socket.try_send(&transmit(1200), &payload).unwrap();
+        });
+    });
+}
+
+#[test]
+fn a_vanished_address_route_or_interface_is_called_unreachable() {
+    in_namespace(&here("a_vanished_address_route_or_interface_is_called_unreachable"), || {
+        run(|| {
+            let (mut socket, tuple) = on_cable();
+            let transmit = Transmit { tuple, length: 5, segment: 5, ecn: Ecn::NotEct };
+            socket.try_send(&transmit, b"hello").unwrap();
+            ip("link set dev mwa down");
+            let error = socket.try_send(&transmit, b"hello").unwrap_err();
+            assert_eq!(error.failure, SendFailure::Unreachable, "{error}");
+            ip("link set dev mwa up");
+            ip("address delete 10.97.0.1/24 dev mwa");
+            let gone = socket.try_send(&transmit, b"hello").map_err(|error| error.failure);
+            ip("link delete dev mwa");
+            let error = socket.try_send(&transmit, b"hello").unwrap_err();
+            assert_eq!(error.failure, SendFailure::Unreachable, "{error}");
+            println!("after the address was gone: {gone:?}");
+        });
+    });
+}
