@@ -31,7 +31,7 @@ mod snapshot;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(manyway_portable)))]
 mod tests_in_namespace;
 mod watcher;
 

@@ -72,8 +72,9 @@ impl UdpSocket {
     }
 }
 
-/// The datagrams of one call, in the order of their arrival.
+/// The datagrams of one call, in the order of their arrival. Those that are not taken are lost.
 #[derive(Debug)]
+#[must_use = "datagrams that are not taken are lost"]
 pub struct Datagrams<'a> {
     local: LocalAddress,
     slabs: ChunksExactMut<'a, u8>,

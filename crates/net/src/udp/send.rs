@@ -43,12 +43,17 @@ impl UdpSocket {
             let batch = segment.saturating_mul(self.max_segments(segment)).min(rest.len());
             let (now, later) = rest.split_at(batch);
             if let Err(source) = self.send_batch(transmit, now, segment) {
-                if batch > segment && is_offload_failure(&source) {
-                    self.give_up_offload(transmit, rest, segment)
-                        .map_err(|(sent, source)| self.error(transmit, whole - rest.len() + sent, source))?;
-                    return Ok(());
+                let before = whole - rest.len();
+                if !is_offload_failure(&source) {
+                    return Err(self.error(transmit, before, source));
                 }
-                return Err(self.error(transmit, whole - rest.len(), source));
+                self.forget_failure();
+                if batch <= segment {
+                    return Err(self.error(transmit, before, source));
+                }
+                return self
+                    .send_singly(transmit, rest, segment)
+                    .map_err(|(sent, source)| self.error(transmit, before + sent, source));
             }
             rest = later;
         }
@@ -78,7 +83,7 @@ impl UdpSocket {
     ///
     /// A device without checksum offload refuses each batch: offload stays off. A batch of datagrams larger than the
     /// device takes, or from an address that is gone, is refused in the same words, but then so are single ones.
-    fn give_up_offload(
+    fn send_singly(
         &mut self,
         transmit: &Transmit,
         contents: &[u8],
@@ -86,28 +91,27 @@ impl UdpSocket {
     ) -> Result<(), (usize, io::Error)> {
         let mut sent = 0;
         for datagram in contents.chunks(segment) {
-            match self.send_batch(transmit, datagram, segment) {
-                Ok(()) => sent += datagram.len(),
-                Err(error) if sent == 0 && error.kind() != io::ErrorKind::WouldBlock => {
-                    self.restore_offload();
-                    return Err((sent, error));
+            if let Err(error) = self.send_batch(transmit, datagram, segment) {
+                if is_offload_failure(&error) {
+                    self.forget_failure();
                 }
-                Err(error) => {
-                    self.segmentation = Segmentation::Off;
-                    return Err((sent, error));
-                }
+                return Err((sent, error));
             }
+            if sent == 0 {
+                self.segmentation = Segmentation::Off;
+                tracing::info!(
+                    interface = self.local.interface,
+                    "segmentation offload does not work here, going on without"
+                );
+            }
+            sent += datagram.len();
         }
-        self.segmentation = Segmentation::Off;
-        tracing::info!(
-            interface = self.local.interface,
-            "segmentation offload does not work here, going on without"
-        );
         Ok(())
     }
 
-    /// The state remembers a failed batch for ever; a new one starts afresh.
-    fn restore_offload(&mut self) {
+    /// quinn-udp takes such a failure as a sign of an old kernel and does without offload and ECN marks from then on.
+    /// A new state starts afresh.
+    fn forget_failure(&mut self) {
         if let Ok(state) = offload_state(&self.io) {
             self.state = state;
         }

@@ -21,6 +21,47 @@ fn on_cable() -> (UdpSocket, FourTuple) {
     (socket, tuple)
 }
 
+/// A slow queue on the cable makes the socket full.
+#[test]
+fn a_full_socket_would_block_and_becomes_writable_again() {
+    in_namespace(&here("a_full_socket_would_block_and_becomes_writable_again"), || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (first, tuple) = on_cable();
+            let mut options =
+                BindOptions::new(LocalAddress { address: "10.97.0.1:0".parse().unwrap(), ..first.local() });
+            options.send_buffer = 100_000;
+            let mut socket = UdpSocket::bind(&options).unwrap();
+            let slow = "qdisc add dev mwa root tbf rate 20mbit burst 20kb limit 1mb";
+            let tc = std::process::Command::new("tc").args(slow.split(' ')).output().unwrap();
+            if !tc.status.success() {
+                println!("skipped: tc {slow}: {}", String::from_utf8_lossy(&tc.stderr));
+                return;
+            }
+            let payload = vec![7; 12_000];
+            let whole = Transmit { tuple, length: payload.len(), segment: 1200, ecn: Ecn::Ect0 };
+            let mut waits = 0;
+            let mut batches = 0;
+            let mut rest = whole;
+            while waits < 20 {
+                let from = payload.len() - rest.length;
+                match socket.try_send(&rest, &payload[from..]) {
+                    Ok(()) => (rest, batches) = (whole, batches + 1),
+                    Err(error) => {
+                        assert_eq!(error.failure, SendFailure::WouldBlock, "{error}");
+                        rest = error.rest(&rest);
+                        waits += 1;
+                        let writable =
+                            tokio::time::timeout(std::time::Duration::from_secs(2), socket.writable());
+                        writable.await.expect("the queue drains").unwrap();
+                    }
+                }
+                assert!(batches < 10_000, "the socket never filled");
+            }
+        });
+    });
+}
+
 fn run(test: impl FnOnce()) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let _inside = runtime.enter();
@@ -57,11 +98,11 @@ fn a_vanished_address_route_or_interface_is_called_unreachable() {
             assert_eq!(error.failure, SendFailure::Unreachable, "{error}");
             ip("link set dev mwa up");
             ip("address delete 10.97.0.1/24 dev mwa");
-            let gone = socket.try_send(&transmit, b"hello").map_err(|error| error.failure);
+            let error = socket.try_send(&transmit, b"hello").unwrap_err();
+            assert_eq!(error.failure, SendFailure::Unreachable, "{error}");
             ip("link delete dev mwa");
             let error = socket.try_send(&transmit, b"hello").unwrap_err();
             assert_eq!(error.failure, SendFailure::Unreachable, "{error}");
-            println!("after the address was gone: {gone:?}");
         });
     });
 }
