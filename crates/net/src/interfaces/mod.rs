@@ -36,7 +36,8 @@ mod tests_in_namespace;
 mod watcher;
 
 pub use change::Change;
-pub use policy::{InterfacePattern, InterfacePolicy, InterfaceRule, InterfaceRuleError, Role};
+pub use manyway_proto::Role;
+pub use policy::{InterfacePattern, InterfacePolicy, InterfaceRule, InterfaceRuleError};
 pub use portable::PortableSource;
 pub use select::{Candidate, Excluded, Exclusion, Selection};
 pub use snapshot::{

@@ -3,44 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// What an interface is used for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub enum Role {
-    /// Carries data whenever it pays. The default.
-    #[default]
-    Primary,
-    /// Carries data when the primary ones do not suffice.
-    Secondary,
-    /// Carries data only when no other one does.
-    Backup,
-    /// Carries nothing.
-    Never,
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Primary => "primary",
-            Self::Secondary => "secondary",
-            Self::Backup => "backup",
-            Self::Never => "never",
-        })
-    }
-}
-
-impl FromStr for Role {
-    type Err = InterfaceRuleError;
-
-    fn from_str(text: &str) -> Result<Self, InterfaceRuleError> {
-        match text {
-            "primary" => Ok(Self::Primary),
-            "secondary" => Ok(Self::Secondary),
-            "backup" => Ok(Self::Backup),
-            "never" => Ok(Self::Never),
-            _ => Err(InterfaceRuleError::Role { role: text.into() }),
-        }
-    }
-}
+use manyway_proto::Role;
 
 /// The name of an interface, or of many: `*` stands for any characters, as in `wlan*`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -110,12 +73,22 @@ impl FromStr for InterfaceRule {
         let mut role = Role::default();
         for part in parts {
             match part.split_once('=') {
-                Some(("role", value)) => role = value.trim().parse()?,
+                Some(("role", value)) => role = parse_role(value.trim())?,
                 Some((key, _)) => return Err(InterfaceRuleError::Key { key: key.into() }),
                 None => return Err(InterfaceRuleError::Key { key: part.into() }),
             }
         }
         Ok(Self { pattern, role })
+    }
+}
+
+fn parse_role(text: &str) -> Result<Role, InterfaceRuleError> {
+    match text {
+        "primary" => Ok(Role::Primary),
+        "secondary" => Ok(Role::Secondary),
+        "backup" => Ok(Role::Backup),
+        "never" => Ok(Role::Never),
+        _ => Err(InterfaceRuleError::Role { role: text.into() }),
     }
 }
 

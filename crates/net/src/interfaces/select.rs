@@ -12,9 +12,9 @@ use std::cmp::Reverse;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
-use manyway_proto::LocalAddress;
+use manyway_proto::{LocalAddress, Role};
 
-use super::policy::{InterfacePolicy, Role, Verdict};
+use super::policy::{InterfacePolicy, Verdict};
 use super::snapshot::{
     AddressState, Interface, InterfaceAddress, InterfaceKind, LinkState, Snapshot, common_bits,
 };

@@ -5,8 +5,9 @@ use manyway_wire::{AddAddress, PathId, PathStatus, RemoveAddress};
 use super::input::PacketFacts;
 use super::{Connection, Initiator, data_space, race_order};
 use crate::event::PathEvent;
+use crate::path::manager::MAX_REMOTES;
 use crate::path::{Amplification, LocalCandidate, Path, PathReason, PathState};
-use crate::{Instant, LocalAddress};
+use crate::{FourTuple, Instant};
 
 /// The code of a PATH-CLOSE whose reason needs none.
 const NO_ERROR: u64 = 0;
@@ -47,10 +48,17 @@ impl Connection {
         self.open_missing_paths(now);
     }
 
-    /// The system refuses to send from this address: its paths are dead at once.
-    pub fn on_send_refused(&mut self, now: Instant, local: LocalAddress) {
+    /// Tells the peer by which addresses this end can be reached from now on, at most 8; a server does.
+    pub fn set_advertised_addresses(&mut self, addresses: &[std::net::SocketAddr]) {
+        if self.life.is_established() && self.side == Initiator::Server {
+            self.control.announce(addresses.get(..MAX_REMOTES).unwrap_or(addresses));
+        }
+    }
+
+    /// The system refuses to send between these addresses: the path is dead at once.
+    pub fn on_send_refused(&mut self, now: Instant, tuple: FourTuple) {
         for id in self.paths.ids() {
-            if self.paths.get(id).is_some_and(|path| path.tuple.local == local) {
+            if self.paths.get(id).is_some_and(|path| path.tuple == tuple) {
                 self.declare_dead(now, id, PathReason::SendRefused);
             }
         }

@@ -1,0 +1,187 @@
+//! A connection as an application holds it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use manyway_proto::{ConnectionError, ConnectionHandle, ConnectionStatistics, Event, PathId, PathStatistics};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
+
+use crate::driver::Command;
+use crate::stream::pipe::Pipes;
+use crate::stream::{ReceiveStream, SendStream, halves};
+
+/// Events that a slow listener may fall behind before it misses some.
+const EVENTS: usize = 1024;
+
+/// One connection over all networks; clones stand for the same one.
+///
+/// When the last clone and the last of its streams are dropped, the connection closes with code 0: what was written
+/// still arrives.
+#[derive(Debug, Clone)]
+pub struct Connection {
+    link: Arc<Link>,
+}
+
+/// A path with the name of its interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PathInfo {
+    /// Name of the local interface, where the path is bound to one.
+    pub interface: Option<String>,
+    /// Its figures.
+    pub statistics: PathStatistics,
+}
+
+/// Figures of a connection and of its paths.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConnectionInfo {
+    /// Every open path, by ascending id.
+    pub paths: Vec<PathInfo>,
+    /// All figures as the protocol machine has them.
+    pub statistics: ConnectionStatistics,
+}
+
+/// What handles share with the driver.
+#[derive(Debug)]
+pub(crate) struct Link {
+    handle: ConnectionHandle,
+    commands: mpsc::UnboundedSender<Command>,
+    events: broadcast::Sender<Event>,
+    closed: watch::Receiver<Option<ConnectionError>>,
+    accepted: tokio::sync::Mutex<mpsc::UnboundedReceiver<Arc<Pipes>>>,
+    peer_key: Mutex<Option<Vec<u8>>>,
+}
+
+/// The driver's side of a [`Link`].
+#[derive(Debug)]
+pub(crate) struct LinkDriver {
+    pub(crate) events: broadcast::Sender<Event>,
+    pub(crate) closed: watch::Sender<Option<ConnectionError>>,
+    pub(crate) accepted: mpsc::UnboundedSender<Arc<Pipes>>,
+}
+
+impl Link {
+    pub(crate) fn new(
+        handle: ConnectionHandle,
+        commands: mpsc::UnboundedSender<Command>,
+    ) -> (Arc<Self>, LinkDriver) {
+        let (events, _) = broadcast::channel(EVENTS);
+        let (closed_sender, closed) = watch::channel(None);
+        let (accepted_sender, accepted) = mpsc::unbounded_channel();
+        let link = Self {
+            handle,
+            commands,
+            events: events.clone(),
+            closed,
+            accepted: tokio::sync::Mutex::new(accepted),
+            peer_key: Mutex::default(),
+        };
+        (Arc::new(link), LinkDriver { events, closed: closed_sender, accepted: accepted_sender })
+    }
+
+    pub(crate) fn handle(&self) -> ConnectionHandle {
+        self.handle
+    }
+
+    /// Commands to a driver that is gone change nothing any more.
+    pub(crate) fn send(&self, command: Command) {
+        let _ = self.commands.send(command);
+    }
+
+    pub(crate) fn set_peer_key(&self, key: Option<&[u8]>) {
+        *self.peer_key.lock().unwrap_or_else(PoisonError::into_inner) = key.map(<[u8]>::to_vec);
+    }
+
+    fn end(&self) -> Option<ConnectionError> {
+        self.closed.borrow().clone()
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.send(Command::Close { handle: self.handle, code: 0, reason: String::new() });
+    }
+}
+
+impl Connection {
+    pub(crate) fn new(link: Arc<Link>) -> Self {
+        Self { link }
+    }
+
+    /// Opens a stream; waits while the peer allows no more.
+    ///
+    /// # Errors
+    /// If the connection ended.
+    pub async fn open(&self) -> Result<(SendStream, ReceiveStream), ConnectionError> {
+        let (reply, answer) = oneshot::channel();
+        self.link.send(Command::Open { link: Arc::clone(&self.link), reply });
+        match answer.await {
+            Ok(streams) => Ok(streams),
+            Err(_) => Err(self.closed().await),
+        }
+    }
+
+    /// Takes the next stream that the peer opened; waits for it.
+    ///
+    /// # Errors
+    /// If the connection ended.
+    pub async fn accept(&self) -> Result<(SendStream, ReceiveStream), ConnectionError> {
+        let next = self.link.accepted.lock().await.recv().await;
+        match next {
+            Some(pipes) => Ok(halves(&self.link, &pipes)),
+            None => Err(self.closed().await),
+        }
+    }
+
+    /// Reads the figures of the connection and its paths.
+    ///
+    /// # Errors
+    /// If the connection ended.
+    pub async fn info(&self) -> Result<ConnectionInfo, ConnectionError> {
+        let (reply, answer) = oneshot::channel();
+        self.link.send(Command::Info { handle: self.link.handle, reply });
+        match answer.await {
+            Ok(info) => Ok(info),
+            Err(_) => Err(self.closed().await),
+        }
+    }
+
+    /// Listens to what happens on the connection, from now on: paths that come, fail, return and go, and its end.
+    pub fn events(&self) -> broadcast::Receiver<Event> {
+        self.link.events.subscribe()
+    }
+
+    /// Closes a path; its data goes on over the others. It is opened again when its interface changes.
+    pub fn close_path(&self, path: PathId) {
+        self.link.send(Command::ClosePath { handle: self.link.handle, path });
+    }
+
+    /// The peer's key as DER of its `SubjectPublicKeyInfo`.
+    pub fn peer_public_key(&self) -> Option<Vec<u8>> {
+        self.link.peer_key.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Closes: what was written still arrives, then the peer learns `code` and `reason`, at most 512 bytes of it.
+    /// Waits until that is done.
+    pub async fn close(&self, code: u64, reason: &str) -> ConnectionError {
+        self.link.send(Command::Close { handle: self.link.handle, code, reason: reason.to_owned() });
+        self.closed().await
+    }
+
+    /// Waits for the end and tells why.
+    pub async fn closed(&self) -> ConnectionError {
+        let mut closed = self.link.closed.clone();
+        let ended = closed.wait_for(Option::is_some).await.ok().and_then(|end| end.clone());
+        // The driver itself is gone: nothing can be told to the peer any more.
+        ended.unwrap_or(ConnectionError::Closed {
+            by: manyway_proto::ClosedBy::Us,
+            code: 0,
+            reason: String::new(),
+        })
+    }
+
+    /// Why the connection ended, if it has.
+    pub fn close_reason(&self) -> Option<ConnectionError> {
+        self.link.end()
+    }
+}

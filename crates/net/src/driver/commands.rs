@@ -1,0 +1,150 @@
+//! What handles ask of the driver.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use manyway_proto::{ClientConfig, ConnectionHandle, PathId, StreamId};
+use tokio::sync::oneshot;
+
+use super::Driver;
+use crate::connection::{Connection, ConnectionInfo, Link, PathInfo};
+use crate::error::ConnectError;
+use crate::stream::{ReceiveStream, SendStream};
+
+/// A wish of an application.
+#[derive(Debug)]
+pub(crate) enum Command {
+    Connect {
+        config: Box<ClientConfig>,
+        remotes: Vec<SocketAddr>,
+        reply: oneshot::Sender<Result<Connection, ConnectError>>,
+    },
+    Open {
+        link: Arc<Link>,
+        reply: oneshot::Sender<(SendStream, ReceiveStream)>,
+    },
+    /// A stream that had nothing to send has something, or its end.
+    Written {
+        handle: ConnectionHandle,
+        stream: StreamId,
+    },
+    /// A stream whose receive queue was full has room.
+    Drained {
+        handle: ConnectionHandle,
+        stream: StreamId,
+    },
+    Stop {
+        handle: ConnectionHandle,
+        stream: StreamId,
+        code: u64,
+    },
+    Priority {
+        handle: ConnectionHandle,
+        stream: StreamId,
+        priority: i8,
+    },
+    Info {
+        handle: ConnectionHandle,
+        reply: oneshot::Sender<ConnectionInfo>,
+    },
+    ClosePath {
+        handle: ConnectionHandle,
+        path: PathId,
+    },
+    Close {
+        handle: ConnectionHandle,
+        code: u64,
+        reason: String,
+    },
+    Shutdown {
+        code: u64,
+        reason: String,
+        reply: oneshot::Sender<()>,
+    },
+}
+
+impl Driver {
+    pub(super) fn execute(&mut self, command: Command) {
+        let now = self.clock.now();
+        let Self { endpoint, connections, .. } = self;
+        match command {
+            Command::Connect { config, remotes, reply } => self.connect(&config, remotes, reply),
+            Command::Open { link, reply } => connections.open_stream(endpoint, &link, reply),
+            Command::Written { handle, stream } => connections.write(endpoint, handle, stream),
+            Command::Drained { handle, stream } => connections.read(endpoint, handle, stream),
+            Command::Stop { handle, stream, code } => {
+                if let Some(connection) = endpoint.connection(handle) {
+                    // A stream that ended meanwhile needs no stop.
+                    let _ = connection.stop(stream, code);
+                }
+                connections.forget_receiver(handle, stream);
+            }
+            Command::Priority { handle, stream, priority } => {
+                if let Some(connection) = endpoint.connection(handle) {
+                    let _ = connection.set_priority(stream, priority);
+                }
+            }
+            Command::Info { handle, reply } => {
+                if let Some(info) = self.info(handle) {
+                    let _ = reply.send(info);
+                }
+            }
+            Command::ClosePath { handle, path } => {
+                if let Some(connection) = endpoint.connection(handle) {
+                    let _ = connection.close_path(now, path);
+                }
+            }
+            Command::Close { handle, code, reason } => {
+                connections.write_all(endpoint, handle);
+                if let Some(connection) = endpoint.connection(handle) {
+                    connection.close(now, code, &reason);
+                }
+            }
+            Command::Shutdown { code, reason, reply } => {
+                for handle in self.connections.handles() {
+                    self.connections.write_all(&mut self.endpoint, handle);
+                }
+                self.start_closing(code, &reason, Some(reply));
+            }
+        }
+    }
+
+    fn connect(
+        &mut self,
+        config: &ClientConfig,
+        remotes: Vec<SocketAddr>,
+        reply: oneshot::Sender<Result<Connection, ConnectError>>,
+    ) {
+        if self.closing.is_some() {
+            let _ = reply.send(Err(ConnectError::EndpointClosed));
+            return;
+        }
+        let (locals, excluded) = self.local_candidates(&remotes);
+        if locals.is_empty() {
+            let _ = reply.send(Err(self
+                .sockets
+                .take_failure()
+                .map_or(ConnectError::NoInterface(excluded), ConnectError::Socket)));
+            return;
+        }
+        match self.endpoint.connect(self.clock.now(), config, &locals, &remotes) {
+            Ok(handle) => self.connections.add_client(handle, remotes, reply),
+            Err(error) => {
+                let _ = reply.send(Err(ConnectError::Start(error)));
+            }
+        }
+    }
+
+    fn info(&mut self, handle: ConnectionHandle) -> Option<ConnectionInfo> {
+        let statistics = self.endpoint.connection(handle)?.statistics();
+        let paths = statistics
+            .paths
+            .iter()
+            .map(|path| PathInfo {
+                interface: self.interface_name(path.tuple.local.interface),
+                statistics: *path,
+            })
+            .collect();
+        Some(ConnectionInfo { paths, statistics })
+    }
+}

@@ -1,0 +1,220 @@
+//! The place where connections begin: as client, as server, or both.
+
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use manyway_proto::identity::{self, AuthorisedKeys, Authoriser, Identity};
+use manyway_proto::{ConnectionConfig, LocalAddress, Role};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::connection::Connection;
+use crate::driver::{self, Command, Start};
+use crate::error::{BindFailure, ConnectError};
+use crate::interfaces::{InterfacePolicy, Snapshot};
+use crate::ticket::{HostPort, Ticket};
+use crate::{DEFAULT_PORT, resolve};
+
+/// Which addresses of this host a client uses.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Locals {
+    /// Every interface that leads to the peer and that the policy allows, also those that appear later.
+    Interfaces(InterfacePolicy),
+    /// Just these, as they are; for tests and emulations.
+    Fixed(Vec<(LocalAddress, Role)>),
+}
+
+impl Default for Locals {
+    fn default() -> Self {
+        Self::Interfaces(InterfacePolicy::default())
+    }
+}
+
+/// What a server needs beside the common settings.
+#[derive(Debug, Clone)]
+pub struct ServerOptions {
+    /// Addresses and ports to listen on. Empty: port 4455 on every address of both families.
+    pub listen: Vec<SocketAddr>,
+    /// Who the server is.
+    pub identity: Identity,
+    /// Who may connect.
+    pub authoriser: Arc<dyn Authoriser>,
+    /// Where clients are told to come beside the address they know; at most 8. Empty: every address of this host that
+    /// another host can reach, kept up to date.
+    pub advertise: Vec<SocketAddr>,
+}
+
+impl ServerOptions {
+    /// A server with `identity` that lets in whoever has a ticket with `secret`.
+    pub fn new(identity: Identity, secret: &[u8; 16]) -> Self {
+        let client = Identity::from_ticket_secret(secret);
+        let authoriser: AuthorisedKeys = std::iter::once(*client.public_key()).collect();
+        Self { listen: Vec::new(), identity, authoriser: Arc::new(authoriser), advertise: Vec::new() }
+    }
+}
+
+/// Settings of an [`Endpoint`].
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct EndpointOptions {
+    /// Settings of every connection.
+    pub connection: ConnectionConfig,
+    /// Which addresses of this host clients use.
+    pub locals: Locals,
+    /// Listens for clients; `None` only connects.
+    pub server: Option<ServerOptions>,
+    /// The lasting key of stateless resets; `None` takes a random one.
+    pub reset_key: Option<[u8; 32]>,
+}
+
+/// Sockets and connections of one driver thread.
+///
+/// ```
+/// use manyway::{Endpoint, EndpointOptions, HostPort, Identity, ServerOptions, Ticket};
+/// use tokio::io::{AsyncReadExt, AsyncWriteExt};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// // One side serves …
+/// let identity = Identity::from_seed(&[7; 32]);
+/// let secret = [9; 16];
+/// let mut server = ServerOptions::new(identity.clone(), &secret);
+/// server.listen = vec!["127.0.0.1:0".parse()?];
+/// let mut options = EndpointOptions::default();
+/// options.server = Some(server);
+/// let server = Endpoint::bind(options)?;
+///
+/// // … and gives a ticket to the other, which connects over every network it has.
+/// let address = server.local_addresses()[0].address;
+/// let ticket = Ticket::new(identity.public_key().hash(), secret, vec![HostPort::from(address)])?;
+/// let client = Endpoint::bind(EndpointOptions::default())?;
+/// let (connection, accepted) = tokio::join!(client.connect(&ticket), server.accept());
+/// let (connection, accepted) = (connection?, accepted.ok_or("the server ended")?);
+///
+/// let (mut send, _) = connection.open().await?;
+/// send.write_all(b"hello over all networks").await?;
+/// send.finish()?;
+/// let (_, mut receive) = accepted.accept().await?;
+/// let mut text = String::new();
+/// receive.read_to_string(&mut text).await?;
+/// assert_eq!(text, "hello over all networks");
+/// connection.close(0, "done").await;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Endpoint {
+    commands: mpsc::UnboundedSender<Command>,
+    incoming: tokio::sync::Mutex<mpsc::UnboundedReceiver<Connection>>,
+    connection: ConnectionConfig,
+    listening: Vec<LocalAddress>,
+    thread: Mutex<Option<std::thread::JoinHandle<()>>>,
+}
+
+impl Endpoint {
+    /// Binds the sockets and starts the driver thread.
+    ///
+    /// # Errors
+    /// If an address can not be bound, the system refuses, or a setting is out of its range.
+    pub fn bind(mut options: EndpointOptions) -> Result<Self, BindFailure> {
+        options.connection.validate().map_err(BindFailure::Config)?;
+        let connection = options.connection.clone();
+        if let Some(server) = options.server.as_mut().filter(|server| server.listen.is_empty()) {
+            server.listen = vec![
+                SocketAddr::from((Ipv4Addr::UNSPECIFIED, DEFAULT_PORT)),
+                SocketAddr::from((Ipv6Addr::UNSPECIFIED, DEFAULT_PORT)),
+            ];
+        }
+        let (commands, command_receiver) = mpsc::unbounded_channel();
+        let (incoming_sender, incoming) = mpsc::unbounded_channel();
+        let start =
+            Start { options, commands: commands.downgrade(), command_receiver, incoming: incoming_sender };
+        let (listening, thread) = driver::spawn(start)?;
+        Ok(Self {
+            commands,
+            incoming: tokio::sync::Mutex::new(incoming),
+            connection,
+            listening,
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// The addresses that the server listens on, with the ports that the system chose.
+    pub fn local_addresses(&self) -> &[LocalAddress] {
+        &self.listening
+    }
+
+    /// Connects to the server of a ticket over every interface that leads to it.
+    ///
+    /// # Errors
+    /// If its names have no address, no interface leads there, nobody answers, or the server is not the ticket's.
+    pub async fn connect(&self, ticket: &Ticket) -> Result<Connection, ConnectError> {
+        let client = Identity::from_ticket_secret(ticket.secret());
+        self.connect_to(ticket.hosts(), *ticket.server_key_hash(), &client).await
+    }
+
+    /// Connects to a server with a key of one's own.
+    ///
+    /// # Errors
+    /// As [`Self::connect`].
+    pub async fn connect_to(
+        &self,
+        hosts: &[HostPort],
+        server_key_hash: [u8; 16],
+        client: &Identity,
+    ) -> Result<Connection, ConnectError> {
+        let remotes = resolve::resolve(hosts).await.map_err(ConnectError::Resolve)?;
+        let config = manyway_proto::ClientConfig {
+            tls: identity::client_config(server_key_hash, client),
+            // Without meaning for raw keys, and never sent.
+            server_name: rustls::pki_types::ServerName::IpAddress(Ipv4Addr::UNSPECIFIED.into()),
+            connection: Arc::new(self.connection.clone()),
+        };
+        let (reply, answer) = oneshot::channel();
+        let command = Command::Connect { config: Box::new(config), remotes, reply };
+        self.commands.send(command).map_err(|_| ConnectError::EndpointClosed)?;
+        answer.await.map_err(|_| ConnectError::EndpointClosed)?
+    }
+
+    /// Takes the next client that proved who it is; `None` once the endpoint is closed.
+    pub async fn accept(&self) -> Option<Connection> {
+        self.incoming.lock().await.recv().await
+    }
+
+    /// Closes every connection in order, with `code` and `reason`, and ends the driver. Waits until that is done.
+    pub async fn close(&self, code: u64, reason: &str) {
+        let (reply, answer) = oneshot::channel();
+        if self.commands.send(Command::Shutdown { code, reason: reason.to_owned(), reply }).is_ok() {
+            let _ = answer.await;
+        }
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // It has answered, so it ends at once.
+            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+        }
+    }
+}
+
+/// The addresses at which others may reach `listening`, for a ticket: wildcards stand for every address of `snapshot`
+/// but loopback, unless there is no other.
+pub fn reachable_addresses(listening: &[LocalAddress], snapshot: &Snapshot) -> Vec<SocketAddr> {
+    let mut found = BTreeSet::new();
+    for local in listening {
+        if !local.address.ip().is_unspecified() {
+            found.insert(local.address);
+            continue;
+        }
+        let selection = snapshot.usable(&InterfacePolicy::default(), &[]);
+        let addresses = selection.candidates.iter().map(|candidate| candidate.local.address.ip());
+        let fitting = addresses.filter(|ip| ip.is_ipv4() == local.address.is_ipv4());
+        found.extend(fitting.map(|ip| SocketAddr::new(ip, local.address.port())));
+    }
+    if found.is_empty() {
+        found.extend(listening.iter().map(|local| match local.address {
+            SocketAddr::V4(v4) => SocketAddr::from((Ipv4Addr::LOCALHOST, v4.port())),
+            SocketAddr::V6(v6) => SocketAddr::from((Ipv6Addr::LOCALHOST, v6.port())),
+        }));
+    }
+    found.into_iter().collect()
+}

@@ -1,0 +1,154 @@
+//! What can go wrong, joined from the system's and the protocol's errors.
+
+use std::fmt;
+use std::io;
+
+use manyway_proto::ConnectionError;
+
+use crate::interfaces::Excluded;
+use crate::resolve::ResolveError;
+use crate::udp::BindError;
+
+/// Why an endpoint could not start.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum BindFailure {
+    /// An address could not be bound.
+    Socket(BindError),
+    /// The system refused something else.
+    System(io::Error),
+    /// A setting is out of its range.
+    Config(manyway_proto::ConfigError),
+}
+
+impl fmt::Display for BindFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Socket(error) => error.fmt(f),
+            Self::System(error) => write!(f, "the driver could not start: {error}"),
+            Self::Config(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for BindFailure {}
+
+/// Why no connection came about.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// No name of the peer has an address.
+    Resolve(ResolveError),
+    /// No interface leads to the peer; each with its reason.
+    NoInterface(Vec<Excluded>),
+    /// A socket could not be bound.
+    Socket(BindError),
+    /// The connection could not be started.
+    Start(manyway_proto::ConnectError),
+    /// The peer did not answer, or not as it should.
+    Failed(ConnectionError),
+    /// A setting is out of its range.
+    Config(manyway_proto::ConfigError),
+    /// The endpoint was closed.
+    EndpointClosed,
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Resolve(error) => error.fmt(f),
+            Self::NoInterface(excluded) => {
+                write!(f, "no interface of this host leads to the peer")?;
+                for (index, excluded) in excluded.iter().enumerate() {
+                    let separator = if index == 0 { ": " } else { "; " };
+                    write!(f, "{separator}{}: {}", excluded.interface, excluded.reason)?;
+                }
+                Ok(())
+            }
+            Self::Socket(error) => error.fmt(f),
+            Self::Start(error) => error.fmt(f),
+            Self::Failed(error) => error.fmt(f),
+            Self::Config(error) => error.fmt(f),
+            Self::EndpointClosed => write!(f, "the endpoint was closed"),
+        }
+    }
+}
+
+impl std::error::Error for ConnectError {}
+
+/// Why nothing can be written to a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// The reader wants no more, for this reason.
+    Stopped(u64),
+    /// This half was finished or reset before.
+    Finished,
+    /// The connection ended.
+    Connection(ConnectionError),
+}
+
+impl fmt::Display for WriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stopped(code) => write!(f, "the peer wants no more of this stream (code {code})"),
+            Self::Finished => write!(f, "the stream was finished before"),
+            Self::Connection(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for WriteError {}
+
+impl From<WriteError> for io::Error {
+    fn from(error: WriteError) -> Self {
+        let kind = match &error {
+            WriteError::Stopped(_) | WriteError::Finished => io::ErrorKind::BrokenPipe,
+            WriteError::Connection(error) => kind_of(error),
+        };
+        Self::new(kind, error)
+    }
+}
+
+/// Why a stream can not be read to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The writer gave the stream up, for this reason.
+    Reset(u64),
+    /// The connection ended.
+    Connection(ConnectionError),
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Reset(code) => write!(f, "the peer gave this stream up (code {code})"),
+            Self::Connection(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+impl From<ReadError> for io::Error {
+    fn from(error: ReadError) -> Self {
+        let kind = match &error {
+            ReadError::Reset(_) => io::ErrorKind::ConnectionReset,
+            ReadError::Connection(error) => kind_of(error),
+        };
+        Self::new(kind, error)
+    }
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "the protocol's list is open")]
+fn kind_of(error: &ConnectionError) -> io::ErrorKind {
+    match error {
+        ConnectionError::Closed { .. } => io::ErrorKind::ConnectionAborted,
+        ConnectionError::IdleTimeout | ConnectionError::ConnectTimeout | ConnectionError::NoPath => {
+            io::ErrorKind::TimedOut
+        }
+        ConnectionError::Authentication { .. } => io::ErrorKind::PermissionDenied,
+        _ => io::ErrorKind::ConnectionReset,
+    }
+}

@@ -1,0 +1,80 @@
+//! The reading half of a stream.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use manyway_proto::StreamId;
+use tokio::io::{AsyncRead, ReadBuf};
+
+use super::pipe::Pipes;
+use crate::connection::Link;
+use crate::driver::Command;
+use crate::error::ReadError;
+
+/// The reading half of a stream. Dropping it before the end tells the peer to stop sending.
+#[derive(Debug)]
+pub struct ReceiveStream {
+    link: Arc<Link>,
+    pipes: Arc<Pipes>,
+}
+
+impl ReceiveStream {
+    pub(crate) fn new(link: Arc<Link>, pipes: Arc<Pipes>) -> Self {
+        Self { link, pipes }
+    }
+
+    /// The number of the stream.
+    pub fn id(&self) -> StreamId {
+        self.pipes.stream
+    }
+
+    /// Reads the next bytes, at most `max`, without copying them; `None` at the end of the stream.
+    ///
+    /// # Errors
+    /// If the peer reset the stream or the connection ended before the end of the stream.
+    pub async fn read_chunk(&mut self, max: usize) -> Result<Option<Bytes>, ReadError> {
+        poll_fn(|context| self.poll_chunk(context, max)).await
+    }
+
+    fn poll_chunk(&self, context: &mut Context<'_>, max: usize) -> Poll<Result<Option<Bytes>, ReadError>> {
+        let taken = ready!(self.pipes.receive().poll_chunk(context, max))?;
+        let Some((chunk, wake)) = taken else { return Poll::Ready(Ok(None)) };
+        if wake {
+            self.link.send(Command::Drained { handle: self.link.handle(), stream: self.id() });
+        }
+        Poll::Ready(Ok(Some(chunk)))
+    }
+
+    /// Tells the peer that nothing more of the stream is wanted, and why.
+    pub fn stop(&mut self, code: u64) {
+        if self.pipes.receive().stop() {
+            self.link.send(Command::Stop { handle: self.link.handle(), stream: self.id(), code });
+        }
+    }
+}
+
+impl AsyncRead for ReceiveStream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if buffer.remaining() == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        if let Some(chunk) = ready!(self.poll_chunk(context, buffer.remaining()))? {
+            buffer.put_slice(&chunk);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Drop for ReceiveStream {
+    fn drop(&mut self) {
+        self.stop(0);
+    }
+}
