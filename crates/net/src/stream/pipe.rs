@@ -88,7 +88,7 @@ impl Pipes {
 
 impl SendPipe {
     /// Waits for room.
-    pub(crate) fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<Result<usize, WriteError>> {
+    pub(crate) fn poll_room(&mut self, context: &Context<'_>) -> Poll<Result<usize, WriteError>> {
         if let Some(failure) = &self.failure {
             return Poll::Ready(Err(failure.clone()));
         }
@@ -131,7 +131,7 @@ impl SendPipe {
     }
 
     /// Waits until the peer has everything.
-    pub(crate) fn poll_delivered(&mut self, context: &mut Context<'_>) -> Poll<Result<(), WriteError>> {
+    pub(crate) fn poll_delivered(&mut self, context: &Context<'_>) -> Poll<Result<(), WriteError>> {
         if self.ending == Ending::Delivered {
             return Poll::Ready(Ok(()));
         }
@@ -206,7 +206,7 @@ impl ReceivePipe {
     /// Takes the next chunk, of at most `max` bytes; `None` at the end. The flag says that the driver waits for room.
     pub(crate) fn poll_chunk(
         &mut self,
-        context: &mut Context<'_>,
+        context: &Context<'_>,
         max: usize,
     ) -> Poll<Result<Option<(Bytes, bool)>, ReadError>> {
         if let Some(chunk) = self.chunks.front_mut() {

@@ -40,7 +40,7 @@ impl ReceiveStream {
         poll_fn(|context| self.poll_chunk(context, max)).await
     }
 
-    fn poll_chunk(&self, context: &mut Context<'_>, max: usize) -> Poll<Result<Option<Bytes>, ReadError>> {
+    fn poll_chunk(&self, context: &Context<'_>, max: usize) -> Poll<Result<Option<Bytes>, ReadError>> {
         let taken = ready!(self.pipes.receive().poll_chunk(context, max))?;
         let Some((chunk, wake)) = taken else { return Poll::Ready(Ok(None)) };
         if wake {
