@@ -35,11 +35,11 @@ pub enum Discipline {
     /// None.
     #[default]
     DropTail,
-    /// CoDel (RFC 8289): drops from the head while packets have waited for longer than `target` during an `interval`.
+    /// `CoDel` (RFC 8289): drops from the head while packets have waited for longer than `target` during an `interval`.
     Codel(Codel),
 }
 
-/// The figures of CoDel.
+/// The figures of `CoDel`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Codel {
     /// Standing delay that is accepted. RFC 8289 proposes 5 ms.
@@ -66,7 +66,7 @@ impl QueueConfig {
         Self { limit, discipline: Discipline::DropTail }
     }
 
-    /// Makes a queue under CoDel with the figures of RFC 8289, at most one second long.
+    /// Makes a queue under `CoDel` with the figures of RFC 8289, at most one second long.
     pub const fn codel(reaction: Reaction) -> Self {
         let codel =
             Codel { target: Duration::from_millis(5), interval: Duration::from_millis(100), reaction };

@@ -65,6 +65,11 @@ fn drain(link: &mut Link<Numbered>, until: Instant, out: &mut Vec<(Numbered, Ins
     }
 }
 
+/// When [`run`] offered a packet.
+fn offered(packet: &Numbered, gap: Duration) -> Instant {
+    START + gap * u32::try_from(packet.number).unwrap()
+}
+
 #[test]
 fn the_rate_is_kept_within_one_per_cent_over_ten_seconds() {
     for rate in [mbit(1), mbit(8), mbit(50), mbit(300)] {
@@ -84,8 +89,7 @@ fn the_delay_is_exact() {
     let mut link = link(LinkConfig::new(mbit(8), 40 * MS), 1);
     let out = run(&mut link, 100, 972, 2 * MS);
     for (packet, arrival) in out {
-        let offered = START + 2 * MS * u32::try_from(packet.number).unwrap();
-        assert_eq!(arrival - offered, 41 * MS);
+        assert_eq!(arrival - offered(&packet, 2 * MS), 41 * MS);
     }
 }
 
@@ -120,8 +124,7 @@ fn a_queue_never_holds_more_than_its_limit_and_drops_only_when_full() {
 fn the_queueing_delay_is_bounded_by_the_limit() {
     let config = LinkConfig::new(mbit(10), 5 * MS).with_queue_time(30 * MS);
     let out = run(&mut link(config, 1), 5_000, 1_000, Duration::from_micros(400));
-    let longest =
-        out.iter().map(|(p, at)| *at - (START + Duration::from_micros(400) * p.number as u32)).max();
+    let longest = out.iter().map(|(p, at)| *at - (offered(p, Duration::from_micros(400)))).max();
     let transmission = ByteCount(1_028) / mbit(10);
     assert!(longest.unwrap() <= 35 * MS + 2 * transmission, "{longest:?}");
     assert!(longest.unwrap() >= 34 * MS, "{longest:?}");
@@ -137,8 +140,8 @@ fn codel_keeps_the_standing_delay_near_its_target() {
     let gap = Duration::from_micros(909);
     let out = run(&mut codel, 40_000, 1_000, gap);
     let late: Vec<_> = out.iter().filter(|(p, _)| p.number > 30_000).collect();
-    let mean = late.iter().map(|(p, at)| (*at - (START + gap * p.number as u32)).as_secs_f64()).sum::<f64>()
-        / late.len() as f64;
+    let mean =
+        late.iter().map(|(p, at)| (*at - (offered(p, gap))).as_secs_f64()).sum::<f64>() / late.len() as f64;
     assert!(mean < 0.030, "mean delay {mean}");
     assert!(codel.counters().queue_law.packets > 1_000);
     assert_eq!(codel.counters().queue_full.packets, 0);
