@@ -17,7 +17,7 @@ pub struct BrokenLaw {
     /// Virtual time since the start.
     pub at: Duration,
     /// The law and the facts.
-    pub law: Law,
+    pub law: Box<Law>,
 }
 
 impl fmt::Display for BrokenLaw {
@@ -192,7 +192,7 @@ impl Laws {
 
     /// Tells of a breach found elsewhere.
     pub fn broken(&self, now: Instant, law: Law) -> BrokenLaw {
-        BrokenLaw { seed: self.seed, at: now - Clock::START, law }
+        BrokenLaw { seed: self.seed, at: now - Clock::START, law: Box::new(law) }
     }
 
     pub(crate) fn on_step(&mut self, now: Instant, moved: bool) -> Result<(), BrokenLaw> {

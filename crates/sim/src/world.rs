@@ -4,7 +4,7 @@ use manyway_proto::{Ecn, FourTuple, Instant, LocalAddress, Rng, Transmit};
 
 use crate::clock::Clock;
 use crate::invariants::{BrokenLaw, Law, Laws, Limits};
-use crate::network::{HostId, Network};
+use crate::network::{HostId, Network, SendError};
 use crate::record::{Record, What};
 
 /// A protocol machine that a world drives: the calls that every driver makes, on real sockets too.
@@ -189,21 +189,32 @@ impl<N: Node> World<N> {
                 self.buffer.clear();
                 let Some(transmit) = node.poll_transmit(now, &mut self.buffer) else { break };
                 self.laws.on_transmit(now, host, transmit, self.buffer.len())?;
-                for datagram in self.buffer.chunks(transmit.segment.max(1)) {
-                    let sent =
-                        self.network.send(now, (host, transmit.tuple), transmit.ecn, datagram.to_vec());
-                    let what = match sent {
-                        Ok(()) => What::Sent { tuple: transmit.tuple },
-                        Err(_) => What::Refused { tuple: transmit.tuple },
-                    };
-                    self.record.note(now, host, what, datagram);
-                    if sent.is_err() {
-                        node.handle_send_error(now, transmit.tuple.local);
-                        break;
-                    }
+                let sent = self.buffer.chunks(transmit.segment.max(1)).try_for_each(|datagram| {
+                    send(now, &mut self.network, &mut self.record, (host, transmit), datagram)
+                });
+                // As a system call does: one error for all that was to be sent together.
+                if sent.is_err() {
+                    node.handle_send_error(now, transmit.tuple.local);
                 }
             }
         }
         Ok(())
     }
+}
+
+fn send(
+    now: Instant,
+    network: &mut Network,
+    record: &mut Record,
+    (host, transmit): (HostId, Transmit),
+    datagram: &[u8],
+) -> Result<(), SendError> {
+    let tuple = transmit.tuple;
+    let sent = network.send(now, (host, tuple), transmit.ecn, datagram.to_vec());
+    let what = match sent {
+        Ok(()) => What::Sent { tuple },
+        Err(_) => What::Refused { tuple },
+    };
+    record.note(now, host, what, datagram);
+    sent
 }

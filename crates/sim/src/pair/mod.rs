@@ -3,6 +3,8 @@
 mod builder;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod toy;
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -297,6 +299,7 @@ impl<N: Peer> Pair<N> {
     /// If a law does not hold. The end of the connection is no error here.
     pub fn run_for(&mut self, time: Duration) -> Result<(), PairError> {
         let until = self.now() + time;
+        self.act()?;
         while self.step(until)? == Step::Acted {}
         Ok(())
     }
@@ -312,6 +315,7 @@ impl<N: Peer> Pair<N> {
         mut condition: impl FnMut(&mut Self) -> bool,
     ) -> Result<(), PairError> {
         let until = self.now() + within;
+        self.act()?;
         loop {
             if condition(self) {
                 return Ok(());
@@ -408,19 +412,22 @@ impl<N: Peer> Pair<N> {
             .collect()
     }
 
-    /// Lets the applications act, then one event happen, not after `until`; then checks the laws.
+    /// Lets one event happen, not after `until`, checks the laws, and lets the applications act.
     ///
     /// # Errors
     /// If a law does not hold.
     pub fn step(&mut self, until: Instant) -> Result<Step, PairError> {
-        self.act(Side::Client)?;
-        self.act(Side::Server)?;
-        let wakes = self.applications.iter().flatten().filter_map(|application| application.wakes_at()).min();
+        let now = self.now();
+        let applications = self.applications.iter().flatten();
+        // One that could not act yet, for want of a connection, waits for an event.
+        let wakes =
+            applications.filter_map(|application| application.wakes_at()).filter(|wakes| *wakes > now).min();
         let limit = wakes.map_or(until, |wakes| wakes.min(until));
         let step = self.world.step(limit)?;
         for side in [Side::Client, Side::Server] {
             self.check_paths(side)?;
         }
+        self.act()?;
         // Waiting for an application is not the end of the time.
         Ok(if self.now() < until { Step::Acted } else { step })
     }
@@ -438,7 +445,12 @@ impl<N: Peer> Pair<N> {
         })
     }
 
-    fn act(&mut self, side: Side) -> Result<(), PairError> {
+    fn act(&mut self) -> Result<(), PairError> {
+        self.act_at(Side::Client)?;
+        self.act_at(Side::Server)
+    }
+
+    fn act_at(&mut self, side: Side) -> Result<(), PairError> {
         let now = self.now();
         let (host, peer) = (self.host(side), self.host(side.other()));
         let ([to_client, to_server], [client_service, server_service]) =
