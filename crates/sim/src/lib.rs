@@ -12,6 +12,7 @@
 //! Everything random follows from one seed. A broken law names the seed and the moment.
 #![forbid(unsafe_code)]
 
+pub mod identity;
 pub mod link;
 pub mod nat;
 pub mod pair;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use manyway_proto::{ByteCount, Instant, StreamId};
+use manyway_proto::{ByteCount, Instant, Rng, StreamId};
 
 use crate::invariants::Law;
 use crate::network::HostId;
@@ -188,6 +188,79 @@ impl Application for Requests {
 
     fn is_done(&self) -> bool {
         self.left == 0 && self.running.is_empty()
+    }
+}
+
+/// Opens streams at random and writes to them at random, a piece at a time, until a number of bytes is spent; then
+/// finishes all and reads the answers.
+#[derive(Debug)]
+pub struct Scribbler {
+    host: HostId,
+    rng: Rng,
+    left: u64,
+    /// Bytes written to each open stream.
+    writing: BTreeMap<StreamId, u64>,
+    reading: Vec<StreamId>,
+    next: Instant,
+}
+
+impl Scribbler {
+    /// Makes a writer of `total` bytes.
+    pub fn new(host: HostId, total: ByteCount, start: Instant, rng: Rng) -> Self {
+        Self { host, rng, left: total.get(), writing: BTreeMap::new(), reading: Vec::new(), next: start }
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        u64::try_from((u128::from(self.rng.next_u64()) * u128::from(end)) >> 64).unwrap_or(0)
+    }
+
+    fn scribble(&mut self, streams: &mut dyn Streams) {
+        if self.writing.len() < 8
+            && self.below(4) == 0
+            && let Some(stream) = streams.open()
+        {
+            self.writing.insert(stream, 0);
+        }
+        let count = self.writing.len() as u64;
+        let place = usize::try_from(self.below(count.max(1))).unwrap_or(0);
+        // Small pieces are frequent, large ones occur.
+        let bound = 1 << self.below(17);
+        let length = self.below(bound).min(self.left);
+        let ends = self.left == length || self.below(16) == 0;
+        let Some((stream, written)) = self.writing.iter_mut().nth(place) else { return };
+        let stream = *stream;
+        let before = *written;
+        *written = write_pattern(self.host, streams, stream, (before, before + length));
+        self.left -= *written - before;
+        if ends && self.left > 0 {
+            self.writing.remove(&stream);
+            streams.finish(stream);
+            self.reading.push(stream);
+        }
+    }
+}
+
+impl Application for Scribbler {
+    fn act(&mut self, now: Instant, streams: &mut dyn Streams) {
+        if self.left > 0 && self.next <= now {
+            self.scribble(streams);
+            self.next = now + Duration::from_micros(self.below(5_000));
+        }
+        if self.left == 0 {
+            for stream in std::mem::take(&mut self.writing).into_keys() {
+                streams.finish(stream);
+                self.reading.push(stream);
+            }
+        }
+        self.reading.retain(|stream| !read_all(streams, *stream));
+    }
+
+    fn wakes_at(&self) -> Option<Instant> {
+        (self.left > 0).then_some(self.next)
+    }
+
+    fn is_done(&self) -> bool {
+        self.left == 0 && self.writing.is_empty() && self.reading.is_empty()
     }
 }
 

@@ -161,7 +161,7 @@ impl<N: Node> World<N> {
 
     fn deliver(&mut self, now: Instant) {
         while let Some(mut arrival) = self.network.poll(now) {
-            self.record.note(now, arrival.host, What::Received { tuple: arrival.tuple }, &arrival.data);
+            self.record.note(now, arrival.host, What::Received { tuple: arrival.tuple }, arrival.data.len());
             if let Some(node) = self.nodes.get_mut(arrival.host.0) {
                 node.handle_datagram(now, arrival.tuple, arrival.ecn, &mut arrival.data);
             }
@@ -175,7 +175,7 @@ impl<N: Node> World<N> {
                 continue;
             }
             node.handle_timeout(now);
-            self.record.note(now, host, What::Timeout, &[]);
+            self.record.note(now, host, What::Timeout, 0);
             self.laws.on_deadline(now, host, node.poll_timeout())?;
         }
         Ok(())
@@ -215,6 +215,6 @@ fn send(
         Ok(()) => What::Sent { tuple },
         Err(_) => What::Refused { tuple },
     };
-    record.note(now, host, what, datagram);
+    record.note(now, host, what, datagram.len());
     sent
 }

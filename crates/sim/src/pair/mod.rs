@@ -1,6 +1,7 @@
 //! Two endpoints and any number of paths between them: the workhorse of the tests.
 
 mod builder;
+mod chaos;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use crate::traffic::{Application, Checked, Exchange, Service, Streams};
 use crate::world::{Node, Step, World};
 
 pub use builder::{Family, PairBuilder};
+pub use chaos::{Chaos, Operation};
 
 /// A machine that has at most one connection, and streams once it is set up.
 pub trait Peer: Node {

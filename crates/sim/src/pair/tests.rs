@@ -2,7 +2,7 @@ use super::toy::{Cheat, Toy};
 use super::*;
 use crate::invariants::Law;
 use crate::link::{Jitter, LinkConfig, LossModel, Order, Probability};
-use crate::traffic::Requests;
+use crate::traffic::{Requests, Scribbler};
 
 const MS: Duration = Duration::from_millis(1);
 const MINUTE: Duration = Duration::from_secs(60);
@@ -150,4 +150,23 @@ fn breaches_of_the_laws_are_found() {
     expect(Cheat::Order, |law| matches!(law, Law::Content { .. }));
     expect(Cheat::Deadline, |law| matches!(law, Law::StuckDeadline { .. }));
     expect(Cheat::Window, |law| matches!(law, Law::Window { .. }));
+}
+
+#[test]
+fn random_operations_break_no_law() {
+    for seed in 0..10 {
+        let builder = two_paths().path(mbit(5), 40 * MS).behind_nat(2 * Duration::from_secs(1));
+        let mut pair = build(builder.seed(seed).answer(ByteCount(3_000)));
+        for side in [Side::Client, Side::Server] {
+            let (host, now, rng) = (pair.host(side), pair.now(), pair.world_mut().fork_rng());
+            pair.start(side, Box::new(Scribbler::new(host, megabytes(1), now, rng)));
+        }
+        let mut chaos = Chaos::new(pair.world_mut().fork_rng(), 100 * MS);
+        let result = chaos.run(&mut pair, Duration::from_secs(4));
+        chaos.heal(&mut pair);
+        let result = result.and_then(|()| pair.run_until(5 * MINUTE, "settled", |pair| pair.is_quiet()));
+        assert!(result.is_ok(), "seed {seed}: {result:?} after {:#?}", chaos.done());
+        assert!(pair.received(Side::Server).total() >= megabytes(1));
+        assert!(pair.received(Side::Client).total() >= megabytes(1));
+    }
 }
