@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Number of a path within its connection, given upwards from 0 and never twice.
 ///
-/// A reused number would repeat a nonce under the same key (spec 6.2).
+/// A reused number would repeat a nonce under the same key (spec 4.16).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct PathId(pub u32);
 
@@ -87,6 +87,13 @@ impl ConnectionId {
             *to = from;
         }
         Self { length: 8, bytes }
+    }
+
+    /// The first 8 bytes as a number, short ids filled up with zeros.
+    ///
+    /// For an id of [`Self::LENGTH`] bytes this is the inverse of [`Self::from_u64`].
+    pub fn leading_u64(&self) -> u64 {
+        self.bytes.first_chunk().map_or(0, |first| u64::from_be_bytes(*first))
     }
 
     /// The bytes of the id.

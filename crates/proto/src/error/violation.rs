@@ -2,12 +2,16 @@
 
 use std::fmt;
 
-use manyway_wire::{PathId, StreamId};
+use manyway_wire::{DecodeError, ErrorCode, PathId, StreamId};
 
 /// A breach of the protocol by the peer; it ends the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Violation {
+    /// A block that can not be read, or that nobody agreed on.
+    Decode(DecodeError),
+    /// Bits that must be zero are not.
+    ReservedBits,
     /// More bytes than the credit of a stream or of the connection allows.
     FlowControl { stream: Option<StreamId>, credit: u64, offset: u64 },
     /// A stream beyond the number allowed.
@@ -37,6 +41,8 @@ pub enum Violation {
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Decode(error) => error.fmt(f),
+            Self::ReservedBits => write!(f, "reserved bits of a header are set"),
             Self::FlowControl { stream: Some(stream), credit, offset } => {
                 write!(f, "stream {stream} went to {offset}, its credit ends at {credit}")
             }
@@ -61,6 +67,28 @@ impl fmt::Display for Violation {
             Self::ConnectionId { path, reason } => write!(f, "connection ids of path {path}: {reason}"),
             Self::KeyUpdate => write!(f, "keys were changed too early"),
             Self::IntegrityLimit => write!(f, "too many packets failed to open"),
+        }
+    }
+}
+
+impl Violation {
+    /// The code that the peer is told.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Decode(error) => error.error_code(),
+            Self::FlowControl { .. } => ErrorCode::FLOW_CONTROL,
+            Self::StreamLimit { .. } => ErrorCode::STREAM_LIMIT,
+            Self::StreamState { .. } => ErrorCode::STREAM_STATE,
+            Self::FinalSize { .. } => ErrorCode::FINAL_SIZE,
+            Self::Tls { alert, .. } => ErrorCode::from_alert(*alert),
+            Self::Parameters { .. } => ErrorCode::PARAMETERS,
+            Self::ConnectionId { .. } => ErrorCode::CONNECTION_ID,
+            Self::KeyUpdate => ErrorCode::KEY_UPDATE,
+            Self::IntegrityLimit => ErrorCode::AEAD_LIMIT,
+            Self::ReservedBits
+            | Self::TooManyGaps { .. }
+            | Self::AckOfUnsent { .. }
+            | Self::UnexpectedBlock { .. } => ErrorCode::PROTOCOL,
         }
     }
 }

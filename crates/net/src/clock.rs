@@ -1,0 +1,80 @@
+//! The driver's clock: the only place where time is read.
+
+use std::time::Duration;
+
+use manyway_proto::Instant;
+
+/// Turns the system's monotonic clock into the core's moments and back.
+///
+/// All drivers of one process may share a copy, so that their moments compare.
+///
+/// ```
+/// let clock = manyway::Clock::new();
+/// let now = clock.now();
+/// assert!(clock.now() >= now);
+/// assert_eq!(clock.from_std(clock.to_std(now)), now);
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    epoch: std::time::Instant,
+}
+
+impl Clock {
+    /// A moment is never closer to the epoch than this, so that looking back from it does not reach zero.
+    const HEAD_START: Duration = Duration::from_secs(3600);
+
+    /// Starts a clock; its first moment is one hour after its epoch.
+    pub fn new() -> Self {
+        Self { epoch: std::time::Instant::now() }
+    }
+
+    /// The present moment. Costs about 25 ns: read it once for each batch of packets.
+    pub fn now(&self) -> Instant {
+        self.from_std(std::time::Instant::now())
+    }
+
+    /// The core's name of a moment of the system; moments before the clock was made count as its start.
+    pub fn from_std(&self, moment: std::time::Instant) -> Instant {
+        Instant::from_nanos(0) + Self::HEAD_START + moment.saturating_duration_since(self.epoch)
+    }
+
+    /// The system's name of a moment of the core, for its timers; centuries ahead become a day ahead.
+    pub fn to_std(&self, moment: Instant) -> std::time::Instant {
+        let since_epoch = moment - (Instant::from_nanos(0) + Self::HEAD_START);
+        self.epoch
+            .checked_add(since_epoch)
+            .unwrap_or_else(|| std::time::Instant::now() + Duration::from_secs(24 * 3600))
+    }
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_survives_the_way_there_and_back() {
+        let clock = Clock::new();
+        let later = clock.now() + Duration::from_millis(1234);
+        assert_eq!(clock.from_std(clock.to_std(later)), later);
+    }
+
+    #[test]
+    fn moments_keep_their_distance() {
+        let clock = Clock::new();
+        let start = std::time::Instant::now();
+        let end = start + Duration::from_micros(77);
+        assert_eq!(clock.from_std(end) - clock.from_std(start), Duration::from_micros(77));
+    }
+
+    #[test]
+    fn the_end_of_time_does_not_panic() {
+        let clock = Clock::new();
+        assert!(clock.to_std(Instant::from_nanos(u64::MAX)) > std::time::Instant::now());
+    }
+}

@@ -1,0 +1,45 @@
+//! The network interfaces of this host: which there are, which lead to a peer, and when that changes.
+//!
+//! [`InterfaceWatcher`] keeps a [`Snapshot`] up to date; [`Snapshot::usable`] picks those that a connection uses and
+//! says of each other one why not.
+//!
+//! ```
+//! use manyway::interfaces::{InterfacePolicy, InterfaceWatcher};
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! let watcher = InterfaceWatcher::new()?;
+//! let policy = InterfacePolicy::new().with("wwan0,role=backup".parse()?).with("eth*".parse()?);
+//! let selection = watcher.usable(&policy, &["192.0.2.7:4455".parse()?]);
+//! for candidate in &selection.candidates {
+//!     println!("{} at {} as {}", candidate.name, candidate.local, candidate.role);
+//! }
+//! for excluded in &selection.excluded {
+//!     println!("{} not used: {}", excluded.interface, excluded.reason);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod change;
+#[cfg(all(target_os = "linux", not(manyway_portable)))]
+mod netlink;
+mod policy;
+mod portable;
+mod select;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+#[cfg(all(target_os = "linux", not(manyway_portable)))]
+mod tests_in_namespace;
+mod watcher;
+
+pub use change::Change;
+pub use policy::{InterfacePattern, InterfacePolicy, InterfaceRule, InterfaceRuleError, Role};
+pub use portable::PortableSource;
+pub use select::{Candidate, Excluded, Exclusion, Selection};
+pub use snapshot::{
+    AddressState, Interface, InterfaceAddress, InterfaceKind, LinkState, Prefix, Route, Snapshot,
+};
+pub use watcher::{Hint, InterfaceSource, InterfaceWatcher};

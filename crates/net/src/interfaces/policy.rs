@@ -1,0 +1,288 @@
+//! What the user wants of the interfaces.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// What an interface is used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Role {
+    /// Carries data whenever it pays. The default.
+    #[default]
+    Primary,
+    /// Carries data when the primary ones do not suffice.
+    Secondary,
+    /// Carries data only when no other one does.
+    Backup,
+    /// Carries nothing.
+    Never,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Primary => "primary",
+            Self::Secondary => "secondary",
+            Self::Backup => "backup",
+            Self::Never => "never",
+        })
+    }
+}
+
+impl FromStr for Role {
+    type Err = InterfaceRuleError;
+
+    fn from_str(text: &str) -> Result<Self, InterfaceRuleError> {
+        match text {
+            "primary" => Ok(Self::Primary),
+            "secondary" => Ok(Self::Secondary),
+            "backup" => Ok(Self::Backup),
+            "never" => Ok(Self::Never),
+            _ => Err(InterfaceRuleError::Role { role: text.into() }),
+        }
+    }
+}
+
+/// The name of an interface, or of many: `*` stands for any characters, as in `wlan*`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct InterfacePattern(String);
+
+impl InterfacePattern {
+    /// Whether it means the interface of that name.
+    pub fn matches(&self, name: &str) -> bool {
+        let mut parts = self.0.split('*');
+        let Some(mut rest) = parts.next().and_then(|head| name.strip_prefix(head)) else { return false };
+        let Some(tail) = parts.next_back() else { return rest.is_empty() };
+        for part in parts {
+            let Some((_, after)) = rest.split_once(part) else { return false };
+            rest = after;
+        }
+        rest.ends_with(tail)
+    }
+
+    /// Whether it names one interface only.
+    pub fn is_literal(&self) -> bool {
+        !self.0.contains('*')
+    }
+}
+
+impl fmt::Display for InterfacePattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for InterfacePattern {
+    type Err = InterfaceRuleError;
+
+    fn from_str(text: &str) -> Result<Self, InterfaceRuleError> {
+        // Linux allows 15 bytes, Windows long descriptions; spaces, commas and slashes would be typing mistakes.
+        let text = text.trim();
+        if text.is_empty() || text.len() > 255 || text.contains(['/', ',', '=']) {
+            return Err(InterfaceRuleError::Name { name: text.chars().take(80).collect() });
+        }
+        Ok(Self(text.into()))
+    }
+}
+
+/// A wish for an interface, written as `IF` or `IF,role=primary|secondary|backup|never`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InterfaceRule {
+    /// Which interfaces.
+    pub pattern: InterfacePattern,
+    /// What for.
+    pub role: Role,
+}
+
+impl InterfaceRule {
+    /// Makes a rule.
+    pub fn new(pattern: InterfacePattern, role: Role) -> Self {
+        Self { pattern, role }
+    }
+}
+
+impl FromStr for InterfaceRule {
+    type Err = InterfaceRuleError;
+
+    fn from_str(text: &str) -> Result<Self, InterfaceRuleError> {
+        let mut parts = text.split(',');
+        let pattern = parts.next().unwrap_or_default().parse()?;
+        let mut role = Role::default();
+        for part in parts {
+            match part.split_once('=') {
+                Some(("role", value)) => role = value.trim().parse()?,
+                Some((key, _)) => return Err(InterfaceRuleError::Key { key: key.into() }),
+                None => return Err(InterfaceRuleError::Key { key: part.into() }),
+            }
+        }
+        Ok(Self { pattern, role })
+    }
+}
+
+/// Which interfaces may be used, and what for. The default allows all that lead to the peer.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct InterfacePolicy {
+    rules: Vec<InterfaceRule>,
+    excluded: Vec<InterfacePattern>,
+    own_tunnels: Vec<String>,
+}
+
+impl InterfacePolicy {
+    /// Allows all interfaces that lead to the peer.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Names an interface. The first rule that matches counts. As soon as one is named for any use, those that are not
+    /// named are left out; rules with [`Role::Never`] alone leave the others in.
+    #[must_use]
+    pub fn with(mut self, rule: InterfaceRule) -> Self {
+        self.rules.push(rule);
+        self
+    }
+
+    /// Leaves interfaces out, also if a rule names them.
+    #[must_use]
+    pub fn without(mut self, pattern: InterfacePattern) -> Self {
+        self.excluded.push(pattern);
+        self
+    }
+
+    /// Leaves out a tunnel that this program itself carries: its packets would go round in circles.
+    #[must_use]
+    pub fn without_own_tunnel(mut self, name: impl Into<String>) -> Self {
+        self.own_tunnels.push(name.into());
+        self
+    }
+
+    pub(super) fn verdict(&self, name: &str) -> Verdict {
+        if self.own_tunnels.iter().any(|own| own == name) {
+            return Verdict::OwnTunnel;
+        }
+        if self.excluded.iter().any(|pattern| pattern.matches(name)) {
+            return Verdict::Excluded;
+        }
+        match self.rules.iter().find(|rule| rule.pattern.matches(name)) {
+            Some(rule) => match rule.role {
+                Role::Never => Verdict::Excluded,
+                role @ (Role::Primary | Role::Secondary | Role::Backup) => Verdict::Named(role),
+            },
+            None if self.names_any() => Verdict::NotNamed,
+            None => Verdict::Open,
+        }
+    }
+
+    /// The patterns that ask for an interface.
+    pub(super) fn wanted(&self) -> impl Iterator<Item = &InterfacePattern> {
+        self.rules.iter().filter(|rule| rule.role != Role::Never).map(|rule| &rule.pattern)
+    }
+
+    fn names_any(&self) -> bool {
+        self.wanted().next().is_some()
+    }
+}
+
+/// What the policy says to a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Asked for.
+    Named(Role),
+    /// Neither asked for nor refused.
+    Open,
+    /// Others were asked for.
+    NotNamed,
+    /// Refused.
+    Excluded,
+    /// Carried by this program.
+    OwnTunnel,
+}
+
+/// What is wrong with a text that should be `IF[,role=…]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InterfaceRuleError {
+    /// Not a name of an interface.
+    Name {
+        /// Its first 80 characters.
+        name: String,
+    },
+    /// There is no such role.
+    Role {
+        /// What was written.
+        role: String,
+    },
+    /// There is no such key.
+    Key {
+        /// What was written.
+        key: String,
+    },
+}
+
+impl fmt::Display for InterfaceRuleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name { name } => {
+                write!(f, "{name:?} is not the name of an interface; `manyway paths` lists them")
+            }
+            Self::Role { role } => {
+                write!(f, "there is no role {role:?}; use primary, secondary, backup or never")
+            }
+            Self::Key { key } => {
+                write!(f, "{key:?} cannot be set for an interface; write IF or IF,role=ROLE")
+            }
+        }
+    }
+}
+
+impl std::error::Error for InterfaceRuleError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_characters() {
+        let matches = |pattern: &str, name| pattern.parse::<InterfacePattern>().unwrap().matches(name);
+        for (pattern, name) in [
+            ("eth0", "eth0"),
+            ("eth*", "eth0"),
+            ("*", "x"),
+            ("e*0", "eth0"),
+            ("e*h*", "eth0"),
+            ("*0", "wlan0"),
+        ] {
+            assert!(matches(pattern, name), "{pattern} {name}");
+        }
+        for (pattern, name) in [("eth0", "eth01"), ("eth", "eth0"), ("e*1", "eth0"), ("eth0*0", "eth0")] {
+            assert!(!matches(pattern, name), "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn rules_are_read_and_mistakes_named() {
+        let rule: InterfaceRule = "wwan0,role=backup".parse().unwrap();
+        assert_eq!((rule.pattern.to_string().as_str(), rule.role), ("wwan0", Role::Backup));
+        assert_eq!("eth0".parse::<InterfaceRule>().unwrap().role, Role::Primary);
+        let error = |text: &str| text.parse::<InterfaceRule>().unwrap_err();
+        assert_eq!(error("eth0,role=first"), InterfaceRuleError::Role { role: "first".into() });
+        assert_eq!(error("eth0,speed=1"), InterfaceRuleError::Key { key: "speed".into() });
+        assert_eq!(error("eth0,backup"), InterfaceRuleError::Key { key: "backup".into() });
+        assert_eq!(error(",role=backup"), InterfaceRuleError::Name { name: String::new() });
+        assert_eq!(error("a/b"), InterfaceRuleError::Name { name: "a/b".into() });
+    }
+
+    #[test]
+    fn naming_one_leaves_the_others_out() {
+        let all = InterfacePolicy::new();
+        assert_eq!(all.verdict("eth0"), Verdict::Open);
+        let some = all.clone().with("wlan*,role=secondary".parse().unwrap());
+        assert_eq!(some.verdict("wlan1"), Verdict::Named(Role::Secondary));
+        assert_eq!(some.verdict("eth0"), Verdict::NotNamed);
+        let never = all.clone().with("wlan0,role=never".parse().unwrap());
+        assert_eq!(never.verdict("wlan0"), Verdict::Excluded);
+        assert_eq!(never.verdict("eth0"), Verdict::Open);
+        let mixed = some.without("wlan1".parse().unwrap());
+        assert_eq!(mixed.verdict("wlan1"), Verdict::Excluded);
+        assert_eq!(all.without_own_tunnel("mw0").verdict("mw0"), Verdict::OwnTunnel);
+    }
+}

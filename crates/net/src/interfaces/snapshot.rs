@@ -1,0 +1,215 @@
+//! What the system says about its interfaces at one moment.
+
+use std::fmt;
+use std::net::IpAddr;
+
+/// All interfaces and routes of this host at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// In the order of their indices.
+    pub interfaces: Vec<Interface>,
+    /// Where unicast packets may go; `None` if the system was not asked, then each interface with an address is taken
+    /// to lead everywhere.
+    pub routes: Option<Vec<Route>>,
+}
+
+impl Snapshot {
+    /// Makes a snapshot and brings the interfaces into order.
+    pub fn new(mut interfaces: Vec<Interface>, routes: Option<Vec<Route>>) -> Self {
+        interfaces.sort_by_key(|interface| interface.index);
+        Self { interfaces, routes }
+    }
+
+    /// The interface of that index.
+    pub fn interface(&self, index: u32) -> Option<&Interface> {
+        self.interfaces.iter().find(|interface| interface.index == index)
+    }
+
+    /// Whether the address is one of this host.
+    pub fn is_own(&self, address: IpAddr) -> bool {
+        address.is_loopback()
+            || self.interfaces.iter().any(|i| i.addresses.iter().any(|own| own.prefix.address == address))
+    }
+}
+
+/// A network interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Interface {
+    /// The system's number for it, never 0. A number is not given to another interface soon.
+    pub index: u32,
+    /// Its name, which may change.
+    pub name: String,
+    /// Whether it can carry packets.
+    pub state: LinkState,
+    /// What it is, as far as the system tells.
+    pub kind: InterfaceKind,
+    /// The bridge or bond that it is a part of; then packets go through that one.
+    pub part_of: Option<String>,
+    /// The largest IP packet in bytes, if known.
+    pub mtu: Option<u32>,
+    /// Its addresses in the system's order.
+    pub addresses: Vec<InterfaceAddress>,
+}
+
+impl Interface {
+    /// An ordinary interface that is up and has no address yet.
+    pub fn new(index: u32, name: impl Into<String>) -> Self {
+        Self {
+            index,
+            name: name.into(),
+            state: LinkState::Up,
+            kind: InterfaceKind::Ordinary,
+            part_of: None,
+            mtu: None,
+            addresses: Vec::new(),
+        }
+    }
+}
+
+/// Whether an interface can carry packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkState {
+    /// Switched off.
+    Down,
+    /// Switched on, but the cable is out, or the radio has no network.
+    NoCarrier,
+    /// It can.
+    Up,
+}
+
+/// What an interface is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InterfaceKind {
+    /// Packets come back to this host.
+    Loopback,
+    /// Ethernet, Wi-Fi, a modem, one end of a virtual cable: whatever counts without a question.
+    Ordinary,
+    /// TUN or TAP: a program carries the packets, often the only way out of a container.
+    Tun,
+    /// Packets travel inside packets of other interfaces: using it beside them uses them twice.
+    Tunnel {
+        /// The system's word for it, for example `wireguard`.
+        kind: String,
+    },
+}
+
+/// What the name of an interface tells about it: well-known programs for private networks give theirs such names.
+pub(super) fn kind_by_name(name: &str) -> Option<InterfaceKind> {
+    const FOREIGN: [&str; 10] = [
+        "tailscale",
+        "zt",
+        "wg",
+        "utun",
+        "nordlynx",
+        "nebula",
+        "proton",
+        "mullvad",
+        "CloudflareWARP",
+        "ipsec",
+    ];
+    if let Some(program) = FOREIGN.iter().find(|start| name.starts_with(**start)) {
+        return Some(InterfaceKind::Tunnel { kind: (*program).into() });
+    }
+    (name.starts_with("tun") || name.starts_with("tap")).then_some(InterfaceKind::Tun)
+}
+
+/// An address of an interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InterfaceAddress {
+    /// The address, and how much of it all hosts on the link share.
+    pub prefix: Prefix,
+    /// Whether it may be used.
+    pub state: AddressState,
+    /// The system replaces it after hours or days, for privacy (RFC 8981).
+    pub temporary: bool,
+}
+
+impl InterfaceAddress {
+    /// A lasting address that may be used.
+    pub fn new(address: IpAddr, length: u8) -> Self {
+        Self { prefix: Prefix { address, length }, state: AddressState::Ready, temporary: false }
+    }
+}
+
+/// Whether an address may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AddressState {
+    /// Yes.
+    Ready,
+    /// The system still looks whether another host has it, or found that one does (RFC 4862, section 5.4).
+    Tentative,
+    /// For what began with it only, not for anything new (RFC 4862, section 5.5.4).
+    Deprecated,
+}
+
+/// An address and a number of leading bits, printed as `192.0.2.7/24`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Prefix {
+    /// The address; bits beyond the length are kept but do not count.
+    pub address: IpAddr,
+    /// How many leading bits count.
+    pub length: u8,
+}
+
+impl Prefix {
+    /// Whether the leading bits of `other` are the same.
+    pub fn contains(&self, other: IpAddr) -> bool {
+        common_bits(self.address, other).is_some_and(|bits| bits >= u32::from(self.length))
+    }
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.length)
+    }
+}
+
+/// How many leading bits two addresses share; `None` if they are of different families.
+pub(super) fn common_bits(one: IpAddr, other: IpAddr) -> Option<u32> {
+    match (one, other) {
+        (IpAddr::V4(one), IpAddr::V4(other)) => Some((one.to_bits() ^ other.to_bits()).leading_zeros()),
+        (IpAddr::V6(one), IpAddr::V6(other)) => Some((one.to_bits() ^ other.to_bits()).leading_zeros()),
+        (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => None,
+    }
+}
+
+/// Unicast packets to `destination` may leave through `interface`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Route {
+    /// Index of the interface.
+    pub interface: u32,
+    /// Where to; of length 0 for everywhere.
+    pub destination: Prefix,
+    /// The address that packets should come from, if the route says so.
+    pub source: Option<IpAddr>,
+}
+
+impl Route {
+    /// A route that leaves the choice of the source to the host.
+    pub fn new(interface: u32, destination: Prefix) -> Self {
+        Self { interface, destination, source: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_contains_what_shares_its_bits() {
+        let prefix = |address: &str, length| Prefix { address: address.parse().unwrap(), length };
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        assert!(prefix("192.0.2.7", 24).contains(ip("192.0.2.200")));
+        assert!(!prefix("192.0.2.7", 24).contains(ip("192.0.3.7")));
+        assert!(prefix("0.0.0.0", 0).contains(ip("255.1.2.3")));
+        assert!(!prefix("0.0.0.0", 0).contains(ip("::1")));
+        assert!(prefix("2001:db8::1", 64).contains(ip("2001:db8::ffff")));
+        assert!(prefix("192.0.2.7", 32).contains(ip("192.0.2.7")));
+        assert!(!prefix("192.0.2.7", 33).contains(ip("192.0.2.7")), "an impossible length matches nothing");
+    }
+}

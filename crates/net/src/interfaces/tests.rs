@@ -1,0 +1,312 @@
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use super::*;
+
+fn ip(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+fn peer(text: &str) -> SocketAddr {
+    SocketAddr::new(ip(text), 4455)
+}
+
+fn prefix(text: &str) -> Prefix {
+    let (address, length) = text.split_once('/').unwrap();
+    Prefix { address: ip(address), length: length.parse().unwrap() }
+}
+
+fn interface(index: u32, name: &str, addresses: &[&str]) -> Interface {
+    let addresses = addresses.iter().map(|text| {
+        let Prefix { address, length } = prefix(text);
+        InterfaceAddress::new(address, length)
+    });
+    Interface { addresses: addresses.collect(), ..Interface::new(index, name) }
+}
+
+fn loopback() -> Interface {
+    Interface { kind: InterfaceKind::Loopback, ..interface(1, "lo", &["127.0.0.1/8", "::1/128"]) }
+}
+
+/// A host with Ethernet, a modem and loopback.
+fn host() -> Snapshot {
+    let interfaces = vec![
+        loopback(),
+        interface(2, "eth0", &["192.0.2.10/24", "fe80::2/64", "2001:db8:1::10/64"]),
+        interface(3, "wwan0", &["10.64.0.9/30"]),
+    ];
+    let routes = [(2, "192.0.2.0/24"), (2, "0.0.0.0/0"), (2, "::/0"), (3, "10.64.0.8/30"), (3, "0.0.0.0/0")];
+    let routes = routes.iter().map(|(index, to)| Route::new(*index, prefix(to))).collect();
+    Snapshot::new(interfaces, Some(routes))
+}
+
+fn locals(selection: &Selection) -> Vec<String> {
+    selection.candidates.iter().map(|c| format!("{} {}", c.name, c.local)).collect()
+}
+
+fn reason(selection: &Selection, name: &str) -> Exclusion {
+    let excluded = selection.excluded.iter().find(|e| e.interface == name);
+    excluded.unwrap_or_else(|| panic!("{name} is used: {selection:?}")).reason.clone()
+}
+
+#[test]
+fn every_interface_with_a_route_to_the_peer_is_used() {
+    let selection = host().usable(&InterfacePolicy::new(), &[peer("198.51.100.1"), peer("2001:db8:9::1")]);
+    assert_eq!(
+        locals(&selection),
+        ["eth0 192.0.2.10:0%2", "eth0 [2001:db8:1::10]:0%2", "wwan0 10.64.0.9:0%3"]
+    );
+    assert_eq!(reason(&selection, "lo"), Exclusion::Loopback);
+}
+
+#[test]
+fn several_peers_of_a_family_need_one_address() {
+    let selection = host().usable(&InterfacePolicy::new(), &[peer("198.51.100.1"), peer("198.51.100.2")]);
+    assert_eq!(locals(&selection), ["eth0 192.0.2.10:0%2", "wwan0 10.64.0.9:0%3"]);
+}
+
+#[test]
+fn a_mapped_peer_is_an_ipv4_peer() {
+    let selection = host().usable(&InterfacePolicy::new(), &[peer("::ffff:198.51.100.1")]);
+    assert_eq!(locals(&selection), ["eth0 192.0.2.10:0%2", "wwan0 10.64.0.9:0%3"]);
+}
+
+#[test]
+fn a_peer_on_this_host_is_reached_over_loopback_only() {
+    for (at, local) in
+        [("127.0.0.5", "lo 127.0.0.1:0"), ("::1", "lo [::1]:0"), ("192.0.2.10", "lo 192.0.2.10:0")]
+    {
+        let selection = host().usable(&InterfacePolicy::new(), &[peer(at)]);
+        assert_eq!(locals(&selection), [local]);
+        assert_eq!(reason(&selection, "eth0"), Exclusion::PeerIsLocal);
+    }
+}
+
+#[test]
+fn without_peers_each_family_counts_once() {
+    let selection = host().usable(&InterfacePolicy::new(), &[]);
+    assert_eq!(
+        locals(&selection),
+        ["eth0 192.0.2.10:0%2", "eth0 [2001:db8:1::10]:0%2", "wwan0 10.64.0.9:0%3"]
+    );
+}
+
+#[test]
+fn each_reason_is_found() {
+    let mut snapshot = host();
+    snapshot.interfaces.extend([
+        Interface { state: LinkState::Down, ..interface(10, "down", &["10.1.0.1/24"]) },
+        Interface { state: LinkState::NoCarrier, ..interface(11, "out", &["10.1.0.1/24"]) },
+        Interface { part_of: Some("br0".into()), ..interface(12, "port", &["10.1.0.1/24"]) },
+        Interface {
+            kind: InterfaceKind::Tunnel { kind: "wireguard".into() },
+            ..interface(13, "wg0", &["10.1.0.1/24"])
+        },
+        interface(14, "bare", &[]),
+        interface(15, "six", &["2001:db8::1/64", "fe80::1/64"]),
+        interface(16, "docker0", &["172.17.0.1/16"]),
+        interface(17, "own", &["10.9.0.1/24"]),
+        interface(18, "never", &["10.9.0.1/24"]),
+    ]);
+    let mut waiting = interface(19, "waiting", &["198.51.100.9/24"]);
+    waiting.addresses[0].state = AddressState::Tentative;
+    snapshot.interfaces.push(waiting);
+    let policy = InterfacePolicy::new().without_own_tunnel("own").without("never".parse().unwrap());
+
+    let selection = snapshot.usable(&policy, &[peer("198.51.100.1")]);
+    assert_eq!(locals(&selection), ["eth0 192.0.2.10:0%2", "wwan0 10.64.0.9:0%3"]);
+    for (name, expected) in [
+        ("lo", Exclusion::Loopback),
+        ("down", Exclusion::Down),
+        ("out", Exclusion::NoCarrier),
+        ("port", Exclusion::PartOf { whole: "br0".into() }),
+        ("wg0", Exclusion::Tunnel { kind: "wireguard".into() }),
+        ("bare", Exclusion::NoAddress),
+        ("six", Exclusion::NoAddressOfFamily),
+        ("docker0", Exclusion::NoRoute),
+        ("own", Exclusion::OwnTunnel),
+        ("never", Exclusion::ByUser),
+        ("waiting", Exclusion::AddressNotReady),
+    ] {
+        assert_eq!(reason(&selection, name), expected);
+        assert!(!expected.to_string().is_empty());
+    }
+}
+
+#[test]
+fn naming_interfaces_gives_them_their_role_and_leaves_the_rest_out() {
+    let mut snapshot = host();
+    snapshot.interfaces.push(Interface {
+        kind: InterfaceKind::Tunnel { kind: "wireguard".into() },
+        ..interface(9, "wg0", &["10.5.0.2/24"])
+    });
+    snapshot.routes.as_mut().unwrap().push(Route::new(9, prefix("0.0.0.0/0")));
+    let policy = InterfacePolicy::new()
+        .with("wwan*,role=backup".parse().unwrap())
+        .with("wg0,role=secondary".parse().unwrap())
+        .with("usb7".parse().unwrap());
+    let selection = snapshot.usable(&policy, &[peer("198.51.100.1")]);
+    let found: Vec<_> = selection.candidates.iter().map(|c| (c.name.as_str(), c.role)).collect();
+    assert_eq!(found, [("wwan0", Role::Backup), ("wg0", Role::Secondary)]);
+    assert_eq!(reason(&selection, "eth0"), Exclusion::NotNamed);
+    assert_eq!(reason(&selection, "usb7"), Exclusion::NotThere);
+}
+
+#[test]
+fn a_tun_device_counts_without_being_named() {
+    let mut snapshot = host();
+    snapshot.interfaces =
+        vec![Interface { kind: InterfaceKind::Tun, ..interface(3, "tap0", &["10.0.2.100/24"]) }];
+    let selection = snapshot.usable(&InterfacePolicy::new(), &[peer("198.51.100.1")]);
+    assert_eq!(locals(&selection), ["tap0 10.0.2.100:0%3"]);
+}
+
+#[test]
+fn the_address_that_fits_the_peer_best_is_taken() {
+    let mut eth0 = interface(
+        2,
+        "eth0",
+        &["2001:db8:1::bad/64", "2001:db8:1::10/64", "fd00::10/64", "2001:db8:2::10/64", "2001:db8:1::11/64"],
+    );
+    eth0.addresses[0].state = AddressState::Deprecated;
+    eth0.addresses[4].temporary = true;
+    let towards = |routes: Vec<Route>, at: &str| {
+        locals(&Snapshot::new(vec![eth0.clone()], Some(routes)).usable(&InterfacePolicy::new(), &[peer(at)]))
+    };
+    let default = || vec![Route::new(2, prefix("::/0"))];
+    assert_eq!(
+        towards(default(), "2001:db8:1::99"),
+        ["eth0 [2001:db8:1::10]:0%2"],
+        "on the link, and lasting"
+    );
+    assert_eq!(towards(default(), "2001:db8:2::99"), ["eth0 [2001:db8:2::10]:0%2"], "on the link");
+    assert_eq!(towards(default(), "fd00:1::1"), ["eth0 [fd00::10]:0%2"], "of the same reach");
+    let mut chosen = default();
+    chosen[0].source = Some(ip("2001:db8:2::10"));
+    assert_eq!(towards(chosen, "2600::1"), ["eth0 [2001:db8:2::10]:0%2"], "as the route says");
+}
+
+#[test]
+fn a_link_local_peer_is_met_from_a_link_local_address_of_its_link() {
+    let mut snapshot = host();
+    snapshot.interfaces.push(interface(7, "eth1", &["fe80::7/64"]));
+    let at = |scope| SocketAddr::V6(std::net::SocketAddrV6::new("fe80::99".parse().unwrap(), 4455, 0, scope));
+    let selection = snapshot.usable(&InterfacePolicy::new(), &[at(7)]);
+    assert_eq!(locals(&selection), ["eth1 [fe80::7%7]:0%7"]);
+    assert_eq!(reason(&selection, "eth0"), Exclusion::NoRoute);
+}
+
+#[test]
+fn without_knowledge_of_routes_every_address_counts() {
+    let mut snapshot = host();
+    snapshot.routes = None;
+    let selection = snapshot.usable(&InterfacePolicy::new(), &[peer("198.51.100.1")]);
+    assert_eq!(locals(&selection), ["eth0 192.0.2.10:0%2", "wwan0 10.64.0.9:0%3"]);
+}
+
+#[tokio::test]
+async fn this_host_has_a_loopback_interface() {
+    for watcher in [InterfaceWatcher::new().unwrap(), InterfaceWatcher::portable().unwrap()] {
+        let snapshot = watcher.snapshot();
+        let lo = snapshot.interfaces.iter().find(|i| i.kind == InterfaceKind::Loopback);
+        let lo = lo.unwrap_or_else(|| panic!("{snapshot:?}"));
+        assert!(lo.addresses.iter().any(|a| a.prefix.address.is_loopback()), "{lo:?}");
+        let selection = watcher.usable(&InterfacePolicy::new(), &[peer("127.0.0.1")]);
+        assert_eq!(selection.candidates.len(), 1, "{selection:?}");
+    }
+}
+
+#[tokio::test]
+async fn both_sources_see_the_same_addresses() {
+    let all = |watcher: InterfaceWatcher| {
+        let mut all: Vec<_> = watcher
+            .snapshot()
+            .interfaces
+            .iter()
+            .flat_map(|i| i.addresses.iter().map(|a| (i.index, i.name.clone(), a.prefix)))
+            .collect();
+        all.sort();
+        all
+    };
+    assert_eq!(all(InterfaceWatcher::new().unwrap()), all(InterfaceWatcher::portable().unwrap()));
+}
+
+/// Answers with prepared snapshots and hints.
+#[derive(Debug, Clone, Default)]
+struct Script(Arc<Mutex<(Snapshot, VecDeque<Hint>)>>);
+
+impl InterfaceSource for Script {
+    fn snapshot(&mut self) -> io::Result<Snapshot> {
+        let script = self.0.lock().map_err(|_| io::Error::other("poisoned"))?;
+        Ok(script.0.clone())
+    }
+
+    fn poll_hint(&mut self, _: &mut Context<'_>) -> Poll<Hint> {
+        self.0.lock().unwrap().1.pop_front().map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+async fn time_until_told(hint: Option<Hint>, before: Snapshot, after: Snapshot) -> (Duration, Vec<Change>) {
+    let script = Script::default();
+    script.0.lock().unwrap().0 = before;
+    let mut watcher = InterfaceWatcher::with_source(Box::new(script.clone())).unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    *script.0.lock().unwrap() = (after, hint.into_iter().collect());
+    let start = tokio::time::Instant::now();
+    let changes = watcher.changed().await;
+    (start.elapsed(), changes)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_new_is_told_after_a_moment() {
+    let mut before = host();
+    before.interfaces.pop();
+    let (time, changes) = time_until_told(Some(Hint::Gained), before, host()).await;
+    assert!((50..60).contains(&time.as_millis()), "{time:?}");
+    assert_eq!(changes, [Change::Appeared { index: 3, name: "wwan0".into() }]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_gone_is_told_at_once() {
+    let mut after = host();
+    after.interfaces.pop();
+    let (time, changes) = time_until_told(Some(Hint::Lost), host(), after).await;
+    assert!(time < Duration::from_millis(5), "{time:?}");
+    assert_eq!(changes, [Change::Vanished { index: 3, name: "wwan0".into() }]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_news_the_slow_poll_finds_the_change() {
+    let mut after = host();
+    after.interfaces[1].addresses[0] = InterfaceAddress::new(ip("192.0.2.77"), 24);
+    let (time, changes) = time_until_told(None, host(), after).await;
+    assert!(time <= InterfaceWatcher::POLL, "{time:?}");
+    assert_eq!(
+        changes,
+        [
+            Change::AddressRemoved { index: 2, address: prefix("192.0.2.10/24") },
+            Change::AddressAdded { index: 2, address: prefix("192.0.2.77/24") }
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_link_that_goes_down_is_told_before_other_changes() {
+    let mut after = host();
+    after.interfaces[2].state = LinkState::NoCarrier;
+    after.interfaces[1].mtu = Some(1400);
+    after.routes.as_mut().unwrap().pop();
+    let (_, changes) = time_until_told(Some(Hint::Lost), host(), after).await;
+    assert_eq!(
+        changes,
+        [
+            Change::State { index: 3, name: "wwan0".into(), state: LinkState::NoCarrier },
+            Change::Properties { index: 2, name: "eth0".into() },
+            Change::Routes
+        ]
+    );
+}

@@ -1,0 +1,153 @@
+//! Keeping a snapshot up to date.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::change::{Change, between};
+use super::policy::InterfacePolicy;
+use super::portable::PortableSource;
+use super::select::Selection;
+use super::snapshot::Snapshot;
+
+/// What the system says between two snapshots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Hint {
+    /// Something may have been added or changed: there is time.
+    Gained,
+    /// Something is gone, or the system lost count: look at once.
+    Lost,
+}
+
+/// Where the figures come from: one implementation for each kind of system.
+pub trait InterfaceSource: fmt::Debug + Send {
+    /// Asks the system for its interfaces.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    fn snapshot(&mut self) -> io::Result<Snapshot>;
+
+    /// Waits for news. A source that gets none is always pending, and its user asks every few seconds.
+    fn poll_hint(&mut self, context: &mut Context<'_>) -> Poll<Hint>;
+}
+
+/// Watches the interfaces of this host.
+///
+/// What is new is told 50 ms after the first sign of it, since news come in bursts; what is gone is told at once.
+/// Every 5 s all is read again, in case that news got lost.
+#[derive(Debug)]
+pub struct InterfaceWatcher {
+    source: Box<dyn InterfaceSource>,
+    snapshot: Snapshot,
+    refreshed_at: Instant,
+    due_at: Instant,
+}
+
+impl InterfaceWatcher {
+    /// From the first sign of something new until it is told.
+    pub const DEBOUNCE: Duration = Duration::from_millis(50);
+    /// From one reading to the next when there are no news.
+    pub const POLL: Duration = Duration::from_secs(5);
+    /// Losses that follow each other closer than this are told together.
+    const BREATH: Duration = Duration::from_millis(10);
+
+    /// Starts to watch, by netlink on Linux, elsewhere by asking now and then.
+    ///
+    /// # Errors
+    /// If the system does not tell its interfaces.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime with I/O and time enabled.
+    pub fn new() -> io::Result<Self> {
+        #[cfg(all(target_os = "linux", not(manyway_portable)))]
+        match super::netlink::NetlinkSource::new().and_then(|source| Self::with_source(Box::new(source))) {
+            Ok(watcher) => return Ok(watcher),
+            // Some containers and Android forbid it.
+            Err(error) => {
+                tracing::warn!(reason = %error, "netlink is not available, asking every few seconds");
+            }
+        }
+        Self::portable()
+    }
+
+    /// Starts to watch with what every system has: no routes, no kinds, no news but by asking.
+    ///
+    /// # Errors
+    /// If the system does not tell its interfaces.
+    pub fn portable() -> io::Result<Self> {
+        Self::with_source(Box::new(PortableSource::new()))
+    }
+
+    /// Starts to watch through a source of one's own.
+    ///
+    /// # Errors
+    /// If its first snapshot fails.
+    pub fn with_source(mut source: Box<dyn InterfaceSource>) -> io::Result<Self> {
+        let snapshot = source.snapshot()?;
+        let now = Instant::now();
+        Ok(Self { source, snapshot, refreshed_at: now, due_at: now + Self::POLL })
+    }
+
+    /// The interfaces as they were last read.
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// Shorthand for [`Snapshot::usable`] of the present snapshot.
+    pub fn usable(&self, policy: &InterfacePolicy, peers: &[SocketAddr]) -> Selection {
+        self.snapshot.usable(policy, peers)
+    }
+
+    /// Waits until something changes, and says what; the [`snapshot`](Self::snapshot) is the new one then. Never empty.
+    ///
+    /// It may be dropped and called again at any time without missing anything.
+    pub async fn changed(&mut self) -> Vec<Change> {
+        loop {
+            let due_at = self.due_at;
+            tokio::select! {
+                biased;
+                hint = poll_fn(|context| self.source.poll_hint(context)) => self.schedule(hint),
+                () = tokio::time::sleep_until(due_at) => {
+                    let changes = self.refresh();
+                    if !changes.is_empty() {
+                        return changes;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads all interfaces now, for example after a suspend, and says what is different. A failure is logged and the
+    /// old snapshot kept.
+    pub fn refresh(&mut self) -> Vec<Change> {
+        self.refreshed_at = Instant::now();
+        self.due_at = self.refreshed_at + Self::POLL;
+        match self.source.snapshot() {
+            Ok(snapshot) => {
+                let old = std::mem::replace(&mut self.snapshot, snapshot);
+                let changes = between(&old, &self.snapshot);
+                if !changes.is_empty() {
+                    tracing::debug!(?changes, "interfaces changed");
+                }
+                changes
+            }
+            Err(error) => {
+                tracing::warn!(reason = %error, "the interfaces could not be read");
+                Vec::new()
+            }
+        }
+    }
+
+    fn schedule(&mut self, hint: Hint) {
+        let due_at = match hint {
+            Hint::Gained => Instant::now() + Self::DEBOUNCE,
+            Hint::Lost => self.refreshed_at + Self::BREATH,
+        };
+        self.due_at = self.due_at.min(due_at);
+    }
+}

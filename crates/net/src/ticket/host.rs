@@ -1,0 +1,215 @@
+//! Where a server is: an address or a name, and a port.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::str::FromStr;
+
+use crate::DEFAULT_PORT;
+
+/// An IP address, or a name that is looked up.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Host {
+    /// An address.
+    Ip(IpAddr),
+    /// A name in lower case; made by [`Host::name`], which checks it.
+    Name(HostName),
+}
+
+/// A DNS name in lower case, of at most 253 letters, digits, dots, hyphens and underscores.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostName(Box<str>);
+
+impl std::ops::Deref for HostName {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for HostName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Host {
+    /// Checks a name and turns it into lower case.
+    ///
+    /// # Errors
+    /// [`HostPortError::Name`] unless it is a DNS name (RFC 1123, section 2.1, and underscores).
+    pub fn name(name: &str) -> Result<Self, HostPortError> {
+        let label_fits = |label: &str| {
+            (1..=63).contains(&label.len())
+                && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+        };
+        let without_root = name.strip_suffix('.').unwrap_or(name);
+        // A last label of digits only would be a mistyped IPv4 address.
+        let last_label = without_root.rsplit('.').next().unwrap_or_default();
+        if name.len() > 253
+            || !without_root.split('.').all(label_fits)
+            || last_label.bytes().all(|b| b.is_ascii_digit())
+        {
+            return Err(HostPortError::Name { name: name.chars().take(80).collect() });
+        }
+        Ok(Self::Name(HostName(name.to_ascii_lowercase().into())))
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ip(address) => address.fmt(f),
+            Self::Name(name) => name.fmt(f),
+        }
+    }
+}
+
+/// A host with its port: `192.0.2.7`, `192.0.2.7:5000`, `2001:db8::1`, `[2001:db8::1]:5000`, `example.org:5000`.
+///
+/// Without a port, [`DEFAULT_PORT`] is meant.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostPort {
+    host: Host,
+    port: u16,
+}
+
+impl HostPort {
+    /// Joins a host and a port.
+    pub fn new(host: Host, port: u16) -> Self {
+        Self { host, port }
+    }
+
+    /// The host.
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// The port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+}
+
+impl From<SocketAddr> for HostPort {
+    fn from(address: SocketAddr) -> Self {
+        Self::new(Host::Ip(address.ip()), address.port())
+    }
+}
+
+impl fmt::Display for HostPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.host {
+            Host::Ip(address) => SocketAddr::new(*address, self.port).fmt(f),
+            Host::Name(name) => write!(f, "{name}:{}", self.port),
+        }
+    }
+}
+
+impl FromStr for HostPort {
+    type Err = HostPortError;
+
+    fn from_str(text: &str) -> Result<Self, HostPortError> {
+        let text = text.trim();
+        if let Ok(address) = text.parse::<IpAddr>() {
+            return Ok(Self::new(Host::Ip(address), DEFAULT_PORT));
+        }
+        if let Some(rest) = text.strip_prefix('[') {
+            let (address, after) =
+                rest.split_once(']').ok_or_else(|| HostPortError::Name { name: shortened(text) })?;
+            let address: Ipv6Addr =
+                address.parse().map_err(|_| HostPortError::Name { name: shortened(text) })?;
+            let port = match after.strip_prefix(':') {
+                Some(port) => port_of(port)?,
+                None if after.is_empty() => DEFAULT_PORT,
+                None => return Err(HostPortError::Name { name: shortened(text) }),
+            };
+            return Ok(Self::new(Host::Ip(IpAddr::V6(address)), port));
+        }
+        let (host, port) = match text.split_once(':') {
+            Some((host, port)) => (host, port_of(port)?),
+            None => (text, DEFAULT_PORT),
+        };
+        let host = match host.parse::<IpAddr>() {
+            Ok(address) => Host::Ip(address),
+            Err(_) => Host::name(host)?,
+        };
+        Ok(Self::new(host, port))
+    }
+}
+
+fn port_of(text: &str) -> Result<u16, HostPortError> {
+    match text.parse() {
+        Ok(port) if port > 0 => Ok(port),
+        Ok(_) | Err(_) => Err(HostPortError::Port { port: shortened(text) }),
+    }
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(80).collect()
+}
+
+/// What is wrong with a text that should be `HOST` or `HOST:PORT`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HostPortError {
+    /// Neither an address nor a name.
+    Name {
+        /// Its first 80 characters.
+        name: String,
+    },
+    /// Not a number from 1 to 65535.
+    Port {
+        /// Its first 80 characters.
+        port: String,
+    },
+}
+
+impl fmt::Display for HostPortError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name { name } => {
+                write!(f, "{name:?} is neither an address nor a host name; write HOST:PORT or [IPV6]:PORT")
+            }
+            Self::Port { port } => write!(f, "{port:?} is not a port; it is a number from 1 to 65535"),
+        }
+    }
+}
+
+impl std::error::Error for HostPortError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_read_with_and_without_a_port() {
+        for (text, printed) in [
+            ("192.0.2.7", "192.0.2.7:4455"),
+            ("192.0.2.7:80", "192.0.2.7:80"),
+            ("2001:db8::1", "[2001:db8::1]:4455"),
+            ("[2001:db8::1]", "[2001:db8::1]:4455"),
+            ("[2001:db8::1]:80", "[2001:db8::1]:80"),
+            ("Example.ORG", "example.org:4455"),
+            (" a_b-c.example:65535 ", "a_b-c.example:65535"),
+        ] {
+            assert_eq!(text.parse::<HostPort>().unwrap().to_string(), printed);
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_host_is_refused_and_named() {
+        for text in
+            ["", ":80", "a..b", "-\u{e9}", "a b", "[::1", "[::1]x", "[a]:5", "192.0.2.300", "1.2.3", "a/b"]
+        {
+            assert!(
+                matches!(text.parse::<HostPort>(), Err(HostPortError::Name { .. })),
+                "{text:?} {:?}",
+                text.parse::<HostPort>()
+            );
+        }
+        for text in ["a:0", "a:65536", "a:x", "a:", "[::1]:0"] {
+            assert!(matches!(text.parse::<HostPort>(), Err(HostPortError::Port { .. })), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! Opening a socket, and what the system granted.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::task::{Context, Poll};
+
+use manyway_proto::LocalAddress;
+use quinn_udp::{UdpSockRef, UdpSocketState};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+
+/// How to open a [`UdpSocket`].
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct BindOptions {
+    /// Address and port; port 0 lets the system choose one. An interface other than 0 is bound to, so that what is
+    /// sent leaves through it whatever the routes say; if the system refuses, the address alone is bound.
+    pub local: LocalAddress,
+    /// Bytes asked for the receive buffer. Default 4 MiB; the system may give less.
+    pub receive_buffer: usize,
+    /// Bytes asked for the send buffer. Default 4 MiB; the system may give less.
+    pub send_buffer: usize,
+    /// Whether the kernel may cut large buffers into datagrams. Default: where it can.
+    pub segmentation: Segmentation,
+}
+
+impl BindOptions {
+    /// The defaults for an address.
+    pub fn new(local: LocalAddress) -> Self {
+        const DEFAULT_BUFFER: usize = 4 * 1024 * 1024;
+        Self {
+            local,
+            receive_buffer: DEFAULT_BUFFER,
+            send_buffer: DEFAULT_BUFFER,
+            segmentation: Segmentation::WherePossible,
+        }
+    }
+}
+
+/// Whether the kernel may cut one large buffer into many datagrams (generic segmentation offload).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Segmentation {
+    /// If it can; a socket on which it fails goes on without.
+    WherePossible,
+    /// Never: one call for each datagram.
+    Off,
+}
+
+/// Whether a socket is tied to its interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeviceBinding {
+    /// No interface was named.
+    NotAsked,
+    /// Whatever is sent leaves through the interface.
+    Bound,
+    /// Only the address is bound: the system's routes choose the interface.
+    Refused {
+        /// The system's reason.
+        reason: String,
+    },
+}
+
+/// What the system granted to a socket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Capabilities {
+    /// The most datagrams that one call sends; 1 without segmentation offload. It falls to 1 if the network device
+    /// turns out not to do it.
+    pub send_segments: usize,
+    /// The most datagrams that one receive buffer may hold; 1 without receive offload.
+    pub receive_segments: usize,
+    /// Usable bytes of the receive buffer. Too small a one loses packets in bursts.
+    pub receive_buffer: usize,
+    /// Usable bytes of the send buffer.
+    pub send_buffer: usize,
+    /// Whether the socket is tied to its interface.
+    pub device: DeviceBinding,
+    /// Whether too large datagrams may be cut into fragments on their way; if so, the search for the largest size
+    /// that a path carries finds nothing.
+    pub may_fragment: bool,
+}
+
+/// A UDP socket that sends and receives many datagrams a call.
+#[derive(Debug)]
+pub struct UdpSocket {
+    pub(super) io: tokio::net::UdpSocket,
+    pub(super) state: UdpSocketState,
+    pub(super) local: LocalAddress,
+    pub(super) segmentation: Segmentation,
+    device: DeviceBinding,
+}
+
+impl UdpSocket {
+    /// Opens a socket.
+    ///
+    /// # Errors
+    /// [`BindError`] says at which step: the address may be gone or its port taken.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn bind(options: &BindOptions) -> Result<Self, BindError> {
+        let local = options.local;
+        let failed = |step| move |source| BindError { local, step, source };
+        let domain = Domain::for_address(local.address);
+        let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP)).map_err(failed(BindStep::Open))?;
+        socket.set_nonblocking(true).map_err(failed(BindStep::Configure))?;
+        if local.address.is_ipv6() {
+            socket.set_only_v6(true).map_err(failed(BindStep::Configure))?;
+        }
+        let device = bind_device(&socket, local);
+        socket.bind(&local.address.into()).map_err(failed(BindStep::Bind))?;
+        enlarge_buffers(&socket, options);
+
+        let socket = std::net::UdpSocket::from(socket);
+        let state = offload_state(&socket).map_err(failed(BindStep::Configure))?;
+        let bound = socket.local_addr().map_err(failed(BindStep::Configure))?;
+        let io = tokio::net::UdpSocket::from_std(socket).map_err(failed(BindStep::Register))?;
+        // The port may be new; the rest, above all the scope of a link-local address, stays as it was asked for.
+        let address = SocketAddr::new(local.address.ip(), bound.port());
+        let address = match local.address {
+            SocketAddr::V6(mut v6) => {
+                v6.set_port(bound.port());
+                SocketAddr::V6(v6)
+            }
+            SocketAddr::V4(_) => address,
+        };
+        let local = LocalAddress { interface: local.interface, address };
+        let socket = Self { io, state, local, segmentation: options.segmentation, device };
+        tracing::debug!(capabilities = ?socket.capabilities(), "UDP socket opened");
+        Ok(socket)
+    }
+
+    /// The address with its port, and the interface that was asked for.
+    pub fn local(&self) -> LocalAddress {
+        self.local
+    }
+
+    /// Whether the socket receives for all addresses of the host.
+    pub fn is_wildcard(&self) -> bool {
+        self.local.address.ip().is_unspecified()
+    }
+
+    /// What the system granted. Costs two system calls.
+    pub fn capabilities(&self) -> Capabilities {
+        // Linux reports twice what is usable, to count its own bookkeeping (socket(7)).
+        let divisor = if cfg!(target_os = "linux") { 2 } else { 1 };
+        let socket = SockRef::from(&self.io);
+        Capabilities {
+            send_segments: self.send_segments(),
+            receive_segments: self.state.gro_segments(),
+            receive_buffer: socket.recv_buffer_size().unwrap_or(0) / divisor,
+            send_buffer: socket.send_buffer_size().unwrap_or(0) / divisor,
+            device: self.device.clone(),
+            may_fragment: self.state.may_fragment(),
+        }
+    }
+
+    /// Waits until there is something to receive.
+    ///
+    /// # Errors
+    /// If the runtime is shutting down.
+    pub async fn readable(&self) -> io::Result<()> {
+        self.io.readable().await
+    }
+
+    /// Waits until something can be sent, after [`try_send`](Self::try_send) said that it would block.
+    ///
+    /// # Errors
+    /// If the runtime is shutting down.
+    pub async fn writable(&self) -> io::Result<()> {
+        self.io.writable().await
+    }
+
+    /// As [`readable`](Self::readable), for one task that polls many sockets; the last waker is woken.
+    ///
+    /// # Errors
+    /// If the runtime is shutting down.
+    pub fn poll_readable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.io.poll_recv_ready(context)
+    }
+
+    /// As [`writable`](Self::writable), for one task that polls many sockets; the last waker is woken.
+    ///
+    /// # Errors
+    /// If the runtime is shutting down.
+    pub fn poll_writable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.io.poll_send_ready(context)
+    }
+}
+
+/// Switches on what the system offers for large batches.
+#[cfg(target_os = "linux")]
+pub(super) fn offload_state(socket: &impl std::os::fd::AsFd) -> io::Result<UdpSocketState> {
+    let state = UdpSocketState::new(UdpSockRef::from(socket))?;
+    // quinn-udp 0.6.3 also asks for a timestamp with each datagram. Together with the segment size it fills the
+    // room for such notes (96 bytes), the kernel drops the last one, and that is the ECN mark.
+    nix::sys::socket::setsockopt(socket, nix::sys::socket::sockopt::ReceiveTimestampns, &false)?;
+    Ok(state)
+}
+
+/// Switches on what the system offers for large batches.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn offload_state<'s, S>(socket: &'s S) -> io::Result<UdpSocketState>
+where
+    UdpSockRef<'s>: From<&'s S>,
+{
+    UdpSocketState::new(UdpSockRef::from(socket))
+}
+
+/// Ties the socket to the interface. Since Linux 5.7 that needs no privilege.
+fn bind_device(socket: &Socket, local: LocalAddress) -> DeviceBinding {
+    if local.interface == 0 {
+        return DeviceBinding::NotAsked;
+    }
+    match bind_device_by_index(socket, local) {
+        Ok(()) => DeviceBinding::Bound,
+        Err(error) => {
+            tracing::warn!(interface = local.interface, reason = %error, "socket not tied to its interface");
+            DeviceBinding::Refused { reason: error.to_string() }
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn bind_device_by_index(socket: &Socket, local: LocalAddress) -> io::Result<()> {
+    let name = nix::net::if_::if_indextoname(local.interface)?;
+    if name.is_empty() {
+        // nix does not notice that there is no such interface, and the empty name would mean "any".
+        return Err(nix::errno::Errno::ENODEV.into());
+    }
+    socket.bind_device(Some(name.to_bytes()))
+}
+
+#[cfg(target_vendor = "apple")]
+fn bind_device_by_index(socket: &Socket, local: LocalAddress) -> io::Result<()> {
+    let index = std::num::NonZeroU32::new(local.interface);
+    if local.address.is_ipv4() {
+        socket.bind_device_by_index_v4(index)
+    } else {
+        socket.bind_device_by_index_v6(index)
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
+fn bind_device_by_index(_: &Socket, _: LocalAddress) -> io::Result<()> {
+    Err(io::Error::new(io::ErrorKind::Unsupported, "not possible on this system"))
+}
+
+/// Asks for large buffers; beyond the system's limit only root gets them, others get the limit.
+fn enlarge_buffers(socket: &Socket, options: &BindOptions) {
+    #[cfg(target_os = "linux")]
+    let (receive_done, send_done) = {
+        use nix::sys::socket::{setsockopt, sockopt};
+        (
+            setsockopt(socket, sockopt::RcvBufForce, &options.receive_buffer).is_ok(),
+            setsockopt(socket, sockopt::SndBufForce, &options.send_buffer).is_ok(),
+        )
+    };
+    #[cfg(not(target_os = "linux"))]
+    let (receive_done, send_done) = (false, false);
+    // Refusal is no failure: the size that was given stands in the capabilities.
+    if !receive_done && let Err(error) = socket.set_recv_buffer_size(options.receive_buffer) {
+        tracing::debug!(reason = %error, "receive buffer not enlarged");
+    }
+    if !send_done && let Err(error) = socket.set_send_buffer_size(options.send_buffer) {
+        tracing::debug!(reason = %error, "send buffer not enlarged");
+    }
+}
+
+/// What was being done when opening a socket failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BindStep {
+    /// Making the socket: the family may be switched off, or too many files are open.
+    Open,
+    /// Taking the address and port.
+    Bind,
+    /// Setting or reading an option.
+    Configure,
+    /// Handing the socket to the runtime.
+    Register,
+}
+
+/// A socket could not be opened.
+#[derive(Debug)]
+pub struct BindError {
+    /// What was to be bound.
+    pub local: LocalAddress,
+    /// What was being done.
+    pub step: BindStep,
+    /// The system's reason.
+    pub source: io::Error,
+}
+
+impl fmt::Display for BindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (local, source) = (self.local, &self.source);
+        match (self.step, source.kind()) {
+            (BindStep::Bind, io::ErrorKind::AddrInUse) => {
+                write!(
+                    f,
+                    "the UDP port of {local} is taken; stop the program that holds it or choose another port"
+                )
+            }
+            (BindStep::Bind, io::ErrorKind::AddrNotAvailable) => {
+                write!(
+                    f,
+                    "this host does not have the address of {local}; `ip -brief address` lists those it has"
+                )
+            }
+            (BindStep::Bind, io::ErrorKind::PermissionDenied) => {
+                write!(f, "{local} may not be bound: {source}; ports below 1024 need a privilege")
+            }
+            (BindStep::Bind, _) => write!(f, "{local} could not be bound: {source}"),
+            (BindStep::Open, _) => write!(f, "no UDP socket for {local}: {source}"),
+            (BindStep::Configure, _) => {
+                write!(f, "the UDP socket for {local} could not be configured: {source}")
+            }
+            (BindStep::Register, _) => write!(f, "the UDP socket for {local} could not be watched: {source}"),
+        }
+    }
+}
+
+impl std::error::Error for BindError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}

@@ -1,0 +1,240 @@
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use manyway_proto::{Ecn, FourTuple, LocalAddress, Transmit};
+
+use super::*;
+
+#[tokio::test]
+async fn forty_segments_arrive_intact_with_their_addresses() {
+    batch_arrives("127.0.0.1:0", Segmentation::WherePossible).await;
+}
+
+#[tokio::test]
+async fn forty_datagrams_arrive_without_offload_as_well() {
+    batch_arrives("127.0.0.1:0", Segmentation::Off).await;
+}
+
+#[tokio::test]
+async fn forty_segments_arrive_over_ipv6() {
+    if !has_ipv6() {
+        return;
+    }
+    batch_arrives("[::1]:0", Segmentation::WherePossible).await;
+}
+
+#[tokio::test]
+async fn a_batch_larger_than_the_system_takes_is_cut() {
+    let (mut here, there) = (bound("127.0.0.1:0"), bound("127.0.0.1:0"));
+    let payload = pattern(90 * 1000 + 17);
+    here.try_send(&transmit(&here, &there, payload.len(), 1000), &payload).unwrap();
+    let received = receive(&there, 91).await;
+    assert_eq!(received.concat(), payload);
+}
+
+#[tokio::test]
+async fn a_large_single_datagram_arrives_whole() {
+    let (mut here, there) = (bound("127.0.0.1:0"), bound("127.0.0.1:0"));
+    let payload = pattern(65_000);
+    here.try_send(&transmit(&here, &there, payload.len(), payload.len()), &payload).unwrap();
+    assert_eq!(receive(&there, 1).await, [payload]);
+}
+
+#[tokio::test]
+async fn a_wildcard_socket_answers_from_the_address_it_was_asked_at() {
+    wildcard_answers("0.0.0.0:0", "127.0.0.2", "127.0.0.1:0").await;
+}
+
+#[tokio::test]
+async fn an_ipv6_wildcard_socket_answers_from_the_address_it_was_asked_at() {
+    if !has_ipv6() {
+        return;
+    }
+    wildcard_answers("[::]:0", "::1", "[::1]:0").await;
+}
+
+#[tokio::test]
+async fn both_wildcards_share_a_port() {
+    if !has_ipv6() {
+        return;
+    }
+    let v6 = bound("[::]:0");
+    let v4 = UdpSocket::bind(&options(&format!("0.0.0.0:{}", v6.local().address.port())));
+    assert!(v4.is_ok(), "{v4:?}");
+}
+
+#[tokio::test]
+async fn a_taken_port_and_a_foreign_address_are_named() {
+    let first = bound("127.0.0.1:0");
+    let error = UdpSocket::bind(&options(&first.local().address.to_string())).unwrap_err();
+    assert!(error.to_string().contains("is taken"), "{error}");
+    let error = UdpSocket::bind(&options("192.0.2.77:0")).unwrap_err();
+    assert_eq!(error.step, BindStep::Bind);
+    assert!(error.to_string().contains("192.0.2.77"), "{error}");
+}
+
+#[tokio::test]
+async fn a_socket_is_tied_to_its_interface_or_says_why_not() {
+    let local = LocalAddress { interface: 1, address: "127.0.0.1:0".parse().unwrap() };
+    let socket = UdpSocket::bind(&BindOptions::new(local)).unwrap();
+    assert_eq!(socket.local().interface, 1);
+    match socket.capabilities().device {
+        DeviceBinding::Bound => {}
+        DeviceBinding::Refused { reason } => assert!(!reason.is_empty()),
+        DeviceBinding::NotAsked => panic!("an interface was asked for"),
+    }
+    let missing = LocalAddress { interface: 987_654, ..local };
+    let socket = UdpSocket::bind(&BindOptions::new(missing)).unwrap();
+    assert!(matches!(socket.capabilities().device, DeviceBinding::Refused { .. }));
+}
+
+#[tokio::test]
+async fn the_capabilities_tell_what_was_given() {
+    let mut options = options("127.0.0.1:0");
+    options.receive_buffer = 300_000;
+    options.send_buffer = 200_000;
+    let capabilities = UdpSocket::bind(&options).unwrap().capabilities();
+    assert!(capabilities.send_segments >= 1 && capabilities.receive_segments >= 1);
+    assert!((100_000..=300_000).contains(&capabilities.receive_buffer), "{capabilities:?}");
+    assert!((100_000..=200_000).contains(&capabilities.send_buffer), "{capabilities:?}");
+    assert_eq!(capabilities.device, DeviceBinding::NotAsked);
+}
+
+#[tokio::test]
+async fn a_too_large_datagram_is_called_so() {
+    let (mut here, there) = (bound("127.0.0.1:0"), bound("127.0.0.1:0"));
+    let payload = pattern(65_530);
+    let error = here.try_send(&transmit(&here, &there, payload.len(), payload.len()), &payload).unwrap_err();
+    assert_eq!(error.failure, SendFailure::TooLarge);
+}
+
+#[tokio::test]
+async fn a_source_address_that_is_gone_is_called_unreachable_and_keeps_offload() {
+    let mut socket = bound("0.0.0.0:0");
+    let segments = socket.max_segments(1000);
+    let local = LocalAddress { interface: 0, address: "192.0.2.77:1".parse().unwrap() };
+    let tuple = FourTuple { local, remote: "127.0.0.1:9".parse().unwrap() };
+    let transmit = Transmit { tuple, length: 5000, segment: 1000, ecn: Ecn::Ect0 };
+    let error = socket.try_send(&transmit, &pattern(5000)).unwrap_err();
+    assert_eq!((error.failure, error.sent), (SendFailure::Unreachable, 0), "{error}");
+    assert_eq!(socket.max_segments(1000), segments);
+}
+
+#[tokio::test]
+async fn nothing_to_receive_would_block() {
+    let socket = bound("127.0.0.1:0");
+    let error = socket.try_receive(&mut ReceiveBuffer::new()).err().unwrap();
+    assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+}
+
+#[tokio::test]
+async fn the_last_segments_size_bounds_a_batch() {
+    let socket = bound("127.0.0.1:0");
+    assert_eq!(socket.max_segments(60_000), 1);
+    assert_eq!(socket.max_segments(70_000), 1);
+    assert!(socket.max_segments(0) >= 1);
+    assert!(socket.max_segments(1200) * 1200 <= 65_507);
+}
+
+async fn batch_arrives(address: &str, segmentation: Segmentation) {
+    let mut options = options(address);
+    options.segmentation = segmentation;
+    let mut here = UdpSocket::bind(&options).unwrap();
+    let there = bound(address);
+    // The last segment is shorter, as in real batches.
+    let payload = pattern(39 * 1200 + 700);
+    here.try_send(&transmit(&here, &there, payload.len(), 1200), &payload).unwrap();
+
+    let mut buffer = ReceiveBuffer::new();
+    let mut received = Vec::new();
+    while received.len() < 40 {
+        wait_readable(&there).await;
+        let Some(datagrams) = ready(there.try_receive(&mut buffer)) else { continue };
+        for datagram in datagrams {
+            assert_eq!(datagram.tuple, FourTuple { local: there.local(), remote: here.local().address });
+            assert_eq!(datagram.ecn, Ecn::Ect0);
+            received.push(datagram.payload.to_vec());
+        }
+    }
+    assert!(received[..39].iter().all(|datagram| datagram.len() == 1200));
+    assert_eq!(received[39].len(), 700);
+    assert_eq!(received.concat(), payload);
+}
+
+async fn wildcard_answers(wildcard: &str, asked_at: &str, client: &str) {
+    let mut server = bound(wildcard);
+    let mut client = bound(client);
+    let asked_at = SocketAddr::new(asked_at.parse().unwrap(), server.local().address.port());
+    let tuple = FourTuple { local: client.local(), remote: asked_at };
+    client.try_send(&Transmit { tuple, length: 4, segment: 4, ecn: Ecn::NotEct }, b"ask?").unwrap();
+
+    let mut buffer = ReceiveBuffer::new();
+    let asked = loop {
+        wait_readable(&server).await;
+        if let Some(mut datagrams) = ready(server.try_receive(&mut buffer)) {
+            break datagrams.next().unwrap().tuple;
+        }
+    };
+    assert_eq!(asked.local.address, asked_at);
+    server.try_send(&Transmit { tuple: asked, length: 4, segment: 4, ecn: Ecn::Ce }, b"tell").unwrap();
+
+    let (tuple, ecn) = loop {
+        wait_readable(&client).await;
+        if let Some(mut datagrams) = ready(client.try_receive(&mut buffer)) {
+            let datagram = datagrams.next().unwrap();
+            assert_eq!(datagram.payload, b"tell");
+            break (datagram.tuple, datagram.ecn);
+        }
+    };
+    assert_eq!((tuple.remote, ecn), (asked_at, Ecn::Ce));
+}
+
+fn options(address: &str) -> BindOptions {
+    BindOptions::new(LocalAddress { interface: 0, address: address.parse().unwrap() })
+}
+
+fn bound(address: &str) -> UdpSocket {
+    UdpSocket::bind(&options(address)).unwrap()
+}
+
+fn transmit(from: &UdpSocket, to: &UdpSocket, length: usize, segment: usize) -> Transmit {
+    let tuple = FourTuple { local: from.local(), remote: to.local().address };
+    Transmit { tuple, length, segment, ecn: Ecn::Ect0 }
+}
+
+fn pattern(length: usize) -> Vec<u8> {
+    (0..251).cycle().take(length).collect()
+}
+
+async fn receive(socket: &UdpSocket, count: usize) -> Vec<Vec<u8>> {
+    let mut buffer = ReceiveBuffer::new();
+    let mut received = Vec::new();
+    while received.len() < count {
+        wait_readable(socket).await;
+        if let Some(datagrams) = ready(socket.try_receive(&mut buffer)) {
+            received.extend(datagrams.map(|datagram| datagram.payload.to_vec()));
+        }
+    }
+    received
+}
+
+async fn wait_readable(socket: &UdpSocket) {
+    tokio::time::timeout(Duration::from_secs(5), socket.readable()).await.expect("datagrams arrive").unwrap();
+}
+
+fn ready<T>(result: io::Result<T>) -> Option<T> {
+    match result {
+        Ok(value) => Some(value),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn has_ipv6() -> bool {
+    let there = std::net::UdpSocket::bind((IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1]), 0)).is_ok();
+    if !there {
+        println!("skipped: this host has no IPv6 loopback");
+    }
+    there
+}

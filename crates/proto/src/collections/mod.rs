@@ -1,0 +1,5 @@
+//! Containers whose cost and bounds the protocol machine relies on.
+
+pub(crate) mod range_set;
+pub(crate) mod ring_map;
+pub(crate) mod windowed_filter;

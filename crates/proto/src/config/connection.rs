@@ -1,0 +1,137 @@
+//! Settings of a connection.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::StreamConfig;
+use crate::congestion::{self, Factory as ControllerFactory};
+use crate::scheduler::{self, SchedulerFactory};
+
+/// Settings of a connection; [`ConnectionConfig::default`] is what most programs want.
+///
+/// ```
+/// use manyway_proto::ConnectionConfig;
+/// let mut config = ConnectionConfig::default();
+/// config.set_scheduler("round-robin")?;
+/// config.validate()?;
+/// assert!(config.set_scheduler("magic").is_err());
+/// # Ok::<(), manyway_proto::ConfigError>(())
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ConnectionConfig {
+    /// Name of the protocol that the application speaks; both ends must agree. At most 64 bytes, default empty.
+    pub application: Vec<u8>,
+    /// How long nothing may be heard before the connection ends; the smaller value of both ends counts.
+    /// Default 30 s, at least 1 s.
+    pub idle_timeout: Duration,
+    /// Sends something on a path that was quiet for so long, to keep NATs open and to notice death. Default off.
+    pub keep_alive: Option<Duration>,
+    /// How long the set-up may take. Default 10 s, at least 100 ms.
+    pub connect_timeout: Duration,
+    /// How long the connection lives without any working path. Default 60 s.
+    pub no_path_timeout: Duration,
+    /// Windows and limits of streams.
+    pub streams: StreamConfig,
+    /// Highest path id that the peer may use at the start, so one less than the number of paths. Default 7, at most 31.
+    pub path_limit: u32,
+    /// Round-trip time assumed before the first measurement. Default 100 ms.
+    pub initial_rtt: Duration,
+    /// Largest UDP payload to send or take, in bytes. Default 1472, at least 1200.
+    pub max_datagram: u16,
+    /// A server's own addresses that the client should try, at most 8. Default none.
+    pub advertised: Vec<SocketAddr>,
+    pub(crate) scheduler: SchedulerFactory,
+    pub(crate) congestion: ControllerFactory,
+}
+
+impl Default for ConnectionConfig {
+    fn default() -> Self {
+        Self {
+            application: Vec::new(),
+            idle_timeout: Duration::from_secs(30),
+            keep_alive: None,
+            connect_timeout: Duration::from_secs(10),
+            no_path_timeout: Duration::from_secs(60),
+            streams: StreamConfig::default(),
+            path_limit: 7,
+            initial_rtt: Duration::from_millis(100),
+            max_datagram: 1472,
+            advertised: Vec::new(),
+            scheduler: scheduler::default_factory(),
+            congestion: congestion::default_factory(),
+        }
+    }
+}
+
+impl ConnectionConfig {
+    /// Chooses the scheduler by its name. Default `min-rtt`.
+    ///
+    /// # Errors
+    /// If there is none of that name; the error lists the known ones.
+    pub fn set_scheduler(&mut self, name: &str) -> Result<(), ConfigError> {
+        self.scheduler = scheduler::by_name(name).ok_or_else(|| ConfigError {
+            field: "scheduler",
+            reason: format!("{name:?} is not one of: {}", scheduler::names().collect::<Vec<_>>().join(", ")),
+        })?;
+        Ok(())
+    }
+
+    /// Chooses the congestion control by its name. Default `cubic`.
+    ///
+    /// # Errors
+    /// If there is none of that name; the error lists the known ones.
+    pub fn set_congestion(&mut self, name: &str) -> Result<(), ConfigError> {
+        self.congestion = congestion::by_name(name).ok_or_else(|| ConfigError {
+            field: "congestion",
+            reason: format!("{name:?} is not one of: {}", congestion::names().collect::<Vec<_>>().join(", ")),
+        })?;
+        Ok(())
+    }
+
+    /// Uses a scheduler of one's own.
+    pub fn set_scheduler_factory(&mut self, factory: SchedulerFactory) {
+        self.scheduler = factory;
+    }
+
+    /// Uses a congestion controller of one's own.
+    pub fn set_congestion_factory(&mut self, factory: ControllerFactory) {
+        self.congestion = factory;
+    }
+
+    /// Checks every field against its range.
+    ///
+    /// # Errors
+    /// Names the first field that is out of range, and the range.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let check = |good: bool, field: &'static str, range: &str| {
+            if good { Ok(()) } else { Err(ConfigError { field, reason: format!("must be {range}") }) }
+        };
+        check(self.application.len() <= 64, "application", "at most 64 bytes")?;
+        check(self.idle_timeout >= Duration::from_secs(1), "idle_timeout", "at least 1 s")?;
+        check(self.connect_timeout >= Duration::from_millis(100), "connect_timeout", "at least 100 ms")?;
+        check(self.path_limit <= 31, "path_limit", "at most 31")?;
+        check(self.initial_rtt >= Duration::from_millis(1), "initial_rtt", "at least 1 ms")?;
+        check(self.max_datagram >= 1200, "max_datagram", "at least 1200 bytes")?;
+        check(self.advertised.len() <= 8, "advertised", "at most 8 addresses")?;
+        self.streams.check().map_err(|error| ConfigError { field: "streams", reason: error.to_string() })
+    }
+}
+
+/// A setting that can not be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigError {
+    /// The field.
+    pub field: &'static str,
+    /// What it must be.
+    pub reason: String,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.field, self.reason)
+    }
+}
+
+impl std::error::Error for ConfigError {}

@@ -1,0 +1,109 @@
+//! Windows, numbers and buffers of streams.
+
+use std::fmt;
+
+/// Limits of the streams of a connection.
+///
+/// ```
+/// let mut streams = manyway_proto::StreamConfig::default();
+/// streams.peer_streams = 16;
+/// assert!(streams.check().is_ok());
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StreamConfig {
+    /// Bytes that the peer may send on a stream before the application has read any. Default 1 MiB, from
+    /// 16 KiB to [`max_window`](Self::max_window). It grows by itself with what the application reads.
+    pub stream_window: u64,
+    /// The same for all streams together. Default 1.5 MiB, from 16 KiB to [`max_window`](Self::max_window).
+    pub connection_window: u64,
+    /// The most that the windows grow to, in bytes: the connection's to this, a stream's to three quarters of
+    /// it, so that a stream that nobody reads does not stop the others. It bounds the memory that a peer can
+    /// fill. Default 64 MiB, from 16 KiB to 4 GiB.
+    pub max_window: u64,
+    /// How many streams the peer may have open at a time. Default 256, at most 65 536.
+    pub peer_streams: u64,
+    /// Bytes that a stream takes from the application before they are acknowledged. Default 4 MiB, at least
+    /// 16 KiB. It grows to twice what is in flight.
+    pub send_buffer: u64,
+    /// The most that the send buffer of a stream grows to, in bytes. Default 64 MiB, at least
+    /// [`send_buffer`](Self::send_buffer).
+    pub max_send_buffer: u64,
+}
+
+impl Default for StreamConfig {
+    fn default() -> Self {
+        Self {
+            stream_window: MIB,
+            connection_window: MIB * 3 / 2,
+            max_window: 64 * MIB,
+            peer_streams: 256,
+            send_buffer: 4 * MIB,
+            max_send_buffer: 64 * MIB,
+        }
+    }
+}
+
+impl StreamConfig {
+    /// Checks each field against its range.
+    ///
+    /// # Errors
+    /// Names the first field that is out of range.
+    pub fn check(&self) -> Result<(), StreamConfigError> {
+        let ranges = [
+            ("max_window", self.max_window, LEAST_WINDOW, MOST_WINDOW),
+            ("stream_window", self.stream_window, LEAST_WINDOW, self.max_window),
+            ("connection_window", self.connection_window, LEAST_WINDOW, self.max_window),
+            ("peer_streams", self.peer_streams, 0, MOST_STREAMS),
+            ("send_buffer", self.send_buffer, LEAST_WINDOW, MOST_WINDOW),
+            ("max_send_buffer", self.max_send_buffer, self.send_buffer, MOST_WINDOW),
+        ];
+        let wrong = ranges.into_iter().find(|(_, given, least, most)| given < least || given > most);
+        wrong.map_or(Ok(()), |(field, given, least, most)| {
+            Err(StreamConfigError { field, given, least, most })
+        })
+    }
+}
+
+/// A field of [`StreamConfig`] is out of its range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StreamConfigError {
+    /// Name of the field.
+    pub field: &'static str,
+    /// Its value.
+    pub given: u64,
+    /// The least it may be.
+    pub least: u64,
+    /// The most it may be.
+    pub most: u64,
+}
+
+impl fmt::Display for StreamConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is {}, it must be from {} to {}", self.field, self.given, self.least, self.most)
+    }
+}
+
+impl std::error::Error for StreamConfigError {}
+
+const MIB: u64 = 1 << 20;
+const LEAST_WINDOW: u64 = 16 << 10;
+const MOST_WINDOW: u64 = 4 << 30;
+const MOST_STREAMS: u64 = 1 << 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_pass_their_own_check() {
+        assert_eq!(StreamConfig::default().check(), Ok(()));
+    }
+
+    #[test]
+    fn a_field_out_of_range_is_named() {
+        let config = StreamConfig { stream_window: 1, ..StreamConfig::default() };
+        assert_eq!(config.check().unwrap_err().field, "stream_window");
+    }
+}

@@ -1,0 +1,116 @@
+//! How much may be in flight on a path, and how fast it may leave.
+//!
+//! A controller is chosen by name for each path and hears facts about that path only; coupled controllers get the
+//! figures of the other paths as an argument. It has no clock and no state outside itself.
+//!
+//! ```
+//! use manyway_proto::congestion::{self, ControllerConfig};
+//! let cubic = congestion::by_name("cubic").unwrap();
+//! let controller = cubic(&ControllerConfig::new(1200));
+//! assert_eq!(controller.window().get(), 12_000);
+//! assert!(congestion::names().any(|name| name == "new-reno"));
+//! ```
+
+mod cubic;
+mod cubic_curve;
+mod fixed;
+mod new_reno;
+mod samples;
+mod slow_start;
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+pub use cubic::Cubic;
+pub use fixed::Fixed;
+pub use new_reno::NewReno;
+pub use samples::{
+    AckSample, CongestionSign, ControllerConfig, LossSample, LostPacketSample, SentSample, Sibling,
+};
+
+use crate::{ByteCount, Instant, Rate};
+
+/// Decides about the congestion window and the pacing rate of one path.
+///
+/// What may be relied on:
+/// * `on_sent` and `on_packet_lost` come once a packet, `on_ack` once for each acknowledgement that brings news.
+/// * Losses shown by an acknowledgement come before its `on_ack`, first each packet, then the event.
+/// * `on_loss` comes once a round trip at most: not for packets sent before the last one.
+/// * `on_spurious_loss` comes at most once after an `on_loss`, and only before the next one.
+/// * Packets of a path that is abandoned are not reported at all.
+///
+/// What is promised: the window never falls below two datagrams, and no hook panics.
+pub trait CongestionController: Debug + Send {
+    /// The name by which [`by_name`] finds it.
+    fn name(&self) -> &'static str;
+
+    /// A packet left.
+    fn on_sent(&mut self, sample: &SentSample) {
+        let _ = sample;
+    }
+
+    /// Packets arrived. `siblings` are the other live paths of the group, without this one.
+    fn on_ack(&mut self, sample: &AckSample, siblings: &[Sibling]);
+
+    /// A packet was lost; the reaction to losses as such belongs into [`Self::on_loss`].
+    fn on_packet_lost(&mut self, sample: &LostPacketSample) {
+        let _ = sample;
+    }
+
+    /// A congestion event: the window has to shrink.
+    fn on_loss(&mut self, sample: &LossSample);
+
+    /// All packets of the last congestion event arrived after all: it never happened.
+    fn on_spurious_loss(&mut self, now: Instant);
+
+    /// Nothing arrived for several timeouts: start from the smallest window (RFC 9002, section 7.6).
+    fn on_persistent_congestion(&mut self, now: Instant);
+
+    /// The path starts anew with this window, nothing being in flight.
+    fn on_restart(&mut self, now: Instant, window: ByteCount);
+
+    /// The size of datagrams changed, in bytes.
+    fn on_max_datagram(&mut self, size: u16);
+
+    /// How many bytes may be in flight.
+    fn window(&self) -> ByteCount;
+
+    /// How fast packets may leave, given the smoothed round trip.
+    fn pacing_rate(&self, smoothed_rtt: Duration) -> Rate;
+
+    /// Whether the window still grows exponentially in search of the capacity.
+    fn is_in_slow_start(&self) -> bool;
+}
+
+/// Makes a controller for one path.
+pub type Factory = fn(&ControllerConfig) -> Box<dyn CongestionController>;
+
+const REGISTRY: [(&str, Factory); 3] = [
+    (Cubic::NAME, |config| Box::new(Cubic::new(config))),
+    (NewReno::NAME, |config| Box::new(NewReno::new(config))),
+    (Fixed::NAME, |config| Box::new(Fixed::new(config))),
+];
+
+pub(crate) fn default_factory() -> Factory {
+    |config| Box::new(Cubic::new(config))
+}
+
+/// Finds a controller: `cubic` (RFC 9438), `new-reno` (RFC 9002), `fixed` (a constant window, for experiments).
+pub fn by_name(name: &str) -> Option<Factory> {
+    REGISTRY.iter().find(|(known, _)| *known == name).map(|(_, factory)| *factory)
+}
+
+/// The names of all controllers.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    REGISTRY.iter().map(|(name, _)| *name)
+}
+
+/// The rate that spreads a window over a round trip, faster while searching for the capacity so that pacing does not
+/// hold the search back: 2 windows a round trip in slow start, 1.2 after.
+fn pacing_of_window(window: ByteCount, smoothed_rtt: Duration, is_in_slow_start: bool) -> Rate {
+    let rate = window.per(smoothed_rtt);
+    if is_in_slow_start { rate.scaled(2, 1) } else { rate.scaled(6, 5) }
+}
+
+#[cfg(test)]
+mod tests;

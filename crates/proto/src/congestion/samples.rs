@@ -1,0 +1,174 @@
+//! What a congestion controller is told, as named arguments.
+
+use std::time::Duration;
+
+use crate::{ByteCount, Instant, Rate};
+
+/// What a controller is made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ControllerConfig {
+    /// Largest datagram of the path in bytes. Default 1200.
+    pub max_datagram: u16,
+    /// Window at the start, in datagrams. Default 10 (RFC 9002, section 7.2); the smallest that is used is 2.
+    pub initial_window: u32,
+    /// A number that differs between the paths of a connection, so that they do not probe at the same time. Default 0.
+    pub seed: u64,
+}
+
+impl ControllerConfig {
+    /// The default settings for datagrams of so many bytes.
+    pub const fn new(max_datagram: u16) -> Self {
+        Self { max_datagram, initial_window: 10, seed: 0 }
+    }
+
+    /// The window at the start, in bytes.
+    pub fn initial_bytes(&self) -> ByteCount {
+        datagrams(self.max_datagram, self.initial_window.max(2))
+    }
+
+    /// The smallest window there is: two datagrams (RFC 9002, section 7.2).
+    pub fn minimum_bytes(&self) -> ByteCount {
+        datagrams(self.max_datagram, 2)
+    }
+}
+
+impl Default for ControllerConfig {
+    fn default() -> Self {
+        Self::new(1200)
+    }
+}
+
+fn datagrams(size: u16, count: u32) -> ByteCount {
+    ByteCount(u64::from(size) * u64::from(count))
+}
+
+/// A packet left; packets that only acknowledge are not reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SentSample {
+    /// When.
+    pub now: Instant,
+    /// Its number on this path.
+    pub packet_number: u64,
+    /// Its size.
+    pub bytes: ByteCount,
+    /// Bytes in flight before it.
+    pub in_flight: ByteCount,
+    /// Whether the sender had run out of data when it was sent.
+    pub app_limited: bool,
+}
+
+/// An acknowledgement of packets that had not been acknowledged before; one for each PATH-ACK that brings news.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AckSample {
+    /// When it came.
+    pub now: Instant,
+    /// Bytes newly acknowledged.
+    pub bytes: ByteCount,
+    /// The part of [`Self::bytes`] that was sent after the last congestion event: what a window may grow by
+    /// (RFC 9002, section 7.3.2).
+    pub bytes_outside_recovery: ByteCount,
+    /// Bytes in flight after the acknowledgement and the losses it showed.
+    pub in_flight: ByteCount,
+    /// Most bytes in flight during the last round trip; see [`Self::allows_growth_of`].
+    pub pipe: ByteCount,
+    /// Round trip of the newest packet, if that one was newly acknowledged.
+    pub latest_rtt: Option<Duration>,
+    /// Smoothed round trip.
+    pub smoothed_rtt: Duration,
+    /// Smallest round trip.
+    pub minimum_rtt: Duration,
+    /// Largest packet number acknowledged so far.
+    pub largest_acked: u64,
+    /// Number of the next packet; a round ends when it is acknowledged.
+    pub next_packet_number: u64,
+    /// Delivery rate measured by the newest of the packets; `None` if its interval was too short to be trusted.
+    pub delivery_rate: Option<Rate>,
+    /// Whether the sender had run out of data when the newest of the packets was sent.
+    pub app_limited: bool,
+    /// All bytes delivered on the path so far.
+    pub delivered: ByteCount,
+    /// Bytes that were delivered when the newest of the packets was sent.
+    pub delivered_at_sent: ByteCount,
+    /// Bytes that were in flight, including itself, when the newest of the packets was sent.
+    pub in_flight_at_sent: ByteCount,
+    /// Bytes lost since the newest of the packets was sent.
+    pub lost_since_sent: ByteCount,
+    /// Bytes declared lost by this acknowledgement.
+    pub newly_lost: ByteCount,
+}
+
+impl AckSample {
+    /// Whether a window of this size was put to use, so that the acknowledgement says that it was not too large.
+    ///
+    /// A sender that uses less than half of its window learns nothing about it (RFC 7661, section 4.3).
+    pub fn allows_growth_of(&self, window: ByteCount) -> bool {
+        self.pipe * 2 >= window
+    }
+}
+
+/// One packet was declared lost; MTU probes and packets of an abandoned path are not reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LostPacketSample {
+    /// When it was declared lost.
+    pub now: Instant,
+    /// Its number on this path.
+    pub packet_number: u64,
+    /// Its size.
+    pub bytes: ByteCount,
+    /// Bytes in flight, including itself, when it was sent.
+    pub in_flight_at_sent: ByteCount,
+    /// Bytes lost since it was sent, including itself.
+    pub lost_since_sent: ByteCount,
+    /// Whether the sender had run out of data when it was sent.
+    pub app_limited: bool,
+}
+
+/// Why the window has to shrink.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CongestionSign {
+    /// Packets were lost.
+    Loss,
+    /// Packets arrived with a mark of congestion (RFC 3168).
+    Mark,
+}
+
+/// A congestion event; there is one a round trip at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LossSample {
+    /// When.
+    pub now: Instant,
+    /// What showed it.
+    pub sign: CongestionSign,
+    /// Bytes lost that showed it; zero for a mark.
+    pub bytes: ByteCount,
+    /// Bytes in flight without the lost ones.
+    pub in_flight: ByteCount,
+    /// Smoothed round trip.
+    pub smoothed_rtt: Duration,
+}
+
+/// Figures of another live path of the same connection, for coupled controllers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Sibling {
+    /// Its congestion window.
+    pub window: ByteCount,
+    /// Its smoothed round trip.
+    pub rtt: Duration,
+    /// The larger of: bytes acknowledged since its last congestion event, bytes acknowledged between the last two.
+    /// (The `l` of OLIA.)
+    pub loss_interval: ByteCount,
+}
+
+impl Sibling {
+    /// Names the figures.
+    pub const fn new(window: ByteCount, rtt: Duration, loss_interval: ByteCount) -> Self {
+        Self { window, rtt, loss_interval }
+    }
+}

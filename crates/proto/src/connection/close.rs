@@ -1,0 +1,215 @@
+//! The end of a connection: in order by FIN, FIN-ACK, FIN-DONE, or at once by ABORT (spec 5.155).
+
+use std::time::Duration;
+
+use manyway_wire::{Close, CloseStep, ErrorCode};
+
+use super::input::PacketFacts;
+use super::state::{FLUSH_TIME, Farewell, LastWord, Life, Repeat};
+use super::{Connection, Violation};
+use crate::event::Event;
+use crate::handshake::is_authentication_alert;
+use crate::{ClosedBy, ConnectionError, Instant};
+
+/// Longest text that a CLOSE carries, in bytes.
+const MAX_TEXT: usize = 512;
+
+impl Connection {
+    /// Closes in order: what was written still arrives, then the peer is told `code` and `reason`.
+    ///
+    /// [`Event::Closed`] follows. What the peer still writes is taken for 30 s at most.
+    pub fn close(&mut self, now: Instant, code: u64, reason: &str) {
+        match self.life {
+            Life::Established => {
+                let farewell = Farewell { code, reason: shortened(reason) };
+                self.life = Life::Flushing { until: now + FLUSH_TIME, farewell };
+                self.drive_close(now);
+            }
+            Life::Handshaking => self.abort(now, code, reason),
+            Life::Flushing { .. }
+            | Life::FinSent { .. }
+            | Life::PeerClosing { .. }
+            | Life::FinAckSent { .. }
+            | Life::Draining { .. }
+            | Life::Closed => {}
+        }
+    }
+
+    /// Ends at once: nothing is flushed, the peer is told `code` and `reason`.
+    pub fn abort(&mut self, now: Instant, code: u64, reason: &str) {
+        let error = ConnectionError::Closed { by: ClosedBy::Us, code, reason: shortened(reason) };
+        self.end(now, error, Some((CloseStep::Abort, code, shortened(reason))));
+    }
+
+    /// The peer broke the protocol.
+    pub(super) fn fail(&mut self, now: Instant, violation: Violation) {
+        let (code, text) = (violation.code().0, shortened(&violation.to_string()));
+        let error = match violation {
+            Violation::Tls { alert, reason } if is_authentication_alert(alert) => {
+                ConnectionError::Authentication { reason }
+            }
+            other => ConnectionError::Violation(other),
+        };
+        self.end(now, error, Some((CloseStep::Abort, code, text)));
+    }
+
+    pub(super) fn on_stateless_reset(&mut self, now: Instant) {
+        self.end(now, ConnectionError::Reset, None);
+    }
+
+    /// Ends without a word, because nobody hears it.
+    pub(crate) fn give_up(&mut self, now: Instant, error: ConnectionError) {
+        self.end(now, error, None);
+    }
+
+    fn end(&mut self, now: Instant, error: ConnectionError, word: Option<(CloseStep, u64, String)>) {
+        if !self.life.is_open() {
+            return;
+        }
+        let told = matches!(self.life, Life::PeerClosing { .. } | Life::FinAckSent { .. });
+        let last_word = word.map(|(step, code, reason)| LastWord { step, code, reason, due: true, heard: 0 });
+        self.life = Life::Draining { until: now + self.drain_time(), last_word };
+        if !told {
+            self.events.push_back(Event::Closed(error));
+        }
+    }
+
+    /// Three probe timeouts: what is still on its way has arrived by then.
+    fn drain_time(&self) -> Duration {
+        self.longest_pto() * 3
+    }
+
+    pub(super) fn longest_pto(&self) -> Duration {
+        let paths = self.paths.iter().filter(|path| path.is_live()).map(|path| path.space.recovery.pto());
+        paths.max().unwrap_or(Duration::from_secs(1)).min(Duration::from_secs(3))
+    }
+
+    pub(super) fn on_close(&mut self, facts: &PacketFacts, block: &Close<'_>) {
+        let now = facts.now;
+        let reason = String::from_utf8_lossy(block.text).into_owned();
+        let farewell = Farewell { code: block.code, reason };
+        let repeat = Repeat::new(now, self.longest_pto());
+        match (block.step, &mut self.life) {
+            (CloseStep::Abort, _) => {
+                let alert = ErrorCode(block.code).alert();
+                let error = if alert.is_some_and(is_authentication_alert) {
+                    ConnectionError::Authentication { reason: farewell.reason }
+                } else {
+                    ConnectionError::AbortedByPeer { code: block.code, reason: farewell.reason }
+                };
+                self.end(now, error, None);
+            }
+            (CloseStep::Fin, Life::Established | Life::Flushing { .. }) => {
+                self.events.push_back(Event::Closed(farewell.clone().into_error(ClosedBy::Peer)));
+                self.life = Life::PeerClosing { until: now + FLUSH_TIME, farewell };
+                self.drive_close(now);
+            }
+            // Both closed at once: each answers the other.
+            (CloseStep::Fin, Life::FinSent { farewell, .. }) => {
+                let own = farewell.clone();
+                self.events.push_back(Event::Closed(own.clone().into_error(ClosedBy::Us)));
+                self.life = Life::FinAckSent { repeat, farewell: own };
+            }
+            (CloseStep::Fin, Life::FinAckSent { repeat: pending, .. }) => *pending = repeat,
+            (CloseStep::FinAck, Life::FinSent { farewell, .. }) => {
+                let own = farewell.clone();
+                let word = Some((CloseStep::FinDone, own.code, String::new()));
+                self.end(now, own.into_error(ClosedBy::Us), word);
+            }
+            (CloseStep::FinAck, Life::FinAckSent { farewell, .. }) => {
+                let own = farewell.clone();
+                let word = Some((CloseStep::FinDone, own.code, String::new()));
+                self.end(now, own.into_error(ClosedBy::Peer), word);
+            }
+            (CloseStep::FinDone, Life::FinAckSent { farewell, .. }) => {
+                let own = farewell.clone();
+                self.end(now, own.into_error(ClosedBy::Peer), None);
+            }
+            (
+                CloseStep::Fin | CloseStep::FinAck | CloseStep::FinDone,
+                Life::Handshaking
+                | Life::Established
+                | Life::Flushing { .. }
+                | Life::FinSent { .. }
+                | Life::PeerClosing { .. }
+                | Life::Draining { .. }
+                | Life::Closed,
+            ) => {}
+        }
+    }
+
+    /// Takes the close as far as it can go now.
+    pub(super) fn drive_close(&mut self, now: Instant) {
+        let flushed = self.streams.is_idle();
+        let wait = self.longest_pto();
+        match &self.life {
+            Life::Flushing { until, farewell } if flushed => {
+                let (until, farewell) = (*until, farewell.clone());
+                self.life = Life::FinSent { until, repeat: Repeat::new(now, wait), farewell };
+            }
+            Life::PeerClosing { farewell, .. } if flushed => {
+                let farewell = farewell.clone();
+                self.life = Life::FinAckSent { repeat: Repeat::new(now, wait), farewell };
+            }
+            Life::Flushing { until, farewell } if *until <= now => {
+                let farewell = farewell.clone();
+                self.abort(now, farewell.code, &farewell.reason);
+            }
+            Life::PeerClosing { until, farewell } if *until <= now => {
+                let farewell = farewell.clone();
+                self.abort(now, farewell.code, &farewell.reason);
+            }
+            Life::FinSent { until, repeat, farewell } if *until <= now || repeat.is_exhausted(now) => {
+                let farewell = farewell.clone();
+                self.give_up(now, farewell.into_error(ClosedBy::Us));
+            }
+            Life::FinAckSent { repeat, farewell } if repeat.is_exhausted(now) => {
+                let farewell = farewell.clone();
+                self.give_up(now, farewell.into_error(ClosedBy::Peer));
+            }
+            Life::Draining { until, .. } if *until <= now => {
+                self.life = Life::Closed;
+                self.ids.local.forget_all();
+                if let Some(setup) = self.setup.take() {
+                    self.ids.local.release(setup.first_destination);
+                }
+            }
+            Life::Handshaking
+            | Life::Established
+            | Life::Flushing { .. }
+            | Life::FinSent { .. }
+            | Life::PeerClosing { .. }
+            | Life::FinAckSent { .. }
+            | Life::Draining { .. }
+            | Life::Closed => {}
+        }
+    }
+
+    /// The CLOSE to send now, if one is due.
+    pub(super) fn take_due_close(&mut self, now: Instant) -> Option<(CloseStep, u64, String)> {
+        match &mut self.life {
+            Life::FinSent { repeat, farewell, .. } => {
+                repeat.take_due(now).then(|| (CloseStep::Fin, farewell.code, farewell.reason.clone()))
+            }
+            Life::FinAckSent { repeat, farewell } => {
+                repeat.take_due(now).then(|| (CloseStep::FinAck, farewell.code, String::new()))
+            }
+            Life::Draining { last_word: Some(word), .. } if word.due => {
+                word.due = false;
+                Some((word.step, word.code, word.reason.clone()))
+            }
+            Life::Handshaking
+            | Life::Established
+            | Life::Flushing { .. }
+            | Life::PeerClosing { .. }
+            | Life::Draining { .. }
+            | Life::Closed => None,
+        }
+    }
+}
+
+/// Cuts a text to what a CLOSE carries, between characters.
+fn shortened(text: &str) -> String {
+    let end = (0..=text.len().min(MAX_TEXT)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    text.get(..end).unwrap_or_default().to_owned()
+}

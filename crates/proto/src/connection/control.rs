@@ -1,0 +1,238 @@
+//! Small facts for the peer that are repeated until it has them; the newest wins.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+
+use manyway_wire::{
+    AddAddress, Liveness, PathAvailability, PathClose, PathId, PathLimit, PathStatus, Pong, RemoveAddress,
+    Writer,
+};
+
+use crate::packet::content::{Contents, SentContent};
+
+/// Questions and answers about paths that wait to be sent, at most.
+const MAX_LIVENESS: usize = 16;
+
+/// Where one fact stands on its way to the peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Delivery {
+    Wanted,
+    Sent,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Status {
+    sequence: u64,
+    availability: PathAvailability,
+    delivery: Delivery,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct OwnAddress {
+    id: u64,
+    sequence: u64,
+    /// `None` takes the address back.
+    address: Option<SocketAddr>,
+    delivery: Delivery,
+}
+
+/// Facts that this end wants the peer to know.
+#[derive(Debug, Default)]
+pub(crate) struct Control {
+    pong: Option<Delivery>,
+    path_limit: Option<(u32, Delivery)>,
+    statuses: BTreeMap<PathId, Status>,
+    closes: BTreeMap<PathId, (u64, Delivery)>,
+    addresses: Vec<OwnAddress>,
+    /// Not repeated: a late answer about liveness is worthless.
+    liveness: VecDeque<Liveness>,
+    status_sequence: u64,
+}
+
+impl Control {
+    pub(crate) fn send_pong(&mut self) {
+        self.pong = Some(Delivery::Wanted);
+    }
+
+    pub(crate) fn send_path_limit(&mut self, limit: u32) {
+        self.path_limit = Some((limit, Delivery::Wanted));
+    }
+
+    pub(crate) fn send_status(&mut self, path: PathId, availability: PathAvailability) {
+        if self.statuses.get(&path).is_some_and(|status| status.availability == availability) {
+            return;
+        }
+        self.status_sequence += 1;
+        let status = Status { sequence: self.status_sequence, availability, delivery: Delivery::Wanted };
+        self.statuses.insert(path, status);
+    }
+
+    pub(crate) fn send_close(&mut self, path: PathId, code: u64) {
+        self.statuses.remove(&path);
+        self.closes.insert(path, (code, Delivery::Wanted));
+    }
+
+    pub(crate) fn send_liveness(&mut self, liveness: Liveness) {
+        if self.liveness.len() < MAX_LIVENESS {
+            self.liveness.push_back(liveness);
+        }
+    }
+
+    /// Names all own addresses to the peer; addresses that were named before and are missing now are taken back.
+    pub(crate) fn announce(&mut self, addresses: &[SocketAddr]) {
+        for known in &mut self.addresses {
+            if known.address.is_some_and(|address| !addresses.contains(&address)) {
+                *known = OwnAddress {
+                    address: None,
+                    sequence: known.sequence + 1,
+                    delivery: Delivery::Wanted,
+                    id: known.id,
+                };
+            }
+        }
+        for address in addresses {
+            if !self.addresses.iter().any(|known| known.address == Some(*address)) {
+                let id = self.addresses.iter().map(|known| known.id + 1).max().unwrap_or(0);
+                let address = Some(*address);
+                self.addresses.push(OwnAddress { id, sequence: 1, address, delivery: Delivery::Wanted });
+            }
+        }
+    }
+
+    pub(crate) fn wants(&self) -> bool {
+        let wanted = |delivery: Delivery| delivery == Delivery::Wanted;
+        self.pong.is_some_and(wanted)
+            || self.path_limit.is_some_and(|(_, delivery)| wanted(delivery))
+            || self.statuses.values().any(|status| wanted(status.delivery))
+            || self.closes.values().any(|(_, delivery)| wanted(*delivery))
+            || self.addresses.iter().any(|address| wanted(address.delivery))
+            || !self.liveness.is_empty()
+    }
+
+    /// Writes what is wanted as far as it fits; true if something was written.
+    pub(crate) fn write_into(&mut self, writer: &mut Writer<'_>, contents: &mut Contents) -> bool {
+        let before = writer.position();
+        if let Some(delivery) = self.pong.as_mut().filter(|delivery| **delivery == Delivery::Wanted)
+            && Pong.encoded_len() <= writer.remaining()
+        {
+            Pong.encode(writer);
+            contents.push(SentContent::Pong);
+            *delivery = Delivery::Sent;
+        }
+        if let Some((limit, delivery)) = self.path_limit.as_mut().filter(|(_, d)| *d == Delivery::Wanted) {
+            let block = PathLimit { limit: *limit };
+            if block.encoded_len() <= writer.remaining() {
+                block.encode(writer);
+                contents.push(SentContent::PathLimit);
+                *delivery = Delivery::Sent;
+            }
+        }
+        self.write_paths(writer, contents);
+        self.write_addresses(writer, contents);
+        while let Some(block) =
+            self.liveness.front().copied().filter(|b| b.encoded_len() <= writer.remaining())
+        {
+            block.encode(writer);
+            self.liveness.pop_front();
+        }
+        writer.position() > before
+    }
+
+    fn write_paths(&mut self, writer: &mut Writer<'_>, contents: &mut Contents) {
+        for (path, status) in
+            self.statuses.iter_mut().filter(|(_, status)| status.delivery == Delivery::Wanted)
+        {
+            let block =
+                PathStatus { path: *path, sequence: status.sequence, state: status.availability, cost: 0 };
+            if block.encoded_len() <= writer.remaining() {
+                block.encode(writer);
+                contents.push(SentContent::PathStatus { path: *path, sequence: status.sequence });
+                status.delivery = Delivery::Sent;
+            }
+        }
+        for (path, (code, delivery)) in self.closes.iter_mut().filter(|(_, (_, d))| *d == Delivery::Wanted) {
+            let block = PathClose { path: *path, code: *code };
+            if block.encoded_len() <= writer.remaining() {
+                block.encode(writer);
+                contents.push(SentContent::PathClose { path: *path });
+                *delivery = Delivery::Sent;
+            }
+        }
+    }
+
+    fn write_addresses(&mut self, writer: &mut Writer<'_>, contents: &mut Contents) {
+        for own in self.addresses.iter_mut().filter(|own| own.delivery == Delivery::Wanted) {
+            let before = writer.position();
+            match own.address {
+                Some(address) => {
+                    let block =
+                        AddAddress { id: own.id, sequence: own.sequence, priority: 0, cost: 0, address };
+                    if block.encoded_len() <= writer.remaining() {
+                        block.encode(writer);
+                        contents.push(SentContent::AddAddress { id: own.id });
+                    }
+                }
+                None => {
+                    let block = RemoveAddress { id: own.id, sequence: own.sequence };
+                    if block.encoded_len() <= writer.remaining() {
+                        block.encode(writer);
+                        contents.push(SentContent::RemoveAddress { id: own.id });
+                    }
+                }
+            }
+            if writer.position() > before {
+                own.delivery = Delivery::Sent;
+            }
+        }
+    }
+
+    /// The peer has it: facts with an end need not be kept.
+    pub(crate) fn on_delivered(&mut self, content: &SentContent) {
+        if let SentContent::PathClose { path } = content {
+            self.closes.remove(path);
+        }
+        if let SentContent::RemoveAddress { id } = content {
+            self.addresses.retain(|own| own.id != *id || own.address.is_some());
+        }
+    }
+
+    /// It got lost: send it again unless something newer took its place.
+    pub(crate) fn on_lost(&mut self, content: &SentContent) {
+        match content {
+            SentContent::Pong => self.pong = Some(Delivery::Wanted),
+            SentContent::PathLimit => {
+                if let Some((_, delivery)) = &mut self.path_limit {
+                    *delivery = Delivery::Wanted;
+                }
+            }
+            SentContent::PathStatus { path, sequence } => {
+                if let Some(status) =
+                    self.statuses.get_mut(path).filter(|status| status.sequence == *sequence)
+                {
+                    status.delivery = Delivery::Wanted;
+                }
+            }
+            SentContent::PathClose { path } => {
+                if let Some((_, delivery)) = self.closes.get_mut(path) {
+                    *delivery = Delivery::Wanted;
+                }
+            }
+            SentContent::AddAddress { id } | SentContent::RemoveAddress { id } => {
+                if let Some(own) = self.addresses.iter_mut().find(|own| own.id == *id) {
+                    own.delivery = Delivery::Wanted;
+                }
+            }
+            SentContent::Handshake { .. }
+            | SentContent::Stream { .. }
+            | SentContent::PathAck { .. }
+            | SentContent::Window
+            | SentContent::StreamWindow { .. }
+            | SentContent::StreamLimit
+            | SentContent::StreamReset { .. }
+            | SentContent::StreamStop { .. }
+            | SentContent::NewCid { .. }
+            | SentContent::RetireCid { .. }
+            | SentContent::MtuProbe { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! One arm a block, one call an arm: each block goes to its owner.
+
+use manyway_wire::{Block, Liveness, PathAck, PathId, Probe, ProbeAck};
+
+use super::input::PacketFacts;
+use super::{Checked, Connection, Initiator};
+use crate::event::Event;
+use crate::path::{PathReason, PathState};
+use crate::protection::Level;
+use crate::recovery::{Outcome, ReceivedAck};
+use crate::{Misuse, Violation};
+
+impl Connection {
+    pub(super) fn dispatch(&mut self, facts: &PacketFacts, block: &Block<'_>) -> Checked {
+        if !may_stand_in(block, facts.level) || !self.may_come_from_peer(block) {
+            return Err(Violation::UnexpectedBlock { kind: block.kind() });
+        }
+        match block {
+            Block::Syn(_) | Block::AckNow | Block::Pad => Ok(()),
+            Block::SynAck(block) => {
+                self.on_syn_ack(block.info);
+                Ok(())
+            }
+            Block::Ping(block) => {
+                self.on_ping(block.info);
+                Ok(())
+            }
+            Block::Pong => {
+                self.on_confirmed(facts.now);
+                Ok(())
+            }
+            Block::Handshake(block) => self.on_handshake_bytes(facts.level, block.offset, block.data),
+            Block::PathAck(block) => self.on_path_ack(facts, block),
+            Block::Probe(block) => {
+                self.on_probe(facts, block);
+                Ok(())
+            }
+            Block::ProbeAck(block) => {
+                self.on_probe_ack(facts, block);
+                Ok(())
+            }
+            Block::Stream(block) => self.streams.on_stream(block),
+            Block::Window(block) => {
+                self.streams.on_window(block);
+                Ok(())
+            }
+            Block::StreamWindow(block) => self.streams.on_stream_window(block),
+            Block::StreamLimit(block) => {
+                self.streams.on_stream_limit(block);
+                Ok(())
+            }
+            Block::StreamReset(block) => self.streams.on_stream_reset(block),
+            Block::StreamStop(block) => self.streams.on_stream_stop(block),
+            Block::Blocked(block) => self.streams.on_blocked(block),
+            Block::NewCid(block) => {
+                self.ids.remote.on_new(block, PathId(self.agreed.own_path_limit))?;
+                self.open_missing_paths(facts.now);
+                Ok(())
+            }
+            Block::RetireCid(block) => self.ids.local.on_retire(block, &mut self.shared.rng),
+            Block::AddAddress(block) => {
+                self.on_add_address(facts, block);
+                Ok(())
+            }
+            Block::RemoveAddress(block) => {
+                self.on_remove_address(facts.now, block);
+                Ok(())
+            }
+            Block::PathStatus(block) => {
+                self.on_path_status(facts.now, block);
+                Ok(())
+            }
+            Block::PathClose(block) => {
+                self.remove_path(facts.now, block.path, PathReason::ClosedByPeer);
+                Ok(())
+            }
+            Block::PathLimit(block) => {
+                self.on_path_limit(block.limit);
+                Ok(())
+            }
+            Block::Liveness(block) => {
+                self.on_liveness(facts, block);
+                Ok(())
+            }
+            Block::Close(block) => {
+                self.on_close(facts, block);
+                Ok(())
+            }
+        }
+    }
+
+    /// spec 5.1: some blocks have one direction.
+    fn may_come_from_peer(&self, block: &Block<'_>) -> bool {
+        match self.side {
+            Initiator::Client => !matches!(block, Block::Syn(_) | Block::Ping(_)),
+            Initiator::Server => !matches!(block, Block::SynAck(_) | Block::Pong),
+        }
+    }
+
+    fn on_path_ack(&mut self, facts: &PacketFacts, block: &PathAck<'_>) -> Checked {
+        let now = facts.now;
+        let mut outcome = std::mem::take(&mut self.shared.outcome);
+        let result = match facts.level {
+            Level::Data => self.on_data_ack(facts, block, &mut outcome),
+            Level::Open | Level::SetUp => {
+                let Some(setup) = &mut self.setup else { return Ok(()) };
+                let space = if facts.level == Level::Open { &mut setup.open } else { &mut setup.set_up };
+                let ack = ReceivedAck::new(PathId::FIRST, block.ranges.iter(), block.delay);
+                space.recovery.on_ack(now, ack, &[], &mut outcome)
+            }
+        };
+        self.settle(now, facts.level, block.path, &mut outcome);
+        self.shared.outcome = outcome;
+        result
+    }
+
+    fn on_data_ack(&mut self, facts: &PacketFacts, block: &PathAck<'_>, outcome: &mut Outcome) -> Checked {
+        // An acknowledgement of a path that is gone is late, not wrong.
+        let Some(path) = self.paths.get_mut(block.path) else { return Ok(()) };
+        let recovery = &mut path.space.recovery;
+        let in_flight = recovery.packets_in_flight();
+        let ack = ReceivedAck::new(block.path, block.ranges.iter(), block.delay);
+        recovery.on_ack(facts.now, ack, &[], outcome)?;
+        if outcome.progress {
+            path.silence.on_progress(facts.now, in_flight);
+            path.probes_due = 0;
+            if recovery.packets_in_flight() == 0 {
+                path.silence.on_pause();
+            }
+            let (smoothed, largest) = (recovery.rtt().smoothed(), recovery.largest_acked());
+            path.space.acks.set_rtt(smoothed);
+            self.protector.on_acked(facts.now, block.path, largest.unwrap_or_default());
+            if path.state() == PathState::Suspect {
+                let working = path.working_state();
+                self.clear_suspicion(facts.now, block.path, working);
+            }
+        }
+        Ok(())
+    }
+
+    fn on_probe(&mut self, facts: &PacketFacts, block: &Probe) {
+        let Some(path) = self.paths.get_mut(facts.path) else { return };
+        path.push_answer(facts.tuple, block.nonce);
+        if path.state() == PathState::Validating && !path.prober.is_target(&facts.tuple) {
+            path.prober.start(facts.now, vec![facts.tuple], None);
+            path.tuple = facts.tuple;
+            path.amplification = crate::path::Amplification::limited();
+            path.amplification.on_received(PROBE_PACKET);
+        }
+    }
+
+    fn on_probe_ack(&mut self, facts: &PacketFacts, block: &ProbeAck) {
+        let Some(path) = self.paths.get_mut(facts.path) else { return };
+        let Some(answer) = path.prober.on_answer(facts.now, &facts.tuple, block.nonce) else { return };
+        let address = block.observed;
+        if address != facts.tuple.local.address {
+            self.events.push_back(Event::AddressObserved { path: facts.path, address });
+        }
+        self.on_path_answered(facts.now, facts.path, answer);
+    }
+
+    fn on_liveness(&mut self, facts: &PacketFacts, block: &Liveness) {
+        match *block {
+            Liveness::Question { path } => {
+                let Some(asked) = self.paths.get_mut(path) else { return };
+                // The answer carries the newest acknowledgement of that path with it.
+                asked.space.acks.force();
+                let received = &asked.space.received;
+                let age = received.largest_time().map_or_else(Default::default, |at| facts.now - at);
+                let answer = Liveness::Answer { path, largest: received.largest(), age };
+                self.control.send_liveness(answer);
+            }
+            Liveness::Answer { path, largest, age } => self.on_liveness_answer(facts.now, path, largest, age),
+        }
+    }
+
+    /// A path closed by the application.
+    ///
+    /// # Errors
+    /// If there is no such path.
+    pub fn close_path(&mut self, now: crate::Instant, path: PathId) -> Result<(), Misuse> {
+        if self.paths.get(path).is_none() {
+            return Err(Misuse::UnknownPath { path });
+        }
+        self.close_own_path(now, path, PathReason::ClosedByApplication);
+        Ok(())
+    }
+}
+
+/// The least that a datagram with a PROBE has.
+const PROBE_PACKET: usize = 37;
+
+/// spec 5.2: the set-up's packets carry only what the set-up needs.
+fn may_stand_in(block: &Block<'_>, level: Level) -> bool {
+    match block {
+        Block::PathAck(_) | Block::Pad | Block::Close(_) | Block::AckNow => true,
+        Block::Handshake(_) | Block::Ping(_) => level != Level::Data,
+        Block::Syn(_) | Block::SynAck(_) => level == Level::Open,
+        Block::Pong
+        | Block::Probe(_)
+        | Block::ProbeAck(_)
+        | Block::Stream(_)
+        | Block::Window(_)
+        | Block::StreamWindow(_)
+        | Block::StreamLimit(_)
+        | Block::StreamReset(_)
+        | Block::StreamStop(_)
+        | Block::Blocked(_)
+        | Block::NewCid(_)
+        | Block::RetireCid(_)
+        | Block::AddAddress(_)
+        | Block::RemoveAddress(_)
+        | Block::PathStatus(_)
+        | Block::PathClose(_)
+        | Block::Liveness(_)
+        | Block::PathLimit(_) => level == Level::Data,
+    }
+}

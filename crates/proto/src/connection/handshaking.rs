@@ -1,0 +1,128 @@
+//! From the first packet to the confirmation: keys, parameters, and who the peer is.
+
+use manyway_wire::{Parameters, PathId};
+
+use super::state::Life;
+use super::{Checked, Connection, Initiator};
+use crate::event::Event;
+use crate::handshake::NewKeys;
+use crate::path::PathReason;
+use crate::protection::Level;
+use crate::{Instant, Violation};
+
+impl Connection {
+    /// The server's INFO came. Without TLS bytes beside it the server keeps no state yet and wants the INFO back
+    /// together with the ClientHello (spec 4.13).
+    pub(super) fn on_syn_ack(&mut self, info: &[u8]) {
+        let Some(setup) = &mut self.setup else { return };
+        if setup.info.is_empty() && !info.is_empty() {
+            setup.info = info.to_vec();
+            setup.handshake.resend_all(Level::Open);
+        }
+    }
+
+    /// The client returns the INFO: it hears what is sent to its address.
+    pub(super) fn on_ping(&mut self, info: &[u8]) {
+        let proven = self.setup.as_ref().is_some_and(|setup| !info.is_empty() && setup.info == info);
+        if let Some(path) = self.paths.get_mut(PathId::FIRST).filter(|_| proven) {
+            path.amplification.lift();
+        }
+    }
+
+    pub(super) fn on_handshake_bytes(&mut self, level: Level, offset: u64, data: &[u8]) -> Checked {
+        match &mut self.setup {
+            Some(setup) => setup.handshake.on_bytes(level, offset, data),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes the keys that TLS has ready, and completes the set-up when it is complete.
+    pub(super) fn drive_handshake(&mut self, now: Instant) -> Checked {
+        let handshaking = self.is_handshaking();
+        let Some(setup) = &mut self.setup else { return Ok(()) };
+        while let Some(keys) = setup.handshake.poll_keys() {
+            match keys {
+                NewKeys::SetUp(keys) => self.protector.install_set_up(keys),
+                NewKeys::Data(keys, secrets) => self.protector.install_data(keys, secrets),
+            }
+        }
+        if handshaking && setup.handshake.is_complete() {
+            let parameters = setup.handshake.take_peer_parameters();
+            self.establish(
+                now,
+                parameters.unwrap_or(Err(Violation::Parameters { reason: "none were sent" }))?,
+            )?;
+        }
+        Ok(())
+    }
+
+    fn establish(&mut self, now: Instant, peer: Parameters) -> Checked {
+        let Some(setup) = &mut self.setup else { return Ok(()) };
+        let refuse = |reason| Err(Violation::Parameters { reason });
+        if peer.version != manyway_wire::VERSION {
+            return refuse("the version differs from that of the packets");
+        }
+        if Some(peer.source) != setup.remote_id {
+            return refuse("the connection id differs from that of the packets");
+        }
+        if self.side == Initiator::Client && peer.first_destination != Some(setup.first_destination) {
+            return refuse("the first connection id differs from that of the packets");
+        }
+        if peer.application != self.config.application {
+            return refuse("the peer speaks another application protocol");
+        }
+        self.ids.remote.set_first(peer.source, peer.reset_token);
+        let rtt = [&setup.set_up, &setup.open]
+            .into_iter()
+            .map(|space| space.recovery.rtt())
+            .find(|r| r.has_sample());
+        let rtt = rtt.map(crate::recovery::RttEstimator::smoothed);
+        self.agreed.peer_key = setup.handshake.peer_public_key();
+        self.agree(&peer);
+        self.life = Life::Established;
+        let limit = self.agreed.max_datagram;
+        if let Some(path) = self.paths.get_mut(PathId::FIRST) {
+            if let Some(rtt) = rtt {
+                path.space.recovery.seed_rtt(rtt);
+            }
+            path.mtu.start(now, limit.min(super::health::family_limit(&path.tuple)));
+            let working = path.working_state();
+            self.advance_path(now, PathId::FIRST, working, PathReason::SetUp);
+        }
+        self.protector.discard(Level::Open);
+        if self.side == Initiator::Server {
+            self.protector.discard(Level::SetUp);
+            self.protector.on_confirmed();
+            self.control.send_pong();
+            self.control.announce(&self.config.advertised);
+        }
+        self.issue_ids();
+        self.events.push_back(Event::Connected);
+        Ok(())
+    }
+
+    fn agree(&mut self, peer: &Parameters) {
+        let idle =
+            [self.config.idle_timeout, peer.idle_timeout].into_iter().filter(|time| !time.is_zero()).min();
+        self.agreed.idle_timeout = idle.unwrap_or(self.config.idle_timeout);
+        self.agreed.max_datagram = self.config.max_datagram.min(peer.max_datagram);
+        self.agreed.peer_path_limit = peer.path_limit;
+        self.streams.set_peer_limits(peer.connection_window, peer.stream_window, peer.stream_limit);
+    }
+
+    /// PONG: the server has everything, the set-up's keys are not needed any more.
+    pub(super) fn on_confirmed(&mut self, now: Instant) {
+        if self.life.is_open() && !self.is_handshaking() && self.setup.take().is_some() {
+            self.protector.discard(Level::SetUp);
+            self.protector.on_confirmed();
+            self.open_missing_paths(now);
+        }
+    }
+
+    /// The client knows that the set-up is complete: nothing of it can still arrive that would matter.
+    pub(super) fn on_pong_delivered(&mut self) {
+        if let Some(setup) = self.setup.take() {
+            self.ids.local.release(setup.first_destination);
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The health of paths: silence, suspicion, death and return (spec 6).
+//!
+//! Suspicion is cheap: it only sends a bounded number of bytes twice. So it may come early, and only confirmation by
+//! the peer, or by a second probe timeout, makes a path dead.
+
+use std::time::Duration;
+
+use manyway_wire::{Liveness, PathId};
+
+use super::Connection;
+use crate::Instant;
+use crate::path::{PathReason, PathState, ProbeAnswer};
+
+/// Probe timeouts in a row that kill a path which has no other beside it.
+const LONE_TIMEOUTS: u32 = 3;
+/// Slack in the question whether the peer should have heard something by now.
+const HEARD_SLACK: Duration = Duration::from_millis(20);
+const LONGEST_PROBATION: Duration = Duration::from_millis(400);
+
+impl Connection {
+    /// Silence on a path with data in flight, while another path works: looks whether it is long enough.
+    pub(super) fn check_silence(&mut self, now: Instant, id: PathId) {
+        let Some(path) = self.paths.get(id) else { return };
+        let due = path.silence_deadline().is_some_and(|at| at <= now);
+        if !due || !path.state().carries_data() || !self.another_works(now, id) {
+            return;
+        }
+        let since = path.silence.last_progress().max(path.space.recovery.oldest_unacked_time());
+        let lasted = since.map_or(Duration::ZERO, |since| now - since);
+        self.suspect(now, id, PathReason::Silence { lasted });
+    }
+
+    /// Tells whether a path other than `id` is heard: else the whole network is out, and suspicion helps nobody.
+    pub(super) fn another_works(&self, now: Instant, id: PathId) -> bool {
+        self.paths.iter().any(|path| {
+            path.id != id && path.is_live() && path.silence_deadline().is_none_or(|deadline| deadline > now)
+        })
+    }
+
+    /// The probe timer of a path ran out for the `count`-th time in a row.
+    pub(super) fn on_probe_timeout(&mut self, now: Instant, id: PathId, count: u32) {
+        let another = self.another_works(now, id);
+        let reason = PathReason::ProbeTimeout { count };
+        let Some(path) = self.paths.get_mut(id) else { return };
+        if count >= 2 && path.mtu.on_black_hole(now) {
+            path.space.recovery.set_max_datagram(crate::path::BASE_DATAGRAM);
+        }
+        match path.state() {
+            PathState::Active | PathState::Backup | PathState::Probation if another => {
+                self.suspect(now, id, reason);
+            }
+            PathState::Suspect => self.declare_dead(now, id, reason),
+            PathState::Active | PathState::Backup | PathState::Probation if count >= LONE_TIMEOUTS => {
+                self.declare_dead(now, id, reason);
+            }
+            PathState::Active | PathState::Backup | PathState::Probation => {
+                path.probes_due = 2;
+                self.reinject(now, id, 2);
+            }
+            PathState::Validating | PathState::Dead | PathState::Closed => {}
+        }
+    }
+
+    fn suspect(&mut self, now: Instant, id: PathId, reason: PathReason) {
+        if !self.advance_path(now, id, PathState::Suspect, reason) {
+            return;
+        }
+        if let Some(path) = self.paths.get_mut(id) {
+            let tuple = path.tuple;
+            let wait = path.space.recovery.rtt().smoothed();
+            path.prober.start(now, vec![tuple], Some(wait));
+            path.probes_due = 1;
+        }
+        self.tell_status(id);
+        self.control.send_liveness(Liveness::Question { path: id });
+        self.reinject(now, id, usize::MAX);
+    }
+
+    /// Something of the path arrived after all.
+    pub(super) fn clear_suspicion(&mut self, now: Instant, id: PathId, working: PathState) {
+        if self.advance_path(now, id, working, PathReason::Answered) {
+            if let Some(path) = self.paths.get_mut(id) {
+                path.prober.stop();
+            }
+            self.tell_status(id);
+        }
+    }
+
+    /// The peer told what it heard last on a suspect path.
+    pub(super) fn on_liveness_answer(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        largest: Option<u64>,
+        age: Duration,
+    ) {
+        let Some(path) = self.paths.get(id).filter(|path| path.state() == PathState::Suspect) else { return };
+        let recovery = &path.space.recovery;
+        if largest > recovery.largest_acked() {
+            // It arrived, only the way back is broken; the acknowledgement is on its way over this path.
+            return;
+        }
+        let rtt = recovery.rtt();
+        let should_be_there = rtt.smoothed() + rtt.variation() * 4 + HEARD_SLACK;
+        let unheard = recovery.oldest_unacked_time().is_some_and(|sent| now - sent > should_be_there);
+        if unheard && age > should_be_there / 2 {
+            self.declare_dead(now, id, PathReason::PeerHeardNothing);
+        }
+    }
+
+    /// The path carries nothing any more; it is probed until it answers.
+    pub(super) fn declare_dead(&mut self, now: Instant, id: PathId, reason: PathReason) {
+        if !self.advance_path(now, id, PathState::Dead, reason) {
+            return;
+        }
+        let mut outcome = std::mem::take(&mut self.shared.outcome);
+        if let Some(path) = self.paths.get_mut(id) {
+            let mut targets = self.manager.targets(path.tuple.local);
+            targets.retain(|target| *target != path.tuple);
+            targets.insert(0, path.tuple);
+            let wait = path.space.recovery.rtt().smoothed();
+            path.prober.start(now, targets, Some(wait));
+            path.probes_due = 0;
+            path.silence.on_pause();
+            path.space.recovery.abandon(now, &mut outcome);
+        }
+        self.settle(now, crate::protection::Level::Data, id, &mut outcome);
+        self.shared.outcome = outcome;
+        self.tell_status(id);
+    }
+
+    /// A PROBE of a path was answered from one of its address pairs.
+    pub(super) fn on_path_answered(&mut self, now: Instant, id: PathId, answer: ProbeAnswer) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        match path.state() {
+            PathState::Validating => {
+                path.tuple = answer.tuple;
+                path.amplification.lift();
+                path.prober.stop();
+                path.space.recovery.seed_rtt(answer.rtt);
+                path.mtu.start(now, self.agreed.max_datagram.min(family_limit(&answer.tuple)));
+                let working = path.working_state();
+                self.advance_path(now, id, working, PathReason::Validated);
+                self.tell_status(id);
+            }
+            PathState::Suspect => {
+                let working = path.working_state();
+                self.clear_suspicion(now, id, working);
+            }
+            PathState::Dead => {
+                path.tuple = answer.tuple;
+                path.prober.stop();
+                path.space.recovery.restart(now);
+                self.advance_path(now, id, PathState::Probation, PathReason::Answered);
+                self.tell_status(id);
+            }
+            PathState::Active | PathState::Backup | PathState::Probation => {
+                // Its new address is proven.
+                path.amplification.lift();
+                path.fallback = None;
+                path.prober.stop();
+            }
+            PathState::Closed => {}
+        }
+    }
+
+    /// When a path on probation becomes a full member again.
+    pub(super) fn probation_ends(&self, id: PathId) -> Option<Duration> {
+        let path = self.paths.get(id).filter(|path| path.state() == PathState::Probation)?;
+        let rtt = path.space.recovery.rtt().smoothed();
+        Some((rtt * 4).min(LONGEST_PROBATION).max(rtt * 2))
+    }
+
+    /// Tells the peer where a path stands.
+    pub(super) fn tell_status(&mut self, id: PathId) {
+        if let Some(path) = self.paths.get(id) {
+            self.control.send_status(id, path.availability());
+        }
+    }
+}
+
+/// The largest UDP payload that fits into an Ethernet frame.
+pub(super) fn family_limit(tuple: &crate::FourTuple) -> u16 {
+    if tuple.remote.ip().to_canonical().is_ipv4() { 1472 } else { 1452 }
+}

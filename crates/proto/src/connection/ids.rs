@@ -1,0 +1,276 @@
+//! Connection ids: those that the peer uses to reach us, and those that we use to reach it, for each path.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use manyway_wire::{ConnectionId, NewCid, PathId, RetireCid, Writer};
+
+use std::sync::Arc;
+
+use crate::endpoint::ResetKey;
+use crate::endpoint::reset_token::is_same_token;
+use crate::packet::content::{Contents, SentContent};
+use crate::{Rng, Violation};
+
+/// Ids issued for each path ahead of use (spec 4.9).
+const AHEAD: usize = 2;
+
+/// A change that the endpoint's table of ids must follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IdChange {
+    Added(ConnectionId, PathId),
+    Removed(ConnectionId),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Issued {
+    sequence: u64,
+    id: ConnectionId,
+    wanted: bool,
+}
+
+#[derive(Debug, Default)]
+struct IssuedToPath {
+    next_sequence: u64,
+    ids: Vec<Issued>,
+}
+
+/// Ids by which the peer reaches us.
+#[derive(Debug)]
+pub(crate) struct LocalIds {
+    paths: BTreeMap<PathId, IssuedToPath>,
+    changes: VecDeque<IdChange>,
+    reset_key: Arc<ResetKey>,
+    wanted: usize,
+    issued_up_to: PathId,
+}
+
+impl LocalIds {
+    /// Starts with the id that this end chose for the set-up; it becomes the first of path 0.
+    pub(crate) fn new(first: ConnectionId, reset_key: Arc<ResetKey>) -> Self {
+        let mut paths = BTreeMap::new();
+        let ids = vec![Issued { sequence: 0, id: first, wanted: false }];
+        paths.insert(PathId::FIRST, IssuedToPath { next_sequence: 1, ids });
+        let changes = VecDeque::from([IdChange::Added(first, PathId::FIRST)]);
+        Self { paths, changes, reset_key, wanted: 0, issued_up_to: PathId::FIRST }
+    }
+
+    /// Issues what is missing for every path id up to `highest` that was not closed.
+    pub(crate) fn issue_up_to(&mut self, highest: PathId, rng: &mut Rng) {
+        self.refill(PathId::FIRST, rng);
+        for path in (self.issued_up_to.0 + 1..=highest.0).map(PathId) {
+            self.refill(path, rng);
+            self.issued_up_to = path;
+        }
+    }
+
+    fn refill(&mut self, path: PathId, rng: &mut Rng) {
+        if path == PathId::FIRST && !self.paths.contains_key(&path) {
+            return;
+        }
+        let issued = self.paths.entry(path).or_default();
+        while issued.ids.len() < AHEAD {
+            let id = ConnectionId::from_u64(rng.next_u64());
+            issued.ids.push(Issued { sequence: issued.next_sequence, id, wanted: true });
+            issued.next_sequence += 1;
+            self.wanted += 1;
+            self.changes.push_back(IdChange::Added(id, path));
+        }
+    }
+
+    /// The peer gives an id back: it gets another one while the path lives.
+    pub(crate) fn on_retire(&mut self, block: &RetireCid, rng: &mut Rng) -> Result<(), Violation> {
+        let Some(issued) = self.paths.get_mut(&block.path) else { return Ok(()) };
+        if block.sequence >= issued.next_sequence {
+            return Err(Violation::ConnectionId {
+                path: block.path,
+                reason: "an id was retired that was never issued",
+            });
+        }
+        if let Some(at) = issued.ids.iter().position(|issued| issued.sequence == block.sequence) {
+            let retired = issued.ids.remove(at);
+            self.wanted -= usize::from(retired.wanted);
+            self.changes.push_back(IdChange::Removed(retired.id));
+            self.refill(block.path, rng);
+        }
+        Ok(())
+    }
+
+    /// The path is closed: its ids lead nowhere.
+    pub(crate) fn forget(&mut self, path: PathId) {
+        for issued in self.paths.remove(&path).map(|issued| issued.ids).unwrap_or_default() {
+            self.wanted -= usize::from(issued.wanted);
+            self.changes.push_back(IdChange::Removed(issued.id));
+        }
+    }
+
+    pub(crate) fn poll_change(&mut self) -> Option<IdChange> {
+        self.changes.pop_front()
+    }
+
+    /// Lets go of an id that belongs to no path: the one that the client invented for the server.
+    pub(crate) fn release(&mut self, id: ConnectionId) {
+        self.changes.push_back(IdChange::Removed(id));
+    }
+
+    /// Lets go of every id, at the end of the connection.
+    pub(crate) fn forget_all(&mut self) {
+        while let Some((path, _)) = self.paths.first_key_value() {
+            let path = *path;
+            self.forget(path);
+        }
+    }
+
+    pub(crate) fn wants(&self) -> bool {
+        self.wanted > 0
+    }
+
+    pub(crate) fn write_into(&mut self, writer: &mut Writer<'_>, contents: &mut Contents) {
+        for (path, issued) in &mut self.paths {
+            for issued in issued.ids.iter_mut().filter(|issued| issued.wanted) {
+                let block = NewCid {
+                    path: *path,
+                    sequence: issued.sequence,
+                    retire_prior_to: 0,
+                    id: issued.id,
+                    reset_token: self.reset_key.token(&issued.id),
+                };
+                if block.encoded_len() > writer.remaining() {
+                    return;
+                }
+                block.encode(writer);
+                contents.push(SentContent::NewCid { path: *path, sequence: issued.sequence });
+                issued.wanted = false;
+                self.wanted -= 1;
+            }
+        }
+    }
+
+    pub(crate) fn on_lost(&mut self, path: PathId, sequence: u64) {
+        let issued =
+            self.paths.get_mut(&path).and_then(|path| path.ids.iter_mut().find(|i| i.sequence == sequence));
+        if let Some(issued) = issued.filter(|issued| !issued.wanted) {
+            issued.wanted = true;
+            self.wanted += 1;
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Given {
+    sequence: u64,
+    id: ConnectionId,
+    token: Option<[u8; 16]>,
+}
+
+#[derive(Debug, Default)]
+struct GivenForPath {
+    /// The first is in use, the others wait.
+    ids: VecDeque<Given>,
+    newest: u64,
+    retired_below: u64,
+}
+
+/// Ids by which we reach the peer.
+#[derive(Debug, Default)]
+pub(crate) struct RemoteIds {
+    paths: BTreeMap<PathId, GivenForPath>,
+    /// Ids to give back, with whether that is on its way.
+    retire: Vec<(PathId, u64, bool)>,
+}
+
+/// Most ids given back and not yet confirmed; a peer that forces more breaks the protocol.
+const MAX_RETIRING: usize = 64;
+/// Most ids that wait for use on a path.
+const MAX_GIVEN: usize = 4;
+
+impl RemoteIds {
+    /// The id that the peer chose for the set-up; it becomes the first of path 0.
+    pub(crate) fn set_first(&mut self, id: ConnectionId, token: Option<[u8; 16]>) {
+        let given = self.paths.entry(PathId::FIRST).or_default();
+        given.ids.retain(|given| given.sequence != 0);
+        given.ids.push_front(Given { sequence: 0, id, token });
+    }
+
+    /// The id in use on a path.
+    pub(crate) fn current(&self, path: PathId) -> Option<ConnectionId> {
+        self.paths.get(&path)?.ids.front().map(|given| given.id)
+    }
+
+    pub(crate) fn on_new(&mut self, block: &NewCid, limit: PathId) -> Result<(), Violation> {
+        let violation = |reason| Err(Violation::ConnectionId { path: block.path, reason });
+        if block.path > limit {
+            return violation("an id for a path beyond the limit");
+        }
+        if block.retire_prior_to > block.sequence {
+            return violation("retire-prior-to is above the id's own sequence");
+        }
+        let given = self.paths.entry(block.path).or_default();
+        if let Some(known) = given.ids.iter().find(|known| known.sequence == block.sequence) {
+            return if known.id == block.id { Ok(()) } else { violation("two ids have one sequence number") };
+        }
+        if block.sequence < given.retired_below || (block.sequence <= given.newest && block.sequence != 0) {
+            return Ok(());
+        }
+        given.newest = given.newest.max(block.sequence);
+        given.retired_below = given.retired_below.max(block.retire_prior_to);
+        let new = Given { sequence: block.sequence, id: block.id, token: Some(block.reset_token) };
+        given.ids.push_back(new);
+        let below = given.retired_below;
+        let retired: Vec<_> =
+            given.ids.iter().map(|given| given.sequence).filter(|seq| *seq < below).collect();
+        given.ids.retain(|given| given.sequence >= below);
+        if given.ids.len() > MAX_GIVEN || self.retire.len() + retired.len() > MAX_RETIRING {
+            return violation("more ids than agreed");
+        }
+        self.retire.extend(retired.into_iter().map(|sequence| (block.path, sequence, true)));
+        Ok(())
+    }
+
+    /// Takes a fresh id for a path that moved, so that observers can not link the two places; keeps the old one if
+    /// there is no other.
+    pub(crate) fn rotate(&mut self, path: PathId) {
+        let Some(given) = self.paths.get_mut(&path).filter(|given| given.ids.len() > 1) else { return };
+        if let Some(old) = given.ids.pop_front().filter(|_| self.retire.len() < MAX_RETIRING) {
+            self.retire.push((path, old.sequence, true));
+        }
+    }
+
+    pub(crate) fn forget(&mut self, path: PathId) {
+        self.paths.remove(&path);
+        self.retire.retain(|(retired, ..)| *retired != path);
+    }
+
+    /// Tells whether `token` resets one of the ids in use.
+    pub(crate) fn is_reset_token(&self, token: &[u8; 16]) -> bool {
+        let tokens = self.paths.values().flat_map(|given| given.ids.iter().filter_map(|given| given.token));
+        // Every token is compared whole, so that the time tells nothing about them.
+        tokens.fold(false, |found, known| found | is_same_token(&known, token))
+    }
+
+    pub(crate) fn wants(&self) -> bool {
+        self.retire.iter().any(|(_, _, wanted)| *wanted)
+    }
+
+    pub(crate) fn write_into(&mut self, writer: &mut Writer<'_>, contents: &mut Contents) {
+        for (path, sequence, wanted) in self.retire.iter_mut().filter(|(_, _, wanted)| *wanted) {
+            let block = RetireCid { path: *path, sequence: *sequence };
+            if block.encoded_len() <= writer.remaining() {
+                block.encode(writer);
+                contents.push(SentContent::RetireCid { path: *path, sequence: *sequence });
+                *wanted = false;
+            }
+        }
+    }
+
+    pub(crate) fn on_delivered(&mut self, path: PathId, sequence: u64) {
+        self.retire.retain(|(retired, number, _)| (*retired, *number) != (path, sequence));
+    }
+
+    pub(crate) fn on_lost(&mut self, path: PathId, sequence: u64) {
+        for entry in
+            self.retire.iter_mut().filter(|(retired, number, _)| (*retired, *number) == (path, sequence))
+        {
+            entry.2 = true;
+        }
+    }
+}

@@ -1,0 +1,449 @@
+//! A connection: it routes between its parts, the parts do the work.
+
+mod close;
+mod control;
+mod deadline;
+mod dispatch;
+mod handshaking;
+mod health;
+mod ids;
+mod input;
+mod output;
+mod paths;
+mod settle;
+mod setup;
+mod state;
+mod statistics;
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use manyway_wire::{ConnectionId, Initiator, Parameters, PathId, StreamId};
+
+pub(crate) use ids::IdChange;
+pub(crate) use input::Arrival;
+pub use statistics::{ConnectionStatistics, PathStatistics};
+
+use crate::congestion::{self, ControllerConfig};
+use crate::endpoint::ResetKey;
+use crate::event::{Event, PathEvent};
+use crate::handshake::Handshake;
+use crate::observe::{Fact, Observer};
+use crate::path::manager::PathManager;
+use crate::path::{BASE_DATAGRAM, LocalCandidate, Path, PathReason, PathSet, PathState, Role, Space};
+use crate::protection::{KeyLimits, Protector};
+use crate::recovery::{Outcome, PathRecovery, RecoveryConfig};
+use crate::scheduler::Scheduler;
+use crate::stream::set::StreamSet;
+use crate::stream::{ReadOutcome, StreamEvent, WriteError};
+use crate::{ConnectionConfig, FourTuple, Instant, Misuse, Rng, Violation};
+
+use control::Control;
+use ids::{LocalIds, RemoteIds};
+use setup::{Race, Setup};
+use state::Life;
+
+/// Ids of both directions.
+#[derive(Debug)]
+struct Ids {
+    local: LocalIds,
+    remote: RemoteIds,
+}
+
+/// What both ends agreed on, and what follows from it.
+#[derive(Debug)]
+struct Agreed {
+    idle_timeout: Duration,
+    max_datagram: u16,
+    /// Highest path id that the peer allows.
+    peer_path_limit: u32,
+    /// Highest path id that this end allows.
+    own_path_limit: u32,
+    /// The next path id that this end opens; only a client does.
+    next_path: PathId,
+    /// DER of the peer's `SubjectPublicKeyInfo`.
+    peer_key: Option<Vec<u8>>,
+}
+
+/// Moments that belong to the connection as a whole.
+#[derive(Debug)]
+struct Clock {
+    created: Instant,
+    /// The last packet of the peer, or the first packet sent after it.
+    last_activity: Instant,
+    asked_since_heard: bool,
+    /// When the pacer lets the next data go.
+    paced_until: Option<Instant>,
+    /// Since when no path is live.
+    pathless_since: Option<Instant>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    heard: bool,
+    refused: u64,
+    key_updates: u64,
+}
+
+/// One connection over any number of paths.
+///
+/// Got from [`Endpoint::connection`](crate::Endpoint::connection).
+#[derive(Debug)]
+pub struct Connection {
+    side: Initiator,
+    config: Arc<ConnectionConfig>,
+    life: Life,
+    setup: Option<Box<Setup>>,
+    protector: Protector,
+    paths: PathSet,
+    manager: PathManager,
+    ids: Ids,
+    streams: StreamSet,
+    control: Control,
+    scheduler: Box<dyn Scheduler>,
+    agreed: Agreed,
+    clock: Clock,
+    events: VecDeque<Event>,
+    shared: Shared,
+    counts: Counts,
+}
+
+/// What every part may need for a moment.
+#[derive(Debug)]
+struct Shared {
+    rng: Rng,
+    outcome: Outcome,
+    observer: Option<Box<dyn Observer>>,
+}
+
+/// What the endpoint gives to a new connection, beside its configuration.
+#[derive(Debug)]
+pub(crate) struct Start {
+    pub(crate) now: Instant,
+    pub(crate) config: Arc<ConnectionConfig>,
+    pub(crate) rng: Rng,
+    pub(crate) reset_key: Arc<ResetKey>,
+    pub(crate) first_destination: ConnectionId,
+    pub(crate) local_id: ConnectionId,
+    pub(crate) handshake: Handshake,
+}
+
+impl Connection {
+    /// Starts a set-up towards `remotes` from `locals`.
+    pub(crate) fn client(start: Start, locals: &[LocalCandidate], remotes: &[SocketAddr]) -> Option<Self> {
+        let manager = PathManager::new(locals, remotes);
+        let legs = race_order(&manager);
+        let tuple = *legs.first()?;
+        let now = start.now;
+        let mut connection = Self::new(Initiator::Client, start, manager, tuple, Race::new(now, legs), None);
+        if let Some(path) = connection.paths.get_mut(PathId::FIRST) {
+            // The client may send what it likes: the limit protects those who did not ask.
+            path.amplification.lift();
+        }
+        Some(connection)
+    }
+
+    /// Answers a client; `proven` if its address was proven by a cookie before.
+    pub(crate) fn server(
+        start: Start,
+        tuple: FourTuple,
+        remote_id: ConnectionId,
+        info: Vec<u8>,
+        proven: bool,
+    ) -> Self {
+        let race = Race::settled(tuple);
+        let mut connection =
+            Self::new(Initiator::Server, start, PathManager::default(), tuple, race, Some(remote_id));
+        if let Some(setup) = &mut connection.setup {
+            setup.info = info;
+            // Number 0 belongs to the stateless answer (spec 4.13).
+            setup.open.recovery.take_packet_number();
+        }
+        if let Some(path) = connection.paths.get_mut(PathId::FIRST).filter(|_| proven) {
+            path.amplification.lift();
+        }
+        connection
+    }
+
+    fn new(
+        side: Initiator,
+        start: Start,
+        manager: PathManager,
+        tuple: FourTuple,
+        race: Race,
+        remote_id: Option<ConnectionId>,
+    ) -> Self {
+        let Start { now, config, rng, reset_key, first_destination, local_id, handshake } = start;
+        let mut protector = Protector::new(side, KeyLimits::default());
+        protector.set_open_keys(&first_destination);
+        let setup = Setup {
+            first_destination,
+            local_id,
+            remote_id,
+            handshake,
+            open: setup_space(&config),
+            set_up: setup_space(&config),
+            info: Vec::new(),
+            race,
+            open_probes: 0,
+            set_up_probes: 0,
+        };
+        let mut paths = PathSet::default();
+        let role = manager.role_of(&tuple.local);
+        paths.insert(Path::new(PathId::FIRST, tuple, role, data_space(&config), now));
+        let streams = StreamSet::new(side, &config.streams);
+        let mut ids = Ids { local: LocalIds::new(local_id, reset_key), remote: RemoteIds::default() };
+        if let Some(id) = remote_id {
+            ids.remote.set_first(id, None);
+        }
+        Self {
+            side,
+            life: Life::Handshaking,
+            setup: Some(Box::new(setup)),
+            protector,
+            paths,
+            manager,
+            ids,
+            streams,
+            control: Control::default(),
+            scheduler: (config.scheduler)(),
+            agreed: Agreed {
+                idle_timeout: config.idle_timeout,
+                max_datagram: BASE_DATAGRAM,
+                peer_path_limit: 0,
+                own_path_limit: config.path_limit,
+                next_path: PathId(1),
+                peer_key: None,
+            },
+            clock: Clock {
+                created: now,
+                last_activity: now,
+                asked_since_heard: false,
+                paced_until: None,
+                pathless_since: None,
+            },
+            events: VecDeque::new(),
+            shared: Shared { rng, outcome: Outcome::default(), observer: None },
+            counts: Counts::default(),
+            config,
+        }
+    }
+
+    /// Whether this end opened the connection.
+    pub fn side(&self) -> Initiator {
+        self.side
+    }
+
+    /// Whether streams may be used.
+    pub fn is_established(&self) -> bool {
+        self.life.is_established()
+    }
+
+    /// Whether TLS is not complete yet; a server counts these against its limit.
+    pub(crate) fn is_handshaking(&self) -> bool {
+        matches!(self.life, Life::Handshaking)
+    }
+
+    /// Whether the connection has ended and may be forgotten.
+    pub fn is_closed(&self) -> bool {
+        matches!(self.life, Life::Closed)
+    }
+
+    /// The peer's key as DER of its `SubjectPublicKeyInfo`, once TLS showed it.
+    pub fn peer_public_key(&self) -> Option<&[u8]> {
+        self.agreed.peer_key.as_deref()
+    }
+
+    /// Whether any packet of the peer was opened.
+    pub(crate) fn has_heard(&self) -> bool {
+        self.counts.heard
+    }
+
+    /// Tells `observer` what happens from now on.
+    pub fn set_observer(&mut self, observer: Box<dyn Observer>) {
+        self.shared.observer = Some(observer);
+    }
+
+    /// Opens a stream.
+    ///
+    /// # Errors
+    /// [`Misuse::NoStreamCredit`] if the peer allows no more now, [`Misuse::ConnectionClosed`] at the end.
+    pub fn open_stream(&mut self) -> Result<StreamId, Misuse> {
+        self.check_usable()?;
+        self.streams.open()
+    }
+
+    /// Takes the next stream that the peer opened.
+    pub fn accept_stream(&mut self) -> Option<StreamId> {
+        self.streams.accept()
+    }
+
+    /// Gives bytes to a stream without copying them; returns how many were taken. When that is less than all,
+    /// [`Event::StreamWritable`] follows.
+    ///
+    /// # Errors
+    /// If nothing more can be written to the stream, or the peer stopped it.
+    pub fn write(&mut self, stream: StreamId, data: Bytes) -> Result<usize, WriteError> {
+        self.check_usable()?;
+        self.streams.write(stream, data)
+    }
+
+    /// Marks the end of what is written to a stream; [`Event::StreamFinished`] follows when the peer has all of it.
+    ///
+    /// # Errors
+    /// If the stream's sending half has ended, or the peer stopped it.
+    pub fn finish(&mut self, stream: StreamId) -> Result<(), WriteError> {
+        self.check_usable()?;
+        self.streams.finish(stream)
+    }
+
+    /// Gives up the sending half of a stream; the peer learns `code`.
+    ///
+    /// # Errors
+    /// If the stream's sending half has ended.
+    pub fn reset(&mut self, stream: StreamId, code: u64) -> Result<(), Misuse> {
+        self.check_usable()?;
+        self.streams.reset(stream, code)
+    }
+
+    /// Asks the peer to send no more on a stream.
+    ///
+    /// # Errors
+    /// If the stream's receiving half has ended.
+    pub fn stop(&mut self, stream: StreamId, code: u64) -> Result<(), Misuse> {
+        self.check_usable()?;
+        self.streams.stop(stream, code)
+    }
+
+    /// Sets a stream's priority: higher goes first, equal ones share. Default 0.
+    ///
+    /// # Errors
+    /// If there is no such stream.
+    pub fn set_priority(&mut self, stream: StreamId, priority: i8) -> Result<(), Misuse> {
+        self.streams.set_priority(stream, priority)
+    }
+
+    /// Takes at most `max` bytes from a stream, in order.
+    ///
+    /// # Errors
+    /// If the stream's receiving half has ended.
+    pub fn read(&mut self, stream: StreamId, max: usize) -> Result<ReadOutcome, Misuse> {
+        self.streams.read(stream, max)
+    }
+
+    /// The next thing to tell the application.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        if let Some(event) = self.events.pop_front() {
+            return Some(event);
+        }
+        Some(match self.streams.poll_event()? {
+            StreamEvent::Opened => Event::StreamOpened,
+            StreamEvent::Available => Event::StreamsAvailable,
+            StreamEvent::Readable(stream) => Event::StreamReadable(stream),
+            StreamEvent::Reset(stream, _) => Event::StreamReadable(stream),
+            StreamEvent::Writable(stream) => Event::StreamWritable(stream),
+            StreamEvent::Finished(stream) => Event::StreamFinished(stream),
+            StreamEvent::Stopped(stream, code) => Event::StreamStopped { stream, code },
+        })
+    }
+
+    pub(crate) fn poll_id_change(&mut self) -> Option<IdChange> {
+        self.ids.local.poll_change()
+    }
+
+    fn check_usable(&self) -> Result<(), Misuse> {
+        if self.life.is_established() { Ok(()) } else { Err(Misuse::ConnectionClosed) }
+    }
+
+    fn observe(&mut self, now: Instant, fact: &Fact) {
+        if let Some(observer) = &mut self.shared.observer {
+            observer.on_fact(now, fact);
+        }
+    }
+
+    /// Moves a path to `state` and tells everybody; nothing happens if the table does not allow it.
+    fn advance_path(&mut self, now: Instant, id: PathId, state: PathState, reason: PathReason) -> bool {
+        let Some(path) = self.paths.get_mut(id) else { return false };
+        if !path.advance(now, state) {
+            return false;
+        }
+        let event = PathEvent { path: id, tuple: path.tuple, role: path.role, state, reason };
+        tracing::debug!(path = id.0, %state, %reason, "path");
+        self.announce_path(now, event);
+        true
+    }
+
+    fn announce_path(&mut self, now: Instant, event: PathEvent) {
+        self.observe(now, &Fact::Path(event));
+        self.events.push_back(Event::Path(event));
+        let live = self.paths.iter().any(Path::is_live);
+        if live {
+            self.clock.pathless_since = None;
+        } else if self.clock.pathless_since.is_none() && !self.is_handshaking() {
+            self.clock.pathless_since = Some(now);
+        }
+        let live_paths = self.paths.iter().filter(|path| path.is_live()).count();
+        for path in self.paths.iter_mut() {
+            let others = live_paths - usize::from(path.is_live());
+            path.space.recovery.set_other_path_alive(others > 0);
+        }
+    }
+}
+
+fn setup_space(config: &ConnectionConfig) -> Space {
+    let controller = congestion::Fixed::new(&ControllerConfig::new(BASE_DATAGRAM));
+    Space::new(PathRecovery::new(Box::new(controller), &recovery_config(config)))
+}
+
+fn data_space(config: &ConnectionConfig) -> Space {
+    let controller = (config.congestion)(&ControllerConfig::new(BASE_DATAGRAM));
+    Space::new(PathRecovery::new(controller, &recovery_config(config)))
+}
+
+fn recovery_config(config: &ConnectionConfig) -> RecoveryConfig {
+    let mut recovery = RecoveryConfig::default();
+    recovery.initial_rtt = config.initial_rtt;
+    recovery
+}
+
+/// First each interface's best pair, then the other pairs: the race starts on two different interfaces.
+fn race_order(manager: &PathManager) -> Vec<FourTuple> {
+    let mut rounds: Vec<_> = manager.missing(&[]);
+    rounds.sort_by_key(|open| match open.role {
+        Role::Primary => 0,
+        Role::Secondary => 1,
+        Role::Backup | Role::Never => 2,
+    });
+    let deepest = rounds.iter().map(|open| open.targets.len()).max().unwrap_or(0);
+    (0..deepest)
+        .flat_map(|round| rounds.iter().filter_map(move |open| open.targets.get(round).copied()))
+        .collect()
+}
+
+/// The parameters of this end.
+pub(crate) fn own_parameters(
+    config: &ConnectionConfig,
+    local_id: ConnectionId,
+    server: Option<(ConnectionId, &ResetKey)>,
+) -> Parameters {
+    Parameters {
+        version: manyway_wire::VERSION,
+        first_destination: server.map(|(first, _)| first),
+        source: local_id,
+        idle_timeout: config.idle_timeout,
+        connection_window: config.streams.connection_window,
+        stream_window: config.streams.stream_window,
+        stream_limit: config.streams.peer_streams,
+        path_limit: config.path_limit,
+        max_ack_delay: crate::packet::ack_policy::AckPolicy::MAX_ACK_DELAY,
+        max_datagram: config.max_datagram,
+        reset_token: server.map(|(_, key)| key.token(&local_id)),
+        application: config.application.clone(),
+    }
+}
+
+/// A breach of the protocol, or the wish to end.
+type Checked = Result<(), Violation>;

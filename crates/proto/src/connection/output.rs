@@ -1,0 +1,565 @@
+//! Packets out: what is due goes in fixed order, each call gives one batch for one address pair.
+
+use manyway_wire::{AckNow, Close, CloseStep, LongKind, PathId, Ping, Probe, ProbeAck, Syn, SynAck, Writer};
+use smallvec::SmallVec;
+
+use super::{BASE_DATAGRAM, Connection, Initiator};
+use crate::observe::Fact;
+use crate::packet::builder::{HeaderFacts, PacketBuilder};
+use crate::packet::content::{Contents, SentContent};
+use crate::path::{Path, PathState, Space};
+use crate::protection::Level;
+use crate::recovery::{Allowance, PacketKind, SentPacket};
+use crate::scheduler::{Decision, PathView, View};
+use crate::{ByteCount, Ecn, FourTuple, Instant, Transmit};
+
+/// Most datagrams of a batch, and most bytes: what one system call with segmentation offload takes.
+const MAX_SEGMENTS: usize = 64;
+const MAX_BATCH: usize = 65_000;
+/// Below this a server's answer under the amplification limit is not worth a packet.
+const LEAST_SETUP_PACKET: usize = 128;
+
+/// What a packet of the data level may carry beside acknowledgements.
+#[derive(Debug, Clone, Copy, Default)]
+struct Carry {
+    control: bool,
+    data: bool,
+    /// Something that asks for an acknowledgement even if nothing else does.
+    question: bool,
+    mtu_probe: Option<u16>,
+}
+
+impl Connection {
+    /// Writes the next batch of datagrams into the empty `buffer`.
+    pub(crate) fn poll_transmit(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        self.drive_close(now);
+        if let Some(word) = self.take_due_close(now) {
+            return self.transmit_close(now, buffer, &word);
+        }
+        if !self.life.is_open() {
+            return None;
+        }
+        if let Some(transmit) = self.transmit_setup(now, buffer) {
+            return Some(transmit);
+        }
+        if self.is_handshaking() {
+            return None;
+        }
+        let longest_pto = self.longest_pto();
+        if self.protector.maybe_update(now, longest_pto) {
+            self.counts.key_updates += 1;
+            self.observe(now, &Fact::KeyUpdate);
+        }
+        self.transmit_probing(now, buffer)
+            .or_else(|| self.transmit_timeout_probes(now, buffer))
+            .or_else(|| self.transmit_control(now, buffer))
+            .or_else(|| self.transmit_data(now, buffer))
+            .or_else(|| self.transmit_mtu_probe(now, buffer))
+            .or_else(|| self.transmit_acks(now, buffer))
+    }
+
+    /// PROBE-ACKs and PROBEs go alone, to the very addresses that they are about.
+    fn transmit_probing(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        for id in self.paths.ids() {
+            let destination = self.ids.remote.current(id);
+            let path = self.paths.get_mut(id)?;
+            let Some(destination) = destination else {
+                // Without an id of the peer nothing can be said on this path.
+                while path.pop_answer().is_some() {}
+                continue;
+            };
+            let (tuple, answer, question) = if let Some((tuple, nonce)) = path.pop_answer() {
+                let question = match path.state() {
+                    PathState::Validating => path.prober.next_question(now, &mut self.shared.rng),
+                    _ => None,
+                };
+                (tuple, Some(nonce), question.filter(|(asked, _)| *asked == tuple))
+            } else if path.prober.is_due(now) {
+                let question = path.prober.next_question(now, &mut self.shared.rng);
+                let Some((tuple, _)) = question else { continue };
+                (tuple, None, question)
+            } else {
+                continue;
+            };
+            let limited = path.tuple == tuple;
+            if limited && path.amplification.room() < 80 {
+                continue;
+            }
+            let facts = HeaderFacts {
+                path: id,
+                destination,
+                packet_number: path.space.recovery.take_packet_number(),
+                largest_acked: path.space.recovery.largest_acked(),
+                size: usize::from(BASE_DATAGRAM),
+            };
+            let mut builder = PacketBuilder::short(buffer, &facts, self.protector.key_phase());
+            let mut writer = builder.writer(buffer);
+            if path.space.acks.is_waiting() {
+                write_ack(now, id, &mut path.space, &mut writer, &mut builder.contents);
+            }
+            if let Some(nonce) = answer {
+                ProbeAck { nonce, observed: tuple.remote }.encode(&mut writer);
+            }
+            if let Some((_, nonce)) = question {
+                Probe { nonce }.encode(&mut writer);
+            }
+            let size = builder.finish(buffer, &mut self.protector)?;
+            if limited {
+                path.amplification.on_sent(size);
+            }
+            path.counters.bytes_sent += size as u64;
+            path.counters.packets_sent += 1;
+            // Not tracked as in flight: the answer tells, and a path that is dead has nothing in flight.
+            path.space.recovery.on_sent(now, sent_packet(&builder, size, false, false));
+            self.on_packet_out(now, id, &builder, size, true);
+            return Some(single(tuple, buffer.len()));
+        }
+        None
+    }
+
+    fn transmit_timeout_probes(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        for id in self.paths.ids() {
+            let lone = self.paths.best_live(Some(id)).is_none();
+            let Some(path) = self.paths.get_mut(id).filter(|path| path.probes_due > 0) else { continue };
+            path.probes_due -= 1;
+            let datagram = usize::from(path.mtu.current());
+            let data = lone && path.is_live();
+            let carry = Carry { control: data, data, question: true, mtu_probe: None };
+            if let Some(transmit) = self.transmit_one(now, buffer, id, datagram, carry) {
+                return Some(transmit);
+            }
+        }
+        None
+    }
+
+    /// Facts for the peer go on the nearest path whatever its window: they are few and keep everything else moving.
+    fn transmit_control(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        if !self.wants_control() {
+            return None;
+        }
+        let path = self.paths.best_live(None)?;
+        let (id, datagram) = (path.id, usize::from(path.mtu.current()));
+        let carry = Carry { control: true, ..Carry::default() };
+        self.transmit_one(now, buffer, id, datagram, carry)
+    }
+
+    fn wants_control(&self) -> bool {
+        self.control.wants()
+            || self.ids.local.wants()
+            || self.ids.remote.wants()
+            || self.streams.wants_control()
+    }
+
+    fn transmit_data(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        self.clock.paced_until = None;
+        if !self.streams.wants_data() {
+            for path in self.paths.iter_mut() {
+                path.space.recovery.set_app_limited();
+            }
+            return None;
+        }
+        let mut paced_until = None;
+        let mut views: SmallVec<[PathView; 8]> = SmallVec::new();
+        for path in self.paths.iter_mut() {
+            let sendable = match path.space.recovery.allowance(now) {
+                Allowance::Ready { bytes } => bytes.min(ByteCount::of(path.amplification.room())),
+                Allowance::Window => ByteCount::ZERO,
+                Allowance::PacedUntil(at) => {
+                    paced_until = Some(paced_until.map_or(at, |earliest: Instant| earliest.min(at)));
+                    ByteCount::ZERO
+                }
+            };
+            views.push(path.view(sendable));
+        }
+        let window = self.streams.window_state();
+        let view = View {
+            now,
+            backlog: self.streams.backlog(),
+            window_left: ByteCount(window.credit.saturating_sub(window.sent)),
+            paths: &views,
+        };
+        match self.scheduler.decide(&view) {
+            Decision::Send { path, quantum } => self.transmit_batch(now, buffer, path, quantum),
+            Decision::Wait => {
+                self.clock.paced_until = paced_until;
+                None
+            }
+        }
+    }
+
+    fn transmit_batch(
+        &mut self,
+        now: Instant,
+        buffer: &mut Vec<u8>,
+        id: PathId,
+        quantum: ByteCount,
+    ) -> Option<Transmit> {
+        let path = self.paths.get(id)?;
+        let (tuple, datagram) = (path.tuple, usize::from(path.mtu.current()));
+        let mut left = quantum.to_usize().min(path.amplification.room());
+        let mut segment = None;
+        let carry = Carry { control: true, data: true, ..Carry::default() };
+        for _ in 0..MAX_SEGMENTS {
+            if left == 0 || buffer.len() + datagram > MAX_BATCH {
+                break;
+            }
+            let Some(size) = self.build_packet(now, buffer, id, datagram, carry) else { break };
+            left = left.saturating_sub(size);
+            // All datagrams of a batch are equal, only the last may be shorter.
+            if size < *segment.get_or_insert(size) || size < datagram {
+                break;
+            }
+        }
+        let segment = segment?;
+        Some(Transmit { tuple, length: buffer.len(), segment, ecn: Ecn::NotEct })
+    }
+
+    fn transmit_mtu_probe(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        for id in self.paths.ids() {
+            let path = self.paths.get_mut(id).filter(|path| path.state() == PathState::Active);
+            let Some(size) = path.as_ref().and_then(|path| path.mtu.wanted()) else { continue };
+            if let Some(path) = path {
+                path.mtu.on_probe_sent();
+            }
+            let carry = Carry { question: true, mtu_probe: Some(size), ..Carry::default() };
+            return self.transmit_one(now, buffer, id, usize::from(size), carry);
+        }
+        None
+    }
+
+    fn transmit_acks(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        for id in self.paths.ids() {
+            let Some(path) = self.paths.get(id).filter(|path| path.space.acks.due(now)) else { continue };
+            let Some(carrier) = self.ack_carrier(path) else { continue };
+            if let Some(transmit) =
+                self.transmit_one(now, buffer, carrier, usize::from(BASE_DATAGRAM), Carry::default())
+            {
+                return Some(transmit);
+            }
+        }
+        None
+    }
+
+    /// An acknowledgement goes on the path that it acknowledges, which keeps its round-trip time clean and proves its
+    /// way back; while that path is in doubt, on the best other one.
+    pub(super) fn ack_carrier(&self, path: &Path) -> Option<PathId> {
+        if path.is_live() {
+            return Some(path.id);
+        }
+        if let Some(other) = self.paths.best_live(Some(path.id)) {
+            return Some(other.id);
+        }
+        let usable =
+            !matches!(path.state(), PathState::Validating) && self.ids.remote.current(path.id).is_some();
+        usable.then_some(path.id)
+    }
+
+    fn transmit_one(
+        &mut self,
+        now: Instant,
+        buffer: &mut Vec<u8>,
+        id: PathId,
+        size: usize,
+        carry: Carry,
+    ) -> Option<Transmit> {
+        let tuple = self.paths.get(id)?.tuple;
+        self.build_packet(now, buffer, id, size, carry)?;
+        Some(single(tuple, buffer.len()))
+    }
+
+    /// Appends one packet of the data level; `None` if there was nothing to put into it, or no room to send it.
+    fn build_packet(
+        &mut self,
+        now: Instant,
+        buffer: &mut Vec<u8>,
+        id: PathId,
+        size: usize,
+        carry: Carry,
+    ) -> Option<usize> {
+        let destination = self.ids.remote.current(id)?;
+        let path = self.paths.get(id)?;
+        if path.amplification.room() < size {
+            return None;
+        }
+        let facts = HeaderFacts {
+            path: id,
+            destination,
+            packet_number: path.space.recovery.next_packet_number(),
+            largest_acked: path.space.recovery.largest_acked(),
+            size,
+        };
+        let mut builder = PacketBuilder::short(buffer, &facts, self.protector.key_phase());
+        let mut writer = builder.writer(buffer);
+        self.write_acks(now, id, &mut writer, &mut builder.contents);
+        if carry.control {
+            let before = writer.position();
+            self.control.write_into(&mut writer, &mut builder.contents);
+            self.ids.local.write_into(&mut writer, &mut builder.contents);
+            self.ids.remote.write_into(&mut writer, &mut builder.contents);
+            if self.streams.wants_control() {
+                self.streams.write_control(&mut writer, &mut builder.contents);
+            }
+            builder.asks_for_ack |= writer.position() > before;
+        }
+        if carry.question {
+            AckNow.encode(&mut writer);
+            builder.asks_for_ack = true;
+        }
+        if carry.data && self.streams.write_data(&mut writer, &mut builder.contents) {
+            builder.asks_for_ack = true;
+        }
+        if let Some(size) = carry.mtu_probe {
+            builder.contents.push(SentContent::MtuProbe { size });
+            builder.pad_to(buffer, usize::from(size));
+        }
+        if builder.is_empty(buffer) {
+            builder.cancel(buffer);
+            return None;
+        }
+        let size = builder.finish(buffer, &mut self.protector)?;
+        let path = self.paths.get_mut(id)?;
+        path.space.recovery.take_packet_number();
+        let tracked = builder.asks_for_ack;
+        path.space.recovery.on_sent(now, sent_packet(&builder, size, tracked, carry.mtu_probe.is_some()));
+        path.amplification.on_sent(size);
+        path.counters.bytes_sent += size as u64;
+        path.counters.packets_sent += 1;
+        self.on_packet_out(now, id, &builder, size, tracked);
+        Some(size)
+    }
+}
+
+impl Connection {
+    fn write_acks(
+        &mut self,
+        now: Instant,
+        carrier: PathId,
+        writer: &mut Writer<'_>,
+        contents: &mut Contents,
+    ) {
+        for id in self.paths.ids() {
+            let Some(path) = self.paths.get(id) else { continue };
+            let belongs = if id == carrier {
+                path.space.acks.is_waiting()
+            } else {
+                path.space.acks.due(now) && self.ack_carrier(path) == Some(carrier)
+            };
+            if let Some(path) = self.paths.get_mut(id).filter(|_| belongs) {
+                write_ack(now, id, &mut path.space, writer, contents);
+            }
+        }
+    }
+
+    pub(super) fn on_packet_out(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        builder: &PacketBuilder,
+        size: usize,
+        asks_for_ack: bool,
+    ) {
+        if asks_for_ack && !self.clock.asked_since_heard {
+            self.clock.asked_since_heard = true;
+            self.clock.last_activity = now;
+        }
+        if let Some(path) = self.paths.get_mut(path).filter(|_| asks_for_ack) {
+            path.on_asked(now);
+        }
+        let size = u16::try_from(size).unwrap_or(u16::MAX);
+        self.observe(
+            now,
+            &Fact::PacketSent { path, packet_number: builder.packet_number, size, asks_for_ack },
+        );
+    }
+
+    /// CLOSE goes at every level that the peer may be able to open.
+    fn transmit_close(
+        &mut self,
+        now: Instant,
+        buffer: &mut Vec<u8>,
+        (step, code, text): &(CloseStep, u64, String),
+    ) -> Option<Transmit> {
+        let close = Close { step: *step, code: *code, text: text.as_bytes() };
+        for level in [Level::Open, Level::SetUp] {
+            if self.setup.is_some() && self.protector.has(level) {
+                self.build_setup_packet(now, buffer, level, Some(&close));
+            }
+        }
+        let live = self.paths.best_live(None).or_else(|| self.paths.iter().next());
+        let (id, tuple) = live.map(|path| (path.id, path.tuple))?;
+        if self.protector.has(Level::Data)
+            && let Some(destination) = self.ids.remote.current(id)
+            && let Some(path) = self.paths.get_mut(id)
+        {
+            let facts = HeaderFacts {
+                path: id,
+                destination,
+                packet_number: path.space.recovery.take_packet_number(),
+                largest_acked: path.space.recovery.largest_acked(),
+                size: usize::from(BASE_DATAGRAM).saturating_sub(buffer.len()),
+            };
+            let mut builder = PacketBuilder::short(buffer, &facts, self.protector.key_phase());
+            let mut writer = builder.writer(buffer);
+            write_ack(now, id, &mut path.space, &mut writer, &mut builder.contents);
+            close.encode(&mut writer);
+            let size = builder.finish(buffer, &mut self.protector)?;
+            path.space.recovery.on_sent(now, sent_packet(&builder, size, false, false));
+            path.counters.bytes_sent += size as u64;
+        }
+        if let Some(path) = self.paths.get_mut(id) {
+            if path.amplification.room() < buffer.len() {
+                buffer.clear();
+                return None;
+            }
+            path.amplification.on_sent(buffer.len());
+        }
+        (!buffer.is_empty()).then(|| single(tuple, buffer.len()))
+    }
+
+    /// Packets of the set-up: open and set-up level share a datagram.
+    fn transmit_setup(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        let path = self.paths.get(PathId::FIRST)?;
+        let setup = self.setup.as_ref()?;
+        let tuple = if setup.race.is_settled() { path.tuple } else { setup.race.current()? };
+        let room = path.amplification.room().min(usize::from(BASE_DATAGRAM));
+        if room < LEAST_SETUP_PACKET {
+            return None;
+        }
+        let open = self.wants_setup(now, Level::Open);
+        let set_up = self.wants_setup(now, Level::SetUp);
+        if open {
+            self.build_setup_packet(now, buffer, Level::Open, None);
+        }
+        if set_up {
+            self.build_setup_packet(now, buffer, Level::SetUp, None);
+        }
+        let setup = self.setup.as_mut()?;
+        if !setup.race.is_settled() && !setup.handshake.wants(Level::Open) && setup.race.advance() {
+            setup.handshake.resend_all(Level::Open);
+        }
+        if buffer.is_empty() {
+            return None;
+        }
+        if let Some(path) = self.paths.get_mut(PathId::FIRST) {
+            path.amplification.on_sent(buffer.len());
+            path.counters.bytes_sent += buffer.len() as u64;
+        }
+        Some(single(tuple, buffer.len()))
+    }
+
+    /// Whether the amplification limit lets the set-up speak at all.
+    pub(super) fn may_send_setup(&self) -> bool {
+        self.paths.get(PathId::FIRST).is_some_and(|path| path.amplification.room() >= LEAST_SETUP_PACKET)
+    }
+
+    fn wants_setup(&self, now: Instant, level: Level) -> bool {
+        let Some(setup) = self.setup.as_ref().filter(|_| self.protector.has(level)) else { return false };
+        let (space, probes) = match level {
+            Level::Open => (&setup.open, setup.open_probes),
+            Level::SetUp | Level::Data => (&setup.set_up, setup.set_up_probes),
+        };
+        setup.handshake.wants(level) || probes > 0 || space.acks.due(now)
+    }
+
+    fn build_setup_packet(
+        &mut self,
+        now: Instant,
+        buffer: &mut Vec<u8>,
+        level: Level,
+        close: Option<&Close<'_>>,
+    ) {
+        let client = self.side == Initiator::Client;
+        let other_follows = level == Level::Open && self.wants_setup(now, Level::SetUp);
+        let Some(setup) = &mut self.setup else { return };
+        let destination = setup.destination();
+        let wants_bytes = setup.handshake.wants(level);
+        let (space, probes, kind) = match level {
+            Level::Open => (&mut setup.open, &mut setup.open_probes, LongKind::Open),
+            Level::SetUp | Level::Data => (&mut setup.set_up, &mut setup.set_up_probes, LongKind::SetUp),
+        };
+        let facts = HeaderFacts {
+            path: PathId::FIRST,
+            destination,
+            packet_number: space.recovery.take_packet_number(),
+            largest_acked: space.recovery.largest_acked(),
+            size: usize::from(BASE_DATAGRAM).saturating_sub(buffer.len()),
+        };
+        let mut builder = PacketBuilder::long(buffer, &facts, kind, setup.local_id);
+        let mut writer = builder.writer(buffer);
+        let probing = std::mem::take(probes) > 0;
+        // spec 4.12: SYN or PING first, so that the server sees at once which it is
+        if close.is_none() && (wants_bytes || probing) {
+            write_greeting(client, level, &setup.info, &mut writer);
+            builder.asks_for_ack = true;
+        }
+        if space.acks.is_waiting() {
+            write_ack(now, PathId::FIRST, space, &mut writer, &mut builder.contents);
+        }
+        match close {
+            Some(close) => close.encode(&mut writer),
+            None => setup.handshake.write_into(level, &mut writer, &mut builder.contents),
+        }
+        if probing {
+            AckNow.encode(&mut writer);
+        }
+        // spec 4.7: the first flights prove that the path carries 1200 bytes
+        let padded = close.is_none() && !other_follows && (client || builder.asks_for_ack);
+        if padded && (level == Level::Open || self.protector.has(Level::Open)) {
+            let rest = usize::from(BASE_DATAGRAM).saturating_sub(buffer.len() - builder.len(buffer));
+            builder.pad_to(buffer, rest);
+        }
+        if builder.is_empty(buffer) {
+            return builder.cancel(buffer);
+        }
+        if let Some(size) = builder.finish(buffer, &mut self.protector) {
+            let tracked = builder.asks_for_ack;
+            space.recovery.on_sent(now, sent_packet(&builder, size, tracked, false));
+        }
+    }
+}
+
+fn write_greeting(client: bool, level: Level, info: &[u8], writer: &mut Writer<'_>) {
+    match (client, level) {
+        (true, Level::Open) if info.is_empty() => Syn { info }.encode(writer),
+        (true, Level::Open | Level::SetUp) => Ping { info }.encode(writer),
+        (false, Level::Open) => SynAck { info }.encode(writer),
+        (_, Level::SetUp | Level::Data) => {}
+    }
+}
+
+fn write_ack(
+    now: Instant,
+    path: PathId,
+    space: &mut Space,
+    writer: &mut Writer<'_>,
+    contents: &mut Contents,
+) {
+    let Some(largest) = space.received.largest() else { return };
+    let delay = space.received.largest_time().map_or_else(Default::default, |at| now - at);
+    let received_at = space.received.largest_time().unwrap_or(now).as_nanos() / 1000;
+    // The receiver's clock wraps every 71 minutes; only differences count.
+    let received_at = u32::try_from(received_at % (1 << 32)).unwrap_or_default();
+    let ranges = space.received.ranges();
+    if manyway_wire::encode_path_ack(writer, path, delay, received_at, ranges, space.received.ecn()) > 0 {
+        contents.push(SentContent::PathAck { path, largest });
+        space.acks.on_ack_sent();
+    }
+}
+
+fn sent_packet(builder: &PacketBuilder, size: usize, tracked: bool, mtu_probe: bool) -> SentPacket {
+    let kind = match (tracked, mtu_probe) {
+        (false, _) => PacketKind::AckOnly,
+        (true, false) => PacketKind::Ordinary,
+        (true, true) => PacketKind::MtuProbe,
+    };
+    SentPacket::new(
+        builder.packet_number,
+        u16::try_from(size).unwrap_or(u16::MAX),
+        kind,
+        builder.contents.clone(),
+    )
+}
+
+fn single(tuple: FourTuple, length: usize) -> Transmit {
+    Transmit { tuple, length, segment: length, ecn: Ecn::NotEct }
+}

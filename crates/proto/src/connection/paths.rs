@@ -1,0 +1,231 @@
+//! Paths come, move and go.
+
+use manyway_wire::{AddAddress, PathId, PathStatus, RemoveAddress};
+
+use super::input::PacketFacts;
+use super::{Connection, Initiator, data_space, race_order};
+use crate::event::PathEvent;
+use crate::path::{Amplification, LocalCandidate, Path, PathReason, PathState};
+use crate::{Instant, LocalAddress};
+
+/// The code of a PATH-CLOSE whose reason needs none.
+const NO_ERROR: u64 = 0;
+
+impl Connection {
+    /// Tells which addresses this end may use from now on: paths over missing ones close at once, new ones are tried.
+    pub fn set_local_addresses(&mut self, now: Instant, locals: &[LocalCandidate]) {
+        self.manager.set_locals(locals);
+        if self.side == Initiator::Server {
+            return;
+        }
+        if self.is_handshaking() {
+            let legs = race_order(&self.manager);
+            if let Some(setup) = &mut self.setup {
+                setup.race.set_legs(legs);
+                setup.handshake.resend_all(crate::protection::Level::Open);
+            }
+            return;
+        }
+        for id in self.paths.ids() {
+            let gone = self.paths.get(id).is_some_and(|path| !self.keeps(path));
+            if gone {
+                self.close_own_path(now, id, PathReason::AddressGone);
+            }
+        }
+        self.open_missing_paths(now);
+    }
+
+    fn keeps(&self, path: &Path) -> bool {
+        self.manager.has_local(&path.tuple.local)
+    }
+
+    /// Adds addresses of the peer, as from a new look at its name.
+    pub fn add_remote_addresses(&mut self, now: Instant, remotes: &[std::net::SocketAddr]) {
+        for address in remotes {
+            self.manager.add_remote(*address);
+        }
+        self.open_missing_paths(now);
+    }
+
+    /// The system refuses to send from this address: its paths are dead at once.
+    pub fn on_send_refused(&mut self, now: Instant, local: LocalAddress) {
+        for id in self.paths.ids() {
+            if self.paths.get(id).is_some_and(|path| path.tuple.local == local) {
+                self.declare_dead(now, id, PathReason::SendRefused);
+            }
+        }
+    }
+
+    /// Something happened that makes silent paths worth a question at once, such as a link that came up or a suspend
+    /// that ended.
+    pub fn probe_all_paths(&mut self, now: Instant) {
+        for path in self.paths.iter_mut() {
+            path.prober.hurry(now);
+            if path.is_live() {
+                path.probes_due = path.probes_due.max(1);
+            }
+        }
+    }
+
+    /// Opens every path that the addresses allow and the peer's ids reach.
+    pub(super) fn open_missing_paths(&mut self, now: Instant) {
+        if self.side == Initiator::Server || !self.life.is_established() {
+            return;
+        }
+        let busy: Vec<_> = self.paths.iter().map(|path| path.tuple.local).collect();
+        for open in self.manager.missing(&busy) {
+            let id = self.agreed.next_path;
+            let within = id.0 <= self.agreed.peer_path_limit.min(self.agreed.own_path_limit);
+            let Some(tuple) = open.targets.first().copied().filter(|_| within) else { return };
+            if self.ids.remote.current(id).is_none() {
+                return;
+            }
+            self.agreed.next_path = PathId(id.0 + 1);
+            let mut path = Path::new(id, tuple, open.role, data_space(&self.config), now);
+            path.amplification.lift();
+            path.prober.start(now, open.targets, None);
+            self.paths.insert(path);
+            self.report_opened(now, id, PathReason::Opened);
+        }
+    }
+
+    pub(super) fn report_opened(&mut self, now: Instant, id: PathId, reason: PathReason) {
+        if let Some(path) = self.paths.get(id) {
+            let event =
+                PathEvent { path: id, tuple: path.tuple, role: path.role, state: path.state(), reason };
+            self.announce_path(now, event);
+        }
+    }
+
+    /// Closes a path from this end and tells the peer.
+    pub(super) fn close_own_path(&mut self, now: Instant, id: PathId, reason: PathReason) {
+        self.control.send_close(id, NO_ERROR);
+        self.remove_path(now, id, reason);
+    }
+
+    /// Forgets a path; what was in flight on it is sent again on the others.
+    pub(super) fn remove_path(&mut self, now: Instant, id: PathId, reason: PathReason) {
+        if !self.advance_path(now, id, PathState::Closed, reason) {
+            return;
+        }
+        let mut outcome = std::mem::take(&mut self.shared.outcome);
+        if let Some(mut path) = self.paths.remove(id) {
+            path.space.recovery.abandon(now, &mut outcome);
+        }
+        self.settle(now, crate::protection::Level::Data, id, &mut outcome);
+        self.shared.outcome = outcome;
+        self.ids.local.forget(id);
+        self.ids.remote.forget(id);
+        self.protector.forget_path(id);
+        self.allow_another_path();
+        self.open_missing_paths(now);
+    }
+
+    /// For each path that closed the peer gets one more id, so that the number of open paths stays the same.
+    fn allow_another_path(&mut self) {
+        let limit = self.agreed.own_path_limit.saturating_add(1);
+        self.agreed.own_path_limit = limit;
+        self.control.send_path_limit(limit);
+        self.issue_ids();
+    }
+
+    pub(super) fn on_path_limit(&mut self, limit: u32) {
+        if limit > self.agreed.peer_path_limit {
+            self.agreed.peer_path_limit = limit;
+            self.issue_ids();
+        }
+    }
+
+    /// Issues ids for every path that both ends allow and that has none yet.
+    pub(super) fn issue_ids(&mut self) {
+        let highest = PathId(self.agreed.own_path_limit.min(self.agreed.peer_path_limit));
+        self.ids.local.issue_up_to(highest, &mut self.shared.rng);
+    }
+
+    pub(super) fn on_add_address(&mut self, facts: &PacketFacts, block: &AddAddress) {
+        let peer = facts.tuple.remote.ip();
+        if self.manager.on_add_address(block.id, block.sequence, block.address, peer) {
+            self.open_missing_paths(facts.now);
+        }
+    }
+
+    pub(super) fn on_remove_address(&mut self, now: Instant, block: &RemoveAddress) {
+        let Some(address) = self.manager.on_remove_address(block.id, block.sequence) else { return };
+        for id in self.paths.ids() {
+            if self.paths.get(id).is_some_and(|path| path.tuple.remote == address) {
+                self.close_own_path(now, id, PathReason::AddressGone);
+            }
+        }
+    }
+
+    pub(super) fn on_path_status(&mut self, now: Instant, block: &PathStatus) {
+        let Some(path) = self.paths.get_mut(block.path) else { return };
+        if block.sequence <= path.peer_status.0 {
+            return;
+        }
+        let was_ready = path.peer_ready();
+        path.peer_status = (block.sequence, block.state);
+        let is_ready = path.peer_ready();
+        if was_ready && !is_ready {
+            // What is on its way there may never arrive: send it elsewhere too, and acknowledge elsewhere.
+            path.space.acks.force();
+            if self.paths.best_live(Some(block.path)).is_some() {
+                self.reinject(now, block.path, usize::MAX);
+            }
+        } else if is_ready && !was_ready && path.state() == PathState::Dead {
+            path.prober.hurry(now);
+        }
+    }
+
+    /// The peer sends real data on a path from another address than before: a NAT gave it a new one. Follow it, prove
+    /// the address, go back if it does not answer (RFC 9000, section 9.3).
+    pub(super) fn follow_peer(&mut self, facts: &PacketFacts) {
+        if self.side == Initiator::Client {
+            return;
+        }
+        let Some(path) = self.paths.get_mut(facts.path).filter(|path| path.tuple != facts.tuple) else {
+            return;
+        };
+        let old = path.tuple;
+        if path.state() == PathState::Validating {
+            path.tuple = facts.tuple;
+            return;
+        }
+        if path.amplification.is_lifted() {
+            path.fallback = Some(old);
+        }
+        path.tuple = facts.tuple;
+        path.amplification = Amplification::limited();
+        path.amplification.on_received(crate::path::BASE_DATAGRAM.into());
+        let wait = path.space.recovery.pto();
+        path.prober.start(facts.now, vec![facts.tuple], Some(wait));
+        self.ids.remote.rotate(facts.path);
+        let event = PathEvent {
+            path: facts.path,
+            tuple: facts.tuple,
+            role: path.role,
+            state: path.state(),
+            reason: PathReason::OpenedByPeer,
+        };
+        self.announce_path(facts.now, event);
+    }
+
+    /// A new address of the peer does not answer: back to where the path worked.
+    pub(super) fn give_up_move(&mut self, now: Instant, id: PathId) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        if let Some(old) = path.fallback.filter(|_| path.prober.rounds() > 3) {
+            path.fallback = None;
+            path.tuple = old;
+            path.amplification.lift();
+            path.prober.stop();
+            let event = PathEvent {
+                path: id,
+                tuple: old,
+                role: path.role,
+                state: path.state(),
+                reason: PathReason::NoAnswer,
+            };
+            self.announce_path(now, event);
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Tells the owners of what a packet carried that it arrived or got lost.
+
+use manyway_wire::PathId;
+
+use super::Connection;
+use crate::observe::Fact;
+use crate::packet::content::SentContent;
+use crate::protection::Level;
+use crate::recovery::Outcome;
+use crate::{ByteCount, Instant};
+
+impl Connection {
+    /// Hands the outcome of an acknowledgement or a timeout to everybody whom it concerns, and empties it.
+    pub(super) fn settle(&mut self, now: Instant, level: Level, path: PathId, outcome: &mut Outcome) {
+        for content in outcome.delivered.drain(..).flatten() {
+            self.on_content_delivered(level, &content);
+        }
+        let lost = outcome.lost.len() as u64;
+        for content in outcome.lost.drain(..).flatten() {
+            self.on_content_lost(level, &content);
+        }
+        if level == Level::Data && (lost > 0 || outcome.lost_bytes > ByteCount::ZERO || outcome.spurious > 0)
+        {
+            self.note_losses(now, path, outcome, lost);
+        }
+        if let Some(path) = self.paths.get_mut(path).filter(|_| level == Level::Data) {
+            if let Some(size) = outcome.mtu_acked.filter(|size| path.mtu.on_acked(now, *size)) {
+                path.space.recovery.set_max_datagram(size);
+                let fact = Fact::DatagramSize { path: path.id, size };
+                self.observe(now, &fact);
+            } else if outcome.mtu_lost.is_some() {
+                path.mtu.on_lost(now);
+            }
+        }
+        outcome.clear();
+        self.tune_windows(now);
+    }
+
+    fn note_losses(&mut self, now: Instant, id: PathId, outcome: &Outcome, lost: u64) {
+        let packets = lost;
+        let spurious = u64::from(outcome.spurious);
+        if let Some(path) = self.paths.get_mut(id) {
+            path.counters.packets_lost += packets;
+            path.counters.spurious_losses += spurious;
+        }
+        if packets > 0 {
+            let bytes = outcome.lost_bytes;
+            self.observe(now, &Fact::PacketsLost { path: id, packets, bytes });
+        }
+        if spurious > 0 {
+            self.observe(now, &Fact::SpuriousLoss { path: id, packets: spurious });
+        }
+    }
+
+    fn on_content_delivered(&mut self, level: Level, content: &SentContent) {
+        match content {
+            SentContent::Handshake { .. } => {
+                if let Some(setup) = &mut self.setup {
+                    setup.handshake.on_delivered(level, content);
+                }
+            }
+            SentContent::PathAck { path: acked, largest } => {
+                let space = match level {
+                    Level::Open => self.setup.as_mut().map(|setup| &mut setup.open),
+                    Level::SetUp => self.setup.as_mut().map(|setup| &mut setup.set_up),
+                    Level::Data => self.paths.get_mut(*acked).map(|path| &mut path.space),
+                };
+                if let Some(space) = space {
+                    space.received.on_ack_delivered(*largest);
+                }
+            }
+            SentContent::Stream { .. }
+            | SentContent::Window
+            | SentContent::StreamWindow { .. }
+            | SentContent::StreamLimit
+            | SentContent::StreamReset { .. }
+            | SentContent::StreamStop { .. } => self.streams.on_delivered(content),
+            SentContent::RetireCid { path, sequence } => self.ids.remote.on_delivered(*path, *sequence),
+            SentContent::PathStatus { .. }
+            | SentContent::PathClose { .. }
+            | SentContent::PathLimit
+            | SentContent::AddAddress { .. }
+            | SentContent::RemoveAddress { .. } => self.control.on_delivered(content),
+            SentContent::Pong => self.on_pong_delivered(),
+            SentContent::NewCid { .. } | SentContent::MtuProbe { .. } => {}
+        }
+    }
+
+    fn on_content_lost(&mut self, level: Level, content: &SentContent) {
+        match content {
+            SentContent::Handshake { .. } => {
+                if let Some(setup) = &mut self.setup {
+                    setup.handshake.on_lost(level, content);
+                }
+            }
+            SentContent::Stream { .. }
+            | SentContent::Window
+            | SentContent::StreamWindow { .. }
+            | SentContent::StreamLimit
+            | SentContent::StreamReset { .. }
+            | SentContent::StreamStop { .. } => self.streams.on_lost(content),
+            SentContent::NewCid { path, sequence } => self.ids.local.on_lost(*path, *sequence),
+            SentContent::RetireCid { path, sequence } => self.ids.remote.on_lost(*path, *sequence),
+            SentContent::PathStatus { .. }
+            | SentContent::PathClose { .. }
+            | SentContent::PathLimit
+            | SentContent::AddAddress { .. }
+            | SentContent::RemoveAddress { .. }
+            | SentContent::Pong => self.control.on_lost(content),
+            // Acknowledgements are sent anew, not again; an MTU probe's size stands in the outcome.
+            SentContent::PathAck { .. } | SentContent::MtuProbe { .. } => {}
+        }
+    }
+
+    /// Sends again, elsewhere, what is in flight on a suspect path; the originals stay there, in doubt.
+    pub(super) fn reinject(&mut self, now: Instant, id: PathId, most: usize) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        let mut contents = Vec::new();
+        for packet in path.space.recovery.in_flight().filter(|packet| !packet.moved).take(most) {
+            packet.moved = true;
+            contents.push(packet.contents.clone());
+        }
+        let packets = contents.len() as u64;
+        for content in contents.iter().flatten() {
+            if let SentContent::Stream { .. } = content {
+                self.streams.reinject(content);
+            } else {
+                self.on_content_lost(Level::Data, content);
+            }
+        }
+        if packets > 0 {
+            self.observe(now, &Fact::Reinjected { path: id, packets });
+        }
+    }
+
+    fn tune_windows(&mut self, now: Instant) {
+        let longest = self
+            .paths
+            .iter()
+            .filter(|path| path.is_live())
+            .map(|path| path.space.recovery.rtt().smoothed())
+            .max();
+        if let Some(longest) = longest {
+            self.streams.on_rtt(now, longest);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What lives only until the set-up is confirmed: TLS, its two number spaces, and the race between addresses.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use manyway_wire::ConnectionId;
+
+use crate::handshake::Handshake;
+use crate::path::Space;
+use crate::{FourTuple, Instant};
+
+/// How long the second address pair waits for the first (spec 4.14, RFC 8305).
+const HEAD_START: Duration = Duration::from_millis(50);
+
+/// The set-up of a connection.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    /// The id of the client's first packet; the keys of open packets derive from it.
+    pub(crate) first_destination: ConnectionId,
+    /// The id that this end chose.
+    pub(crate) local_id: ConnectionId,
+    /// The id that the peer chose, once it is known.
+    pub(crate) remote_id: Option<ConnectionId>,
+    pub(crate) handshake: Handshake,
+    pub(crate) open: Space,
+    pub(crate) set_up: Space,
+    /// The server's INFO: made by the server, returned by the client.
+    pub(crate) info: Vec<u8>,
+    pub(crate) race: Race,
+    /// Packets that go out although nothing is lost: the probe timer ran out at this level.
+    pub(crate) open_probes: u8,
+    pub(crate) set_up_probes: u8,
+}
+
+impl Setup {
+    /// The destination of the set-up's packets.
+    pub(crate) fn destination(&self) -> ConnectionId {
+        self.remote_id.unwrap_or(self.first_destination)
+    }
+}
+
+/// Address pairs that carry the same first flight until one of them answers.
+#[derive(Debug)]
+pub(crate) struct Race {
+    legs: Vec<FourTuple>,
+    /// Legs that should get the flight now, the front one being served.
+    due: VecDeque<FourTuple>,
+    second_at: Option<Instant>,
+    settled: bool,
+}
+
+impl Race {
+    /// Starts with the first leg at once and the second 50 ms later; the rest follow at the probe timeout.
+    pub(crate) fn new(now: Instant, legs: Vec<FourTuple>) -> Self {
+        let due = legs.first().copied().into_iter().collect();
+        let second_at = (legs.len() > 1).then(|| now + HEAD_START);
+        Self { legs, due, second_at, settled: false }
+    }
+
+    /// A server answers where it was asked.
+    pub(crate) fn settled(leg: FourTuple) -> Self {
+        Self { legs: vec![leg], due: VecDeque::new(), second_at: None, settled: true }
+    }
+
+    pub(crate) fn contains(&self, tuple: &FourTuple) -> bool {
+        self.legs.contains(tuple)
+    }
+
+    /// The leg that the flight goes to now.
+    pub(crate) fn current(&self) -> Option<FourTuple> {
+        self.due.front().copied()
+    }
+
+    /// The current leg has the whole flight; true if another one waits for it.
+    pub(crate) fn advance(&mut self) -> bool {
+        self.due.pop_front();
+        !self.due.is_empty()
+    }
+
+    /// This leg answered first.
+    pub(crate) fn settle(&mut self) {
+        self.settled = true;
+        self.second_at = None;
+        self.due.clear();
+    }
+
+    pub(crate) fn is_settled(&self) -> bool {
+        self.settled
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.second_at
+    }
+
+    /// The second leg's time has come; true if the flight has to be sent again.
+    pub(crate) fn on_timeout(&mut self, now: Instant) -> bool {
+        if self.second_at.is_none_or(|at| at > now) {
+            return false;
+        }
+        self.second_at = None;
+        self.due.extend(self.legs.get(1).copied());
+        true
+    }
+
+    /// Nobody answered in time: all legs get the flight again.
+    pub(crate) fn restart(&mut self) {
+        self.second_at = None;
+        self.due = self.legs.iter().copied().collect();
+    }
+
+    /// Replaces the legs, when addresses come and go during the set-up.
+    pub(crate) fn set_legs(&mut self, legs: Vec<FourTuple>) {
+        if !self.settled && legs != self.legs {
+            self.legs = legs;
+            self.restart();
+        }
+    }
+
+    /// The leg after `tuple`, for a set-up that stalls on it.
+    pub(crate) fn after(&self, tuple: &FourTuple) -> Option<FourTuple> {
+        let at = self.legs.iter().position(|leg| leg == tuple)?;
+        self.legs.iter().cycle().nth(at + 1).copied()
+    }
+}

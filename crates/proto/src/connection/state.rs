@@ -1,0 +1,128 @@
+//! The life of a connection: the only place that moves it.
+
+use std::time::Duration;
+
+use crate::{ClosedBy, ConnectionError, Instant};
+
+/// Longest time that both sides may take to flush what was written before the close (spec 5.155).
+pub(crate) const FLUSH_TIME: Duration = Duration::from_secs(30);
+/// How often a step of the close is repeated.
+const MAX_TRIES: u32 = 6;
+
+/// Where a connection stands.
+#[derive(Debug, Clone)]
+pub(crate) enum Life {
+    /// TLS is not complete.
+    Handshaking,
+    /// Streams flow.
+    Established,
+    /// The application closed; what it wrote is still on its way.
+    Flushing { until: Instant, farewell: Farewell },
+    /// FIN was sent, FIN-ACK is awaited.
+    FinSent { until: Instant, repeat: Repeat, farewell: Farewell },
+    /// FIN came; what this end wrote is still on its way.
+    PeerClosing { until: Instant, farewell: Farewell },
+    /// FIN-ACK was sent, FIN-DONE is awaited.
+    FinAckSent { repeat: Repeat, farewell: Farewell },
+    /// The end is known and told; late packets are answered by the last word, if there is one.
+    Draining { until: Instant, last_word: Option<LastWord> },
+    /// Nothing is left.
+    Closed,
+}
+
+/// Why an application closed.
+#[derive(Debug, Clone)]
+pub(crate) struct Farewell {
+    pub(crate) code: u64,
+    pub(crate) reason: String,
+}
+
+/// When to say it again.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Repeat {
+    next_at: Instant,
+    wait: Duration,
+    tries: u32,
+}
+
+impl Repeat {
+    pub(crate) fn new(now: Instant, wait: Duration) -> Self {
+        Self { next_at: now, wait, tries: 0 }
+    }
+
+    pub(crate) fn deadline(&self) -> Instant {
+        self.next_at
+    }
+
+    /// True if it should be said now; the next time is twice as far.
+    pub(crate) fn take_due(&mut self, now: Instant) -> bool {
+        let due = self.next_at <= now && self.tries < MAX_TRIES;
+        if due {
+            self.tries += 1;
+            self.next_at = now + self.wait;
+            self.wait *= 2;
+        }
+        due
+    }
+
+    pub(crate) fn is_exhausted(&self, now: Instant) -> bool {
+        self.tries >= MAX_TRIES && self.next_at <= now
+    }
+}
+
+/// The CLOSE that answers whatever still arrives.
+#[derive(Debug, Clone)]
+pub(crate) struct LastWord {
+    pub(crate) step: manyway_wire::CloseStep,
+    pub(crate) code: u64,
+    pub(crate) reason: String,
+    /// It goes out now.
+    pub(crate) due: bool,
+    /// Packets that arrived since; the word is repeated at 1, 2, 4, 8, …
+    pub(crate) heard: u32,
+}
+
+impl LastWord {
+    pub(crate) fn on_packet(&mut self) {
+        self.heard = self.heard.saturating_add(1);
+        self.due |= self.heard.is_power_of_two();
+    }
+}
+
+impl Life {
+    /// Whether streams may be used by the application.
+    pub(crate) fn is_established(&self) -> bool {
+        matches!(self, Self::Established)
+    }
+
+    /// Whether packets with content may still be exchanged.
+    pub(crate) fn is_open(&self) -> bool {
+        match self {
+            Self::Handshaking
+            | Self::Established
+            | Self::Flushing { .. }
+            | Self::FinSent { .. }
+            | Self::PeerClosing { .. }
+            | Self::FinAckSent { .. } => true,
+            Self::Draining { .. } | Self::Closed => false,
+        }
+    }
+
+    /// When the close goes on by itself.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        match self {
+            Self::Handshaking | Self::Established | Self::Closed => None,
+            Self::Flushing { until, .. } | Self::PeerClosing { until, .. } | Self::Draining { until, .. } => {
+                Some(*until)
+            }
+            Self::FinSent { until, repeat, .. } => Some(repeat.deadline().min(*until)),
+            Self::FinAckSent { repeat, .. } => Some(repeat.deadline()),
+        }
+    }
+}
+
+impl Farewell {
+    pub(crate) fn into_error(self, by: ClosedBy) -> ConnectionError {
+        ConnectionError::Closed { by, code: self.code, reason: self.reason }
+    }
+}

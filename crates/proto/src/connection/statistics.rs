@@ -1,0 +1,89 @@
+//! Figures of a connection and its paths, as one snapshot.
+
+use std::time::Duration;
+
+use manyway_wire::PathId;
+
+use super::Connection;
+use crate::path::{PathState, Role};
+use crate::{ByteCount, FourTuple, Rate};
+
+/// Figures of one path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PathStatistics {
+    /// Its id.
+    pub id: PathId,
+    /// Its addresses.
+    pub tuple: FourTuple,
+    /// Where it stands.
+    pub state: PathState,
+    /// What its interface is meant for.
+    pub role: Role,
+    /// Smoothed round-trip time; the assumed one before the first measurement.
+    pub smoothed_rtt: Duration,
+    /// Smallest round-trip time.
+    pub minimum_rtt: Duration,
+    /// Congestion window.
+    pub window: ByteCount,
+    /// Bytes on their way.
+    pub in_flight: ByteCount,
+    /// Measured delivery rate, zero before the first measurement.
+    pub delivery_rate: Rate,
+    /// Payload of its largest datagrams.
+    pub datagram: u16,
+    /// UDP payload sent.
+    pub bytes_sent: ByteCount,
+    /// UDP payload received and opened.
+    pub bytes_received: ByteCount,
+    /// Packets sent.
+    pub packets_sent: u64,
+    /// Packets declared lost, without those that arrived after all.
+    pub packets_lost: u64,
+}
+
+/// Figures of a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConnectionStatistics {
+    /// Every open path, by ascending id.
+    pub paths: Vec<PathStatistics>,
+    /// Stream bytes waiting to be sent for the first time or again.
+    pub backlog: ByteCount,
+    /// Packets that could not be opened: damaged, forged, repeated or late.
+    pub packets_refused: u64,
+    /// How often the keys were changed.
+    pub key_updates: u64,
+}
+
+impl Connection {
+    /// Reads all figures; costs O(paths).
+    pub fn statistics(&self) -> ConnectionStatistics {
+        ConnectionStatistics {
+            paths: self.paths.iter().map(path_statistics).collect(),
+            backlog: self.streams.backlog(),
+            packets_refused: self.counts.refused,
+            key_updates: self.counts.key_updates,
+        }
+    }
+}
+
+fn path_statistics(path: &crate::path::Path) -> PathStatistics {
+    let recovery = &path.space.recovery;
+    PathStatistics {
+        id: path.id,
+        tuple: path.tuple,
+        state: path.state(),
+        role: path.role,
+        smoothed_rtt: recovery.rtt().smoothed(),
+        minimum_rtt: recovery.rtt().minimum(),
+        window: recovery.window(),
+        in_flight: recovery.bytes_in_flight(),
+        delivery_rate: recovery.delivery_rate(),
+        datagram: path.mtu.current(),
+        bytes_sent: ByteCount(path.counters.bytes_sent),
+        bytes_received: ByteCount(path.counters.bytes_received),
+        packets_sent: path.counters.packets_sent,
+        packets_lost: path.counters.packets_lost.saturating_sub(path.counters.spurious_losses),
+    }
+}

@@ -1,0 +1,91 @@
+//! Starting a connection as client.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use manyway_wire::{ConnectionId, PathId};
+use rustls::pki_types::ServerName;
+
+use super::{ConnectionHandle, Endpoint};
+use crate::connection::{Connection, Start, own_parameters};
+use crate::handshake::{Handshake, HandshakeError};
+use crate::{ConnectionConfig, Instant, LocalCandidate};
+
+/// Settings for a connection that this end opens.
+#[derive(Clone)]
+pub struct ClientConfig {
+    /// Whom to trust and who to be; TLS 1.3 with ALPN `mmsp/2`.
+    pub tls: Arc<rustls::ClientConfig>,
+    /// The name that a certificate must carry; without meaning for raw keys.
+    pub server_name: ServerName<'static>,
+    /// Settings of the connection.
+    pub connection: Arc<ConnectionConfig>,
+}
+
+impl fmt::Debug for ClientConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientConfig")
+            .field("server_name", &self.server_name)
+            .field("connection", &self.connection)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a connection was not even started.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// No address of this host fits any address of the peer: none usable, or the families differ.
+    NoAddressPair,
+    /// The TLS configuration can not be used.
+    Tls(HandshakeError),
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoAddressPair => write!(f, "no address of this host can reach an address of the peer"),
+            Self::Tls(error) => write!(f, "TLS can not start: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ConnectError {}
+
+impl Endpoint {
+    /// Starts a connection from `locals` to `remotes`, at most 8 of them; [`Event::Connected`](crate::Event::Connected)
+    /// or [`Event::Closed`](crate::Event::Closed) follows.
+    ///
+    /// # Errors
+    /// If no pair of addresses fits, or the TLS configuration can not be used.
+    pub fn connect(
+        &mut self,
+        now: Instant,
+        client: &ClientConfig,
+        locals: &[LocalCandidate],
+        remotes: &[SocketAddr],
+    ) -> Result<ConnectionHandle, ConnectError> {
+        let config = Arc::clone(&client.connection);
+        let local_id = ConnectionId::from_u64(self.rng.next_u64());
+        let first_destination = ConnectionId::from_u64(self.rng.next_u64());
+        let parameters = own_parameters(&config, local_id, None);
+        let tls = Arc::clone(&client.tls);
+        let handshake =
+            Handshake::client(tls, client.server_name.clone(), &parameters).map_err(ConnectError::Tls)?;
+        let start = Start {
+            now,
+            config,
+            rng: self.rng.fork(),
+            reset_key: Arc::clone(&self.reset_key),
+            first_destination,
+            local_id,
+            handshake,
+        };
+        let connection = Connection::client(start, locals, remotes).ok_or(ConnectError::NoAddressPair)?;
+        let handle = self.slots.insert(connection);
+        self.demux.insert(local_id, (handle, PathId::FIRST));
+        self.touch(handle);
+        Ok(handle)
+    }
+}

@@ -1,0 +1,211 @@
+//! Datagrams from strangers: accept, ask for proof of the address, or answer without keeping anything.
+
+use std::sync::Arc;
+
+use manyway_wire::{
+    Block, Blocks, ConnectionId, HeaderForm, LongKind, PathId, SynAck, VERSION, Writer, encode_version_list,
+};
+
+use super::Endpoint;
+use super::cookie::{CookieFacts, CookieKeys};
+use crate::connection::{Arrival, Connection, Start, own_parameters};
+use crate::handshake::Handshake;
+use crate::packet::builder::{HeaderFacts, PacketBuilder};
+use crate::protection::{Incoming, KeyLimits, Level, Protector, ReplayWindow};
+use crate::{ConnectionError, Ecn, FourTuple, Initiator, Instant, Transmit};
+
+/// Datagrams that begin something are at least this long (spec 4.7).
+const FIRST_FLIGHT: usize = 1200;
+/// Answers that wait for the socket, at most.
+const MAX_OUTBOX: usize = 256;
+/// A reset is shorter than what caused it, and long enough to look like any packet.
+const LEAST_RESET: usize = 21;
+const MOST_RESET: usize = 43;
+
+impl Endpoint {
+    /// An open packet to an id that nobody has: a client's first datagram.
+    pub(super) fn handle_stranger(
+        &mut self,
+        now: Instant,
+        tuple: FourTuple,
+        ecn: Ecn,
+        datagram: &mut [u8],
+        (destination, source): (ConnectionId, ConnectionId),
+    ) {
+        let least = ConnectionId::LENGTH;
+        if self.config.server.is_none()
+            || datagram.len() < FIRST_FLIGHT
+            || destination.as_slice().len() < least
+        {
+            return;
+        }
+        let slots = &self.slots;
+        self.admission.prune(|handle| slots.get(handle).is_some_and(Connection::is_handshaking));
+        let facts = CookieFacts { client: tuple.remote, first_destination: destination, source };
+        let mut proven = false;
+        if self.admission.is_under_load() {
+            proven = self.carries_good_info(now, &facts, datagram);
+            if !proven {
+                return self.answer_with_info(now, tuple, &facts);
+            }
+        }
+        self.accept(now, tuple, ecn, datagram, &facts, proven);
+    }
+
+    /// Looks for a valid INFO in a copy of the datagram, without keeping anything.
+    fn carries_good_info(&self, now: Instant, facts: &CookieFacts, datagram: &[u8]) -> bool {
+        let Some(cookies) = &self.cookies else { return false };
+        let mut copy = datagram.to_vec();
+        let Ok(packet) = manyway_wire::decode_protected(&copy) else { return false };
+        let Some(bytes) = copy.get_mut(..packet.length) else { return false };
+        let mut protector = open_protector(&facts.first_destination);
+        let incoming = Incoming {
+            level: Level::Open,
+            path: PathId::FIRST,
+            number_offset: packet.number_offset,
+            expected: 0,
+        };
+        let Ok(opened) = protector.open(&incoming, bytes, &ReplayWindow::new()) else { return false };
+        let payload = bytes.get(opened.payload).unwrap_or_default();
+        Blocks::new(payload).any(|block| match block {
+            Ok(Block::Ping(ping)) => cookies.open(now, ping.info, facts).is_ok(),
+            _ => false,
+        })
+    }
+
+    /// SYN-ACK with the INFO and nothing else: the client comes back with it (spec 4.13).
+    fn answer_with_info(&mut self, now: Instant, tuple: FourTuple, facts: &CookieFacts) {
+        if !self.admission.may_answer(now) {
+            return;
+        }
+        let info = self.make_info(now, facts);
+        let mut protector = open_protector(&facts.first_destination);
+        let header = HeaderFacts {
+            path: PathId::FIRST,
+            destination: facts.source,
+            packet_number: 0,
+            largest_acked: None,
+            size: FIRST_FLIGHT,
+        };
+        let mut buffer = Vec::with_capacity(FIRST_FLIGHT);
+        let mut builder = PacketBuilder::long(&mut buffer, &header, LongKind::Open, self.server_id(facts));
+        SynAck { info: &info }.encode(&mut builder.writer(&mut buffer));
+        if builder.finish(&mut buffer, &mut protector).is_some() {
+            self.push_answer(tuple, buffer);
+        }
+    }
+
+    fn make_info(&mut self, now: Instant, facts: &CookieFacts) -> Vec<u8> {
+        let rng = &mut self.rng;
+        self.cookies.get_or_insert_with(|| CookieKeys::new(now, rng)).seal(now, facts)
+    }
+
+    /// The server's id follows from the client's ids, so that every leg of a race meets the same connection.
+    fn server_id(&self, facts: &CookieFacts) -> ConnectionId {
+        self.reset_key.derive_id(&facts.first_destination, &facts.source)
+    }
+
+    fn accept(
+        &mut self,
+        now: Instant,
+        tuple: FourTuple,
+        ecn: Ecn,
+        datagram: &mut [u8],
+        facts: &CookieFacts,
+        proven: bool,
+    ) {
+        let Some(server) = self.config.server.clone() else { return };
+        let local_id = self.server_id(facts);
+        let info = self.make_info(now, facts);
+        let config = server.connection;
+        let parameters = own_parameters(&config, local_id, Some((facts.first_destination, &self.reset_key)));
+        let handshake = match Handshake::server(server.tls, &parameters) {
+            Ok(handshake) => handshake,
+            Err(error) => {
+                tracing::error!(%error, "the server's TLS configuration can not be used");
+                return;
+            }
+        };
+        let start = Start {
+            now,
+            config,
+            rng: self.rng.fork(),
+            reset_key: Arc::clone(&self.reset_key),
+            first_destination: facts.first_destination,
+            local_id,
+            handshake,
+        };
+        let mut connection = Connection::server(start, tuple, facts.source, info, proven);
+        connection.handle_datagram(now, Arrival { tuple, ecn, path: PathId::FIRST, datagram });
+        if !connection.has_heard() {
+            return;
+        }
+        let handle = self.slots.insert(connection);
+        self.demux.insert(facts.first_destination, (handle, PathId::FIRST));
+        self.demux.insert(local_id, (handle, PathId::FIRST));
+        if let Some(oldest) = self.admission.admit(handle)
+            && let Some(connection) = self.slots.get_mut(oldest)
+        {
+            connection.give_up(now, ConnectionError::ConnectTimeout);
+            self.touch(oldest);
+        }
+        self.touch(handle);
+    }
+
+    /// A packet of a connection that is gone: tells the peer so, in a way that only the id's issuer can.
+    pub(super) fn reset_stranger(&mut self, now: Instant, tuple: FourTuple, id: &ConnectionId, size: usize) {
+        if size <= LEAST_RESET || !self.admission.may_answer(now) {
+            return;
+        }
+        let length = (size - 1).clamp(LEAST_RESET, MOST_RESET);
+        let mut bytes = vec![0; length];
+        self.rng.fill(&mut bytes);
+        if let Some(first) = bytes.first_mut() {
+            *first = (*first & 0x3f) | 0x40;
+        }
+        if let Some(end) = bytes.last_chunk_mut::<16>() {
+            *end = self.reset_key.token(id);
+        }
+        self.push_answer(tuple, bytes);
+    }
+
+    /// A client that speaks another version: tells it which one this server speaks.
+    pub(super) fn offer_versions(&mut self, now: Instant, tuple: FourTuple, form: &HeaderForm, size: usize) {
+        let HeaderForm::OtherVersion { destination, source, .. } = form else { return };
+        if self.config.server.is_none() || size < FIRST_FLIGHT || !self.admission.may_answer(now) {
+            return;
+        }
+        let mut bytes = Vec::new();
+        encode_version_list(&mut Writer::new(&mut bytes, FIRST_FLIGHT), source, destination, &[VERSION]);
+        self.push_answer(tuple, bytes);
+    }
+
+    /// The answer of a server that does not speak our version. Nothing protects it, so it only ends a set-up that has
+    /// heard nothing else yet.
+    pub(super) fn take_version_list(&mut self, now: Instant, form: &HeaderForm) {
+        let HeaderForm::VersionList { destination, versions, .. } = form else { return };
+        let Some((handle, _)) = self.demux.get(destination).copied() else { return };
+        if let Some(connection) = self.slots.get_mut(handle)
+            && connection.is_handshaking()
+            && connection.side() == Initiator::Client
+            && !connection.has_heard()
+            && !versions.contains(&VERSION)
+        {
+            connection.give_up(now, ConnectionError::VersionMismatch { offered: versions.clone() });
+            self.touch(handle);
+        }
+    }
+
+    fn push_answer(&mut self, tuple: FourTuple, bytes: Vec<u8>) {
+        if self.outbox.len() < MAX_OUTBOX {
+            let transmit = Transmit { tuple, length: bytes.len(), segment: bytes.len(), ecn: Ecn::NotEct };
+            self.outbox.push_back((transmit, bytes));
+        }
+    }
+}
+
+fn open_protector(first_destination: &ConnectionId) -> Protector {
+    let mut protector = Protector::new(Initiator::Server, KeyLimits::default());
+    protector.set_open_keys(first_destination);
+    protector
+}

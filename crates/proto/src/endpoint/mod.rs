@@ -1,0 +1,237 @@
+//! All connections of one process: routes datagrams to them and collects what they have to send.
+
+mod admission;
+mod connect;
+pub(crate) mod cookie;
+mod incoming;
+pub(crate) mod reset_token;
+mod slots;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+
+use manyway_wire::{ConnectionId, HeaderForm, PathId};
+
+pub use connect::{ClientConfig, ConnectError};
+pub(crate) use reset_token::ResetKey;
+pub use slots::ConnectionHandle;
+
+use crate::connection::{Arrival, Connection, IdChange};
+use crate::event::Event;
+use crate::{ConnectionConfig, Ecn, FourTuple, Instant, Rng, Transmit};
+
+use admission::Admission;
+use cookie::CookieKeys;
+use slots::Slots;
+
+/// What an endpoint does for whom.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct EndpointConfig {
+    /// Answers clients with these settings; `None` (the default) answers nobody.
+    pub server: Option<ServerConfig>,
+    /// The lasting key of stateless resets; whoever keeps it over a restart can end connections from before it.
+    /// `None` (the default) takes a random one.
+    pub reset_key: Option<[u8; 32]>,
+}
+
+/// Settings for connections that clients open.
+#[derive(Clone)]
+pub struct ServerConfig {
+    /// Certificates or raw keys, and who may connect; TLS 1.3 with ALPN `mmsp/2`.
+    pub tls: Arc<rustls::ServerConfig>,
+    /// Settings of each connection.
+    pub connection: Arc<ConnectionConfig>,
+}
+
+impl fmt::Debug for ServerConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerConfig").field("connection", &self.connection).finish_non_exhaustive()
+    }
+}
+
+/// All connections of one process, client and server alike.
+///
+/// The driver's loop: give every datagram to [`handle_datagram`](Self::handle_datagram); call
+/// [`handle_timeout`](Self::handle_timeout) when [`poll_timeout`](Self::poll_timeout) is reached; after either, and
+/// after calls to a connection, take [`poll_transmit`](Self::poll_transmit) and [`poll_event`](Self::poll_event) until
+/// both are empty.
+#[derive(Debug)]
+pub struct Endpoint {
+    config: EndpointConfig,
+    slots: Slots,
+    demux: BTreeMap<ConnectionId, (ConnectionHandle, PathId)>,
+    timers: BTreeSet<(Instant, ConnectionHandle)>,
+    /// Connections that may have something to send, or events.
+    busy: VecDeque<ConnectionHandle>,
+    eventful: VecDeque<ConnectionHandle>,
+    /// Answers that need no connection.
+    outbox: VecDeque<(Transmit, Vec<u8>)>,
+    admission: Admission,
+    cookies: Option<CookieKeys>,
+    reset_key: Arc<ResetKey>,
+    rng: Rng,
+}
+
+impl Endpoint {
+    /// Starts without connections; all randomness comes from `rng`.
+    pub fn new(config: EndpointConfig, mut rng: Rng) -> Self {
+        let key = config.reset_key.unwrap_or_else(|| {
+            let mut key = [0; 32];
+            rng.fill(&mut key);
+            key
+        });
+        Self {
+            config,
+            slots: Slots::default(),
+            demux: BTreeMap::new(),
+            timers: BTreeSet::new(),
+            busy: VecDeque::new(),
+            eventful: VecDeque::new(),
+            outbox: VecDeque::new(),
+            admission: Admission::default(),
+            cookies: None,
+            reset_key: Arc::new(ResetKey::new(&key)),
+            rng,
+        }
+    }
+
+    /// Takes one datagram; it is decrypted in place. Costs O(log ids), and nothing is kept of what does not open.
+    pub fn handle_datagram(&mut self, now: Instant, tuple: FourTuple, ecn: Ecn, datagram: &mut [u8]) {
+        let Ok(packet) = manyway_wire::decode_protected(datagram) else { return };
+        match &packet.form {
+            HeaderForm::Long { destination, source, kind, .. } => match self.demux.get(destination) {
+                Some((handle, path)) => {
+                    self.deliver(now, *handle, Arrival { tuple, ecn, path: *path, datagram })
+                }
+                None if *kind == manyway_wire::LongKind::Open => {
+                    self.handle_stranger(now, tuple, ecn, datagram, (*destination, *source));
+                }
+                None => {}
+            },
+            HeaderForm::Short { destination } => match self.demux.get(destination) {
+                Some((handle, path)) => {
+                    self.deliver(now, *handle, Arrival { tuple, ecn, path: *path, datagram })
+                }
+                None => self.reset_stranger(now, tuple, destination, datagram.len()),
+            },
+            HeaderForm::OtherVersion { .. } => self.offer_versions(now, tuple, &packet.form, datagram.len()),
+            HeaderForm::VersionList { .. } => self.take_version_list(now, &packet.form),
+        }
+    }
+
+    fn deliver(&mut self, now: Instant, handle: ConnectionHandle, arrival: Arrival<'_>) {
+        if let Some(connection) = self.slots.get_mut(handle) {
+            connection.handle_datagram(now, arrival);
+        }
+        self.touch(handle);
+    }
+
+    /// Writes the next datagrams to send into `buffer`, which is emptied first; `None` when there is nothing more now.
+    pub fn poll_transmit(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        buffer.clear();
+        if let Some((transmit, bytes)) = self.outbox.pop_front() {
+            buffer.extend_from_slice(&bytes);
+            return Some(transmit);
+        }
+        while let Some(handle) = self.busy.pop_front() {
+            let Some(connection) = self.slots.get_mut(handle) else { continue };
+            if let Some(transmit) = connection.poll_transmit(now, buffer) {
+                // At the back: every connection gets its turn.
+                self.busy.push_back(handle);
+                return Some(transmit);
+            }
+            buffer.clear();
+            self.slots.set_queued(handle, false);
+            self.refresh(handle);
+        }
+        None
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) is due. Up to date once
+    /// [`poll_transmit`](Self::poll_transmit) gave `None`.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// Does what is due; costs O(log connections) for each connection that has something due.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some((at, handle)) = self.timers.first().copied().filter(|(at, _)| *at <= now) {
+            self.timers.remove(&(at, handle));
+            self.slots.set_deadline(handle, None);
+            if let Some(connection) = self.slots.get_mut(handle) {
+                connection.handle_timeout(now);
+            }
+            self.touch(handle);
+        }
+    }
+
+    /// The next thing to tell an application, with the connection it belongs to.
+    pub fn poll_event(&mut self) -> Option<(ConnectionHandle, Event)> {
+        while let Some(handle) = self.eventful.front().copied() {
+            if let Some(event) = self.slots.get_mut(handle).and_then(Connection::poll_event) {
+                return Some((handle, event));
+            }
+            self.eventful.pop_front();
+            self.slots.set_eventful(handle, false);
+            self.refresh(handle);
+        }
+        None
+    }
+
+    /// Gives access to a connection; `None` once it has ended and all was told. Afterwards take what there is to send.
+    pub fn connection(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
+        self.slots.get(handle)?;
+        self.touch(handle);
+        self.slots.get_mut(handle)
+    }
+
+    /// How many connections there are, those that drain included.
+    pub fn connections(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Every connection, by its handle.
+    pub fn handles(&self) -> Vec<ConnectionHandle> {
+        self.slots.handles().collect()
+    }
+
+    /// Marks a connection as having something to do.
+    fn touch(&mut self, handle: ConnectionHandle) {
+        if self.slots.set_queued(handle, true) {
+            self.busy.push_back(handle);
+        }
+        if self.slots.set_eventful(handle, true) {
+            self.eventful.push_back(handle);
+        }
+    }
+
+    /// Follows a connection's ids and deadline, and forgets it at its end.
+    fn refresh(&mut self, handle: ConnectionHandle) {
+        let Some(connection) = self.slots.get_mut(handle) else { return };
+        while let Some(change) = connection.poll_id_change() {
+            match change {
+                IdChange::Added(id, path) => {
+                    self.demux.insert(id, (handle, path));
+                }
+                IdChange::Removed(id) => {
+                    self.demux.remove(&id);
+                }
+            }
+        }
+        let deadline = connection.poll_timeout();
+        let ended = connection.is_closed();
+        let old = self.slots.set_deadline(handle, deadline);
+        if old != deadline {
+            old.map(|at| self.timers.remove(&(at, handle)));
+            deadline.map(|at| self.timers.insert((at, handle)));
+        }
+        if ended && !self.slots.is_eventful(handle) {
+            if let Some(at) = self.slots.set_deadline(handle, None) {
+                self.timers.remove(&(at, handle));
+            }
+            self.slots.remove(handle);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What the application is told.
+
+use std::net::SocketAddr;
+
+use manyway_wire::{PathId, StreamId};
+
+use crate::path::{PathReason, PathState, Role};
+use crate::{ConnectionError, FourTuple};
+
+/// Something that the application may want to know of a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// The set-up is complete: streams may be opened, and the peer is who it should be.
+    Connected,
+    /// The peer opened a stream; [`accept`](crate::Connection::accept_stream) gives it.
+    StreamOpened,
+    /// More streams may be opened.
+    StreamsAvailable,
+    /// Bytes, the end or a reset wait on a stream.
+    StreamReadable(StreamId),
+    /// A stream whose buffer was full takes bytes again.
+    StreamWritable(StreamId),
+    /// The peer has all bytes of a finished stream.
+    StreamFinished(StreamId),
+    /// The peer wants no more bytes on a stream.
+    StreamStopped {
+        /// The stream.
+        stream: StreamId,
+        /// The application's reason.
+        code: u64,
+    },
+    /// A path came into another state.
+    Path(PathEvent),
+    /// The peer sees this address as ours: behind a NAT it differs from our own.
+    AddressObserved {
+        /// The path it was seen on.
+        path: PathId,
+        /// Our address as the peer sees it.
+        address: SocketAddr,
+    },
+    /// The connection ended; nothing follows.
+    Closed(ConnectionError),
+}
+
+/// A path that came into another state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PathEvent {
+    /// The path.
+    pub path: PathId,
+    /// Its addresses.
+    pub tuple: FourTuple,
+    /// Its role.
+    pub role: Role,
+    /// Where it stands now.
+    pub state: PathState,
+    /// Why.
+    pub reason: PathReason,
+}

@@ -1,0 +1,360 @@
+//! The TLS 1.3 handshake: bytes in and out at two levels, keys and the peer's parameters as results.
+//!
+//! rustls speaks TLS; this part gives it the peer's bytes in order, keeps its own until they were delivered, and
+//! sees that nothing is used before it may be. A [`Handshake`] never looks at packets, a level of bytes is named by
+//! whoever opened the packet.
+
+mod alert;
+mod byte_stream;
+mod ranges;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use manyway_wire::{HandshakeBytes, Initiator, Parameters, Writer};
+use rustls::CertificateError;
+use rustls::pki_types::ServerName;
+use rustls::quic::{ClientConnection, Connection, KeyChange, Keys, Secrets, ServerConnection, Version};
+
+pub use self::alert::is_authentication_alert;
+use self::byte_stream::{ReceiveBytes, SendBytes};
+use crate::Violation;
+use crate::packet::content::{Contents, SentContent};
+use crate::protection::Level;
+
+/// `internal_error` (RFC 8446, section 6): stands where rustls names no alert.
+const INTERNAL_ERROR: u8 = 80;
+
+/// The TLS engine of one connection, with the bytes of both levels.
+pub(crate) struct Handshake {
+    tls: Connection,
+    side: Initiator,
+    open: Bytes,
+    set_up: Bytes,
+    /// Where the bytes go that TLS writes next.
+    writing: Level,
+    /// Where the bytes come from that TLS reads next.
+    reading: Level,
+    keys: VecDeque<NewKeys>,
+    parameters: PeerParameters,
+    alert: Option<u8>,
+}
+
+#[derive(Debug, Default)]
+struct Bytes {
+    send: SendBytes,
+    receive: ReceiveBytes,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PeerParameters {
+    Waiting,
+    Taken,
+}
+
+/// Keys that the handshake has agreed on.
+pub(crate) enum NewKeys {
+    /// For the rest of the handshake.
+    SetUp(Keys),
+    /// For everything after it, with the secrets from which later keys follow.
+    Data(Keys, Secrets),
+}
+
+impl fmt::Debug for NewKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SetUp(_) => write!(f, "SetUp"),
+            Self::Data(..) => write!(f, "Data"),
+        }
+    }
+}
+
+/// The name of the protocol in TLS (RFC 7301); a configuration names exactly this one.
+pub const ALPN: &[u8] = b"mmsp/2";
+
+/// A handshake could not begin: the TLS configuration does not fit.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum HandshakeError {
+    /// It does not name [`ALPN`] as the only application protocol.
+    ApplicationProtocol,
+    /// It lets a server give out session tickets or take early data; both are off in this version of the protocol.
+    Resumption,
+    /// rustls says why.
+    Tls(rustls::Error),
+}
+
+impl fmt::Display for HandshakeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ApplicationProtocol => {
+                write!(f, "the TLS configuration must have the ALPN mmsp/2 and no other")
+            }
+            Self::Resumption => {
+                write!(f, "the TLS configuration must not allow session tickets and early data")
+            }
+            Self::Tls(error) => write!(f, "the TLS configuration cannot be used: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for HandshakeError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::ApplicationProtocol | Self::Resumption => None,
+            Self::Tls(error) => Some(error),
+        }
+    }
+}
+
+impl Handshake {
+    /// Starts as client; the `ClientHello` is ready to be written.
+    ///
+    /// # Errors
+    /// [`HandshakeError`] if the configuration names another application protocol, or lacks TLS 1.3 or a cipher that
+    /// rustls can use in packets.
+    pub(crate) fn client(
+        tls: Arc<rustls::ClientConfig>,
+        name: ServerName<'static>,
+        parameters: &Parameters,
+    ) -> Result<Self, HandshakeError> {
+        check_alpn(&tls.alpn_protocols)?;
+        let tls = ClientConnection::new(tls, Version::V1, name, parameters.encode())
+            .map_err(HandshakeError::Tls)?;
+        let mut handshake = Self::new(Connection::Client(tls), Initiator::Client);
+        handshake.pump();
+        Ok(handshake)
+    }
+
+    /// Starts as server and waits for a `ClientHello`.
+    ///
+    /// # Errors
+    /// As for [`Self::client`], and if the configuration allows session tickets or early data.
+    pub(crate) fn server(
+        tls: Arc<rustls::ServerConfig>,
+        parameters: &Parameters,
+    ) -> Result<Self, HandshakeError> {
+        check_alpn(&tls.alpn_protocols)?;
+        if tls.send_tls13_tickets != 0 || tls.max_early_data_size != 0 {
+            return Err(HandshakeError::Resumption);
+        }
+        let tls =
+            ServerConnection::new(tls, Version::V1, parameters.encode()).map_err(HandshakeError::Tls)?;
+        Ok(Self::new(Connection::Server(tls), Initiator::Server))
+    }
+
+    fn new(tls: Connection, side: Initiator) -> Self {
+        Self {
+            tls,
+            side,
+            open: Bytes::default(),
+            set_up: Bytes::default(),
+            writing: Level::Open,
+            reading: Level::Open,
+            keys: VecDeque::new(),
+            parameters: PeerParameters::Waiting,
+            alert: None,
+        }
+    }
+
+    /// Takes bytes of the peer from a packet of `level`; repeated and reordered ones are fine.
+    ///
+    /// # Errors
+    /// A [`Violation`] if TLS refuses them (then [`Self::alert`] says which alert to close with), if they lie too far
+    /// ahead, or if they have no place at this level any more (RFC 9001, section 4.1.3).
+    pub(crate) fn on_bytes(&mut self, level: Level, offset: u64, data: &[u8]) -> Result<(), Violation> {
+        const MISPLACED: Violation = Violation::UnexpectedBlock { kind: HandshakeBytes::KIND };
+        if let Some(alert) = self.alert {
+            return Err(Violation::Tls { alert, reason: "the handshake has failed before".into() });
+        }
+        let ended = level < self.reading || self.is_complete();
+        let bytes = self.bytes_mut(level).ok_or(MISPLACED)?;
+        if !bytes.receive.is_new(offset, data) {
+            return Ok(());
+        }
+        if ended {
+            return Err(MISPLACED);
+        }
+        bytes.receive.insert(offset, data)?;
+        if level == self.reading { self.read() } else { Ok(()) }
+    }
+
+    /// Gives TLS what is in order, level by level.
+    fn read(&mut self) -> Result<(), Violation> {
+        loop {
+            let level = self.reading;
+            let Some(bytes) = self.bytes_mut(level).and_then(|bytes| bytes.receive.take()) else {
+                return Ok(());
+            };
+            if let Err(error) = self.tls.read_hs(&bytes) {
+                return Err(self.fail(&error));
+            }
+            self.pump();
+            let ended = level != self.reading || self.is_complete();
+            if ended && self.bytes_mut(level).is_some_and(|bytes| bytes.receive.has_gap()) {
+                return Err(Violation::UnexpectedBlock { kind: HandshakeBytes::KIND });
+            }
+        }
+    }
+
+    fn fail(&mut self, error: &rustls::Error) -> Violation {
+        let alert = self.tls.alert().map_or(INTERNAL_ERROR, u8::from);
+        self.alert = Some(alert);
+        Violation::Tls { alert, reason: reason_of(error) }
+    }
+
+    /// Takes out what TLS wants to send, and new keys.
+    fn pump(&mut self) {
+        let mut buffer = Vec::new();
+        loop {
+            let change = self.tls.write_hs(&mut buffer);
+            let wrote = !buffer.is_empty();
+            let writing = self.writing;
+            if let Some(bytes) = self.bytes_mut(writing) {
+                bytes.send.push(&buffer);
+            } else {
+                debug_assert!(!wrote, "TLS writes nothing after the handshake: tickets are off");
+            }
+            buffer.clear();
+            match change {
+                Some(KeyChange::Handshake { keys }) => {
+                    (self.writing, self.reading) = (Level::SetUp, Level::SetUp);
+                    self.keys.push_back(NewKeys::SetUp(keys));
+                }
+                Some(KeyChange::OneRtt { keys, next }) => {
+                    self.writing = Level::Data;
+                    self.keys.push_back(NewKeys::Data(keys, next));
+                }
+                None if !wrote => return,
+                None => {}
+            }
+        }
+    }
+
+    /// The next keys to install, in the order of levels.
+    ///
+    /// A server gets the keys of data only after the client's Finished and its authentication: so nothing can be
+    /// sent to or taken from a client that is not authorised.
+    pub(crate) fn poll_keys(&mut self) -> Option<NewKeys> {
+        let held_back = self.side == Initiator::Server && !self.is_complete();
+        match self.keys.front()? {
+            NewKeys::Data(..) if held_back => None,
+            NewKeys::SetUp(_) | NewKeys::Data(..) => self.keys.pop_front(),
+        }
+    }
+
+    /// Whether there are bytes to send at this level, for the first time or again.
+    pub(crate) fn wants(&self, level: Level) -> bool {
+        self.bytes(level).is_some_and(|bytes| bytes.send.wants())
+    }
+
+    /// Writes HANDSHAKE blocks of this level as far as there is room, and notes them in `contents`.
+    pub(crate) fn write_into(&mut self, level: Level, writer: &mut Writer<'_>, contents: &mut Contents) {
+        if let Some(bytes) = self.bytes_mut(level) {
+            bytes.send.write_into(writer, contents);
+        }
+    }
+
+    /// Is told that a packet of this level arrived; contents of other parts are ignored.
+    pub(crate) fn on_delivered(&mut self, level: Level, content: &SentContent) {
+        if let (Some(bytes), Some((offset, length))) = (self.bytes_mut(level), handshake_range(content)) {
+            bytes.send.on_delivered(offset, length);
+        }
+    }
+
+    /// Is told that a packet of this level was lost; contents of other parts are ignored.
+    pub(crate) fn on_lost(&mut self, level: Level, content: &SentContent) {
+        if let (Some(bytes), Some((offset, length))) = (self.bytes_mut(level), handshake_range(content)) {
+            bytes.send.on_lost(offset, length);
+        }
+    }
+
+    /// Sends everything of this level again that was not delivered.
+    pub(crate) fn resend_all(&mut self, level: Level) {
+        if let Some(bytes) = self.bytes_mut(level) {
+            bytes.send.resend_all();
+        }
+    }
+
+    /// Whether both Finished messages were exchanged, as far as this end can know: a client is complete when its own
+    /// is written, so the server may still refuse it.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.alert.is_none() && !self.tls.is_handshaking()
+    }
+
+    /// The peer's parameters, once, as soon as the handshake vouches for them.
+    pub(crate) fn take_peer_parameters(&mut self) -> Option<Result<Parameters, Violation>> {
+        if !self.is_complete() || self.parameters == PeerParameters::Taken {
+            return None;
+        }
+        self.parameters = PeerParameters::Taken;
+        let refused = Violation::Parameters { reason: "they are missing or cannot be read" };
+        let bytes = self.tls.quic_transport_parameters().unwrap_or_default();
+        Some(Parameters::decode(bytes).map_err(|_| refused))
+    }
+
+    /// The peer's public key as `SubjectPublicKeyInfo` in DER, when it has proved that it owns it.
+    pub(crate) fn peer_public_key(&self) -> Option<Vec<u8>> {
+        if !self.is_complete() {
+            return None;
+        }
+        self.tls.peer_certificates()?.first().map(|key| key.as_ref().to_vec())
+    }
+
+    /// The alert to close with, if the handshake has failed.
+    pub(crate) fn alert(&self) -> Option<u8> {
+        self.alert
+    }
+
+    fn bytes(&self, level: Level) -> Option<&Bytes> {
+        match level {
+            Level::Open => Some(&self.open),
+            Level::SetUp => Some(&self.set_up),
+            Level::Data => None,
+        }
+    }
+
+    fn bytes_mut(&mut self, level: Level) -> Option<&mut Bytes> {
+        match level {
+            Level::Open => Some(&mut self.open),
+            Level::SetUp => Some(&mut self.set_up),
+            Level::Data => None,
+        }
+    }
+}
+
+impl fmt::Debug for Handshake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handshake")
+            .field("side", &self.side)
+            .field("reading", &self.reading)
+            .field("writing", &self.writing)
+            .field("complete", &self.is_complete())
+            .field("alert", &self.alert)
+            .finish_non_exhaustive()
+    }
+}
+
+fn check_alpn(names: &[Vec<u8>]) -> Result<(), HandshakeError> {
+    if names == [ALPN] { Ok(()) } else { Err(HandshakeError::ApplicationProtocol) }
+}
+
+/// What went wrong, in words for a user where it is about keys.
+fn reason_of(error: &rustls::Error) -> String {
+    if let rustls::Error::InvalidCertificate(CertificateError::Other(other)) = error {
+        other.0.to_string()
+    } else if *error == CertificateError::ApplicationVerificationFailure.into() {
+        "the key that the peer showed is not accepted here".into()
+    } else {
+        error.to_string()
+    }
+}
+
+fn handshake_range(content: &SentContent) -> Option<(u64, u32)> {
+    if let SentContent::Handshake { offset, length } = *content { Some((offset, length)) } else { None }
+}

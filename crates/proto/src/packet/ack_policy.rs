@@ -1,0 +1,267 @@
+//! When an acknowledgement is due (RFC 9000, section 13.2; design: adaptive threshold).
+//!
+//! - at once: a gap opens, a late packet arrives, the peer asks (ACK-NOW), a congestion mark (CE), the first packet
+//!   after a pause;
+//! - for each [`AckPolicy::threshold`] packets: 2, then an eighth of what a round trip brings, so that a path has
+//!   about 8 acknowledgements in a round trip at any rate;
+//! - else when the timer ends: a quarter of the round trip, from 1 to 25 ms.
+//!
+//! After a gap the threshold is 2 for a while: the sender decides about a loss by what arrives behind it.
+
+use std::time::Duration;
+
+use super::received::Arrival;
+use crate::Instant;
+
+/// Decides when the packets received on a path are acknowledged.
+#[derive(Debug)]
+pub(crate) struct AckPolicy {
+    due: Due,
+    /// Packets that ask for an acknowledgement since the last one was sent.
+    waiting: u64,
+    threshold: u64,
+    /// Packets left for which the least threshold holds, after a gap.
+    alert: u64,
+    smoothed_rtt: Duration,
+    round: Option<Round>,
+    last_packet: Option<Instant>,
+}
+
+/// What a packet asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Demand {
+    /// It carried nothing that asks for an acknowledgement.
+    None,
+    /// It asks for one in due course.
+    Normal,
+    /// It asks for one at once: ACK-NOW, or it bears a congestion mark.
+    Immediate,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Due {
+    Never,
+    At(Instant),
+    Now,
+}
+
+/// Packets counted over a round trip.
+#[derive(Debug, Clone, Copy)]
+struct Round {
+    started: Instant,
+    packets: u64,
+}
+
+const LEAST_THRESHOLD: u64 = 2;
+const MOST_THRESHOLD: u64 = 64;
+/// Acknowledgements in a round trip.
+const ACKS_A_ROUND: u64 = 8;
+/// Packets behind a gap that are acknowledged closely.
+const ALERT_PACKETS: u64 = 8;
+const PAUSE: Duration = Duration::from_millis(100);
+const LEAST_DELAY: Duration = Duration::from_millis(1);
+const MOST_DELAY: Duration = Duration::from_millis(25);
+const INITIAL_RTT: Duration = Duration::from_millis(100);
+
+impl Default for AckPolicy {
+    fn default() -> Self {
+        Self {
+            due: Due::Never,
+            waiting: 0,
+            threshold: LEAST_THRESHOLD,
+            alert: 0,
+            smoothed_rtt: INITIAL_RTT,
+            round: None,
+            last_packet: None,
+        }
+    }
+}
+
+impl AckPolicy {
+    /// The longest time that a packet waits for its acknowledgement: what the parameters tell the peer.
+    pub(crate) const MAX_ACK_DELAY: Duration = MOST_DELAY;
+
+    /// Asks for an acknowledgement at once, even if nothing new arrived: the last one may have gone astray.
+    pub(crate) fn force(&mut self) {
+        self.waiting = self.waiting.max(1);
+        self.due = Due::Now;
+    }
+
+    /// Takes note of a packet.
+    pub(crate) fn on_packet(&mut self, now: Instant, arrival: Arrival, demand: Demand) {
+        let after_pause = self.last_packet.is_none_or(|last| now - last >= PAUSE);
+        self.last_packet = Some(now);
+        self.count_round(now);
+        if arrival == Arrival::OpensGap {
+            self.alert = ALERT_PACKETS;
+        }
+        let immediate = match (demand, arrival) {
+            // What does not ask must not be answered, or two ends would answer each other for ever.
+            (Demand::None, _) => return,
+            (Demand::Immediate, _) => true,
+            // A duplicate tells that the acknowledgement got lost.
+            (Demand::Normal, Arrival::OpensGap | Arrival::Late | Arrival::Duplicate) => true,
+            (Demand::Normal, Arrival::InOrder) => after_pause,
+        };
+        self.waiting += 1;
+        let threshold = if self.alert > 0 { LEAST_THRESHOLD } else { self.threshold };
+        self.alert = self.alert.saturating_sub(1);
+        if immediate || self.waiting >= threshold {
+            self.due = Due::Now;
+        } else if self.due == Due::Never {
+            self.due = Due::At(now + self.delay());
+        }
+    }
+
+    fn count_round(&mut self, now: Instant) {
+        let Some(round) = &mut self.round else {
+            self.round = Some(Round { started: now, packets: 1 });
+            return;
+        };
+        round.packets += 1;
+        let elapsed = now - round.started;
+        if elapsed < self.smoothed_rtt.max(LEAST_DELAY) {
+            return;
+        }
+        let in_rtt = u128::from(round.packets) * self.smoothed_rtt.as_nanos() / elapsed.as_nanos().max(1);
+        let share = u64::try_from(in_rtt).unwrap_or(u64::MAX) / ACKS_A_ROUND;
+        self.threshold = share.clamp(LEAST_THRESHOLD, MOST_THRESHOLD);
+        self.round = Some(Round { started: now, packets: 0 });
+    }
+
+    fn delay(&self) -> Duration {
+        (self.smoothed_rtt / 4).clamp(LEAST_DELAY, MOST_DELAY)
+    }
+
+    /// Whether an acknowledgement is to be sent now.
+    pub(crate) fn due(&self, now: Instant) -> bool {
+        match self.due {
+            Due::Never => false,
+            Due::At(at) => at <= now,
+            Due::Now => true,
+        }
+    }
+
+    /// When an acknowledgement will be due that is not due yet.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        match self.due {
+            Due::At(at) => Some(at),
+            Due::Never | Due::Now => None,
+        }
+    }
+
+    /// Whether a packet waits for its acknowledgement, due or not: it may ride along with other content.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.waiting > 0
+    }
+
+    /// An acknowledgement of all that arrived was sent.
+    pub(crate) fn on_ack_sent(&mut self) {
+        self.due = Due::Never;
+        self.waiting = 0;
+    }
+
+    /// Packets after which an acknowledgement is due.
+    pub(crate) fn threshold(&self) -> u64 {
+        self.threshold
+    }
+
+    /// Tells the smoothed round-trip time of the path.
+    pub(crate) fn set_rtt(&mut self, smoothed_rtt: Duration) {
+        self.smoothed_rtt = smoothed_rtt;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_nanos(millis * 1_000_000)
+    }
+
+    /// A policy that has seen its first packet at 0 ms.
+    fn running() -> AckPolicy {
+        let mut policy = AckPolicy::default();
+        policy.on_packet(at(0), Arrival::InOrder, Demand::Normal);
+        assert!(policy.due(at(0)), "the first packet is acknowledged at once");
+        policy.on_ack_sent();
+        policy
+    }
+
+    #[test]
+    fn every_second_packet_is_acknowledged_at_first() {
+        let mut policy = running();
+        policy.on_packet(at(1), Arrival::InOrder, Demand::Normal);
+        assert!(!policy.due(at(1)));
+        policy.on_packet(at(1), Arrival::InOrder, Demand::Normal);
+        assert!(policy.due(at(1)));
+    }
+
+    #[test]
+    fn a_lone_packet_waits_for_a_quarter_of_the_round_trip() {
+        let mut policy = running();
+        policy.set_rtt(Duration::from_millis(40));
+        policy.on_packet(at(1), Arrival::InOrder, Demand::Normal);
+        assert_eq!(policy.deadline(), Some(at(11)));
+        assert!(!policy.due(at(10)) && policy.due(at(11)));
+        policy.on_ack_sent();
+        assert_eq!(policy.deadline(), None);
+    }
+
+    #[test]
+    fn what_cannot_wait_is_acknowledged_at_once() {
+        let urgent = [
+            (Arrival::OpensGap, Demand::Normal, 1),
+            (Arrival::Late, Demand::Normal, 1),
+            (Arrival::InOrder, Demand::Immediate, 1),
+            (Arrival::InOrder, Demand::Normal, 101),
+        ];
+        for (arrival, demand, millis) in urgent {
+            let mut policy = running();
+            policy.on_packet(at(millis), arrival, demand);
+            assert!(policy.due(at(millis)), "{arrival:?} {demand:?}");
+        }
+    }
+
+    #[test]
+    fn packets_that_do_not_ask_are_never_answered() {
+        let mut policy = running();
+        for _ in 0..100 {
+            policy.on_packet(at(200), Arrival::OpensGap, Demand::None);
+        }
+        assert!(!policy.due(at(1_000)) && policy.deadline().is_none());
+    }
+
+    #[test]
+    fn the_threshold_follows_the_rate_but_not_behind_a_gap() {
+        let mut policy = running();
+        policy.set_rtt(Duration::from_millis(20));
+        for millis in 1..100 {
+            for _ in 0..20 {
+                policy.on_packet(at(millis), Arrival::InOrder, Demand::Normal);
+            }
+        }
+        assert!((45..=55).contains(&policy.threshold()), "{}", policy.threshold());
+        policy.on_packet(at(100), Arrival::OpensGap, Demand::Normal);
+        policy.on_ack_sent();
+        policy.on_packet(at(100), Arrival::InOrder, Demand::Normal);
+        policy.on_packet(at(100), Arrival::InOrder, Demand::Normal);
+        assert!(policy.due(at(100)));
+    }
+
+    #[test]
+    fn the_threshold_has_bounds() {
+        let mut policy = running();
+        for millis in 1..1_000 {
+            for _ in 0..200 {
+                policy.on_packet(at(millis), Arrival::InOrder, Demand::Normal);
+            }
+        }
+        assert_eq!(policy.threshold(), MOST_THRESHOLD);
+        for second in 1..10 {
+            policy.on_packet(at(second * 2_000), Arrival::InOrder, Demand::Normal);
+        }
+        assert_eq!(policy.threshold(), LEAST_THRESHOLD);
+    }
+}

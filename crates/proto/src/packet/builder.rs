@@ -1,0 +1,145 @@
+//! One packet in the making: header, then blocks, then the seal.
+
+use manyway_wire::{ConnectionId, LengthField, LongHeader, LongKind, Pad, PathId, Writer, packet_number};
+
+use crate::packet::content::Contents;
+use crate::protection::{Level, Outgoing, Protector};
+
+/// A packet whose header is written and whose blocks are being added.
+#[derive(Debug)]
+pub(crate) struct PacketBuilder {
+    level: Level,
+    path: PathId,
+    pub(crate) packet_number: u64,
+    start: usize,
+    number_offset: usize,
+    number_length: usize,
+    payload: usize,
+    /// Where the payload must end, so that the tag still fits.
+    end: usize,
+    length_field: Option<LengthField>,
+    pub(crate) contents: Contents,
+    /// Whether some block asks for an acknowledgement.
+    pub(crate) asks_for_ack: bool,
+}
+
+/// What the header says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HeaderFacts {
+    pub(crate) path: PathId,
+    pub(crate) destination: ConnectionId,
+    pub(crate) packet_number: u64,
+    pub(crate) largest_acked: Option<u64>,
+    /// Most bytes of the whole packet.
+    pub(crate) size: usize,
+}
+
+impl PacketBuilder {
+    /// Starts a packet of the data level at the end of `buffer`.
+    pub(crate) fn short(buffer: &mut Vec<u8>, facts: &HeaderFacts, key_phase: bool) -> Self {
+        let start = buffer.len();
+        let number_length = packet_number::truncated_len(facts.packet_number, facts.largest_acked);
+        let mut writer = Writer::new(buffer, start + facts.size);
+        manyway_wire::encode_short(
+            &mut writer,
+            &facts.destination,
+            key_phase,
+            facts.packet_number,
+            number_length,
+        );
+        Self::begin(Level::Data, buffer, start, facts, number_length, None)
+    }
+
+    /// Starts a packet of the set-up at the end of `buffer`.
+    pub(crate) fn long(
+        buffer: &mut Vec<u8>,
+        facts: &HeaderFacts,
+        kind: LongKind,
+        source: ConnectionId,
+    ) -> Self {
+        let start = buffer.len();
+        let number_length = packet_number::truncated_len(facts.packet_number, facts.largest_acked);
+        let header = LongHeader { kind, destination: facts.destination, source };
+        let mut writer = Writer::new(buffer, start + facts.size);
+        let field = header.encode(&mut writer, facts.packet_number, number_length);
+        let level = match kind {
+            LongKind::Open => Level::Open,
+            LongKind::SetUp => Level::SetUp,
+        };
+        Self::begin(level, buffer, start, facts, number_length, Some(field))
+    }
+
+    fn begin(
+        level: Level,
+        buffer: &[u8],
+        start: usize,
+        facts: &HeaderFacts,
+        number_length: usize,
+        length_field: Option<LengthField>,
+    ) -> Self {
+        let payload = buffer.len();
+        Self {
+            level,
+            path: facts.path,
+            packet_number: facts.packet_number,
+            start,
+            number_offset: payload - number_length,
+            number_length,
+            payload,
+            end: (start + facts.size).saturating_sub(Protector::TAG_LENGTH),
+            length_field,
+            contents: Contents::new(),
+            asks_for_ack: false,
+        }
+    }
+
+    /// Where blocks are written.
+    pub(crate) fn writer<'a>(&self, buffer: &'a mut Vec<u8>) -> Writer<'a> {
+        Writer::new(buffer, self.end)
+    }
+
+    pub(crate) fn is_empty(&self, buffer: &[u8]) -> bool {
+        buffer.len() == self.payload
+    }
+
+    /// Bytes of the packet so far.
+    pub(crate) fn len(&self, buffer: &[u8]) -> usize {
+        buffer.len() - self.start
+    }
+
+    /// Removes the packet again.
+    pub(crate) fn cancel(self, buffer: &mut Vec<u8>) {
+        buffer.truncate(self.start);
+    }
+
+    /// Fills the packet with PAD until it has `size` bytes in all, as far as its limit allows.
+    pub(crate) fn pad_to(&self, buffer: &mut Vec<u8>, size: usize) {
+        let wanted = (self.start + size).saturating_sub(Protector::TAG_LENGTH).min(self.end);
+        // Blocks begin at multiples of four: the block before may lack its padding only at the very end.
+        let missing = wanted.saturating_sub(buffer.len());
+        if missing > 0 {
+            Pad { length: missing }.encode(&mut self.writer(buffer));
+        }
+    }
+
+    /// Seals the packet; returns its size, or `None` if the keys can not be used any more.
+    pub(crate) fn finish(&mut self, buffer: &mut Vec<u8>, protector: &mut Protector) -> Option<usize> {
+        if let Some(field) = self.length_field.take() {
+            let end = buffer.len() + Protector::TAG_LENGTH;
+            manyway_wire::patch_length(buffer, field, end);
+        }
+        let outgoing = Outgoing {
+            level: self.level,
+            path: self.path,
+            packet_number: self.packet_number,
+            start: self.start,
+            number_offset: self.number_offset,
+            number_length: self.number_length,
+        };
+        if protector.seal(&outgoing, buffer).is_err() {
+            buffer.truncate(self.start);
+            return None;
+        }
+        Some(buffer.len() - self.start)
+    }
+}

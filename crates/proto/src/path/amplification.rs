@@ -1,0 +1,67 @@
+//! At most three times the bytes received go to an address that is not proven (RFC 9000, section 8).
+
+/// Counts bytes to and from an unproven address.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Amplification {
+    /// The address has not answered yet.
+    Limited { received: u64, sent: u64 },
+    /// The address is proven.
+    Lifted,
+}
+
+/// How many bytes go out for each that came in.
+const FACTOR: u64 = 3;
+
+impl Amplification {
+    pub(crate) fn limited() -> Self {
+        Self::Limited { received: 0, sent: 0 }
+    }
+
+    pub(crate) fn on_received(&mut self, bytes: usize) {
+        if let Self::Limited { received, .. } = self {
+            *received = received.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
+        }
+    }
+
+    pub(crate) fn on_sent(&mut self, bytes: usize) {
+        if let Self::Limited { sent, .. } = self {
+            *sent = sent.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
+        }
+    }
+
+    pub(crate) fn lift(&mut self) {
+        *self = Self::Lifted;
+    }
+
+    pub(crate) fn is_lifted(&self) -> bool {
+        matches!(self, Self::Lifted)
+    }
+
+    /// Bytes that may go out now.
+    pub(crate) fn room(&self) -> usize {
+        match self {
+            Self::Limited { received, sent } => {
+                usize::try_from(received.saturating_mul(FACTOR).saturating_sub(*sent)).unwrap_or(usize::MAX)
+            }
+            Self::Lifted => usize::MAX,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Amplification;
+
+    #[test]
+    fn an_unproven_address_gets_three_bytes_for_one() {
+        let mut limit = Amplification::limited();
+        assert_eq!(limit.room(), 0);
+        limit.on_received(100);
+        limit.on_sent(299);
+        assert_eq!(limit.room(), 1);
+        limit.on_sent(5);
+        assert_eq!(limit.room(), 0);
+        limit.lift();
+        assert_eq!(limit.room(), usize::MAX);
+    }
+}

@@ -1,0 +1,203 @@
+//! Paths: pairs of addresses that carry packets, each with its own numbers, round-trip time and window.
+
+mod amplification;
+mod health;
+pub(crate) mod manager;
+mod mtu;
+mod probe;
+mod set;
+mod space;
+mod state;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use manyway_wire::{PathAvailability, PathId};
+
+pub(crate) use amplification::Amplification;
+pub(crate) use health::{FEWEST_IN_FLIGHT, SilenceDetector};
+pub use manager::LocalCandidate;
+pub(crate) use mtu::{BASE as BASE_DATAGRAM, MtuSearch};
+pub(crate) use probe::{ProbeAnswer, Prober};
+pub(crate) use set::PathSet;
+pub(crate) use space::Space;
+pub use state::{PathReason, PathState, Role};
+
+use crate::scheduler::PathView;
+use crate::{ByteCount, FourTuple, Instant};
+
+/// Most PROBEs of the peer that wait for our answer on a path.
+const MAX_ANSWERS: usize = 4;
+
+/// One path of a connection.
+#[derive(Debug)]
+pub(crate) struct Path {
+    pub(crate) id: PathId,
+    pub(crate) tuple: FourTuple,
+    /// Where the path worked before the peer's address changed, until the new one is proven.
+    pub(crate) fallback: Option<FourTuple>,
+    pub(crate) role: Role,
+    state: PathState,
+    since: Instant,
+    pub(crate) space: Space,
+    pub(crate) prober: Prober,
+    pub(crate) amplification: Amplification,
+    pub(crate) silence: SilenceDetector,
+    pub(crate) mtu: MtuSearch,
+    answers: VecDeque<(FourTuple, u64)>,
+    /// What the peer says of the path, and the sequence of that word.
+    pub(crate) peer_status: (u64, PathAvailability),
+    /// Packets that go out whatever the window says, because the probe timer ran out.
+    pub(crate) probes_due: u8,
+    /// When something that asks for an answer was sent last.
+    asked_at: Instant,
+    pub(crate) counters: PathCounters,
+}
+
+/// What went over a path.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct PathCounters {
+    pub(crate) bytes_sent: u64,
+    pub(crate) bytes_received: u64,
+    pub(crate) packets_sent: u64,
+    pub(crate) packets_lost: u64,
+    pub(crate) spurious_losses: u64,
+}
+
+impl Path {
+    pub(crate) fn new(id: PathId, tuple: FourTuple, role: Role, space: Space, now: Instant) -> Self {
+        Self {
+            id,
+            tuple,
+            fallback: None,
+            role,
+            state: PathState::Validating,
+            since: now,
+            space,
+            prober: Prober::new(),
+            amplification: Amplification::limited(),
+            silence: SilenceDetector::default(),
+            mtu: MtuSearch::new(),
+            answers: VecDeque::new(),
+            peer_status: (0, PathAvailability::Available),
+            probes_due: 0,
+            asked_at: now,
+            counters: PathCounters::default(),
+        }
+    }
+
+    pub(crate) fn state(&self) -> PathState {
+        self.state
+    }
+
+    pub(crate) fn on_asked(&mut self, now: Instant) {
+        self.asked_at = now;
+    }
+
+    pub(crate) fn last_asked(&self) -> Instant {
+        self.asked_at
+    }
+
+    /// When the path came into its state.
+    pub(crate) fn since(&self) -> Instant {
+        self.since
+    }
+
+    /// How long the path has been in its state.
+    pub(crate) fn in_state_for(&self, now: Instant) -> Duration {
+        now - self.since
+    }
+
+    /// Moves to another state; false, and nothing changes, if the table does not allow it.
+    pub(crate) fn advance(&mut self, now: Instant, next: PathState) -> bool {
+        if !self.state.may_become(next) {
+            return false;
+        }
+        self.state = next;
+        self.since = now;
+        true
+    }
+
+    /// The state of a proven path that works, by its role.
+    pub(crate) fn working_state(&self) -> PathState {
+        match self.role {
+            Role::Primary | Role::Secondary => PathState::Active,
+            Role::Backup | Role::Never => PathState::Backup,
+        }
+    }
+
+    /// Tells whether acknowledgements and control go on this path: it works, and the peer thinks so too.
+    pub(crate) fn is_live(&self) -> bool {
+        self.state.carries_data() && self.peer_ready()
+    }
+
+    pub(crate) fn peer_ready(&self) -> bool {
+        match self.peer_status.1 {
+            PathAvailability::Available | PathAvailability::Backup => true,
+            PathAvailability::Suspect | PathAvailability::Dead => false,
+        }
+    }
+
+    /// The word for the peer (spec 6, last column).
+    pub(crate) fn availability(&self) -> PathAvailability {
+        match self.state {
+            PathState::Validating | PathState::Active | PathState::Probation => PathAvailability::Available,
+            PathState::Backup => PathAvailability::Backup,
+            PathState::Suspect => PathAvailability::Suspect,
+            PathState::Dead | PathState::Closed => PathAvailability::Dead,
+        }
+    }
+
+    pub(crate) fn push_answer(&mut self, tuple: FourTuple, nonce: u64) {
+        if self.answers.len() >= MAX_ANSWERS {
+            self.answers.pop_front();
+        }
+        self.answers.push_back((tuple, nonce));
+    }
+
+    pub(crate) fn pop_answer(&mut self) -> Option<(FourTuple, u64)> {
+        self.answers.pop_front()
+    }
+
+    pub(crate) fn has_answer(&self) -> bool {
+        !self.answers.is_empty()
+    }
+
+    /// Time that silence may last before the path is suspected.
+    pub(crate) fn silence_limit(&self) -> Duration {
+        let recovery = &self.space.recovery;
+        self.silence.limit(recovery.rtt().smoothed(), recovery.pto())
+    }
+
+    /// When silence makes the path suspect, if data is in flight and nothing arrives until then.
+    pub(crate) fn silence_deadline(&self) -> Option<Instant> {
+        let recovery = &self.space.recovery;
+        if recovery.packets_in_flight() < FEWEST_IN_FLIGHT {
+            return None;
+        }
+        // Before the answer to the oldest packet can be here, silence means nothing.
+        let earliest_answer = recovery.oldest_unacked_time()? + recovery.rtt().smoothed();
+        let reference =
+            self.silence.last_progress().map_or(earliest_answer, |last| last.max(earliest_answer));
+        Some(reference + self.silence_limit())
+    }
+
+    /// The figures for schedulers.
+    pub(crate) fn view(&self, sendable: ByteCount) -> PathView {
+        let recovery = &self.space.recovery;
+        PathView {
+            id: self.id,
+            state: self.state,
+            role: self.role,
+            peer_ready: self.peer_ready(),
+            smoothed_rtt: recovery.rtt().smoothed(),
+            rtt_variation: recovery.rtt().variation(),
+            minimum_rtt: recovery.rtt().minimum(),
+            delivery_rate: recovery.delivery_rate(),
+            window: recovery.window(),
+            in_flight: recovery.bytes_in_flight(),
+            sendable,
+            datagram: ByteCount(u64::from(self.mtu.current())),
+        }
+    }
+}

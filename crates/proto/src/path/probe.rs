@@ -1,0 +1,191 @@
+//! PROBE and PROBE-ACK: is there somebody at that address, and how far away?
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::{FourTuple, Instant, Rng};
+
+/// Most questions that wait for their answers at a time.
+const MAX_OUTSTANDING: usize = 16;
+/// Most address pairs that one path tries.
+pub(crate) const MAX_TARGETS: usize = 8;
+/// First wait for an answer from an address that was never heard.
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+/// Longest wait while somebody hopes for the path.
+const EAGER_WAIT: Duration = Duration::from_secs(1);
+/// Wait once the path was silent for [`EAGER_TIME`].
+const PATIENT_WAIT: Duration = Duration::from_secs(5);
+const EAGER_TIME: Duration = Duration::from_secs(60);
+
+/// One question on its way.
+#[derive(Debug, Clone, Copy)]
+struct Challenge {
+    tuple: FourTuple,
+    nonce: u64,
+    sent_at: Instant,
+}
+
+/// An answer that fits a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ProbeAnswer {
+    pub(crate) tuple: FourTuple,
+    pub(crate) rtt: Duration,
+}
+
+/// Asks one or more address pairs of a path, again and again with growing waits, until told to stop.
+#[derive(Debug)]
+pub(crate) struct Prober {
+    outstanding: VecDeque<Challenge>,
+    phase: Phase,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Resting,
+    Asking {
+        targets: Vec<FourTuple>,
+        since: Instant,
+        next_at: Instant,
+        wait: Duration,
+        rounds: u32,
+        due: Vec<FourTuple>,
+    },
+}
+
+impl Prober {
+    pub(crate) fn new() -> Self {
+        Self { outstanding: VecDeque::new(), phase: Phase::Resting }
+    }
+
+    /// Starts asking `targets` at once, first with `first_wait` between rounds (`None` for an unknown distance).
+    pub(crate) fn start(&mut self, now: Instant, mut targets: Vec<FourTuple>, first_wait: Option<Duration>) {
+        targets.truncate(MAX_TARGETS);
+        let wait = first_wait.unwrap_or(FIRST_WAIT).clamp(Duration::from_millis(10), EAGER_WAIT);
+        self.phase = Phase::Asking { targets, since: now, next_at: now, wait, rounds: 0, due: Vec::new() };
+    }
+
+    pub(crate) fn stop(&mut self) {
+        self.phase = Phase::Resting;
+    }
+
+    /// Asks again at once: something happened that makes an answer likely.
+    pub(crate) fn hurry(&mut self, now: Instant) {
+        if let Phase::Asking { next_at, .. } = &mut self.phase {
+            *next_at = now;
+        }
+    }
+
+    pub(crate) fn is_asking(&self) -> bool {
+        matches!(self.phase, Phase::Asking { .. })
+    }
+
+    pub(crate) fn is_target(&self, tuple: &FourTuple) -> bool {
+        match &self.phase {
+            Phase::Resting => false,
+            Phase::Asking { targets, .. } => targets.contains(tuple),
+        }
+    }
+
+    /// Rounds without an answer since the start.
+    pub(crate) fn rounds(&self) -> u32 {
+        match &self.phase {
+            Phase::Resting => 0,
+            Phase::Asking { rounds, .. } => *rounds,
+        }
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        match &self.phase {
+            Phase::Resting => None,
+            Phase::Asking { next_at, .. } => Some(*next_at),
+        }
+    }
+
+    /// Tells whether a question should go out now.
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        match &self.phase {
+            Phase::Resting => false,
+            Phase::Asking { next_at, due, .. } => !due.is_empty() || *next_at <= now,
+        }
+    }
+
+    /// The next question to send, if one is due: an address pair and the nonce for it.
+    pub(crate) fn next_question(&mut self, now: Instant, rng: &mut Rng) -> Option<(FourTuple, u64)> {
+        let Phase::Asking { targets, since, next_at, wait, rounds, due } = &mut self.phase else {
+            return None;
+        };
+        if due.is_empty() && *next_at <= now {
+            due.extend(targets.iter().rev().copied());
+            *rounds = rounds.saturating_add(1);
+            *next_at = now + *wait;
+            let longest = if now - *since > EAGER_TIME { PATIENT_WAIT } else { EAGER_WAIT };
+            *wait = (*wait * 2).min(longest);
+        }
+        let tuple = due.pop()?;
+        let nonce = rng.next_u64();
+        if self.outstanding.len() >= MAX_OUTSTANDING {
+            self.outstanding.pop_front();
+        }
+        self.outstanding.push_back(Challenge { tuple, nonce, sent_at: now });
+        Some((tuple, nonce))
+    }
+
+    /// Takes an answer; `None` if it fits no question, or came to another address than it was asked from.
+    pub(crate) fn on_answer(&mut self, now: Instant, tuple: &FourTuple, nonce: u64) -> Option<ProbeAnswer> {
+        let index = self.outstanding.iter().position(|challenge| challenge.nonce == nonce)?;
+        let challenge = *self.outstanding.get(index)?;
+        if challenge.tuple != *tuple {
+            return None;
+        }
+        self.outstanding.remove(index);
+        Some(ProbeAnswer { tuple: challenge.tuple, rtt: now - challenge.sent_at })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::Prober;
+    use crate::{FourTuple, Instant, LocalAddress, Rng};
+
+    fn tuple(port: u16) -> FourTuple {
+        FourTuple {
+            local: LocalAddress { interface: 1, address: "10.0.0.1:1".parse().unwrap() },
+            remote: format!("10.0.0.2:{port}").parse().unwrap(),
+        }
+    }
+
+    #[test]
+    fn a_lost_question_is_asked_again_with_growing_waits() {
+        let mut rng = Rng::from_seed([1; 32]);
+        let mut prober = Prober::new();
+        let mut now = Instant::from_nanos(0);
+        prober.start(now, vec![tuple(1)], None);
+        let mut waits = Vec::new();
+        for _ in 0..5 {
+            assert!(prober.next_question(now, &mut rng).is_some());
+            assert!(prober.next_question(now, &mut rng).is_none());
+            let next = prober.deadline().unwrap();
+            waits.push((next - now).as_millis());
+            now = next;
+        }
+        assert_eq!(waits, [250, 500, 1000, 1000, 1000]);
+    }
+
+    #[test]
+    fn only_the_right_nonce_from_the_right_address_is_an_answer() {
+        let mut rng = Rng::from_seed([1; 32]);
+        let mut prober = Prober::new();
+        let now = Instant::from_nanos(0);
+        prober.start(now, vec![tuple(1), tuple(2)], None);
+        let (first, nonce) = prober.next_question(now, &mut rng).unwrap();
+        let (second, _) = prober.next_question(now, &mut rng).unwrap();
+        assert_eq!((first, second), (tuple(1), tuple(2)));
+        let later = now + Duration::from_millis(7);
+        assert_eq!(prober.on_answer(later, &second, nonce), None);
+        assert_eq!(prober.on_answer(later, &first, nonce ^ 1), None);
+        assert_eq!(prober.on_answer(later, &first, nonce).unwrap().rtt, Duration::from_millis(7));
+        assert_eq!(prober.on_answer(later, &first, nonce), None);
+    }
+}

@@ -1,0 +1,57 @@
+//! All paths of a connection, by ascending id.
+
+use manyway_wire::PathId;
+
+use super::{Path, PathState};
+
+/// The open paths; closed ones leave it.
+#[derive(Debug, Default)]
+pub(crate) struct PathSet {
+    paths: Vec<Path>,
+}
+
+impl PathSet {
+    pub(crate) fn get(&self, id: PathId) -> Option<&Path> {
+        self.paths.iter().find(|path| path.id == id)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: PathId) -> Option<&mut Path> {
+        self.paths.iter_mut().find(|path| path.id == id)
+    }
+
+    /// Adds a path behind all others; ids only grow, on the server within the order of arrival.
+    pub(crate) fn insert(&mut self, path: Path) -> Option<&mut Path> {
+        let at = self.paths.partition_point(|other| other.id < path.id);
+        self.paths.insert(at, path);
+        self.paths.get_mut(at)
+    }
+
+    pub(crate) fn remove(&mut self, id: PathId) -> Option<Path> {
+        let at = self.paths.iter().position(|path| path.id == id)?;
+        Some(self.paths.remove(at))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Path> {
+        self.paths.iter()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Path> {
+        self.paths.iter_mut()
+    }
+
+    pub(crate) fn ids(&self) -> smallvec::SmallVec<[PathId; 8]> {
+        self.paths.iter().map(|path| path.id).collect()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.paths.len()
+    }
+
+    /// The live path with the smallest round-trip time, other than `except`.
+    pub(crate) fn best_live(&self, except: Option<PathId>) -> Option<&Path> {
+        self.paths
+            .iter()
+            .filter(|path| path.is_live() && Some(path.id) != except)
+            .min_by_key(|path| (path.state() != PathState::Active, path.space.recovery.rtt().smoothed()))
+    }
+}

@@ -1,0 +1,187 @@
+//! The life of a path, one word for each state in code, on the wire and on the screen (spec 6).
+
+use std::fmt;
+use std::time::Duration;
+
+/// Where a path stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum PathState {
+    /// The address is not proven yet: only PROBE and set-up.
+    Validating,
+    /// Carries data.
+    Active,
+    /// Proven, in reserve because of its role.
+    Backup,
+    /// Silent with data in flight: no new data, its data is sent again elsewhere, it is questioned.
+    Suspect,
+    /// Confirmed silent: nothing in flight, probed until it answers.
+    Dead,
+    /// Answers again: a little data without hurry.
+    Probation,
+    /// Gone for good; its id is never used again.
+    Closed,
+}
+
+impl PathState {
+    /// Every state, in the order of a path's life.
+    pub const ALL: [Self; 7] = [
+        Self::Validating,
+        Self::Active,
+        Self::Backup,
+        Self::Suspect,
+        Self::Dead,
+        Self::Probation,
+        Self::Closed,
+    ];
+
+    /// Tells whether a path may go from this state to `next`: the transition table.
+    pub const fn may_become(self, next: Self) -> bool {
+        use PathState::{Active, Backup, Closed, Dead, Probation, Suspect, Validating};
+        match self {
+            Validating => matches!(next, Active | Backup | Dead | Closed),
+            Active => matches!(next, Backup | Suspect | Dead | Closed),
+            Backup => matches!(next, Active | Suspect | Dead | Closed),
+            Suspect => matches!(next, Active | Backup | Dead | Closed),
+            Dead => matches!(next, Probation | Closed),
+            Probation => matches!(next, Active | Backup | Suspect | Dead | Closed),
+            Closed => false,
+        }
+    }
+
+    /// Tells whether data may be given to the path.
+    pub const fn carries_data(self) -> bool {
+        matches!(self, Self::Active | Self::Backup | Self::Probation)
+    }
+
+    /// The word for the state, as on the screen.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Validating => "validating",
+            Self::Active => "active",
+            Self::Backup => "backup",
+            Self::Suspect => "suspect",
+            Self::Dead => "dead",
+            Self::Probation => "probation",
+            Self::Closed => "closed",
+        }
+    }
+}
+
+impl fmt::Display for PathState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+/// Why a path came into its state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PathReason {
+    /// The set-up completed on it.
+    SetUp,
+    /// An address pair of ours is tried.
+    Opened,
+    /// The peer opened it.
+    OpenedByPeer,
+    /// A PROBE was answered.
+    Validated,
+    /// An acknowledgement arrived after all.
+    Answered,
+    /// Data in flight, and nothing was heard for so long.
+    Silence {
+        /// Time since the last sign of life.
+        lasted: Duration,
+    },
+    /// The probe timer ran out.
+    ProbeTimeout {
+        /// How often in a row.
+        count: u32,
+    },
+    /// The peer received nothing on it although data was sent.
+    PeerHeardNothing,
+    /// The system refused to send on it.
+    SendRefused,
+    /// It behaved for long enough.
+    ProbationServed,
+    /// Its local address is gone.
+    AddressGone,
+    /// The peer closed it.
+    ClosedByPeer,
+    /// The application closed it.
+    ClosedByApplication,
+    /// The path changed to another address of the peer, which did not answer.
+    NoAnswer,
+}
+
+impl fmt::Display for PathReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SetUp => write!(f, "set-up completed"),
+            Self::Opened => write!(f, "trying the address pair"),
+            Self::OpenedByPeer => write!(f, "opened by the peer"),
+            Self::Validated => write!(f, "probe answered"),
+            Self::Answered => write!(f, "answers again"),
+            Self::Silence { lasted } => write!(f, "silent for {} ms with data in flight", lasted.as_millis()),
+            Self::ProbeTimeout { count } => write!(f, "probe timer ran out {count} times"),
+            Self::PeerHeardNothing => write!(f, "the peer heard nothing on it"),
+            Self::SendRefused => write!(f, "the system refuses to send"),
+            Self::ProbationServed => write!(f, "probation served"),
+            Self::AddressGone => write!(f, "local address is gone"),
+            Self::ClosedByPeer => write!(f, "closed by the peer"),
+            Self::ClosedByApplication => write!(f, "closed by the application"),
+            Self::NoAnswer => write!(f, "no answer to probes"),
+        }
+    }
+}
+
+/// What an interface is meant for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Role {
+    /// Carries data always.
+    #[default]
+    Primary,
+    /// Joins when the primaries are full or suspect.
+    Secondary,
+    /// Carries data only when no other path works.
+    Backup,
+    /// Is never used.
+    Never,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Primary => "primary",
+            Self::Secondary => "secondary",
+            Self::Backup => "backup",
+            Self::Never => "never",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PathState;
+
+    #[test]
+    fn the_transition_table_is_as_reviewed() {
+        let table: Vec<String> = PathState::ALL
+            .iter()
+            .map(|from| {
+                let to: Vec<_> =
+                    PathState::ALL.iter().filter(|to| from.may_become(**to)).map(|to| to.word()).collect();
+                format!("{from} -> {}", to.join(" "))
+            })
+            .collect();
+        insta::assert_snapshot!(table.join("\n"), @r"
+        validating -> active backup dead closed
+        active -> backup suspect dead closed
+        backup -> active suspect dead closed
+        suspect -> active backup dead closed
+        dead -> probation closed
+        probation -> active backup suspect dead closed
+        closed -> 
+        ");
+    }
+}

@@ -1,0 +1,150 @@
+//! The previous, the current and the next keys of data packets, and the steps from one to the next.
+
+use std::time::Duration;
+
+use manyway_wire::PathId;
+use rustls::quic::{HeaderProtectionKey, Keys, PacketKey, PacketKeySet, Secrets};
+
+use super::phase::Phase;
+use super::usage::KeyLimits;
+use crate::Instant;
+
+/// Keys are changed, and outdated ones dropped, only after so many probe timeouts (RFC 9001, section 6.5).
+const WAIT_IN_PTOS: u32 = 3;
+
+/// Keys of [`Level::Data`](super::Level::Data). The next ones are derived ahead, so that a change of the peer costs
+/// no more time than any packet; header protection keys stay (RFC 9001, section 6).
+pub(super) struct DataKeys {
+    local_header: Box<dyn HeaderProtectionKey>,
+    remote_header: Box<dyn HeaderProtectionKey>,
+    previous: Option<Previous>,
+    current: PacketKeySet,
+    next: PacketKeySet,
+    secrets: Secrets,
+    phase: Phase,
+    confirmed: bool,
+}
+
+/// The key that opens late packets of the phase before.
+struct Previous {
+    key: Box<dyn PacketKey>,
+    /// Runs only once the peer has shown a packet of the current phase.
+    dropped_at: Option<Instant>,
+}
+
+/// Which of the keys opens a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum KeyAge {
+    Previous,
+    Current,
+    Next,
+}
+
+/// The peer changed keys before it could know that this end has the current ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TooEarly;
+
+impl DataKeys {
+    pub(super) fn new(keys: Keys, mut secrets: Secrets) -> Self {
+        Self {
+            local_header: keys.local.header,
+            remote_header: keys.remote.header,
+            previous: None,
+            current: PacketKeySet { local: keys.local.packet, remote: keys.remote.packet },
+            next: secrets.next_packet_keys(),
+            secrets,
+            phase: Phase::new(0),
+            confirmed: false,
+        }
+    }
+
+    pub(super) fn phase(&self) -> &Phase {
+        &self.phase
+    }
+
+    pub(super) fn phase_mut(&mut self) -> &mut Phase {
+        &mut self.phase
+    }
+
+    pub(super) fn on_confirmed(&mut self) {
+        self.confirmed = true;
+    }
+
+    pub(super) fn integrity_limit(&self) -> u64 {
+        self.current.remote.integrity_limit()
+    }
+
+    pub(super) fn remote_header(&self) -> &dyn HeaderProtectionKey {
+        self.remote_header.as_ref()
+    }
+
+    /// The keys to seal the next packet with; `None` if the current one is worn out and the peer has not
+    /// acknowledged any packet of it, so that it would take a change for a breach (RFC 9001, section 6.2).
+    pub(super) fn sealing(
+        &mut self,
+        limits: &KeyLimits,
+    ) -> Option<(&dyn HeaderProtectionKey, &dyn PacketKey, bool)> {
+        let of_cipher = self.current.local.confidentiality_limit();
+        if self.phase.usage.is_exhausted(of_cipher, limits) {
+            // spec 4.15: at the limit of the cipher, whether three PTOs have passed or not
+            if !self.phase.is_acked() {
+                return None;
+            }
+            self.advance();
+        }
+        Some((self.local_header.as_ref(), self.current.local.as_ref(), self.phase.bit()))
+    }
+
+    /// Which key a packet was sealed with, by its key phase bit and number (RFC 9001, section 6.3).
+    pub(super) fn opening(&self, bit: bool, path: PathId, number: u64) -> (KeyAge, &dyn PacketKey) {
+        if bit == self.phase.bit() {
+            return (KeyAge::Current, self.current.remote.as_ref());
+        }
+        match &self.previous {
+            Some(previous) if self.phase.is_older(path, number) => (KeyAge::Previous, previous.key.as_ref()),
+            Some(_) | None => (KeyAge::Next, self.next.remote.as_ref()),
+        }
+    }
+
+    /// Notes that a packet was opened; answers whether this made the next keys the current ones.
+    pub(super) fn on_opened(&mut self, age: KeyAge, path: PathId, number: u64) -> Result<bool, TooEarly> {
+        match age {
+            KeyAge::Previous => Ok(false),
+            KeyAge::Current => {
+                self.phase.on_opened(path, number);
+                Ok(false)
+            }
+            KeyAge::Next if !self.phase.peer_may_leave() => Err(TooEarly),
+            KeyAge::Next => {
+                self.advance();
+                self.phase.on_opened(path, number);
+                Ok(true)
+            }
+        }
+    }
+
+    /// See [`Protector::maybe_update`](super::Protector::maybe_update).
+    pub(super) fn maybe_update(&mut self, now: Instant, max_pto: Duration, limits: &KeyLimits) -> bool {
+        let wait = max_pto.saturating_mul(WAIT_IN_PTOS);
+        let peer_followed = self.phase.peer_followed();
+        if let Some(previous) = &mut self.previous
+            && peer_followed
+            && now >= *previous.dropped_at.get_or_insert(now + wait)
+        {
+            self.previous = None;
+        }
+        let update = self.phase.should_end(now, wait, limits) && self.confirmed && self.previous.is_none();
+        if update {
+            self.advance();
+        }
+        update
+    }
+
+    /// Makes the next keys the current ones, in both directions.
+    pub(super) fn advance(&mut self) {
+        let next = std::mem::replace(&mut self.next, self.secrets.next_packet_keys());
+        let old = std::mem::replace(&mut self.current, next);
+        self.previous = Some(Previous { key: old.remote, dropped_at: None });
+        self.phase = self.phase.successor();
+    }
+}

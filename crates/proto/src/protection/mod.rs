@@ -1,0 +1,183 @@
+//! Sealing and opening packets: which keys for which level and phase, how often they were used, when they change.
+//!
+//! ```text
+//! seal:  payload -> encrypt with nonce(path id, packet number) -> append tag -> mask header
+//! open:  unmask header -> expand number -> seen before? -> decrypt -> (the caller marks the number as seen)
+//! ```
+//! Header protection is that of RFC 9001, section 5.4, in both header forms; the nonce with a path id is that
+//! of draft-ietf-quic-multipath (spec 4.7, 4.8, 4.15, 4.16).
+
+mod data_keys;
+mod open;
+mod phase;
+mod replay;
+mod seal;
+#[cfg(test)]
+mod tests;
+mod usage;
+
+use std::fmt;
+use std::time::Duration;
+
+use manyway_wire::{ConnectionId, Initiator, PathId};
+use rustls::Side;
+use rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
+use rustls::quic::{Keys, Secrets, Version};
+
+use self::data_keys::DataKeys;
+pub(crate) use self::open::{Incoming, OpenError, Opened};
+pub(crate) use self::replay::ReplayWindow;
+pub(crate) use self::seal::{Outgoing, SealError};
+pub use self::usage::KeyLimits;
+use self::usage::Usage;
+use crate::Instant;
+
+/// Which keys protect a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// Keys that anyone who saw the first packet can compute: integrity against accidents, no secrecy.
+    Open,
+    /// Keys of the TLS handshake.
+    SetUp,
+    /// Keys of the finished handshake; the only ones that change and that know paths.
+    Data,
+}
+
+/// Owns the keys of all levels of one connection.
+pub(crate) struct Protector {
+    side: Initiator,
+    limits: KeyLimits,
+    open: Option<LevelKeys>,
+    set_up: Option<LevelKeys>,
+    data: Option<Box<DataKeys>>,
+    /// Packets of any level and phase that failed to open (RFC 9001, section 6.6).
+    failed: u64,
+}
+
+/// Keys of a level that lives too short for key updates.
+struct LevelKeys {
+    keys: Keys,
+    usage: Usage,
+}
+
+impl Protector {
+    /// Length of the tag behind every sealed payload, in bytes.
+    pub(crate) const TAG_LENGTH: usize = 16;
+
+    /// Starts without any keys.
+    pub(crate) fn new(side: Initiator, limits: KeyLimits) -> Self {
+        Self { side, limits, open: None, set_up: None, data: None, failed: 0 }
+    }
+
+    /// Derives the keys of [`Level::Open`] from the first destination id of the client (RFC 9001, section 5.2).
+    #[expect(clippy::expect_used, reason = "the suite is a constant, a test derives its keys")]
+    pub(crate) fn set_open_keys(&mut self, first_destination: &ConnectionId) {
+        let suite = TLS13_AES_128_GCM_SHA256
+            .tls13()
+            .and_then(rustls::Tls13CipherSuite::quic_suite)
+            .expect("this suite of TLS 1.3 has keys for QUIC");
+        let side = match self.side {
+            Initiator::Client => Side::Client,
+            Initiator::Server => Side::Server,
+        };
+        let keys = suite.keys(first_destination.as_slice(), side, Version::V1);
+        self.open = Some(LevelKeys { keys, usage: Usage::default() });
+    }
+
+    /// Takes the keys of [`Level::SetUp`] from the handshake.
+    pub(crate) fn install_set_up(&mut self, keys: Keys) {
+        self.set_up = Some(LevelKeys { keys, usage: Usage::default() });
+    }
+
+    /// Takes the keys of [`Level::Data`], and the secrets from which later ones follow, from the handshake.
+    pub(crate) fn install_data(&mut self, keys: Keys, secrets: Secrets) {
+        self.data = Some(Box::new(DataKeys::new(keys, secrets)));
+    }
+
+    /// Forgets the keys of a level; its packets can neither be sealed nor opened any more.
+    pub(crate) fn discard(&mut self, level: Level) {
+        match level {
+            Level::Open => self.open = None,
+            Level::SetUp => self.set_up = None,
+            Level::Data => self.data = None,
+        }
+    }
+
+    /// Whether packets of this level can be sealed and opened.
+    pub(crate) fn has(&self, level: Level) -> bool {
+        match level {
+            Level::Open => self.open.is_some(),
+            Level::SetUp => self.set_up.is_some(),
+            Level::Data => self.data.is_some(),
+        }
+    }
+
+    /// The key phase bit of short headers that are sealed now; [`Protector::seal`] sets it by itself.
+    pub(crate) fn key_phase(&self) -> bool {
+        self.data.as_ref().is_some_and(|data| data.phase().bit())
+    }
+
+    /// Is told that the set-up is confirmed: from now on this end may change keys (RFC 9001, section 6.1).
+    pub(crate) fn on_confirmed(&mut self) {
+        if let Some(data) = &mut self.data {
+            data.on_confirmed();
+        }
+    }
+
+    /// Is told of an acknowledgement of data packets of `path` up to `largest`.
+    pub(crate) fn on_acked(&mut self, now: Instant, path: PathId, largest: u64) {
+        if let Some(data) = &mut self.data {
+            data.phase_mut().on_acked(now, path, largest);
+        }
+    }
+
+    /// Forgets what was noted for a path that will never be used again.
+    pub(crate) fn forget_path(&mut self, path: PathId) {
+        if let Some(data) = &mut self.data {
+            data.phase_mut().forget_path(path);
+        }
+    }
+
+    /// Changes keys if that is due and allowed, drops outdated ones; answers whether keys were changed.
+    ///
+    /// Due: after [`KeyLimits::update_after_packets`] or [`KeyLimits::update_after`]. Allowed: after the
+    /// confirmation, and three `max_pto` (the largest among the paths) after the first acknowledgement of a
+    /// packet of the current phase. To be called once per burst; costs a few comparisons.
+    pub(crate) fn maybe_update(&mut self, now: Instant, max_pto: Duration) -> bool {
+        self.data.as_mut().is_some_and(|data| data.maybe_update(now, max_pto, &self.limits))
+    }
+
+    /// Changes keys whether that is allowed or not.
+    #[cfg(test)]
+    fn force_update(&mut self) {
+        if let Some(data) = &mut self.data {
+            data.advance();
+        }
+    }
+
+    /// Whether so many packets failed to open that the connection must end (RFC 9001, section 6.6).
+    pub(crate) fn integrity_exhausted(&self) -> bool {
+        let of_cipher = match (&self.data, &self.set_up, &self.open) {
+            (Some(data), _, _) => data.integrity_limit(),
+            (None, Some(level), _) | (None, None, Some(level)) => level.keys.remote.packet.integrity_limit(),
+            (None, None, None) => u64::MAX,
+        };
+        self.failed >= of_cipher.min(self.limits.max_failed)
+    }
+
+    /// How many packets failed to open so far, over all levels and phases.
+    pub(crate) fn failed_openings(&self) -> u64 {
+        self.failed
+    }
+}
+
+impl fmt::Debug for Protector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Protector")
+            .field("open", &self.has(Level::Open))
+            .field("set_up", &self.has(Level::SetUp))
+            .field("data", &self.data.as_ref().map(|data| data.phase()))
+            .field("failed", &self.failed)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,173 @@
+//! Unmasks the header of a packet, expands its number, checks for replay, decrypts in place.
+
+use std::fmt;
+use std::ops::Range;
+
+use manyway_wire::PathId;
+use rustls::quic::{HeaderProtectionKey, PacketKey};
+
+use super::data_keys::{KeyAge, TooEarly};
+use super::replay::ReplayWindow;
+use super::seal::mask;
+use super::{Level, Protector};
+
+const LONG_FORM: u8 = 0x80;
+/// Packet numbers end here (RFC 9000, section 12.3).
+const NUMBERS: u64 = 1 << 62;
+
+/// What the header of a received packet says before it is unmasked, and what its number space says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Incoming {
+    /// The keys to use, by the packet's type.
+    pub(crate) level: Level,
+    /// The path that the destination id names; without meaning before [`Level::Data`].
+    pub(crate) path: PathId,
+    /// Where the packet number begins in the packet.
+    pub(crate) number_offset: usize,
+    /// One above the largest number opened in this space, as [`ReplayWindow::next`] says.
+    pub(crate) expected: u64,
+}
+
+/// A packet that was opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Opened {
+    /// Its whole number; to be marked in the space's [`ReplayWindow`].
+    pub(crate) packet_number: u64,
+    /// Where the blocks stand in the packet.
+    pub(crate) payload: Range<usize>,
+    /// Whether this packet made this end change keys too.
+    pub(crate) key_phase_changed: bool,
+}
+
+/// Why a packet was not opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OpenError {
+    /// There are no keys for this level, or not yet.
+    NoKeys,
+    /// Its number was seen, or is too old to tell. Nothing is known about who sent it.
+    Replayed,
+    /// It is damaged or forged, or too short to be a packet; counted.
+    Failed,
+    /// The peer set bits that must be zero: a breach of the protocol.
+    ReservedBits,
+    /// The peer changed keys too early: a breach of the protocol.
+    KeyUpdate,
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoKeys => write!(f, "there are no keys for this packet"),
+            Self::Replayed => write!(f, "a packet with this number was seen or would be too old"),
+            Self::Failed => write!(f, "the packet could not be opened"),
+            Self::ReservedBits => write!(f, "reserved bits of the header are set"),
+            Self::KeyUpdate => write!(f, "the peer changed keys too early"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+/// The part of a header that is visible only after unmasking.
+struct Unmasked {
+    first: u8,
+    number: u64,
+    payload_offset: usize,
+}
+
+impl Protector {
+    /// Opens `packet`, which is one whole packet without what may follow it in the datagram.
+    ///
+    /// `replay` belongs to the packet's number space; the caller marks the number in it afterwards. If this fails
+    /// the content of `packet` is lost. Nothing is allocated, except when the peer changes keys.
+    pub(crate) fn open(
+        &mut self,
+        at: &Incoming,
+        packet: &mut [u8],
+        replay: &ReplayWindow,
+    ) -> Result<Opened, OpenError> {
+        let opened = match at.level {
+            Level::Open => open_without_phase(self.open.as_ref(), at, packet, replay),
+            Level::SetUp => open_without_phase(self.set_up.as_ref(), at, packet, replay),
+            Level::Data => self.open_data(at, packet, replay),
+        };
+        if opened == Err(OpenError::Failed) {
+            self.failed = self.failed.saturating_add(1);
+        }
+        opened
+    }
+
+    fn open_data(
+        &mut self,
+        at: &Incoming,
+        packet: &mut [u8],
+        replay: &ReplayWindow,
+    ) -> Result<Opened, OpenError> {
+        let data = self.data.as_mut().ok_or(OpenError::NoKeys)?;
+        let header = unmask(data.remote_header(), at, packet, replay)?;
+        // The long form has no key phase; no long header leads here, but the bit must not be misread.
+        let bit = header.first & LONG_FORM == 0 && manyway_wire::key_phase(header.first);
+        let (age, key) = data.opening(bit, at.path, header.number);
+        let payload = decrypt(key, at.path, &header, packet)?;
+        let key_phase_changed =
+            data.on_opened(age, at.path, header.number).map_err(|TooEarly| OpenError::KeyUpdate)?;
+        debug_assert!(!key_phase_changed || age == KeyAge::Next);
+        Ok(Opened { packet_number: header.number, payload, key_phase_changed })
+    }
+}
+
+fn open_without_phase(
+    level: Option<&super::LevelKeys>,
+    at: &Incoming,
+    packet: &mut [u8],
+    replay: &ReplayWindow,
+) -> Result<Opened, OpenError> {
+    let remote = &level.ok_or(OpenError::NoKeys)?.keys.remote;
+    let header = unmask(remote.header.as_ref(), at, packet, replay)?;
+    let payload = decrypt(remote.packet.as_ref(), PathId::FIRST, &header, packet)?;
+    Ok(Opened { packet_number: header.number, payload, key_phase_changed: false })
+}
+
+fn unmask(
+    key: &dyn HeaderProtectionKey,
+    at: &Incoming,
+    packet: &mut [u8],
+    replay: &ReplayWindow,
+) -> Result<Unmasked, OpenError> {
+    mask(packet, at.number_offset, key.sample_len(), |sample, first, number| {
+        key.decrypt_in_place(sample, first, number)
+    })
+    .ok_or(OpenError::Failed)?;
+
+    let first = packet.first().copied().ok_or(OpenError::Failed)?;
+    let length = manyway_wire::number_length(first);
+    let payload_offset = at.number_offset + length;
+    let bytes = packet.get(at.number_offset..payload_offset).ok_or(OpenError::Failed)?;
+    let truncated = bytes.iter().fold(0_u32, |number, byte| (number << 8) | u32::from(*byte));
+    let number = manyway_wire::packet_number::expand(truncated, length, at.expected);
+    if number >= NUMBERS {
+        return Err(OpenError::Failed);
+    }
+    if !replay.is_fresh(number) {
+        return Err(OpenError::Replayed);
+    }
+    Ok(Unmasked { first, number, payload_offset })
+}
+
+fn decrypt(
+    key: &dyn PacketKey,
+    path: PathId,
+    header: &Unmasked,
+    packet: &mut [u8],
+) -> Result<Range<usize>, OpenError> {
+    let (head, body) = packet.split_at_mut_checked(header.payload_offset).ok_or(OpenError::Failed)?;
+    let plain =
+        key.decrypt_in_place_for_path(path.0, header.number, head, body).map_err(|_| OpenError::Failed)?;
+    let payload = header.payload_offset..header.payload_offset + plain.len();
+    // Only now is it known that the peer, not somebody else, has set them (RFC 9000, section 17.2).
+    if manyway_wire::reserved_bits_are_clear(header.first) {
+        Ok(payload)
+    } else {
+        Err(OpenError::ReservedBits)
+    }
+}

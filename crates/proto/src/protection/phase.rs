@@ -1,0 +1,139 @@
+//! What happened since the keys of data were changed last.
+
+use std::time::Duration;
+
+use manyway_wire::PathId;
+use smallvec::SmallVec;
+
+use super::usage::{KeyLimits, Usage};
+use crate::Instant;
+
+/// One key phase.
+#[derive(Debug, Clone)]
+pub(super) struct Phase {
+    index: u64,
+    pub(super) usage: Usage,
+    /// First look at the clock in this phase.
+    began: Option<Instant>,
+    /// First acknowledgement of a packet of this phase.
+    acked: Option<Instant>,
+    proof: Proof,
+    paths: SmallVec<[PathNotes; 8]>,
+}
+
+/// How far the peer is known to have come, by its own packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Proof {
+    /// No packet of this phase was opened.
+    None,
+    /// One was opened: the peer has the keys.
+    Opened,
+    /// One was opened and another sealed after it, so the peer may have its acknowledgement.
+    Answered,
+}
+
+/// The first packet numbers of the phase on one path.
+#[derive(Debug, Clone, Copy)]
+struct PathNotes {
+    path: PathId,
+    sealed: Option<u64>,
+    opened: Option<u64>,
+}
+
+impl Phase {
+    /// The phase after `index` changes of keys.
+    pub(super) fn new(index: u64) -> Self {
+        Self {
+            index,
+            usage: Usage::default(),
+            began: None,
+            acked: None,
+            proof: Proof::None,
+            paths: SmallVec::new(),
+        }
+    }
+
+    /// The phase that follows this one. Notes of paths start again.
+    pub(super) fn successor(&self) -> Self {
+        Self::new(self.index.wrapping_add(1))
+    }
+
+    /// The key phase bit on the wire.
+    pub(super) fn bit(&self) -> bool {
+        self.index & 1 == 1
+    }
+
+    /// Counts a sealed packet.
+    pub(super) fn on_sealed(&mut self, path: PathId, number: u64) {
+        self.usage.count();
+        if self.proof == Proof::Opened {
+            self.proof = Proof::Answered;
+        }
+        let notes = self.notes_mut(path);
+        notes.sealed = Some(notes.sealed.map_or(number, |first| first.min(number)));
+    }
+
+    /// Notes a packet that the keys of this phase opened.
+    pub(super) fn on_opened(&mut self, path: PathId, number: u64) {
+        if self.proof == Proof::None {
+            self.proof = Proof::Opened;
+        }
+        let notes = self.notes_mut(path);
+        notes.opened = Some(notes.opened.map_or(number, |first| first.min(number)));
+    }
+
+    /// Notes the first acknowledgement of a packet of this phase.
+    pub(super) fn on_acked(&mut self, now: Instant, path: PathId, largest: u64) {
+        let of_this_phase =
+            self.notes(path).and_then(|notes| notes.sealed).is_some_and(|first| largest >= first);
+        if of_this_phase && self.acked.is_none() {
+            self.acked = Some(now);
+        }
+    }
+
+    /// Forgets the notes of a path.
+    pub(super) fn forget_path(&mut self, path: PathId) {
+        self.paths.retain(|notes| notes.path != path);
+    }
+
+    /// Whether a number of `path` lies below all numbers opened in this phase, so belongs to an earlier one.
+    pub(super) fn is_older(&self, path: PathId, number: u64) -> bool {
+        self.notes(path).and_then(|notes| notes.opened).is_none_or(|first| number < first)
+    }
+
+    /// Whether the peer has shown a packet of this phase.
+    pub(super) fn peer_followed(&self) -> bool {
+        self.proof != Proof::None
+    }
+
+    /// Whether the peer has acknowledged a packet of this phase, so that it will follow into the next.
+    pub(super) fn is_acked(&self) -> bool {
+        self.acked.is_some()
+    }
+
+    /// Whether the peer can have an acknowledgement of a packet of this phase, as it must before it leaves it
+    /// (RFC 9001, section 6.2).
+    pub(super) fn peer_may_leave(&self) -> bool {
+        self.proof == Proof::Answered
+    }
+
+    /// Whether this end should change keys, and may (RFC 9001, sections 6.1 and 6.5).
+    pub(super) fn should_end(&mut self, now: Instant, wait: Duration, limits: &KeyLimits) -> bool {
+        let began = *self.began.get_or_insert(now);
+        let due = self.usage.sealed() >= limits.update_after_packets || now - began >= limits.update_after;
+        due && self.acked.is_some_and(|at| now - at >= wait)
+    }
+
+    fn notes(&self, path: PathId) -> Option<&PathNotes> {
+        self.paths.iter().find(|notes| notes.path == path)
+    }
+
+    fn notes_mut(&mut self, path: PathId) -> &mut PathNotes {
+        let at = self.paths.iter().position(|notes| notes.path == path).unwrap_or_else(|| {
+            self.paths.push(PathNotes { path, sealed: None, opened: None });
+            self.paths.len() - 1
+        });
+        #[expect(clippy::indexing_slicing, reason = "found or pushed just above")]
+        &mut self.paths[at]
+    }
+}

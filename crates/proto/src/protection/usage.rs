@@ -1,0 +1,58 @@
+//! How often a key was used, against what its cipher can bear (RFC 9001, section 6.6).
+
+use std::time::Duration;
+
+/// When keys are changed and when they are worn out.
+///
+/// ```
+/// use manyway_proto::KeyLimits;
+/// assert_eq!(KeyLimits::default().update_after_packets, 1 << 22);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KeyLimits {
+    /// Packets, over all paths, after which the keys of data are changed. Default 2²², at least 1.
+    pub update_after_packets: u64,
+    /// Time after which the keys of data are changed. Default one hour.
+    pub update_after: Duration,
+    /// Packets that may be sealed with one key at all. Default: no limit beside the cipher's own, which always
+    /// holds (2²³ for AES-GCM).
+    pub max_sealed: u64,
+    /// Packets that may fail to open before the connection ends. Default: no limit beside the cipher's own,
+    /// which always holds (2⁵² for AES-GCM, 2³⁶ for ChaCha20-Poly1305).
+    pub max_failed: u64,
+}
+
+impl Default for KeyLimits {
+    fn default() -> Self {
+        Self {
+            update_after_packets: 1 << 22,
+            update_after: Duration::from_secs(3600),
+            max_sealed: u64::MAX,
+            max_failed: u64::MAX,
+        }
+    }
+}
+
+/// Packets sealed with one key.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Usage {
+    sealed: u64,
+}
+
+impl Usage {
+    /// Counts one packet.
+    pub(super) fn count(&mut self) {
+        self.sealed = self.sealed.saturating_add(1);
+    }
+
+    /// How many packets were counted.
+    pub(super) fn sealed(self) -> u64 {
+        self.sealed
+    }
+
+    /// Whether one more packet would be too many for a cipher with the limit `of_cipher`.
+    pub(super) fn is_exhausted(self, of_cipher: u64, limits: &KeyLimits) -> bool {
+        self.sealed >= of_cipher.min(limits.max_sealed)
+    }
+}

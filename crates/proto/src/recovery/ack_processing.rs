@@ -1,0 +1,308 @@
+//! From an acknowledgement to what arrived, what got lost, and what the controller has to know.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use super::PathRecovery;
+use super::delivery_rate::DeliverySnapshot;
+use super::episode::{Episodes, Meaning};
+use super::loss::{Verdict, judge};
+use super::lost_packets::{LostBy, LostPacket};
+use super::outcome::{Outcome, ReceivedAck};
+use super::persistent::is_persistent;
+use super::rounds::Round;
+use super::sent_packets::{PacketKind, SentPacket};
+use crate::congestion::{AckSample, CongestionSign, LossSample, LostPacketSample, Sibling};
+use crate::{ByteCount, Instant, Violation};
+
+/// Packets called lost are remembered for so many probe timeouts.
+const MEMORY_OF_LOST: u32 = 2;
+
+/// What an acknowledgement brought, gathered over its ranges.
+#[derive(Debug, Default)]
+struct Arrivals {
+    largest: Option<u64>,
+    bytes: ByteCount,
+    /// The part that was sent after the last congestion event.
+    bytes_outside_recovery: ByteCount,
+    newest: Option<Newest>,
+    /// Bytes that had been called lost.
+    spurious_bytes: ByteCount,
+    /// Whether the last congestion event turned out to be none.
+    undo: bool,
+}
+
+/// The newest packet that was newly acknowledged.
+#[derive(Debug, Clone, Copy)]
+struct Newest {
+    packet_number: u64,
+    time_sent: Instant,
+    delivery: DeliverySnapshot,
+}
+
+impl Arrivals {
+    fn add(&mut self, packet: SentPacket, episodes: Episodes, out: &mut Outcome) {
+        let bytes = packet.bytes();
+        self.bytes += bytes;
+        if !episodes.is_in_recovery(packet.packet_number) {
+            self.bytes_outside_recovery += bytes;
+        }
+        if self.newest.is_none_or(|newest| newest.packet_number < packet.packet_number) {
+            let SentPacket { packet_number, time_sent, delivery, .. } = packet;
+            self.newest = Some(Newest { packet_number, time_sent, delivery });
+        }
+        if packet.kind == PacketKind::MtuProbe {
+            out.mtu_acked = out.mtu_acked.max(Some(packet.size));
+        }
+        out.delivered.push(packet.contents);
+    }
+}
+
+impl PathRecovery {
+    /// An acknowledgement came. Costs O(1) for each packet that it newly acknowledges, and O(log n) for each range.
+    ///
+    /// # Errors
+    /// A packet is acknowledged that was never sent. Since ranges come newest first, nothing has been changed then.
+    pub(crate) fn on_ack(
+        &mut self,
+        now: Instant,
+        ack: ReceivedAck<impl Iterator<Item = RangeInclusive<u64>>>,
+        siblings: &[Sibling],
+        out: &mut Outcome,
+    ) -> Result<(), Violation> {
+        self.forget_lost(now);
+        let mut arrivals = Arrivals::default();
+        for range in ack.ranges {
+            let packet_number = *range.end();
+            if packet_number >= self.sent.next_number() {
+                return Err(Violation::AckOfUnsent { path: ack.path, packet_number });
+            }
+            arrivals.largest = arrivals.largest.max(Some(packet_number));
+            self.take_arrived(now, range, &mut arrivals, out);
+        }
+        let Some(largest) = arrivals.largest else { return Ok(()) };
+        self.sent.on_largest_acked(largest);
+        self.rate.on_delivered(now, arrivals.bytes + arrivals.spurious_bytes);
+        self.loss_interval.on_acked(arrivals.bytes + arrivals.spurious_bytes);
+        if arrivals.newest.is_some() || arrivals.spurious_bytes > ByteCount::ZERO {
+            out.progress = true;
+            self.last_progress = Some(now);
+            self.probe.on_progress(now);
+        }
+        let latest_rtt = self.measure_rtt(now, &arrivals, ack.delay);
+        if arrivals.undo {
+            self.controller.on_spurious_loss(now);
+        }
+        let event_before = self.episodes.current();
+        let lost_before = out.lost_bytes;
+        self.detect_losses(now, out);
+        if arrivals.undo {
+            arrivals.bytes_outside_recovery = arrivals.bytes;
+        }
+        if self.episodes.current() != event_before {
+            arrivals.bytes_outside_recovery = ByteCount::ZERO;
+        }
+        out.newly_acked_bytes += arrivals.bytes;
+        self.tell_controller(now, &arrivals, latest_rtt, out.lost_bytes - lost_before, siblings);
+        self.resume.on_ack(largest, self.sent.next_number());
+        match self.rounds.on_ack(largest, self.sent.next_number(), self.sent.bytes()) {
+            Some(Round::Quiet) => self.reordering.on_quiet_round(),
+            Some(Round::Lossy) => self.reordering.on_lossy_round(),
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Everything in flight is given up: the path is dead or closed. That is no sign of congestion.
+    pub(crate) fn abandon(&mut self, now: Instant, out: &mut Outcome) {
+        self.snapshot(now);
+        while let Some(packet) = self.sent.pop_front() {
+            out.lost_bytes +=
+                if packet.kind == PacketKind::MtuProbe { ByteCount::ZERO } else { packet.bytes() };
+            self.settle_lost(now, packet, LostBy::Abandoning, out);
+        }
+        self.loss_time = None;
+        self.stretch.restart(self.sent.next_index());
+    }
+
+    /// Takes a range out of what is in flight and of what was called lost.
+    fn take_arrived(
+        &mut self,
+        now: Instant,
+        range: RangeInclusive<u64>,
+        arrivals: &mut Arrivals,
+        out: &mut Outcome,
+    ) {
+        let largest_before = self.sent.largest_acked();
+        let Self { sent, lost, episodes, reordering, rtt, .. } = self;
+        lost.remove_range(&range, |packet| {
+            arrivals.spurious_bytes += ByteCount(u64::from(packet.size));
+            out.spurious += 1;
+            match packet.why {
+                LostBy::Detection { episode } => {
+                    let distance = largest_before.unwrap_or(0).saturating_sub(packet.packet_number);
+                    reordering.on_spurious(distance, now - packet.time_sent, rtt);
+                    arrivals.undo |= episodes.on_spurious(episode);
+                }
+                LostBy::MtuProbe => out.mtu_acked = out.mtu_acked.max(Some(packet.size)),
+                LostBy::Abandoning => {}
+            }
+            out.delivered.push(packet.contents);
+        });
+        sent.remove_range(range, |packet| arrivals.add(packet, *episodes, out));
+    }
+
+    /// RFC 9002, section 5.1: a sample only if the largest number was newly acknowledged.
+    fn measure_rtt(&mut self, now: Instant, arrivals: &Arrivals, delay: Duration) -> Option<Duration> {
+        let newest = arrivals.newest.filter(|newest| Some(newest.packet_number) == arrivals.largest)?;
+        if !self.rtt.has_sample() {
+            self.stretch.restart(self.sent.next_index());
+        }
+        let sample = now - newest.time_sent;
+        self.rtt.on_sample(sample, delay.min(self.probe.max_ack_delay()));
+        Some(self.rtt.latest())
+    }
+
+    fn tell_controller(
+        &mut self,
+        now: Instant,
+        arrivals: &Arrivals,
+        latest_rtt: Option<Duration>,
+        newly_lost: ByteCount,
+        siblings: &[Sibling],
+    ) {
+        let Some(newest) = arrivals.newest else { return };
+        let delivery = self.rate.sample(now, newest.time_sent, &newest.delivery, &self.rtt);
+        let sample = AckSample {
+            now,
+            bytes: arrivals.bytes,
+            bytes_outside_recovery: arrivals.bytes_outside_recovery,
+            in_flight: self.sent.bytes(),
+            pipe: self.rounds.pipe(),
+            latest_rtt,
+            smoothed_rtt: self.rtt.smoothed(),
+            minimum_rtt: self.rtt.minimum(),
+            largest_acked: self.sent.largest_acked().unwrap_or(newest.packet_number),
+            next_packet_number: self.sent.next_number(),
+            delivery_rate: delivery.rate,
+            app_limited: delivery.app_limited,
+            delivered: self.rate.delivered(),
+            delivered_at_sent: delivery.delivered_at_sent,
+            in_flight_at_sent: delivery.in_flight_at_sent,
+            lost_since_sent: delivery.lost_since_sent,
+            newly_lost,
+        };
+        self.controller.on_ack(&sample, siblings);
+    }
+
+    /// Calls the packets lost that are, and notes when to ask again. Returns how many were lost.
+    ///
+    /// Only the oldest packets are looked at, since nothing before a lost packet is not lost.
+    pub(super) fn detect_losses(&mut self, now: Instant, out: &mut Outcome) -> usize {
+        let thresholds = self.reordering.thresholds(&self.rtt);
+        let largest_acked = self.sent.largest_acked();
+        let next = self.sent.next_number();
+        let mut count = 0;
+        let mut lost_bytes = ByteCount::ZERO;
+        let mut longest_stretch = Duration::ZERO;
+        let mut event = false;
+        let mut trial_failed = false;
+        self.loss_time = None;
+        while let Some(oldest) = self.sent.front() {
+            match judge(oldest.packet_number, oldest.time_sent, largest_acked, now, thresholds) {
+                Verdict::Lost => {}
+                Verdict::AskAgain(time) => {
+                    self.loss_time = Some(time);
+                    break;
+                }
+                Verdict::Unknown => break,
+            }
+            let Some(packet) = self.sent.pop_front() else { break };
+            count += 1;
+            longest_stretch = longest_stretch.max(self.stretch.on_lost(packet.index, packet.time_sent));
+            if packet.kind == PacketKind::MtuProbe {
+                self.settle_lost(now, packet, LostBy::MtuProbe, out);
+                continue;
+            }
+            lost_bytes += packet.bytes();
+            event |= self.episodes.on_lost(packet.packet_number, next) == Meaning::NewEvent;
+            trial_failed |= self.resume.on_lost(packet.packet_number);
+            self.report_lost(now, &packet);
+            let why = LostBy::Detection { episode: self.episodes.current() };
+            self.settle_lost(now, packet, why, out);
+        }
+        out.lost_bytes += lost_bytes;
+        if event {
+            self.on_congestion(now, lost_bytes, trial_failed);
+        }
+        let timeout = self.probe.timeout(&self.rtt);
+        if !self.probe.is_other_path_alive() && is_persistent(longest_stretch, timeout) {
+            self.controller.on_persistent_congestion(now);
+            self.episodes.forbid_undo();
+            self.stretch.restart(self.sent.next_index());
+            self.rtt.forget_minimum();
+            out.persistent_congestion = true;
+        }
+        count
+    }
+
+    fn report_lost(&mut self, now: Instant, packet: &SentPacket) {
+        self.rounds.on_lost();
+        self.rate.on_lost(packet.bytes());
+        self.controller.on_packet_lost(&LostPacketSample {
+            now,
+            packet_number: packet.packet_number,
+            bytes: packet.bytes(),
+            in_flight_at_sent: packet.delivery.in_flight(),
+            lost_since_sent: self.rate.lost_since(&packet.delivery),
+            app_limited: packet.delivery.app_limited(),
+        });
+    }
+
+    /// Once a round trip.
+    fn on_congestion(&mut self, now: Instant, bytes: ByteCount, trial_failed: bool) {
+        self.loss_interval.on_congestion();
+        if trial_failed {
+            // The resumed window was too large: what was known of the path does not hold any more.
+            let initial = self.initial_window();
+            self.controller.on_restart(now, initial);
+            self.episodes.forbid_undo();
+            return;
+        }
+        self.controller.on_loss(&LossSample {
+            now,
+            sign: CongestionSign::Loss,
+            bytes,
+            in_flight: self.sent.bytes(),
+            smoothed_rtt: self.rtt.smoothed(),
+        });
+    }
+
+    /// Tells the loss of a packet, and remembers it in case it arrives.
+    fn settle_lost(&mut self, now: Instant, packet: SentPacket, why: LostBy, out: &mut Outcome) {
+        if packet.kind == PacketKind::MtuProbe && why != LostBy::Abandoning {
+            out.mtu_lost = Some(out.mtu_lost.map_or(packet.size, |size| size.min(packet.size)));
+        }
+        if !packet.moved {
+            out.lost.push(packet.contents.clone());
+        }
+        let SentPacket { packet_number, time_sent, size, contents, .. } = packet;
+        let lost = LostPacket { packet_number, time_sent, time_lost: now, size, why, contents };
+        if let Some(forgotten) = self.lost.push(lost) {
+            forget(&mut self.episodes, &forgotten);
+        }
+    }
+
+    /// Packets called lost long ago will not arrive any more.
+    pub(super) fn forget_lost(&mut self, now: Instant) {
+        let keep = self.probe.timeout(&self.rtt) * MEMORY_OF_LOST;
+        let Self { lost, episodes, .. } = self;
+        lost.expire(now, keep, |packet| forget(episodes, &packet));
+    }
+}
+
+fn forget(episodes: &mut Episodes, packet: &LostPacket) {
+    if let LostBy::Detection { episode } = packet.why {
+        episodes.on_really_lost(episode);
+    }
+}

@@ -1,0 +1,211 @@
+//! How fast the path delivers: a sample with each acknowledgement (draft-cheng-iccrg-delivery-rate-estimation).
+
+use std::time::Duration;
+
+use super::rtt::RttEstimator;
+use crate::collections::windowed_filter::WindowedMax;
+use crate::{ByteCount, Instant, Rate};
+
+/// The maximum is kept for at least this long.
+const WINDOW_MIN: Duration = Duration::from_secs(2);
+/// And for so many round trips.
+const WINDOW_ROUNDS: u32 = 10;
+
+/// The state of delivery at the moment a packet left.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct DeliverySnapshot {
+    delivered: ByteCount,
+    delivered_at: Option<Instant>,
+    /// When the first packet of the flight left that was acknowledged last.
+    first_sent: Option<Instant>,
+    lost: ByteCount,
+    in_flight: ByteCount,
+    app_limited: bool,
+}
+
+/// One measurement.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DeliverySample {
+    pub(crate) rate: Option<Rate>,
+    pub(crate) app_limited: bool,
+    pub(crate) delivered_at_sent: ByteCount,
+    pub(crate) in_flight_at_sent: ByteCount,
+    pub(crate) lost_since_sent: ByteCount,
+}
+
+/// The delivery rate of one path.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DeliveryRate {
+    delivered: ByteCount,
+    delivered_at: Option<Instant>,
+    first_sent: Option<Instant>,
+    lost: ByteCount,
+    /// Samples are limited by the application until this much is delivered.
+    app_limited_until: ByteCount,
+    maximum: WindowedMax<Rate>,
+}
+
+impl DeliverySnapshot {
+    pub(crate) fn app_limited(&self) -> bool {
+        self.app_limited
+    }
+
+    pub(crate) fn in_flight(&self) -> ByteCount {
+        self.in_flight
+    }
+}
+
+impl DeliveryRate {
+    pub(crate) const fn new() -> Self {
+        Self {
+            delivered: ByteCount::ZERO,
+            delivered_at: None,
+            first_sent: None,
+            lost: ByteCount::ZERO,
+            app_limited_until: ByteCount::ZERO,
+            maximum: WindowedMax::new(),
+        }
+    }
+
+    /// The largest rate of the last 10 round trips, at least of the last 2 s.
+    pub(crate) fn maximum(&self) -> Rate {
+        self.maximum.value().unwrap_or(Rate::ZERO)
+    }
+
+    pub(crate) fn delivered(&self) -> ByteCount {
+        self.delivered
+    }
+
+    pub(crate) fn is_app_limited(&self) -> bool {
+        self.app_limited_until > self.delivered
+    }
+
+    /// The sender had nothing to send though there was room.
+    pub(crate) fn set_app_limited(&mut self, in_flight: ByteCount) {
+        self.app_limited_until = self.delivered + in_flight.max(ByteCount(1));
+    }
+
+    /// A packet leaves, `in_flight` bytes being on their way before it.
+    pub(crate) fn on_sent(
+        &mut self,
+        now: Instant,
+        size: ByteCount,
+        in_flight: ByteCount,
+    ) -> DeliverySnapshot {
+        if in_flight == ByteCount::ZERO {
+            // The pause before it says nothing about the path.
+            self.first_sent = Some(now);
+            self.delivered_at = Some(now);
+        }
+        DeliverySnapshot {
+            delivered: self.delivered,
+            delivered_at: self.delivered_at,
+            first_sent: self.first_sent,
+            lost: self.lost,
+            in_flight: in_flight + size,
+            app_limited: self.is_app_limited(),
+        }
+    }
+
+    pub(crate) fn on_lost(&mut self, bytes: ByteCount) {
+        self.lost += bytes;
+    }
+
+    /// Bytes lost since a packet left.
+    pub(crate) fn lost_since(&self, snapshot: &DeliverySnapshot) -> ByteCount {
+        self.lost - snapshot.lost
+    }
+
+    /// Bytes were delivered.
+    pub(crate) fn on_delivered(&mut self, now: Instant, bytes: ByteCount) {
+        self.delivered += bytes;
+        self.delivered_at = Some(now);
+    }
+
+    /// Measures with the newest packet delivered, after all of them were counted by [`Self::on_delivered`].
+    pub(crate) fn sample(
+        &mut self,
+        now: Instant,
+        time_sent: Instant,
+        snapshot: &DeliverySnapshot,
+        rtt: &RttEstimator,
+    ) -> DeliverySample {
+        let delivered = self.delivered - snapshot.delivered;
+        let send_time = time_sent - snapshot.first_sent.unwrap_or(time_sent);
+        let ack_time = now - snapshot.delivered_at.unwrap_or(now);
+        self.first_sent = Some(time_sent);
+        // Acknowledgements that arrive together make the interval too short; a round trip is the least.
+        let interval = send_time.max(ack_time);
+        let rate = (interval >= rtt.minimum() && !interval.is_zero()).then(|| delivered.per(interval));
+        if let Some(rate) = rate.filter(|rate| !snapshot.app_limited || *rate >= self.maximum()) {
+            let window = (rtt.smoothed() * WINDOW_ROUNDS).max(WINDOW_MIN);
+            self.maximum.update(now, rate, window);
+        }
+        DeliverySample {
+            rate,
+            app_limited: snapshot.app_limited,
+            delivered_at_sent: snapshot.delivered,
+            in_flight_at_sent: snapshot.in_flight,
+            lost_since_sent: self.lost - snapshot.lost,
+        }
+    }
+
+    /// Forgets the rate of the path as it was.
+    pub(crate) fn forget_maximum(&mut self) {
+        self.maximum.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rtt() -> RttEstimator {
+        let mut rtt = RttEstimator::new(Duration::from_millis(20));
+        rtt.on_sample(Duration::from_millis(20), Duration::ZERO);
+        rtt
+    }
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_nanos(millis * 1_000_000)
+    }
+
+    /// Sends a packet of 1000 bytes each millisecond, each acknowledged after 20 ms.
+    fn run(rate: &mut DeliveryRate, from: u64, packets: u64) {
+        let mut sent = std::collections::VecDeque::new();
+        for millis in from..from + packets + 20 {
+            if sent.front().is_some_and(|(t, _)| t + 20 <= millis) {
+                let (t, snapshot) = sent.pop_front().unwrap();
+                rate.on_delivered(at(millis), ByteCount(1000));
+                rate.sample(at(millis), at(t), &snapshot, &rtt());
+            }
+            if millis < from + packets {
+                let in_flight = ByteCount(1000) * sent.len() as u64;
+                sent.push_back((millis, rate.on_sent(at(millis), ByteCount(1000), in_flight)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_steady_flow_is_measured_at_its_rate() {
+        let mut rate = DeliveryRate::new();
+        run(&mut rate, 0, 200);
+        let measured = rate.maximum().bytes_per_second();
+        assert!((950_000..=1_050_000).contains(&measured), "{measured}");
+    }
+
+    #[test]
+    fn samples_limited_by_the_application_do_not_lower_the_rate() {
+        let mut rate = DeliveryRate::new();
+        run(&mut rate, 0, 200);
+        let before = rate.maximum();
+        rate.set_app_limited(ByteCount::ZERO);
+        assert!(rate.is_app_limited());
+        let snapshot = rate.on_sent(at(5000), ByteCount(100), ByteCount::ZERO);
+        rate.on_delivered(at(5020), ByteCount(100));
+        let sample = rate.sample(at(5020), at(5000), &snapshot, &rtt());
+        assert!(sample.app_limited && !rate.is_app_limited());
+        assert_eq!(sample.rate, Some(Rate::from_bytes_per_second(5000)));
+        assert_eq!(rate.maximum(), before);
+    }
+}

@@ -1,0 +1,283 @@
+//! Loss recovery of one path: numbers, round trips, what is in flight, what was lost, how much may be sent.
+//!
+//! Everything works in packet numbers of the one path (RFC 9002 for each path). Streams only learn by [`Outcome`]
+//! which content arrived and which got lost.
+
+mod ack_processing;
+mod config;
+mod delivery_rate;
+mod episode;
+mod loss;
+mod lost_packets;
+mod outcome;
+mod pacer;
+mod persistent;
+mod probe_timeout;
+mod reordering;
+mod resume;
+mod rounds;
+mod rtt;
+mod sent_packets;
+
+use std::time::Duration;
+
+pub use config::RecoveryConfig;
+pub(crate) use outcome::{Allowance, Outcome, ReceivedAck, TimeoutKind};
+pub(crate) use rtt::RttEstimator;
+pub(crate) use sent_packets::{PacketKind, SentPacket};
+
+use crate::congestion::{CongestionController, ControllerConfig, SentSample, Sibling};
+use crate::{ByteCount, Instant, Rate};
+
+/// Loss recovery, congestion control and pacing of one path.
+///
+/// The order of calls for a packet: [`Self::allowance`], [`Self::take_packet_number`], [`Self::on_sent`]. After each
+/// call that changes something, [`Self::deadline`] tells when [`Self::on_timeout`] is due.
+#[derive(Debug)]
+pub(crate) struct PathRecovery {
+    config: RecoveryConfig,
+    controller: Box<dyn CongestionController>,
+    sent: sent_packets::SentPackets,
+    lost: lost_packets::LostPackets,
+    rtt: RttEstimator,
+    reordering: reordering::Reordering,
+    probe: probe_timeout::ProbeTimer,
+    episodes: episode::Episodes,
+    stretch: persistent::LostStretch,
+    rate: delivery_rate::DeliveryRate,
+    pacer: pacer::Pacer,
+    rounds: rounds::Rounds,
+    loss_interval: rounds::LossInterval,
+    resume: resume::Resume,
+    last_progress: Option<Instant>,
+    /// When the oldest packet in flight counts as lost, if nothing is heard of it.
+    loss_time: Option<Instant>,
+}
+
+impl PathRecovery {
+    /// A path on which nothing was sent yet.
+    pub(crate) fn new(controller: Box<dyn CongestionController>, config: &RecoveryConfig) -> Self {
+        Self {
+            config: *config,
+            controller,
+            sent: sent_packets::SentPackets::new(),
+            lost: lost_packets::LostPackets::default(),
+            rtt: RttEstimator::new(config.initial_rtt),
+            reordering: reordering::Reordering::new(),
+            probe: probe_timeout::ProbeTimer::new(config.max_ack_delay),
+            episodes: episode::Episodes::default(),
+            stretch: persistent::LostStretch::default(),
+            rate: delivery_rate::DeliveryRate::new(),
+            pacer: pacer::Pacer::new(),
+            rounds: rounds::Rounds::default(),
+            loss_interval: rounds::LossInterval::default(),
+            resume: resume::Resume::default(),
+            last_progress: None,
+            loss_time: None,
+        }
+    }
+
+    /// The number that the next packet will have.
+    pub(crate) fn next_packet_number(&self) -> u64 {
+        self.sent.next_number()
+    }
+
+    /// Takes the number of a packet that is about to be built.
+    pub(crate) fn take_packet_number(&mut self) -> u64 {
+        self.sent.take_number()
+    }
+
+    /// The largest number that was acknowledged.
+    pub(crate) fn largest_acked(&self) -> Option<u64> {
+        self.sent.largest_acked()
+    }
+
+    /// The round-trip time.
+    pub(crate) fn rtt(&self) -> &RttEstimator {
+        &self.rtt
+    }
+
+    /// Assumes a round trip known from elsewhere, until one is measured.
+    pub(crate) fn seed_rtt(&mut self, rtt: Duration) {
+        self.rtt.seed(rtt);
+    }
+
+    /// What may be sent now. The sender that cannot fill it for want of data calls [`Self::set_app_limited`].
+    pub(crate) fn allowance(&mut self, now: Instant) -> Allowance {
+        let datagram = self.config.max_datagram;
+        let room = self.controller.window() - self.sent.bytes();
+        if room < ByteCount(u64::from(datagram)) {
+            return Allowance::Window;
+        }
+        match self.pacer.departure(now, self.pacing_rate(), datagram) {
+            pacer::Departure::Now(bytes) => Allowance::Ready { bytes: bytes.min(room) },
+            pacer::Departure::At(later) => Allowance::PacedUntil(later),
+        }
+    }
+
+    /// A packet left. Packets are told in the order of their numbers.
+    pub(crate) fn on_sent(&mut self, now: Instant, mut packet: SentPacket) {
+        if packet.kind == PacketKind::AckOnly {
+            return;
+        }
+        let in_flight = self.sent.bytes();
+        let bytes = packet.bytes();
+        packet.time_sent = now;
+        packet.delivery = self.rate.on_sent(now, bytes, in_flight);
+        self.controller.on_sent(&SentSample {
+            now,
+            packet_number: packet.packet_number,
+            bytes,
+            in_flight,
+            app_limited: packet.delivery.app_limited(),
+        });
+        self.pacer.on_sent(bytes);
+        self.probe.rearm(now);
+        self.sent.insert(packet);
+        self.rounds.on_sent(self.sent.bytes());
+    }
+
+    /// Bytes sent and neither arrived nor lost.
+    pub(crate) fn bytes_in_flight(&self) -> ByteCount {
+        self.sent.bytes()
+    }
+
+    /// Packets sent and neither arrived nor lost.
+    pub(crate) fn packets_in_flight(&self) -> usize {
+        self.sent.len()
+    }
+
+    /// The congestion window.
+    pub(crate) fn window(&self) -> ByteCount {
+        self.controller.window()
+    }
+
+    /// The rate at which packets may leave.
+    pub(crate) fn pacing_rate(&self) -> Rate {
+        let rtt = self.rtt.smoothed();
+        if self.resume.is_on_trial() {
+            return self.controller.window().per(rtt);
+        }
+        self.controller.pacing_rate(rtt)
+    }
+
+    /// The largest rate at which packets were delivered in the last 10 round trips, at least in the last 2 s.
+    pub(crate) fn delivery_rate(&self) -> Rate {
+        self.rate.maximum()
+    }
+
+    /// The congestion controller, for its name and its figures.
+    pub(crate) fn controller(&self) -> &dyn CongestionController {
+        &*self.controller
+    }
+
+    /// The figures that coupled controllers of other paths want to know.
+    pub(crate) fn as_sibling(&self) -> Sibling {
+        Sibling::new(self.controller.window(), self.rtt.smoothed(), self.loss_interval.longest())
+    }
+
+    /// There was room, but nothing to send on this path: what is measured now says little about the path.
+    pub(crate) fn set_app_limited(&mut self) {
+        self.rate.set_app_limited(self.sent.bytes());
+    }
+
+    /// Whether another path of the connection carries data: then this one probes more often, and silence here is no
+    /// persistent congestion.
+    pub(crate) fn set_other_path_alive(&mut self, alive: bool) {
+        self.probe.set_other_path_alive(alive);
+    }
+
+    /// How long the peer may hold acknowledgements back, as it said in its parameters.
+    pub(crate) fn set_max_ack_delay(&mut self, delay: Duration) {
+        self.probe.set_max_ack_delay(delay);
+    }
+
+    /// The size of datagrams changed.
+    pub(crate) fn set_max_datagram(&mut self, size: u16) {
+        self.config.max_datagram = size;
+        self.controller.on_max_datagram(size);
+    }
+
+    /// When [`Self::on_timeout`] is due: packets count as lost, or probes have to be sent.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        if self.sent.is_empty() {
+            return None;
+        }
+        match (self.loss_time, self.probe.deadline(&self.rtt)) {
+            (Some(loss), Some(probe)) => Some(loss.min(probe)),
+            (loss, probe) => loss.or(probe),
+        }
+    }
+
+    /// Time has passed.
+    pub(crate) fn on_timeout(&mut self, now: Instant, out: &mut Outcome) -> TimeoutKind {
+        self.forget_lost(now);
+        if self.loss_time.is_some_and(|time| time <= now) && self.detect_losses(now, out) > 0 {
+            // What was lost is sent again now; that will be answered, so no probe is due beside it.
+            self.probe.rearm(now);
+            return TimeoutKind::Lost;
+        }
+        let is_due = self.probe.deadline(&self.rtt).is_some_and(|time| time <= now);
+        if is_due && !self.sent.is_empty() {
+            return TimeoutKind::ProbeTimeout { count: self.probe.on_fired(now) };
+        }
+        TimeoutKind::Nothing
+    }
+
+    /// The time to wait for an answer on this path, without back-off.
+    pub(crate) fn pto(&self) -> Duration {
+        self.probe.timeout(&self.rtt)
+    }
+
+    /// How many probe timeouts there were since the last arrival.
+    pub(crate) fn pto_count(&self) -> u32 {
+        self.probe.count()
+    }
+
+    /// The packets in flight, oldest first; whoever sends the content of one again elsewhere marks it as moved.
+    pub(crate) fn in_flight(&mut self) -> impl DoubleEndedIterator<Item = &mut SentPacket> {
+        self.sent.iter_mut()
+    }
+
+    /// When something last arrived that was not known to have arrived.
+    pub(crate) fn last_progress(&self) -> Option<Instant> {
+        self.last_progress
+    }
+
+    /// When the oldest packet in flight left.
+    pub(crate) fn oldest_unacked_time(&self) -> Option<Instant> {
+        self.sent.front().map(SentPacket::time_sent)
+    }
+
+    /// Keeps the figures of the path, since it seems to fail: call it when doubts begin, before packets get lost.
+    pub(crate) fn snapshot(&mut self, now: Instant) {
+        self.resume.save(now, self.last_progress, self.controller.window(), self.rtt.minimum());
+    }
+
+    /// The path came back. After a short outage, and if the round trip is what it was, half of the window that was
+    /// kept by [`Self::snapshot`] is tried, spread over a round trip; otherwise it is slow start.
+    pub(crate) fn restart(&mut self, now: Instant) {
+        let initial = self.initial_window();
+        let next = self.sent.next_number();
+        let resumed = self.resume.window(now, self.last_progress, self.rtt.latest());
+        let window = resumed.map_or(initial, |window| window.max(initial));
+        if window > initial {
+            self.resume.begin_trial(next);
+        }
+        self.controller.on_restart(now, window);
+        self.episodes.restart(next);
+        self.stretch.restart(self.sent.next_index());
+        self.rate.forget_maximum();
+        self.rtt.forget_minimum();
+        self.pacer.restart(now);
+        self.probe.on_progress(now);
+    }
+
+    /// Ten datagrams (RFC 9002, section 7.2).
+    fn initial_window(&self) -> ByteCount {
+        ControllerConfig::new(self.config.max_datagram).initial_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! What became of packets, for the owners of their content and for the path.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use manyway_wire::PathId;
+
+use crate::packet::content::Contents;
+use crate::{ByteCount, Instant};
+
+/// What an acknowledgement, a timeout or the end of a path brought. Kept by the caller and cleared before reuse, so
+/// that nothing is allocated for a packet.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    /// Contents that arrived, those of packets that had been called lost included.
+    pub(crate) delivered: Vec<Contents>,
+    /// Contents that were lost, without those that were moved to another path.
+    pub(crate) lost: Vec<Contents>,
+    /// Bytes that left flight by arriving.
+    pub(crate) newly_acked_bytes: ByteCount,
+    /// Bytes that left flight by being lost; without MTU probes.
+    pub(crate) lost_bytes: ByteCount,
+    /// Packets that had been called lost and arrived.
+    pub(crate) spurious: u32,
+    /// Whether anything arrived that was not known to have arrived.
+    pub(crate) progress: bool,
+    /// Size of the largest MTU probe that arrived.
+    pub(crate) mtu_acked: Option<u16>,
+    /// Size of the smallest MTU probe that was lost.
+    pub(crate) mtu_lost: Option<u16>,
+    /// Whether everything was lost for so long that the window was reset.
+    pub(crate) persistent_congestion: bool,
+}
+
+impl Outcome {
+    /// Empties it, keeping its memory.
+    pub(crate) fn clear(&mut self) {
+        let Self { delivered, lost, .. } = self;
+        let (mut delivered, mut lost) = (std::mem::take(delivered), std::mem::take(lost));
+        delivered.clear();
+        lost.clear();
+        *self = Self { delivered, lost, ..Self::default() };
+    }
+}
+
+/// An acknowledgement as it came.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReceivedAck<I> {
+    /// The path whose packets it is about.
+    pub(crate) path: PathId,
+    /// The packet numbers, newest first.
+    pub(crate) ranges: I,
+    /// How long the peer says that it held the acknowledgement back.
+    pub(crate) delay: Duration,
+}
+
+impl<I: Iterator<Item = RangeInclusive<u64>>> ReceivedAck<I> {
+    pub(crate) fn new(path: PathId, ranges: I, delay: Duration) -> Self {
+        Self { path, ranges, delay }
+    }
+}
+
+/// What may be sent on a path now, as far as congestion is concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Allowance {
+    /// So many bytes, at least one datagram.
+    Ready {
+        /// Bytes.
+        bytes: ByteCount,
+    },
+    /// Nothing until something arrives or is lost: the window is full.
+    Window,
+    /// Nothing before this moment.
+    PacedUntil(Instant),
+}
+
+/// What a timeout meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TimeoutKind {
+    /// Nothing; it came too early.
+    Nothing,
+    /// Packets were called lost.
+    Lost,
+    /// Nothing was heard for long: send two probes that ask for an acknowledgement at once, whatever the window says.
+    ProbeTimeout {
+        /// How often in a row.
+        count: u32,
+    },
+}

@@ -1,0 +1,161 @@
+//! Departure times from a rate: a token bucket in integers, exact to the nanosecond.
+
+use std::time::Duration;
+
+use crate::{ByteCount, Instant, Rate};
+
+/// Below, packets leave one by one (as BBR's send quantum).
+const SLOW: Rate = Rate::from_bits_per_second(1_200_000);
+/// Below, two by two.
+const MEDIUM: Rate = Rate::from_bits_per_second(24_000_000);
+/// Above, as many as leave within this time.
+const BURST_TIME: Duration = Duration::from_millis(1);
+/// The bucket holds what leaves within this time, so that a late timer costs nothing.
+const BUCKET_TIME: Duration = Duration::from_millis(2);
+/// Most bytes of a burst: a segmentation offload takes 64 KiB with its headers.
+const BURST_MAX: ByteCount = ByteCount(65_000);
+
+const NANOS: i128 = 1_000_000_000;
+
+/// Lets bytes out at a rate, in bursts that are worth a system call.
+///
+/// Law: within any time `t` never more than `rate · t + bucket` bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pacer {
+    /// In 1/10⁹ bytes, so that nothing is lost by rounding; negative after sending more than was allowed.
+    tokens: i128,
+    updated: Option<Instant>,
+}
+
+/// What the pacer allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Departure {
+    /// So many bytes now.
+    Now(ByteCount),
+    /// A burst then.
+    At(Instant),
+}
+
+impl Pacer {
+    pub(crate) const fn new() -> Self {
+        Self { tokens: 0, updated: None }
+    }
+
+    /// What may leave. A rate below one datagram a second counts as that.
+    pub(crate) fn departure(&mut self, now: Instant, rate: Rate, max_datagram: u16) -> Departure {
+        let datagram = u64::from(max_datagram.max(1));
+        let rate = rate.max(Rate::from_bytes_per_second(datagram));
+        self.refill(now, rate, max_datagram);
+        let burst = fine(burst(rate, max_datagram));
+        if self.tokens >= burst {
+            return Departure::Now(ByteCount(u64::try_from(self.tokens / NANOS).unwrap_or(0)));
+        }
+        let missing = (burst - self.tokens).unsigned_abs();
+        let nanos = missing.div_ceil(u128::from(rate.bytes_per_second()));
+        Departure::At(now + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
+    }
+
+    /// Bytes left, whether they were allowed or not; a debt of more than `burst` is forgiven.
+    pub(crate) fn on_sent(&mut self, bytes: ByteCount) {
+        self.tokens = (self.tokens - fine(bytes)).max(-fine(BURST_MAX));
+    }
+
+    /// Starts with an empty bucket that fills from `now` on.
+    pub(crate) fn restart(&mut self, now: Instant) {
+        *self = Self { tokens: 0, updated: Some(now) };
+    }
+
+    fn refill(&mut self, now: Instant, rate: Rate, max_datagram: u16) {
+        let bucket = fine(bucket(rate, max_datagram));
+        let Some(updated) = self.updated else {
+            // The first burst may leave at once.
+            self.tokens += fine(burst(rate, max_datagram));
+            self.updated = Some(now);
+            return;
+        };
+        let nanos = u64::try_from((now - updated).as_nanos()).unwrap_or(u64::MAX);
+        let gained = i128::from(nanos).saturating_mul(i128::from(rate.bytes_per_second()));
+        self.tokens = self.tokens.saturating_add(gained).min(bucket);
+        self.updated = Some(updated.max(now));
+    }
+}
+
+/// How many bytes leave together at a rate, in whole datagrams.
+pub(crate) fn burst(rate: Rate, max_datagram: u16) -> ByteCount {
+    let datagram = u64::from(max_datagram.max(1));
+    if rate < SLOW {
+        return ByteCount(datagram);
+    }
+    if rate < MEDIUM {
+        return ByteCount(2 * datagram);
+    }
+    let bytes = (rate * BURST_TIME).min(BURST_MAX);
+    ByteCount((bytes.get() / datagram).max(2) * datagram)
+}
+
+/// How many bytes may leave at once after a pause.
+pub(crate) fn bucket(rate: Rate, max_datagram: u16) -> ByteCount {
+    burst(rate, max_datagram).max(rate * BUCKET_TIME)
+}
+
+fn fine(bytes: ByteCount) -> i128 {
+    i128::from(bytes.get()) * NANOS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn bursts_grow_with_the_rate_in_whole_datagrams() {
+        let mbit = |n: u64| Rate::from_bits_per_second(n * 1_000_000);
+        assert_eq!(burst(mbit(1), 1200), ByteCount(1200));
+        assert_eq!(burst(mbit(10), 1200), ByteCount(2400));
+        assert_eq!(burst(mbit(50), 1200), ByteCount(6000));
+        assert_eq!(burst(mbit(10_000), 1200), ByteCount(64_800));
+        assert_eq!(bucket(mbit(50), 1200), ByteCount(12_500));
+    }
+
+    proptest! {
+        #[test]
+        fn it_never_lets_out_more_than_rate_times_time_and_one_bucket(
+            rate in 2_000u64..2_000_000_000, greed in 1u64..5, waits in proptest::collection::vec(0u64..5_000_000, 1..200)
+        ) {
+            let rate = Rate::from_bytes_per_second(rate);
+            let (mut pacer, mut now, mut sent) = (Pacer::new(), 0, ByteCount::ZERO);
+            for wait in waits {
+                now += wait;
+                while let Departure::Now(bytes) = pacer.departure(Instant::from_nanos(now), rate, 1200) {
+                    let take = bytes / greed + ByteCount(u64::from(bytes / greed == ByteCount::ZERO));
+                    pacer.on_sent(take);
+                    sent += take;
+                }
+                prop_assert!(sent <= rate * Duration::from_nanos(now) + bucket(rate, 1200) + ByteCount(1));
+            }
+        }
+
+        #[test]
+        fn a_greedy_sender_that_keeps_the_times_gets_the_whole_rate(rate in 2_000u64..2_000_000_000) {
+            let rate = Rate::from_bytes_per_second(rate);
+            let (mut pacer, mut now, mut sent) = (Pacer::new(), Instant::from_nanos(0), ByteCount::ZERO);
+            for _ in 0..2000 {
+                match pacer.departure(now, rate, 1200) {
+                    Departure::Now(bytes) => {
+                        pacer.on_sent(bytes);
+                        sent += bytes;
+                    }
+                    Departure::At(later) => {
+                        prop_assert!(later > now);
+                        now = later;
+                    }
+                }
+            }
+            if let Departure::Now(bytes) = pacer.departure(now, rate, 1200) {
+                sent += bytes;
+            }
+            // One burst was there at the start; less than a byte is left in the bucket.
+            prop_assert!(sent + ByteCount(1) >= rate * (now - Instant::from_nanos(0)) + burst(rate, 1200));
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Persistent congestion: everything was lost for several timeouts (RFC 9002, section 7.6).
+
+use std::time::Duration;
+
+use crate::Instant;
+
+/// How many probe timeouts make it persistent.
+const TIMEOUTS: u32 = 3;
+
+/// The stretch of packets, without an arrival in between, that are being found lost.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct LostStretch {
+    current: Option<Stretch>,
+    /// Packets before this one do not count: without a round trip known, their timeout was a guess.
+    from_index: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Stretch {
+    first_sent: Instant,
+    last_index: u64,
+}
+
+impl LostStretch {
+    /// A packet was lost: the `index`-th of those that ask for an acknowledgement. Returns how long all have been lost.
+    pub(crate) fn on_lost(&mut self, index: u64, time_sent: Instant) -> Duration {
+        if index < self.from_index {
+            return Duration::ZERO;
+        }
+        let stretch = match self.current {
+            Some(stretch) if stretch.last_index + 1 == index => Stretch { last_index: index, ..stretch },
+            Some(_) | None => Stretch { first_sent: time_sent, last_index: index },
+        };
+        self.current = Some(stretch);
+        time_sent - stretch.first_sent
+    }
+
+    /// Begins anew with the `index`-th packet.
+    pub(crate) fn restart(&mut self, index: u64) {
+        *self = Self { current: None, from_index: index };
+    }
+}
+
+/// Whether so long a stretch is persistent congestion, given the probe timeout without back-off.
+pub(crate) fn is_persistent(stretch: Duration, timeout: Duration) -> bool {
+    stretch > timeout * TIMEOUTS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_nanos(millis * 1_000_000)
+    }
+
+    #[test]
+    fn an_arrival_in_between_breaks_the_stretch() {
+        let mut stretch = LostStretch::default();
+        assert_eq!(stretch.on_lost(1, at(100)), Duration::ZERO);
+        assert_eq!(stretch.on_lost(2, at(400)), Duration::from_millis(300));
+        // packet 3 arrived
+        assert_eq!(stretch.on_lost(4, at(800)), Duration::ZERO);
+        assert_eq!(stretch.on_lost(5, at(900)), Duration::from_millis(100));
+    }
+
+    #[test]
+    fn packets_before_the_start_do_not_count() {
+        let mut stretch = LostStretch::default();
+        stretch.restart(2);
+        assert_eq!(stretch.on_lost(1, at(100)), Duration::ZERO);
+        assert_eq!(stretch.on_lost(2, at(400)), Duration::ZERO);
+        assert_eq!(stretch.on_lost(3, at(500)), Duration::from_millis(100));
+    }
+
+    #[test]
+    fn three_timeouts_have_to_pass() {
+        // RFC 9002, section 7.6.3: with a timeout of 2 s the stretch from 1 s to 8 s is persistent.
+        assert!(is_persistent(Duration::from_secs(7), Duration::from_secs(2)));
+        assert!(!is_persistent(Duration::from_secs(6), Duration::from_secs(2)));
+    }
+}

@@ -1,0 +1,143 @@
+//! When to probe because nothing is heard, with back-off (RFC 9002, section 6.2).
+
+use std::time::Duration;
+
+use super::rtt::RttEstimator;
+use crate::Instant;
+
+/// Least timeout.
+const SHORTEST: Duration = Duration::from_millis(10);
+/// Least allowance for variation.
+const VARIATION_MIN: Duration = Duration::from_millis(2);
+/// The longest back-off while another path carries the data.
+const CAP_WITH_OTHERS: Duration = Duration::from_secs(1);
+/// The longest back-off of the only path.
+const CAP_ALONE: Duration = Duration::from_secs(3);
+
+/// The probe timer of one path.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ProbeTimer {
+    count: u32,
+    /// From when on it waits: a packet that asks for an acknowledgement left, one arrived, or it fired.
+    since: Option<Instant>,
+    max_ack_delay: Duration,
+    is_other_path_alive: bool,
+}
+
+impl ProbeTimer {
+    pub(crate) const fn new(max_ack_delay: Duration) -> Self {
+        Self { count: 0, since: None, max_ack_delay, is_other_path_alive: false }
+    }
+
+    /// The time to wait for an answer, without back-off.
+    pub(crate) fn timeout(&self, rtt: &RttEstimator) -> Duration {
+        (Self::round_trip(rtt) + self.max_ack_delay).max(SHORTEST)
+    }
+
+    /// How often it fired since the last arrival.
+    pub(crate) fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// How long the peer may hold an acknowledgement back.
+    pub(crate) fn max_ack_delay(&self) -> Duration {
+        self.max_ack_delay
+    }
+
+    pub(crate) fn set_max_ack_delay(&mut self, delay: Duration) {
+        self.max_ack_delay = delay;
+    }
+
+    pub(crate) fn is_other_path_alive(&self) -> bool {
+        self.is_other_path_alive
+    }
+
+    pub(crate) fn set_other_path_alive(&mut self, alive: bool) {
+        self.is_other_path_alive = alive;
+    }
+
+    /// When it fires if something is in flight.
+    pub(crate) fn deadline(&self, rtt: &RttEstimator) -> Option<Instant> {
+        Some(self.since? + self.with_back_off(rtt))
+    }
+
+    /// Waits anew from now on.
+    pub(crate) fn rearm(&mut self, now: Instant) {
+        self.since = Some(now);
+    }
+
+    /// Something arrived: the path is alive.
+    pub(crate) fn on_progress(&mut self, now: Instant) {
+        self.count = 0;
+        self.since = Some(now);
+    }
+
+    /// It fired. Returns how often in a row.
+    pub(crate) fn on_fired(&mut self, now: Instant) -> u32 {
+        self.count = self.count.saturating_add(1);
+        self.since = Some(now);
+        self.count
+    }
+
+    fn round_trip(rtt: &RttEstimator) -> Duration {
+        rtt.smoothed() + (rtt.variation() * 4).max(VARIATION_MIN)
+    }
+
+    /// Probes ask for an acknowledgement at once, so that their timeout needs no allowance for its delay.
+    fn with_back_off(&self, rtt: &RttEstimator) -> Duration {
+        if self.count == 0 {
+            return self.timeout(rtt);
+        }
+        let cap = if self.is_other_path_alive { CAP_WITH_OTHERS } else { CAP_ALONE };
+        let base = Self::round_trip(rtt).max(SHORTEST);
+        // 2^20 times 10 ms is above any cap.
+        base.saturating_mul(1 << self.count.min(20)).min(cap.max(base))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    fn waits(timer: &mut ProbeTimer, rtt: &RttEstimator, count: usize) -> Vec<Duration> {
+        let mut now = Instant::from_nanos(0);
+        timer.rearm(now);
+        let mut waits = Vec::new();
+        for _ in 0..count {
+            let deadline = timer.deadline(rtt).unwrap();
+            waits.push(deadline - now);
+            now = deadline;
+            timer.on_fired(now);
+        }
+        waits
+    }
+
+    #[test]
+    fn the_timeout_doubles_up_to_a_cap_that_depends_on_other_paths() {
+        let mut rtt = RttEstimator::new(ms(100));
+        rtt.on_sample(ms(40), ms(0)); // variation 20 ms
+        let mut timer = ProbeTimer::new(ms(25));
+        assert_eq!(waits(&mut timer, &rtt, 6), [ms(145), ms(240), ms(480), ms(960), ms(1920), ms(3000)]);
+        let mut timer = ProbeTimer::new(ms(25));
+        timer.set_other_path_alive(true);
+        assert_eq!(waits(&mut timer, &rtt, 5), [ms(145), ms(240), ms(480), ms(960), ms(1000)]);
+        timer.on_progress(Instant::from_nanos(0));
+        assert_eq!(timer.count(), 0);
+        assert_eq!(timer.deadline(&rtt), Some(Instant::from_nanos(145_000_000)));
+    }
+
+    #[test]
+    fn the_timeout_is_never_below_ten_milliseconds_nor_below_the_round_trip() {
+        let mut rtt = RttEstimator::new(ms(1));
+        rtt.on_sample(Duration::from_micros(100), ms(0));
+        assert_eq!(ProbeTimer::new(ms(0)).timeout(&rtt), ms(10));
+        let slow = RttEstimator::new(ms(4000));
+        let mut timer = ProbeTimer::new(ms(25));
+        timer.set_other_path_alive(true);
+        assert!(waits(&mut timer, &slow, 4).iter().all(|wait| *wait >= ms(12_000)));
+    }
+}

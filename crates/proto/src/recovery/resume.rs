@@ -1,0 +1,127 @@
+//! Bringing a path back: what was known of it, used with care (RFC 9959, Careful Resume).
+
+use std::time::Duration;
+
+use crate::{ByteCount, Instant};
+
+/// After a longer outage nothing of what was known counts.
+const OUTAGE_MAX: Duration = Duration::from_secs(10);
+
+/// What was known of a path before it failed.
+#[derive(Debug, Clone, Copy)]
+struct Saved {
+    at: Instant,
+    window: ByteCount,
+    minimum_rtt: Duration,
+}
+
+/// The memory of a path that failed, and the first flight after its return.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Resume {
+    saved: Option<Saved>,
+    trial: Option<Trial>,
+}
+
+/// The flight that tests a resumed window.
+#[derive(Debug, Clone, Copy)]
+struct Trial {
+    /// Its first packet.
+    start: u64,
+    /// The first packet after it; known with the first arrival.
+    end: Option<u64>,
+}
+
+impl Resume {
+    /// Keeps the figures of a path that fails. An older memory stays if nothing has arrived since.
+    pub(crate) fn save(
+        &mut self,
+        now: Instant,
+        last_progress: Option<Instant>,
+        window: ByteCount,
+        minimum_rtt: Duration,
+    ) {
+        if self.saved.is_none_or(|saved| last_progress.is_some_and(|progress| progress > saved.at)) {
+            self.saved = Some(Saved { at: now, window, minimum_rtt });
+        }
+    }
+
+    /// The window to restart with, if the path is back soon and has the round trip it had (within a quarter).
+    ///
+    /// `rtt` is the newest sample, taken at `last_progress`.
+    pub(crate) fn window(
+        &mut self,
+        now: Instant,
+        last_progress: Option<Instant>,
+        rtt: Duration,
+    ) -> Option<ByteCount> {
+        let saved = self.saved.take()?;
+        let is_fresh = last_progress.is_some_and(|progress| progress > saved.at);
+        let is_similar = rtt.abs_diff(saved.minimum_rtt) <= saved.minimum_rtt / 4;
+        (is_fresh && is_similar && now - saved.at < OUTAGE_MAX).then(|| saved.window / 2)
+    }
+
+    /// From packet `start` on a resumed window is on trial.
+    pub(crate) fn begin_trial(&mut self, start: u64) {
+        self.trial = Some(Trial { start, end: None });
+    }
+
+    /// Whether a resumed window is on trial: its flight is to be spread over a round trip.
+    pub(crate) fn is_on_trial(&self) -> bool {
+        self.trial.is_some()
+    }
+
+    /// Packets up to `largest_acked` arrived.
+    pub(crate) fn on_ack(&mut self, largest_acked: u64, next: u64) {
+        let Some(trial) = &mut self.trial else { return };
+        if largest_acked >= trial.start && largest_acked >= *trial.end.get_or_insert(next) {
+            self.trial = None;
+        }
+    }
+
+    /// A packet was lost. Returns whether that ends the trial: the resumed window was too large.
+    pub(crate) fn on_lost(&mut self, packet_number: u64) -> bool {
+        self.trial.take_if(|trial| packet_number >= trial.start).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_nanos(millis * 1_000_000)
+    }
+
+    const RTT: Duration = Duration::from_millis(40);
+
+    fn saved() -> Resume {
+        let mut resume = Resume::default();
+        resume.save(at(1000), Some(at(900)), ByteCount(80_000), RTT);
+        // Called again without an arrival since: the first memory stays.
+        resume.save(at(2000), Some(at(900)), ByteCount(10), RTT);
+        resume
+    }
+
+    #[test]
+    fn half_the_window_returns_after_a_short_outage_with_the_same_round_trip() {
+        assert_eq!(saved().window(at(5000), Some(at(4990)), RTT * 5 / 4), Some(ByteCount(40_000)));
+        assert_eq!(saved().window(at(5000), Some(at(4990)), RTT * 3 / 2), None);
+        assert_eq!(saved().window(at(11_000), Some(at(10_990)), RTT), None);
+        assert_eq!(saved().window(at(5000), Some(at(900)), RTT), None);
+    }
+
+    #[test]
+    fn the_trial_ends_with_its_first_loss_or_with_its_last_packet() {
+        let mut resume = Resume::default();
+        resume.begin_trial(10);
+        resume.on_ack(9, 12);
+        assert!(!resume.on_lost(9) && resume.is_on_trial());
+        resume.on_ack(10, 30);
+        resume.on_ack(29, 40);
+        assert!(resume.is_on_trial());
+        let mut other = resume;
+        assert!(other.on_lost(12) && !other.is_on_trial());
+        resume.on_ack(30, 40);
+        assert!(!resume.is_on_trial());
+    }
+}

@@ -1,0 +1,137 @@
+//! Round-trip time: latest, smoothed, variation, minimum (RFC 9002, section 5).
+
+use std::time::Duration;
+
+/// The smallest time that timers distinguish (RFC 9002, section 6.1.2, there `kGranularity`).
+pub(crate) const GRANULARITY: Duration = Duration::from_millis(1);
+
+/// What is known of the round trip of a path.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RttEstimator {
+    latest: Duration,
+    smoothed: Duration,
+    variation: Duration,
+    /// `None` until the first sample, and when it has to be found anew.
+    minimum: Option<Duration>,
+    has_sample: bool,
+}
+
+impl RttEstimator {
+    /// Assumes a round trip until one is measured.
+    pub(crate) fn new(initial: Duration) -> Self {
+        let initial = initial.max(GRANULARITY);
+        Self { latest: initial, smoothed: initial, variation: initial / 2, minimum: None, has_sample: false }
+    }
+
+    /// The newest sample.
+    pub(crate) fn latest(&self) -> Duration {
+        self.latest
+    }
+
+    /// The moving average.
+    pub(crate) fn smoothed(&self) -> Duration {
+        self.smoothed
+    }
+
+    /// The mean deviation from the average.
+    pub(crate) fn variation(&self) -> Duration {
+        self.variation
+    }
+
+    /// The smallest sample; the average as long as there is none.
+    pub(crate) fn minimum(&self) -> Duration {
+        self.minimum.unwrap_or(self.smoothed)
+    }
+
+    /// Whether it was ever measured.
+    pub(crate) fn has_sample(&self) -> bool {
+        self.has_sample
+    }
+
+    /// The longer of average and newest sample: what packets have to be given.
+    pub(crate) fn longest(&self) -> Duration {
+        self.smoothed.max(self.latest)
+    }
+
+    /// Assumes a round trip known from elsewhere; does nothing once one was measured.
+    pub(crate) fn seed(&mut self, rtt: Duration) {
+        if !self.has_sample {
+            *self = Self::new(rtt);
+        }
+    }
+
+    /// Forgets the minimum, since the way may have changed (RFC 9002, section 5.2).
+    pub(crate) fn forget_minimum(&mut self) {
+        self.minimum = None;
+    }
+
+    /// Adds a sample; `delay` is how long the peer says that it held the acknowledgement back, bounded by the caller.
+    pub(crate) fn on_sample(&mut self, sample: Duration, delay: Duration) {
+        let sample = sample.max(Duration::from_nanos(1));
+        self.latest = sample;
+        let minimum = self.minimum.map_or(sample, |minimum| minimum.min(sample));
+        self.minimum = Some(minimum);
+        if !self.has_sample {
+            self.has_sample = true;
+            self.smoothed = sample;
+            self.variation = sample / 2;
+            return;
+        }
+        // RFC 9002, section 5.3: never below the minimum by what the peer claims.
+        let adjusted = if sample >= minimum + delay { sample - delay } else { sample };
+        self.variation = (self.variation * 3 + self.smoothed.abs_diff(adjusted)) / 4;
+        self.smoothed = (self.smoothed * 7 + adjusted) / 8;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn the_first_sample_replaces_the_assumption_and_the_second_moves_it_by_an_eighth() {
+        let mut rtt = RttEstimator::new(ms(100));
+        assert!(!rtt.has_sample());
+        rtt.on_sample(ms(40), ms(25));
+        assert_eq!((rtt.smoothed(), rtt.variation(), rtt.minimum()), (ms(40), ms(20), ms(40)));
+        // 90 ms with 10 ms of delay count as 80 ms.
+        rtt.on_sample(ms(90), ms(10));
+        assert_eq!((rtt.latest(), rtt.smoothed(), rtt.variation()), (ms(90), ms(45), ms(25)));
+        // A delay that would lead below the minimum is not believed.
+        rtt.on_sample(ms(45), ms(10));
+        assert_eq!((rtt.smoothed(), rtt.minimum()), (ms(45), ms(40)));
+    }
+
+    #[test]
+    fn a_seed_counts_only_before_the_first_sample() {
+        let mut rtt = RttEstimator::new(ms(100));
+        rtt.seed(ms(30));
+        assert_eq!((rtt.smoothed(), rtt.has_sample()), (ms(30), false));
+        rtt.on_sample(ms(20), ms(0));
+        rtt.seed(ms(300));
+        assert_eq!(rtt.smoothed(), ms(20));
+    }
+
+    proptest! {
+        #[test]
+        fn the_average_stays_between_the_smallest_and_the_largest_sample(
+            samples in proptest::collection::vec((1u64..2_000_000_000, 0u64..25_000_000), 1..60)
+        ) {
+            let mut rtt = RttEstimator::new(ms(100));
+            for (sample, delay) in &samples {
+                rtt.on_sample(Duration::from_nanos(*sample), Duration::from_nanos(*delay));
+            }
+            let smallest = samples.iter().map(|(s, _)| *s).min().unwrap();
+            let largest = samples.iter().map(|(s, _)| *s).max().unwrap();
+            prop_assert_eq!(rtt.minimum(), Duration::from_nanos(smallest));
+            // Eight roundings of a nanosecond at most.
+            prop_assert!(rtt.smoothed() + Duration::from_nanos(8) >= rtt.minimum());
+            prop_assert!(rtt.smoothed() <= Duration::from_nanos(largest));
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! What is in flight, on a ring; and the numbers of packets of one path.
+
+use std::ops::RangeInclusive;
+
+use super::delivery_rate::DeliverySnapshot;
+use crate::collections::ring_map::RingMap;
+use crate::packet::content::Contents;
+use crate::{ByteCount, Instant};
+
+/// What a packet is to loss recovery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PacketKind {
+    /// It only acknowledges: nobody answers it, so it is not remembered and takes no room in flight.
+    AckOnly,
+    /// It asks for an acknowledgement.
+    Ordinary,
+    /// It tries a larger datagram: its loss says nothing about congestion.
+    MtuProbe,
+}
+
+/// A packet that was sent.
+#[derive(Debug, Clone)]
+pub(crate) struct SentPacket {
+    pub(crate) packet_number: u64,
+    /// Size of the packet in bytes, with header and tag.
+    pub(crate) size: u16,
+    pub(crate) kind: PacketKind,
+    pub(crate) contents: Contents,
+    /// Its content was sent again on another path: its loss is told to nobody, its arrival is.
+    pub(crate) moved: bool,
+    pub(super) time_sent: Instant,
+    /// Counts the packets that ask for an acknowledgement, without gaps.
+    pub(super) index: u64,
+    pub(super) delivery: DeliverySnapshot,
+}
+
+impl SentPacket {
+    /// Describes a packet; the time and what recovery adds are filled in when it is sent.
+    pub(crate) fn new(packet_number: u64, size: u16, kind: PacketKind, contents: Contents) -> Self {
+        Self {
+            packet_number,
+            size,
+            kind,
+            contents,
+            moved: false,
+            time_sent: Instant::from_nanos(0),
+            index: 0,
+            delivery: DeliverySnapshot::default(),
+        }
+    }
+
+    /// When it left.
+    pub(crate) fn time_sent(&self) -> Instant {
+        self.time_sent
+    }
+
+    /// Its size as a number of bytes.
+    pub(crate) fn bytes(&self) -> ByteCount {
+        ByteCount(u64::from(self.size))
+    }
+}
+
+/// The packets in flight on one path.
+#[derive(Debug)]
+pub(crate) struct SentPackets {
+    ring: RingMap<SentPacket>,
+    bytes: ByteCount,
+    next_number: u64,
+    next_index: u64,
+    largest_acked: Option<u64>,
+}
+
+impl SentPackets {
+    pub(crate) fn new() -> Self {
+        Self {
+            ring: RingMap::new(),
+            bytes: ByteCount::ZERO,
+            next_number: 0,
+            next_index: 0,
+            largest_acked: None,
+        }
+    }
+
+    /// The number that the next packet will have.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.next_number
+    }
+
+    /// Takes a number; it will never be given again.
+    pub(crate) fn take_number(&mut self) -> u64 {
+        let number = self.next_number;
+        self.next_number += 1;
+        number
+    }
+
+    /// The index that the next packet will have that asks for an acknowledgement.
+    pub(crate) fn next_index(&self) -> u64 {
+        self.next_index
+    }
+
+    pub(crate) fn largest_acked(&self) -> Option<u64> {
+        self.largest_acked
+    }
+
+    pub(crate) fn on_largest_acked(&mut self, packet_number: u64) {
+        self.largest_acked = self.largest_acked.max(Some(packet_number));
+    }
+
+    /// Sum of the sizes of all packets in flight.
+    pub(crate) fn bytes(&self) -> ByteCount {
+        self.bytes
+    }
+
+    /// Number of packets in flight.
+    pub(crate) fn len(&self) -> usize {
+        self.ring.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ring.is_empty()
+    }
+
+    /// Remembers a packet; packets come in the order of their numbers.
+    pub(crate) fn insert(&mut self, mut packet: SentPacket) {
+        packet.index = self.next_index;
+        self.next_index += 1;
+        self.bytes += packet.bytes();
+        self.ring.insert(packet.packet_number, packet);
+    }
+
+    /// Takes the packets of a range out. Costs a step for each packet in flight in the range.
+    pub(crate) fn remove_range(&mut self, range: RangeInclusive<u64>, mut taken: impl FnMut(SentPacket)) {
+        let bytes = &mut self.bytes;
+        self.ring.remove_range(range, |packet| {
+            *bytes -= packet.bytes();
+            taken(packet);
+        });
+    }
+
+    /// The oldest packet in flight.
+    pub(crate) fn front(&self) -> Option<&SentPacket> {
+        self.ring.front()
+    }
+
+    /// Takes the oldest packet in flight out.
+    pub(crate) fn pop_front(&mut self) -> Option<SentPacket> {
+        let packet = self.ring.pop_front()?;
+        self.bytes -= packet.bytes();
+        Some(packet)
+    }
+
+    /// All packets in flight, oldest first.
+    pub(crate) fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut SentPacket> {
+        self.ring.iter_mut()
+    }
+
+    /// Sum of the sizes of all packets in flight, counted anew.
+    #[cfg(test)]
+    pub(crate) fn counted_bytes(&self) -> ByteCount {
+        self.ring.iter().map(SentPacket::bytes).sum()
+    }
+}

@@ -1,0 +1,251 @@
+//! Stories of single packets.
+
+use super::*;
+
+#[test]
+fn an_arrival_gives_content_back_and_a_round_trip() {
+    let mut path = path("cubic");
+    send(&mut path, at(0), 2);
+    let out = ack(&mut path, at(40), &[0..=1]);
+    assert_eq!(numbers(&out.delivered), [0, 1]);
+    assert!(out.progress && out.lost.is_empty());
+    assert_eq!(out.newly_acked_bytes, ByteCount(2400));
+    assert_eq!(
+        (path.rtt().latest(), path.bytes_in_flight(), path.deadline()),
+        (ms(40), ByteCount::ZERO, None)
+    );
+    assert_eq!((path.largest_acked(), path.next_packet_number()), (Some(1), 2));
+    assert_eq!((path.last_progress(), path.oldest_unacked_time()), (Some(at(40)), None));
+    assert!(!ack(&mut path, at(50), &[0..=1]).progress);
+}
+
+#[test]
+fn acknowledging_what_was_never_sent_is_a_violation() {
+    let mut path = path("cubic");
+    send(&mut path, at(0), 2);
+    let result = acked(&mut path, at(40), &[0..=2], &mut Outcome::default());
+    assert_eq!(result, Err(Violation::AckOfUnsent { path: PathId(0), packet_number: 2 }));
+    assert_eq!(path.packets_in_flight(), 2);
+}
+
+#[test]
+fn packets_that_only_acknowledge_take_no_room_and_no_timer() {
+    let mut path = path("cubic");
+    for _ in 0..1000 {
+        send_kind(&mut path, at(0), SIZE, PacketKind::AckOnly);
+    }
+    assert_eq!(
+        (path.bytes_in_flight(), path.packets_in_flight(), path.deadline()),
+        (ByteCount::ZERO, 0, None)
+    );
+    assert!(!ack(&mut path, at(9), &[0..=999]).progress);
+    assert!(!path.rtt().has_sample());
+}
+
+#[test]
+fn three_later_arrivals_make_a_packet_lost() {
+    let mut path = path("new-reno");
+    send(&mut path, at(0), 6);
+    assert!(ack(&mut path, at(20), &[1..=2]).lost.is_empty());
+    let out = ack(&mut path, at(21), &[1..=3]);
+    assert_eq!(numbers(&out.lost), [0]);
+    assert_eq!(out.lost_bytes, ByteCount(1200));
+    assert_eq!(path.bytes_in_flight(), ByteCount(2400));
+}
+
+#[test]
+fn time_makes_a_packet_lost_when_a_later_one_has_arrived() {
+    let mut path = path("new-reno");
+    send(&mut path, at(0), 2);
+    ack(&mut path, at(40), &[1..=1]);
+    // 40 ms and an eighth
+    assert_eq!(path.deadline(), Some(at(45)));
+    let mut out = Outcome::default();
+    assert_eq!(path.on_timeout(at(44), &mut out), TimeoutKind::Nothing);
+    assert_eq!(path.on_timeout(at(45), &mut out), TimeoutKind::Lost);
+    assert_eq!(numbers(&out.lost), [0]);
+    assert_eq!(path.deadline(), None);
+}
+
+#[test]
+fn silence_makes_probe_timeouts_that_lose_nothing() {
+    let mut path = path("new-reno");
+    send(&mut path, at(0), 1);
+    ack(&mut path, at(40), &[0..=0]);
+    send(&mut path, at(100), 1);
+    // 40 + 4 · 20 + 25
+    assert_eq!((path.pto(), path.deadline()), (ms(145), Some(at(245))));
+    let mut out = Outcome::default();
+    assert_eq!(path.on_timeout(at(245), &mut out), TimeoutKind::ProbeTimeout { count: 1 });
+    // Even if no probe could be sent the timer does not fire again at once.
+    assert_eq!(path.deadline(), Some(at(485)));
+    send(&mut path, at(246), 2);
+    assert_eq!(path.deadline(), Some(at(486)));
+    assert_eq!(path.on_timeout(at(486), &mut out), TimeoutKind::ProbeTimeout { count: 2 });
+    assert!(out.lost.is_empty() && path.pto_count() == 2);
+    ack(&mut path, at(500), &[2..=2]);
+    assert_eq!(path.pto_count(), 0);
+}
+
+#[test]
+fn the_content_of_a_moved_packet_is_not_told_lost_but_told_delivered() {
+    let mut path = path("new-reno");
+    send(&mut path, at(0), 8);
+    for packet in path.in_flight().take(2) {
+        packet.moved = true;
+    }
+    let out = ack(&mut path, at(20), &[1..=1, 3..=5]);
+    assert_eq!(numbers(&out.lost), [2]);
+    assert_eq!(numbers(&out.delivered), [1, 3, 4, 5]);
+    let out = ack(&mut path, at(22), &[0..=0]);
+    assert_eq!((numbers(&out.delivered), out.spurious), (vec![0], 1));
+}
+
+#[test]
+fn a_lost_mtu_probe_is_reported_and_says_nothing_about_congestion() {
+    let mut path = path("new-reno");
+    let window = path.window();
+    send_kind(&mut path, at(0), 1452, PacketKind::MtuProbe);
+    send(&mut path, at(0), 4);
+    let out = ack(&mut path, at(20), &[3..=4]);
+    assert_eq!((out.mtu_lost, out.lost_bytes), (Some(1452), ByteCount(1200)));
+    let mut path = self::path("new-reno");
+    send_kind(&mut path, at(0), 1452, PacketKind::MtuProbe);
+    send(&mut path, at(0), 4);
+    let out = ack(&mut path, at(20), &[1..=4]);
+    assert_eq!(
+        (out.mtu_lost, out.lost_bytes, path.bytes_in_flight()),
+        (Some(1452), ByteCount::ZERO, ByteCount::ZERO)
+    );
+    assert!(path.window() >= window);
+    // It was only late.
+    assert_eq!(ack(&mut path, at(21), &[0..=4]).mtu_acked, Some(1452));
+}
+
+#[test]
+fn losses_of_one_flight_shrink_the_window_once() {
+    let mut path = path("new-reno");
+    send(&mut path, at(0), 10);
+    let before = path.window();
+    ack(&mut path, at(20), &[3..=3]);
+    ack(&mut path, at(21), &[3..=3, 5..=5]);
+    ack(&mut path, at(22), &[3..=3, 5..=5, 9..=9]);
+    assert_eq!(path.window(), before / 2);
+    send(&mut path, at(30), 4);
+    ack(&mut path, at(50), &[13..=13]);
+    assert_eq!(path.window(), before / 4);
+}
+
+#[test]
+fn a_congestion_event_is_undone_when_all_its_packets_arrive_late() {
+    for controller in ["new-reno", "cubic"] {
+        let mut path = path(controller);
+        send(&mut path, at(0), 10);
+        let before = path.window();
+        let out = ack(&mut path, at(40), &[5..=5]);
+        assert_eq!(numbers(&out.lost), [0, 1, 2]);
+        let reduced = path.window();
+        assert!(reduced < before);
+        let out = ack(&mut path, at(42), &[5..=5, 1..=2]);
+        assert_eq!((out.spurious, numbers(&out.delivered)), (2, vec![1, 2]));
+        assert_eq!(path.window(), reduced);
+        let out = ack(&mut path, at(43), &[5..=5, 0..=2]);
+        assert!(out.progress && out.spurious == 1);
+        assert_eq!(path.window(), before, "{controller}");
+        // The reordering is known now: five numbers back and three milliseconds late.
+        send(&mut path, at(50), 6);
+        assert!(ack(&mut path, at(90), &[14..=14, 3..=9]).lost.is_empty());
+    }
+}
+
+#[test]
+fn a_packet_that_arrives_after_two_timeouts_undoes_nothing() {
+    let mut path = path("new-reno");
+    send(&mut path, at(0), 10);
+    ack(&mut path, at(40), &[4..=9]);
+    let reduced = path.window();
+    let out = ack(&mut path, at(40 + 2 * 145 + 1), &[0..=9]);
+    assert_eq!((out.spurious, out.progress, path.window()), (0, false, reduced));
+}
+
+#[test]
+fn losing_everything_for_three_timeouts_resets_the_window_of_the_only_path() {
+    for (alone, expected) in [(true, ByteCount(2400)), (false, ByteCount(6000))] {
+        let mut path = path("new-reno");
+        path.set_other_path_alive(!alone);
+        send(&mut path, at(0), 1);
+        ack(&mut path, at(20), &[0..=0]);
+        let window = path.window();
+        for step in 0..8 {
+            send(&mut path, at(100 + step * 100), 1);
+        }
+        let out = ack(&mut path, at(820), &[8..=8]);
+        assert_eq!((out.lost.len(), out.persistent_congestion), (7, alone));
+        assert_eq!(path.window().min(window), expected);
+    }
+}
+
+#[test]
+fn an_abandoned_path_has_nothing_in_flight_and_keeps_its_window() {
+    let mut path = path("cubic");
+    send(&mut path, at(0), 10);
+    let window = path.window();
+    let mut out = Outcome::default();
+    path.abandon(at(10), &mut out);
+    assert_eq!((out.lost.len(), path.bytes_in_flight(), path.deadline()), (10, ByteCount::ZERO, None));
+    assert_eq!(path.window(), window);
+    // What arrives after all is told.
+    let out = ack(&mut path, at(20), &[0..=9]);
+    assert_eq!((out.delivered.len(), out.progress, path.window()), (10, true, window));
+}
+
+#[test]
+fn a_sender_that_uses_a_part_of_its_window_does_not_grow_it() {
+    for controller in ["new-reno", "cubic"] {
+        let mut path = path(controller);
+        let window = path.window();
+        for round in 0..50 {
+            send(&mut path, at(round * 40), 4);
+            path.set_app_limited();
+            ack(&mut path, at(round * 40 + 20), &[0..=round * 4 + 3]);
+        }
+        assert_eq!(path.window(), window, "{controller}");
+    }
+}
+
+#[test]
+fn allowance_names_the_reason_why_nothing_may_be_sent() {
+    let mut path = path("cubic");
+    assert_eq!(path.allowance(at(0)), Allowance::Ready { bytes: ByteCount(2400) });
+    send(&mut path, at(0), 2);
+    // Two windows of 12 000 bytes in 100 ms: 2400 bytes need 10 ms.
+    assert_eq!(path.allowance(at(0)), Allowance::PacedUntil(at(10)));
+    assert_eq!(path.allowance(at(10)), Allowance::Ready { bytes: ByteCount(2400) });
+    send(&mut path, at(10), 8);
+    assert_eq!(path.allowance(at(500)), Allowance::Window);
+}
+
+#[test]
+fn an_assumed_round_trip_and_the_delay_of_the_peer_set_the_first_timeout() {
+    let mut path = path("cubic");
+    // 100 + 4 · 50 + 25
+    assert_eq!(path.pto(), ms(325));
+    path.seed_rtt(ms(40));
+    path.set_max_ack_delay(ms(5));
+    assert_eq!(path.pto(), ms(125));
+    send(&mut path, at(0), 1);
+    assert_eq!(path.deadline(), Some(at(125)));
+}
+
+#[test]
+fn siblings_learn_the_longest_stretch_without_congestion() {
+    let mut path = path("new-reno");
+    send(&mut path, at(0), 10);
+    ack(&mut path, at(20), &[0..=3]);
+    assert_eq!(path.as_sibling(), Sibling::new(path.window(), ms(20), ByteCount(4 * 1200)));
+    let out = ack(&mut path, at(21), &[8..=8, 0..=3]);
+    assert_eq!(out.lost.len(), 2);
+    ack(&mut path, at(22), &[8..=9]);
+    // Five packets until the congestion event, one since.
+    assert_eq!(path.as_sibling().loss_interval, ByteCount(5 * 1200));
+}

@@ -1,0 +1,20 @@
+//! The path with the smallest round-trip time that has room, as in Linux MPTCP's first scheduler.
+
+use super::{Decision, Scheduler, View};
+
+/// Fills the nearest path first, the farther ones with what is left.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct MinRtt;
+
+impl Scheduler for MinRtt {
+    fn name(&self) -> &'static str {
+        "min-rtt"
+    }
+
+    fn decide(&mut self, view: &View<'_>) -> Decision {
+        match view.candidates().min_by_key(|path| (path.smoothed_rtt, path.id)) {
+            Some(path) => Decision::Send { path: path.id, quantum: path.sendable },
+            None => Decision::Wait,
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! The paths in turn (CMT 4.2).
+
+use manyway_wire::PathId;
+
+use super::{Decision, Scheduler, View};
+
+/// One burst of a few datagrams on each path that has room, in the order of their ids.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RoundRobin {
+    last: Option<PathId>,
+}
+
+/// Datagrams a turn: enough for a batch, few enough that small backlogs spread.
+const TURN: u64 = 4;
+
+impl Scheduler for RoundRobin {
+    fn name(&self) -> &'static str {
+        "round-robin"
+    }
+
+    fn decide(&mut self, view: &View<'_>) -> Decision {
+        let after_last = view.candidates().find(|path| self.last.is_none_or(|last| path.id > last));
+        match after_last.or_else(|| view.candidates().next()) {
+            Some(path) => {
+                self.last = Some(path.id);
+                Decision::Send { path: path.id, quantum: path.sendable.min(path.datagram * TURN) }
+            }
+            None => Decision::Wait,
+        }
+    }
+}

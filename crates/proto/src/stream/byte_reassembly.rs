@@ -1,0 +1,272 @@
+//! Bytes of a stream on their way in: from blocks in any order to the order of the stream.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::{Buf, Bytes, BytesMut};
+
+/// Puts the bytes of a stream in order.
+///
+/// Bytes in order are appended to a block of memory that is allocated once for many packets. Bytes ahead of a gap
+/// wait in pieces, neighbours joined, and move over without a copy once the gap is closed. What it may hold is
+/// bounded by the stream's credit; what the pieces cost beyond their bytes is told by [`Self::charge`].
+#[derive(Debug)]
+pub(crate) struct ByteReassembly {
+    /// In order, full.
+    ready: VecDeque<Bytes>,
+    /// In order, behind `ready`, being filled.
+    tail: BytesMut,
+    /// Ahead of a gap, by offset; they neither overlap nor start at or below `arrived`.
+    ahead: BTreeMap<u64, BytesMut>,
+    ahead_bytes: u64,
+    /// Everything below this offset arrived.
+    arrived: u64,
+    /// How large the next tail will be.
+    next_tail: usize,
+}
+
+/// What a piece costs beyond its bytes (design: memory against hostile peers).
+pub(crate) const PIECE_OVERHEAD: u64 = 128;
+const FIRST_TAIL: usize = 2 << 10;
+const LARGEST_TAIL: usize = 64 << 10;
+/// Pieces do not grow beyond this by joining, so that joining stays cheap.
+const LARGEST_PIECE: usize = 64 << 10;
+/// Pieces below this are copied behind the bytes in front of them, larger ones are moved.
+const SMALL_PIECE: usize = 4 << 10;
+
+impl Default for ByteReassembly {
+    fn default() -> Self {
+        Self {
+            ready: VecDeque::new(),
+            tail: BytesMut::new(),
+            ahead: BTreeMap::new(),
+            ahead_bytes: 0,
+            arrived: 0,
+            next_tail: FIRST_TAIL,
+        }
+    }
+}
+
+impl ByteReassembly {
+    /// Takes the bytes of a block; those that are here already are dropped.
+    pub(crate) fn insert(&mut self, offset: u64, data: &[u8]) {
+        let skip = self.arrived.saturating_sub(offset);
+        let data = usize::try_from(skip).ok().and_then(|skip| data.get(skip..)).unwrap_or_default();
+        if data.is_empty() {
+            return;
+        }
+        let offset = offset.max(self.arrived);
+        if offset > self.arrived {
+            self.insert_ahead(offset, data);
+            return;
+        }
+        self.append(data);
+        self.arrived += length(data);
+        if !self.ahead.is_empty() {
+            self.close_gap();
+        }
+    }
+
+    /// Appends to the tail; a full one moves to `ready`.
+    fn append(&mut self, mut data: &[u8]) {
+        while !data.is_empty() {
+            let room = self.tail.capacity() - self.tail.len();
+            if room == 0 {
+                self.seal_tail();
+                self.tail = BytesMut::with_capacity(self.next_tail.max(data.len().min(LARGEST_TAIL)));
+                self.next_tail = (self.next_tail * 2).min(LARGEST_TAIL);
+                continue;
+            }
+            let (now, later) = data.split_at(room.min(data.len()));
+            self.tail.extend_from_slice(now);
+            data = later;
+        }
+    }
+
+    fn seal_tail(&mut self) {
+        if !self.tail.is_empty() {
+            self.ready.push_back(self.tail.split().freeze());
+        }
+    }
+
+    /// Moves pieces over that are no longer ahead of a gap.
+    fn close_gap(&mut self) {
+        while let Some(entry) = self.ahead.first_entry() {
+            if *entry.key() > self.arrived {
+                return;
+            }
+            let (offset, mut piece) = entry.remove_entry();
+            self.ahead_bytes -= length(&piece);
+            let skip = usize::try_from(self.arrived - offset).unwrap_or(usize::MAX).min(piece.len());
+            piece.advance(skip);
+            self.arrived += length(&piece);
+            if piece.len() < SMALL_PIECE {
+                self.append(&piece);
+            } else {
+                self.seal_tail();
+                self.ready.push_back(piece.freeze());
+            }
+        }
+    }
+
+    /// Keeps those parts of a block ahead of a gap that are not here yet.
+    fn insert_ahead(&mut self, offset: u64, data: &[u8]) {
+        let end = offset + length(data);
+        let mut at = offset;
+        while at < end {
+            if let Some((start, piece)) = self.ahead.range(..=at).next_back()
+                && start + length(piece) > at
+            {
+                at = start + length(piece);
+                continue;
+            }
+            let until = self.ahead.range(at..end).next().map_or(end, |(start, _)| *start);
+            let from = usize::try_from(at - offset).unwrap_or(usize::MAX);
+            let to = usize::try_from(until - offset).unwrap_or(usize::MAX);
+            self.keep_piece(at, data.get(from..to).unwrap_or_default());
+            at = until;
+        }
+    }
+
+    /// Keeps bytes that overlap no piece, joined to the piece in front of them and to a small one behind them.
+    fn keep_piece(&mut self, at: u64, bytes: &[u8]) {
+        self.ahead_bytes += length(bytes);
+        let end = at + length(bytes);
+        let small_behind =
+            self.ahead.get(&end).is_some_and(|behind| behind.len() + bytes.len() <= SMALL_PIECE);
+        let behind = if small_behind { self.ahead.remove(&end) } else { None };
+        let behind = behind.as_deref().unwrap_or_default();
+        if let Some((start, front)) = self.ahead.range_mut(..at).next_back()
+            && start + length(front) == at
+            && front.len() + bytes.len() + behind.len() <= LARGEST_PIECE
+        {
+            front.extend_from_slice(bytes);
+            front.extend_from_slice(behind);
+            return;
+        }
+        let mut piece = BytesMut::with_capacity(bytes.len() + behind.len());
+        piece.extend_from_slice(bytes);
+        piece.extend_from_slice(behind);
+        self.ahead.insert(at, piece);
+    }
+
+    /// Takes up to `max` bytes in order, without a copy; `None` if there are none now.
+    pub(crate) fn read(&mut self, max: usize) -> Option<Bytes> {
+        let Some(front) = self.ready.front_mut() else {
+            let count = max.min(self.tail.len());
+            return (count > 0).then(|| self.tail.split_to(count).freeze());
+        };
+        if front.len() > max {
+            return (max > 0).then(|| front.split_to(max));
+        }
+        self.ready.pop_front()
+    }
+
+    /// Whether bytes in order wait.
+    pub(crate) fn has_ready(&self) -> bool {
+        !self.ready.is_empty() || !self.tail.is_empty()
+    }
+
+    /// Everything below this offset arrived.
+    pub(crate) fn arrived(&self) -> u64 {
+        self.arrived
+    }
+
+    /// What the pieces ahead of a gap cost, in bytes of memory.
+    pub(crate) fn charge(&self) -> u64 {
+        self.ahead_bytes + PIECE_OVERHEAD * self.ahead.len() as u64
+    }
+
+    /// Forgets all bytes and their memory.
+    pub(crate) fn clear(&mut self) {
+        *self = Self { arrived: self.arrived, ..Self::default() };
+    }
+}
+
+fn length(bytes: &[u8]) -> u64 {
+    bytes.len() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn pattern(range: std::ops::Range<u64>) -> Vec<u8> {
+        range.map(|offset| (offset % 251) as u8).collect()
+    }
+
+    fn read_all(bytes: &mut ByteReassembly) -> Vec<u8> {
+        std::iter::from_fn(|| bytes.read(usize::MAX)).flatten().collect()
+    }
+
+    #[test]
+    fn bytes_in_order_share_a_block_of_memory() {
+        let mut bytes = ByteReassembly::default();
+        let packet = [7; 1_200];
+        for index in 0..1_000 {
+            bytes.insert(index * 1_200, &packet);
+        }
+        assert!(bytes.ready.len() <= 1_200_000 / LARGEST_TAIL + 8, "{}", bytes.ready.len());
+        assert_eq!(read_all(&mut bytes).len(), 1_200_000);
+    }
+
+    #[test]
+    fn a_tail_that_is_read_packet_by_packet_is_filled_on() {
+        let mut bytes = ByteReassembly::default();
+        let mut tails = 0;
+        for index in 0..1_000 {
+            let before = bytes.tail.capacity();
+            bytes.insert(index * 100, &pattern(index * 100..(index + 1) * 100));
+            tails += usize::from(bytes.tail.capacity() > before);
+            assert_eq!(read_all(&mut bytes), pattern(index * 100..(index + 1) * 100));
+        }
+        assert!(tails <= 8, "{tails}");
+    }
+
+    #[test]
+    fn neighbours_ahead_of_a_gap_are_joined() {
+        let mut bytes = ByteReassembly::default();
+        for index in 1..40 {
+            bytes.insert(index * 100, &pattern(index * 100..(index + 1) * 100));
+        }
+        assert_eq!(bytes.ahead.len(), 1);
+        bytes.clear();
+        for index in (1..40).rev() {
+            bytes.insert(index * 100, &pattern(index * 100..(index + 1) * 100));
+        }
+        assert_eq!(bytes.ahead.len(), 1);
+        bytes.insert(0, &pattern(0..150));
+        assert_eq!(read_all(&mut bytes), pattern(0..4_000));
+        assert_eq!(bytes.charge(), 0);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+        #[test]
+        fn any_order_and_overlap_of_blocks_gives_the_stream(
+            blocks in prop::collection::vec((0u64..30_000, 1u64..9_000), 1..60),
+            shift in 0u64..40,
+            max in 1usize..5_000,
+        ) {
+            let mut bytes = ByteReassembly::default();
+            let mut seen = std::collections::BTreeSet::new();
+            let mut out = Vec::new();
+            let last = (0..40).map(|index| ((index * 17 + shift) % 40 * 1_000, 1_000));
+            for (offset, count) in blocks.into_iter().chain(last) {
+                bytes.insert(offset, &pattern(offset..offset + count));
+                seen.extend(offset..offset + count);
+                let gap = (0..).find(|offset| !seen.contains(offset)).unwrap();
+                prop_assert_eq!(bytes.arrived(), gap);
+                prop_assert_eq!(bytes.ahead_bytes, seen.range(gap..).count() as u64);
+                out.extend(bytes.read(max).unwrap_or_default());
+            }
+            while let Some(more) = bytes.read(max) {
+                prop_assert!(more.len() <= max && !more.is_empty());
+                out.extend(more);
+            }
+            prop_assert_eq!(out, pattern(0..bytes.arrived()));
+            prop_assert!(bytes.arrived() >= 39_000);
+        }
+    }
+}

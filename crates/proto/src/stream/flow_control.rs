@@ -1,0 +1,218 @@
+//! Credit in both directions, for a stream and for the connection alike (RFC 9000, section 4).
+//!
+//! Credit is counted in bytes of stream offset, absolute and never taken back. A byte costs credit the first time
+//! its offset is reached: a repeat costs nothing, and neither does it matter in which order bytes arrive. What a
+//! reset leaves out counts up to the final size, on both sides.
+
+/// What the peer lets this end send.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SendCredit {
+    limit: u64,
+    used: u64,
+    /// The limit at which BLOCKED was last sent.
+    reported: Option<u64>,
+}
+
+impl SendCredit {
+    /// Starts with the peer's first limit.
+    pub(crate) fn new(limit: u64) -> Self {
+        Self { limit, used: 0, reported: None }
+    }
+
+    /// Takes a new limit of the peer; an older, lower one changes nothing.
+    pub(crate) fn raise(&mut self, limit: u64) {
+        self.limit = self.limit.max(limit);
+    }
+
+    /// Uses `bytes` of the credit.
+    pub(crate) fn spend(&mut self, bytes: u64) {
+        debug_assert!(bytes <= self.left(), "credit is never exceeded");
+        self.used += bytes;
+    }
+
+    pub(crate) fn left(&self) -> u64 {
+        self.limit.saturating_sub(self.used)
+    }
+
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    pub(crate) fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// Whether the credit is at its end and the peer was not yet told so.
+    pub(crate) fn should_report(&self) -> bool {
+        self.left() == 0 && self.reported != Some(self.limit)
+    }
+
+    /// The peer is being told that the credit is at its end.
+    pub(crate) fn on_reported(&mut self) {
+        self.reported = Some(self.limit);
+    }
+}
+
+/// A stretch of two round trips, see [`ReceiveCredit::consume`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Epoch(pub(crate) u64);
+
+/// What this end lets the peer send.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReceiveCredit {
+    /// The limit that the peer was told last.
+    limit: u64,
+    received: u64,
+    consumed: u64,
+    window: u64,
+    max_window: u64,
+    epoch: Option<Epoch>,
+    consumed_before_epoch: u64,
+}
+
+impl ReceiveCredit {
+    /// Starts with the window that the peer learns from the parameters; it never grows beyond `max_window`.
+    pub(crate) fn new(window: u64, max_window: u64) -> Self {
+        Self {
+            limit: window,
+            received: 0,
+            consumed: 0,
+            window,
+            max_window: max_window.max(window),
+            epoch: None,
+            consumed_before_epoch: 0,
+        }
+    }
+
+    /// Counts `bytes` at offsets not reached before; the caller has checked them against [`Self::left`].
+    pub(crate) fn receive(&mut self, bytes: u64) {
+        debug_assert!(bytes <= self.left(), "checked by the caller");
+        self.received += bytes;
+    }
+
+    /// The application read `bytes`. The window doubles when more than half of it is read within an epoch of two
+    /// round trips: then it, and not the application, is what limits the peer. Without an epoch (no round trip
+    /// was measured) it stays. True if it grew.
+    pub(crate) fn consume(&mut self, bytes: u64, now: Option<Epoch>) -> bool {
+        if self.epoch != now {
+            self.epoch = now;
+            self.consumed_before_epoch = self.consumed;
+        }
+        self.consumed += bytes;
+        let much = self.consumed - self.consumed_before_epoch > self.window / 2;
+        if !much || now.is_none() || self.window >= self.max_window {
+            return false;
+        }
+        self.consumed_before_epoch = self.consumed;
+        self.window_at_least(self.window.saturating_mul(2));
+        true
+    }
+
+    /// Gives `bytes` back that nobody will read.
+    pub(crate) fn discard(&mut self, bytes: u64) {
+        self.consumed += bytes;
+        self.consumed_before_epoch += bytes;
+    }
+
+    /// Widens the window to `window`, as far as it may grow.
+    pub(crate) fn window_at_least(&mut self, window: u64) {
+        self.window = self.window.max(window.min(self.max_window));
+    }
+
+    pub(crate) fn window(&self) -> u64 {
+        self.window
+    }
+
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Bytes counted so far: for a stream the highest offset reached.
+    pub(crate) fn received(&self) -> u64 {
+        self.received
+    }
+
+    pub(crate) fn consumed(&self) -> u64 {
+        self.consumed
+    }
+
+    pub(crate) fn left(&self) -> u64 {
+        self.limit.saturating_sub(self.received)
+    }
+
+    /// Whether the peer should hear of new credit: a quarter of the window is due.
+    pub(crate) fn should_update(&self) -> bool {
+        self.due() >= (self.window / 4).max(1)
+    }
+
+    /// Credit that the peer has not heard of, in bytes.
+    pub(crate) fn due(&self) -> u64 {
+        (self.consumed + self.window).saturating_sub(self.limit)
+    }
+
+    /// Brings the limit up to date and returns it, to be sent.
+    pub(crate) fn update(&mut self) -> u64 {
+        self.limit = self.limit.max(self.consumed + self.window);
+        self.limit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credit_is_never_taken_back() {
+        let mut credit = SendCredit::new(100);
+        credit.raise(50);
+        assert_eq!(credit.limit(), 100);
+    }
+
+    #[test]
+    fn the_end_of_credit_is_reported_once_for_each_limit() {
+        let mut credit = SendCredit::new(10);
+        assert!(!credit.should_report());
+        credit.spend(10);
+        assert!(credit.should_report());
+        credit.on_reported();
+        assert!(!credit.should_report());
+        credit.raise(20);
+        credit.spend(10);
+        assert!(credit.should_report());
+    }
+
+    #[test]
+    fn new_credit_is_told_from_a_quarter_of_the_window_on() {
+        let mut credit = ReceiveCredit::new(100, 100);
+        credit.receive(50);
+        credit.consume(24, None);
+        assert!(!credit.should_update());
+        credit.consume(1, None);
+        assert!(credit.should_update());
+        assert_eq!(credit.update(), 125);
+        assert!(!credit.should_update());
+    }
+
+    #[test]
+    fn the_window_doubles_only_for_a_quick_reader_and_up_to_its_limit() {
+        let mut credit = ReceiveCredit::new(100, 300);
+        credit.receive(100);
+        assert!(!credit.consume(40, Some(Epoch(0))));
+        assert!(!credit.consume(40, Some(Epoch(1))));
+        assert!(credit.consume(20, Some(Epoch(1))));
+        assert_eq!(credit.window(), 200);
+        credit.update();
+        credit.receive(200);
+        assert!(credit.consume(200, Some(Epoch(1))));
+        assert_eq!(credit.window(), 300);
+    }
+
+    #[test]
+    fn bytes_that_nobody_reads_give_credit_but_no_wider_window() {
+        let mut credit = ReceiveCredit::new(100, 300);
+        credit.receive(100);
+        credit.discard(90);
+        assert!(!credit.consume(10, Some(Epoch(0))));
+        assert_eq!((credit.window(), credit.due()), (100, 100));
+    }
+}

@@ -1,0 +1,232 @@
+//! The receiving half of a stream.
+
+use manyway_wire::StreamId;
+
+use super::byte_reassembly::ByteReassembly;
+use super::event::ReadOutcome;
+use super::flow_control::{Epoch, ReceiveCredit};
+use super::state::{ReceiveEvent, ReceiveState};
+use crate::{Misuse, StreamConfig, Violation};
+
+/// What this end receives on a stream.
+#[derive(Debug)]
+pub(crate) struct ReceiveHalf {
+    stream: StreamId,
+    state: ReceiveState,
+    bytes: ByteReassembly,
+    credit: ReceiveCredit,
+    /// Known once the end or a reset was seen; it outlives the states, since late blocks are held against it.
+    final_size: Option<u64>,
+    /// The application found nothing, or has not read yet, and was not told since that there is something.
+    reader_waits: bool,
+}
+
+/// Bytes that change the connection's credit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Counted {
+    /// Reached for the first time.
+    pub(crate) received: u64,
+    /// Of these and earlier ones, those that nobody will read.
+    pub(crate) discarded: u64,
+}
+
+/// The extent of the peer's bytes, as a block claims it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Claim {
+    /// The highest offset that the block reaches.
+    pub(crate) reach: u64,
+    /// Whether the stream ends there.
+    pub(crate) is_end: bool,
+}
+
+/// Pieces ahead of a gap may always cost this many bytes of memory.
+const ALWAYS_ALLOWED: u64 = 1 << 20;
+
+impl ReceiveHalf {
+    pub(crate) fn new(stream: StreamId, config: &StreamConfig) -> Self {
+        Self {
+            stream,
+            state: ReceiveState::Receiving,
+            bytes: ByteReassembly::default(),
+            credit: ReceiveCredit::new(config.stream_window, config.max_window / 4 * 3),
+            final_size: None,
+            reader_waits: true,
+        }
+    }
+
+    /// Checks a block against the final size and the stream's credit, and tells how many bytes it reaches for the
+    /// first time. Changes nothing.
+    pub(crate) fn check(&self, claim: Claim) -> Result<u64, Violation> {
+        let highest = self.credit.received();
+        let wrong = match self.final_size {
+            Some(known) if claim.reach > known || (claim.is_end && claim.reach != known) => Some(known),
+            None if claim.is_end && claim.reach < highest => Some(highest),
+            Some(_) | None => None,
+        };
+        if let Some(known) = wrong {
+            return Err(Violation::FinalSize { stream: self.stream, known, claimed: claim.reach });
+        }
+        let new = claim.reach.saturating_sub(highest);
+        if new > self.credit.left() {
+            let credit = self.credit.limit();
+            return Err(Violation::FlowControl { stream: Some(self.stream), credit, offset: claim.reach });
+        }
+        Ok(new)
+    }
+
+    /// Takes a block that passed [`Self::check`].
+    pub(crate) fn on_data(&mut self, offset: u64, data: &[u8], claim: Claim) -> Result<Counted, Violation> {
+        let received = self.count(claim);
+        match self.state {
+            ReceiveState::Receiving | ReceiveState::Ending => {}
+            ReceiveState::Stopped { .. } => {
+                if claim.is_end {
+                    self.step(ReceiveEvent::SizeKnown);
+                }
+                return Ok(self.discard(received));
+            }
+            ReceiveState::Complete
+            | ReceiveState::Read
+            | ReceiveState::Reset { .. }
+            | ReceiveState::ResetTold
+            | ReceiveState::Discarded => return Ok(Counted { received, discarded: 0 }),
+        }
+        self.bytes.insert(offset, data);
+        if self.final_size == Some(self.bytes.arrived()) {
+            self.step(ReceiveEvent::AllArrived);
+        } else if claim.is_end && self.state == ReceiveState::Receiving {
+            self.step(ReceiveEvent::SizeKnown);
+        }
+        if self.bytes.charge() > ALWAYS_ALLOWED.max(self.credit.window().saturating_mul(2)) {
+            return Err(Violation::TooManyGaps { stream: Some(self.stream) });
+        }
+        Ok(Counted { received, discarded: 0 })
+    }
+
+    /// Takes a reset that passed [`Self::check`]. True if the application is to hear of it.
+    pub(crate) fn on_reset(&mut self, code: u64, claim: Claim) -> (Counted, bool) {
+        let received = self.count(claim);
+        let was_read = self.state.accepts_reads();
+        // A reset of a stream that is here as a whole changes nothing (RFC 9000, section 3.2).
+        if !self.step(ReceiveEvent::Reset { code }) {
+            return (Counted { received, discarded: 0 }, false);
+        }
+        self.bytes.clear();
+        (self.discard(received), was_read)
+    }
+
+    fn count(&mut self, claim: Claim) -> u64 {
+        let new = claim.reach.saturating_sub(self.credit.received());
+        self.credit.receive(new);
+        if claim.is_end {
+            self.final_size = Some(claim.reach);
+        }
+        new
+    }
+
+    /// Counts everything that was received as read.
+    fn discard(&mut self, received: u64) -> Counted {
+        let discarded = self.credit.received() - self.credit.consumed();
+        self.credit.discard(discarded);
+        Counted { received, discarded }
+    }
+
+    /// Reads up to `max` bytes in order.
+    pub(crate) fn read(&mut self, max: usize) -> Result<ReadOutcome, Misuse> {
+        if let ReceiveState::Reset { code } = self.state {
+            self.step(ReceiveEvent::Told);
+            return Ok(ReadOutcome::Reset(code));
+        }
+        if !self.state.accepts_reads() {
+            return Err(Misuse::ReceivingEnded { stream: self.stream });
+        }
+        if let Some(bytes) = self.bytes.read(max) {
+            return Ok(ReadOutcome::Data(bytes));
+        }
+        if self.state == ReceiveState::Complete && !self.bytes.has_ready() {
+            self.step(ReceiveEvent::ReadToEnd);
+            self.bytes.clear();
+            return Ok(ReadOutcome::End);
+        }
+        self.reader_waits = true;
+        Ok(ReadOutcome::Blocked)
+    }
+
+    /// The application read `bytes`: true if the window grew by it.
+    pub(crate) fn consume(&mut self, bytes: u64, epoch: Option<Epoch>) -> bool {
+        self.credit.consume(bytes, epoch)
+    }
+
+    /// The application wants no more.
+    pub(crate) fn stop(&mut self, code: u64) -> Result<Counted, Misuse> {
+        if !self.step(ReceiveEvent::Stop { code }) {
+            return Err(Misuse::ReceivingEnded { stream: self.stream });
+        }
+        self.bytes.clear();
+        Ok(self.discard(0))
+    }
+
+    /// The reason for STREAM-STOP, as long as the peer may still send.
+    pub(crate) fn stopping(&self) -> Option<u64> {
+        match self.state {
+            ReceiveState::Stopped { code } => Some(code),
+            ReceiveState::Receiving
+            | ReceiveState::Ending
+            | ReceiveState::Complete
+            | ReceiveState::Read
+            | ReceiveState::Reset { .. }
+            | ReceiveState::ResetTold
+            | ReceiveState::Discarded => None,
+        }
+    }
+
+    /// The peer's reason for a reset that the application has not read.
+    pub(crate) fn reset_code(&self) -> Option<u64> {
+        match self.state {
+            ReceiveState::Reset { code } => Some(code),
+            ReceiveState::Receiving
+            | ReceiveState::Ending
+            | ReceiveState::Complete
+            | ReceiveState::Read
+            | ReceiveState::Stopped { .. }
+            | ReceiveState::ResetTold
+            | ReceiveState::Discarded => None,
+        }
+    }
+
+    /// The credit of the stream, if the peer can still make use of more.
+    pub(crate) fn open_credit(&mut self) -> Option<&mut ReceiveCredit> {
+        (self.state == ReceiveState::Receiving).then_some(&mut self.credit)
+    }
+
+    pub(crate) fn window(&self) -> u64 {
+        self.credit.window()
+    }
+
+    /// Whether a read would find something and the application waits for it. Asking counts as telling.
+    pub(crate) fn take_readable(&mut self) -> bool {
+        let something = match self.state {
+            ReceiveState::Receiving | ReceiveState::Ending => self.bytes.has_ready(),
+            ReceiveState::Complete | ReceiveState::Reset { .. } => true,
+            ReceiveState::Read
+            | ReceiveState::ResetTold
+            | ReceiveState::Stopped { .. }
+            | ReceiveState::Discarded => false,
+        };
+        let tell = something && self.reader_waits;
+        if tell {
+            self.reader_waits = false;
+        }
+        tell
+    }
+
+    fn step(&mut self, event: ReceiveEvent) -> bool {
+        let next = self.state.after(event);
+        self.state = next.unwrap_or(self.state);
+        next.is_some()
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.state.is_over()
+    }
+}

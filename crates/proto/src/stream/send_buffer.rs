@@ -1,0 +1,339 @@
+//! Bytes of a stream on their way out: written, sent, acknowledged, lost.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use bytes::{Bytes, BytesMut};
+use manyway_wire::Writer;
+
+use crate::collections::range_set::RangeSet;
+
+/// Holds what the application wrote until the peer has it.
+///
+/// ```text
+/// 0 … base        acknowledged without a gap, dropped
+/// base … next     sent; parts of it are in `acked` (here already) or `lost` (to be sent again)
+/// next … written  not sent yet
+/// ```
+///
+/// Large writes are kept as they came, without a copy; small ones are gathered.
+#[derive(Debug, Default)]
+pub(crate) struct SendBuffer {
+    chunks: VecDeque<Chunk>,
+    base: u64,
+    next: u64,
+    written: u64,
+    acked: RangeSet,
+    lost: RangeSet,
+    end: EndMark,
+}
+
+/// Where the mark of the stream's end is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum EndMark {
+    /// The application may write more.
+    #[default]
+    None,
+    /// To be sent, for the first time or again.
+    Pending,
+    /// On its way.
+    Sent,
+    /// Arrived.
+    Acked,
+}
+
+#[derive(Debug)]
+struct Chunk {
+    start: u64,
+    data: ChunkData,
+}
+
+#[derive(Debug)]
+enum ChunkData {
+    Shared(Bytes),
+    Gathered(BytesMut),
+}
+
+/// Writes shorter than this are gathered, so that a byte costs no more memory than a few bytes.
+const SMALL_WRITE: usize = 1 << 10;
+/// Size of the chunks into which small writes are gathered.
+const GATHERED_CHUNK: usize = 4 << 10;
+
+impl SendBuffer {
+    /// Takes bytes of the application.
+    pub(crate) fn write(&mut self, data: Bytes) {
+        debug_assert_eq!(self.end, EndMark::None, "nothing is written behind the end");
+        if data.is_empty() {
+            return;
+        }
+        let start = self.written;
+        self.written += length(&data);
+        if data.len() >= SMALL_WRITE {
+            self.chunks.push_back(Chunk { start, data: ChunkData::Shared(data) });
+            return;
+        }
+        if let Some(Chunk { data: ChunkData::Gathered(last), .. }) = self.chunks.back_mut()
+            && last.len() + data.len() <= GATHERED_CHUNK
+        {
+            last.extend_from_slice(&data);
+            return;
+        }
+        let mut gathered = BytesMut::with_capacity(data.len());
+        gathered.extend_from_slice(&data);
+        self.chunks.push_back(Chunk { start, data: ChunkData::Gathered(gathered) });
+    }
+
+    /// Nothing more will be written.
+    pub(crate) fn finish(&mut self) {
+        if self.end == EndMark::None {
+            self.end = EndMark::Pending;
+        }
+    }
+
+    /// The lowest range to be sent again.
+    pub(crate) fn lost(&self) -> Option<Range<u64>> {
+        self.lost.first()
+    }
+
+    /// How many bytes are to be sent again.
+    pub(crate) fn lost_bytes(&self) -> u64 {
+        self.lost.covered()
+    }
+
+    /// What was never sent.
+    pub(crate) fn fresh(&self) -> Range<u64> {
+        self.next..self.written
+    }
+
+    /// Whether a block without bytes is needed to carry the mark of the end.
+    pub(crate) fn needs_bare_end(&self) -> bool {
+        self.end == EndMark::Pending && self.next == self.written && self.lost.is_empty()
+    }
+
+    /// Whether a block that ends at `offset` is to carry the mark of the end.
+    pub(crate) fn ends_at(&self, offset: u64) -> bool {
+        self.end != EndMark::None && offset == self.written
+    }
+
+    /// Appends the bytes of `range`, of which all are still here. A block that reaches the end of the stream
+    /// carries its mark.
+    pub(crate) fn send(&mut self, range: Range<u64>, w: &mut Writer<'_>) {
+        debug_assert!(
+            range.start >= self.base && range.end <= self.written,
+            "{range:?} is not in the buffer"
+        );
+        self.copy(range.clone(), w);
+        if self.ends_at(range.end) && self.end == EndMark::Pending {
+            self.end = EndMark::Sent;
+        }
+        if range.start == self.next {
+            self.next = range.end;
+        } else {
+            self.lost.remove(range);
+        }
+    }
+
+    fn copy(&self, range: Range<u64>, w: &mut Writer<'_>) {
+        let first = self.chunks.partition_point(|chunk| chunk.start <= range.start).saturating_sub(1);
+        for chunk in self.chunks.range(first..) {
+            if chunk.start >= range.end {
+                break;
+            }
+            let bytes = chunk.bytes();
+            let from = within(range.start.saturating_sub(chunk.start), bytes);
+            let to = within(range.end - chunk.start, bytes);
+            w.bytes(bytes.get(from..to).unwrap_or_default());
+        }
+    }
+
+    /// A block with `range` arrived; `end` if it carried the mark of the end.
+    pub(crate) fn on_delivered(&mut self, range: Range<u64>, end: bool) {
+        if end {
+            self.end = EndMark::Acked;
+        }
+        if range.end <= self.base {
+            return;
+        }
+        if !self.lost.is_empty() {
+            self.lost.remove(range.clone());
+        }
+        if range.start > self.base {
+            self.acked.insert(range);
+            return;
+        }
+        self.base = range.end;
+        while let Some(first) = self.acked.first()
+            && first.start <= self.base
+        {
+            self.base = self.base.max(first.end);
+            self.acked.pop_first();
+        }
+        while self.chunks.front().is_some_and(|chunk| chunk.end() <= self.base) {
+            self.chunks.pop_front();
+        }
+    }
+
+    /// A block with `range` must be sent again, as far as no other copy of it arrived.
+    pub(crate) fn on_lost(&mut self, range: Range<u64>, end: bool) {
+        if end && self.end == EndMark::Sent {
+            self.end = EndMark::Pending;
+        }
+        let range = range.start.max(self.base)..range.end;
+        if range.is_empty() {
+            return;
+        }
+        for gap in self.acked.gaps(range) {
+            self.lost.insert(gap);
+        }
+    }
+
+    /// Forgets all bytes: the stream is abandoned.
+    pub(crate) fn clear(&mut self) {
+        self.chunks = VecDeque::new();
+        self.acked.clear();
+        self.lost.clear();
+        self.base = self.next;
+        self.written = self.next;
+        self.end = EndMark::None;
+    }
+
+    /// Bytes that are held.
+    pub(crate) fn held(&self) -> u64 {
+        self.written - self.base
+    }
+
+    /// Bytes that are sent and neither acknowledged nor lost.
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.next - self.base - self.acked.covered() - self.lost.covered()
+    }
+
+    /// The highest offset that was sent: the final size if the stream is abandoned now.
+    pub(crate) fn sent(&self) -> u64 {
+        self.next
+    }
+
+    /// Whether all that was written, and the end if there is one, has arrived.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.base == self.written && matches!(self.end, EndMark::None | EndMark::Acked)
+    }
+}
+
+impl Chunk {
+    fn bytes(&self) -> &[u8] {
+        match &self.data {
+            ChunkData::Shared(bytes) => bytes,
+            ChunkData::Gathered(bytes) => bytes,
+        }
+    }
+
+    fn end(&self) -> u64 {
+        self.start + length(self.bytes())
+    }
+}
+
+fn length(bytes: &[u8]) -> u64 {
+    bytes.len() as u64
+}
+
+/// `offset` as an index into `bytes`, at most its length.
+fn within(offset: u64, bytes: &[u8]) -> usize {
+    usize::try_from(offset).map_or(bytes.len(), |offset| offset.min(bytes.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn filled(bytes: usize) -> SendBuffer {
+        let mut buffer = SendBuffer::default();
+        buffer.write(Bytes::from(pattern(0..bytes as u64)));
+        buffer
+    }
+
+    fn pattern(range: Range<u64>) -> Vec<u8> {
+        range.map(|offset| (offset % 251) as u8).collect()
+    }
+
+    fn send(buffer: &mut SendBuffer, range: Range<u64>) -> Vec<u8> {
+        let mut packet = Vec::new();
+        buffer.send(range, &mut Writer::new(&mut packet, 1 << 20));
+        packet
+    }
+
+    #[test]
+    fn small_writes_are_gathered_and_large_ones_kept() {
+        let mut buffer = SendBuffer::default();
+        let all = pattern(0..20_000);
+        for piece in all[..5_000].chunks(7).chain(all[5_000..].chunks(5_000)) {
+            buffer.write(Bytes::copy_from_slice(piece));
+        }
+        assert_eq!(buffer.chunks.len(), 2 + 3);
+        assert_eq!(send(&mut buffer, 0..20_000), all);
+    }
+
+    #[test]
+    fn only_what_no_copy_brought_over_is_sent_again() {
+        let mut buffer = filled(5_000);
+        send(&mut buffer, 0..4_000);
+        buffer.on_delivered(1_000..2_000, false);
+        buffer.on_lost(500..3_000, false);
+        assert_eq!(buffer.lost.iter().collect::<Vec<_>>(), [500..1_000, 2_000..3_000]);
+    }
+
+    #[test]
+    fn a_late_acknowledgement_cancels_the_repeat() {
+        let mut buffer = filled(5_000);
+        send(&mut buffer, 0..4_000);
+        buffer.on_lost(0..2_000, false);
+        buffer.on_delivered(0..2_000, false);
+        assert_eq!((buffer.lost(), buffer.held()), (None, 3_000));
+    }
+
+    #[test]
+    fn the_end_travels_with_the_last_byte_or_alone() {
+        let mut buffer = filled(100);
+        send(&mut buffer, 0..100);
+        buffer.finish();
+        assert!(buffer.needs_bare_end());
+        send(&mut buffer, 100..100);
+        assert!(!buffer.needs_bare_end());
+        buffer.on_lost(100..100, true);
+        buffer.on_lost(0..100, false);
+        assert!(!buffer.needs_bare_end() && buffer.ends_at(100));
+        send(&mut buffer, 0..100);
+        buffer.on_delivered(0..100, true);
+        assert!(buffer.is_settled());
+    }
+
+    proptest! {
+        #[test]
+        fn every_byte_is_in_exactly_one_state(
+            steps in prop::collection::vec((0u8..3, 0u64..40, 1u64..20), 0..60),
+        ) {
+            let mut buffer = filled(4_000);
+            for (step, start, length) in steps {
+                let sent = buffer.sent();
+                let range = (start * 100).min(sent)..((start + length) * 100).min(sent);
+                match step {
+                    0 => {
+                        let fresh = buffer.fresh();
+                        let piece = fresh.start..fresh.end.min(fresh.start + length * 37);
+                        prop_assert_eq!(send(&mut buffer, piece.clone()), pattern(piece));
+                    }
+                    1 => buffer.on_delivered(range, false),
+                    _ => buffer.on_lost(range, false),
+                }
+                prop_assert!(buffer.lost.iter().all(|range| buffer.acked.gaps(range.clone()).eq([range])));
+                prop_assert!(buffer.lost().is_none_or(|lost| lost.start >= buffer.base));
+                prop_assert!(buffer.acked.first().is_none_or(|acked| acked.start > buffer.base));
+                let sum = buffer.in_flight() + buffer.lost_bytes() + buffer.acked.covered();
+                prop_assert_eq!(buffer.base + sum, buffer.next);
+                if let Some(lost) = buffer.lost() && length % 2 == 0 {
+                    prop_assert_eq!(send(&mut buffer, lost.clone()), pattern(lost));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What the application does with streams.
+
+use bytes::Bytes;
+use manyway_wire::StreamId;
+
+use super::StreamSet;
+use super::agenda::ControlBlocks;
+use crate::Misuse;
+use crate::stream::event::{ReadOutcome, StreamEvent, WriteError};
+
+impl StreamSet {
+    /// Opens a stream; the peer sees it with its first bytes.
+    ///
+    /// # Errors
+    /// `NoStreamCredit` if the peer allows no more; [`StreamEvent::Available`] tells when it does.
+    pub(crate) fn open(&mut self) -> Result<StreamId, Misuse> {
+        if self.ours.opened >= self.ours.limit {
+            self.ours.refused_at = Some(self.ours.limit);
+            return Err(Misuse::NoStreamCredit { allowed: self.ours.limit });
+        }
+        let id = StreamId::new(self.side, self.ours.opened);
+        self.ours.opened += 1;
+        self.add_stream(id);
+        Ok(id)
+    }
+
+    /// Takes the next stream that the peer opened. What already happened to it is told by events now.
+    pub(crate) fn accept(&mut self) -> Option<StreamId> {
+        if self.theirs.accepted >= self.theirs.opened {
+            return None;
+        }
+        let id = StreamId::new(self.theirs_side(), self.theirs.accepted);
+        self.theirs.accepted += 1;
+        if let Some(stream) = self.streams.get_mut(&id) {
+            if let Some(code) = stream.send.stopped() {
+                self.events.push_back(StreamEvent::Stopped(id, code));
+            }
+            if let Some(code) = stream.receive.reset_code() {
+                self.events.push_back(StreamEvent::Reset(id, code));
+            }
+            if stream.receive.take_readable() {
+                self.events.push_back(StreamEvent::Readable(id));
+            }
+        }
+        Some(id)
+    }
+
+    /// Takes as many of the bytes as there is room for and tells how many; if not all,
+    /// [`StreamEvent::Writable`] follows.
+    ///
+    /// # Errors
+    /// The peer asked for no more, the sending half has ended, or there is no such stream.
+    pub(crate) fn write(&mut self, id: StreamId, data: Bytes) -> Result<usize, WriteError> {
+        let accepted = self.stream_mut(id)?.send.write(data)?;
+        self.after_change(id);
+        Ok(accepted)
+    }
+
+    /// Marks the end behind what was written; [`StreamEvent::Finished`] follows when all has arrived.
+    ///
+    /// # Errors
+    /// As for [`Self::write`].
+    pub(crate) fn finish(&mut self, id: StreamId) -> Result<(), WriteError> {
+        self.stream_mut(id)?.send.finish()?;
+        self.after_change(id);
+        Ok(())
+    }
+
+    /// Abandons the sending half: what is not sent yet is dropped, what got lost not repeated.
+    ///
+    /// # Errors
+    /// The sending half has ended, or there is no such stream.
+    pub(crate) fn reset(&mut self, id: StreamId, code: u64) -> Result<(), Misuse> {
+        let stream = self.stream_mut(id)?;
+        stream.send.reset(code)?;
+        stream.entry.control.insert(ControlBlocks::RESET);
+        self.after_change(id);
+        Ok(())
+    }
+
+    /// Gives the receiving half up: what has arrived and still comes is dropped, and the peer asked to end it.
+    ///
+    /// # Errors
+    /// The receiving half was read to its end or stopped before, or there is no such stream.
+    pub(crate) fn stop(&mut self, id: StreamId, code: u64) -> Result<(), Misuse> {
+        let stream = self.stream_mut(id)?;
+        let counted = stream.receive.stop(code)?;
+        if stream.receive.stopping().is_some() {
+            stream.entry.control.insert(ControlBlocks::STOP);
+        }
+        self.count(counted);
+        self.after_change(id);
+        Ok(())
+    }
+
+    /// Sets how urgent the bytes of a stream are: a higher number goes first, 0 is the default.
+    ///
+    /// # Errors
+    /// There is no such stream.
+    pub(crate) fn set_priority(&mut self, id: StreamId, priority: i8) -> Result<(), Misuse> {
+        self.stream_mut(id)?;
+        if let Some(stream) = self.streams.get_mut(&id) {
+            self.agenda.set_priority(stream, priority);
+        }
+        Ok(())
+    }
+
+    /// Reads the next bytes in order, at most `max`, without a copy. This is what gives the peer new credit.
+    ///
+    /// # Errors
+    /// The end or the reset was read before, the half was stopped, or there is no such stream.
+    pub(crate) fn read(&mut self, id: StreamId, max: usize) -> Result<ReadOutcome, Misuse> {
+        let epoch = self.epochs.now();
+        let stream = self.stream_mut(id)?;
+        let outcome = stream.receive.read(max)?;
+        match &outcome {
+            ReadOutcome::Data(bytes) => {
+                let count = bytes.len() as u64;
+                let grew = stream.receive.consume(count, epoch);
+                let window = stream.receive.window();
+                stream.note_window();
+                if grew {
+                    self.receive_credit.window_at_least(window.saturating_add(window / 2));
+                }
+                self.receive_credit.consume(count, epoch);
+                self.pending.window |= self.receive_credit.should_update();
+            }
+            ReadOutcome::Blocked => return Ok(outcome),
+            ReadOutcome::End | ReadOutcome::Reset(_) => {}
+        }
+        self.after_change(id);
+        Ok(outcome)
+    }
+
+    /// The next news for the application.
+    pub(crate) fn poll_event(&mut self) -> Option<StreamEvent> {
+        self.events.pop_front()
+    }
+}

@@ -1,0 +1,169 @@
+//! Blocks of the peer.
+
+use manyway_wire::{
+    Blocked, BlockedBy, Initiator, StreamData, StreamId, StreamLimit, StreamReset, StreamStop, StreamWindow,
+    Window,
+};
+
+use super::StreamSet;
+use super::agenda::ControlBlocks;
+use crate::Violation;
+use crate::stream::event::StreamEvent;
+use crate::stream::receive::Claim;
+
+impl StreamSet {
+    /// Takes bytes of a stream.
+    ///
+    /// # Errors
+    /// The peer used more than its credit or its streams, contradicts the final size, or leaves too many gaps.
+    pub(crate) fn on_stream(&mut self, block: &StreamData<'_>) -> Result<(), Violation> {
+        self.open_up_to(block.stream)?;
+        let Some(stream) = self.streams.get_mut(&block.stream) else { return Ok(()) };
+        let reach = block.offset.saturating_add(block.data.len() as u64);
+        let claim = Claim { reach, is_end: block.end };
+        let new = stream.receive.check(claim)?;
+        if new > self.receive_credit.left() {
+            return Err(over_connection_credit(&self.receive_credit, new));
+        }
+        let counted = stream.receive.on_data(block.offset, block.data, claim)?;
+        let known = is_known(self.side, self.theirs.accepted, block.stream);
+        if known && stream.receive.take_readable() {
+            self.events.push_back(StreamEvent::Readable(block.stream));
+        }
+        let over = stream.is_over();
+        self.count(counted);
+        if over {
+            self.after_change(block.stream);
+        }
+        Ok(())
+    }
+
+    /// Takes the end of a stream that the peer abandons.
+    ///
+    /// # Errors
+    /// As for [`Self::on_stream`]: the final size counts on the credit.
+    pub(crate) fn on_stream_reset(&mut self, block: &StreamReset) -> Result<(), Violation> {
+        self.open_up_to(block.stream)?;
+        let Some(stream) = self.streams.get_mut(&block.stream) else { return Ok(()) };
+        let claim = Claim { reach: block.final_size, is_end: true };
+        let new = stream.receive.check(claim)?;
+        if new > self.receive_credit.left() {
+            return Err(over_connection_credit(&self.receive_credit, new));
+        }
+        let (counted, tell) = stream.receive.on_reset(block.code, claim);
+        if tell && is_known(self.side, self.theirs.accepted, block.stream) {
+            self.events.push_back(StreamEvent::Reset(block.stream, block.code));
+            if stream.receive.take_readable() {
+                self.events.push_back(StreamEvent::Readable(block.stream));
+            }
+        }
+        self.count(counted);
+        self.after_change(block.stream);
+        Ok(())
+    }
+
+    /// Takes the peer's wish for no more bytes of a stream.
+    ///
+    /// # Errors
+    /// There can be no such stream.
+    pub(crate) fn on_stream_stop(&mut self, block: &StreamStop) -> Result<(), Violation> {
+        self.open_up_to(block.stream)?;
+        let Some(stream) = self.streams.get_mut(&block.stream) else { return Ok(()) };
+        if stream.send.on_stop(block.code) {
+            stream.entry.control.insert(ControlBlocks::RESET);
+            if is_known(self.side, self.theirs.accepted, block.stream) {
+                self.events.push_back(StreamEvent::Stopped(block.stream, block.code));
+            }
+            self.after_change(block.stream);
+        }
+        Ok(())
+    }
+
+    /// Takes connection credit.
+    pub(crate) fn on_window(&mut self, block: &Window) {
+        self.send_credit.raise(block.credit);
+    }
+
+    /// Takes credit of a stream.
+    ///
+    /// # Errors
+    /// There can be no such stream.
+    pub(crate) fn on_stream_window(&mut self, block: &StreamWindow) -> Result<(), Violation> {
+        self.open_up_to(block.stream)?;
+        if let Some(stream) = self.streams.get_mut(&block.stream) {
+            stream.send.raise_credit(block.credit);
+            self.agenda.update(stream);
+        }
+        Ok(())
+    }
+
+    /// Takes the number of streams that this end may open.
+    pub(crate) fn on_stream_limit(&mut self, block: &StreamLimit) {
+        self.raise_stream_limit(block.count);
+    }
+
+    /// Takes the news that a limit holds the peer back: whatever credit is due goes out at once.
+    ///
+    /// # Errors
+    /// There can be no such stream.
+    pub(crate) fn on_blocked(&mut self, block: &Blocked) -> Result<(), Violation> {
+        match block.by {
+            BlockedBy::Connection { .. } => self.pending.window |= self.receive_credit.due() > 0,
+            BlockedBy::Streams { .. } => {
+                self.pending.stream_limit |=
+                    self.theirs.retired + self.config.peer_streams > self.theirs.advertised;
+            }
+            BlockedBy::Stream { stream, .. } => {
+                self.open_up_to(stream)?;
+                if let Some(stream) = self.streams.get_mut(&stream) {
+                    if stream.receive.open_credit().is_some_and(|credit| credit.due() > 0) {
+                        stream.entry.control.insert(ControlBlocks::WINDOW);
+                    }
+                    self.agenda.update(stream);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens a stream of the peer that is named for the first time, and with it all of lower numbers (RFC 9000,
+    /// section 3.2).
+    fn open_up_to(&mut self, stream: StreamId) -> Result<(), Violation> {
+        if stream.initiator() == self.side {
+            let exists = stream.index() < self.ours.opened;
+            return if exists { Ok(()) } else { Err(Violation::StreamState { stream }) };
+        }
+        if stream.index() < self.theirs.opened {
+            return Ok(());
+        }
+        if stream.index() >= self.theirs.advertised {
+            return Err(Violation::StreamLimit { stream, allowed: self.theirs.advertised });
+        }
+        // The application accepts all at once, so one event is enough until it did.
+        if self.theirs.accepted == self.theirs.opened {
+            self.events.push_back(StreamEvent::Opened);
+        }
+        while self.theirs.opened <= stream.index() {
+            self.add_stream(StreamId::new(self.theirs_side(), self.theirs.opened));
+            self.theirs.opened += 1;
+        }
+        Ok(())
+    }
+
+    pub(super) fn theirs_side(&self) -> Initiator {
+        match self.side {
+            Initiator::Client => Initiator::Server,
+            Initiator::Server => Initiator::Client,
+        }
+    }
+}
+
+/// Whether the application knows the stream: it opened or accepted it.
+fn is_known(side: Initiator, accepted: u64, stream: StreamId) -> bool {
+    stream.initiator() == side || stream.index() < accepted
+}
+
+fn over_connection_credit(credit: &crate::stream::flow_control::ReceiveCredit, new: u64) -> Violation {
+    let offset = credit.received().saturating_add(new);
+    Violation::FlowControl { stream: None, credit: credit.limit(), offset }
+}

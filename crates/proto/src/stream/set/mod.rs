@@ -1,0 +1,227 @@
+//! All streams of a connection: the only part of [`stream`](crate::stream) that the connection talks to.
+//!
+//! [`application`] has the calls of the application, [`input`] the blocks that arrive, [`output`] the blocks to be
+//! sent and what became of them; [`agenda`] knows what is to be sent without looking at every stream.
+
+mod agenda;
+mod application;
+mod input;
+mod output;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use manyway_wire::{Initiator, StreamId};
+
+use self::agenda::{Agenda, ControlBlocks, Entry};
+use super::event::StreamEvent;
+use super::flow_control::{Epoch, ReceiveCredit, SendCredit};
+use super::receive::{Counted, ReceiveHalf};
+use super::send::SendHalf;
+use crate::{ByteCount, Instant, Misuse, StreamConfig};
+
+/// The streams of a connection.
+///
+/// Its memory is bounded: what the peer sends by credit and the number of streams, what the application writes by
+/// the capacity of the send buffers. Every call takes time independent of the number of streams, but for the
+/// logarithm of a search.
+#[derive(Debug)]
+pub(crate) struct StreamSet {
+    side: Initiator,
+    config: StreamConfig,
+    streams: BTreeMap<StreamId, Box<Stream>>,
+    ours: OurStreams,
+    theirs: TheirStreams,
+    send_credit: SendCredit,
+    receive_credit: ReceiveCredit,
+    /// Credit that each stream has from the beginning.
+    peer_stream_window: u64,
+    agenda: Agenda,
+    pending: Pending,
+    events: VecDeque<StreamEvent>,
+    epochs: Epochs,
+}
+
+/// Connection-level credit towards the peer, for schedulers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WindowState {
+    /// Bytes sent for the first time, over all streams.
+    pub(crate) sent: u64,
+    /// How many of them the peer allows.
+    pub(crate) credit: u64,
+}
+
+/// A stream and what the agenda knows of it.
+#[derive(Debug)]
+struct Stream {
+    id: StreamId,
+    priority: i8,
+    send: SendHalf,
+    receive: ReceiveHalf,
+    entry: Entry,
+}
+
+/// Streams that this end opens.
+#[derive(Debug, Default)]
+struct OurStreams {
+    opened: u64,
+    limit: u64,
+    /// The limit at which a call of `open` failed, until the application is told of a higher one.
+    refused_at: Option<u64>,
+    /// The limit at which BLOCKED was last sent.
+    reported_at: Option<u64>,
+}
+
+/// Streams that the peer opens.
+#[derive(Debug, Default)]
+struct TheirStreams {
+    opened: u64,
+    accepted: u64,
+    /// Over on both sides and forgotten.
+    retired: u64,
+    /// The limit that the peer was told last.
+    advertised: u64,
+}
+
+/// Control blocks of the connection to be sent.
+#[derive(Debug, Default)]
+struct Pending {
+    window: bool,
+    stream_limit: bool,
+}
+
+/// Stretches of two round trips, for the growth of windows.
+#[derive(Debug, Default)]
+struct Epochs {
+    current: Option<(Epoch, Instant)>,
+}
+
+impl StreamSet {
+    /// Starts without streams; until [`Self::set_peer_limits`] nothing may be sent. The limits that the peer learns
+    /// from the parameters are `connection_window`, `stream_window` and `peer_streams` of `limits`.
+    pub(crate) fn new(side: Initiator, limits: &StreamConfig) -> Self {
+        Self {
+            side,
+            config: limits.clone(),
+            streams: BTreeMap::new(),
+            ours: OurStreams::default(),
+            theirs: TheirStreams { advertised: limits.peer_streams, ..TheirStreams::default() },
+            send_credit: SendCredit::default(),
+            receive_credit: ReceiveCredit::new(limits.connection_window, limits.max_window),
+            peer_stream_window: 0,
+            agenda: Agenda::default(),
+            pending: Pending::default(),
+            events: VecDeque::new(),
+            epochs: Epochs::default(),
+        }
+    }
+
+    /// Takes the limits of the peer's parameters.
+    pub(crate) fn set_peer_limits(&mut self, connection_window: u64, stream_window: u64, stream_limit: u64) {
+        self.send_credit.raise(connection_window);
+        self.peer_stream_window = self.peer_stream_window.max(stream_window);
+        for stream in self.streams.values_mut() {
+            stream.send.raise_credit(stream_window);
+            self.agenda.update(stream);
+        }
+        self.raise_stream_limit(stream_limit);
+    }
+
+    /// Credit of the connection, used and given.
+    pub(crate) fn window_state(&self) -> WindowState {
+        WindowState { sent: self.send_credit.used(), credit: self.send_credit.limit() }
+    }
+
+    /// Bytes that could be sent now: repeats, and new ones within the credit.
+    pub(crate) fn backlog(&self) -> ByteCount {
+        let totals = &self.agenda.totals;
+        ByteCount(totals.repeat.saturating_add(totals.fresh.min(self.send_credit.left())))
+    }
+
+    /// Whether there is nothing unsent or unacknowledged: the connection can close in order.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.agenda.totals.unsettled == 0
+    }
+
+    /// Tells the time and the largest round trip of the paths in use; expected a few times in each round trip. The
+    /// windows grow for an application that reads more than half of one in two round trips.
+    pub(crate) fn on_rtt(&mut self, now: Instant, max_rtt: Duration) {
+        match self.epochs.current {
+            Some((_, since)) if now - since < max_rtt.saturating_mul(2) => {}
+            Some((Epoch(number), _)) => self.epochs.current = Some((Epoch(number + 1), now)),
+            None => self.epochs.current = Some((Epoch(0), now)),
+        }
+    }
+
+    fn raise_stream_limit(&mut self, limit: u64) {
+        self.ours.limit = self.ours.limit.max(limit);
+        if self.ours.refused_at.is_some_and(|refused| refused < self.ours.limit) {
+            self.ours.refused_at = None;
+            self.events.push_back(StreamEvent::Available);
+        }
+    }
+
+    fn add_stream(&mut self, id: StreamId) {
+        let stream = Stream {
+            id,
+            priority: 0,
+            send: SendHalf::new(id, self.peer_stream_window, &self.config),
+            receive: ReceiveHalf::new(id, &self.config),
+            entry: Entry::default(),
+        };
+        self.streams.insert(id, Box::new(stream));
+    }
+
+    fn stream_mut(&mut self, id: StreamId) -> Result<&mut Stream, Misuse> {
+        // What the application has not accepted it does not know.
+        if id.initiator() != self.side && id.index() >= self.theirs.accepted {
+            return Err(Misuse::UnknownStream { stream: id });
+        }
+        self.streams.get_mut(&id).map(Box::as_mut).ok_or(Misuse::UnknownStream { stream: id })
+    }
+
+    /// To be called after a stream changed: brings the agenda up to date, and forgets the stream if it is over.
+    fn after_change(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        if !stream.is_over() {
+            self.agenda.update(stream);
+            return;
+        }
+        self.agenda.remove(stream);
+        self.streams.remove(&id);
+        if id.initiator() != self.side {
+            self.theirs.retired += 1;
+            // Told at once when the peer has less than half of its streams left.
+            let left = self.theirs.advertised.saturating_sub(self.theirs.opened);
+            self.pending.stream_limit |= left <= self.config.peer_streams / 2;
+        }
+    }
+
+    /// Counts bytes on the connection's credit.
+    fn count(&mut self, counted: Counted) {
+        self.receive_credit.receive(counted.received);
+        self.receive_credit.discard(counted.discarded);
+        self.pending.window |= self.receive_credit.should_update();
+    }
+}
+
+impl Stream {
+    fn is_over(&self) -> bool {
+        self.send.is_over() && self.receive.is_over()
+    }
+
+    /// Notes that credit is due, if it is.
+    fn note_window(&mut self) {
+        if self.receive.open_credit().is_some_and(|credit| credit.should_update()) {
+            self.entry.control.insert(ControlBlocks::WINDOW);
+        }
+    }
+}
+
+impl Epochs {
+    fn now(&self) -> Option<Epoch> {
+        self.current.map(|(epoch, _)| epoch)
+    }
+}

@@ -1,0 +1,295 @@
+//! Blocks for the peer, and what became of them.
+
+use manyway_wire::{
+    Block, Blocked, BlockedBy, StreamId, StreamLimit, StreamReset, StreamStop, StreamWindow, Window, Writer,
+};
+
+use super::agenda::ControlBlocks;
+use super::{Stream, StreamSet};
+use crate::packet::content::{Contents, SentContent};
+use crate::stream::event::StreamEvent;
+use crate::stream::send::Progress;
+
+/// What came of an attempt to write a block.
+enum Step {
+    Wrote,
+    /// Nothing was written; there may be more to try.
+    Skipped,
+    /// The packet has no room for it.
+    Full,
+    /// There is nothing to send.
+    Empty,
+}
+
+/// The block did not fit.
+struct NoRoom;
+
+impl StreamSet {
+    /// Whether control blocks wait.
+    pub(crate) fn wants_control(&self) -> bool {
+        self.pending.window
+            || self.pending.stream_limit
+            || !self.agenda.control.is_empty()
+            || self.is_connection_blocked()
+            || self.are_streams_blocked()
+    }
+
+    /// Writes control blocks as room permits: credit, reset and stop of streams, and what holds this end back.
+    pub(crate) fn write_control(&mut self, w: &mut Writer<'_>, contents: &mut Contents) {
+        let _full =
+            self.write_connection_control(w, contents).and_then(|()| self.write_streams_control(w, contents));
+    }
+
+    fn write_connection_control(
+        &mut self,
+        w: &mut Writer<'_>,
+        contents: &mut Contents,
+    ) -> Result<(), NoRoom> {
+        if self.pending.window {
+            let credit = self.receive_credit.limit() + self.receive_credit.due();
+            put(w, &Block::Window(Window { credit }))?;
+            self.receive_credit.update();
+            self.pending.window = false;
+            contents.push(SentContent::Window);
+        }
+        if self.pending.stream_limit {
+            let count = self.theirs.advertised.max(self.theirs.retired + self.config.peer_streams);
+            put(w, &Block::StreamLimit(StreamLimit { count }))?;
+            self.theirs.advertised = count;
+            self.pending.stream_limit = false;
+            contents.push(SentContent::StreamLimit);
+        }
+        if self.is_connection_blocked() {
+            put(
+                w,
+                &Block::Blocked(Blocked { by: BlockedBy::Connection { limit: self.send_credit.limit() } }),
+            )?;
+            self.send_credit.on_reported();
+        }
+        if self.are_streams_blocked() {
+            put(w, &Block::Blocked(Blocked { by: BlockedBy::Streams { limit: self.ours.limit } }))?;
+            self.ours.reported_at = Some(self.ours.limit);
+        }
+        Ok(())
+    }
+
+    fn write_streams_control(&mut self, w: &mut Writer<'_>, contents: &mut Contents) -> Result<(), NoRoom> {
+        while let Some(id) = self.agenda.control.front().copied() {
+            let Some(stream) = self.streams.get_mut(&id) else {
+                self.agenda.control.pop_front();
+                continue;
+            };
+            stream.write_control(w, contents)?;
+            self.agenda.pop_control(stream);
+        }
+        Ok(())
+    }
+
+    /// New bytes wait for connection credit, and the peer was not told.
+    fn is_connection_blocked(&self) -> bool {
+        self.agenda.totals.fresh > 0 && self.send_credit.should_report()
+    }
+
+    /// The application waits for the number of streams to be raised, and the peer was not told.
+    fn are_streams_blocked(&self) -> bool {
+        self.ours.refused_at == Some(self.ours.limit) && self.ours.reported_at != Some(self.ours.limit)
+    }
+
+    /// Whether bytes could be sent now: repeats, bare ends, or new bytes within the credit.
+    pub(crate) fn wants_data(&self) -> bool {
+        let totals = &self.agenda.totals;
+        totals.repeat > 0 || totals.bare_ends > 0 || (totals.fresh > 0 && self.send_credit.left() > 0)
+    }
+
+    /// Writes STREAM blocks until the packet is full or nothing is left, repeats first; true if it wrote any.
+    ///
+    /// A block that fills the packet, or nearly, lacks its padding: nothing may follow it.
+    pub(crate) fn write_data(&mut self, w: &mut Writer<'_>, contents: &mut Contents) -> bool {
+        let mut wrote = false;
+        loop {
+            let step = match self.write_repeat(w, contents) {
+                Step::Empty => self.write_fresh(w, contents),
+                step @ (Step::Wrote | Step::Skipped | Step::Full) => step,
+            };
+            match step {
+                Step::Wrote => wrote = true,
+                Step::Skipped => {}
+                Step::Full | Step::Empty => return wrote,
+            }
+        }
+    }
+
+    fn write_repeat(&mut self, w: &mut Writer<'_>, contents: &mut Contents) -> Step {
+        let Some(id) = self.agenda.repeats.first() else { return Step::Empty };
+        let Some(stream) = self.streams.get_mut(&id) else {
+            self.agenda.repeats.pop();
+            return Step::Skipped;
+        };
+        if stream.entry.counted.repeat == 0 && !stream.entry.counted.bare_end {
+            self.agenda.pop_repeat(stream);
+            return Step::Skipped;
+        }
+        let before = w.remaining();
+        let Some(content) = stream.send.write_repeat(w) else { return Step::Full };
+        contents.push(content);
+        self.agenda.repeats.charge(before - w.remaining());
+        self.agenda.update(stream);
+        Step::Wrote
+    }
+
+    fn write_fresh(&mut self, w: &mut Writer<'_>, contents: &mut Contents) -> Step {
+        let left = self.send_credit.left();
+        let Some(id) = self.agenda.fresh.first() else { return Step::Empty };
+        let Some(stream) = self.streams.get_mut(&id) else {
+            self.agenda.fresh.pop();
+            return Step::Skipped;
+        };
+        let fresh = stream.entry.counted.fresh;
+        if fresh == 0 {
+            self.agenda.pop_fresh(stream);
+            return Step::Skipped;
+        }
+        if left == 0 {
+            return Step::Empty;
+        }
+        let before = w.remaining();
+        let Some(content) = stream.send.write_fresh(fresh.min(left), w) else { return Step::Full };
+        if let SentContent::Stream { length, .. } = content {
+            self.send_credit.spend(u64::from(length));
+        }
+        if stream.send.take_writable() {
+            self.events.push_back(StreamEvent::Writable(id));
+        }
+        contents.push(content);
+        self.agenda.fresh.charge(before - w.remaining());
+        self.agenda.update(stream);
+        Step::Wrote
+    }
+
+    /// A packet with this content arrived. Content of others is ignored.
+    pub(crate) fn on_delivered(&mut self, content: &SentContent) {
+        match *content {
+            SentContent::Stream { stream: id, offset, length, end } => {
+                let Some(stream) = self.streams.get_mut(&id) else { return };
+                match stream.send.on_delivered(offset..offset + u64::from(length), end) {
+                    Progress::None => {}
+                    Progress::Writable => self.events.push_back(StreamEvent::Writable(id)),
+                    Progress::Finished => self.events.push_back(StreamEvent::Finished(id)),
+                }
+                if stream.is_over() {
+                    self.after_change(id);
+                } else {
+                    self.agenda.update(stream);
+                }
+            }
+            SentContent::StreamReset { stream: id } => {
+                let Some(stream) = self.streams.get_mut(&id) else { return };
+                stream.send.on_reset_delivered();
+                self.after_change(id);
+            }
+            SentContent::Window
+            | SentContent::StreamWindow { .. }
+            | SentContent::StreamLimit
+            | SentContent::StreamStop { .. }
+            | SentContent::Handshake { .. }
+            | SentContent::PathAck { .. }
+            | SentContent::NewCid { .. }
+            | SentContent::RetireCid { .. }
+            | SentContent::AddAddress { .. }
+            | SentContent::RemoveAddress { .. }
+            | SentContent::PathStatus { .. }
+            | SentContent::PathClose { .. }
+            | SentContent::PathLimit
+            | SentContent::Pong
+            | SentContent::MtuProbe { .. } => {}
+        }
+    }
+
+    /// A packet with this content got lost: it goes again, as far as it is still of use and no other copy arrived.
+    /// Content of others is ignored.
+    pub(crate) fn on_lost(&mut self, content: &SentContent) {
+        match *content {
+            SentContent::Stream { stream, offset, length, end } => {
+                let Some(stream) = self.streams.get_mut(&stream) else { return };
+                stream.send.on_lost(offset..offset + u64::from(length), end);
+                self.agenda.update(stream);
+            }
+            SentContent::Window => self.pending.window = true,
+            SentContent::StreamLimit => self.pending.stream_limit = true,
+            SentContent::StreamWindow { stream } => self.write_again(stream, ControlBlocks::WINDOW),
+            SentContent::StreamReset { stream } => self.write_again(stream, ControlBlocks::RESET),
+            SentContent::StreamStop { stream } => self.write_again(stream, ControlBlocks::STOP),
+            SentContent::Handshake { .. }
+            | SentContent::PathAck { .. }
+            | SentContent::NewCid { .. }
+            | SentContent::RetireCid { .. }
+            | SentContent::AddAddress { .. }
+            | SentContent::RemoveAddress { .. }
+            | SentContent::PathStatus { .. }
+            | SentContent::PathClose { .. }
+            | SentContent::PathLimit
+            | SentContent::Pong
+            | SentContent::MtuProbe { .. } => {}
+        }
+    }
+
+    /// The path of a packet with this content is suspect: what is not acknowledged goes again elsewhere. If the
+    /// original arrives after all, the part of the copy that is not sent by then is cancelled.
+    pub(crate) fn reinject(&mut self, content: &SentContent) {
+        self.on_lost(content);
+    }
+
+    fn write_again(&mut self, stream: StreamId, block: ControlBlocks) {
+        if let Some(stream) = self.streams.get_mut(&stream) {
+            stream.entry.control.insert(block);
+            self.agenda.update(stream);
+        }
+    }
+}
+
+impl Stream {
+    /// Writes the control blocks that are still of use.
+    fn write_control(&mut self, w: &mut Writer<'_>, contents: &mut Contents) -> Result<(), NoRoom> {
+        let wanted = self.entry.control;
+        let stream = self.id;
+        if wanted.contains(ControlBlocks::RESET)
+            && let Some((code, final_size)) = self.send.resetting()
+        {
+            put(w, &Block::StreamReset(StreamReset { stream, code, final_size }))?;
+            contents.push(SentContent::StreamReset { stream });
+        }
+        self.entry.control.remove(ControlBlocks::RESET);
+        if wanted.contains(ControlBlocks::STOP)
+            && let Some(code) = self.receive.stopping()
+        {
+            put(w, &Block::StreamStop(StreamStop { stream, code }))?;
+            contents.push(SentContent::StreamStop { stream });
+        }
+        self.entry.control.remove(ControlBlocks::STOP);
+        if wanted.contains(ControlBlocks::WINDOW)
+            && let Some(credit) = self.receive.open_credit()
+        {
+            put(w, &Block::StreamWindow(StreamWindow { stream, credit: credit.limit() + credit.due() }))?;
+            credit.update();
+            contents.push(SentContent::StreamWindow { stream });
+        }
+        self.entry.control.remove(ControlBlocks::WINDOW);
+        if wanted.contains(ControlBlocks::BLOCKED)
+            && let Some(limit) = self.send.blocked()
+        {
+            put(w, &Block::Blocked(Blocked { by: BlockedBy::Stream { stream, limit } }))?;
+            self.send.on_blocked_reported();
+        }
+        self.entry.control.remove(ControlBlocks::BLOCKED);
+        Ok(())
+    }
+}
+
+/// Writes a block if it fits.
+fn put(w: &mut Writer<'_>, block: &Block<'_>) -> Result<(), NoRoom> {
+    if block.encoded_len() > w.remaining() {
+        return Err(NoRoom);
+    }
+    block.encode(w);
+    Ok(())
+}

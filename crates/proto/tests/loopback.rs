@@ -1,0 +1,170 @@
+//! Two endpoints, a wire without delay variation between them: the shortest way through every room.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use manyway_proto::identity::{self, AuthorisedKeys, Identity};
+use manyway_proto::{
+    ClientConfig, ConnectionConfig, ConnectionHandle, Ecn, Endpoint, EndpointConfig, Event, FourTuple,
+    Instant, LocalAddress, LocalCandidate, PathState, ReadOutcome, Rng, Role, ServerConfig,
+};
+
+const DELAY: Duration = Duration::from_millis(10);
+
+struct Flight {
+    at: Instant,
+    to_server: bool,
+    tuple: FourTuple,
+    bytes: Vec<u8>,
+}
+
+struct Net {
+    now: Instant,
+    client: Endpoint,
+    server: Endpoint,
+    flights: Vec<Flight>,
+}
+
+impl Net {
+    fn new() -> (Self, ConnectionHandle) {
+        let server_identity = Identity::from_seed(&[1; 32]);
+        let client_identity = Identity::from_seed(&[2; 32]);
+        let authorised: AuthorisedKeys = [*client_identity.public_key()].into_iter().collect();
+        let connection = Arc::new(ConnectionConfig::default());
+        let mut config = EndpointConfig::default();
+        config.server = Some(ServerConfig {
+            tls: identity::server_config(&server_identity, Arc::new(authorised)),
+            connection: Arc::clone(&connection),
+        });
+        let server = Endpoint::new(config, Rng::from_seed([3; 32]));
+        let mut client = Endpoint::new(EndpointConfig::default(), Rng::from_seed([4; 32]));
+        let config = ClientConfig {
+            tls: identity::client_config(server_identity.public_key().hash(), &client_identity),
+            server_name: "manyway".try_into().unwrap(),
+            connection,
+        };
+        let locals: Vec<_> = (1..=2)
+            .map(|n| LocalCandidate {
+                address: LocalAddress {
+                    interface: n,
+                    address: SocketAddr::from(([10, 0, 0, n as u8], 1000)),
+                },
+                role: Role::Primary,
+            })
+            .collect();
+        let remotes = ["10.9.0.1:4455".parse().unwrap()];
+        let now = Instant::from_nanos(0);
+        let handle = client.connect(now, &config, &locals, &remotes).unwrap();
+        (Self { now, client, server, flights: Vec::new() }, handle)
+    }
+
+    fn collect(&mut self) {
+        let mut buffer = Vec::new();
+        for to_server in [true, false] {
+            let from = if to_server { &mut self.client } else { &mut self.server };
+            while let Some(transmit) = from.poll_transmit(self.now, &mut buffer) {
+                let tuple = FourTuple {
+                    local: LocalAddress { interface: 0, address: transmit.tuple.remote },
+                    remote: transmit.tuple.local.address,
+                };
+                for bytes in buffer[..transmit.length].chunks(transmit.segment) {
+                    self.flights.push(Flight {
+                        at: self.now + DELAY,
+                        to_server,
+                        tuple,
+                        bytes: bytes.to_vec(),
+                    });
+                }
+            }
+        }
+    }
+
+    fn step(&mut self) {
+        self.collect();
+        let arrival = self.flights.iter().map(|flight| flight.at).min();
+        let next =
+            [arrival, self.client.poll_timeout(), self.server.poll_timeout()].into_iter().flatten().min();
+        self.now = self.now.max(next.unwrap());
+        let (due, rest) =
+            std::mem::take(&mut self.flights).into_iter().partition(|flight| flight.at <= self.now);
+        self.flights = rest;
+        let due: Vec<Flight> = due;
+        for mut flight in due {
+            if flight.to_server {
+                self.server.handle_datagram(self.now, flight.tuple, Ecn::NotEct, &mut flight.bytes);
+            } else {
+                let mut tuple = flight.tuple;
+                let SocketAddr::V4(local) = tuple.local.address else { unreachable!() };
+                tuple.local.interface = u32::from(local.ip().octets()[3]);
+                self.client.handle_datagram(self.now, tuple, Ecn::NotEct, &mut flight.bytes);
+            }
+        }
+        self.client.handle_timeout(self.now);
+        self.server.handle_timeout(self.now);
+    }
+}
+
+#[test]
+fn a_stream_arrives_over_two_paths_and_the_connection_closes_in_order() {
+    let (mut net, client) = Net::new();
+    let data: Vec<u8> = (0..300_000_u32).map(|n| n.to_le_bytes()[0]).collect();
+    let mut server = None;
+    let mut got = Vec::new();
+    let mut closed = (false, false);
+    let mut active = 0;
+    for _ in 0..100_000 {
+        net.step();
+        while let Some((handle, event)) = net.client.poll_event() {
+            match event {
+                Event::Connected => {
+                    let connection = net.client.connection(client).unwrap();
+                    let stream = connection.open_stream().unwrap();
+                    assert_eq!(connection.write(stream, Bytes::from(data.clone())).unwrap(), data.len());
+                    connection.finish(stream).unwrap();
+                }
+                Event::StreamFinished(_) => {
+                    let now = net.now;
+                    active = net.client.connection(handle).unwrap().statistics().paths.len();
+                    net.client.connection(handle).unwrap().close(now, 7, "done");
+                }
+                Event::Closed(error) => {
+                    assert_eq!(error.to_string(), "closed by this end");
+                    closed.0 = true;
+                }
+                Event::Path(path) => assert_ne!(path.state, PathState::Dead),
+                _ => {}
+            }
+        }
+        while let Some((handle, event)) = net.server.poll_event() {
+            match event {
+                Event::Connected => server = Some(handle),
+                Event::Closed(error) => {
+                    assert_eq!(error.to_string(), "closed by the peer with code 7: done");
+                    closed.1 = true;
+                }
+                _ => {}
+            }
+        }
+        if let Some(connection) = server.and_then(|handle| net.server.connection(handle)) {
+            if let Some(stream) = connection.accept_stream() {
+                while let Ok(ReadOutcome::Data(bytes)) = connection.read(stream, usize::MAX) {
+                    got.extend_from_slice(&bytes);
+                }
+            } else {
+                let stream = manyway_proto::StreamId(0);
+                while let Ok(ReadOutcome::Data(bytes)) = connection.read(stream, usize::MAX) {
+                    got.extend_from_slice(&bytes);
+                }
+            }
+        }
+        if closed == (true, true) && net.client.connections() + net.server.connections() == 0 {
+            break;
+        }
+    }
+    assert_eq!(closed, (true, true));
+    assert!(got == data);
+    assert_eq!(active, 2);
+    assert_eq!(net.client.connections() + net.server.connections(), 0);
+}

@@ -1,0 +1,123 @@
+//! Why a connection or a path ended, as a number both ends know (spec 4.18).
+
+use std::fmt;
+
+use crate::varint::VARINT_MAX;
+
+/// The code in CLOSE and PATH-CLOSE. Below [`ErrorCode::APPLICATION`] the protocol speaks, from there on the
+/// application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ErrorCode(pub u64);
+
+impl ErrorCode {
+    /// Nothing went wrong.
+    pub const NO_ERROR: Self = Self(0);
+    /// A fault of the end that says so.
+    pub const INTERNAL: Self = Self(1);
+    /// More bytes than the credit allows.
+    pub const FLOW_CONTROL: Self = Self(3);
+    /// More streams than allowed.
+    pub const STREAM_LIMIT: Self = Self(4);
+    /// A block that the state of its stream does not allow.
+    pub const STREAM_STATE: Self = Self(5);
+    /// Two different ends of one stream.
+    pub const FINAL_SIZE: Self = Self(6);
+    /// A packet or block that could not be read.
+    pub const MALFORMED: Self = Self(7);
+    /// TLS parameters that could not be read or contradict the packets.
+    pub const PARAMETERS: Self = Self(8);
+    /// Connection ids or path ids out of order or beyond the limit.
+    pub const CONNECTION_ID: Self = Self(9);
+    /// Any other breach of the rules.
+    pub const PROTOCOL: Self = Self(0xa);
+    /// Keys were changed against the rules.
+    pub const KEY_UPDATE: Self = Self(0xe);
+    /// More packets failed to open, or were sealed, than the cipher can bear.
+    pub const AEAD_LIMIT: Self = Self(0xf);
+    /// No path is left.
+    pub const NO_PATH: Self = Self(0x10);
+    /// The key of the peer is not one that may connect.
+    pub const UNAUTHORISED: Self = Self(0x11);
+    /// A TLS alert is this code plus the alert's number.
+    pub const TLS: Self = Self(0x100);
+    /// The first of the application's codes.
+    pub const APPLICATION: Self = Self(0x1000);
+
+    /// The code for a TLS alert (RFC 8446, section 6).
+    pub fn from_alert(alert: u8) -> Self {
+        Self(Self::TLS.0 + u64::from(alert))
+    }
+
+    /// The TLS alert behind the code, if it is one.
+    pub fn alert(self) -> Option<u8> {
+        self.0.checked_sub(Self::TLS.0).and_then(|alert| u8::try_from(alert).ok())
+    }
+
+    /// The code for the application's own `code`, which is held at 2⁶² − 1 − 0x1000.
+    pub fn from_application(code: u64) -> Self {
+        Self(Self::APPLICATION.0.saturating_add(code).min(VARINT_MAX))
+    }
+
+    /// The application's own code behind the code, if it is one.
+    pub fn application(self) -> Option<u64> {
+        self.0.checked_sub(Self::APPLICATION.0)
+    }
+
+    fn name(self) -> Option<&'static str> {
+        Some(match self {
+            Self::NO_ERROR => "no error",
+            Self::INTERNAL => "internal error",
+            Self::FLOW_CONTROL => "flow control exceeded",
+            Self::STREAM_LIMIT => "too many streams",
+            Self::STREAM_STATE => "stream in the wrong state",
+            Self::FINAL_SIZE => "contradicting end of stream",
+            Self::MALFORMED => "malformed packet",
+            Self::PARAMETERS => "bad parameters",
+            Self::CONNECTION_ID => "connection ids out of order",
+            Self::PROTOCOL => "protocol violation",
+            Self::KEY_UPDATE => "key update against the rules",
+            Self::AEAD_LIMIT => "cipher used too often",
+            Self::NO_PATH => "no path left",
+            Self::UNAUTHORISED => "not authorised",
+            Self(_) => return None,
+        })
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(name) = self.name() {
+            write!(f, "{name} ({:#x})", self.0)
+        } else if let Some(alert) = self.alert() {
+            write!(f, "TLS alert {alert}")
+        } else if let Some(code) = self.application() {
+            write!(f, "application code {code}")
+        } else {
+            write!(f, "code {:#x}", self.0)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alerts_and_application_codes_do_not_overlap() {
+        for alert in 0..=u8::MAX {
+            let code = ErrorCode::from_alert(alert);
+            assert_eq!((code.alert(), code.application()), (Some(alert), None));
+        }
+        let code = ErrorCode::from_application(3);
+        assert_eq!((code.alert(), code.application()), (None, Some(3)));
+        assert_eq!(ErrorCode::from_application(u64::MAX).0, VARINT_MAX);
+    }
+
+    #[test]
+    fn every_code_has_words() {
+        assert_eq!(ErrorCode::NO_PATH.to_string(), "no path left (0x10)");
+        assert_eq!(ErrorCode::from_alert(42).to_string(), "TLS alert 42");
+        assert_eq!(ErrorCode::from_application(9).to_string(), "application code 9");
+        assert_eq!(ErrorCode(0x99).to_string(), "code 0x99");
+    }
+}

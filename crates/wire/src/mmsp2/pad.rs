@@ -1,0 +1,80 @@
+//! PAD (spec 5.9d): nothing, to make a packet larger.
+//!
+//! ```text
+//! | type 0x9d | flags 0 | length 16 | any number of zero bytes |
+//! ```
+
+use crate::block::{BLOCK_HEADER_LEN, check_flags, encode_header};
+use crate::decode_error::DecodeError;
+use crate::reader::Reader;
+use crate::writer::Writer;
+
+/// Fills a packet to an exact size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pad {
+    /// Bytes to fill, with the header; if that is no multiple of 4, nothing may follow in the packet.
+    pub length: usize,
+}
+
+impl Default for Pad {
+    /// The shortest PAD: 4 bytes.
+    fn default() -> Self {
+        Self { length: BLOCK_HEADER_LEN }
+    }
+}
+
+impl Pad {
+    /// Type on the wire.
+    pub const KIND: u8 = 0x9d;
+
+    /// Reads the body; what it holds does not matter.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if it has flags.
+    pub fn decode(flags: u8, mut body: Reader<'_>) -> Result<Self, DecodeError> {
+        check_flags(flags, 0, &body)?;
+        Ok(Self { length: BLOCK_HEADER_LEN + body.rest().len() })
+    }
+
+    /// Bytes on the wire: exactly [`Pad::length`].
+    pub fn encoded_len(&self) -> usize {
+        self.length
+    }
+
+    /// Appends exactly [`Pad::length`] bytes: a block, or bare zeros where no header fits (spec 2.5). At most
+    /// 65 535.
+    pub fn encode(&self, w: &mut Writer<'_>) {
+        match self.length.checked_sub(BLOCK_HEADER_LEN) {
+            None => w.zeros(self.length),
+            Some(body_len) => {
+                encode_header(w, Self::KIND, 0, body_len);
+                w.zeros(body_len);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::Block;
+    use crate::testing::walk;
+
+    // spec 5.9d
+    #[test]
+    fn it_fills_a_packet_to_the_byte() {
+        for length in 0..40 {
+            let mut payload = Vec::new();
+            Pad { length }.encode(&mut Writer::new(&mut payload, length));
+            assert_eq!(payload.len(), length);
+            let blocks = walk(&payload);
+            assert!(blocks == [Ok(Block::Pad)] || (length < 4 && blocks.is_empty()));
+        }
+    }
+
+    // spec 5.9d
+    #[test]
+    fn what_it_holds_does_not_matter() {
+        assert_eq!(walk(&[Pad::KIND, 0, 0, 8, 1, 2, 3, 4]), [Ok(Block::Pad)]);
+    }
+}

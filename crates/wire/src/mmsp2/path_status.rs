@@ -1,0 +1,119 @@
+//! PATH-STATUS (spec 5.94): how the sender sees a path.
+//!
+//! ```text
+//! | type 0x94 | flags 0 | length 16 |
+//! | path (varint) | sequence (varint) | state 8 | cost 8 |
+//! ```
+
+use crate::block::{check_flags, encode_block, padded_block_len};
+use crate::decode_error::DecodeError;
+use crate::ids::PathId;
+use crate::reader::Reader;
+use crate::varint::varint_len;
+use crate::writer::Writer;
+
+/// Tells the peer whether a path is worth sending on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PathStatus {
+    /// The path.
+    pub path: PathId,
+    /// Counts the statements about this path; only a higher one than seen before is taken.
+    pub sequence: u64,
+    /// What the sender thinks of it.
+    pub state: PathAvailability,
+    /// What traffic costs there: 0 nothing, 255 most.
+    pub cost: u8,
+}
+
+/// What an end thinks of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathAvailability {
+    /// Carries data, or would.
+    Available,
+    /// Only if no available one works.
+    Backup,
+    /// Silent with data in flight.
+    Suspect,
+    /// Confirmed not to work.
+    Dead,
+}
+
+impl PathAvailability {
+    fn to_wire(self) -> u8 {
+        match self {
+            Self::Available => 0,
+            Self::Backup => 1,
+            Self::Suspect => 2,
+            Self::Dead => 3,
+        }
+    }
+
+    fn from_wire(value: u8) -> Option<Self> {
+        Some(match value {
+            0 => Self::Available,
+            1 => Self::Backup,
+            2 => Self::Suspect,
+            3 => Self::Dead,
+            _ => return None,
+        })
+    }
+}
+
+impl PathStatus {
+    /// Type on the wire.
+    pub const KIND: u8 = 0x94;
+
+    /// Reads the body.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if it is cut, too long or names no state.
+    pub fn decode(flags: u8, mut body: Reader<'_>) -> Result<Self, DecodeError> {
+        check_flags(flags, 0, &body)?;
+        let path = body.path()?;
+        let sequence = body.varint()?;
+        let offset = body.offset();
+        let state = body.u8()?;
+        let state = PathAvailability::from_wire(state)
+            .ok_or_else(|| body.out_of_range(offset, "path state", u64::from(state)))?;
+        let cost = body.u8()?;
+        body.finish()?;
+        Ok(Self { path, sequence, state, cost })
+    }
+
+    /// Bytes on the wire, with header and padding.
+    pub fn encoded_len(&self) -> usize {
+        padded_block_len(self.body_len())
+    }
+
+    /// Appends the block.
+    pub fn encode(&self, w: &mut Writer<'_>) {
+        encode_block(w, Self::KIND, 0, self.body_len(), |w| {
+            w.varint(u64::from(self.path.0));
+            w.varint(self.sequence);
+            w.u8(self.state.to_wire());
+            w.u8(self.cost);
+        });
+    }
+
+    fn body_len(&self) -> usize {
+        varint_len(u64::from(self.path.0)) + varint_len(self.sequence) + 2
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::Block;
+    use crate::testing::{framed, refusal, round_trip};
+
+    // spec 5.94
+    #[test]
+    fn each_state_comes_back_and_no_other_exists() {
+        for state in 0..4 {
+            let state = PathAvailability::from_wire(state).unwrap();
+            round_trip(Block::PathStatus(PathStatus { path: PathId(2), sequence: 1, state, cost: 9 }));
+        }
+        let error = refusal(&framed(PathStatus::KIND, 0, &[2, 1, 4, 0]));
+        assert!(matches!(error, DecodeError::OutOfRange { field: "path state", offset: 6, value: 4, .. }));
+    }
+}

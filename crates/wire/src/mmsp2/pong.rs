@@ -1,0 +1,52 @@
+//! PONG (spec 5.05): the server confirms the set-up.
+//!
+//! ```text
+//! | type 0x05 | flags 0 | length 16 = 4 |
+//! ```
+
+use crate::block::{BLOCK_HEADER_LEN, check_flags, encode_block};
+use crate::decode_error::DecodeError;
+use crate::reader::Reader;
+use crate::writer::Writer;
+
+/// Confirms that the server knows its client: keys of the set-up may go, keys of the data may change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pong;
+
+impl Pong {
+    /// Type on the wire.
+    pub const KIND: u8 = 0x05;
+
+    /// Reads the body, which is empty.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if it is not.
+    pub fn decode(flags: u8, body: Reader<'_>) -> Result<Self, DecodeError> {
+        check_flags(flags, 0, &body)?;
+        body.finish().map(|()| Self)
+    }
+
+    /// Bytes on the wire: 4.
+    pub fn encoded_len(&self) -> usize {
+        BLOCK_HEADER_LEN
+    }
+
+    /// Appends the block.
+    pub fn encode(&self, w: &mut Writer<'_>) {
+        encode_block(w, Self::KIND, 0, 0, |_| ());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::Block;
+    use crate::testing::{framed, refusal, round_trip};
+
+    // spec 5.05
+    #[test]
+    fn it_has_no_body() {
+        round_trip(Block::Pong);
+        assert!(matches!(refusal(&framed(Pong::KIND, 0, &[0])), DecodeError::TrailingBytes { .. }));
+    }
+}

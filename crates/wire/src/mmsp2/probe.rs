@@ -1,0 +1,59 @@
+//! PROBE (spec 5.0b): a question that only somebody at the address can answer.
+//!
+//! ```text
+//! | type 0x0b | flags 0 | length 16 |
+//! | nonce 64 |
+//! ```
+
+use crate::block::{check_flags, encode_block, padded_block_len};
+use crate::decode_error::DecodeError;
+use crate::reader::Reader;
+use crate::writer::Writer;
+
+/// Asks for an answer to a number; proves an address, measures the round trip, and with PAD the datagram size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Probe {
+    /// Random, so that nobody answers who did not see it.
+    pub nonce: u64,
+}
+
+impl Probe {
+    /// Type on the wire.
+    pub const KIND: u8 = 0x0b;
+
+    /// Reads the body.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if it is not 8 bytes long.
+    pub fn decode(flags: u8, mut body: Reader<'_>) -> Result<Self, DecodeError> {
+        check_flags(flags, 0, &body)?;
+        let nonce = body.u64()?;
+        body.finish()?;
+        Ok(Self { nonce })
+    }
+
+    /// Bytes on the wire, with header and padding.
+    pub fn encoded_len(&self) -> usize {
+        padded_block_len(8)
+    }
+
+    /// Appends the block.
+    pub fn encode(&self, w: &mut Writer<'_>) {
+        encode_block(w, Self::KIND, 0, 8, |w| {
+            w.u64(self.nonce);
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::Block;
+    use crate::testing::round_trip;
+
+    // spec 5.0b
+    #[test]
+    fn the_nonce_comes_back() {
+        round_trip(Block::Probe(Probe { nonce: 0x0102_0304_0506_0708 }));
+    }
+}

@@ -1,0 +1,118 @@
+//! STREAM (spec 5.82): bytes of a stream.
+//!
+//! ```text
+//! | type 0x82 | flags: 0x01 end of stream | length 16 |
+//! | stream (varint) | offset (varint) | data … |
+//! ```
+
+use crate::block::{BLOCK_HEADER_LEN, check_flags, encode_header, encode_padding, padded_block_len};
+use crate::decode_error::DecodeError;
+use crate::ids::StreamId;
+use crate::reader::Reader;
+use crate::varint::{VARINT_MAX, varint_len};
+use crate::writer::Writer;
+
+const END: u8 = 0x01;
+
+/// A piece of a stream, named by its place, so that a lost one can be cut anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamData<'a> {
+    /// The stream.
+    pub stream: StreamId,
+    /// Where the piece begins.
+    pub offset: u64,
+    /// Whether the stream ends behind it.
+    pub end: bool,
+    /// The bytes; may be none, to open a stream or to end it.
+    pub data: &'a [u8],
+}
+
+impl<'a> StreamData<'a> {
+    /// Type on the wire.
+    pub const KIND: u8 = 0x82;
+
+    /// Reads the body.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if stream or offset are cut, or the piece ends beyond 2⁶² − 1.
+    pub fn decode(flags: u8, mut body: Reader<'a>) -> Result<Self, DecodeError> {
+        check_flags(flags, END, &body)?;
+        let stream = StreamId(body.varint()?);
+        let at = body.offset();
+        let offset = body.varint()?;
+        if body.remaining() as u64 > VARINT_MAX - offset {
+            return Err(body.out_of_range(at, "offset", offset));
+        }
+        Ok(Self { stream, offset, end: flags & END != 0, data: body.rest() })
+    }
+
+    /// Bytes on the wire, with header and padding.
+    pub fn encoded_len(&self) -> usize {
+        padded_block_len(stream_overhead(self.stream, self.offset) - BLOCK_HEADER_LEN + self.data.len())
+    }
+
+    /// Appends the block, the padding only if it fits. The data have to fit a block: see [`stream_overhead`].
+    pub fn encode(&self, w: &mut Writer<'_>) {
+        encode_stream_header(w, self.stream, self.offset, self.data.len(), self.end);
+        w.bytes(self.data);
+        encode_padding(w, stream_overhead(self.stream, self.offset) + self.data.len());
+    }
+}
+
+/// Bytes that a STREAM block takes beside its data, without padding. Together with the data they are at most
+/// 65 535.
+pub fn stream_overhead(stream: StreamId, offset: u64) -> usize {
+    BLOCK_HEADER_LEN + varint_len(stream.0) + varint_len(offset)
+}
+
+/// Appends a STREAM block up to its data. The caller appends `length` bytes and then calls
+/// [`encode_padding`] with [`stream_overhead`] plus `length`.
+pub fn encode_stream_header(w: &mut Writer<'_>, stream: StreamId, offset: u64, length: usize, end: bool) {
+    let flags = if end { END } else { 0 };
+    let body_len = stream_overhead(stream, offset) - BLOCK_HEADER_LEN + length;
+    encode_header(w, StreamData::KIND, flags, body_len);
+    w.varint(stream.0);
+    w.varint(offset);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::Block;
+    use crate::testing::{framed, refusal, round_trip};
+
+    // spec 5.82
+    #[test]
+    fn a_piece_comes_back_with_its_place_and_the_end_mark() {
+        for data in [&b""[..], b"a", b"abcd", &[9; 1100]] {
+            for end in [false, true] {
+                for offset in [0, 70, 1 << 33] {
+                    round_trip(Block::Stream(StreamData { stream: StreamId(130), offset, end, data }));
+                }
+            }
+        }
+    }
+
+    // spec 5.82: a block may fill its packet to the last byte
+    #[test]
+    fn a_block_that_fills_the_packet_has_no_padding() {
+        let (stream, offset) = (StreamId(1), 100);
+        let overhead = stream_overhead(stream, offset);
+        let mut buffer = Vec::new();
+        let mut w = Writer::new(&mut buffer, overhead + 6);
+        encode_stream_header(&mut w, stream, offset, 6, false);
+        w.bytes(&[5; 6]);
+        encode_padding(&mut w, overhead + 6);
+        assert_eq!(w.remaining(), 0);
+        let expected = StreamData { stream, offset, end: false, data: &[5; 6] };
+        assert_eq!(crate::testing::walk(&buffer), [Ok(Block::Stream(expected))]);
+    }
+
+    // spec 5.82
+    #[test]
+    fn bytes_beyond_the_last_offset_are_refused() {
+        let body = [0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
+        let error = refusal(&framed(StreamData::KIND, 0, &body));
+        assert!(matches!(error, DecodeError::OutOfRange { field: "offset", offset: 5, .. }));
+    }
+}

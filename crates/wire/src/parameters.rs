@@ -1,0 +1,224 @@
+//! What both ends tell each other inside TLS (spec 4.17).
+//!
+//! A list of parameters, each `type 16 | length 16 | value … | padding` (spec 2.10), in any order.
+
+use std::time::Duration;
+
+use crate::decode_error::{DecodeError, Part};
+use crate::header::VERSION;
+use crate::ids::ConnectionId;
+use crate::mmsp2::StreamLimit;
+use crate::parameter::{check_skippable, encode_unpadded, next_parameter};
+use crate::reader::Reader;
+use crate::varint::{VARINT_MAX, varint_len};
+use crate::writer::Writer;
+
+const VERSION_USED: u16 = 0x0100;
+const FIRST_DESTINATION: u16 = 0x0101;
+const SOURCE: u16 = 0x0102;
+const IDLE_TIMEOUT: u16 = 0x0103;
+const CONNECTION_WINDOW: u16 = 0x0104;
+const STREAM_WINDOW: u16 = 0x0105;
+const STREAM_LIMIT: u16 = 0x0106;
+const PATH_LIMIT: u16 = 0x0107;
+const MAX_ACK_DELAY: u16 = 0x0108;
+const MAX_DATAGRAM: u16 = 0x0109;
+const RESET_TOKEN: u16 = 0x010a;
+const APPLICATION: u16 = 0x010b;
+
+/// An end's side of the agreement, opaque to TLS and protected by it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parameters {
+    /// Version of the packets, repeated where nobody can change it. Always there.
+    pub version: u32,
+    /// Destination id of the client's very first packet; from the server only.
+    pub first_destination: Option<ConnectionId>,
+    /// Source id of the sender's first packet. Always there.
+    pub source: ConnectionId,
+    /// After how long without a packet the sender forgets the connection, in whole ms (rounded up); 0 = never.
+    pub idle_timeout: Duration,
+    /// First credit of the connection, in bytes. Default 0.
+    pub connection_window: u64,
+    /// First credit of each stream, in bytes. Default 0.
+    pub stream_window: u64,
+    /// How many streams the peer may open at first, at most 2⁶⁰. Default 0.
+    pub stream_limit: u64,
+    /// Highest path id that the peer may use. Default 7.
+    pub path_limit: u32,
+    /// How long the sender holds an acknowledgement back at most, in whole µs, at most 16 s. Default 25 ms.
+    pub max_ack_delay: Duration,
+    /// Largest UDP payload that the sender takes, in bytes, at least 1200. Default 65 527.
+    pub max_datagram: u16,
+    /// What a stateless reset of path 0 ends with; from the server only.
+    pub reset_token: Option<[u8; 16]>,
+    /// Name of the application protocol, at most [`Parameters::MAX_APPLICATION`] bytes. Default empty.
+    pub application: Vec<u8>,
+}
+
+impl Parameters {
+    /// Default of [`Parameters::path_limit`]: eight paths.
+    pub const DEFAULT_PATH_LIMIT: u32 = 7;
+    /// Default of [`Parameters::max_ack_delay`].
+    pub const DEFAULT_MAX_ACK_DELAY: Duration = Duration::from_millis(25);
+    /// Highest [`Parameters::max_ack_delay`].
+    pub const HIGHEST_MAX_ACK_DELAY: Duration = Duration::from_secs(16);
+    /// Default of [`Parameters::max_datagram`]: what UDP can carry over IPv6.
+    pub const DEFAULT_MAX_DATAGRAM: u16 = 65_527;
+    /// Lowest [`Parameters::max_datagram`]: what every path has to carry.
+    pub const MIN_MAX_DATAGRAM: u16 = 1200;
+    /// Longest [`Parameters::application`], in bytes.
+    pub const MAX_APPLICATION: usize = 64;
+
+    /// Parameters of an end whose first packet came from `source`, everything else at its default.
+    pub fn new(source: ConnectionId) -> Self {
+        Self {
+            version: VERSION,
+            first_destination: None,
+            source,
+            idle_timeout: Duration::ZERO,
+            connection_window: 0,
+            stream_window: 0,
+            stream_limit: 0,
+            path_limit: Self::DEFAULT_PATH_LIMIT,
+            max_ack_delay: Self::DEFAULT_MAX_ACK_DELAY,
+            max_datagram: Self::DEFAULT_MAX_DATAGRAM,
+            reset_token: None,
+            application: Vec::new(),
+        }
+    }
+
+    /// The list as bytes. Values beyond their range are held at its end, a too long name is cut.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut buffer = Vec::with_capacity(192);
+        let w = &mut Writer::new(&mut buffer, usize::from(u16::MAX));
+        put(w, VERSION_USED, &self.version.to_be_bytes());
+        if let Some(id) = &self.first_destination {
+            put(w, FIRST_DESTINATION, id.as_slice());
+        }
+        put(w, SOURCE, self.source.as_slice());
+        put_varint(w, IDLE_TIMEOUT, whole(self.idle_timeout.as_nanos().div_ceil(1_000_000)));
+        put_varint(w, CONNECTION_WINDOW, self.connection_window);
+        put_varint(w, STREAM_WINDOW, self.stream_window);
+        put_varint(w, STREAM_LIMIT, self.stream_limit.min(StreamLimit::MAX));
+        put_varint(w, PATH_LIMIT, u64::from(self.path_limit));
+        let max_ack_delay = self.max_ack_delay.min(Self::HIGHEST_MAX_ACK_DELAY);
+        put_varint(w, MAX_ACK_DELAY, whole(max_ack_delay.as_micros()));
+        put_varint(w, MAX_DATAGRAM, u64::from(self.max_datagram.max(Self::MIN_MAX_DATAGRAM)));
+        if let Some(token) = &self.reset_token {
+            put(w, RESET_TOKEN, token);
+        }
+        if !self.application.is_empty() {
+            let name = self.application.get(..Self::MAX_APPLICATION).unwrap_or(&self.application);
+            put(w, APPLICATION, name);
+        }
+        buffer
+    }
+
+    /// Reads the list. Which parameters suit which end, and whether the ids are those of the packets, is for
+    /// the caller to check.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if a parameter is cut, out of range, there twice, unknown and not to be skipped, or if
+    /// version or source are missing.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut list = Reader::within(Part::Parameters, 0, bytes);
+        let mut found = Self::new(ConnectionId::from_u64(0));
+        let mut seen = 0_u16;
+        while let Some(parameter) = next_parameter(&mut list)? {
+            let (kind, offset) = (parameter.kind, parameter.offset);
+            let Some(bit) = seen_bit(kind) else {
+                check_skippable(kind, offset)?;
+                continue;
+            };
+            if seen & bit != 0 {
+                return Err(DecodeError::DuplicateParameter { kind, offset });
+            }
+            seen |= bit;
+            found.take(kind, parameter.value)?;
+        }
+        for kind in [VERSION_USED, SOURCE] {
+            if seen_bit(kind).is_none_or(|bit| seen & bit == 0) {
+                return Err(DecodeError::MissingParameter { kind });
+            }
+        }
+        Ok(found)
+    }
+
+    fn take(&mut self, kind: u16, mut value: Reader<'_>) -> Result<(), DecodeError> {
+        match kind {
+            VERSION_USED => self.version = value.u32()?,
+            FIRST_DESTINATION => self.first_destination = Some(take_id(&mut value)?),
+            SOURCE => self.source = take_id(&mut value)?,
+            IDLE_TIMEOUT => self.idle_timeout = Duration::from_millis(value.varint()?),
+            CONNECTION_WINDOW => self.connection_window = value.varint()?,
+            STREAM_WINDOW => self.stream_window = value.varint()?,
+            STREAM_LIMIT => self.stream_limit = take_within(&mut value, "stream limit", 0, StreamLimit::MAX)?,
+            PATH_LIMIT => self.path_limit = value.path()?.0,
+            MAX_ACK_DELAY => {
+                let highest = whole(Self::HIGHEST_MAX_ACK_DELAY.as_micros());
+                let micros = take_within(&mut value, "max ack delay", 0, highest)?;
+                self.max_ack_delay = Duration::from_micros(micros);
+            }
+            MAX_DATAGRAM => {
+                // spec 4.17: more than a u16 is no mistake, only more than anybody sends
+                let size =
+                    take_within(&mut value, "max datagram", Self::MIN_MAX_DATAGRAM.into(), VARINT_MAX)?;
+                self.max_datagram = u16::try_from(size).unwrap_or(u16::MAX);
+            }
+            RESET_TOKEN => self.reset_token = Some(value.array()?),
+            APPLICATION => {
+                let length = value.remaining();
+                if length > Self::MAX_APPLICATION {
+                    return Err(value.out_of_range(value.offset(), "application length", length as u64));
+                }
+                self.application = value.rest().to_vec();
+            }
+            _ => return Err(DecodeError::UnknownParameter { kind, offset: value.offset() }),
+        }
+        value.finish()
+    }
+}
+
+/// Which bit remembers that a parameter was there; `None` for unknown ones.
+fn seen_bit(kind: u16) -> Option<u16> {
+    (VERSION_USED..=APPLICATION).contains(&kind).then(|| 1 << (kind - VERSION_USED))
+}
+
+fn take_id(value: &mut Reader<'_>) -> Result<ConnectionId, DecodeError> {
+    let (offset, length) = (value.offset(), value.remaining());
+    ConnectionId::from_slice(value.rest())
+        .ok_or_else(|| value.out_of_range(offset, "connection id length", length as u64))
+}
+
+fn take_within(
+    value: &mut Reader<'_>,
+    field: &'static str,
+    lowest: u64,
+    highest: u64,
+) -> Result<u64, DecodeError> {
+    let offset = value.offset();
+    let number = value.varint()?;
+    if (lowest..=highest).contains(&number) {
+        return Ok(number);
+    }
+    Err(value.out_of_range(offset, field, number))
+}
+
+fn put(w: &mut Writer<'_>, kind: u16, value: &[u8]) {
+    encode_unpadded(w, kind, value);
+    w.zeros(value.len().next_multiple_of(4) - value.len());
+}
+
+fn put_varint(w: &mut Writer<'_>, kind: u16, value: u64) {
+    let mut bytes = Vec::with_capacity(varint_len(value));
+    Writer::new(&mut bytes, 8).varint(value);
+    put(w, kind, &bytes);
+}
+
+fn whole(value: u128) -> u64 {
+    u64::try_from(value).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+#[path = "parameters/tests.rs"]
+mod tests;

@@ -1,0 +1,119 @@
+use super::*;
+
+fn full() -> Parameters {
+    Parameters {
+        version: VERSION,
+        first_destination: ConnectionId::from_slice(&[1; 18]),
+        source: ConnectionId::from_u64(2),
+        idle_timeout: Duration::from_secs(30),
+        connection_window: 1_572_864,
+        stream_window: 1 << 20,
+        stream_limit: 256,
+        path_limit: 3,
+        max_ack_delay: Duration::from_millis(25),
+        max_datagram: 1472,
+        reset_token: Some([9; 16]),
+        application: b"manyway-copy".to_vec(),
+    }
+}
+
+fn list(parameters: &[(u16, &[u8])]) -> Vec<u8> {
+    let mut buffer = Vec::new();
+    let w = &mut Writer::new(&mut buffer, 1 << 16);
+    for (kind, value) in parameters {
+        put(w, *kind, value);
+    }
+    buffer
+}
+
+fn with(kind: u16, value: &[u8]) -> Result<Parameters, DecodeError> {
+    Parameters::decode(&list(&[(VERSION_USED, &VERSION.to_be_bytes()), (SOURCE, &[1; 8]), (kind, value)]))
+}
+
+// spec 4.17
+#[test]
+fn everything_comes_back() {
+    assert_eq!(Parameters::decode(&full().encode()), Ok(full()));
+    let client = Parameters::new(ConnectionId::from_u64(8));
+    assert_eq!(Parameters::decode(&client.encode()), Ok(client));
+}
+
+// spec 4.17
+#[test]
+fn what_is_not_named_has_its_default() {
+    let decoded = with(0x8abc, &[1]).unwrap();
+    assert_eq!(decoded, Parameters::new(ConnectionId::from_slice(&[1; 8]).unwrap()));
+}
+
+// spec 4.17: the only two that must be there
+#[test]
+fn version_and_source_are_required() {
+    let error = Parameters::decode(&[]).unwrap_err();
+    assert_eq!(error, DecodeError::MissingParameter { kind: VERSION_USED });
+    let error = Parameters::decode(&list(&[(VERSION_USED, &[0; 4])])).unwrap_err();
+    assert_eq!(error, DecodeError::MissingParameter { kind: SOURCE });
+}
+
+// spec 2.10
+#[test]
+fn an_unknown_parameter_is_skipped_only_if_its_type_says_so() {
+    assert!(with(0xfedc, &[1, 2, 3]).is_ok());
+    assert_eq!(with(0x010c, &[1]), Err(DecodeError::UnknownParameter { kind: 0x010c, offset: 20 }));
+    assert_eq!(with(0x00ff, &[1]), Err(DecodeError::UnknownParameter { kind: 0x00ff, offset: 20 }));
+}
+
+// spec 4.17
+#[test]
+fn a_parameter_that_is_there_twice_is_refused() {
+    assert_eq!(with(SOURCE, &[1]), Err(DecodeError::DuplicateParameter { kind: SOURCE, offset: 20 }));
+}
+
+// spec 4.17
+#[test]
+fn values_out_of_range_are_refused() {
+    let mut count = Vec::new();
+    Writer::new(&mut count, 8).varint(StreamLimit::MAX + 1);
+    let cases: [(u16, &[u8], &str); 6] = [
+        (STREAM_LIMIT, &count, "stream limit"),
+        (PATH_LIMIT, &count, "path"),
+        (MAX_ACK_DELAY, &[0x80, 0xf4, 0x24, 0x01], "max ack delay"),
+        (MAX_DATAGRAM, &[0x44, 0xaf], "max datagram"),
+        (FIRST_DESTINATION, &[0; 21], "connection id length"),
+        (APPLICATION, &[b'a'; 65], "application length"),
+    ];
+    for (kind, value, name) in cases {
+        let error = with(kind, value).unwrap_err();
+        assert!(matches!(error, DecodeError::OutOfRange { field, .. } if field == name), "{error}");
+    }
+    assert_eq!(with(MAX_ACK_DELAY, &[0x80, 0xf4, 0x24, 0x00]).unwrap().max_ack_delay.as_secs(), 16);
+}
+
+#[test]
+fn a_value_of_the_wrong_length_is_refused() {
+    assert!(matches!(with(RESET_TOKEN, &[0; 15]), Err(DecodeError::Truncated { .. })));
+    assert!(matches!(with(RESET_TOKEN, &[0; 17]), Err(DecodeError::TrailingBytes { .. })));
+    assert!(matches!(with(IDLE_TIMEOUT, &[]), Err(DecodeError::Truncated { .. })));
+}
+
+#[test]
+fn a_short_idle_timeout_never_becomes_never() {
+    let mut parameters = full();
+    parameters.idle_timeout = Duration::from_micros(1);
+    let decoded = Parameters::decode(&parameters.encode()).unwrap();
+    assert_eq!(decoded.idle_timeout, Duration::from_millis(1));
+}
+
+#[test]
+fn what_is_beyond_its_range_is_written_at_the_end_of_the_range() {
+    let mut parameters = full();
+    parameters.stream_limit = u64::MAX;
+    parameters.max_ack_delay = Duration::from_secs(99);
+    parameters.max_datagram = 500;
+    parameters.application = vec![b'x'; 200];
+    parameters.idle_timeout = Duration::MAX;
+    let decoded = Parameters::decode(&parameters.encode()).unwrap();
+    assert_eq!(decoded.stream_limit, StreamLimit::MAX);
+    assert_eq!(decoded.max_ack_delay, Duration::from_secs(16));
+    assert_eq!(decoded.max_datagram, 1200);
+    assert_eq!(decoded.application.len(), 64);
+}

@@ -1,0 +1,39 @@
+//! Helpers of the tests inside this crate.
+
+use crate::block::{Block, Blocks};
+use crate::decode_error::DecodeError;
+use crate::writer::Writer;
+
+/// All blocks of a payload.
+pub(crate) fn walk(payload: &[u8]) -> Vec<Result<Block<'_>, DecodeError>> {
+    Blocks::new(payload).collect()
+}
+
+/// The error that a payload of one block earns.
+pub(crate) fn refusal(payload: &[u8]) -> DecodeError {
+    Blocks::new(payload).next().expect("there is a block").expect_err("it is wrong")
+}
+
+/// The block as bytes; checks that it said how long it would be.
+pub(crate) fn encoded(block: &Block<'_>) -> Vec<u8> {
+    let mut payload = Vec::new();
+    block.encode(&mut Writer::new(&mut payload, 1 << 20));
+    assert_eq!(payload.len(), block.encoded_len());
+    payload
+}
+
+/// Encodes and decodes a block, and checks that the same comes back.
+pub(crate) fn round_trip(block: Block<'_>) {
+    let payload = encoded(&block);
+    assert_eq!(payload.len() % 4, 0);
+    assert_eq!(walk(&payload), [Ok(block)]);
+}
+
+/// Makes a block from its type, flags and body.
+pub(crate) fn framed(kind: u8, flags: u8, body: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(4 + body.len()).expect("a test block is short");
+    let mut payload = vec![kind, flags];
+    payload.extend(length.to_be_bytes());
+    payload.extend(body);
+    payload
+}

@@ -1,0 +1,289 @@
+//! Every block, header and the parameters against bytes written by hand: `docs/specification/golden`.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use manyway_wire::{
+    AddAddress, Block, Blocked, BlockedBy, Blocks, Close, CloseStep, ConnectionId, EcnCounts, ErrorCode,
+    HandshakeBytes, HeaderForm, Liveness, LongHeader, LongKind, NewCid, Pad, Parameters, PathAvailability,
+    PathClose, PathId, PathLimit, PathStatus, Ping, Probe, ProbeAck, RemoveAddress, RetireCid, StreamData,
+    StreamId, StreamLimit, StreamReset, StreamStop, StreamWindow, Syn, SynAck, VERSION, Window, Writer,
+    decode_protected, encode_path_ack, encode_short, encode_version_list, patch_length,
+};
+
+const INFO: &[u8] = &[0xa1, 0xa2, 0xa3, 0xa4, 0xa5];
+const NONCE: u64 = 0x0102_0304_0506_0708;
+const TOKEN: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+const DESTINATION: u64 = 0x0102_0304_0506_0708;
+const SOURCE: u64 = 0x1112_1314_1516_1718;
+const PATH: PathId = PathId(2);
+
+/// Files that no list of blocks names.
+const OTHERS: [&str; 8] = [
+    "header_open",
+    "header_set_up",
+    "header_short",
+    "header_version_list",
+    "pad",
+    "parameters",
+    "path_ack",
+    "path_ack_ecn",
+];
+
+#[test]
+fn every_block_is_written_and_read_as_the_specification_shows() {
+    for (name, block) in blocks() {
+        let expected = golden(name);
+        assert_eq!(hex(&written(|w| block.encode(w))), hex(&expected), "{name}");
+        assert_eq!(block.encoded_len(), expected.len(), "{name}");
+        assert_eq!(Blocks::new(&expected).collect::<Vec<_>>(), [Ok(block)], "{name}");
+    }
+}
+
+// spec 5.80
+#[test]
+fn acknowledgements_are_written_and_read_as_the_specification_shows() {
+    let delay = Duration::from_micros(2500);
+    let ranges = [90..=100, 88..=88, 0..=3];
+    let bytes = written(|w| {
+        assert_eq!(encode_path_ack(w, PathId(1), delay, 77, ranges.iter().cloned(), None), 3);
+    });
+    check_ack("path_ack", &bytes, &ranges);
+
+    let counts = EcnCounts { ect0: 1000, ect1: 0, ce: 3 };
+    let ranges = [0..=0];
+    let bytes = written(|w| {
+        let ranges = ranges.iter().cloned();
+        assert_eq!(encode_path_ack(w, PathId::FIRST, Duration::ZERO, u32::MAX, ranges, Some(counts)), 1);
+    });
+    check_ack("path_ack_ecn", &bytes, &ranges);
+}
+
+fn check_ack(name: &str, bytes: &[u8], ranges: &[std::ops::RangeInclusive<u64>]) {
+    let expected = golden(name);
+    assert_eq!(hex(bytes), hex(&expected), "{name}");
+    let blocks: Vec<_> = Blocks::new(&expected).map(Result::unwrap).collect();
+    let [Block::PathAck(ack)] = blocks[..] else { panic!("{name}: {blocks:?}") };
+    assert_eq!(ack.ranges.iter().collect::<Vec<_>>(), ranges, "{name}");
+    assert_eq!(hex(&written(|w| ack.encode(w))), hex(&expected), "{name}");
+}
+
+// spec 5.9d
+#[test]
+fn pad_is_written_and_read_as_the_specification_shows() {
+    let expected = golden("pad");
+    assert_eq!(hex(&written(|w| Pad { length: 10 }.encode(w))), hex(&expected));
+    assert_eq!(Blocks::new(&expected).collect::<Vec<_>>(), [Ok(Block::Pad)]);
+}
+
+// spec 4.4
+#[test]
+fn long_headers_are_written_and_read_as_the_specification_shows() {
+    let empty = ConnectionId::from_slice(&[]).unwrap();
+    let cases = [
+        ("header_open", LongKind::Open, ConnectionId::from_u64(SOURCE), 2, 1),
+        ("header_set_up", LongKind::SetUp, empty, 0x0203, 2),
+    ];
+    for (name, kind, source, number, number_len) in cases {
+        let header = LongHeader { kind, destination: ConnectionId::from_u64(DESTINATION), source };
+        let mut packet = Vec::new();
+        let field = header.encode(&mut Writer::new(&mut packet, 1200), number, number_len);
+        let mut expected = golden(name);
+        let end = expected.len() - number_len + 40;
+        patch_length(&mut packet, field, end);
+        assert_eq!(hex(&packet), hex(&expected), "{name}");
+
+        let number_offset = expected.len() - number_len;
+        expected.resize(end + 7, 0);
+        let decoded = decode_protected(&expected).unwrap();
+        let form = HeaderForm::Long { kind, version: VERSION, destination: header.destination, source };
+        assert_eq!(
+            (decoded.form, decoded.number_offset, decoded.length),
+            (form, number_offset, end),
+            "{name}"
+        );
+    }
+}
+
+// spec 4.5
+#[test]
+fn the_short_header_is_written_and_read_as_the_specification_shows() {
+    let destination = ConnectionId::from_u64(DESTINATION);
+    let mut expected = golden("header_short");
+    let bytes = written(|w| assert_eq!(encode_short(w, &destination, true, 0xff_0001_0203, 3), 9));
+    assert_eq!(hex(&bytes), hex(&expected));
+    expected.resize(60, 0);
+    assert_eq!(decode_protected(&expected).unwrap().form, HeaderForm::Short { destination });
+}
+
+// spec 4.10
+#[test]
+fn the_version_list_is_written_and_read_as_the_specification_shows() {
+    let destination = ConnectionId::from_u64(DESTINATION);
+    let source = ConnectionId::from_slice(&[0x11, 0x12, 0x13, 0x14, 0x15]).unwrap();
+    let versions = vec![VERSION, 0x0a0a_0a0a];
+    let expected = golden("header_version_list");
+    let bytes = written(|w| encode_version_list(w, destination.as_slice(), source.as_slice(), &versions));
+    assert_eq!(hex(&bytes), hex(&expected));
+    let form = HeaderForm::VersionList { destination, source, versions };
+    assert_eq!(decode_protected(&expected).unwrap().form, form);
+}
+
+// spec 4.17
+#[test]
+fn parameters_are_written_and_read_as_the_specification_shows() {
+    let mut parameters = Parameters::new(ConnectionId::from_u64(SOURCE));
+    parameters.first_destination = Some(ConnectionId::from_u64(DESTINATION));
+    parameters.idle_timeout = Duration::from_secs(30);
+    parameters.connection_window = 1_572_864;
+    parameters.stream_window = 1 << 20;
+    parameters.stream_limit = 256;
+    parameters.max_datagram = 1472;
+    parameters.reset_token = Some(TOKEN);
+    parameters.application = b"copy".to_vec();
+    let expected = golden("parameters");
+    assert_eq!(hex(&parameters.encode()), hex(&expected));
+    assert_eq!(Parameters::decode(&expected), Ok(parameters));
+}
+
+#[test]
+fn every_file_has_a_test_and_every_base_type_a_file() {
+    let tested: BTreeSet<String> =
+        blocks().iter().map(|(name, _)| *name).chain(OTHERS).map(String::from).collect();
+    let files: BTreeSet<String> = fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
+        .collect();
+    assert_eq!(files, tested);
+
+    let shown: BTreeSet<u8> = files
+        .iter()
+        .filter(|name| !name.starts_with("header") && *name != "parameters")
+        .map(|name| golden(name)[0])
+        .collect();
+    let known: BTreeSet<u8> = (0..=u8::MAX).filter(|kind| is_known(*kind)).collect();
+    assert_eq!(shown, known);
+}
+
+fn is_known(kind: u8) -> bool {
+    let unknown = manyway_wire::DecodeError::UnknownBlock { kind, offset: 0 };
+    Blocks::new(&[kind, 0, 0, 4]).next() != Some(Err(unknown))
+}
+
+fn blocks() -> Vec<(&'static str, Block<'static>)> {
+    let mut all = control_blocks();
+    all.extend(stream_blocks());
+    all.extend(path_blocks());
+    all
+}
+
+fn control_blocks() -> Vec<(&'static str, Block<'static>)> {
+    let abort = Close { step: CloseStep::Abort, code: ErrorCode::from_alert(42).0, text: b"" };
+    vec![
+        ("syn", Block::Syn(Syn { info: &[] })),
+        ("syn_ack", Block::SynAck(SynAck { info: INFO })),
+        ("ping", Block::Ping(Ping { info: INFO })),
+        ("ping_bare", Block::Ping(Ping { info: &[] })),
+        ("pong", Block::Pong),
+        ("probe", Block::Probe(Probe { nonce: NONCE })),
+        ("probe_ack_ipv4", Block::ProbeAck(ProbeAck { nonce: NONCE, observed: address("192.0.2.7:4433") })),
+        (
+            "probe_ack_ipv6",
+            Block::ProbeAck(ProbeAck { nonce: NONCE, observed: address("[2001:db8::1]:443") }),
+        ),
+        ("handshake", Block::Handshake(HandshakeBytes { offset: 300, data: b"hello" })),
+        ("ack_now", Block::AckNow),
+        ("close", Block::Close(Close { step: CloseStep::Fin, code: 0, text: b"bye" })),
+        ("close_abort", Block::Close(abort)),
+    ]
+}
+
+fn stream_blocks() -> Vec<(&'static str, Block<'static>)> {
+    let (third, data) = (StreamId(4), b"abc");
+    let connection = BlockedBy::Connection { limit: 63 };
+    let stream = BlockedBy::Stream { stream: third, limit: 64 };
+    let streams = BlockedBy::Streams { limit: 256 };
+    vec![
+        ("stream", Block::Stream(StreamData { stream: third, offset: 1_000_000, end: false, data })),
+        ("stream_end", Block::Stream(StreamData { stream: StreamId(1), offset: 0, end: true, data: b"" })),
+        ("window", Block::Window(Window { credit: 1_572_864 })),
+        ("stream_window", Block::StreamWindow(StreamWindow { stream: third, credit: 1 << 20 })),
+        ("stream_limit", Block::StreamLimit(StreamLimit { count: 256 })),
+        (
+            "stream_reset",
+            Block::StreamReset(StreamReset { stream: StreamId(5), code: 9, final_size: 70_000 }),
+        ),
+        ("stream_stop", Block::StreamStop(StreamStop { stream: StreamId(5), code: 9 })),
+        ("blocked_connection", Block::Blocked(Blocked { by: connection })),
+        ("blocked_stream", Block::Blocked(Blocked { by: stream })),
+        ("blocked_streams", Block::Blocked(Blocked { by: streams })),
+    ]
+}
+
+fn path_blocks() -> Vec<(&'static str, Block<'static>)> {
+    let new_cid = NewCid {
+        path: PathId(1),
+        sequence: 2,
+        retire_prior_to: 2,
+        id: ConnectionId::from_u64(0x1122_3344_5566_7788),
+        reset_token: TOKEN,
+    };
+    let added =
+        AddAddress { id: 3, sequence: 0, priority: 200, cost: 1, address: address("198.51.100.9:4433") };
+    let suspect = PathStatus { path: PATH, sequence: 7, state: PathAvailability::Suspect, cost: 10 };
+    let age = Duration::from_millis(20);
+    let answer = Liveness::Answer { path: PATH, largest: Some(500), age };
+    let nothing = Liveness::Answer { path: PATH, largest: None, age: Duration::ZERO };
+    vec![
+        ("new_cid", Block::NewCid(new_cid)),
+        ("retire_cid", Block::RetireCid(RetireCid { path: PathId(1), sequence: 1 })),
+        ("add_address", Block::AddAddress(added)),
+        ("remove_address", Block::RemoveAddress(RemoveAddress { id: 3, sequence: 1 })),
+        ("path_status", Block::PathStatus(suspect)),
+        ("path_close", Block::PathClose(PathClose { path: PATH, code: 0 })),
+        ("liveness_question", Block::Liveness(Liveness::Question { path: PATH })),
+        ("liveness_answer", Block::Liveness(answer)),
+        ("liveness_nothing", Block::Liveness(nothing)),
+        ("path_limit", Block::PathLimit(PathLimit { limit: 7 })),
+    ]
+}
+
+fn address(text: &str) -> SocketAddr {
+    text.parse().unwrap()
+}
+
+fn written(write: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
+    let mut buffer = Vec::new();
+    write(&mut Writer::new(&mut buffer, 1200));
+    buffer
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/specification/golden")
+}
+
+/// Reads a file of hex digits; `#` begins a comment.
+fn golden(name: &str) -> Vec<u8> {
+    let text = fs::read_to_string(folder().join(name).with_extension("hex")).unwrap();
+    let digits: Vec<u8> = text
+        .lines()
+        .flat_map(|line| line.split('#').next().unwrap_or_default().chars())
+        .filter(|char| !char.is_whitespace())
+        .map(|char| u8::try_from(char.to_digit(16).unwrap()).unwrap())
+        .collect();
+    let (pairs, rest) = digits.as_chunks::<2>();
+    assert!(rest.is_empty(), "{name} has half a byte");
+    pairs.iter().map(|[high, low]| (high << 4) | low).collect()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes
+        .chunks(4)
+        .map(|four| four.iter().map(|byte| format!("{byte:02x}")).collect::<String>() + " ")
+        .collect()
+}

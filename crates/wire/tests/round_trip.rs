@@ -1,0 +1,129 @@
+//! What is written is read again, for any values.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
+
+mod common;
+
+use manyway_wire::{
+    Block, Blocks, ConnectionId, HeaderForm, LongHeader, LongKind, Parameters, Reader, VERSION, Writer,
+    decode_protected, encode_short, key_phase, number_length, packet_number, patch_length, varint_len,
+};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+proptest! {
+    // spec 2.1 to 2.7, section 5
+    #[test]
+    fn any_packet_of_blocks_comes_back(samples in vec(common::any_block(), 0..8)) {
+        let payload = common::payload_of(&samples);
+        let expected: Vec<_> = samples.iter().map(common::Sample::block).collect();
+        let length: usize = expected.iter().map(Block::encoded_len).sum();
+        prop_assert_eq!(payload.len(), length);
+        let blocks: Result<Vec<_>, _> = Blocks::new(&payload).collect();
+        prop_assert_eq!(blocks, Ok(expected));
+    }
+
+    // spec 2.4
+    #[test]
+    fn the_last_block_may_lack_its_padding(sample in common::any_block()) {
+        let mut payload = common::payload_of(std::slice::from_ref(&sample));
+        payload.truncate(usize::from(u16::from_be_bytes([payload[2], payload[3]])));
+        let blocks: Result<Vec<_>, _> = Blocks::new(&payload).collect();
+        prop_assert_eq!(blocks, Ok(vec![sample.block()]));
+    }
+
+    // spec 2.2, 2.7: no block can be read from part of its bytes, unless they are plain bytes or nothing
+    #[test]
+    fn a_block_with_a_shorter_body_is_never_the_same(sample in common::any_block(), cut in 1_usize..40) {
+        let mut payload = common::payload_of(std::slice::from_ref(&sample));
+        let length = usize::from(u16::from_be_bytes([payload[2], payload[3]]));
+        let shorter = length.saturating_sub(cut).max(4);
+        prop_assume!(shorter < length);
+        payload.truncate(shorter);
+        payload[2..4].copy_from_slice(&u16::try_from(shorter).unwrap().to_be_bytes());
+        let blocks: Result<Vec<_>, _> = Blocks::new(&payload).collect();
+        prop_assert_ne!(blocks, Ok(vec![sample.block()]));
+    }
+
+    // spec 5.80
+    #[test]
+    fn any_acknowledgement_comes_back(ack in common::any_ack(), room in 0_usize..600) {
+        let (written, payload) = ack.encoded(room);
+        prop_assert!(payload.len() <= room);
+        if written == 0 {
+            prop_assert!(payload.is_empty());
+            return Ok(());
+        }
+        let blocks: Vec<_> = Blocks::new(&payload).map(Result::unwrap).collect();
+        let [Block::PathAck(read)] = blocks[..] else { panic!("{blocks:?}") };
+        prop_assert_eq!(read.ranges.iter().collect::<Vec<_>>(), &ack.ranges[..written]);
+        prop_assert_eq!(read.ranges.largest(), *ack.ranges[0].end());
+        prop_assert_eq!((read.path, read.delay), (ack.path, ack.delay));
+        prop_assert_eq!((read.receive_time_micros, read.ecn), (ack.receive_time, ack.ecn));
+        prop_assert_eq!(read.encoded_len(), payload.len().next_multiple_of(4));
+    }
+
+    // spec 4.17
+    #[test]
+    fn any_parameters_come_back(parameters in common::any_parameters()) {
+        prop_assert_eq!(Parameters::decode(&parameters.encode()), Ok(parameters));
+    }
+
+    #[test]
+    fn any_varint_comes_back(value in common::any_number()) {
+        let mut buffer = Vec::new();
+        Writer::new(&mut buffer, 8).varint(value);
+        prop_assert_eq!(buffer.len(), varint_len(value));
+        prop_assert_eq!(Reader::new(&buffer).varint(), Ok(value));
+    }
+
+    // spec 4.6
+    #[test]
+    fn any_packet_number_comes_back(acked in common::any_number(), ahead in 1..1_u64 << 31, known in 0..=100_u64) {
+        let next = acked / 2 + ahead;
+        let length = packet_number::truncated_len(next, Some(acked / 2));
+        let mut buffer = Vec::new();
+        packet_number::encode(&mut Writer::new(&mut buffer, 4), next, length);
+        prop_assert_eq!(buffer.len(), length);
+        let truncated = buffer.iter().fold(0, |value, byte| (value << 8) | u32::from(*byte));
+        let expected = acked / 2 + 1 + (ahead - 1) * known / 100;
+        prop_assert_eq!(packet_number::expand(truncated, length, expected), next);
+    }
+
+    // spec 4.4, 4.9
+    #[test]
+    fn any_long_header_comes_back(
+        destination in common::any_id(),
+        source in common::any_id(),
+        set_up in any::<bool>(),
+        (number, number_len) in (common::any_number(), 1_usize..=4),
+        sealed in 19_usize..1400,
+    ) {
+        let kind = if set_up { LongKind::SetUp } else { LongKind::Open };
+        let header = LongHeader { kind, destination, source };
+        let mut packet = vec![0xaa; 3];
+        let field = header.encode(&mut Writer::new(&mut packet, 3000), number, number_len);
+        prop_assert_eq!(packet.len() - 3, header.encoded_len(number_len));
+        let end = packet.len() + sealed;
+        packet.resize(end + 5, 0);
+        patch_length(&mut packet, field, end);
+        let decoded = decode_protected(&packet[3..]).unwrap();
+        prop_assert_eq!(decoded.length, end - 3);
+        prop_assert_eq!(decoded.number_offset, field.number_offset() - 3);
+        prop_assert_eq!(decoded.form, HeaderForm::Long { kind, version: VERSION, destination, source });
+        prop_assert_eq!(number_length(packet[3]), number_len);
+    }
+
+    // spec 4.5
+    #[test]
+    fn any_short_header_comes_back(id in any::<u64>(), phase in any::<bool>(), number_len in 1_usize..=4) {
+        let destination = ConnectionId::from_u64(id);
+        let mut packet = Vec::new();
+        let number_offset = encode_short(&mut Writer::new(&mut packet, 100), &destination, phase, 7, number_len);
+        packet.resize(number_offset + 20, 0);
+        let decoded = decode_protected(&packet).unwrap();
+        prop_assert_eq!(decoded.form, HeaderForm::Short { destination });
+        prop_assert_eq!((decoded.number_offset, decoded.length), (number_offset, packet.len()));
+        prop_assert_eq!((key_phase(packet[0]), number_length(packet[0])), (phase, number_len));
+    }
+}
