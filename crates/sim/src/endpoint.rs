@@ -1,15 +1,17 @@
 //! The protocol machine as the machine of a host.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use bytes::Bytes;
+use manyway_proto::identity::{AuthorisedKeys, Identity, client_config, server_config};
 use manyway_proto::{
     ByteCount, ClientConfig, Connection, ConnectionConfig, ConnectionError, ConnectionHandle, Ecn, Endpoint,
     EndpointConfig, Event, FourTuple, Instant, LocalAddress, LocalCandidate, ReadOutcome, Rng, Role,
     ServerConfig, StreamId, Transmit,
 };
+use rustls::pki_types::ServerName;
 
-use crate::identity::{Identity, server_name};
 use crate::invariants::PathFigures;
 use crate::pair::{Pair, PairBuilder, Peer};
 use crate::traffic::{Read, Streams};
@@ -33,7 +35,11 @@ pub type EndpointPair = Pair<EndpointPeer>;
 
 /// Makes a pair of protocol machines with the same settings at both ends.
 pub fn endpoint_pair(builder: PairBuilder, config: &ConnectionConfig) -> EndpointPair {
-    builder.build(|rng| EndpointPeer::client(config.clone(), rng), |rng| EndpointPeer::server(config.clone(), rng))
+    let config = Arc::new(config.clone());
+    builder.build(
+        |rng| EndpointPeer::client(Arc::clone(&config), rng),
+        |rng| EndpointPeer::server(Arc::clone(&config), rng),
+    )
 }
 
 /// An endpoint with at most one connection.
@@ -55,17 +61,20 @@ enum Life {
 
 impl EndpointPeer {
     /// Makes the endpoint that connects.
-    pub fn client(connection: ConnectionConfig, rng: Rng) -> Self {
-        let tls = client_identity().client_config(&server_identity());
-        let client = ClientConfig { tls, server_name: server_name(), connection };
-        Self::new(EndpointConfig::default(), Some(client), rng)
+    #[expect(clippy::expect_used, clippy::missing_panics_doc, reason = "a fixed name")]
+    pub fn client(connection: Arc<ConnectionConfig>, rng: Rng) -> Self {
+        let tls = client_config(server_identity().public_key().hash(), &client_identity());
+        let server_name = ServerName::try_from("server.invalid").expect("a domain name");
+        Self::new(EndpointConfig::default(), Some(ClientConfig { tls, server_name, connection }), rng)
     }
 
     /// Makes the endpoint that accepts.
-    pub fn server(connection: ConnectionConfig, rng: Rng) -> Self {
-        let tls = server_identity().server_config(&client_identity());
-        let server = ServerConfig { tls, connection, advertise: Vec::new() };
-        Self::new(EndpointConfig { server: Some(server), ..EndpointConfig::default() }, None, rng)
+    pub fn server(connection: Arc<ConnectionConfig>, rng: Rng) -> Self {
+        let clients = AuthorisedKeys::from_iter([*client_identity().public_key()]);
+        let tls = server_config(&server_identity(), Arc::new(clients));
+        let mut config = EndpointConfig::default();
+        config.server = Some(ServerConfig { tls, connection });
+        Self::new(config, None, rng)
     }
 
     fn new(config: EndpointConfig, client: Option<ClientConfig>, rng: Rng) -> Self {
@@ -90,11 +99,11 @@ impl EndpointPeer {
 }
 
 fn client_identity() -> Identity {
-    Identity::number(1)
+    Identity::from_seed(&[1; 32])
 }
 
 fn server_identity() -> Identity {
-    Identity::number(2)
+    Identity::from_seed(&[2; 32])
 }
 
 impl Node for EndpointPeer {
@@ -116,7 +125,7 @@ impl Node for EndpointPeer {
 
     fn handle_send_error(&mut self, now: Instant, local: LocalAddress) {
         if let Some(connection) = self.connection() {
-            connection.on_path_error(now, local);
+            connection.on_send_refused(now, local);
         }
     }
 }
@@ -130,7 +139,8 @@ impl Peer for EndpointPeer {
     ) -> Result<(), String> {
         let client = self.client.take().ok_or("this end does not connect, or has done so")?;
         let locals = candidates(locals);
-        let handle = self.endpoint.connect(now, client, &locals, remotes).map_err(|error| error.to_string())?;
+        let handle =
+            self.endpoint.connect(now, &client, &locals, remotes).map_err(|error| error.to_string())?;
         self.handle = Some(handle);
         Ok(())
     }
@@ -165,13 +175,13 @@ impl Peer for EndpointPeer {
 
     fn figures(&mut self, _now: Instant, out: &mut Vec<PathFigures>) {
         let Some(connection) = self.connection() else { return };
-        out.extend(connection.paths().iter().map(|path| PathFigures {
+        out.extend(connection.statistics().paths.iter().map(|path| PathFigures {
             path: path.id,
             sent: path.bytes_sent,
             received: path.bytes_received,
-            in_flight: path.bytes_in_flight,
+            in_flight: path.in_flight,
             window: path.window,
-            datagram: ByteCount(u64::from(path.max_datagram)),
+            datagram: ByteCount(u64::from(path.datagram)),
         }));
     }
 
@@ -189,11 +199,11 @@ fn candidates(locals: &[LocalAddress]) -> Vec<LocalCandidate> {
 
 impl Streams for EndpointPeer {
     fn open(&mut self) -> Option<StreamId> {
-        self.connection()?.open().ok()
+        self.connection()?.open_stream().ok()
     }
 
     fn accept(&mut self) -> Option<StreamId> {
-        self.connection()?.accept()
+        self.connection()?.accept_stream()
     }
 
     fn write(&mut self, stream: StreamId, data: Bytes) -> usize {
@@ -212,7 +222,7 @@ impl Streams for EndpointPeer {
             Some(Ok(ReadOutcome::Data(data))) => Read::Data(data),
             Some(Ok(ReadOutcome::End)) => Read::End,
             Some(Ok(ReadOutcome::Reset(code))) => Read::Reset(code),
-            Some(Ok(ReadOutcome::Blocked) | Err(_)) | None => Read::Blocked,
+            Some(Ok(_) | Err(_)) | None => Read::Blocked,
         }
     }
 }

@@ -12,7 +12,6 @@
 //! Everything random follows from one seed. A broken law names the seed and the moment.
 #![forbid(unsafe_code)]
 
-pub mod identity;
 pub mod link;
 pub mod nat;
 pub mod pair;
@@ -20,6 +19,7 @@ pub mod rule;
 pub mod traffic;
 
 mod clock;
+mod endpoint;
 mod invariants;
 mod network;
 mod packet;
@@ -28,6 +28,7 @@ mod reference;
 mod world;
 
 pub use clock::Clock;
+pub use endpoint::{EndpointPair, EndpointPeer, endpoint_pair};
 pub use invariants::{BrokenLaw, Law, Laws, Limits, PathFigures};
 pub use network::{Arrival, HostId, InterfaceId, LinkId, Network, NetworkCounters, SendError, Transit};
 pub use packet::Packet;
