@@ -75,6 +75,8 @@ pub enum Law {
         in_flight: ByteCount,
         /// The window.
         window: ByteCount,
+        /// Bytes in flight and window one event earlier.
+        before: (ByteCount, ByteCount),
     },
     /// The application reads what was written, in order, each byte once.
     Content {
@@ -170,6 +172,8 @@ pub struct Laws {
 struct Flying {
     in_flight: ByteCount,
     window: ByteCount,
+    /// What may be in flight: the window, or what was in flight when it shrank, as far as that is still so.
+    ceiling: ByteCount,
 }
 
 impl Laws {
@@ -246,19 +250,23 @@ impl Laws {
         Ok(())
     }
 
-    /// Checks that a path has not sent beyond its window since the last call. A window may shrink below what is in
-    /// flight already; then nothing may be added.
+    /// Checks that a path has not sent beyond its window since the last call, but for a few probes. A window may
+    /// shrink below what is in flight already; then nothing else may be added.
     ///
     /// # Errors
     /// If it has.
     pub fn on_path(&mut self, now: Instant, host: HostId, figures: PathFigures) -> Result<(), BrokenLaw> {
         let PathFigures { path, in_flight, window, .. } = figures;
-        let before = self.flights.insert((host, path), Flying { in_flight, window });
-        let (had, allowed) =
-            before.map_or((ByteCount::ZERO, window), |before| (before.in_flight, before.window.max(window)));
+        let new = Flying { in_flight: ByteCount::ZERO, window, ceiling: window };
+        let before = self.flights.get(&(host, path)).copied().unwrap_or(new);
+        // Since the last call the window may have been the old or the new one.
+        let excess = before.ceiling.min(before.in_flight);
+        let allowed = before.window.max(window).max(excess);
+        self.flights.insert((host, path), Flying { in_flight, window, ceiling: window.max(excess) });
         let probes = figures.datagram * self.limits.probes;
-        if in_flight > had && in_flight > allowed + probes {
-            return Err(self.broken(now, Law::Window { host, path, in_flight, window }));
+        if in_flight > before.in_flight && in_flight > allowed + probes {
+            let before = (before.in_flight, before.window);
+            return Err(self.broken(now, Law::Window { host, path, in_flight, window, before }));
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use manyway_proto::{Instant, Rate, Rng};
+use manyway_proto::{Rate, Rng};
 
 use super::{Direction, Pair, PairError, Peer};
 use crate::link::{LinkState, LossModel, Probability, RateModel};
@@ -40,7 +40,7 @@ pub struct Chaos {
     rng: Rng,
     mean_pause: Duration,
     rule: Option<RuleId>,
-    done: Vec<(Instant, Operation)>,
+    done: Vec<(Duration, Operation)>,
 }
 
 impl Chaos {
@@ -49,8 +49,8 @@ impl Chaos {
         Self { rng, mean_pause, rule: None, done: Vec::new() }
     }
 
-    /// What was done, to print when a test fails.
-    pub fn done(&self) -> &[(Instant, Operation)] {
+    /// What was done and when, since the start of the world; to print when a test fails.
+    pub fn done(&self) -> &[(Duration, Operation)] {
         &self.done
     }
 
@@ -116,7 +116,7 @@ impl Chaos {
     }
 
     fn apply<N: Peer>(&mut self, pair: &mut Pair<N>, operation: Operation) {
-        self.done.push((pair.now(), operation));
+        self.done.push((pair.world().clock().elapsed(), operation));
         match operation {
             Operation::Cut(path, direction) => pair.cut(path, direction),
             Operation::Restore(path, direction) => pair.restore(path, direction),
