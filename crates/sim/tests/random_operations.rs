@@ -29,7 +29,8 @@ fn three_paths(seed: u64) -> EndpointPair {
         .path_with(link(5, 40 * MS), link(20, 40 * MS))
         .behind_nat(Duration::from_secs(5));
     let mut pair = endpoint_pair(builder, &ConnectionConfig::default());
-    pair.connect(Duration::from_secs(10)).unwrap();
+    let took = pair.connect(Duration::from_secs(10));
+    assert!(took.is_ok(), "seed {seed}: {took:?}");
     pair
 }
 
@@ -45,9 +46,7 @@ fn survive(seed: u64) -> u64 {
     chaos.heal(&mut pair);
     let result =
         result.and_then(|()| pair.run_until(Duration::from_secs(120), "settled", |pair| pair.is_quiet()));
-    if let Err(error) = result {
-        panic!("seed {seed}: {error}\nafter {:?}", chaos.done());
-    }
+    assert!(result.is_ok(), "{result:?} after {:?}", chaos.done());
     pair.world().record().digest()
 }
 
