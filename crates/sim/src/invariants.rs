@@ -44,7 +44,7 @@ pub enum Law {
         /// Datagrams at this moment.
         datagrams: u32,
     },
-    /// A deadline lies in the future once its timer has fired.
+    /// A deadline lies in the future once its timer has fired and everything was sent.
     StuckDeadline {
         /// The owner.
         host: HostId,
@@ -126,7 +126,7 @@ pub struct Limits {
     pub events: u32,
     /// Most datagrams that a host sends at one moment. Default 20 000.
     pub datagrams: u32,
-    /// How often in a row a deadline may lie in the past when its timer has just fired. Default 16.
+    /// How often in a row a deadline may lie in the past when timers have fired and all was sent. Default 16.
     pub late_deadlines: u32,
     /// Datagrams that may exceed the window: probes of the tail. Default 4.
     pub probes: u64,

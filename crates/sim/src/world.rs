@@ -135,8 +135,11 @@ impl<N: Node> World<N> {
         let now = self.clock.now();
         self.laws.on_step(now, moved)?;
         self.deliver(now);
-        self.fire(now)?;
+        let fired = self.fire(now);
         self.transmit()?;
+        if fired {
+            self.check_deadlines(now)?;
+        }
         if !self.network.balances() {
             return Err(self.laws.broken(now, Law::NetworkBooks { counters: self.network.counters() }));
         }
@@ -168,15 +171,23 @@ impl<N: Node> World<N> {
         }
     }
 
-    fn fire(&mut self, now: Instant) -> Result<(), BrokenLaw> {
+    /// Tells machines whose time has come; says whether there was any.
+    fn fire(&mut self, now: Instant) -> bool {
+        let mut fired = false;
         for (index, node) in self.nodes.iter_mut().enumerate() {
-            let host = HostId(index);
-            if node.poll_timeout().is_none_or(|deadline| deadline > now) {
-                continue;
+            if node.poll_timeout().is_some_and(|deadline| deadline <= now) {
+                node.handle_timeout(now);
+                self.record.note(now, HostId(index), What::Timeout, 0);
+                fired = true;
             }
-            node.handle_timeout(now);
-            self.record.note(now, host, What::Timeout, 0);
-            self.laws.on_deadline(now, host, node.poll_timeout())?;
+        }
+        fired
+    }
+
+    /// After everything due was done and sent, deadlines lie in the future again.
+    fn check_deadlines(&mut self, now: Instant) -> Result<(), BrokenLaw> {
+        for (index, node) in self.nodes.iter_mut().enumerate() {
+            self.laws.on_deadline(now, HostId(index), node.poll_timeout())?;
         }
         Ok(())
     }
