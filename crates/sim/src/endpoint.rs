@@ -1,0 +1,228 @@
+//! The protocol machine as the machine of a host.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use manyway_proto::identity::{AuthorisedKeys, Identity, client_config, server_config};
+use manyway_proto::{
+    ByteCount, ClientConfig, Connection, ConnectionConfig, ConnectionError, ConnectionHandle, Ecn, Endpoint,
+    EndpointConfig, Event, FourTuple, Instant, LocalAddress, LocalCandidate, ReadOutcome, Rng, Role,
+    ServerConfig, StreamId, Transmit,
+};
+use rustls::pki_types::ServerName;
+
+use crate::invariants::PathFigures;
+use crate::pair::{Pair, PairBuilder, Peer};
+use crate::traffic::{Read, Streams};
+use crate::world::Node;
+
+/// A pair of protocol machines.
+///
+/// ```
+/// use manyway_proto::{ByteCount, Rate};
+/// use manyway_sim::{EndpointPair, PairBuilder, Side, endpoint_pair};
+/// use std::time::Duration;
+///
+/// let rate = Rate::from_bits_per_second(20_000_000);
+/// let builder = PairBuilder::new().path(rate, Duration::from_millis(10)).path(rate, Duration::from_millis(30));
+/// let mut pair: EndpointPair = endpoint_pair(builder, &Default::default());
+/// pair.connect(Duration::from_secs(1)).unwrap();
+/// let report = pair.transfer(Side::Client, ByteCount(5_000_000), Duration::from_secs(10)).unwrap();
+/// assert!(report.path_bytes.iter().all(|bytes| *bytes > ByteCount(1_000_000)));
+/// ```
+pub type EndpointPair = Pair<EndpointPeer>;
+
+/// Makes a pair of protocol machines with the same settings at both ends.
+pub fn endpoint_pair(builder: PairBuilder, config: &ConnectionConfig) -> EndpointPair {
+    let config = Arc::new(config.clone());
+    builder.build(
+        |rng| EndpointPeer::client(Arc::clone(&config), rng),
+        |rng| EndpointPeer::server(Arc::clone(&config), rng),
+    )
+}
+
+/// An endpoint with at most one connection.
+#[derive(Debug)]
+pub struct EndpointPeer {
+    endpoint: Endpoint,
+    client: Option<ClientConfig>,
+    handle: Option<ConnectionHandle>,
+    life: Life,
+    events: Vec<(Instant, Event)>,
+}
+
+#[derive(Debug)]
+enum Life {
+    SettingUp,
+    Connected,
+    Ended(ConnectionError),
+}
+
+impl EndpointPeer {
+    /// Makes the endpoint that connects.
+    #[expect(clippy::expect_used, clippy::missing_panics_doc, reason = "a fixed name")]
+    pub fn client(connection: Arc<ConnectionConfig>, rng: Rng) -> Self {
+        let tls = client_config(server_identity().public_key().hash(), &client_identity());
+        let server_name = ServerName::try_from("server.invalid").expect("a domain name");
+        Self::new(EndpointConfig::default(), Some(ClientConfig { tls, server_name, connection }), rng)
+    }
+
+    /// Makes the endpoint that accepts.
+    pub fn server(connection: Arc<ConnectionConfig>, rng: Rng) -> Self {
+        let clients = AuthorisedKeys::from_iter([*client_identity().public_key()]);
+        let tls = server_config(&server_identity(), Arc::new(clients));
+        let mut config = EndpointConfig::default();
+        config.server = Some(ServerConfig { tls, connection });
+        Self::new(config, None, rng)
+    }
+
+    fn new(config: EndpointConfig, client: Option<ClientConfig>, rng: Rng) -> Self {
+        let endpoint = Endpoint::new(config, rng);
+        Self { endpoint, client, handle: None, life: Life::SettingUp, events: Vec::new() }
+    }
+
+    /// The endpoint.
+    pub fn endpoint(&mut self) -> &mut Endpoint {
+        &mut self.endpoint
+    }
+
+    /// The connection, once there is one.
+    pub fn connection(&mut self) -> Option<&mut Connection> {
+        self.endpoint.connection(self.handle?)
+    }
+
+    /// All events so far with their moments.
+    pub fn events(&self) -> &[(Instant, Event)] {
+        &self.events
+    }
+}
+
+fn client_identity() -> Identity {
+    Identity::from_seed(&[1; 32])
+}
+
+fn server_identity() -> Identity {
+    Identity::from_seed(&[2; 32])
+}
+
+impl Node for EndpointPeer {
+    fn handle_datagram(&mut self, now: Instant, tuple: FourTuple, ecn: Ecn, datagram: &mut [u8]) {
+        self.endpoint.handle_datagram(now, tuple, ecn, datagram);
+    }
+
+    fn poll_transmit(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        self.endpoint.poll_transmit(now, buffer)
+    }
+
+    fn poll_timeout(&mut self) -> Option<Instant> {
+        self.endpoint.poll_timeout()
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.endpoint.handle_timeout(now);
+    }
+
+    fn handle_send_error(&mut self, now: Instant, local: LocalAddress) {
+        if let Some(connection) = self.connection() {
+            connection.on_send_refused(now, local);
+        }
+    }
+}
+
+impl Peer for EndpointPeer {
+    fn connect(
+        &mut self,
+        now: Instant,
+        locals: &[LocalAddress],
+        remotes: &[SocketAddr],
+    ) -> Result<(), String> {
+        let client = self.client.take().ok_or("this end does not connect, or has done so")?;
+        let locals = candidates(locals);
+        let handle =
+            self.endpoint.connect(now, &client, &locals, remotes).map_err(|error| error.to_string())?;
+        self.handle = Some(handle);
+        Ok(())
+    }
+
+    fn absorb_events(&mut self, now: Instant) {
+        while let Some((handle, event)) = self.endpoint.poll_event() {
+            self.handle.get_or_insert(handle);
+            // Only these two matter here; all are kept for the test to look at.
+            if let Event::Connected = &event {
+                self.life = Life::Connected;
+            }
+            if let Event::Closed(error) = &event {
+                self.life = Life::Ended(error.clone());
+            }
+            self.events.push((now, event));
+        }
+    }
+
+    fn streams(&mut self) -> Option<&mut dyn Streams> {
+        match self.life {
+            Life::Connected => Some(self),
+            Life::SettingUp | Life::Ended(_) => None,
+        }
+    }
+
+    fn ended(&self) -> Option<&ConnectionError> {
+        match &self.life {
+            Life::Ended(error) => Some(error),
+            Life::SettingUp | Life::Connected => None,
+        }
+    }
+
+    fn figures(&mut self, _now: Instant, out: &mut Vec<PathFigures>) {
+        let Some(connection) = self.connection() else { return };
+        out.extend(connection.statistics().paths.iter().map(|path| PathFigures {
+            path: path.id,
+            sent: path.bytes_sent,
+            received: path.bytes_received,
+            in_flight: path.in_flight,
+            window: path.window,
+            datagram: ByteCount(u64::from(path.datagram)),
+        }));
+    }
+
+    fn set_addresses(&mut self, now: Instant, locals: &[LocalAddress]) {
+        let locals = candidates(locals);
+        if let Some(connection) = self.connection() {
+            connection.set_local_addresses(now, &locals);
+        }
+    }
+}
+
+fn candidates(locals: &[LocalAddress]) -> Vec<LocalCandidate> {
+    locals.iter().map(|address| LocalCandidate { address: *address, role: Role::Primary }).collect()
+}
+
+impl Streams for EndpointPeer {
+    fn open(&mut self) -> Option<StreamId> {
+        self.connection()?.open_stream().ok()
+    }
+
+    fn accept(&mut self) -> Option<StreamId> {
+        self.connection()?.accept_stream()
+    }
+
+    fn write(&mut self, stream: StreamId, data: Bytes) -> usize {
+        self.connection().and_then(|connection| connection.write(stream, data).ok()).unwrap_or(0)
+    }
+
+    fn finish(&mut self, stream: StreamId) {
+        if let Some(connection) = self.connection() {
+            // A stream that the peer stopped needs no end.
+            let _ = connection.finish(stream);
+        }
+    }
+
+    fn read(&mut self, stream: StreamId, most: usize) -> Read {
+        match self.connection().map(|connection| connection.read(stream, most)) {
+            Some(Ok(ReadOutcome::Data(data))) => Read::Data(data),
+            Some(Ok(ReadOutcome::End)) => Read::End,
+            Some(Ok(ReadOutcome::Reset(code))) => Read::Reset(code),
+            Some(Ok(_) | Err(_)) | None => Read::Blocked,
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Which paths a pair has, before it exists.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
+
+use manyway_proto::{ByteCount, LocalAddress, Rate, Rng};
+
+use super::{Pair, Peer};
+use crate::link::LinkConfig;
+use crate::nat::{Nat, NatConfig};
+use crate::network::InterfaceId;
+use crate::pair::{PathLinks, Side, address_of};
+use crate::record::Series;
+use crate::reference::Reference;
+use crate::traffic::Service;
+use crate::world::World;
+
+/// Settings of a [`Pair`].
+#[derive(Debug, Clone)]
+pub struct PairBuilder {
+    seed: u64,
+    family: Family,
+    paths: Vec<PathSetting>,
+    server_interfaces: usize,
+    answer: ByteCount,
+}
+
+/// Kind of the addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Family {
+    /// IPv4: 28 bytes of headers on every datagram.
+    #[default]
+    V4,
+    /// IPv6: 48 bytes of headers on every datagram.
+    V6,
+}
+
+#[derive(Debug, Clone)]
+struct PathSetting {
+    up: LinkConfig,
+    down: LinkConfig,
+    nat_timeout: Option<Duration>,
+}
+
+impl Default for PairBuilder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl PairBuilder {
+    /// Begins with no path, seed 0, IPv4, one interface at the server, and empty answers.
+    pub fn new() -> Self {
+        Self { seed: 0, family: Family::V4, paths: Vec::new(), server_interfaces: 1, answer: ByteCount::ZERO }
+    }
+
+    /// Sets what everything random follows from.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Sets the kind of addresses.
+    #[must_use]
+    pub fn family(mut self, family: Family) -> Self {
+        self.family = family;
+        self
+    }
+
+    /// Adds an interface at the client with a faultless link to the server: so fast, and so long one way.
+    #[must_use]
+    pub fn path(self, rate: Rate, delay: Duration) -> Self {
+        let config = LinkConfig::new(rate, delay);
+        self.path_with(config.clone(), config)
+    }
+
+    /// Adds an interface at the client with links to and from the server. Their overhead is set by the family.
+    #[must_use]
+    pub fn path_with(mut self, up: LinkConfig, down: LinkConfig) -> Self {
+        self.paths.push(PathSetting { up, down, nat_timeout: None });
+        self
+    }
+
+    /// Puts an address translator before the interface added last; mappings live for `timeout`.
+    #[must_use]
+    pub fn behind_nat(mut self, timeout: Duration) -> Self {
+        if let Some(path) = self.paths.last_mut() {
+            path.nat_timeout = Some(timeout);
+        }
+        self
+    }
+
+    /// Gives the server so many interfaces, at least one; path `i` leads to interface `i` modulo their number.
+    #[must_use]
+    pub fn server_interfaces(mut self, number: usize) -> Self {
+        self.server_interfaces = number.max(1);
+        self
+    }
+
+    /// Sets how many bytes both services answer to each stream.
+    #[must_use]
+    pub fn answer(mut self, answer: ByteCount) -> Self {
+        self.answer = answer;
+        self
+    }
+
+    /// Makes the pair; the machines get a generator each.
+    pub fn build<N: Peer>(self, client: impl FnOnce(Rng) -> N, server: impl FnOnce(Rng) -> N) -> Pair<N> {
+        let mut world = World::new(self.seed);
+        let rng = world.fork_rng();
+        let client = world.add_node(client(rng));
+        let rng = world.fork_rng();
+        let server = world.add_node(server(rng));
+        let (start, network) = (world.now(), world.network_mut());
+        let servers: Vec<_> = (0..self.server_interfaces)
+            .map(|number| {
+                let address = self.family.server(number);
+                (network.add_interface(server, address), address)
+            })
+            .collect();
+        let mut paths = Vec::new();
+        for (number, (setting, far)) in self.paths.iter().zip(servers.iter().cycle()).enumerate() {
+            let address = self.family.client(number, 2);
+            let interface = network.add_interface(client, address);
+            if let Some(timeout) = setting.nat_timeout {
+                let config = NatConfig::new(self.family.outer(number)).with_timeout(timeout);
+                network.set_nat(interface, Nat::new(config));
+            }
+            let overhead = self.family.overhead();
+            let up = setting.up.clone().with_overhead(overhead);
+            let down = setting.down.clone().with_overhead(overhead);
+            let (up, down) = network.connect(start, (interface, far.0), up, down);
+            paths.push(PathLinks { interface, address, changes: 0, up, down });
+        }
+        Pair {
+            world,
+            hosts: [client, server],
+            paths,
+            servers: servers
+                .iter()
+                .map(|(id, address)| address_of(*id, *address, Side::SERVER_PORT))
+                .collect(),
+            family: self.family,
+            reference: Reference::default(),
+            received: [client, server].map(|_| Series::new(start, BIN)),
+            services: [client, server].map(|host| Service::new(host, self.answer)),
+            applications: [Vec::new(), Vec::new()],
+            figures: Vec::new(),
+        }
+    }
+}
+
+/// Resolution of the received bytes over time.
+const BIN: Duration = Duration::from_millis(10);
+
+impl Family {
+    pub(super) fn client(self, path: usize, host: u16) -> IpAddr {
+        let path = u16::try_from(path).unwrap_or(u16::MAX);
+        match self {
+            Self::V4 => {
+                let ([high, low], [_, host]) = (path.to_be_bytes(), host.to_be_bytes());
+                Ipv4Addr::new(10, high, low, host).into()
+            }
+            Self::V6 => Ipv6Addr::new(0xFD00, 0, 0, path, 0, 0, 0, host).into(),
+        }
+    }
+
+    fn outer(self, path: usize) -> IpAddr {
+        let path = u16::try_from(path).unwrap_or(u16::MAX);
+        match self {
+            Self::V4 => {
+                let [high, low] = path.to_be_bytes();
+                Ipv4Addr::new(100, 64 | high, low, 1).into()
+            }
+            Self::V6 => Ipv6Addr::new(0x2001, 0xDB8, 1, path, 0, 0, 0, 1).into(),
+        }
+    }
+
+    fn server(self, number: usize) -> IpAddr {
+        let number = u16::try_from(number).unwrap_or(u16::MAX);
+        match self {
+            Self::V4 => {
+                let [high, low] = number.to_be_bytes();
+                Ipv4Addr::new(172, 16, high, low.wrapping_add(1)).into()
+            }
+            Self::V6 => Ipv6Addr::new(0x2001, 0xDB8, 0, 0, 0, 0, number, 1).into(),
+        }
+    }
+
+    const fn overhead(self) -> u16 {
+        match self {
+            Self::V4 => LinkConfig::IPV4_UDP,
+            Self::V6 => LinkConfig::IPV6_UDP,
+        }
+    }
+}
+
+/// The addresses of a client as its machine must know them.
+pub(super) fn locals(addresses: &[(InterfaceId, IpAddr)]) -> Vec<LocalAddress> {
+    addresses.iter().map(|(id, address)| address_of(*id, *address, Side::CLIENT_PORT)).collect()
+}

@@ -1,0 +1,379 @@
+//! What applications do: exchanges of any size, once or at intervals, and a service that answers them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use manyway_proto::{ByteCount, Instant, Rng, StreamId};
+
+use crate::invariants::Law;
+use crate::network::HostId;
+use crate::record::Series;
+use crate::reference::{Pattern, Reference};
+
+/// The streams of a connection, as an application uses them.
+pub trait Streams {
+    /// Opens a stream, if the peer allows one now.
+    fn open(&mut self) -> Option<StreamId>;
+
+    /// Takes the next stream that the peer opened.
+    fn accept(&mut self) -> Option<StreamId>;
+
+    /// Writes; tells how many bytes were accepted, 0 if the stream is full or ended.
+    fn write(&mut self, stream: StreamId, data: Bytes) -> usize;
+
+    /// Ends the writing half.
+    fn finish(&mut self, stream: StreamId);
+
+    /// Reads at most `most` bytes, in order.
+    fn read(&mut self, stream: StreamId, most: usize) -> Read;
+}
+
+/// What reading gave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Read {
+    /// Bytes.
+    Data(Bytes),
+    /// Nothing now.
+    Blocked,
+    /// The end of the stream; nothing follows.
+    End,
+    /// The peer gave the stream up with this code.
+    Reset(u64),
+}
+
+/// An application at one end of a connection. It acts after every event and writes the [`Pattern`] of its host.
+pub trait Application: fmt::Debug {
+    /// Does what can be done now.
+    fn act(&mut self, now: Instant, streams: &mut dyn Streams);
+
+    /// When it wants to act even if nothing happens.
+    fn wakes_at(&self) -> Option<Instant> {
+        None
+    }
+
+    /// Whether it will never act again.
+    fn is_done(&self) -> bool;
+}
+
+/// Most bytes handed over in one call.
+const CHUNK: usize = 64 * 1024;
+
+/// Writes bytes of the pattern until the stream is full; tells how many are left.
+fn write_pattern(
+    writer: HostId,
+    streams: &mut dyn Streams,
+    stream: StreamId,
+    (mut written, total): (u64, u64),
+) -> u64 {
+    while written < total {
+        let length = usize::try_from(total - written).unwrap_or(CHUNK).min(CHUNK);
+        let accepted = streams.write(stream, Pattern::new(writer, stream).bytes(written, length));
+        written += accepted as u64;
+        if accepted < length {
+            break;
+        }
+    }
+    written
+}
+
+/// Opens a stream, writes so many bytes, finishes, and reads the answer to its end.
+#[derive(Debug)]
+pub struct Exchange {
+    host: HostId,
+    total: u64,
+    written: u64,
+    state: ExchangeState,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ExchangeState {
+    Waiting,
+    Writing(StreamId),
+    Reading(StreamId),
+    Done,
+}
+
+impl Exchange {
+    /// Makes an exchange that `host` begins.
+    pub fn new(host: HostId, total: ByteCount) -> Self {
+        Self { host, total: total.get(), written: 0, state: ExchangeState::Waiting }
+    }
+}
+
+impl Application for Exchange {
+    fn act(&mut self, _now: Instant, streams: &mut dyn Streams) {
+        if self.state == ExchangeState::Waiting
+            && let Some(stream) = streams.open()
+        {
+            self.state = ExchangeState::Writing(stream);
+        }
+        if let ExchangeState::Writing(stream) = self.state {
+            self.written = write_pattern(self.host, streams, stream, (self.written, self.total));
+            if self.written == self.total {
+                streams.finish(stream);
+                self.state = ExchangeState::Reading(stream);
+            }
+        }
+        if let ExchangeState::Reading(stream) = self.state
+            && read_all(streams, stream)
+        {
+            self.state = ExchangeState::Done;
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.state == ExchangeState::Done
+    }
+}
+
+/// Reads what is there; tells whether the stream has ended.
+fn read_all(streams: &mut dyn Streams, stream: StreamId) -> bool {
+    loop {
+        match streams.read(stream, CHUNK) {
+            Read::Data(_) => {}
+            Read::Blocked => return false,
+            Read::End | Read::Reset(_) => return true,
+        }
+    }
+}
+
+/// Begins an exchange at each interval, whether or not those before have ended, and measures how long each takes.
+#[derive(Debug)]
+pub struct Requests {
+    host: HostId,
+    size: ByteCount,
+    interval: Duration,
+    left: u32,
+    next: Instant,
+    running: Vec<(Instant, Exchange)>,
+    latencies: Vec<Duration>,
+}
+
+impl Requests {
+    /// Makes `count` requests of `size` bytes, the first at `start`.
+    pub fn new(host: HostId, size: ByteCount, start: Instant, interval: Duration, count: u32) -> Self {
+        Self { host, size, interval, left: count, next: start, running: Vec::new(), latencies: Vec::new() }
+    }
+
+    /// Time from each request to the end of its answer, in the order of the answers.
+    pub fn latencies(&self) -> &[Duration] {
+        &self.latencies
+    }
+}
+
+impl Application for Requests {
+    fn act(&mut self, now: Instant, streams: &mut dyn Streams) {
+        while self.left > 0 && self.next <= now {
+            self.running.push((self.next, Exchange::new(self.host, self.size)));
+            self.next += self.interval;
+            self.left -= 1;
+        }
+        for (_, exchange) in &mut self.running {
+            exchange.act(now, streams);
+        }
+        let latencies = &mut self.latencies;
+        self.running.retain(|(start, exchange)| {
+            if exchange.is_done() {
+                latencies.push(now - *start);
+            }
+            !exchange.is_done()
+        });
+    }
+
+    fn wakes_at(&self) -> Option<Instant> {
+        (self.left > 0).then_some(self.next)
+    }
+
+    fn is_done(&self) -> bool {
+        self.left == 0 && self.running.is_empty()
+    }
+}
+
+/// Opens streams at random and writes to them at random, a piece at a time, until a number of bytes is spent; then
+/// finishes all and reads the answers.
+#[derive(Debug)]
+pub struct Scribbler {
+    host: HostId,
+    rng: Rng,
+    left: u64,
+    /// Bytes written to each open stream.
+    writing: BTreeMap<StreamId, u64>,
+    reading: Vec<StreamId>,
+    next: Instant,
+}
+
+impl Scribbler {
+    /// Makes a writer of `total` bytes.
+    pub fn new(host: HostId, total: ByteCount, start: Instant, rng: Rng) -> Self {
+        Self { host, rng, left: total.get(), writing: BTreeMap::new(), reading: Vec::new(), next: start }
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        u64::try_from((u128::from(self.rng.next_u64()) * u128::from(end)) >> 64).unwrap_or(0)
+    }
+
+    fn scribble(&mut self, streams: &mut dyn Streams) {
+        if self.writing.len() < 8
+            && self.below(4) == 0
+            && let Some(stream) = streams.open()
+        {
+            self.writing.insert(stream, 0);
+        }
+        let count = self.writing.len() as u64;
+        let place = usize::try_from(self.below(count.max(1))).unwrap_or(0);
+        // Small pieces are frequent, large ones occur.
+        let bound = 1 << self.below(17);
+        let length = self.below(bound).min(self.left);
+        let ends = self.left == length || self.below(16) == 0;
+        let Some((stream, written)) = self.writing.iter_mut().nth(place) else { return };
+        let stream = *stream;
+        let before = *written;
+        *written = write_pattern(self.host, streams, stream, (before, before + length));
+        self.left -= *written - before;
+        if ends && self.left > 0 {
+            self.writing.remove(&stream);
+            streams.finish(stream);
+            self.reading.push(stream);
+        }
+    }
+}
+
+impl Application for Scribbler {
+    fn act(&mut self, now: Instant, streams: &mut dyn Streams) {
+        if self.left > 0 && self.next <= now {
+            self.scribble(streams);
+            self.next = now + Duration::from_micros(self.below(5_000));
+        }
+        if self.left == 0 {
+            for stream in std::mem::take(&mut self.writing).into_keys() {
+                streams.finish(stream);
+                self.reading.push(stream);
+            }
+        }
+        self.reading.retain(|stream| !read_all(streams, *stream));
+    }
+
+    fn wakes_at(&self) -> Option<Instant> {
+        (self.left > 0).then_some(self.next)
+    }
+
+    fn is_done(&self) -> bool {
+        self.left == 0 && self.writing.is_empty() && self.reading.is_empty()
+    }
+}
+
+/// Accepts every stream, reads it to its end, answers with so many bytes, and finishes it.
+#[derive(Debug)]
+pub struct Service {
+    host: HostId,
+    answer: u64,
+    streams: BTreeMap<StreamId, Served>,
+    served: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Served {
+    Reading,
+    Answering(u64),
+    Answered,
+}
+
+impl Service {
+    /// Makes a service of `host`.
+    pub fn new(host: HostId, answer: ByteCount) -> Self {
+        Self { host, answer: answer.get(), streams: BTreeMap::new(), served: 0 }
+    }
+
+    /// Streams answered in full.
+    pub fn served(&self) -> u64 {
+        self.served
+    }
+}
+
+impl Application for Service {
+    fn act(&mut self, _now: Instant, streams: &mut dyn Streams) {
+        while let Some(stream) = streams.accept() {
+            self.streams.insert(stream, Served::Reading);
+        }
+        for (stream, state) in &mut self.streams {
+            if let Served::Reading = state
+                && read_all(streams, *stream)
+            {
+                *state = Served::Answering(0);
+            }
+            if let Served::Answering(written) = state {
+                *written = write_pattern(self.host, streams, *stream, (*written, self.answer));
+                if *written == self.answer {
+                    streams.finish(*stream);
+                    *state = Served::Answered;
+                }
+            }
+        }
+        let before = self.streams.len();
+        self.streams.retain(|_, state| !matches!(state, Served::Answered));
+        self.served += (before - self.streams.len()) as u64;
+    }
+
+    /// A service waits for ever.
+    fn is_done(&self) -> bool {
+        false
+    }
+}
+
+/// Streams of one end with the reference beside them: every call is compared with what it must give.
+pub(crate) struct Checked<'a> {
+    pub(crate) now: Instant,
+    pub(crate) streams: &'a mut dyn Streams,
+    pub(crate) host: HostId,
+    pub(crate) peer: HostId,
+    pub(crate) reference: &'a mut Reference,
+    pub(crate) received: &'a mut Series,
+    /// The first breach.
+    pub(crate) broken: Option<Law>,
+}
+
+impl Checked<'_> {
+    fn check(&mut self, result: Result<(), Law>) {
+        if let Err(law) = result {
+            self.broken.get_or_insert(law);
+        }
+    }
+}
+
+impl Streams for Checked<'_> {
+    fn open(&mut self) -> Option<StreamId> {
+        self.streams.open()
+    }
+
+    fn accept(&mut self) -> Option<StreamId> {
+        self.streams.accept()
+    }
+
+    fn write(&mut self, stream: StreamId, data: Bytes) -> usize {
+        let accepted = self.streams.write(stream, data);
+        self.reference.on_write(self.host, stream, accepted);
+        accepted
+    }
+
+    fn finish(&mut self, stream: StreamId) {
+        self.reference.on_finish(self.host, stream);
+        self.streams.finish(stream);
+    }
+
+    fn read(&mut self, stream: StreamId, most: usize) -> Read {
+        let read = self.streams.read(stream, most);
+        let result = match &read {
+            Read::Data(data) => {
+                self.received.add(self.now, data.len());
+                self.reference.on_read(self.peer, stream, data)
+            }
+            Read::Blocked => Ok(()),
+            Read::End => self.reference.on_end(self.peer, stream),
+            Read::Reset(_) => self.reference.on_reset_seen(self.peer, stream),
+        };
+        self.check(result);
+        read
+    }
+}

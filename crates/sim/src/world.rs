@@ -1,0 +1,231 @@
+//! The loop: what happens next, who is told, what they send; until nothing happens or the time is up.
+
+use manyway_proto::{Ecn, FourTuple, Instant, LocalAddress, Rng, Transmit};
+
+use crate::clock::Clock;
+use crate::invariants::{BrokenLaw, Law, Laws, Limits};
+use crate::network::{HostId, Network, SendError};
+use crate::record::{Record, What};
+
+/// A protocol machine that a world drives: the calls that every driver makes, on real sockets too.
+pub trait Node {
+    /// Takes one datagram.
+    fn handle_datagram(&mut self, now: Instant, tuple: FourTuple, ecn: Ecn, datagram: &mut [u8]);
+
+    /// Gives the next datagrams to send; they stand in `buffer`, which comes empty. Called until `None`.
+    fn poll_transmit(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit>;
+
+    /// When to call [`handle_timeout`](Self::handle_timeout).
+    fn poll_timeout(&mut self) -> Option<Instant>;
+
+    /// Lets timers act that are due.
+    fn handle_timeout(&mut self, now: Instant);
+
+    /// Is told that the system refused to send from this address.
+    fn handle_send_error(&mut self, now: Instant, local: LocalAddress);
+}
+
+/// Hosts with a protocol machine each, on one network, in one time.
+#[derive(Debug)]
+pub struct World<N> {
+    clock: Clock,
+    network: Network,
+    nodes: Vec<N>,
+    laws: Laws,
+    record: Record,
+    rng: Rng,
+    buffer: Vec<u8>,
+}
+
+/// What a [step](World::step) did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Something happened.
+    Acted,
+    /// Nothing will happen before the moment given; the clock shows that now.
+    Waited,
+}
+
+impl<N: Node> World<N> {
+    /// Makes an empty world. Everything random in it follows from the seed.
+    pub fn new(seed: u64) -> Self {
+        let mut bytes = [0; 32];
+        for (to, from) in bytes.iter_mut().zip(seed.to_be_bytes()) {
+            *to = from;
+        }
+        let mut rng = Rng::from_seed(bytes);
+        Self {
+            clock: Clock::new(),
+            network: Network::new(rng.fork()),
+            nodes: Vec::new(),
+            laws: Laws::new(seed, Limits::default()),
+            record: Record::default(),
+            rng,
+            buffer: Vec::new(),
+        }
+    }
+
+    /// Adds a host with its machine.
+    pub fn add_node(&mut self, node: N) -> HostId {
+        self.nodes.push(node);
+        self.network.add_host()
+    }
+
+    /// A random generator for a machine or an application, independent of all others.
+    pub fn fork_rng(&mut self) -> Rng {
+        self.rng.fork()
+    }
+
+    /// The present.
+    pub fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    /// The clock.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The network, to look at.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// The network, to change.
+    pub fn network_mut(&mut self) -> &mut Network {
+        &mut self.network
+    }
+
+    /// The machine of a host.
+    pub fn node(&self, host: HostId) -> Option<&N> {
+        self.nodes.get(host.0)
+    }
+
+    /// The machine of a host, to call. What it wants to send leaves with the next [`step`](Self::step).
+    pub fn node_mut(&mut self, host: HostId) -> Option<&mut N> {
+        self.nodes.get_mut(host.0)
+    }
+
+    /// What has happened.
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// What has happened, to set how much is kept.
+    pub fn record_mut(&mut self) -> &mut Record {
+        &mut self.record
+    }
+
+    /// The laws, to set their limits or to check further ones.
+    pub fn laws_mut(&mut self) -> &mut Laws {
+        &mut self.laws
+    }
+
+    /// Sends what the machines have to send, goes to the next event, not beyond `until`, and lets it happen.
+    ///
+    /// # Errors
+    /// If a law does not hold.
+    pub fn step(&mut self, until: Instant) -> Result<Step, BrokenLaw> {
+        self.transmit()?;
+        let next = self.next_event().filter(|next| *next <= until);
+        let moved = self.clock.advance_to(next.unwrap_or(until));
+        if next.is_none() {
+            return Ok(Step::Waited);
+        }
+        let now = self.clock.now();
+        self.laws.on_step(now, moved)?;
+        self.deliver(now);
+        let fired = self.fire(now);
+        self.transmit()?;
+        if fired {
+            self.check_deadlines(now)?;
+        }
+        if !self.network.balances() {
+            return Err(self.laws.broken(now, Law::NetworkBooks { counters: self.network.counters() }));
+        }
+        Ok(Step::Acted)
+    }
+
+    /// Steps until the clock shows `until`.
+    ///
+    /// # Errors
+    /// If a law does not hold.
+    pub fn run_until(&mut self, until: Instant) -> Result<(), BrokenLaw> {
+        while self.step(until)? == Step::Acted {}
+        Ok(())
+    }
+
+    /// When something happens next by itself.
+    pub fn next_event(&mut self) -> Option<Instant> {
+        let timers = self.nodes.iter_mut().filter_map(Node::poll_timeout).min();
+        let network = self.network.next_event();
+        timers.into_iter().chain(network).min()
+    }
+
+    fn deliver(&mut self, now: Instant) {
+        while let Some(mut arrival) = self.network.poll(now) {
+            self.record.note(now, arrival.host, What::Received { tuple: arrival.tuple }, arrival.data.len());
+            if let Some(node) = self.nodes.get_mut(arrival.host.0) {
+                node.handle_datagram(now, arrival.tuple, arrival.ecn, &mut arrival.data);
+            }
+        }
+    }
+
+    /// Tells machines whose time has come; says whether there was any.
+    fn fire(&mut self, now: Instant) -> bool {
+        let mut fired = false;
+        for (index, node) in self.nodes.iter_mut().enumerate() {
+            if node.poll_timeout().is_some_and(|deadline| deadline <= now) {
+                node.handle_timeout(now);
+                self.record.note(now, HostId(index), What::Timeout, 0);
+                fired = true;
+            }
+        }
+        fired
+    }
+
+    /// After everything due was done and sent, deadlines lie in the future again.
+    fn check_deadlines(&mut self, now: Instant) -> Result<(), BrokenLaw> {
+        for (index, node) in self.nodes.iter_mut().enumerate() {
+            self.laws.on_deadline(now, HostId(index), node.poll_timeout())?;
+        }
+        Ok(())
+    }
+
+    fn transmit(&mut self) -> Result<(), BrokenLaw> {
+        let now = self.clock.now();
+        for (index, node) in self.nodes.iter_mut().enumerate() {
+            let host = HostId(index);
+            loop {
+                self.buffer.clear();
+                let Some(transmit) = node.poll_transmit(now, &mut self.buffer) else { break };
+                self.laws.on_transmit(now, host, transmit, self.buffer.len())?;
+                let sent = self.buffer.chunks(transmit.segment.max(1)).try_for_each(|datagram| {
+                    send(now, &mut self.network, &mut self.record, (host, transmit), datagram)
+                });
+                // As a system call does: one error for all that was to be sent together.
+                if sent.is_err() {
+                    node.handle_send_error(now, transmit.tuple.local);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn send(
+    now: Instant,
+    network: &mut Network,
+    record: &mut Record,
+    (host, transmit): (HostId, Transmit),
+    datagram: &[u8],
+) -> Result<(), SendError> {
+    let tuple = transmit.tuple;
+    let sent = network.send(now, (host, tuple), transmit.ecn, datagram.to_vec());
+    let what = match sent {
+        Ok(()) => What::Sent { tuple },
+        Err(_) => What::Refused { tuple },
+    };
+    record.note(now, host, what, datagram.len());
+    sent
+}
