@@ -1,0 +1,135 @@
+//! Everything that can be set about a link.
+
+use std::time::Duration;
+
+use manyway_proto::Rate;
+
+use super::{DelayModel, Jitter, LossModel, Order, Probability, QueueConfig, QueueLimit, RateModel};
+
+/// The properties of one direction of a link.
+///
+/// ```
+/// use manyway_sim::link::{LinkConfig, LossModel, Probability, QueueConfig, QueueLimit};
+/// use manyway_proto::Rate;
+/// use std::time::Duration;
+/// let wifi = LinkConfig::new(Rate::from_bits_per_second(30_000_000), Duration::from_millis(15))
+///     .with_loss(LossModel::Random(Probability::from_percent(1.0)))
+///     .with_queue(QueueConfig::drop_tail(QueueLimit::Time(Duration::from_millis(50))));
+/// assert_eq!(wifi.overhead, LinkConfig::IPV4_UDP);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LinkConfig {
+    /// How fast the queue empties. Default unlimited.
+    pub rate: RateModel,
+    /// How much may wait. Default 100 ms, drop-tail.
+    pub queue: QueueConfig,
+    /// How long a packet travels. Default 0.
+    pub delay: DelayModel,
+    /// What is lost on the medium. Default nothing.
+    pub loss: LossModel,
+    /// How often a bit is flipped on the medium. Default never.
+    pub corruption: Probability,
+    /// How often a packet arrives twice. Default never.
+    pub duplication: Probability,
+    /// Bytes that each packet takes from rate and queue beyond its own. Default [`Self::IPV4_UDP`].
+    pub overhead: u16,
+    /// Largest packet with overhead; larger ones are dropped in silence. Default 1500.
+    pub mtu: u16,
+}
+
+impl LinkConfig {
+    /// IPv4 and UDP headers.
+    pub const IPV4_UDP: u16 = 28;
+    /// IPv6 and UDP headers.
+    pub const IPV6_UDP: u16 = 48;
+
+    /// Makes a link with a fixed rate and a constant delay, otherwise faultless.
+    pub fn new(rate: Rate, delay: Duration) -> Self {
+        Self { rate: RateModel::Fixed(rate), delay: DelayModel::constant(delay), ..Self::default() }
+    }
+
+    /// Sets the rate.
+    #[must_use]
+    pub fn with_rate(mut self, rate: RateModel) -> Self {
+        self.rate = rate;
+        self
+    }
+
+    /// Sets the queue.
+    #[must_use]
+    pub fn with_queue(mut self, queue: QueueConfig) -> Self {
+        self.queue = queue;
+        self
+    }
+
+    /// Sets a drop-tail queue of so much time.
+    #[must_use]
+    pub fn with_queue_time(self, time: Duration) -> Self {
+        self.with_queue(QueueConfig::drop_tail(QueueLimit::Time(time)))
+    }
+
+    /// Sets the delay.
+    #[must_use]
+    pub fn with_delay(mut self, delay: DelayModel) -> Self {
+        self.delay = delay;
+        self
+    }
+
+    /// Varies the delay.
+    #[must_use]
+    pub fn with_jitter(mut self, jitter: Jitter, order: Order) -> Self {
+        self.delay = self.delay.with_jitter(jitter, order);
+        self
+    }
+
+    /// Sets the loss.
+    #[must_use]
+    pub fn with_loss(mut self, loss: LossModel) -> Self {
+        self.loss = loss;
+        self
+    }
+
+    /// Sets how often a bit is flipped.
+    #[must_use]
+    pub fn with_corruption(mut self, corruption: Probability) -> Self {
+        self.corruption = corruption;
+        self
+    }
+
+    /// Sets how often a packet arrives twice.
+    #[must_use]
+    pub fn with_duplication(mut self, duplication: Probability) -> Self {
+        self.duplication = duplication;
+        self
+    }
+
+    /// Sets the bytes added to each packet: [`Self::IPV4_UDP`], [`Self::IPV6_UDP`], or 0 for whole IP packets.
+    #[must_use]
+    pub fn with_overhead(mut self, overhead: u16) -> Self {
+        self.overhead = overhead;
+        self
+    }
+
+    /// Sets the largest packet, overhead included.
+    #[must_use]
+    pub fn with_mtu(mut self, mtu: u16) -> Self {
+        self.mtu = mtu;
+        self
+    }
+}
+
+impl Default for LinkConfig {
+    fn default() -> Self {
+        Self {
+            rate: RateModel::Unlimited,
+            queue: QueueConfig::default(),
+            delay: DelayModel::default(),
+            loss: LossModel::None,
+            corruption: Probability::NEVER,
+            duplication: Probability::NEVER,
+            overhead: Self::IPV4_UDP,
+            mtu: 1500,
+        }
+    }
+}

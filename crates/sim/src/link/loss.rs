@@ -1,0 +1,165 @@
+//! Which packets a link loses: independently, in bursts, or those named by a script.
+
+use std::ops::Range;
+
+use manyway_proto::Rng;
+
+use super::Probability;
+
+/// Law by which packets are lost on the medium, after they have used their share of the rate.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum LossModel {
+    /// Nothing is lost.
+    #[default]
+    None,
+    /// Every packet is lost with the same probability, whatever happened to the one before.
+    Random(Probability),
+    /// A link with a good and a bad state (Gilbert 1960, Elliott 1963): before each packet the state may change.
+    GilbertElliott(GilbertElliott),
+    /// The packets with these numbers are lost; the first packet that leaves the queue has number 0.
+    Scripted(Vec<Range<u64>>),
+}
+
+/// The four probabilities of a Gilbert-Elliott link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GilbertElliott {
+    /// From good to bad, for each packet.
+    pub to_bad: Probability,
+    /// From bad to good, for each packet.
+    pub to_good: Probability,
+    /// Loss while the link is good.
+    pub loss_good: Probability,
+    /// Loss while the link is bad.
+    pub loss_bad: Probability,
+}
+
+impl LossModel {
+    /// Loses `loss` of all packets in bursts of `mean_burst` packets on average (at least 1): the bad state loses
+    /// everything, the good one nothing.
+    ///
+    /// `loss` near 1 together with short bursts cannot be had; the good state then lasts one packet.
+    pub fn bursts(loss: Probability, mean_burst: u32) -> Self {
+        let to_good = Probability::one_in(mean_burst);
+        // Share of bad = to_bad / (to_bad + to_good) = loss  =>  to_bad = to_good * loss / (1 - loss)
+        let all = u64::from(Probability::ALWAYS.billionths());
+        let lost = u64::from(loss.billionths());
+        let to_bad = (u64::from(to_good.billionths()) * lost).checked_div(all - lost).unwrap_or(all);
+        Self::GilbertElliott(GilbertElliott {
+            to_bad: Probability::from_billionths(to_bad),
+            to_good,
+            loss_good: Probability::NEVER,
+            loss_bad: Probability::ALWAYS,
+        })
+    }
+}
+
+/// The state of a loss law on one link.
+#[derive(Debug)]
+pub(super) struct Loss {
+    model: LossModel,
+    condition: Condition,
+    /// Number of the next packet.
+    next: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Condition {
+    Good,
+    Bad,
+}
+
+impl Loss {
+    pub(super) fn new(model: LossModel) -> Self {
+        Self { model, condition: Condition::Good, next: 0 }
+    }
+
+    /// Changes the law; packet numbers of a script go on.
+    pub(super) fn set(&mut self, model: LossModel) {
+        self.model = model;
+        self.condition = Condition::Good;
+    }
+
+    /// Decides about the next packet.
+    pub(super) fn loses(&mut self, rng: &mut Rng) -> bool {
+        let number = self.next;
+        self.next += 1;
+        match &self.model {
+            LossModel::None => false,
+            LossModel::Random(probability) => probability.happens(rng),
+            LossModel::GilbertElliott(law) => {
+                let (changes, other) = match self.condition {
+                    Condition::Good => (law.to_bad, Condition::Bad),
+                    Condition::Bad => (law.to_good, Condition::Good),
+                };
+                if changes.happens(rng) {
+                    self.condition = other;
+                }
+                match self.condition {
+                    Condition::Good => law.loss_good.happens(rng),
+                    Condition::Bad => law.loss_bad.happens(rng),
+                }
+            }
+            LossModel::Scripted(ranges) => ranges.iter().any(|range| range.contains(&number)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 3 σ of a share estimated from `n` independent trials.
+    fn three_sigma(p: f64, n: f64) -> f64 {
+        3.0 * (p * (1.0 - p) / n).sqrt()
+    }
+
+    fn pattern(model: LossModel, seed: u8, packets: usize) -> Vec<bool> {
+        let mut rng = Rng::from_seed([seed; 32]);
+        let mut loss = Loss::new(model);
+        (0..packets).map(|_| loss.loses(&mut rng)).collect()
+    }
+
+    fn share(pattern: &[bool]) -> f64 {
+        pattern.iter().filter(|lost| **lost).count() as f64 / pattern.len() as f64
+    }
+
+    #[test]
+    fn random_loss_stays_within_three_sigma() {
+        for (seed, percent) in [(1, 0.1), (2, 0.5), (3, 2.0), (4, 50.0), (5, 99.0)] {
+            let n = 200_000;
+            let measured = share(&pattern(LossModel::Random(Probability::from_percent(percent)), seed, n));
+            let expected = percent / 100.0;
+            assert!((measured - expected).abs() < three_sigma(expected, n as f64), "{percent} %: {measured}");
+        }
+    }
+
+    #[test]
+    fn bursts_have_the_mean_length_and_share_asked_for() {
+        for (seed, percent, burst) in [(1, 1.0, 4_u32), (2, 5.0, 10), (3, 20.0, 2), (4, 0.1, 8)] {
+            let lost = pattern(LossModel::bursts(Probability::from_percent(percent), burst), seed, 1_000_000);
+            let bursts = lost.windows(2).filter(|pair| !pair[0] && pair[1]).count() as f64;
+            let mean = lost.iter().filter(|lost| **lost).count() as f64 / bursts;
+            // Lengths are geometric with mean m and deviation below m.
+            assert!((mean - f64::from(burst)).abs() < 3.0 * f64::from(burst) / bursts.sqrt(), "burst {mean}");
+            // Losses come in `bursts` independent groups: the share varies about sqrt(2 m) times as much.
+            let expected = percent / 100.0;
+            let slack = three_sigma(expected, 1e6) * (2.0 * f64::from(burst)).sqrt();
+            assert!((share(&lost) - expected).abs() < slack, "{percent} %: {}", share(&lost));
+        }
+    }
+
+    #[test]
+    fn a_script_loses_exactly_the_packets_it_names() {
+        let lost = pattern(LossModel::Scripted(vec![2..4, 7..8]), 1, 10);
+        let numbers: Vec<_> = (0..10).filter(|number| lost[*number]).collect();
+        assert_eq!(numbers, [2, 3, 7]);
+    }
+
+    #[test]
+    fn certain_outcomes_are_certain() {
+        assert!(share(&pattern(LossModel::Random(Probability::ALWAYS), 1, 1000)) > 0.9999);
+        assert!(share(&pattern(LossModel::Random(Probability::NEVER), 1, 1000)) < 0.0001);
+        assert!(share(&pattern(LossModel::bursts(Probability::ALWAYS, 3), 1, 1000)) > 0.6);
+    }
+}
