@@ -104,7 +104,7 @@ impl RatePlot {
             .axis_desc_style(("sans-serif", 16))
             .draw()?;
 
-        for mark in &self.marks {
+        for (mark, height) in self.marks.iter().zip(LABEL_HEIGHTS.iter().cycle()) {
             let x = mark.at.as_secs_f64();
             let colour = match mark.kind {
                 MarkKind::Cut => RGBColor(200, 30, 30),
@@ -113,11 +113,7 @@ impl RatePlot {
             let line = [(x, 0.0), (x, top)];
             chart.draw_series(DashedLineSeries::new(line, 3, 4, colour.stroke_width(1)))?;
             let style = ("sans-serif", 14).into_font().color(&colour);
-            chart.draw_series(std::iter::once(Text::new(
-                mark.label.clone(),
-                (x, top * LABEL_HEIGHT),
-                style,
-            )))?;
+            chart.draw_series(std::iter::once(Text::new(mark.label.clone(), (x, top * height), style)))?;
         }
 
         let style = BLACK.mix(0.75).stroke_width(2);
@@ -160,7 +156,8 @@ fn megabits(rate: Rate) -> f64 {
 const SIZE: (u32, u32) = (1000, 500);
 /// Room above the highest point for legend and marks.
 const HEADROOM: f64 = 1.3;
-const LABEL_HEIGHT: f64 = 0.985;
+/// Labels of neighbours stand at different heights, so that they do not cover each other.
+const LABEL_HEIGHTS: [f64; 3] = [0.985, 0.945, 0.905];
 const LEGEND: i32 = 34;
 /// The palette of Okabe and Ito.
 const COLOURS: [RGBColor; 6] = [

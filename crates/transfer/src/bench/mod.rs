@@ -164,9 +164,12 @@ where
             let mut meter = Meter::new(request.interval);
             let to_client = Reports { stream: 0, queue };
             let measuring = async {
-                let summary = measure(receive, &mut meter, &to_client).await;
+                // A client that goes on for ever is cut off with what was counted until then.
+                let deadline =
+                    Instant::now().checked_add(longest).unwrap_or_else(|| Instant::now() + FAR_AWAY);
+                let measured = timeout_at(deadline, measure(receive, &mut meter, &to_client)).await;
                 drop(to_client);
-                summary
+                measured.unwrap_or_else(|_| Ok(meter.summary()))
             };
             let telling = async {
                 while let Some(StreamInterval { interval, .. }) = reports.recv().await {

@@ -129,6 +129,20 @@ macro_rules! laws {
 laws!(unix);
 laws!(portable);
 
+// transfer 4.7
+#[cfg(unix)]
+#[test]
+fn a_new_directory_has_the_permissions_of_its_entry_and_an_old_one_keeps_its_own() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = tempfile::tempdir().unwrap();
+    let directory = Directory::open(place.path()).unwrap();
+    let mode = || place.path().join("new").metadata().unwrap().permissions().mode() & 0o7777;
+    directory.make_directory(&path("new"), 0o077).unwrap();
+    assert_eq!(mode(), 0o777);
+    directory.make_directory(&path("new"), 0o700).unwrap();
+    assert_eq!(mode(), 0o777);
+}
+
 #[cfg(unix)]
 #[test]
 fn a_pipe_does_not_hold_us_up() {

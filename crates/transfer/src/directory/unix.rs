@@ -65,8 +65,13 @@ impl Directory {
     /// Makes a directory and those on the way; one that exists is left as it is.
     pub(crate) fn make_directory(&self, path: &RelativePath, mode: u16) -> Result<(), Failure> {
         let parent = self.parent(path, Missing::Make)?;
-        match rustix::fs::mkdirat(&parent, path.last(), Mode::from_raw_mode(u32::from(mode | 0o700))) {
-            Ok(()) => Ok(()),
+        match rustix::fs::mkdirat(&parent, path.last(), Mode::RWXU) {
+            // transfer 4.7: the umask may not take away what the entry grants
+            Ok(()) => {
+                let made = step(&parent, path.last())?;
+                let mode = Mode::from_raw_mode(u32::from(mode & MODE_MASK | 0o700));
+                rustix::fs::fchmod(made, mode).map_err(failure)
+            }
             Err(Errno::EXIST) => step(&parent, path.last()).map(drop),
             Err(error) => Err(failure(error)),
         }
