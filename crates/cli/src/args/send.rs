@@ -7,10 +7,10 @@ use clap::Args;
 
 /// Arguments of `send`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, override_usage = "manyway send [OPTIONS] <FILE>... <TICKET>")]
 pub struct SendArgs {
     /// Files and directories, then the ticket that `manyway serve` printed
-    #[arg(required = true, num_args = 2.., value_name = "FILE… TICKET")]
+    #[arg(required = true, num_args = 2.., value_names = ["FILE", "TICKET"])]
     arguments: Vec<OsString>,
 }
 

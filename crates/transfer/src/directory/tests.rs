@@ -143,7 +143,7 @@ fn a_new_directory_has_the_permissions_of_its_entry_and_an_old_one_keeps_its_own
     assert_eq!(mode(), 0o777);
 }
 
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 #[test]
 fn a_pipe_does_not_hold_us_up() {
     let place = tempfile::tempdir().unwrap();

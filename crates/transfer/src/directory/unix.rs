@@ -1,12 +1,12 @@
 //! The directory by file descriptors: no moment at which a name could be exchanged for a link.
 
-use std::fs::{File, FileTimes, Metadata, Permissions};
+use std::fs::{File, FileTimes, Permissions};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::{ChildName, Facts};
@@ -43,12 +43,12 @@ impl Directory {
                 Err(Errno::WOULDBLOCK) => return Err(Failure::new(Reason::Busy)),
                 Err(error) => return Err(failure(error)),
             }
-            let metadata = file.metadata().map_err(|e| Failure::from_io(&e))?;
-            if !metadata.is_file() || metadata.nlink() > 1 {
+            let stat = rustix::fs::fstat(&file).map_err(failure)?;
+            if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || stat.st_nlink > 1 {
                 return Err(Failure::with_text(Reason::NotFile, format!("{temporary} is in the way")));
             }
             // Its former owner may have renamed it between our open and our lock.
-            if is_same(&parent, &temporary, &metadata) {
+            if is_same(&parent, &temporary, &stat) {
                 file.set_len(0).map_err(|e| Failure::from_io(&e))?;
                 return Ok(PartFile {
                     file,
@@ -83,7 +83,7 @@ impl Directory {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file =
             File::from(rustix::fs::openat(&parent, path.last(), flags, Mode::empty()).map_err(failure)?);
-        let facts = facts(&file.metadata().map_err(|e| Failure::from_io(&e))?)?;
+        let facts = facts(&rustix::fs::fstat(&file).map_err(failure)?)?;
         match facts.kind {
             EntryKind::File => Ok((file, facts)),
             EntryKind::Directory => Err(Failure::new(Reason::IsDirectory)),
@@ -93,10 +93,8 @@ impl Directory {
     /// What a name stands for.
     pub(crate) fn describe(&self, path: &RelativePath) -> Result<Facts, Failure> {
         let parent = self.parent(path, Missing::Refuse)?;
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file =
-            File::from(rustix::fs::openat(&parent, path.last(), flags, Mode::empty()).map_err(failure)?);
-        facts(&file.metadata().map_err(|e| Failure::from_io(&e))?)
+        let stat = rustix::fs::statat(&parent, path.last(), AtFlags::SYMLINK_NOFOLLOW).map_err(failure)?;
+        facts(&stat)
     }
 
     /// The children of a directory in order of their names; `None` is the directory itself.
@@ -210,34 +208,36 @@ fn refuse_directory(parent: &OwnedFd, last: &str) -> Result<(), Failure> {
     }
 }
 
-fn is_same(parent: &OwnedFd, name: &str, metadata: &Metadata) -> bool {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    rustix::fs::openat(parent, name, flags, Mode::empty())
-        .map(File::from)
-        .ok()
-        .and_then(|named| named.metadata().ok())
-        .is_some_and(|named| named.ino() == metadata.ino() && named.dev() == metadata.dev())
+fn is_same(parent: &OwnedFd, name: &str, open: &Stat) -> bool {
+    rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|named| named.st_ino == open.st_ino && named.st_dev == open.st_dev)
 }
 
-fn facts(metadata: &Metadata) -> Result<Facts, Failure> {
-    let kind = if metadata.is_file() {
-        EntryKind::File
-    } else if metadata.is_dir() {
-        EntryKind::Directory
-    } else if metadata.is_symlink() {
-        return Err(Failure::new(Reason::SymbolicLink));
-    } else {
-        return Err(Failure::new(Reason::NotFile));
+fn facts(stat: &Stat) -> Result<Facts, Failure> {
+    let kind = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => EntryKind::File,
+        FileType::Directory => EntryKind::Directory,
+        FileType::Symlink => return Err(Failure::new(Reason::SymbolicLink)),
+        FileType::Fifo
+        | FileType::Socket
+        | FileType::CharacterDevice
+        | FileType::BlockDevice
+        | FileType::Unknown => return Err(Failure::new(Reason::NotFile)),
     };
     Ok(Facts {
         kind,
-        size: if kind == EntryKind::File { metadata.len() } else { 0 },
+        size: if kind == EntryKind::File { number(stat.st_size) } else { 0 },
         modified: Timestamp {
-            seconds: metadata.mtime(),
-            nanos: u32::try_from(metadata.mtime_nsec()).unwrap_or(0).min(999_999_999),
+            seconds: number(stat.st_mtime),
+            nanos: number::<_, u32>(stat.st_mtime_nsec).min(999_999_999),
         },
-        mode: u16::try_from(metadata.mode() & u32::from(MODE_MASK)).unwrap_or(0),
+        mode: number::<_, u16>(stat.st_mode & 0o7777) & MODE_MASK,
     })
+}
+
+/// Systems disagree about the types of these fields, not about their values.
+fn number<T: TryInto<U>, U: Default>(value: T) -> U {
+    value.try_into().unwrap_or_default()
 }
 
 fn failure(error: Errno) -> Failure {
