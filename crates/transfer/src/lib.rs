@@ -1,7 +1,7 @@
 //! What the verbs of `manyway` speak over a connection: sending, fetching and listing files, and measuring throughput.
 //!
 //! The crate knows no transport: it asks for a [`Session`] whose streams both sides may open. One side answers with a
-//! [`Server`], the other calls [`put`], [`get`], [`list`], [`bench`] and [`hello`]. Each call is one stream (a bench
+//! [`Server`], the other calls [`put`], [`get`], [`list`], [`bench()`] and [`hello`]. Each call is one stream (a bench
 //! run is one for each of its parallel streams), and each stream begins with a request that names the version of this
 //! protocol. The bytes are specified in `docs/specification/transfer.md`; comments cite its rules as `transfer 4.2`.
 //!

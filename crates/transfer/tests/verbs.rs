@@ -273,3 +273,24 @@ fn assert_same(left: &Path, right: &Path) {
     assert_eq!(a.modified().unwrap(), b.modified().unwrap(), "{left:?}");
     assert_eq!(a.permissions(), b.permissions(), "{left:?}");
 }
+
+/// Time and memory for a big file in both directions; prints them.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "a measurement: run alone with --ignored --nocapture"]
+async fn a_gibibyte_takes_constant_memory() {
+    const LENGTH: u64 = 1 << 30;
+    let here = TempDir::new().unwrap();
+    let file = std::fs::File::create(here.path().join("sparse")).unwrap();
+    file.set_len(LENGTH).unwrap();
+    let there = TempDir::new().unwrap();
+    let (client, far) = pair(1 << 20);
+    let server = Server::new(there.path(), ServerConfig::default()).unwrap();
+    tokio::spawn(async move { server.run(&far).await });
+    let start = std::time::Instant::now();
+    let report = put(&client, vec![here.path().join("sparse")], quiet()).await.unwrap();
+    assert_eq!(report.bytes, LENGTH);
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
+    println!("{:?} for 1 GiB, {peak}", start.elapsed());
+}
