@@ -1,1 +1,40 @@
-//! Manyway.
+//! What the verbs of `manyway` speak over a connection: sending, fetching and listing files, and measuring throughput.
+//!
+//! The crate knows no transport: it asks for a [`Session`] whose streams both sides may open. One side answers with a
+//! [`Server`], the other calls [`put`], [`get`], [`list`], [`bench()`] and [`hello`]. Each call is one stream (a bench
+//! run is one for each of its parallel streams), and each stream begins with a request that names the version of this
+//! protocol. The bytes are specified in `docs/specification/transfer.md`; comments cite its rules as `transfer 4.2`.
+//!
+//! A received file has its name only once it is complete, verified against its BLAKE3 hash and safe on the disk, and
+//! no name leads out of the directory it is received into.
+#![forbid(unsafe_code)]
+
+mod bench;
+mod client;
+mod codec;
+mod directory;
+mod entry;
+mod error;
+mod failure;
+mod files;
+mod frame;
+mod name;
+mod pipe;
+mod progress;
+mod request;
+mod server;
+mod session;
+mod wire;
+
+pub use bench::{BenchPlan, IntervalMerger, StreamInterval, bench};
+pub use client::{Hello, MAX_LISTED, get, hello, list, put};
+pub use codec::CodecError;
+pub use entry::{Entry, EntryKind, Timestamp};
+pub use error::TransferError;
+pub use failure::{Failure, Reason};
+pub use frame::{BenchSummary, Interval};
+pub use name::{NameError, RelativePath};
+pub use progress::{FailedFile, NoProgress, Progress, ProgressEvent, Report};
+pub use request::{BenchDirection, BenchLimit, Totals, VERSION};
+pub use server::{Access, Server, ServerConfig};
+pub use session::Session;

@@ -1,0 +1,46 @@
+//! `manyway get`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use manyway_transfer::RelativePath;
+
+/// Arguments of `get`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct GetArgs {
+    /// The ticket that `manyway serve` printed
+    #[arg(value_name = "TICKET")]
+    pub ticket: String,
+    /// Files and directories below the served directory; all of it if none is named
+    #[arg(value_name = "PATH", value_parser = parse_path)]
+    pub paths: Vec<RelativePath>,
+    /// Where to put them
+    #[arg(short = 'o', long = "output", value_name = "DIR", default_value = ".")]
+    pub output: PathBuf,
+}
+
+/// A slash at the end, as shells complete it, is no part of the name.
+fn parse_path(text: &str) -> Result<RelativePath, String> {
+    RelativePath::parse(text.strip_suffix('/').unwrap_or(text)).map_err(|error| error.to_string())
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  manyway get mw1… film.mp4
+  manyway get mw1… photos/2024 -o ~/pictures
+  manyway get mw1…                     everything";
+
+#[cfg(test)]
+mod tests {
+    use crate::args::Cli;
+    use clap::Parser;
+
+    #[test]
+    fn paths_that_lead_outside_are_a_usage_error() {
+        assert!(Cli::try_parse_from(["manyway", "get", "mw1x", "a/b/", "c"]).is_ok());
+        let error = Cli::try_parse_from(["manyway", "get", "mw1x", "../b"]).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        assert!(error.to_string().contains("\"..\""), "{error}");
+    }
+}

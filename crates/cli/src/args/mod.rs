@@ -1,0 +1,83 @@
+//! The command line: one file a command.
+
+mod bench;
+mod completion;
+mod demo;
+mod get;
+mod global;
+mod send;
+mod serve;
+
+pub use bench::BenchArgs;
+pub use completion::CompletionArgs;
+pub use demo::DemoArgs;
+pub use get::GetArgs;
+pub use global::{GlobalArgs, InterfaceArg, Role};
+pub use send::{Recipient, SendArgs};
+pub use serve::ServeArgs;
+
+use clap::{Parser, Subcommand};
+
+/// One connection over all your networks.
+///
+/// Manyway sends data over every network of this machine at once: their bandwidth adds up, and when one of them
+/// fails the others carry on.
+#[derive(Debug, Parser)]
+#[command(name = "manyway", version, max_term_width = 100, after_help = EXAMPLES)]
+#[command(subcommand_required = true, arg_required_else_help = true, propagate_version = true)]
+pub struct Cli {
+    /// What every command understands.
+    #[command(flatten)]
+    pub global: GlobalArgs,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show on this machine alone what Manyway does: three emulated links, one is cut and restored
+    Demo(DemoArgs),
+    /// Serve a directory and print the ticket that clients need
+    Serve(ServeArgs),
+    /// Send files and directories to a server
+    Send(SendArgs),
+    /// Fetch files and directories from a server
+    Get(GetArgs),
+    /// Measure throughput to a server
+    Bench(BenchArgs),
+    /// Print a completion script for a shell
+    Completion(CompletionArgs),
+    /// Print the manual page
+    Man,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  manyway demo                         see it work, no network needed
+  manyway serve --dir /srv/incoming    on the server; prints a ticket
+  manyway send film.mp4 mw1…           on the client, with that ticket
+
+Exit status: 0 done, 1 failed, 2 wrong usage, 3 authentication failed, 4 incomplete (run it again),
+5 forbidden by a policy, 6 worse than asked for, 7 the other side was not reached.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn global_options_stand_before_or_after_the_command() {
+        let before = Cli::try_parse_from(["manyway", "-vv", "--json", "demo"]).unwrap();
+        let after = Cli::try_parse_from(["manyway", "demo", "--json", "-v", "-v"]).unwrap();
+        for cli in [before, after] {
+            assert!(cli.global.json && cli.global.verbose == 2);
+        }
+    }
+}

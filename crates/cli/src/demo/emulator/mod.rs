@@ -1,0 +1,162 @@
+//! Links on loopback: real UDP sockets, and between them a thread for each link that delays, limits and loses.
+//!
+//! Link N joins the client's address `127.0.N.1` with the server. The client sends to [`LinkHandle::front`]; what comes
+//! from another address than the link's own is dropped, as no cable would carry it. The server sees each client socket
+//! as a socket of its own at `127.0.N.2` and answers there. For the client to be held to its links the server must not
+//! advertise its real address.
+//!
+//! Addresses `127.0.N.1` exist without configuration on Linux and Windows, not on macOS.
+
+mod figures;
+mod relay;
+
+pub use figures::{Direction, Figures, SERIES_BIN};
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::link_spec::LinkSpec;
+use relay::Relay;
+
+/// How an emulator is made.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct EmulatorConfig {
+    /// What may wait in front of each direction of each link, as time at its rate. Default 100 ms.
+    pub queue: Duration,
+    /// What the random losses follow from. Default 1.
+    pub seed: u64,
+}
+
+impl Default for EmulatorConfig {
+    fn default() -> Self {
+        Self { queue: Duration::from_millis(100), seed: 1 }
+    }
+}
+
+/// Some links to one server. Dropping it stops their threads.
+#[derive(Debug)]
+pub struct Emulator {
+    links: Vec<LinkHandle>,
+    threads: Vec<JoinHandle<()>>,
+    started: Instant,
+}
+
+impl Emulator {
+    /// Most links of one emulator.
+    pub const MAX_LINKS: usize = 32;
+
+    /// Starts the links to `server`, which must be an IPv4 address of this host.
+    ///
+    /// # Errors
+    /// No or too many links, or the system refuses the sockets or threads.
+    pub fn start(specs: &[LinkSpec], server: SocketAddr, config: EmulatorConfig) -> io::Result<Self> {
+        if specs.is_empty() || specs.len() > Self::MAX_LINKS || !server.is_ipv4() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "1 to 32 links to an IPv4 address"));
+        }
+        let mut emulator = Self { links: Vec::new(), threads: Vec::new(), started: Instant::now() };
+        for (number, spec) in (1_u8..).zip(specs) {
+            let client = IpAddr::V4(Ipv4Addr::new(127, 0, number, 1));
+            let front = UdpSocket::bind((Ipv4Addr::new(127, 0, number, 2), 0))?;
+            let control = Arc::new(Control::default());
+            let handle = LinkHandle { client, front: front.local_addr()?, spec: *spec, control };
+            let relay = Relay::new(&handle, front, server, config, emulator.started)?;
+            emulator.links.push(handle);
+            let thread = std::thread::Builder::new().name(format!("link-{number}"));
+            emulator.threads.push(thread.spawn(move || relay.run())?);
+        }
+        Ok(emulator)
+    }
+
+    /// The links in the order of their specifications; handles stay valid, without effect, after the end.
+    pub fn links(&self) -> &[LinkHandle] {
+        &self.links
+    }
+
+    /// When bin 0 of every series began.
+    pub fn started(&self) -> Instant {
+        self.started
+    }
+}
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        for link in &self.links {
+            link.control.is_stopped.store(true, Ordering::Relaxed);
+        }
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// One link: its addresses, its switch, its figures.
+#[derive(Debug, Clone)]
+pub struct LinkHandle {
+    client: IpAddr,
+    front: SocketAddr,
+    spec: LinkSpec,
+    control: Arc<Control>,
+}
+
+impl LinkHandle {
+    /// The only address whose datagrams the link carries to the server.
+    pub fn client(&self) -> IpAddr {
+        self.client
+    }
+
+    /// Where the client finds the server over this link.
+    pub fn front(&self) -> SocketAddr {
+        self.front
+    }
+
+    /// What the link is like.
+    pub fn spec(&self) -> LinkSpec {
+        self.spec
+    }
+
+    /// Cuts the link: within 5 ms it drops everything, also what is on its way, and says nothing to anybody.
+    pub fn cut(&self) {
+        self.control.is_cut.store(true, Ordering::Relaxed);
+    }
+
+    /// Restores the link within 5 ms.
+    pub fn restore(&self) {
+        self.control.is_cut.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether the link is cut.
+    pub fn is_cut(&self) -> bool {
+        self.control.is_cut.load(Ordering::Relaxed)
+    }
+
+    /// What the link did in one direction so far, at most 5 ms old.
+    pub fn figures(&self, direction: Direction) -> Figures {
+        self.control.figures(direction).lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// What a link's thread shares with its handles.
+#[derive(Debug, Default)]
+struct Control {
+    is_cut: AtomicBool,
+    is_stopped: AtomicBool,
+    up: Mutex<Figures>,
+    down: Mutex<Figures>,
+}
+
+impl Control {
+    fn figures(&self, direction: Direction) -> &Mutex<Figures> {
+        match direction {
+            Direction::Up => &self.up,
+            Direction::Down => &self.down,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,224 @@
+//! The rate of each path over time as an SVG picture: white background, so that it reads on light and dark pages,
+//! colours that the colour-blind tell apart, and a dash pattern for each path besides.
+
+use std::fmt;
+use std::time::Duration;
+
+use manyway_proto::Rate;
+use plotters::element::DashedPathElement;
+use plotters::prelude::*;
+
+/// What happened at a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MarkKind {
+    /// A link was cut.
+    Cut,
+    /// A link was restored.
+    Restored,
+}
+
+/// A vertical line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark {
+    /// When, since the start.
+    pub at: Duration,
+    /// What.
+    pub kind: MarkKind,
+    /// The words beside it, such as `link 1 cut`.
+    pub label: String,
+}
+
+/// The rate of one path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathSeries {
+    /// Its name in the legend.
+    pub name: String,
+    /// The rate in each bin of [`RatePlot::bin`].
+    pub rates: Vec<Rate>,
+}
+
+/// The picture to draw.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RatePlot {
+    /// The line above the picture.
+    pub title: String,
+    /// The time that each rate covers; above zero.
+    pub bin: Duration,
+    /// The paths; their sum is drawn besides.
+    pub paths: Vec<PathSeries>,
+    /// The events.
+    pub marks: Vec<Mark>,
+}
+
+/// The picture could not be drawn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlotError(String);
+
+impl fmt::Display for PlotError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the plot cannot be drawn: {}", self.0)
+    }
+}
+
+impl std::error::Error for PlotError {}
+
+impl RatePlot {
+    /// Draws an SVG document, 1000 by 500.
+    ///
+    /// # Errors
+    /// The drawing library gives up.
+    pub fn to_svg(&self) -> Result<String, PlotError> {
+        let mut document = String::new();
+        self.draw(&mut document).map_err(|error| PlotError(error.to_string()))?;
+        Ok(document)
+    }
+
+    /// The sum of all paths in each bin.
+    pub fn sum(&self) -> Vec<Rate> {
+        let bins = self.paths.iter().map(|p| p.rates.len()).max().unwrap_or(0);
+        (0..bins).map(|bin| self.paths.iter().filter_map(|p| p.rates.get(bin).copied()).sum()).collect()
+    }
+
+    fn draw(&self, document: &mut String) -> Result<(), Box<dyn std::error::Error>> {
+        let sum = self.sum();
+        let bins = u32::try_from(sum.len()).unwrap_or(u32::MAX);
+        let last_mark = self.marks.iter().map(|m| m.at.as_secs_f64()).fold(0.0, f64::max);
+        let seconds = (self.bin.as_secs_f64() * f64::from(bins)).max(last_mark).max(1.0);
+        let top = sum.iter().copied().map(megabits).fold(1.0, f64::max) * HEADROOM;
+
+        let root = SVGBackend::with_string(document, SIZE).into_drawing_area();
+        root.fill(&WHITE)?;
+        let mut chart = ChartBuilder::on(&root)
+            .caption(&self.title, ("sans-serif", 22))
+            .margin(14)
+            .x_label_area_size(44)
+            .y_label_area_size(64)
+            .build_cartesian_2d(0.0..seconds, 0.0..top)?;
+        chart
+            .configure_mesh()
+            .x_desc("time (s)")
+            .y_desc("rate (Mbit/s)")
+            .light_line_style(TRANSPARENT)
+            .bold_line_style(BLACK.mix(0.12))
+            .label_style(("sans-serif", 15))
+            .axis_desc_style(("sans-serif", 16))
+            .draw()?;
+
+        for (mark, height) in self.marks.iter().zip(LABEL_HEIGHTS.iter().cycle()) {
+            let x = mark.at.as_secs_f64();
+            let colour = match mark.kind {
+                MarkKind::Cut => RGBColor(200, 30, 30),
+                MarkKind::Restored => RGBColor(20, 120, 60),
+            };
+            let line = [(x, 0.0), (x, top)];
+            chart.draw_series(DashedLineSeries::new(line, 3, 4, colour.stroke_width(1)))?;
+            let style = ("sans-serif", 14).into_font().color(&colour);
+            chart.draw_series(std::iter::once(Text::new(mark.label.clone(), (x, top * height), style)))?;
+        }
+
+        let style = BLACK.mix(0.75).stroke_width(2);
+        chart
+            .draw_series(LineSeries::new(self.points(&sum), style))?
+            .label("all paths")
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + LEGEND, y)], style));
+        for (path, (colour, (dash, gap))) in self.paths.iter().zip(COLOURS.iter().zip(DASHES).cycle()) {
+            let style = colour.stroke_width(2);
+            chart
+                .draw_series(DashedLineSeries::new(self.points(&path.rates), dash, gap, style))?
+                .label(path.name.clone())
+                .legend(move |(x, y)| DashedPathElement::new([(x, y), (x + LEGEND, y)], dash, gap, style));
+        }
+        chart
+            .configure_series_labels()
+            .position(SeriesLabelPosition::UpperRight)
+            .background_style(WHITE.mix(0.85))
+            .border_style(BLACK.mix(0.3))
+            .legend_area_size(LEGEND + 8)
+            .label_font(("sans-serif", 15))
+            .draw()?;
+        root.present()?;
+        Ok(())
+    }
+
+    /// The middle of each bin and its rate.
+    fn points(&self, rates: &[Rate]) -> Vec<(f64, f64)> {
+        let bin = self.bin.as_secs_f64();
+        (0_u32..).zip(rates).map(|(index, rate)| ((f64::from(index) + 0.5) * bin, megabits(*rate))).collect()
+    }
+}
+
+fn megabits(rate: Rate) -> f64 {
+    // Rates that a plot shows are far below 2^53 bits a second.
+    let kilobits = u32::try_from(rate.bits_per_second() / 1_000).unwrap_or(u32::MAX);
+    f64::from(kilobits) / 1_000.0
+}
+
+const SIZE: (u32, u32) = (1000, 500);
+/// Room above the highest point for legend and marks.
+const HEADROOM: f64 = 1.3;
+/// Labels of neighbours stand at different heights, so that they do not cover each other.
+const LABEL_HEIGHTS: [f64; 3] = [0.985, 0.945, 0.905];
+const LEGEND: i32 = 34;
+/// The palette of Okabe and Ito.
+const COLOURS: [RGBColor; 6] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+];
+/// Length of a dash and of the gap after it.
+const DASHES: [(u32, u32); 6] = [(14, 0), (10, 4), (4, 4), (16, 6), (2, 3), (7, 7)];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_picture_names_axes_paths_and_events() {
+        let path = |name: &str, megabits: u64| PathSeries {
+            name: name.to_owned(),
+            rates: (0..200)
+                .map(|bin| Rate::from_bits_per_second(megabits * 1_000_000 * (bin % 7 + 20) / 20))
+                .collect(),
+        };
+        let plot = RatePlot {
+            title: "64 MiB over three links".into(),
+            bin: Duration::from_millis(100),
+            paths: vec![
+                path("40 Mbit/s, 15 ms", 40),
+                path("20 Mbit/s, 40 ms", 20),
+                path("8 Mbit/s, 60 ms", 8),
+            ],
+            marks: vec![
+                Mark { at: Duration::from_secs(5), kind: MarkKind::Cut, label: "link 1 cut".into() },
+                Mark {
+                    at: Duration::from_secs(10),
+                    kind: MarkKind::Restored,
+                    label: "link 1 restored".into(),
+                },
+            ],
+        };
+        let svg = plot.to_svg().unwrap();
+        for text in
+            ["<svg", "time (s)", "rate (Mbit/s)", "all paths", "8 Mbit/s, 60 ms", "link 1 cut", "</svg>"]
+        {
+            assert!(svg.contains(text), "{text}");
+        }
+        if let Some(place) = std::env::var_os("MANYWAY_PLOT") {
+            std::fs::write(place, svg).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_picture_of_nothing_is_a_picture() {
+        let plot = RatePlot {
+            title: String::new(),
+            bin: Duration::from_secs(1),
+            paths: Vec::new(),
+            marks: Vec::new(),
+        };
+        assert!(plot.to_svg().unwrap().contains("</svg>"));
+    }
+}

@@ -1,0 +1,60 @@
+//! How the process ends.
+
+use std::process::ExitCode as ProcessExitCode;
+
+use manyway_transfer::{Report, TransferError};
+
+/// What the shell is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ExitCode {
+    /// 0: done.
+    Ok,
+    /// 1: failed.
+    Failed,
+    /// 2: the command line makes no sense.
+    Usage,
+    /// 3: one side did not accept the other's key.
+    Authentication,
+    /// 4: incomplete; the same command takes it up again.
+    Incomplete,
+    /// 5: a policy forbids it, such as a cap on a link.
+    Policy,
+    /// 6: worse than `--min-gain` asks.
+    Gain,
+    /// 7: the peer was not reached on any path.
+    Unreachable,
+}
+
+impl ExitCode {
+    /// The number.
+    pub fn number(self) -> u8 {
+        match self {
+            Self::Ok => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Authentication => 3,
+            Self::Incomplete => 4,
+            Self::Policy => 5,
+            Self::Gain => 6,
+            Self::Unreachable => 7,
+        }
+    }
+
+    /// The code for a transfer that ran to its end.
+    pub fn of_report(report: &Report) -> Self {
+        if report.is_complete() { Self::Ok } else { Self::Failed }
+    }
+}
+
+impl From<ExitCode> for ProcessExitCode {
+    fn from(code: ExitCode) -> Self {
+        Self::from(code.number())
+    }
+}
+
+impl From<&TransferError> for ExitCode {
+    fn from(error: &TransferError) -> Self {
+        if error.is_resumable() { Self::Incomplete } else { Self::Failed }
+    }
+}

@@ -1,0 +1,8 @@
+//! The pieces of the `manyway` command. A library only so that they can be tested; nothing here is a stable interface.
+
+pub mod args;
+pub mod demo;
+pub mod documents;
+pub mod exit_code;
+pub mod logging;
+pub mod output;

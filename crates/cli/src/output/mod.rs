@@ -1,0 +1,6 @@
+//! What the user sees. Data goes to stdout, progress and messages to stderr.
+
+pub mod json;
+pub mod progress;
+pub mod table;
+pub mod units;

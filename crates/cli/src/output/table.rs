@@ -1,0 +1,82 @@
+//! Text in columns.
+
+use std::fmt;
+
+/// On which side of its column a text stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Align {
+    /// Words.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// Rows under a head, printed with columns as wide as they must be and two spaces between.
+#[derive(Debug, Clone)]
+pub struct Table {
+    columns: Vec<(String, Align)>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// An empty table with these columns. If no column has a name there is no head.
+    pub fn new<'a>(columns: impl IntoIterator<Item = (&'a str, Align)>) -> Self {
+        Self {
+            columns: columns.into_iter().map(|(name, align)| (name.to_owned(), align)).collect(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Adds a row; cells beyond the columns are not shown.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    fn line(&self, f: &mut fmt::Formatter<'_>, cells: &[String], widths: &[usize]) -> fmt::Result {
+        let mut line = String::new();
+        for (index, ((_, align), width)) in self.columns.iter().zip(widths).enumerate() {
+            let cell = cells.get(index).map_or("", String::as_str);
+            let gap = " ".repeat(width.saturating_sub(cell.chars().count()));
+            if index > 0 {
+                line.push_str("  ");
+            }
+            match align {
+                Align::Left => line.extend([cell, &gap]),
+                Align::Right => line.extend([&gap, cell]),
+            }
+        }
+        writeln!(f, "{}", line.trim_end())
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let head: Vec<_> = self.columns.iter().map(|(name, _)| name.clone()).collect();
+        let mut widths: Vec<_> = head.iter().map(|name| name.chars().count()).collect();
+        for row in &self.rows {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = (*width).max(cell.chars().count());
+            }
+        }
+        if head.iter().any(|name| !name.is_empty()) {
+            self.line(f, &head, &widths)?;
+        }
+        self.rows.iter().try_for_each(|row| self.line(f, row, &widths))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned_and_lines_end_with_text() {
+        let mut table = Table::new([("path", Align::Left), ("rate", Align::Right), ("state", Align::Left)]);
+        table.row(["1".into(), "9.5 Mbit/s".into(), "active".into()]);
+        table.row(["long".into(), "120 kbit/s".into()]);
+        assert_eq!(
+            table.to_string(),
+            "path        rate  state\n1     9.5 Mbit/s  active\nlong  120 kbit/s\n"
+        );
+    }
+}

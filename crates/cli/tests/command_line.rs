@@ -1,0 +1,52 @@
+//! The real binary: what it prints where, and how it ends.
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
+
+use std::process::{Command, Output};
+
+#[test]
+fn help_goes_to_standard_output_and_shows_examples() {
+    let output = manyway(&["--help"]);
+    assert_eq!(output.status.code(), Some(0));
+    let text = String::from_utf8(output.stdout).unwrap();
+    for part in ["Usage: manyway", "demo", "serve", "send", "get", "bench", "Examples:", "Exit status:"] {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+    for command in ["demo", "serve", "send", "get", "bench", "completion"] {
+        let output = manyway(&[command, "--help"]);
+        assert!(String::from_utf8(output.stdout).unwrap().contains("Examples:"), "{command}");
+    }
+}
+
+#[test]
+fn a_wrong_command_line_is_status_2_and_says_why_on_standard_error() {
+    for (arguments, reason) in [
+        (&["demo", "--link", "20Mbit"][..], "RATE,DELAY[,LOSS]"),
+        (&["get", "mw1x", "../x"], "\"..\""),
+        (&["bench", "mw1x", "-P", "1000"], "1..=128"),
+        (&["-I", "eth0,role=first", "demo"], "none of primary"),
+        (&["-q", "-v", "demo"], "cannot be used with"),
+        (&[], "Usage: manyway"),
+    ] {
+        let output = manyway(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(text.contains(reason), "{reason} in\n{text}");
+    }
+}
+
+#[test]
+fn the_version_is_printed() {
+    let output = manyway(&["--version"]);
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("manyway {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn completion_and_manual_are_documents() {
+    assert!(String::from_utf8(manyway(&["completion", "bash"]).stdout).unwrap().contains("_manyway"));
+    assert!(String::from_utf8(manyway(&["man"]).stdout).unwrap().contains(".TH"));
+}
+
+fn manyway(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_manyway")).args(arguments).env_remove("MANYWAY_LOG").output().unwrap()
+}

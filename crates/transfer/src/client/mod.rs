@@ -1,0 +1,53 @@
+//! The side that asks.
+
+mod get;
+mod list;
+mod put;
+
+pub use get::get;
+pub use list::{MAX_LISTED, list};
+pub use put::put;
+
+use crate::error::TransferError;
+use crate::frame::Frame;
+use crate::request::Request;
+use crate::session::Session;
+use crate::wire::{finish, read_frame, write_request};
+
+/// What the other side says about itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hello {
+    /// Name and version of its application.
+    pub application: String,
+    /// The oldest version of the transfer protocol that it speaks.
+    pub oldest: u8,
+    /// The newest.
+    pub newest: u8,
+    /// Whether it refuses to take files.
+    pub read_only: bool,
+}
+
+/// Tells the other side what this application is and asks the same.
+///
+/// # Errors
+/// The connection is gone, or the other side makes no sense.
+pub async fn hello<S: Session>(session: &S, application: &str) -> Result<Hello, TransferError> {
+    let (mut send, mut receive) = session.open().await.map_err(TransferError::stream("opening a stream"))?;
+    write_request(&mut send, Request::Hello { application: application.to_owned() }).await?;
+    finish(&mut send).await?;
+    match read_frame(&mut receive).await? {
+        Frame::Hello { application, oldest, newest, read_only } => {
+            Ok(Hello { application, oldest, newest, read_only })
+        }
+        Frame::Refused(failure) => Err(TransferError::Refused(failure)),
+        Frame::Request(_)
+        | Frame::Accepted(_)
+        | Frame::Entry(_)
+        | Frame::End { .. }
+        | Frame::Abandoned { .. }
+        | Frame::Done(_)
+        | Frame::Verdict(_)
+        | Frame::Interval(_)
+        | Frame::Summary(_) => Err(TransferError::Unexpected { wanted: "hello" }),
+    }
+}

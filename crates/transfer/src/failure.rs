@@ -1,0 +1,216 @@
+//! Why one file or one request failed, in a form that travels.
+
+use std::fmt;
+use std::io;
+
+use crate::codec::{CodecError, Fields, cut, put_text};
+use crate::name::{NameError, printable};
+
+/// The kind of a failure, for programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reason {
+    /// An error of the system that has no kind of its own here.
+    Other,
+    /// No such file or directory.
+    NotFound,
+    /// The user who runs the program may not do this.
+    PermissionDenied,
+    /// No space left on the device, or the quota is used up.
+    DiskFull,
+    /// The file system cannot be written to, or the server serves read-only.
+    ReadOnly,
+    /// A directory stands where a file should be.
+    IsDirectory,
+    /// A file stands where a directory should be.
+    NotDirectory,
+    /// Neither a file nor a directory: a device, a socket, a pipe.
+    NotFile,
+    /// A symbolic link, which is not followed.
+    SymbolicLink,
+    /// The name is not allowed.
+    Name,
+    /// The content does not fit its hash.
+    Hash,
+    /// The file became longer or shorter while it was sent.
+    Changed,
+    /// Somebody else is writing the same file.
+    Busy,
+    /// The other side gave the file up.
+    Abandoned,
+    /// The receiver did not ask for this file.
+    Unasked,
+    /// The version or verb of the request is not known.
+    Unsupported,
+    /// The request was not understood.
+    Malformed,
+    /// The request asks for more than the server allows.
+    Limit,
+}
+
+impl Reason {
+    const ALL: [Self; 18] = [
+        Self::Other,
+        Self::NotFound,
+        Self::PermissionDenied,
+        Self::DiskFull,
+        Self::ReadOnly,
+        Self::IsDirectory,
+        Self::NotDirectory,
+        Self::NotFile,
+        Self::SymbolicLink,
+        Self::Name,
+        Self::Hash,
+        Self::Changed,
+        Self::Busy,
+        Self::Abandoned,
+        Self::Unasked,
+        Self::Unsupported,
+        Self::Malformed,
+        Self::Limit,
+    ];
+
+    /// The number on the wire.
+    // transfer 1.6
+    pub fn code(self) -> u8 {
+        Self::ALL.iter().position(|r| *r == self).and_then(|p| u8::try_from(p).ok()).unwrap_or(0)
+    }
+
+    /// The reason of a number; one that is not known is [`Reason::Other`].
+    pub fn from_code(code: u8) -> Self {
+        Self::ALL.get(usize::from(code)).copied().unwrap_or(Self::Other)
+    }
+
+    /// The reason in plain words.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Other => "the system reports an error",
+            Self::NotFound => "no such file or directory",
+            Self::PermissionDenied => "permission denied",
+            Self::DiskFull => "the disk is full",
+            Self::ReadOnly => "read-only",
+            Self::IsDirectory => "a directory is in the way",
+            Self::NotDirectory => "a file stands where a directory is needed",
+            Self::NotFile => "neither a file nor a directory",
+            Self::SymbolicLink => "a symbolic link, which is not followed",
+            Self::Name => "the name is not allowed",
+            Self::Hash => "the content does not fit its hash",
+            Self::Changed => "the file changed while it was sent",
+            Self::Busy => "the same file is being received already",
+            Self::Abandoned => "given up by the sender",
+            Self::Unasked => "nobody asked for this file",
+            Self::Unsupported => "not supported by the other side",
+            Self::Malformed => "the request was not understood",
+            Self::Limit => "more than the other side allows",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+/// A reason and, where there is more to say, a sentence about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// The kind.
+    pub reason: Reason,
+    /// More about it, at most [`Failure::MAX_TEXT`] bytes; may be empty.
+    pub text: String,
+}
+
+impl Failure {
+    /// Most bytes of text that travel; longer ones are cut.
+    pub const MAX_TEXT: usize = 512;
+
+    /// A failure that its reason explains in full.
+    pub fn new(reason: Reason) -> Self {
+        Self { reason, text: String::new() }
+    }
+
+    /// A failure with a sentence about it.
+    pub fn with_text(reason: Reason, text: impl Into<String>) -> Self {
+        let mut text = text.into();
+        text.truncate(cut(&text, Self::MAX_TEXT).len());
+        Self { reason, text }
+    }
+
+    /// Translates an error of the system.
+    pub fn from_io(error: &io::Error) -> Self {
+        #[expect(
+            clippy::wildcard_enum_match_arm,
+            reason = "the system has far more kinds than people can act on"
+        )]
+        let reason = match error.kind() {
+            io::ErrorKind::NotFound => Reason::NotFound,
+            io::ErrorKind::PermissionDenied => Reason::PermissionDenied,
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Reason::DiskFull,
+            io::ErrorKind::ReadOnlyFilesystem => Reason::ReadOnly,
+            io::ErrorKind::IsADirectory => Reason::IsDirectory,
+            io::ErrorKind::NotADirectory => Reason::NotDirectory,
+            io::ErrorKind::InvalidFilename => Reason::Name,
+            io::ErrorKind::ResourceBusy | io::ErrorKind::WouldBlock => Reason::Busy,
+            _ => return Self::with_text(Reason::Other, error.to_string()),
+        };
+        Self::new(reason)
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.push(self.reason.code());
+        put_text(out, &self.text);
+    }
+
+    pub(crate) fn decode(fields: &mut Fields<'_>) -> Result<Self, CodecError> {
+        let reason = Reason::from_code(fields.u8("reason")?);
+        let text = fields.text("failure text", Self::MAX_TEXT)?.to_owned();
+        Ok(Self { reason, text })
+    }
+}
+
+impl From<NameError> for Failure {
+    fn from(error: NameError) -> Self {
+        Self::with_text(Reason::Name, error.to_string())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.reason)?;
+        if self.text.is_empty() {
+            return Ok(());
+        }
+        // The text may come from the other side.
+        write!(f, ": {}", printable(&self.text))
+    }
+}
+
+impl std::error::Error for Failure {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn every_reason_survives_its_code() {
+        for reason in Reason::ALL {
+            assert_eq!(Reason::from_code(reason.code()), reason);
+        }
+        assert_eq!(Reason::from_code(250), Reason::Other);
+    }
+
+    #[test]
+    fn a_full_disk_is_said_plainly() {
+        let Ok(mut full) = std::fs::File::options().write(true).open("/dev/full") else { return };
+        let error = full.write_all(b"x").unwrap_err();
+        assert_eq!(Failure::from_io(&error).to_string(), "the disk is full");
+    }
+
+    #[test]
+    fn a_long_text_is_cut_at_a_character() {
+        let failure = Failure::with_text(Reason::Other, "ü".repeat(400));
+        assert_eq!(failure.text.len(), 512);
+    }
+}

@@ -1,0 +1,95 @@
+//! How a caller learns what goes on.
+
+use crate::failure::Failure;
+use crate::request::Totals;
+
+/// One step of a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ProgressEvent<'a> {
+    /// What will follow in all, as the sender counted it before it began.
+    Totals(Totals),
+    /// A file or directory begins.
+    Started {
+        /// Its name, safe to print.
+        name: &'a str,
+        /// Its announced size in bytes.
+        size: u64,
+    },
+    /// So many more bytes of content went out or came in.
+    Advanced {
+        /// Bytes since the last such event.
+        bytes: u64,
+    },
+    /// The receiver has verified the file and put it in its place.
+    Verified {
+        /// Its name, safe to print.
+        name: &'a str,
+    },
+    /// A file failed; the transfer goes on with the next one.
+    Failed {
+        /// Its name, safe to print.
+        name: &'a str,
+        /// Why.
+        failure: &'a Failure,
+    },
+}
+
+/// Is told each step of a transfer, from several threads; must not block.
+pub trait Progress: Send + Sync {
+    /// Takes note of a step.
+    fn on_progress(&self, event: ProgressEvent<'_>);
+}
+
+/// Takes no note of anything.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoProgress;
+
+impl Progress for NoProgress {
+    fn on_progress(&self, _event: ProgressEvent<'_>) {}
+}
+
+impl<F: Fn(ProgressEvent<'_>) + Send + Sync> Progress for F {
+    fn on_progress(&self, event: ProgressEvent<'_>) {
+        self(event);
+    }
+}
+
+/// A file that did not arrive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailedFile {
+    /// Its name, safe to print.
+    pub name: String,
+    /// Why.
+    pub failure: Failure,
+}
+
+/// The end of a transfer that ran to its end.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Report {
+    /// Files and directories that the receiver verified.
+    pub verified: u64,
+    /// Bytes of content in them.
+    pub bytes: u64,
+    /// Those that failed, the first [`Report::MAX_FAILED`] of them.
+    pub failed: Vec<FailedFile>,
+    /// How many failed in all.
+    pub failures: u64,
+}
+
+impl Report {
+    /// Most failed files that are remembered by name.
+    pub const MAX_FAILED: usize = 1000;
+
+    /// Whether every file arrived.
+    pub fn is_complete(&self) -> bool {
+        self.failures == 0
+    }
+
+    pub(crate) fn add_failure(&mut self, name: String, failure: Failure) {
+        self.failures += 1;
+        if self.failed.len() < Self::MAX_FAILED {
+            self.failed.push(FailedFile { name, failure });
+        }
+    }
+}

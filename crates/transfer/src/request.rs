@@ -1,0 +1,209 @@
+//! The first frame of every stream: what its opener wants.
+
+use std::time::Duration;
+
+use crate::codec::{CodecError, Fields, put_text};
+use crate::name::RelativePath;
+
+/// The newest version of the transfer protocol that this crate speaks, and the oldest.
+pub const VERSION: u8 = 1;
+
+/// Files and bytes that are about to follow; an announcement for progress displays, not a promise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// Files and directories.
+    pub files: u64,
+    /// Bytes of content.
+    pub bytes: u64,
+}
+
+/// Who sends the bytes of a bench stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BenchDirection {
+    /// The opener of the stream.
+    Upload,
+    /// The side that accepted it.
+    Download,
+}
+
+/// When a bench stream ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BenchLimit {
+    /// After so much time, in microseconds on the wire.
+    Duration(Duration),
+    /// After so many bytes.
+    Bytes(u64),
+}
+
+/// One stream of a bench run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BenchRequest {
+    /// Who sends.
+    pub direction: BenchDirection,
+    /// When it ends.
+    pub limit: BenchLimit,
+    /// How often the receiver reports; at least [`BenchRequest::MIN_INTERVAL`].
+    pub interval: Duration,
+}
+
+impl BenchRequest {
+    /// The shortest interval between two reports.
+    pub(crate) const MIN_INTERVAL: Duration = Duration::from_millis(10);
+}
+
+/// What the opener of a stream wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub(crate) enum Request {
+    /// Tells the application's name and version, asks for the other side's.
+    Hello {
+        /// Name and version, such as `manyway/0.1.0`; at most [`Request::MAX_APPLICATION`] bytes.
+        application: String,
+    },
+    /// Files follow on this stream.
+    Put(Totals),
+    /// Asks for files; an empty list asks for everything.
+    Get(Vec<RelativePath>),
+    /// Asks what a directory holds; `None` is the served directory itself.
+    List(Option<RelativePath>),
+    /// Moves bytes that nobody keeps.
+    Bench(BenchRequest),
+}
+
+impl Request {
+    /// Most bytes of an application's name.
+    pub(crate) const MAX_APPLICATION: usize = 128;
+    /// Most paths in one `Get`.
+    pub(crate) const MAX_PATHS: usize = 1024;
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.push(VERSION);
+        match self {
+            Self::Hello { application } => {
+                out.push(HELLO);
+                put_text(out, application);
+            }
+            Self::Put(totals) => {
+                out.push(PUT);
+                totals.encode(out);
+            }
+            Self::Get(paths) => {
+                out.push(GET);
+                out.extend_from_slice(&u16::try_from(paths.len()).unwrap_or(u16::MAX).to_be_bytes());
+                for path in paths {
+                    put_text(out, path.as_str());
+                }
+            }
+            Self::List(path) => {
+                out.push(LIST);
+                put_text(out, path.as_ref().map_or("", RelativePath::as_str));
+            }
+            Self::Bench(request) => {
+                out.push(BENCH);
+                request.encode(out);
+            }
+        }
+    }
+
+    /// Reads a request. The outer error is nonsense, the inner one a version or verb that this side does not know.
+    // transfer 1.5: version and verb are read before anything else
+    pub(crate) fn decode(fields: &mut Fields<'_>) -> Result<Result<Self, Unknown>, CodecError> {
+        let version = fields.u8("version")?;
+        if version != VERSION {
+            return Ok(Err(Unknown::Version(version)));
+        }
+        let request = match fields.u8("verb")? {
+            HELLO => {
+                Self::Hello { application: fields.text("application", Self::MAX_APPLICATION)?.to_owned() }
+            }
+            PUT => Self::Put(Totals::decode(fields)?),
+            GET => Self::Get(decode_paths(fields)?),
+            LIST => Self::List(match fields.text("path", RelativePath::MAX_LENGTH)? {
+                "" => None,
+                path => Some(RelativePath::parse(path)?),
+            }),
+            BENCH => Self::Bench(BenchRequest::decode(fields)?),
+            verb => return Ok(Err(Unknown::Verb(verb))),
+        };
+        fields.finish()?;
+        Ok(Ok(request))
+    }
+}
+
+/// What a request asks for that this side does not know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unknown {
+    Version(u8),
+    Verb(u8),
+}
+
+impl Totals {
+    pub(crate) fn encode(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.files.to_be_bytes());
+        out.extend_from_slice(&self.bytes.to_be_bytes());
+    }
+
+    pub(crate) fn decode(fields: &mut Fields<'_>) -> Result<Self, CodecError> {
+        Ok(Self { files: fields.u64("files")?, bytes: fields.u64("bytes")? })
+    }
+}
+
+impl BenchRequest {
+    fn encode(self, out: &mut Vec<u8>) {
+        out.push(match self.direction {
+            BenchDirection::Upload => 0,
+            BenchDirection::Download => 1,
+        });
+        let (kind, amount) = match self.limit {
+            BenchLimit::Duration(duration) => (0, micros(duration)),
+            BenchLimit::Bytes(bytes) => (1, bytes),
+        };
+        out.push(kind);
+        out.extend_from_slice(&amount.to_be_bytes());
+        out.extend_from_slice(&micros(self.interval).to_be_bytes());
+    }
+
+    fn decode(fields: &mut Fields<'_>) -> Result<Self, CodecError> {
+        let direction = match fields.u8("direction")? {
+            0 => BenchDirection::Upload,
+            1 => BenchDirection::Download,
+            value => return Err(CodecError::Value { field: "direction", value: value.into() }),
+        };
+        let kind = fields.u8("kind of limit")?;
+        let amount = fields.u64("limit")?;
+        let limit = match kind {
+            0 => BenchLimit::Duration(Duration::from_micros(amount)),
+            1 => BenchLimit::Bytes(amount),
+            value => return Err(CodecError::Value { field: "kind of limit", value: value.into() }),
+        };
+        let interval = fields.u64("interval")?;
+        // transfer 6.3: a shorter interval would make the report the load
+        if u128::from(interval) < Self::MIN_INTERVAL.as_micros() {
+            return Err(CodecError::Value { field: "interval", value: interval });
+        }
+        Ok(Self { direction, limit, interval: Duration::from_micros(interval) })
+    }
+}
+
+pub(crate) fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn decode_paths(fields: &mut Fields<'_>) -> Result<Vec<RelativePath>, CodecError> {
+    let count = usize::from(fields.u16("number of paths")?);
+    if count > Request::MAX_PATHS {
+        return Err(CodecError::TooLong { field: "list of paths", length: count, limit: Request::MAX_PATHS });
+    }
+    // The frame bounds what is read; nothing is reserved for a number that the peer only claims.
+    let mut paths = Vec::new();
+    for _ in 0..count {
+        paths.push(RelativePath::parse(fields.text("path", RelativePath::MAX_LENGTH)?)?);
+    }
+    Ok(paths)
+}
+
+const HELLO: u8 = 1;
+const PUT: u8 = 2;
+const GET: u8 = 3;
+const LIST: u8 = 4;
+const BENCH: u8 = 5;
