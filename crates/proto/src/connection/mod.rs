@@ -9,6 +9,7 @@ mod health;
 mod ids;
 mod input;
 mod output;
+mod output_setup;
 mod paths;
 mod settle;
 mod setup;
@@ -404,9 +405,7 @@ fn data_space(config: &ConnectionConfig) -> Space {
 }
 
 fn recovery_config(config: &ConnectionConfig) -> RecoveryConfig {
-    let mut recovery = RecoveryConfig::default();
-    recovery.initial_rtt = config.initial_rtt;
-    recovery
+    RecoveryConfig { initial_rtt: config.initial_rtt, ..RecoveryConfig::default() }
 }
 
 /// First each interface's best pair, then the other pairs: the race starts on two different interfaces.
