@@ -102,7 +102,7 @@ impl Connection {
         if unknown_path && (self.side == Initiator::Client || facts.path.0 > self.agreed.own_path_limit) {
             return;
         }
-        let fresh = unknown_path.then(|| super::data_space(&self.config));
+        let fresh = unknown_path.then(|| self.another_space());
         let space = match (&fresh, facts.level) {
             (Some(space), _) => Some(space),
             (None, Level::Data) => self.paths.get(facts.path).map(|path| &path.space),

@@ -33,6 +33,7 @@ use crate::endpoint::ResetKey;
 use crate::event::{Event, PathEvent};
 use crate::handshake::Handshake;
 use crate::observe::{Fact, Observer};
+use crate::packet::ack_policy::AckPolicy;
 use crate::path::manager::PathManager;
 use crate::path::{BASE_DATAGRAM, LocalCandidate, Path, PathReason, PathSet, PathState, Role, Space};
 use crate::protection::{KeyLimits, Protector};
@@ -59,6 +60,8 @@ struct Ids {
 struct Agreed {
     idle_timeout: Duration,
     max_datagram: u16,
+    /// How long the peer may hold an acknowledgement back.
+    peer_ack_delay: Duration,
     /// Highest path id that the peer allows.
     peer_path_limit: u32,
     /// Highest path id that this end allows.
@@ -214,6 +217,7 @@ impl Connection {
             agreed: Agreed {
                 idle_timeout: config.idle_timeout,
                 max_datagram: BASE_DATAGRAM,
+                peer_ack_delay: AckPolicy::MAX_ACK_DELAY,
                 peer_path_limit: 0,
                 own_path_limit: config.path_limit,
                 next_path: PathId(1),
@@ -365,6 +369,13 @@ impl Connection {
         }
     }
 
+    /// The number space of a path that is added to the first.
+    fn another_space(&self) -> Space {
+        let mut space = data_space(&self.config);
+        space.recovery.set_max_ack_delay(self.agreed.peer_ack_delay);
+        space
+    }
+
     /// Moves a path to `state` and tells everybody; nothing happens if the table does not allow it.
     fn advance_path(&mut self, now: Instant, id: PathId, state: PathState, reason: PathReason) -> bool {
         let Some(path) = self.paths.get_mut(id) else { return false };
@@ -437,7 +448,7 @@ pub(crate) fn own_parameters(
         stream_window: config.streams.stream_window,
         stream_limit: config.streams.peer_streams,
         path_limit: config.path_limit,
-        max_ack_delay: crate::packet::ack_policy::AckPolicy::MAX_ACK_DELAY,
+        max_ack_delay: AckPolicy::MAX_ACK_DELAY,
         max_datagram: config.max_datagram,
         reset_token: server.map(|(_, key)| key.token(&local_id)),
         application: config.application.clone(),
