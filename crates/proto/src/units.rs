@@ -92,8 +92,9 @@ impl Div<u64> for ByteCount {
 impl Div<Rate> for ByteCount {
     type Output = Duration;
     fn div(self, rate: Rate) -> Duration {
-        let nanos = (u128::from(self.0) * 1_000_000_000).checked_div(u128::from(rate.0));
-        Duration::from_nanos(nanos.and_then(|n| u64::try_from(n).ok()).unwrap_or(u64::MAX))
+        let exact =
+            Duration::from_secs(1).as_nanos().saturating_mul(self.0.into()).checked_div(rate.0.into());
+        Duration::from_nanos(exact.and_then(|nanos| u64::try_from(nanos).ok()).unwrap_or(u64::MAX))
     }
 }
 

@@ -59,6 +59,7 @@ impl<T> RingMap<T> {
     }
 
     /// All entries, lowest key first.
+    #[cfg(test)]
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &T> {
         self.slots.iter().filter_map(|(_, value)| value.as_ref())
     }

@@ -11,9 +11,6 @@ use crate::event::Event;
 use crate::handshake::is_authentication_alert;
 use crate::{ClosedBy, ConnectionError, Instant};
 
-/// Longest text that a CLOSE carries, in bytes.
-const MAX_TEXT: usize = 512;
-
 impl Connection {
     /// Closes in order: what was written still arrives, then the peer is told `code` and `reason`.
     ///
@@ -44,11 +41,12 @@ impl Connection {
     /// The peer broke the protocol.
     pub(super) fn fail(&mut self, now: Instant, violation: Violation) {
         let (code, text) = (violation.code().0, shortened(&violation.to_string()));
-        let error = match violation {
-            Violation::Tls { alert, reason } if is_authentication_alert(alert) => {
-                ConnectionError::Authentication { reason }
-            }
-            other => ConnectionError::Violation(other),
+        let error = if let Violation::Tls { alert, reason } = &violation
+            && is_authentication_alert(*alert)
+        {
+            ConnectionError::Authentication { reason: reason.clone() }
+        } else {
+            ConnectionError::Violation(violation)
         };
         self.end(now, error, Some((CloseStep::Abort, code, text)));
     }
@@ -210,6 +208,7 @@ impl Connection {
 
 /// Cuts a text to what a CLOSE carries, between characters.
 fn shortened(text: &str) -> String {
-    let end = (0..=text.len().min(MAX_TEXT)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    let end =
+        (0..=text.len().min(Close::MAX_TEXT)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     text.get(..end).unwrap_or_default().to_owned()
 }

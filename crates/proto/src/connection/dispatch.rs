@@ -2,8 +2,11 @@
 
 use manyway_wire::{Block, Liveness, PathAck, PathId, Probe, ProbeAck};
 
+use smallvec::SmallVec;
+
 use super::input::PacketFacts;
 use super::{Checked, Connection, Initiator};
+use crate::congestion::Sibling;
 use crate::event::Event;
 use crate::path::{PathReason, PathState};
 use crate::protection::Level;
@@ -115,12 +118,14 @@ impl Connection {
     }
 
     fn on_data_ack(&mut self, facts: &PacketFacts, block: &PathAck<'_>, outcome: &mut Outcome) -> Checked {
+        let others = self.paths.iter().filter(|path| path.id != block.path && path.is_live());
+        let siblings: SmallVec<[Sibling; 8]> = others.map(|path| path.space.recovery.as_sibling()).collect();
         // An acknowledgement of a path that is gone is late, not wrong.
         let Some(path) = self.paths.get_mut(block.path) else { return Ok(()) };
         let recovery = &mut path.space.recovery;
         let in_flight = recovery.packets_in_flight();
         let ack = ReceivedAck::new(block.path, block.ranges.iter(), block.delay);
-        recovery.on_ack(facts.now, ack, &[], outcome)?;
+        recovery.on_ack(facts.now, ack, &siblings, outcome)?;
         if outcome.progress {
             path.silence.on_progress(facts.now, in_flight);
             path.probes_due = 0;

@@ -12,7 +12,7 @@ use crate::{Instant, Violation};
 
 impl Connection {
     /// The server's INFO came. Without TLS bytes beside it the server keeps no state yet and wants the INFO back
-    /// together with the ClientHello (spec 4.13).
+    /// together with the `ClientHello` (spec 4.13).
     pub(super) fn on_syn_ack(&mut self, info: &[u8]) {
         let Some(setup) = &mut self.setup else { return };
         if setup.info.is_empty() && !info.is_empty() {
@@ -82,6 +82,7 @@ impl Connection {
         self.life = Life::Established;
         let limit = self.agreed.max_datagram;
         if let Some(path) = self.paths.get_mut(PathId::FIRST) {
+            path.space.recovery.set_max_ack_delay(peer.max_ack_delay);
             if let Some(rtt) = rtt {
                 path.space.recovery.seed_rtt(rtt);
             }
@@ -106,6 +107,7 @@ impl Connection {
             [self.config.idle_timeout, peer.idle_timeout].into_iter().filter(|time| !time.is_zero()).min();
         self.agreed.idle_timeout = idle.unwrap_or(self.config.idle_timeout);
         self.agreed.max_datagram = self.config.max_datagram.min(peer.max_datagram);
+        self.agreed.peer_ack_delay = peer.max_ack_delay;
         self.agreed.peer_path_limit = peer.path_limit;
         self.streams.set_peer_limits(peer.connection_window, peer.stream_window, peer.stream_limit);
     }

@@ -19,21 +19,27 @@ pub(crate) struct PacketFacts {
 }
 
 /// What the blocks of a packet were like.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct PacketTraits {
-    pub(crate) asks_for_ack: bool,
-    pub(crate) asks_at_once: bool,
-    pub(crate) carries_more_than_probes: bool,
+#[derive(Debug, Clone, Copy)]
+struct PacketTraits {
+    demand: Demand,
+    carries_more_than_probes: bool,
 }
 
 impl PacketTraits {
+    fn add(&mut self, block: &Block<'_>) {
+        if matches!(block, Block::AckNow) {
+            self.demand = Demand::Immediate;
+        } else if self.demand == Demand::None && block.asks_for_ack() {
+            self.demand = Demand::Normal;
+        }
+        self.carries_more_than_probes |= !block.is_probing();
+    }
+
+    /// What the packet demands, given the mark in its IP header.
     fn demand(self, ecn: Ecn) -> Demand {
-        if !self.asks_for_ack {
-            Demand::None
-        } else if self.asks_at_once || ecn == Ecn::Ce {
-            Demand::Immediate
-        } else {
-            Demand::Normal
+        match self.demand {
+            Demand::Normal if ecn == Ecn::Ce => Demand::Immediate,
+            Demand::None | Demand::Normal | Demand::Immediate => self.demand,
         }
     }
 }
@@ -96,7 +102,7 @@ impl Connection {
         if unknown_path && (self.side == Initiator::Client || facts.path.0 > self.agreed.own_path_limit) {
             return;
         }
-        let fresh = unknown_path.then(|| super::data_space(&self.config));
+        let fresh = unknown_path.then(|| self.another_space());
         let space = match (&fresh, facts.level) {
             (Some(space), _) => Some(space),
             (None, Level::Data) => self.paths.get(facts.path).map(|path| &path.space),
@@ -225,12 +231,10 @@ impl Connection {
             space.replay.mark(number);
             newest
         });
-        let mut traits = PacketTraits::default();
+        let mut traits = PacketTraits { demand: Demand::None, carries_more_than_probes: false };
         for block in Blocks::new(payload) {
             let block = block.map_err(Violation::Decode)?;
-            traits.asks_for_ack |= block.asks_for_ack();
-            traits.asks_at_once |= matches!(block, Block::AckNow);
-            traits.carries_more_than_probes |= !block.is_probing();
+            traits.add(&block);
             self.dispatch(facts, &block)?;
             if !self.life.is_open() {
                 return Ok(());

@@ -9,6 +9,7 @@ mod health;
 mod ids;
 mod input;
 mod output;
+mod output_setup;
 mod paths;
 mod settle;
 mod setup;
@@ -32,6 +33,7 @@ use crate::endpoint::ResetKey;
 use crate::event::{Event, PathEvent};
 use crate::handshake::Handshake;
 use crate::observe::{Fact, Observer};
+use crate::packet::ack_policy::AckPolicy;
 use crate::path::manager::PathManager;
 use crate::path::{BASE_DATAGRAM, LocalCandidate, Path, PathReason, PathSet, PathState, Role, Space};
 use crate::protection::{KeyLimits, Protector};
@@ -58,6 +60,8 @@ struct Ids {
 struct Agreed {
     idle_timeout: Duration,
     max_datagram: u16,
+    /// How long the peer may hold an acknowledgement back.
+    peer_ack_delay: Duration,
     /// Highest path id that the peer allows.
     peer_path_limit: u32,
     /// Highest path id that this end allows.
@@ -213,6 +217,7 @@ impl Connection {
             agreed: Agreed {
                 idle_timeout: config.idle_timeout,
                 max_datagram: BASE_DATAGRAM,
+                peer_ack_delay: AckPolicy::MAX_ACK_DELAY,
                 peer_path_limit: 0,
                 own_path_limit: config.path_limit,
                 next_path: PathId(1),
@@ -364,6 +369,13 @@ impl Connection {
         }
     }
 
+    /// The number space of a path that is added to the first.
+    fn another_space(&self) -> Space {
+        let mut space = data_space(&self.config);
+        space.recovery.set_max_ack_delay(self.agreed.peer_ack_delay);
+        space
+    }
+
     /// Moves a path to `state` and tells everybody; nothing happens if the table does not allow it.
     fn advance_path(&mut self, now: Instant, id: PathId, state: PathState, reason: PathReason) -> bool {
         let Some(path) = self.paths.get_mut(id) else { return false };
@@ -404,9 +416,7 @@ fn data_space(config: &ConnectionConfig) -> Space {
 }
 
 fn recovery_config(config: &ConnectionConfig) -> RecoveryConfig {
-    let mut recovery = RecoveryConfig::default();
-    recovery.initial_rtt = config.initial_rtt;
-    recovery
+    RecoveryConfig { initial_rtt: config.initial_rtt, ..RecoveryConfig::default() }
 }
 
 /// First each interface's best pair, then the other pairs: the race starts on two different interfaces.
@@ -438,7 +448,7 @@ pub(crate) fn own_parameters(
         stream_window: config.streams.stream_window,
         stream_limit: config.streams.peer_streams,
         path_limit: config.path_limit,
-        max_ack_delay: crate::packet::ack_policy::AckPolicy::MAX_ACK_DELAY,
+        max_ack_delay: AckPolicy::MAX_ACK_DELAY,
         max_datagram: config.max_datagram,
         reset_token: server.map(|(_, key)| key.token(&local_id)),
         application: config.application.clone(),

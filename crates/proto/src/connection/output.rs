@@ -1,14 +1,13 @@
 //! Packets out: what is due goes in fixed order, each call gives one batch for one address pair.
 
-use manyway_wire::{AckNow, Close, CloseStep, LongKind, PathId, Ping, Probe, ProbeAck, Syn, SynAck, Writer};
+use manyway_wire::{AckNow, PathId, Probe, ProbeAck, Writer};
 use smallvec::SmallVec;
 
-use super::{BASE_DATAGRAM, Connection, Initiator};
+use super::{BASE_DATAGRAM, Connection};
 use crate::observe::Fact;
 use crate::packet::builder::{HeaderFacts, PacketBuilder};
 use crate::packet::content::{Contents, SentContent};
 use crate::path::{Path, PathState, Space};
-use crate::protection::Level;
 use crate::recovery::{Allowance, PacketKind, SentPacket};
 use crate::scheduler::{Decision, PathView, View};
 use crate::{ByteCount, Ecn, FourTuple, Instant, Transmit};
@@ -16,17 +15,25 @@ use crate::{ByteCount, Ecn, FourTuple, Instant, Transmit};
 /// Most datagrams of a batch, and most bytes: what one system call with segmentation offload takes.
 const MAX_SEGMENTS: usize = 64;
 const MAX_BATCH: usize = 65_000;
-/// Below this a server's answer under the amplification limit is not worth a packet.
-const LEAST_SETUP_PACKET: usize = 128;
 
 /// What a packet of the data level may carry beside acknowledgements.
 #[derive(Debug, Clone, Copy, Default)]
 struct Carry {
-    control: bool,
-    data: bool,
+    load: Load,
     /// Something that asks for an acknowledgement even if nothing else does.
     question: bool,
     mtu_probe: Option<u16>,
+}
+
+/// How much of what waits may go into a packet; each includes those above it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+enum Load {
+    #[default]
+    Acks,
+    /// Facts for the peer.
+    Control,
+    /// Bytes of streams.
+    Data,
 }
 
 impl Connection {
@@ -69,9 +76,10 @@ impl Connection {
                 continue;
             };
             let (tuple, answer, question) = if let Some((tuple, nonce)) = path.pop_answer() {
-                let question = match path.state() {
-                    PathState::Validating => path.prober.next_question(now, &mut self.shared.rng),
-                    _ => None,
+                let question = if path.state() == PathState::Validating {
+                    path.prober.next_question(now, &mut self.shared.rng)
+                } else {
+                    None
                 };
                 (tuple, Some(nonce), question.filter(|(asked, _)| *asked == tuple))
             } else if path.prober.is_due(now) {
@@ -110,7 +118,7 @@ impl Connection {
             path.counters.bytes_sent += size as u64;
             path.counters.packets_sent += 1;
             // Not tracked as in flight: the answer tells, and a path that is dead has nothing in flight.
-            path.space.recovery.on_sent(now, sent_packet(&builder, size, false, false));
+            path.space.recovery.on_sent(now, sent_packet(&builder, size, PacketKind::AckOnly));
             self.on_packet_out(now, id, &builder, size, true);
             return Some(single(tuple, buffer.len()));
         }
@@ -123,8 +131,8 @@ impl Connection {
             let Some(path) = self.paths.get_mut(id).filter(|path| path.probes_due > 0) else { continue };
             path.probes_due -= 1;
             let datagram = usize::from(path.mtu.current());
-            let data = lone && path.is_live();
-            let carry = Carry { control: data, data, question: true, mtu_probe: None };
+            let load = if lone && path.is_live() { Load::Data } else { Load::Acks };
+            let carry = Carry { load, question: true, mtu_probe: None };
             if let Some(transmit) = self.transmit_one(now, buffer, id, datagram, carry) {
                 return Some(transmit);
             }
@@ -139,7 +147,7 @@ impl Connection {
         }
         let path = self.paths.best_live(None)?;
         let (id, datagram) = (path.id, usize::from(path.mtu.current()));
-        let carry = Carry { control: true, ..Carry::default() };
+        let carry = Carry { load: Load::Control, ..Carry::default() };
         self.transmit_one(now, buffer, id, datagram, carry)
     }
 
@@ -198,7 +206,7 @@ impl Connection {
         let (tuple, datagram) = (path.tuple, usize::from(path.mtu.current()));
         let mut left = quantum.to_usize().min(path.amplification.room());
         let mut segment = None;
-        let carry = Carry { control: true, data: true, ..Carry::default() };
+        let carry = Carry { load: Load::Data, ..Carry::default() };
         for _ in 0..MAX_SEGMENTS {
             if left == 0 || buffer.len() + datagram > MAX_BATCH {
                 break;
@@ -291,7 +299,7 @@ impl Connection {
         let mut builder = PacketBuilder::short(buffer, &facts, self.protector.key_phase());
         let mut writer = builder.writer(buffer);
         self.write_acks(now, id, &mut writer, &mut builder.contents);
-        if carry.control {
+        if carry.load >= Load::Control {
             let before = writer.position();
             self.control.write_into(&mut writer, &mut builder.contents);
             self.ids.local.write_into(&mut writer, &mut builder.contents);
@@ -305,7 +313,7 @@ impl Connection {
             AckNow.encode(&mut writer);
             builder.asks_for_ack = true;
         }
-        if carry.data && self.streams.write_data(&mut writer, &mut builder.contents) {
+        if carry.load == Load::Data && self.streams.write_data(&mut writer, &mut builder.contents) {
             builder.asks_for_ack = true;
         }
         if let Some(size) = carry.mtu_probe {
@@ -319,12 +327,12 @@ impl Connection {
         let size = builder.finish(buffer, &mut self.protector)?;
         let path = self.paths.get_mut(id)?;
         path.space.recovery.take_packet_number();
-        let tracked = builder.asks_for_ack;
-        path.space.recovery.on_sent(now, sent_packet(&builder, size, tracked, carry.mtu_probe.is_some()));
+        let kind = if carry.mtu_probe.is_some() { PacketKind::MtuProbe } else { builder.kind() };
+        path.space.recovery.on_sent(now, sent_packet(&builder, size, kind));
         path.amplification.on_sent(size);
         path.counters.bytes_sent += size as u64;
         path.counters.packets_sent += 1;
-        self.on_packet_out(now, id, &builder, size, tracked);
+        self.on_packet_out(now, id, &builder, size, builder.asks_for_ack);
         Some(size)
     }
 }
@@ -371,163 +379,9 @@ impl Connection {
             &Fact::PacketSent { path, packet_number: builder.packet_number, size, asks_for_ack },
         );
     }
-
-    /// CLOSE goes at every level that the peer may be able to open.
-    fn transmit_close(
-        &mut self,
-        now: Instant,
-        buffer: &mut Vec<u8>,
-        (step, code, text): &(CloseStep, u64, String),
-    ) -> Option<Transmit> {
-        let close = Close { step: *step, code: *code, text: text.as_bytes() };
-        for level in [Level::Open, Level::SetUp] {
-            if self.setup.is_some() && self.protector.has(level) {
-                self.build_setup_packet(now, buffer, level, Some(&close));
-            }
-        }
-        let live = self.paths.best_live(None).or_else(|| self.paths.iter().next());
-        let (id, tuple) = live.map(|path| (path.id, path.tuple))?;
-        if self.protector.has(Level::Data)
-            && let Some(destination) = self.ids.remote.current(id)
-            && let Some(path) = self.paths.get_mut(id)
-        {
-            let facts = HeaderFacts {
-                path: id,
-                destination,
-                packet_number: path.space.recovery.take_packet_number(),
-                largest_acked: path.space.recovery.largest_acked(),
-                size: usize::from(BASE_DATAGRAM).saturating_sub(buffer.len()),
-            };
-            let mut builder = PacketBuilder::short(buffer, &facts, self.protector.key_phase());
-            let mut writer = builder.writer(buffer);
-            write_ack(now, id, &mut path.space, &mut writer, &mut builder.contents);
-            close.encode(&mut writer);
-            let size = builder.finish(buffer, &mut self.protector)?;
-            path.space.recovery.on_sent(now, sent_packet(&builder, size, false, false));
-            path.counters.bytes_sent += size as u64;
-        }
-        if let Some(path) = self.paths.get_mut(id) {
-            if path.amplification.room() < buffer.len() {
-                buffer.clear();
-                return None;
-            }
-            path.amplification.on_sent(buffer.len());
-        }
-        (!buffer.is_empty()).then(|| single(tuple, buffer.len()))
-    }
-
-    /// Packets of the set-up: open and set-up level share a datagram.
-    fn transmit_setup(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        let path = self.paths.get(PathId::FIRST)?;
-        let setup = self.setup.as_ref()?;
-        let tuple = if setup.race.is_settled() { path.tuple } else { setup.race.current()? };
-        let room = path.amplification.room().min(usize::from(BASE_DATAGRAM));
-        if room < LEAST_SETUP_PACKET {
-            return None;
-        }
-        let open = self.wants_setup(now, Level::Open);
-        let set_up = self.wants_setup(now, Level::SetUp);
-        if open {
-            self.build_setup_packet(now, buffer, Level::Open, None);
-        }
-        if set_up {
-            self.build_setup_packet(now, buffer, Level::SetUp, None);
-        }
-        let setup = self.setup.as_mut()?;
-        if !setup.race.is_settled() && !setup.handshake.wants(Level::Open) && setup.race.advance() {
-            setup.handshake.resend_all(Level::Open);
-        }
-        if buffer.is_empty() {
-            return None;
-        }
-        if let Some(path) = self.paths.get_mut(PathId::FIRST) {
-            path.amplification.on_sent(buffer.len());
-            path.counters.bytes_sent += buffer.len() as u64;
-        }
-        Some(single(tuple, buffer.len()))
-    }
-
-    /// Whether the amplification limit lets the set-up speak at all.
-    pub(super) fn may_send_setup(&self) -> bool {
-        self.paths.get(PathId::FIRST).is_some_and(|path| path.amplification.room() >= LEAST_SETUP_PACKET)
-    }
-
-    fn wants_setup(&self, now: Instant, level: Level) -> bool {
-        let Some(setup) = self.setup.as_ref().filter(|_| self.protector.has(level)) else { return false };
-        let (space, probes) = match level {
-            Level::Open => (&setup.open, setup.open_probes),
-            Level::SetUp | Level::Data => (&setup.set_up, setup.set_up_probes),
-        };
-        setup.handshake.wants(level) || probes > 0 || space.acks.due(now)
-    }
-
-    fn build_setup_packet(
-        &mut self,
-        now: Instant,
-        buffer: &mut Vec<u8>,
-        level: Level,
-        close: Option<&Close<'_>>,
-    ) {
-        let client = self.side == Initiator::Client;
-        let other_follows = level == Level::Open && self.wants_setup(now, Level::SetUp);
-        let Some(setup) = &mut self.setup else { return };
-        let destination = setup.destination();
-        let wants_bytes = setup.handshake.wants(level);
-        let (space, probes, kind) = match level {
-            Level::Open => (&mut setup.open, &mut setup.open_probes, LongKind::Open),
-            Level::SetUp | Level::Data => (&mut setup.set_up, &mut setup.set_up_probes, LongKind::SetUp),
-        };
-        let facts = HeaderFacts {
-            path: PathId::FIRST,
-            destination,
-            packet_number: space.recovery.take_packet_number(),
-            largest_acked: space.recovery.largest_acked(),
-            size: usize::from(BASE_DATAGRAM).saturating_sub(buffer.len()),
-        };
-        let mut builder = PacketBuilder::long(buffer, &facts, kind, setup.local_id);
-        let mut writer = builder.writer(buffer);
-        let probing = std::mem::take(probes) > 0;
-        // spec 4.12: SYN or PING first, so that the server sees at once which it is
-        if close.is_none() && (wants_bytes || probing) {
-            write_greeting(client, level, &setup.info, &mut writer);
-            builder.asks_for_ack = true;
-        }
-        if space.acks.is_waiting() {
-            write_ack(now, PathId::FIRST, space, &mut writer, &mut builder.contents);
-        }
-        match close {
-            Some(close) => close.encode(&mut writer),
-            None => setup.handshake.write_into(level, &mut writer, &mut builder.contents),
-        }
-        if probing {
-            AckNow.encode(&mut writer);
-        }
-        // spec 4.7: the first flights prove that the path carries 1200 bytes
-        let padded = close.is_none() && !other_follows && (client || builder.asks_for_ack);
-        if padded && (level == Level::Open || self.protector.has(Level::Open)) {
-            let rest = usize::from(BASE_DATAGRAM).saturating_sub(buffer.len() - builder.len(buffer));
-            builder.pad_to(buffer, rest);
-        }
-        if builder.is_empty(buffer) {
-            return builder.cancel(buffer);
-        }
-        if let Some(size) = builder.finish(buffer, &mut self.protector) {
-            let tracked = builder.asks_for_ack;
-            space.recovery.on_sent(now, sent_packet(&builder, size, tracked, false));
-        }
-    }
 }
 
-fn write_greeting(client: bool, level: Level, info: &[u8], writer: &mut Writer<'_>) {
-    match (client, level) {
-        (true, Level::Open) if info.is_empty() => Syn { info }.encode(writer),
-        (true, Level::Open | Level::SetUp) => Ping { info }.encode(writer),
-        (false, Level::Open) => SynAck { info }.encode(writer),
-        (_, Level::SetUp | Level::Data) => {}
-    }
-}
-
-fn write_ack(
+pub(super) fn write_ack(
     now: Instant,
     path: PathId,
     space: &mut Space,
@@ -546,12 +400,7 @@ fn write_ack(
     }
 }
 
-fn sent_packet(builder: &PacketBuilder, size: usize, tracked: bool, mtu_probe: bool) -> SentPacket {
-    let kind = match (tracked, mtu_probe) {
-        (false, _) => PacketKind::AckOnly,
-        (true, false) => PacketKind::Ordinary,
-        (true, true) => PacketKind::MtuProbe,
-    };
+pub(super) fn sent_packet(builder: &PacketBuilder, size: usize, kind: PacketKind) -> SentPacket {
     SentPacket::new(
         builder.packet_number,
         u16::try_from(size).unwrap_or(u16::MAX),
@@ -560,6 +409,6 @@ fn sent_packet(builder: &PacketBuilder, size: usize, tracked: bool, mtu_probe: b
     )
 }
 
-fn single(tuple: FourTuple, length: usize) -> Transmit {
+pub(super) fn single(tuple: FourTuple, length: usize) -> Transmit {
     Transmit { tuple, length, segment: length, ecn: Ecn::NotEct }
 }

@@ -3,7 +3,7 @@
 use manyway_wire::{AddAddress, PathId, PathStatus, RemoveAddress};
 
 use super::input::PacketFacts;
-use super::{Connection, Initiator, data_space, race_order};
+use super::{Connection, Initiator, race_order};
 use crate::event::PathEvent;
 use crate::path::manager::MAX_REMOTES;
 use crate::path::{Amplification, LocalCandidate, Path, PathReason, PathState};
@@ -89,7 +89,7 @@ impl Connection {
                 return;
             }
             self.agreed.next_path = PathId(id.0 + 1);
-            let mut path = Path::new(id, tuple, open.role, data_space(&self.config), now);
+            let mut path = Path::new(id, tuple, open.role, self.another_space(), now);
             path.amplification.lift();
             path.prober.start(now, open.targets, None);
             self.paths.insert(path);

@@ -49,7 +49,7 @@ impl Endpoint {
                 return self.answer_with_info(now, tuple, &facts);
             }
         }
-        self.accept(now, tuple, ecn, datagram, &facts, proven);
+        self.accept(now, Arrival { tuple, ecn, path: PathId::FIRST, datagram }, &facts, proven);
     }
 
     /// Looks for a valid INFO in a copy of the datagram, without keeping anything.
@@ -105,15 +105,7 @@ impl Endpoint {
         self.reset_key.derive_id(&facts.first_destination, &facts.source)
     }
 
-    fn accept(
-        &mut self,
-        now: Instant,
-        tuple: FourTuple,
-        ecn: Ecn,
-        datagram: &mut [u8],
-        facts: &CookieFacts,
-        proven: bool,
-    ) {
+    fn accept(&mut self, now: Instant, arrival: Arrival<'_>, facts: &CookieFacts, proven: bool) {
         let Some(server) = self.config.server.clone() else { return };
         let local_id = self.server_id(facts);
         let info = self.make_info(now, facts);
@@ -135,8 +127,8 @@ impl Endpoint {
             local_id,
             handshake,
         };
-        let mut connection = Connection::server(start, tuple, facts.source, info, proven);
-        connection.handle_datagram(now, Arrival { tuple, ecn, path: PathId::FIRST, datagram });
+        let mut connection = Connection::server(start, arrival.tuple, facts.source, info, proven);
+        connection.handle_datagram(now, arrival);
         if !connection.has_heard() {
             return;
         }

@@ -103,7 +103,7 @@ impl Endpoint {
         match &packet.form {
             HeaderForm::Long { destination, source, kind, .. } => match self.demux.get(destination) {
                 Some((handle, path)) => {
-                    self.deliver(now, *handle, Arrival { tuple, ecn, path: *path, datagram })
+                    self.deliver(now, *handle, Arrival { tuple, ecn, path: *path, datagram });
                 }
                 None if *kind == manyway_wire::LongKind::Open => {
                     self.handle_stranger(now, tuple, ecn, datagram, (*destination, *source));
@@ -112,7 +112,7 @@ impl Endpoint {
             },
             HeaderForm::Short { destination } => match self.demux.get(destination) {
                 Some((handle, path)) => {
-                    self.deliver(now, *handle, Arrival { tuple, ecn, path: *path, datagram })
+                    self.deliver(now, *handle, Arrival { tuple, ecn, path: *path, datagram });
                 }
                 None => self.reset_stranger(now, tuple, destination, datagram.len()),
             },

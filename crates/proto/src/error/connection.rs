@@ -16,11 +16,23 @@ pub enum ClosedBy {
 #[non_exhaustive]
 pub enum ConnectionError {
     /// An application closed it in order.
-    Closed { by: ClosedBy, code: u64, reason: String },
+    Closed {
+        /// The end that closed first.
+        by: ClosedBy,
+        /// The application's code.
+        code: u64,
+        /// The application's text, at most 512 bytes.
+        reason: String,
+    },
     /// The peer broke the protocol.
     Violation(crate::Violation),
     /// The peer says that this end broke the protocol, or gave up for a reason of its own.
-    AbortedByPeer { code: u64, reason: String },
+    AbortedByPeer {
+        /// An [error code](crate::Violation::code), or the application's.
+        code: u64,
+        /// Text for people, at most 512 bytes.
+        reason: String,
+    },
     /// The peer has forgotten the connection.
     Reset,
     /// No answer to the set-up on any address.
@@ -30,9 +42,15 @@ pub enum ConnectionError {
     /// No path was left for too long.
     NoPath,
     /// The peer speaks other versions of the protocol only.
-    VersionMismatch { offered: Vec<u32> },
+    VersionMismatch {
+        /// The versions that the peer names.
+        offered: Vec<u32>,
+    },
     /// The other end is not who it should be, or does not accept this end's key.
-    Authentication { reason: String },
+    Authentication {
+        /// What is wrong with the key or the certificate.
+        reason: String,
+    },
 }
 
 impl fmt::Display for ConnectionError {

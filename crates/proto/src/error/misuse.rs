@@ -9,15 +9,30 @@ use manyway_wire::{PathId, StreamId};
 #[non_exhaustive]
 pub enum Misuse {
     /// No such stream, or it has ended.
-    UnknownStream { stream: StreamId },
+    UnknownStream {
+        /// The stream.
+        stream: StreamId,
+    },
     /// No such path, or it has ended.
-    UnknownPath { path: PathId },
+    UnknownPath {
+        /// The path.
+        path: PathId,
+    },
     /// The sending half was finished or reset before.
-    SendingEnded { stream: StreamId },
+    SendingEnded {
+        /// The stream.
+        stream: StreamId,
+    },
     /// The receiving half was read to its end or stopped before.
-    ReceivingEnded { stream: StreamId },
+    ReceivingEnded {
+        /// The stream.
+        stream: StreamId,
+    },
     /// The peer allows no more streams now; an event tells when it does.
-    NoStreamCredit { allowed: u64 },
+    NoStreamCredit {
+        /// How many streams may be opened over the whole life of the connection, so far.
+        allowed: u64,
+    },
     /// The connection is closing or has ended.
     ConnectionClosed,
 }

@@ -13,25 +13,71 @@ pub enum Violation {
     /// Bits that must be zero are not.
     ReservedBits,
     /// More bytes than the credit of a stream or of the connection allows.
-    FlowControl { stream: Option<StreamId>, credit: u64, offset: u64 },
+    FlowControl {
+        /// The stream; `None` if it was the connection's credit.
+        stream: Option<StreamId>,
+        /// The end of the credit, in bytes.
+        credit: u64,
+        /// How far the bytes went.
+        offset: u64,
+    },
     /// A stream beyond the number allowed.
-    StreamLimit { stream: StreamId, allowed: u64 },
+    StreamLimit {
+        /// The stream.
+        stream: StreamId,
+        /// How many streams the peer may open.
+        allowed: u64,
+    },
     /// A block that the state of the stream does not allow.
-    StreamState { stream: StreamId },
+    StreamState {
+        /// The stream.
+        stream: StreamId,
+    },
     /// Two different ends of one stream, or bytes behind its end.
-    FinalSize { stream: StreamId, known: u64, claimed: u64 },
+    FinalSize {
+        /// The stream.
+        stream: StreamId,
+        /// Its size as known before, in bytes.
+        known: u64,
+        /// What this block makes of it, in bytes.
+        claimed: u64,
+    },
     /// More gaps than the receiver is willing to remember.
-    TooManyGaps { stream: Option<StreamId> },
+    TooManyGaps {
+        /// The stream; `None` for the bytes of the TLS handshake.
+        stream: Option<StreamId>,
+    },
     /// An acknowledgement of a packet that was never sent.
-    AckOfUnsent { path: PathId, packet_number: u64 },
+    AckOfUnsent {
+        /// The path whose numbers these are.
+        path: PathId,
+        /// The number that was never used.
+        packet_number: u64,
+    },
     /// The TLS handshake failed; the alert that was sent.
-    Tls { alert: u8, reason: String },
+    Tls {
+        /// The alert's number (RFC 8446, section 6).
+        alert: u8,
+        /// What TLS says of it.
+        reason: String,
+    },
     /// The TLS parameters contradict the packets, or are out of range.
-    Parameters { reason: &'static str },
+    Parameters {
+        /// What does not fit.
+        reason: &'static str,
+    },
     /// A block that may not stand in this kind of packet, or not from this end.
-    UnexpectedBlock { kind: u8 },
+    UnexpectedBlock {
+        /// Its type on the wire.
+        kind: u8,
+    },
     /// A connection id or path id out of order or out of range.
-    ConnectionId { path: PathId, reason: &'static str },
+    ConnectionId {
+        /// The path that the id is for.
+        path: PathId,
+        /// The rule that was broken.
+        reason: &'static str,
+    },
     /// The peer broke the rules of key update.
     KeyUpdate,
     /// More packets failed to open than the cipher can bear.

@@ -307,6 +307,7 @@ impl Handshake {
     }
 
     /// The alert to close with, if the handshake has failed.
+    #[cfg(test)]
     pub(crate) fn alert(&self) -> Option<u8> {
         self.alert
     }

@@ -162,6 +162,7 @@ impl AckPolicy {
     }
 
     /// Packets after which an acknowledgement is due.
+    #[cfg(test)]
     pub(crate) fn threshold(&self) -> u64 {
         self.threshold
     }

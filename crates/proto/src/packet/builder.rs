@@ -4,6 +4,7 @@ use manyway_wire::{ConnectionId, LengthField, LongHeader, LongKind, Pad, PathId,
 
 use crate::packet::content::Contents;
 use crate::protection::{Level, Outgoing, Protector};
+use crate::recovery::PacketKind;
 
 /// A packet whose header is written and whose blocks are being added.
 #[derive(Debug)]
@@ -100,6 +101,11 @@ impl PacketBuilder {
 
     pub(crate) fn is_empty(&self, buffer: &[u8]) -> bool {
         buffer.len() == self.payload
+    }
+
+    /// What the packet is to loss recovery, unless it tries a larger datagram.
+    pub(crate) fn kind(&self) -> PacketKind {
+        if self.asks_for_ack { PacketKind::Ordinary } else { PacketKind::AckOnly }
     }
 
     /// Bytes of the packet so far.

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 /// One item of a sent packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SentContent {
+pub(crate) enum SentContent {
     /// TLS bytes of the packet's own level.
     Handshake { offset: u64, length: u32 },
     /// Bytes of a stream; `end` if the end of the stream was marked.
@@ -43,4 +43,4 @@ pub enum SentContent {
 }
 
 /// The items of one packet; most have one or two.
-pub type Contents = SmallVec<[SentContent; 2]>;
+pub(crate) type Contents = SmallVec<[SentContent; 2]>;

@@ -77,11 +77,6 @@ impl ReceivedPackets {
         self.numbers.iter().rev().map(|range| range.start..=range.end - 1)
     }
 
-    /// Whether there is nothing to acknowledge.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.numbers.is_empty()
-    }
-
     /// The largest number received.
     pub(crate) fn largest(&self) -> Option<u64> {
         self.newest.map(|newest| newest.number)

@@ -55,10 +55,6 @@ impl PathManager {
         manager
     }
 
-    pub(crate) fn locals(&self) -> &[LocalCandidate] {
-        &self.locals
-    }
-
     pub(crate) fn set_locals(&mut self, locals: &[LocalCandidate]) {
         self.locals = locals.to_vec();
     }

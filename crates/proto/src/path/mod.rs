@@ -159,10 +159,6 @@ impl Path {
         self.answers.pop_front()
     }
 
-    pub(crate) fn has_answer(&self) -> bool {
-        !self.answers.is_empty()
-    }
-
     /// Time that silence may last before the path is suspected.
     pub(crate) fn silence_limit(&self) -> Duration {
         let recovery = &self.space.recovery;

@@ -75,10 +75,6 @@ impl Prober {
         }
     }
 
-    pub(crate) fn is_asking(&self) -> bool {
-        matches!(self.phase, Phase::Asking { .. })
-    }
-
     pub(crate) fn is_target(&self, tuple: &FourTuple) -> bool {
         match &self.phase {
             Phase::Resting => false,

@@ -43,10 +43,6 @@ impl PathSet {
         self.paths.iter().map(|path| path.id).collect()
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.paths.len()
-    }
-
     /// The live path with the smallest round-trip time, other than `except`.
     pub(crate) fn best_live(&self, except: Option<PathId>) -> Option<&Path> {
         self.paths

@@ -1,5 +1,7 @@
 use manyway_wire::{LongHeader, LongKind, Writer, decode_protected, encode_short, patch_length};
 
+use super::open::Opened;
+use super::seal::SealError;
 use super::*;
 use crate::Rng;
 use crate::handshake::testing;

@@ -166,11 +166,6 @@ impl PathRecovery {
         self.rate.maximum()
     }
 
-    /// The congestion controller, for its name and its figures.
-    pub(crate) fn controller(&self) -> &dyn CongestionController {
-        &*self.controller
-    }
-
     /// The figures that coupled controllers of other paths want to know.
     pub(crate) fn as_sibling(&self) -> Sibling {
         Sibling::new(self.controller.window(), self.rtt.smoothed(), self.loss_interval.longest())
@@ -229,19 +224,9 @@ impl PathRecovery {
         self.probe.timeout(&self.rtt)
     }
 
-    /// How many probe timeouts there were since the last arrival.
-    pub(crate) fn pto_count(&self) -> u32 {
-        self.probe.count()
-    }
-
     /// The packets in flight, oldest first; whoever sends the content of one again elsewhere marks it as moved.
     pub(crate) fn in_flight(&mut self) -> impl DoubleEndedIterator<Item = &mut SentPacket> {
         self.sent.iter_mut()
-    }
-
-    /// When something last arrived that was not known to have arrived.
-    pub(crate) fn last_progress(&self) -> Option<Instant> {
-        self.last_progress
     }
 
     /// When the oldest packet in flight left.

@@ -17,7 +17,7 @@ const CAP_ALONE: Duration = Duration::from_secs(3);
 /// The probe timer of one path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ProbeTimer {
-    count: u32,
+    pub(super) count: u32,
     /// From when on it waits: a packet that asks for an acknowledgement left, one arrived, or it fired.
     since: Option<Instant>,
     max_ack_delay: Duration,
@@ -32,11 +32,6 @@ impl ProbeTimer {
     /// The time to wait for an answer, without back-off.
     pub(crate) fn timeout(&self, rtt: &RttEstimator) -> Duration {
         (Self::round_trip(rtt) + self.max_ack_delay).max(SHORTEST)
-    }
-
-    /// How often it fired since the last arrival.
-    pub(crate) fn count(&self) -> u32 {
-        self.count
     }
 
     /// How long the peer may hold an acknowledgement back.
@@ -126,7 +121,7 @@ mod tests {
         timer.set_other_path_alive(true);
         assert_eq!(waits(&mut timer, &rtt, 5), [ms(145), ms(240), ms(480), ms(960), ms(1000)]);
         timer.on_progress(Instant::from_nanos(0));
-        assert_eq!(timer.count(), 0);
+        assert_eq!(timer.count, 0);
         assert_eq!(timer.deadline(&rtt), Some(Instant::from_nanos(145_000_000)));
     }
 

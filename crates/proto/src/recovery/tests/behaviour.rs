@@ -15,7 +15,7 @@ fn an_arrival_gives_content_back_and_a_round_trip() {
         (ms(40), ByteCount::ZERO, None)
     );
     assert_eq!((path.largest_acked(), path.next_packet_number()), (Some(1), 2));
-    assert_eq!((path.last_progress(), path.oldest_unacked_time()), (Some(at(40)), None));
+    assert_eq!((path.last_progress, path.oldest_unacked_time()), (Some(at(40)), None));
     assert!(!ack(&mut path, at(50), &[0..=1]).progress);
 }
 
@@ -82,9 +82,9 @@ fn silence_makes_probe_timeouts_that_lose_nothing() {
     send(&mut path, at(246), 2);
     assert_eq!(path.deadline(), Some(at(486)));
     assert_eq!(path.on_timeout(at(486), &mut out), TimeoutKind::ProbeTimeout { count: 2 });
-    assert!(out.lost.is_empty() && path.pto_count() == 2);
+    assert!(out.lost.is_empty() && path.probe.count == 2);
     ack(&mut path, at(500), &[2..=2]);
-    assert_eq!(path.pto_count(), 0);
+    assert_eq!(path.probe.count, 0);
 }
 
 #[test]

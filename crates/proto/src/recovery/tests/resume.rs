@@ -51,7 +51,7 @@ fn a_loss_in_the_first_flight_leads_to_the_initial_window() {
     send(&mut path, at(2041), 8);
     ack(&mut path, at(2081), &[first + 4..=first + 7]);
     assert_eq!(path.window(), ByteCount(12_000));
-    assert!(path.controller().is_in_slow_start());
+    assert!(path.controller.is_in_slow_start());
 }
 
 #[test]
