@@ -125,7 +125,9 @@ impl Node for EndpointPeer {
 
     fn handle_send_error(&mut self, now: Instant, local: LocalAddress) {
         if let Some(connection) = self.connection() {
-            connection.on_send_refused(now, local);
+            for path in connection.statistics().paths.iter().filter(|path| path.tuple.local == local) {
+                connection.on_send_refused(now, path.tuple);
+            }
         }
     }
 }
