@@ -1,6 +1,7 @@
 //! The pieces of the `manyway` command. A library only so that they can be tested; nothing here is a stable interface.
 
 pub mod args;
+pub mod command;
 pub mod demo;
 pub mod documents;
 pub mod exit_code;

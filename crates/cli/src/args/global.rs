@@ -1,9 +1,9 @@
 //! Options of every command.
 
-use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
+use manyway::interfaces::InterfaceRule;
 
 use crate::output::units::parse_duration;
 
@@ -28,7 +28,7 @@ pub struct GlobalArgs {
         default), secondary (joins when the primaries are full), backup (only when none of the others works) or \
         never. Without this option every usable interface is used."
     )]
-    pub interfaces: Vec<InterfaceArg>,
+    pub interfaces: Vec<InterfaceRule>,
     /// Do not use this interface; may be given several times
     #[arg(long, global = true, value_name = "IF")]
     pub exclude: Vec<String>,
@@ -47,75 +47,4 @@ pub struct GlobalArgs {
     /// Use IPv6 only
     #[arg(short = '6', long, global = true)]
     pub ipv6: bool,
-}
-
-/// When an interface is used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Role {
-    /// Always.
-    #[default]
-    Primary,
-    /// When the primaries are full or suspect.
-    Secondary,
-    /// When none of the others works.
-    Backup,
-    /// Never.
-    Never,
-}
-
-/// `IF[,role=ROLE]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InterfaceArg {
-    /// The system's name of the interface.
-    pub name: String,
-    /// Its role.
-    pub role: Role,
-}
-
-impl FromStr for InterfaceArg {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let mut fields = text.split(',');
-        let name = fields.next().unwrap_or_default();
-        if name.is_empty() {
-            return Err("the name of the interface is missing; example: eth0,role=backup".to_owned());
-        }
-        let mut role = Role::default();
-        for field in fields {
-            role = match field.split_once('=') {
-                Some(("role", "primary")) => Role::Primary,
-                Some(("role", "secondary")) => Role::Secondary,
-                Some(("role", "backup")) => Role::Backup,
-                Some(("role", "never")) => Role::Never,
-                Some(("role", other)) => {
-                    return Err(format!("role {other:?} is none of primary, secondary, backup, never"));
-                }
-                Some(_) | None => return Err(format!("{field:?} is not known; example: eth0,role=backup")),
-            };
-        }
-        Ok(Self { name: name.to_owned(), role })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_interface_may_have_a_role() {
-        assert_eq!("wlan0".parse(), Ok(InterfaceArg { name: "wlan0".into(), role: Role::Primary }));
-        assert_eq!(
-            "wwan0,role=backup".parse(),
-            Ok(InterfaceArg { name: "wwan0".into(), role: Role::Backup })
-        );
-    }
-
-    #[test]
-    fn an_error_says_what_to_type_instead() {
-        let error = |text: &str| text.parse::<InterfaceArg>().unwrap_err();
-        assert!(error("").contains("example: eth0"));
-        assert!(error("a,role=first").contains("none of primary"));
-        assert!(error("a,cost=3").contains("\"cost=3\" is not known"));
-    }
 }

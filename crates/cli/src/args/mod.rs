@@ -12,7 +12,7 @@ pub use bench::BenchArgs;
 pub use completion::CompletionArgs;
 pub use demo::DemoArgs;
 pub use get::GetArgs;
-pub use global::{GlobalArgs, InterfaceArg, Role};
+pub use global::GlobalArgs;
 pub use send::{Recipient, SendArgs};
 pub use serve::ServeArgs;
 

@@ -1,0 +1,103 @@
+//! Why a command failed, and what the shell is told.
+
+use std::fmt;
+
+use manyway::{BindFailure, ConnectError, ConnectionError};
+use manyway_transfer::{Failure, TransferError};
+
+use crate::exit_code::ExitCode;
+
+/// The end of a command that did not do what it should.
+#[derive(Debug)]
+pub struct CommandError {
+    /// What the shell is told.
+    pub code: ExitCode,
+    /// What the user is told: the cause, and the next step where there is one.
+    pub text: String,
+}
+
+impl CommandError {
+    /// An error with a code and a text.
+    pub fn new(code: ExitCode, text: impl fmt::Display) -> Self {
+        Self { code, text: text.to_string() }
+    }
+
+    /// The command line makes no sense.
+    pub fn usage(text: impl fmt::Display) -> Self {
+        Self::new(ExitCode::Usage, text)
+    }
+
+    /// A transfer ended early: if the connection is to blame, its own reason says more.
+    pub fn of_transfer(error: &TransferError, connection: Option<ConnectionError>) -> Self {
+        match connection {
+            Some(reason @ ConnectionError::Authentication { .. }) => Self::of_connection(&reason),
+            Some(reason) if error.is_resumable() => {
+                Self::new(ExitCode::Incomplete, format!("{error}: {reason}; run the same command again"))
+            }
+            _ => Self::new(ExitCode::from(error), error),
+        }
+    }
+
+    fn of_connection(error: &ConnectionError) -> Self {
+        #[expect(clippy::wildcard_enum_match_arm, reason = "the protocol's list is open")]
+        match error {
+            ConnectionError::Authentication { reason } => Self::new(
+                ExitCode::Authentication,
+                format!("{reason}; check that the ticket is the one that `manyway serve` prints now"),
+            ),
+            ConnectionError::ConnectTimeout => Self::new(
+                ExitCode::Unreachable,
+                "no answer from any address of the ticket; is `manyway serve` running there, and does its firewall \
+                 let UDP to its port through?",
+            ),
+            ConnectionError::IdleTimeout | ConnectionError::NoPath | ConnectionError::Reset => {
+                Self::new(ExitCode::Incomplete, error)
+            }
+            other => Self::new(ExitCode::Failed, other),
+        }
+    }
+}
+
+impl From<ConnectError> for CommandError {
+    fn from(error: ConnectError) -> Self {
+        match &error {
+            ConnectError::Failed(reason) => Self::of_connection(reason),
+            ConnectError::Resolve(_) | ConnectError::NoInterface(_) | ConnectError::Start(_) => {
+                Self::new(ExitCode::Unreachable, &error)
+            }
+            _ => Self::new(ExitCode::Failed, &error),
+        }
+    }
+}
+
+impl From<ConnectionError> for CommandError {
+    fn from(error: ConnectionError) -> Self {
+        Self::of_connection(&error)
+    }
+}
+
+impl From<BindFailure> for CommandError {
+    fn from(error: BindFailure) -> Self {
+        Self::new(ExitCode::Failed, error)
+    }
+}
+
+impl From<Failure> for CommandError {
+    fn from(error: Failure) -> Self {
+        Self::new(ExitCode::Failed, error)
+    }
+}
+
+impl From<std::io::Error> for CommandError {
+    fn from(error: std::io::Error) -> Self {
+        Self::new(ExitCode::Failed, error)
+    }
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for CommandError {}

@@ -1,0 +1,5 @@
+//! What each command does: one file a command.
+
+pub mod error;
+pub mod network;
+pub mod session;
