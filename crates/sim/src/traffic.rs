@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 use manyway_proto::{ByteCount, Instant, Rng, StreamId};
 
 use crate::invariants::Law;
@@ -60,22 +60,30 @@ pub trait Application: fmt::Debug {
 /// Most bytes handed over in one call.
 const CHUNK: usize = 64 * 1024;
 
-/// Writes bytes of the pattern until the stream is full; tells how many are left.
-fn write_pattern(
-    writer: HostId,
-    streams: &mut dyn Streams,
-    stream: StreamId,
-    (mut written, total): (u64, u64),
-) -> u64 {
-    while written < total {
-        let length = usize::try_from(total - written).unwrap_or(CHUNK).min(CHUNK);
-        let accepted = streams.write(stream, Pattern::new(writer, stream).bytes(written, length));
-        written += accepted as u64;
-        if accepted < length {
-            break;
+/// Writes the pattern to one stream. A piece that was not accepted in full is kept, since making it is dear.
+#[derive(Debug, Default)]
+struct PatternWriter {
+    written: u64,
+    rest: Bytes,
+}
+
+impl PatternWriter {
+    /// Writes until the stream is full or `total` bytes are written; tells whether they are.
+    fn write(&mut self, writer: HostId, streams: &mut dyn Streams, stream: StreamId, total: u64) -> bool {
+        while self.written < total {
+            if self.rest.is_empty() {
+                let length = usize::try_from(total - self.written).unwrap_or(CHUNK).min(CHUNK);
+                self.rest = Pattern::new(writer, stream).bytes(self.written, length);
+            }
+            let accepted = streams.write(stream, self.rest.clone());
+            self.written += accepted as u64;
+            self.rest.advance(accepted.min(self.rest.len()));
+            if !self.rest.is_empty() {
+                return false;
+            }
         }
+        true
     }
-    written
 }
 
 /// Opens a stream, writes so many bytes, finishes, and reads the answer to its end.
@@ -83,7 +91,7 @@ fn write_pattern(
 pub struct Exchange {
     host: HostId,
     total: u64,
-    written: u64,
+    writer: PatternWriter,
     state: ExchangeState,
 }
 
@@ -98,7 +106,7 @@ enum ExchangeState {
 impl Exchange {
     /// Makes an exchange that `host` begins.
     pub fn new(host: HostId, total: ByteCount) -> Self {
-        Self { host, total: total.get(), written: 0, state: ExchangeState::Waiting }
+        Self { host, total: total.get(), writer: PatternWriter::default(), state: ExchangeState::Waiting }
     }
 }
 
@@ -109,12 +117,11 @@ impl Application for Exchange {
         {
             self.state = ExchangeState::Writing(stream);
         }
-        if let ExchangeState::Writing(stream) = self.state {
-            self.written = write_pattern(self.host, streams, stream, (self.written, self.total));
-            if self.written == self.total {
-                streams.finish(stream);
-                self.state = ExchangeState::Reading(stream);
-            }
+        if let ExchangeState::Writing(stream) = self.state
+            && self.writer.write(self.host, streams, stream, self.total)
+        {
+            streams.finish(stream);
+            self.state = ExchangeState::Reading(stream);
         }
         if let ExchangeState::Reading(stream) = self.state
             && read_all(streams, stream)
@@ -198,8 +205,7 @@ pub struct Scribbler {
     host: HostId,
     rng: Rng,
     left: u64,
-    /// Bytes written to each open stream.
-    writing: BTreeMap<StreamId, u64>,
+    writing: BTreeMap<StreamId, PatternWriter>,
     reading: Vec<StreamId>,
     next: Instant,
 }
@@ -219,7 +225,7 @@ impl Scribbler {
             && self.below(4) == 0
             && let Some(stream) = streams.open()
         {
-            self.writing.insert(stream, 0);
+            self.writing.insert(stream, PatternWriter::default());
         }
         let count = self.writing.len() as u64;
         let place = usize::try_from(self.below(count.max(1))).unwrap_or(0);
@@ -227,11 +233,12 @@ impl Scribbler {
         let bound = 1 << self.below(17);
         let length = self.below(bound).min(self.left);
         let ends = self.left == length || self.below(16) == 0;
-        let Some((stream, written)) = self.writing.iter_mut().nth(place) else { return };
-        let stream = *stream;
-        let before = *written;
-        *written = write_pattern(self.host, streams, stream, (before, before + length));
-        self.left -= *written - before;
+        let Some((stream, writer)) = self.writing.iter_mut().nth(place) else { return };
+        let (stream, before) = (*stream, writer.written);
+        writer.write(self.host, streams, stream, before + length);
+        // What was refused is forgotten: the next piece has its own length.
+        writer.rest = Bytes::new();
+        self.left -= writer.written - before;
         if ends && self.left > 0 {
             self.writing.remove(&stream);
             streams.finish(stream);
@@ -273,10 +280,10 @@ pub struct Service {
     served: u64,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 enum Served {
     Reading,
-    Answering(u64),
+    Answering(PatternWriter),
     Answered,
 }
 
@@ -301,14 +308,13 @@ impl Application for Service {
             if let Served::Reading = state
                 && read_all(streams, *stream)
             {
-                *state = Served::Answering(0);
+                *state = Served::Answering(PatternWriter::default());
             }
-            if let Served::Answering(written) = state {
-                *written = write_pattern(self.host, streams, *stream, (*written, self.answer));
-                if *written == self.answer {
-                    streams.finish(*stream);
-                    *state = Served::Answered;
-                }
+            if let Served::Answering(writer) = state
+                && writer.write(self.host, streams, *stream, self.answer)
+            {
+                streams.finish(*stream);
+                *state = Served::Answered;
             }
         }
         let before = self.streams.len();
