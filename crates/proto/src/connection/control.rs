@@ -68,8 +68,13 @@ impl Control {
     }
 
     pub(crate) fn send_close(&mut self, path: PathId, code: u64) {
-        self.statuses.remove(&path);
+        self.forget_status(path);
         self.closes.insert(path, (code, Delivery::Wanted));
+    }
+
+    /// The path is closed: its state is of no interest any more.
+    pub(crate) fn forget_status(&mut self, path: PathId) {
+        self.statuses.remove(&path);
     }
 
     pub(crate) fn send_liveness(&mut self, liveness: Liveness) {
