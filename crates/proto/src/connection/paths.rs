@@ -122,6 +122,7 @@ impl Connection {
         }
         self.settle(now, crate::protection::Level::Data, id, &mut outcome);
         self.shared.outcome = outcome;
+        self.control.forget_status(id);
         self.ids.local.forget(id);
         self.ids.remote.forget(id);
         self.protector.forget_path(id);
