@@ -146,11 +146,8 @@ impl Connection {
     fn on_probe(&mut self, facts: &PacketFacts, block: &Probe) {
         let Some(path) = self.paths.get_mut(facts.path) else { return };
         path.push_answer(facts.tuple, block.nonce);
-        if path.state() == PathState::Validating && !path.prober.is_target(&facts.tuple) {
-            path.prober.start(facts.now, vec![facts.tuple], None);
-            path.tuple = facts.tuple;
-            path.amplification = crate::path::Amplification::limited();
-            path.amplification.on_received(PROBE_PACKET);
+        if path.state() == PathState::Validating {
+            path.prober.add_target(facts.tuple);
         }
     }
 
@@ -191,9 +188,6 @@ impl Connection {
         Ok(())
     }
 }
-
-/// The least that a datagram with a PROBE has.
-const PROBE_PACKET: usize = 37;
 
 /// spec 5.2: the set-up's packets carry only what the set-up needs.
 fn may_stand_in(block: &Block<'_>, level: Level) -> bool {

@@ -76,12 +76,10 @@ impl Connection {
                 continue;
             };
             let (tuple, answer, question) = if let Some((tuple, nonce)) = path.pop_answer() {
-                let question = if path.state() == PathState::Validating {
-                    path.prober.next_question(now, &mut self.shared.rng)
-                } else {
-                    None
-                };
-                (tuple, Some(nonce), question.filter(|(asked, _)| *asked == tuple))
+                // Who asks on a path that is not proven yet is asked back at the same address.
+                let asks_back = path.state() == PathState::Validating;
+                let question = asks_back.then(|| (tuple, path.prober.ask(now, tuple, &mut self.shared.rng)));
+                (tuple, Some(nonce), question)
             } else if path.prober.is_due(now) {
                 let question = path.prober.next_question(now, &mut self.shared.rng);
                 let Some((tuple, _)) = question else { continue };

@@ -197,7 +197,11 @@ impl Connection {
         };
         let old = path.tuple;
         if path.state() == PathState::Validating {
+            // Several pairs were tried, and the client settled on this one.
             path.tuple = facts.tuple;
+            path.amplification = Amplification::limited();
+            path.amplification.on_received(crate::path::BASE_DATAGRAM.into());
+            path.prober.start(facts.now, vec![facts.tuple], None);
             return;
         }
         if path.amplification.is_lifted() {
