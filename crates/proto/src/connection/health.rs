@@ -79,7 +79,8 @@ impl Connection {
     /// Something of the path arrived after all.
     pub(super) fn clear_suspicion(&mut self, now: Instant, id: PathId, working: PathState) {
         if self.advance_path(now, id, working, PathReason::Answered) {
-            if let Some(path) = self.paths.get_mut(id) {
+            // A path that moved meanwhile is asked until its new address is proven.
+            if let Some(path) = self.paths.get_mut(id).filter(|path| path.amplification.is_lifted()) {
                 path.prober.stop();
             }
             self.tell_status(id);
@@ -144,16 +145,24 @@ impl Connection {
                 self.tell_status(id);
             }
             PathState::Suspect => {
+                if answer.tuple == path.tuple {
+                    path.amplification.lift();
+                    path.fallback = None;
+                }
                 let working = path.working_state();
                 self.clear_suspicion(now, id, working);
             }
             PathState::Dead => {
                 path.tuple = answer.tuple;
+                path.amplification.lift();
+                path.fallback = None;
                 path.prober.stop();
                 path.space.recovery.restart(now);
                 self.advance_path(now, id, PathState::Probation, PathReason::Answered);
                 self.tell_status(id);
             }
+            // An answer from where the path was before proves nothing of where it is now.
+            PathState::Active | PathState::Backup | PathState::Probation if answer.tuple != path.tuple => {}
             PathState::Active | PathState::Backup | PathState::Probation => {
                 // Its new address is proven.
                 path.amplification.lift();

@@ -230,7 +230,10 @@ impl RemoteIds {
     /// there is no other.
     pub(crate) fn rotate(&mut self, path: PathId) {
         let Some(given) = self.paths.get_mut(&path).filter(|given| given.ids.len() > 1) else { return };
-        if let Some(old) = given.ids.pop_front().filter(|_| self.retire.len() < MAX_RETIRING) {
+        let Some(old) = given.ids.pop_front() else { return };
+        // A late copy of its NEW-CID must not bring it back.
+        given.retired_below = given.retired_below.max(old.sequence + 1);
+        if self.retire.len() < MAX_RETIRING {
             self.retire.push((path, old.sequence, true));
         }
     }
@@ -274,3 +277,6 @@ impl RemoteIds {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

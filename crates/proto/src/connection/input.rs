@@ -123,7 +123,7 @@ impl Connection {
             Err(error) => return self.on_unopened(facts, error, bytes),
         };
         if let Some(space) = fresh {
-            self.accept_path(facts, space);
+            self.accept_path(facts, space, bytes.len());
         }
         let size = bytes.len();
         let payload = bytes.get(opened.payload.clone()).unwrap_or_default();
@@ -166,10 +166,11 @@ impl Connection {
         }
     }
 
-    fn accept_path(&mut self, facts: &PacketFacts, space: Space) {
+    fn accept_path(&mut self, facts: &PacketFacts, space: Space, size: usize) {
         let role = self.manager.role_of(&facts.tuple.local);
         let mut path = Path::new(facts.path, facts.tuple, role, space, facts.now);
-        path.mtu = crate::path::MtuSearch::new();
+        // The datagram came before the path, so nobody has counted it yet.
+        path.amplification.on_received(size);
         self.paths.insert(path);
         self.report_opened(facts.now, facts.path, PathReason::OpenedByPeer);
         if let Some(path) = self.paths.get_mut(facts.path) {
@@ -185,9 +186,6 @@ impl Connection {
             self.on_setup_packet(facts, source);
         }
         if let Some(path) = self.paths.get_mut(facts.path) {
-            if path.counters.bytes_received == 0 && path.tuple == facts.tuple {
-                path.amplification.on_received(size);
-            }
             path.counters.bytes_received += size as u64;
             if path.state() == PathState::Dead {
                 path.prober.hurry(facts.now);

@@ -122,3 +122,73 @@ impl Race {
         self.legs.iter().cycle().nth(at + 1).copied()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{HEAD_START, Race};
+    use crate::{FourTuple, Instant, LocalAddress};
+
+    fn legs(ports: std::ops::Range<u16>) -> Vec<FourTuple> {
+        let local = LocalAddress { interface: 1, address: "10.0.0.1:1".parse().unwrap() };
+        ports.map(|port| FourTuple { local, remote: ([10, 0, 0, 2], port).into() }).collect()
+    }
+
+    /// The legs that the flight goes to now.
+    fn served(race: &mut Race) -> Vec<u16> {
+        let mut served = Vec::new();
+        while let Some(leg) = race.current() {
+            served.push(leg.remote.port());
+            assert_eq!(race.advance(), race.current().is_some());
+        }
+        served
+    }
+
+    #[test]
+    fn the_second_leg_starts_after_the_head_start_and_the_others_after_a_timeout() {
+        let now = Instant::from_nanos(0);
+        let mut race = Race::new(now, legs(1..4));
+        assert_eq!(served(&mut race), [1]);
+        assert!(!race.on_timeout(now));
+        assert_eq!(race.deadline(), Some(now + HEAD_START));
+        assert!(race.on_timeout(now + HEAD_START));
+        assert_eq!(served(&mut race), [2]);
+        assert_eq!((race.deadline(), race.on_timeout(now + HEAD_START)), (None, false));
+        race.restart();
+        assert_eq!(served(&mut race), [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_settled_race_serves_nobody_any_more() {
+        let mut race = Race::new(Instant::from_nanos(0), legs(1..4));
+        race.settle();
+        race.set_legs(legs(5..9));
+        assert_eq!((race.current(), race.deadline(), race.is_settled()), (None, None, true));
+        assert!(race.contains(&legs(3..4)[0]));
+    }
+
+    #[test]
+    fn new_addresses_start_the_race_again() {
+        let mut race = Race::new(Instant::from_nanos(0), legs(1..3));
+        race.set_legs(legs(1..3));
+        assert_eq!(served(&mut race), [1]);
+        race.set_legs(legs(2..5));
+        assert_eq!(served(&mut race), [2, 3, 4]);
+        race.set_legs(Vec::new());
+        assert_eq!(race.current(), None);
+    }
+
+    #[test]
+    fn every_leg_gets_its_turn_when_the_set_up_stalls() {
+        let legs = legs(1..4);
+        let race = Race::new(Instant::from_nanos(0), legs.clone());
+        let mut at = legs[0];
+        let turns: Vec<_> = (0..3)
+            .map(|_| {
+                at = race.after(&at).unwrap();
+                at
+            })
+            .collect();
+        assert_eq!(turns, [legs[1], legs[2], legs[0]]);
+        assert_eq!(Race::settled(legs[0]).after(&legs[1]), None);
+    }
+}

@@ -108,6 +108,10 @@ impl Endpoint {
     fn accept(&mut self, now: Instant, arrival: Arrival<'_>, facts: &CookieFacts, proven: bool) {
         let Some(server) = self.config.server.clone() else { return };
         let local_id = self.server_id(facts);
+        if self.demux.contains_key(&local_id) {
+            // A late copy of a first flight: its connection is beyond the set-up and keeps its id.
+            return;
+        }
         let info = self.make_info(now, facts);
         let config = server.connection;
         let parameters = own_parameters(&config, local_id, Some((facts.first_destination, &self.reset_key)));
