@@ -90,7 +90,7 @@ impl Connection {
                 continue;
             };
             let limited = path.tuple == tuple;
-            if limited && path.amplification.room() < 80 {
+            if limited && !path.amplification.has_room() {
                 continue;
             }
             let facts = HeaderFacts {
@@ -166,8 +166,32 @@ impl Connection {
             }
             return None;
         }
+        let (mut views, paced_until) = self.views(now);
+        let window = self.streams.window_state();
+        loop {
+            let view = View {
+                now,
+                backlog: self.streams.backlog(),
+                window_left: ByteCount(window.credit.saturating_sub(window.sent)),
+                paths: &views,
+            };
+            let Decision::Send { path, quantum } = self.scheduler.decide(&view) else { break };
+            if let Some(transmit) = self.transmit_batch(now, buffer, path, quantum) {
+                return Some(transmit);
+            }
+            // Nothing goes there, whatever the figures say: the others must not wait for it.
+            let chosen = views.iter_mut().find(|view| view.id == path && view.sendable > ByteCount::ZERO);
+            let Some(chosen) = chosen else { break };
+            chosen.sendable = ByteCount::ZERO;
+        }
+        self.clock.paced_until = paced_until;
+        None
+    }
+
+    /// The figures of all paths for the scheduler, and when the pacer next lets one of them send.
+    fn views(&mut self, now: Instant) -> (SmallVec<[PathView; 8]>, Option<Instant>) {
         let mut paced_until = None;
-        let mut views: SmallVec<[PathView; 8]> = SmallVec::new();
+        let mut views = SmallVec::new();
         for path in self.paths.iter_mut() {
             let sendable = match path.space.recovery.allowance(now) {
                 Allowance::Ready { bytes } => bytes.min(ByteCount::of(path.amplification.room())),
@@ -179,20 +203,7 @@ impl Connection {
             };
             views.push(path.view(sendable));
         }
-        let window = self.streams.window_state();
-        let view = View {
-            now,
-            backlog: self.streams.backlog(),
-            window_left: ByteCount(window.credit.saturating_sub(window.sent)),
-            paths: &views,
-        };
-        match self.scheduler.decide(&view) {
-            Decision::Send { path, quantum } => self.transmit_batch(now, buffer, path, quantum),
-            Decision::Wait => {
-                self.clock.paced_until = paced_until;
-                None
-            }
-        }
+        (views, paced_until)
     }
 
     fn transmit_batch(
@@ -251,15 +262,16 @@ impl Connection {
     /// An acknowledgement goes on the path that it acknowledges, which keeps its round-trip time clean and proves its
     /// way back; while that path is in doubt, on the best other one.
     pub(super) fn ack_carrier(&self, path: &Path) -> Option<PathId> {
-        if path.is_live() {
+        let has_room = path.amplification.has_room();
+        if path.is_live() && has_room {
             return Some(path.id);
         }
-        if let Some(other) = self.paths.best_live(Some(path.id)) {
+        let other = self.paths.best_live(Some(path.id)).filter(|other| other.amplification.has_room());
+        if let Some(other) = other {
             return Some(other.id);
         }
-        let usable =
-            !matches!(path.state(), PathState::Validating) && self.ids.remote.current(path.id).is_some();
-        usable.then_some(path.id)
+        let proven = !matches!(path.state(), PathState::Validating);
+        (proven && has_room && self.ids.remote.current(path.id).is_some()).then_some(path.id)
     }
 
     fn transmit_one(
@@ -286,9 +298,11 @@ impl Connection {
     ) -> Option<usize> {
         let destination = self.ids.remote.current(id)?;
         let path = self.paths.get(id)?;
-        if path.amplification.room() < size {
+        let room = path.amplification.room();
+        if room == 0 || carry.mtu_probe.is_some_and(|size| room < usize::from(size)) {
             return None;
         }
+        let size = size.min(room);
         let facts = HeaderFacts {
             path: id,
             destination,
