@@ -36,7 +36,7 @@ use crate::observe::{Fact, Observer};
 use crate::packet::ack_policy::AckPolicy;
 use crate::path::manager::PathManager;
 use crate::path::{BASE_DATAGRAM, LocalCandidate, Path, PathReason, PathSet, PathState, Role, Space};
-use crate::protection::{KeyLimits, Protector};
+use crate::protection::Protector;
 use crate::recovery::{Outcome, PathRecovery, RecoveryConfig};
 use crate::scheduler::Scheduler;
 use crate::stream::set::StreamSet;
@@ -181,7 +181,7 @@ impl Connection {
         remote_id: Option<ConnectionId>,
     ) -> Self {
         let Start { now, config, rng, reset_key, first_destination, local_id, handshake } = start;
-        let mut protector = Protector::new(side, KeyLimits::default());
+        let mut protector = Protector::new(side, config.key_limits);
         protector.set_open_keys(&first_destination);
         let setup = Setup {
             first_destination,

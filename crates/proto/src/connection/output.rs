@@ -88,7 +88,7 @@ impl Connection {
                 continue;
             };
             let limited = path.tuple == tuple;
-            if limited && path.amplification.room() < 80 {
+            if limited && !path.amplification.has_room() {
                 continue;
             }
             let facts = HeaderFacts {
@@ -164,8 +164,32 @@ impl Connection {
             }
             return None;
         }
+        let (mut views, paced_until) = self.views(now);
+        let window = self.streams.window_state();
+        loop {
+            let view = View {
+                now,
+                backlog: self.streams.backlog(),
+                window_left: ByteCount(window.credit.saturating_sub(window.sent)),
+                paths: &views,
+            };
+            let Decision::Send { path, quantum } = self.scheduler.decide(&view) else { break };
+            if let Some(transmit) = self.transmit_batch(now, buffer, path, quantum) {
+                return Some(transmit);
+            }
+            // Nothing goes there, whatever the figures say: the others must not wait for it.
+            let chosen = views.iter_mut().find(|view| view.id == path && view.sendable > ByteCount::ZERO);
+            let Some(chosen) = chosen else { break };
+            chosen.sendable = ByteCount::ZERO;
+        }
+        self.clock.paced_until = paced_until;
+        None
+    }
+
+    /// The figures of all paths for the scheduler, and when the pacer next lets one of them send.
+    fn views(&mut self, now: Instant) -> (SmallVec<[PathView; 8]>, Option<Instant>) {
         let mut paced_until = None;
-        let mut views: SmallVec<[PathView; 8]> = SmallVec::new();
+        let mut views = SmallVec::new();
         for path in self.paths.iter_mut() {
             let room = path.amplification.room();
             let sendable = match path.space.recovery.allowance(now) {
@@ -180,20 +204,7 @@ impl Connection {
             };
             views.push(path.view(sendable));
         }
-        let window = self.streams.window_state();
-        let view = View {
-            now,
-            backlog: self.streams.backlog(),
-            window_left: ByteCount(window.credit.saturating_sub(window.sent)),
-            paths: &views,
-        };
-        match self.scheduler.decide(&view) {
-            Decision::Send { path, quantum } => self.transmit_batch(now, buffer, path, quantum),
-            Decision::Wait => {
-                self.clock.paced_until = paced_until;
-                None
-            }
-        }
+        (views, paced_until)
     }
 
     fn transmit_batch(
@@ -262,10 +273,9 @@ impl Connection {
         usable.then_some(path.id)
     }
 
-    /// Whether a full datagram could go on a path: else no deadline that wants one may be waited for.
+    /// Whether a packet could go on a path at all: else no deadline that wants one may be waited for.
     pub(super) fn can_send(&self, path: &Path) -> bool {
-        self.ids.remote.current(path.id).is_some()
-            && path.amplification.room() >= usize::from(path.mtu.current())
+        self.ids.remote.current(path.id).is_some() && path.amplification.has_room()
     }
 
     fn transmit_one(
@@ -292,9 +302,11 @@ impl Connection {
     ) -> Option<usize> {
         let destination = self.ids.remote.current(id)?;
         let path = self.paths.get(id)?;
-        if path.amplification.room() < size {
+        let room = path.amplification.room();
+        if room == 0 || carry.mtu_probe.is_some_and(|size| room < usize::from(size)) {
             return None;
         }
+        let size = size.min(room);
         let facts = HeaderFacts {
             path: id,
             destination,

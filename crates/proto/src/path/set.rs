@@ -43,11 +43,12 @@ impl PathSet {
         self.paths.iter().map(|path| path.id).collect()
     }
 
-    /// The live path with the smallest round-trip time, other than `except`.
+    /// The live path with the smallest round-trip time, other than `except`; one that may be sent to goes
+    /// before one that may not.
     pub(crate) fn best_live(&self, except: Option<PathId>) -> Option<&Path> {
-        self.paths
-            .iter()
-            .filter(|path| path.is_live() && Some(path.id) != except)
-            .min_by_key(|path| (path.state() != PathState::Active, path.space.recovery.rtt().smoothed()))
+        self.paths.iter().filter(|path| path.is_live() && Some(path.id) != except).min_by_key(|path| {
+            let reserve = path.state() != PathState::Active;
+            (!path.amplification.has_room(), reserve, path.space.recovery.rtt().smoothed())
+        })
     }
 }
