@@ -364,6 +364,7 @@ impl Connection {
     }
 
     fn observe(&mut self, now: Instant, fact: &Fact) {
+        crate::observe::log::log(fact);
         if let Some(observer) = &mut self.shared.observer {
             observer.on_fact(now, fact);
         }
@@ -383,7 +384,6 @@ impl Connection {
             return false;
         }
         let event = PathEvent { path: id, tuple: path.tuple, role: path.role, state, reason };
-        tracing::debug!(path = id.0, %state, %reason, "path");
         self.announce_path(now, event);
         true
     }
