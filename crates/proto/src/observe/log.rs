@@ -18,11 +18,15 @@ pub(crate) fn log(fact: &Fact) {
         Fact::SpuriousLoss { path, packets } => {
             debug!(path = path.0, packets, "lost packets arrived after all")
         }
-        Fact::Reinjected { path, packets } => debug!(path = path.0, packets, "sent again on other paths"),
+        Fact::Reinjected { path, packets } => {
+            debug!(path = path.0, packets, "sent again on other paths");
+        }
         Fact::Path(event) => {
             debug!(path = event.path.0, state = %event.state, reason = %event.reason, "path")
         }
-        Fact::DatagramSize { path, size } => debug!(path = path.0, bytes = size, "size of datagrams"),
+        Fact::DatagramSize { path, size } => {
+            debug!(path = path.0, bytes = size, "size of datagrams");
+        }
         Fact::KeyUpdate => debug!("keys changed"),
     }
 }
