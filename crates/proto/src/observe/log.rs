@@ -16,13 +16,13 @@ pub(crate) fn log(fact: &Fact) {
             debug!(path = path.0, packets, bytes = bytes.get(), "lost");
         }
         Fact::SpuriousLoss { path, packets } => {
-            debug!(path = path.0, packets, "lost packets arrived after all")
+            debug!(path = path.0, packets, "lost packets arrived after all");
         }
         Fact::Reinjected { path, packets } => {
             debug!(path = path.0, packets, "sent again on other paths");
         }
         Fact::Path(event) => {
-            debug!(path = event.path.0, state = %event.state, reason = %event.reason, "path")
+            debug!(path = event.path.0, state = %event.state, reason = %event.reason, "path");
         }
         Fact::DatagramSize { path, size } => {
             debug!(path = path.0, bytes = size, "size of datagrams");
