@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use manyway_proto::{ByteCount, ConnectionConfig, Event, Instant, PathEvent, PathState, PathStatistics, Rate};
+use manyway_proto::{
+    ByteCount, ConnectionConfig, Event, Instant, PathEvent, PathState, PathStatistics, Rate,
+};
 
 use crate::endpoint::{EndpointPair, endpoint_pair};
 use crate::pair::{PairBuilder, PairError, Side};

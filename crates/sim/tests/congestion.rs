@@ -15,8 +15,14 @@ fn share(rates: &[u64], one_way: Duration, scheduler: &str, congestion: &str, fr
     let mut pair = connected_with(builder, &config).unwrap();
     let sum: u64 = rates.iter().sum();
     let report = pair.transfer(from, megabytes(sum * 10 / 8), MINUTE).unwrap();
-    let lost: Vec<_> = path_figures(&mut pair, from).iter().map(|path| (path.packets_sent, path.packets_lost)).collect();
-    println!("{rates:?} {one_way:?} {scheduler} {congestion} {from:?}: {} {:?} {lost:?} {:?}", report.goodput, report.path_bytes, percent(report.goodput, mbit(sum)));
+    let lost: Vec<_> =
+        path_figures(&mut pair, from).iter().map(|path| (path.packets_sent, path.packets_lost)).collect();
+    println!(
+        "{rates:?} {one_way:?} {scheduler} {congestion} {from:?}: {} {:?} {lost:?} {:?}",
+        report.goodput,
+        report.path_bytes,
+        percent(report.goodput, mbit(sum))
+    );
     percent(report.goodput, mbit(sum))
 }
 

@@ -68,8 +68,12 @@ impl Control {
     }
 
     pub(crate) fn send_close(&mut self, path: PathId, code: u64) {
-        self.statuses.remove(&path);
         self.closes.insert(path, (code, Delivery::Wanted));
+    }
+
+    /// The path is closed: where it stood matters no more.
+    pub(crate) fn forget_path(&mut self, path: PathId) {
+        self.statuses.remove(&path);
     }
 
     pub(crate) fn send_liveness(&mut self, liveness: Liveness) {

@@ -51,6 +51,7 @@ impl Connection {
         if path.state().carries_data() && self.paths.best_live(Some(id)).is_some() {
             earliest.take(path.silence_deadline());
         }
+        earliest.take(self.suspicion_ends(id));
         earliest.take(self.probation_ends(id).map(|after| path.since() + after));
     }
 
@@ -181,6 +182,7 @@ impl Connection {
             path.probes_due = 1;
         }
         self.give_up_move(now, id);
+        self.end_suspicion(now, id);
         self.end_probation(now, id);
     }
 

@@ -135,7 +135,8 @@ impl Connection {
             let (smoothed, largest) = (recovery.rtt().smoothed(), recovery.largest_acked());
             path.space.acks.set_rtt(smoothed);
             self.protector.on_acked(facts.now, block.path, largest.unwrap_or_default());
-            if path.state() == PathState::Suspect {
+            // Over another path it only tells that the peer got something, perhaps long ago.
+            if path.state() == PathState::Suspect && facts.path == block.path {
                 let working = path.working_state();
                 self.clear_suspicion(facts.now, block.path, working);
             }

@@ -2,7 +2,7 @@
 
 use manyway_wire::PathId;
 
-use super::{Path, PathState};
+use super::{Path, PathState, Role};
 
 /// The open paths; closed ones leave it.
 #[derive(Debug, Default)]
@@ -46,12 +46,9 @@ impl PathSet {
     /// The live path with the smallest round-trip time, other than `except`; one that may be sent to goes
     /// before one that may not.
     pub(crate) fn best_live(&self, except: Option<PathId>) -> Option<&Path> {
-        self.paths
-            .iter()
-            .filter(|path| path.is_live() && Some(path.id) != except)
-            .min_by_key(|path| {
-                let reserve = path.state() != PathState::Active;
-                (!path.amplification.has_room(), reserve, path.space.recovery.rtt().smoothed())
-            })
+        self.paths.iter().filter(|path| path.is_live() && Some(path.id) != except).min_by_key(|path| {
+            let reserve = path.state() != PathState::Active || path.joint_role() >= Role::Backup;
+            (!path.amplification.has_room(), reserve, path.space.recovery.rtt().smoothed())
+        })
     }
 }

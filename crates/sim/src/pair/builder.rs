@@ -52,8 +52,14 @@ impl Default for PairBuilder {
 impl PairBuilder {
     /// Begins with no path, seed 0, IPv4, one interface at the server, and empty answers.
     pub fn new() -> Self {
-        Self { seed: 0, family: Family::V4, paths: Vec::new(), server_interfaces: 1,
- known_servers: usize::MAX, answer: ByteCount::ZERO }
+        Self {
+            seed: 0,
+            family: Family::V4,
+            paths: Vec::new(),
+            server_interfaces: 1,
+            known_servers: usize::MAX,
+            answer: ByteCount::ZERO,
+        }
     }
 
     /// Sets what everything random follows from.
