@@ -156,6 +156,8 @@ impl Connection {
                     && let Some(next) = setup.race.after(&path.tuple)
                 {
                     path.tuple = next;
+                    path.role = self.manager.role_of(&next.local);
+                    path.prober.set_targets(now, self.manager.targets(next.local));
                 }
             }
         }

@@ -218,6 +218,8 @@ impl Connection {
                     path.tuple = facts.tuple;
                     path.amplification = crate::path::Amplification::limited();
                     path.amplification.on_received(super::BASE_DATAGRAM.into());
+                    setup.handshake.resend_all(Level::Open);
+                    setup.handshake.resend_all(Level::SetUp);
                 }
             }
         }
