@@ -55,6 +55,8 @@ impl Connection {
             Block::StreamReset(block) => self.streams.on_stream_reset(block),
             Block::StreamStop(block) => self.streams.on_stream_stop(block),
             Block::Blocked(block) => self.streams.on_blocked(block),
+            // A late copy of an id for a path that is closed.
+            Block::NewCid(block) if self.paths.is_spent(block.path) => Ok(()),
             Block::NewCid(block) => {
                 self.ids.remote.on_new(block, PathId(self.agreed.own_path_limit))?;
                 self.open_missing_paths(facts.now);
@@ -74,7 +76,7 @@ impl Connection {
                 Ok(())
             }
             Block::PathClose(block) => {
-                self.remove_path(facts.now, block.path, PathReason::ClosedByPeer);
+                self.on_path_close(facts.now, block.path);
                 Ok(())
             }
             Block::PathLimit(block) => {

@@ -137,14 +137,25 @@ impl Connection {
                 self.manager.set_aside(path.tuple.local);
             }
         }
-        self.control.forget_path(id);
         self.settle(now, crate::protection::Level::Data, id, &mut outcome);
         self.shared.outcome = outcome;
-        self.ids.local.forget(id);
+        self.control.forget_path(id);
         self.ids.remote.forget(id);
         self.protector.forget_path(id);
         self.allow_another_path();
         self.open_missing_paths(now);
+    }
+
+    /// The peer closed a path; perhaps one of which nothing else ever arrived here.
+    pub(super) fn on_path_close(&mut self, now: Instant, id: PathId) {
+        if self.paths.get(id).is_some() {
+            self.remove_path(now, id, PathReason::ClosedByPeer);
+        } else if id.0 <= self.agreed.own_path_limit && !self.paths.is_spent(id) {
+            self.paths.spend(id);
+            self.ids.remote.forget(id);
+            self.allow_another_path();
+        }
+        self.ids.local.forget(id);
     }
 
     /// For each path that closed the peer gets one more id, so that the number of open paths stays the same.
