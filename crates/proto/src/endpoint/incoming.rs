@@ -149,6 +149,17 @@ impl Endpoint {
         self.touch(handle);
     }
 
+    /// Ends the connection whose token stands at the end of the datagram; false if there is none.
+    pub(super) fn take_reset(&mut self, now: Instant, datagram: &[u8]) -> bool {
+        let Some(token) = datagram.last_chunk::<16>() else { return false };
+        let Some(handle) = self.resets.get(&self.reset_key.mark(token)).copied() else { return false };
+        if let Some(connection) = self.slots.get_mut(handle) {
+            connection.on_stateless_reset(now);
+        }
+        self.touch(handle);
+        true
+    }
+
     /// A packet of a connection that is gone: tells the peer so, in a way that only the id's issuer can.
     pub(super) fn reset_stranger(&mut self, now: Instant, tuple: FourTuple, id: &ConnectionId, size: usize) {
         if size <= LEAST_RESET || !self.admission.may_answer(now) {
