@@ -5,6 +5,8 @@ use std::process::ExitCode as ProcessExitCode;
 
 use clap::Parser as _;
 use manyway_cli::args::{Cli, Command};
+use manyway_cli::command::demo;
+use manyway_cli::command::error::CommandError;
 use manyway_cli::exit_code::ExitCode;
 use manyway_cli::{documents, logging};
 
@@ -19,11 +21,20 @@ fn run(cli: &Cli) -> ExitCode {
     match &cli.command {
         Command::Completion(arguments) => print(|out| documents::completion(arguments.shell, out)),
         Command::Man => print(documents::manual),
-        Command::Demo(_) | Command::Serve(_) | Command::Send(_) | Command::Get(_) | Command::Bench(_) => {
+        Command::Demo(arguments) => outcome(demo::run(&cli.global, arguments)),
+        Command::Serve(_) | Command::Send(_) | Command::Get(_) | Command::Bench(_) => {
             tracing::error!("this build has no network");
             ExitCode::Failed
         }
     }
+}
+
+/// Says why a command failed.
+fn outcome(result: Result<ExitCode, CommandError>) -> ExitCode {
+    result.unwrap_or_else(|error| {
+        tracing::error!("{error}");
+        error.code
+    })
 }
 
 /// Writes a document to standard output; a reader that has seen enough (`| head`) is no failure.
