@@ -193,7 +193,10 @@ fn write_plot(place: &Path, report: &DemoReport, outcome: &Outcome) -> Option<Pa
     match std::fs::write(place, svg) {
         Ok(()) => Some(place.to_owned()),
         Err(error) => {
-            tracing::warn!("cannot write the plot to {}: {error}; name another place with --plot", place.display());
+            tracing::warn!(
+                "cannot write the plot to {}: {error}; name another place with --plot",
+                place.display()
+            );
             None
         }
     }

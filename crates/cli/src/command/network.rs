@@ -63,7 +63,8 @@ pub fn client_options(global: &GlobalArgs) -> Result<EndpointOptions, CommandErr
 /// # Errors
 /// What is wrong with it.
 pub fn parse_ticket(text: &str) -> Result<Ticket, CommandError> {
-    text.parse::<Ticket>().map_err(|error| CommandError::usage(format!("the ticket can not be used: {error}")))
+    text.parse::<Ticket>()
+        .map_err(|error| CommandError::usage(format!("the ticket can not be used: {error}")))
 }
 
 /// Connects to the server of a ticket.
@@ -72,12 +73,14 @@ pub fn parse_ticket(text: &str) -> Result<Ticket, CommandError> {
 /// If it is not reached, or is not the ticket's.
 pub async fn connect(global: &GlobalArgs, ticket: &Ticket) -> Result<(Endpoint, Connection), CommandError> {
     let endpoint = Endpoint::bind(client_options(global)?)?;
-    let hosts: Vec<HostPort> = ticket.hosts().iter().filter(|host| fits_family(global, host)).cloned().collect();
+    let hosts: Vec<HostPort> =
+        ticket.hosts().iter().filter(|host| fits_family(global, host)).cloned().collect();
     if hosts.is_empty() {
         let family = if global.ipv4 { "IPv4" } else { "IPv6" };
         return Err(CommandError::usage(format!("the ticket has no {family} address; leave out -4 or -6")));
     }
-    let ticket = Ticket::new(*ticket.server_key_hash(), *ticket.secret(), hosts).map_err(CommandError::usage)?;
+    let ticket =
+        Ticket::new(*ticket.server_key_hash(), *ticket.secret(), hosts).map_err(CommandError::usage)?;
     let connection = endpoint.connect(&ticket).await?;
     Ok((endpoint, connection))
 }

@@ -63,10 +63,9 @@ impl Stage {
         options.advertise = fronts.addresses();
         let server = Endpoint::bind(endpoint_options(config, Locals::default(), Some(options)))?;
         let listening = server.local_addresses().first().map(|local| local.address);
-        let emulator =
-            fronts.start(listening.ok_or_else(|| {
-                CommandError::new(ExitCode::Failed, "the server listens nowhere: this is a bug")
-            })?)?;
+        let emulator = fronts.start(listening.ok_or_else(|| {
+            CommandError::new(ExitCode::Failed, "the server listens nowhere: this is a bug")
+        })?)?;
 
         let meter = Meter::default();
         let server = Arc::new(server);
@@ -74,8 +73,7 @@ impl Stage {
         let locals = Locals::Fixed(emulator.links().iter().map(local).collect());
         let client = Endpoint::bind(endpoint_options(config, locals, None))?;
         let hosts = emulator.links().iter().map(|link| HostPort::from(link.front())).collect();
-        let ticket =
-            Ticket::new(identity.public_key().hash(), secret, hosts).map_err(CommandError::usage)?;
+        let ticket = Ticket::new(identity.public_key().hash(), secret, hosts).map_err(CommandError::usage)?;
         let connection = client.connect(&ticket).await?;
         Ok(Self { connection, client, server, meter, emulator, serving })
     }

@@ -121,7 +121,8 @@ impl fmt::Display for DemoReport {
             line("link that was cut", cut_in_words(&cut));
         }
         if let Some(single) = self.best_single {
-            let gain = self.gain().map_or_else(String::new, |gain| format!("; all links together: {gain:+.0} %"));
+            let gain =
+                self.gain().map_or_else(String::new, |gain| format!("; all links together: {gain:+.0} %"));
             line("the best link alone, uncut", format!("{}{gain}", units::duration(single)));
         }
         line(
@@ -173,9 +174,16 @@ mod tests {
             plot: Some("picture.svg".into()),
         };
         let text = report.to_string();
-        for part in
-            ["64.0 MiB", "12.50 s", "42.9 Mbit/s", "86 % of 50.0 Mbit/s", "140 ms", "900 ms", "14.00 s", "+12 %"]
-        {
+        for part in [
+            "64.0 MiB",
+            "12.50 s",
+            "42.9 Mbit/s",
+            "86 % of 50.0 Mbit/s",
+            "140 ms",
+            "900 ms",
+            "14.00 s",
+            "+12 %",
+        ] {
             assert!(text.contains(part), "{part} in\n{text}");
         }
         let json = report.to_json();

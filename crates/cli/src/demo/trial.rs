@@ -8,7 +8,7 @@ use manyway::{ConnectionConfig, ConnectionInfo, Event};
 use manyway_proto::{ByteCount, Rate};
 use manyway_transfer::{NoProgress, put};
 use tokio::sync::broadcast::{Receiver, error::RecvError};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, interval_at};
 
 use super::cutter::{CutEvent, CutReport, Cutter};
 use super::emulator::{Direction, LinkHandle, SERIES_BIN};
@@ -59,6 +59,7 @@ impl Trial<'_> {
     pub async fn run(&self, directory: &Path, view: &Arc<ProgressView>) -> Result<Outcome, CommandError> {
         let progress: Arc<ProgressView> = Arc::clone(view);
         let stage = Stage::set_up(self.links, self.config, directory, progress).await?;
+        view.set_total(self.source.bytes);
         let started = Instant::now();
         let mut conductor = Conductor::new(self, &stage, view, started);
         let session = NetSession(stage.connection().clone());
@@ -67,8 +68,7 @@ impl Trial<'_> {
             error = conductor.run() => return Err(error),
         };
         let time = started.elapsed();
-        let report =
-            report.map_err(|error| CommandError::of_transfer(&error, session.0.close_reason()))?;
+        let report = report.map_err(|error| CommandError::of_transfer(&error, session.0.close_reason()))?;
         if let Some(failed) = report.failed.first() {
             let text = format!("{}: {}", failed.name, failed.failure);
             return Err(CommandError::new(ExitCode::Failed, text));
@@ -129,7 +129,7 @@ impl<'a> Conductor<'a> {
     /// Goes on for as long as it is asked to; ends only with an error.
     async fn run(&mut self) -> CommandError {
         let mut step = interval(STEP);
-        let mut look = interval(LOOK);
+        let mut look = interval_at(tokio::time::Instant::now() + LOOK, LOOK);
         for timer in [&mut step, &mut look] {
             timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
         }
