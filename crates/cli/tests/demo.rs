@@ -39,7 +39,7 @@ fn the_user_learns_first_what_will_happen_and_at_last_what_happened() {
     let place = Place::new();
     let output = place.demo(&["--size", "1M", "--link", "40M,1ms", "--link", "30M,2ms", "--no-comparison"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let told = text(&output.stderr);
+    let told = text(&output.stderr).replace('\n', " ");
     assert!(told.starts_with("A file of 1.0 MiB goes from a client to a server"), "{told}");
     for part in ["over 2 emulated links", "link 2: 30.0 Mbit/s", "link 1 is cut", "link 1 is whole again"] {
         assert!(told.contains(part), "{part} in\n{told}");

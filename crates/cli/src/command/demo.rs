@@ -83,6 +83,7 @@ async fn show(
     let links = arguments.links();
     let best = best(&links);
     let several = links.len() > 1;
+    let cut = (several && !arguments.no_cut).then_some(best);
     let mode = ProgressMode::detect(global.quiet);
     let workshop = Workshop::new()?;
     let source = match &arguments.file {
@@ -91,9 +92,9 @@ async fn show(
     };
     let compares = several && !arguments.no_comparison;
 
-    let trial = Trial { source: &source, links: &links, cut: several.then_some(best), config };
+    let trial = Trial { source: &source, links: &links, cut, config };
     let view = Arc::new(ProgressView::new(mode, if several { "all links" } else { "one link" }));
-    introduce(&view, &trial, compares);
+    introduce(&view, &trial, compares.then_some(best));
     let directory = workshop.directory("incoming").await?;
     let outcome = trial.run(&directory, &view).await?;
     view.finish();
@@ -137,42 +138,58 @@ async fn compare(
     Ok(trial.run(directory, &view).await?.time)
 }
 
-/// Tells what is going to happen.
-fn introduce(view: &ProgressView, trial: &Trial<'_>, compares: bool) {
+/// Tells what is going to happen; `alone` is the link of the comparison.
+fn introduce(view: &ProgressView, trial: &Trial<'_>, alone: Option<usize>) {
     let size = units::size(trial.source.bytes);
+    let links = trial.links.len();
     let mut text = format!("A file of {size} goes from a client to a server, both in this process, ");
-    let time = match trial.cut {
-        Some(cut) => {
-            text += &format!(
-                "as one connection over {} emulated links at once; link {} is cut at one quarter and restored at one \
-                 half, and Manyway has to find out by itself",
-                trial.links.len(),
-                cut + 1
-            );
-            expected(trial, compares)
-        }
-        None => {
-            text += "over one emulated link";
-            expected(trial, false)
-        }
+    text += &match links {
+        1 => "over one emulated link".to_owned(),
+        _ => format!("as one connection over {links} emulated links at once"),
     };
-    if compares {
-        text += "; then the same file goes over that link alone, uncut, for comparison";
+    if let Some(cut) = trial.cut {
+        let link = cut + 1;
+        text += &format!(
+            "; link {link} is cut at one quarter and restored at one half, and Manyway has to find out by itself"
+        );
     }
-    view.message(&format!("{text}. This takes about {} s.", time.as_secs().max(1)));
+    if let Some(alone) = alone {
+        text += &format!("; then the same file goes over link {} alone, uncut, for comparison", alone + 1);
+    }
+    text += &format!(". This takes about {} s.", expected(trial, alone).as_secs().max(1));
+    for line in wrapped(&text) {
+        view.message(&line);
+    }
     for (number, link) in (1..).zip(trial.links) {
         view.message(&format!("  link {number}: {link} (one way)"));
     }
 }
 
+/// Breaks a text into lines that fit on any terminal.
+fn wrapped(text: &str) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= LINE => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            Some(_) | None => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 /// How long it may take: the links filled, a tenth lost to headers and beginnings.
-fn expected(trial: &Trial<'_>, compares: bool) -> Duration {
+fn expected(trial: &Trial<'_>, alone: Option<usize>) -> Duration {
+    let rate = |index| trial.links.get(index).map_or(Rate::ZERO, |link: &LinkSpec| link.rate);
     let all: Rate = trial.links.iter().map(|link| link.rate).sum();
-    let best = trial.cut.and_then(|cut| trial.links.get(cut)).map_or(Rate::ZERO, |link| link.rate);
+    let cut = trial.cut.map_or(Rate::ZERO, rate);
+    let rest = Rate::from_bits_per_second(all.bits_per_second().saturating_sub(cut.bits_per_second()));
     let quarter = ByteCount(trial.source.bytes / 4 * 11 / 10);
-    let rest = Rate::from_bits_per_second(all.bits_per_second().saturating_sub(best.bits_per_second()));
-    let alone = if compares { quarter / best * 4 } else { Duration::ZERO };
-    quarter / rest + quarter / all * 3 + alone
+    let comparison = alone.map_or(Duration::ZERO, |index| quarter / rate(index) * 4);
+    quarter / rest + quarter / all * 3 + comparison
 }
 
 /// The link with the highest rate; of several the nearest.
@@ -243,6 +260,8 @@ fn print(global: &GlobalArgs, report: &DemoReport) -> io::Result<()> {
     written.or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
 }
 
+/// Characters of a line.
+const LINE: usize = 78;
 /// How long threads may take to end.
 const END_TIME: Duration = Duration::from_secs(2);
 /// Points of a curve, or a few less.
@@ -251,6 +270,14 @@ const MOST_POINTS: usize = 200;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_break_between_words() {
+        let text = "word ".repeat(40);
+        let lines = wrapped(text.trim_end());
+        assert!(lines.len() == 3 && lines.iter().all(|line| line.len() <= LINE), "{lines:?}");
+        assert_eq!(lines.join(" "), text.trim_end());
+    }
 
     #[test]
     fn the_best_link_is_the_fastest_and_of_equals_the_nearest() {

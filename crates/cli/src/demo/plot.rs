@@ -88,7 +88,7 @@ impl RatePlot {
 
         let root = SVGBackend::with_string(document, SIZE).into_drawing_area();
         root.fill(&WHITE)?;
-        let below = root.titled(&self.title, ("sans-serif", 22))?;
+        let below = root.margin(8, 0, 0, 0).titled(&self.title, ("sans-serif", 22))?;
         let (_, area) = below.split_vertically(LABEL_AREA);
         let mut chart = ChartBuilder::on(&area)
             .margin(14)

@@ -121,8 +121,8 @@ impl fmt::Display for DemoReport {
             line("link that was cut", cut_in_words(&cut));
         }
         if let Some(single) = self.best_single {
-            let gain =
-                self.gain().map_or_else(String::new, |gain| format!("; all links together: {gain:+.0} %"));
+            let all = if self.cut.is_some() { "all links, with the cut" } else { "all links" };
+            let gain = self.gain().map_or_else(String::new, |gain| format!("; {all}: {gain:+.0} %"));
             line("the best link alone, uncut", format!("{}{gain}", units::duration(single)));
         }
         line(
