@@ -24,6 +24,8 @@ pub enum ExitCode {
     Gain,
     /// 7: the peer was not reached on any path.
     Unreachable,
+    /// 130: ended by Ctrl-C or SIGTERM.
+    Interrupted,
 }
 
 impl ExitCode {
@@ -38,6 +40,7 @@ impl ExitCode {
             Self::Policy => 5,
             Self::Gain => 6,
             Self::Unreachable => 7,
+            Self::Interrupted => 130,
         }
     }
 

@@ -5,8 +5,9 @@ use std::process::ExitCode as ProcessExitCode;
 
 use clap::Parser as _;
 use manyway_cli::args::{Cli, Command};
-use manyway_cli::command::demo;
 use manyway_cli::command::error::CommandError;
+use manyway_cli::command::signal::until_interrupted;
+use manyway_cli::command::{bench, demo, get, send, serve};
 use manyway_cli::exit_code::ExitCode;
 use manyway_cli::{documents, logging};
 
@@ -21,20 +22,33 @@ fn run(cli: &Cli) -> ExitCode {
     match &cli.command {
         Command::Completion(arguments) => print(|out| documents::completion(arguments.shell, out)),
         Command::Man => print(documents::manual),
-        Command::Demo(arguments) => outcome(demo::run(&cli.global, arguments)),
-        Command::Serve(_) | Command::Send(_) | Command::Get(_) | Command::Bench(_) => {
-            tracing::error!("this build has no network");
-            ExitCode::Failed
-        }
+        Command::Serve(arguments) => block_on(async {
+            serve::run(&cli.global, arguments).await?;
+            Ok(ExitCode::Ok)
+        }),
+        Command::Send(arguments) => block_on(until_interrupted(send::run(&cli.global, arguments))),
+        Command::Get(arguments) => block_on(until_interrupted(get::run(&cli.global, arguments))),
+        Command::Bench(arguments) => block_on(until_interrupted(async {
+            bench::run(&cli.global, arguments).await?;
+            Ok(ExitCode::Ok)
+        })),
+        Command::Demo(arguments) => demo::run(&cli.global, arguments).unwrap_or_else(|error| fail(&error)),
     }
 }
 
-/// Says why a command failed.
-fn outcome(result: Result<ExitCode, CommandError>) -> ExitCode {
-    result.unwrap_or_else(|error| {
-        tracing::error!("{error}");
-        error.code
-    })
+/// Runs a command to its end and says why it failed, if it did.
+fn block_on(command: impl Future<Output = Result<ExitCode, CommandError>>) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&CommandError::from(error)),
+    };
+    runtime.block_on(command).unwrap_or_else(|error| fail(&error))
+}
+
+#[expect(clippy::print_stderr, reason = "this is what the user is told")]
+fn fail(error: &CommandError) -> ExitCode {
+    eprintln!("manyway: {error}");
+    error.code
 }
 
 /// Writes a document to standard output; a reader that has seen enough (`| head`) is no failure.

@@ -1,6 +1,96 @@
 //! The protocol machine of Manyway.
 //!
 //! No sockets, no clock, no threads: datagrams, moments and calls go in; datagrams, deadlines and events come out.
+//!
+//! A driver owns an [`Endpoint`] and calls, in this order and again and again:
+//!
+//! 1. [`Endpoint::poll_transmit`] until it has nothing more, and sends what it wrote;
+//! 2. [`Endpoint::poll_event`] until it has nothing more; what the application does with a [`Connection`] then may give
+//!    new datagrams, so back to 1 if it did anything;
+//! 3. sleeps until a datagram arrives or [`Endpoint::poll_timeout`] is reached;
+//! 4. [`Endpoint::handle_datagram`] for each datagram, [`Endpoint::handle_timeout`] for the time.
+//!
+//! Two endpoints and a wire that takes 5 ms:
+//!
+//! ```
+//! use std::{sync::Arc, time::Duration};
+//! use manyway_proto::identity::{self, AuthorisedKeys, Identity};
+//! use manyway_proto::{
+//!     ClientConfig, ConnectionConfig, Ecn, Endpoint, EndpointConfig, Event, FourTuple, Instant, LocalAddress,
+//!     LocalCandidate, ReadOutcome, Rng, Role, ServerConfig,
+//! };
+//!
+//! const DELAY: Duration = Duration::from_millis(5);
+//!
+//! /// Carries all that one end has to send to the other one.
+//! fn carry(now: Instant, from: &mut Endpoint, to: &mut Endpoint) {
+//!     let mut buffer = Vec::new();
+//!     while let Some(transmit) = from.poll_transmit(now, &mut buffer) {
+//!         let local = LocalAddress { interface: 0, address: transmit.tuple.remote };
+//!         let tuple = FourTuple { local, remote: transmit.tuple.local.address };
+//!         for datagram in buffer[..transmit.length].chunks_mut(transmit.segment) {
+//!             to.handle_datagram(now + DELAY, tuple, Ecn::NotEct, datagram);
+//!         }
+//!     }
+//! }
+//!
+//! let (server_key, client_key) = (Identity::from_seed(&[1; 32]), Identity::from_seed(&[2; 32]));
+//! let authorised: AuthorisedKeys = [*client_key.public_key()].into_iter().collect();
+//! let settings = Arc::new(ConnectionConfig::default());
+//! let mut config = EndpointConfig::default();
+//! config.server = Some(ServerConfig {
+//!     tls: identity::server_config(&server_key, Arc::new(authorised)),
+//!     connection: Arc::clone(&settings),
+//! });
+//! let mut server = Endpoint::new(config, Rng::from_seed([3; 32]));
+//! let mut client = Endpoint::new(EndpointConfig::default(), Rng::from_seed([4; 32]));
+//!
+//! let mut now = Instant::from_nanos(0);
+//! let config = ClientConfig {
+//!     tls: identity::client_config(server_key.public_key().hash(), &client_key),
+//!     server_name: "manyway".try_into()?,
+//!     connection: settings,
+//! };
+//! let address = LocalAddress { interface: 0, address: "10.0.0.1:1000".parse()? };
+//! let locals = [LocalCandidate { address, role: Role::Primary }];
+//! client.connect(now, &config, &locals, &["10.0.0.2:4455".parse()?])?;
+//!
+//! let mut received = Vec::new();
+//! while client.connections() + server.connections() > 0 {
+//!     carry(now, &mut client, &mut server);
+//!     carry(now, &mut server, &mut client);
+//!     now += DELAY;
+//!     client.handle_timeout(now);
+//!     server.handle_timeout(now);
+//!     while let Some((handle, event)) = client.poll_event() {
+//!         let Some(connection) = client.connection(handle) else { continue };
+//!         match event {
+//!             Event::Connected => {
+//!                 let stream = connection.open_stream()?;
+//!                 connection.write(stream, "hello".into())?;
+//!                 connection.finish(stream)?;
+//!             }
+//!             Event::StreamFinished(_) => connection.close(now, 0, "done"),
+//!             _ => {}
+//!         }
+//!     }
+//!     while let Some((handle, event)) = server.poll_event() {
+//!         let Some(connection) = server.connection(handle) else { continue };
+//!         let stream = match event {
+//!             Event::StreamOpened => connection.accept_stream(),
+//!             Event::StreamReadable(stream) => Some(stream),
+//!             _ => None,
+//!         };
+//!         if let Some(stream) = stream {
+//!             while let Ok(ReadOutcome::Data(bytes)) = connection.read(stream, usize::MAX) {
+//!                 received.extend_from_slice(&bytes);
+//!             }
+//!         }
+//!     }
+//! }
+//! assert_eq!(received, b"hello");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod collections;

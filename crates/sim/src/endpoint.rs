@@ -50,6 +50,8 @@ pub struct EndpointPeer {
     handle: Option<ConnectionHandle>,
     life: Life,
     events: Vec<(Instant, Event)>,
+    config: EndpointConfig,
+    roles: Vec<(u32, Role)>,
 }
 
 #[derive(Debug)]
@@ -61,9 +63,19 @@ enum Life {
 
 impl EndpointPeer {
     /// Makes the endpoint that connects.
-    #[expect(clippy::expect_used, clippy::missing_panics_doc, reason = "a fixed name")]
     pub fn client(connection: Arc<ConnectionConfig>, rng: Rng) -> Self {
-        let tls = client_config(server_identity().public_key().hash(), &client_identity());
+        Self::client_as(&client_identity(), server_identity().public_key().hash(), connection, rng)
+    }
+
+    /// Makes an endpoint that connects as somebody, to somebody.
+    #[expect(clippy::expect_used, clippy::missing_panics_doc, reason = "a fixed name")]
+    pub fn client_as(
+        identity: &Identity,
+        server: [u8; 16],
+        connection: Arc<ConnectionConfig>,
+        rng: Rng,
+    ) -> Self {
+        let tls = client_config(server, identity);
         let server_name = ServerName::try_from("server.invalid").expect("a domain name");
         Self::new(EndpointConfig::default(), Some(ClientConfig { tls, server_name, connection }), rng)
     }
@@ -74,12 +86,42 @@ impl EndpointPeer {
         let tls = server_config(&server_identity(), Arc::new(clients));
         let mut config = EndpointConfig::default();
         config.server = Some(ServerConfig { tls, connection });
+        // A lasting key, as a server has that keeps it in a file.
+        config.reset_key = Some([3; 32]);
         Self::new(config, None, rng)
     }
 
     fn new(config: EndpointConfig, client: Option<ClientConfig>, rng: Rng) -> Self {
-        let endpoint = Endpoint::new(config, rng);
-        Self { endpoint, client, handle: None, life: Life::SettingUp, events: Vec::new() }
+        let endpoint = Endpoint::new(config.clone(), rng);
+        let (handle, life) = (None, Life::SettingUp);
+        Self { endpoint, client, handle, life, events: Vec::new(), config, roles: Vec::new() }
+    }
+
+    /// Forgets every connection, as a process does that is killed and started again.
+    pub fn restart(&mut self, rng: Rng) {
+        self.endpoint = Endpoint::new(self.config.clone(), rng);
+        self.handle = None;
+        self.life = Life::SettingUp;
+    }
+
+    /// Says what an interface is meant for, before its addresses are told. Default primary.
+    pub fn set_role(&mut self, interface: u32, role: Role) {
+        self.roles.push((interface, role));
+    }
+
+    /// How a client starts connections; `None` for a server, or once it has.
+    pub fn client_config(&self) -> Option<&ClientConfig> {
+        self.client.as_ref()
+    }
+
+    fn candidates(&self, locals: &[LocalAddress]) -> Vec<LocalCandidate> {
+        let role = |address: &LocalAddress| {
+            self.roles.iter().rev().find(|(index, _)| *index == address.interface).map(|(_, role)| *role)
+        };
+        locals
+            .iter()
+            .map(|address| LocalCandidate { address: *address, role: role(address).unwrap_or_default() })
+            .collect()
     }
 
     /// The endpoint.
@@ -98,11 +140,13 @@ impl EndpointPeer {
     }
 }
 
-fn client_identity() -> Identity {
+/// The client that the server of a pair lets in.
+pub fn client_identity() -> Identity {
     Identity::from_seed(&[1; 32])
 }
 
-fn server_identity() -> Identity {
+/// The server of a pair.
+pub fn server_identity() -> Identity {
     Identity::from_seed(&[2; 32])
 }
 
@@ -140,7 +184,7 @@ impl Peer for EndpointPeer {
         remotes: &[SocketAddr],
     ) -> Result<(), String> {
         let client = self.client.take().ok_or("this end does not connect, or has done so")?;
-        let locals = candidates(locals);
+        let locals = self.candidates(locals);
         let handle =
             self.endpoint.connect(now, &client, &locals, remotes).map_err(|error| error.to_string())?;
         self.handle = Some(handle);
@@ -188,15 +232,11 @@ impl Peer for EndpointPeer {
     }
 
     fn set_addresses(&mut self, now: Instant, locals: &[LocalAddress]) {
-        let locals = candidates(locals);
+        let locals = self.candidates(locals);
         if let Some(connection) = self.connection() {
             connection.set_local_addresses(now, &locals);
         }
     }
-}
-
-fn candidates(locals: &[LocalAddress]) -> Vec<LocalCandidate> {
-    locals.iter().map(|address| LocalCandidate { address: *address, role: Role::Primary }).collect()
 }
 
 impl Streams for EndpointPeer {

@@ -39,6 +39,7 @@ pub mod link;
 pub mod nat;
 pub mod pair;
 pub mod rule;
+pub mod scenario;
 pub mod traffic;
 
 mod clock;
@@ -51,7 +52,7 @@ mod reference;
 mod world;
 
 pub use clock::Clock;
-pub use endpoint::{EndpointPair, EndpointPeer, endpoint_pair};
+pub use endpoint::{EndpointPair, EndpointPeer, client_identity, endpoint_pair, server_identity};
 pub use invariants::{BrokenLaw, Law, Laws, Limits, PathFigures};
 pub use network::{Arrival, HostId, InterfaceId, LinkId, Network, NetworkCounters, SendError, Transit};
 pub use packet::Packet;

@@ -4,9 +4,9 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::StreamConfig;
 use crate::congestion::{self, Factory as ControllerFactory};
 use crate::scheduler::{self, SchedulerFactory};
+use crate::{KeyLimits, StreamConfig};
 
 /// Settings of a connection; [`ConnectionConfig::default`] is what most programs want.
 ///
@@ -42,6 +42,9 @@ pub struct ConnectionConfig {
     pub max_datagram: u16,
     /// A server's own addresses that the client should try, at most 8. Default none.
     pub advertised: Vec<SocketAddr>,
+    /// When keys change and end. The default is right for every use; tests of the change lower it.
+    #[doc(hidden)]
+    pub key_limits: KeyLimits,
     pub(crate) scheduler: SchedulerFactory,
     pub(crate) congestion: ControllerFactory,
 }
@@ -59,6 +62,7 @@ impl Default for ConnectionConfig {
             initial_rtt: Duration::from_millis(100),
             max_datagram: 1472,
             advertised: Vec::new(),
+            key_limits: KeyLimits::default(),
             scheduler: scheduler::default_factory(),
             congestion: congestion::default_factory(),
         }

@@ -68,8 +68,12 @@ impl Control {
     }
 
     pub(crate) fn send_close(&mut self, path: PathId, code: u64) {
-        self.statuses.remove(&path);
         self.closes.insert(path, (code, Delivery::Wanted));
+    }
+
+    /// The path is closed: where it stood matters no more.
+    pub(crate) fn forget_path(&mut self, path: PathId) {
+        self.statuses.remove(&path);
     }
 
     pub(crate) fn send_liveness(&mut self, liveness: Liveness) {
@@ -234,5 +238,86 @@ impl Control {
             | SentContent::RetireCid { .. }
             | SentContent::MtuProbe { .. } => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use manyway_wire::{Liveness, PathAvailability, PathId, Writer};
+
+    use super::{Control, MAX_LIVENESS};
+    use crate::packet::content::{Contents, SentContent};
+
+    fn written(control: &mut Control) -> Contents {
+        let (mut buffer, mut contents) = (Vec::new(), Contents::new());
+        control.write_into(&mut Writer::new(&mut buffer, 1200), &mut contents);
+        contents
+    }
+
+    #[test]
+    fn every_fact_is_sent_once_again_for_each_loss_and_nothing_that_does_not_fit() {
+        let mut control = Control::default();
+        control.send_pong();
+        control.send_path_limit(8);
+        control.send_status(PathId(1), PathAvailability::Suspect);
+        control.send_close(PathId(2), 0);
+        control.announce(&["10.0.0.1:1".parse().unwrap()]);
+        let mut buffer = Vec::new();
+        assert!(!control.write_into(&mut Writer::new(&mut buffer, 3), &mut Contents::new()));
+        for _ in 0..3 {
+            assert!(control.wants());
+            let contents = written(&mut control);
+            assert_eq!(contents.len(), 5);
+            assert!(!control.wants() && written(&mut control).is_empty());
+            contents.iter().for_each(|content| control.on_lost(content));
+        }
+    }
+
+    #[test]
+    fn the_loss_of_an_old_state_does_not_bring_it_back() {
+        let mut control = Control::default();
+        control.send_status(PathId(1), PathAvailability::Suspect);
+        let old = written(&mut control);
+        control.send_status(PathId(1), PathAvailability::Available);
+        assert_eq!(written(&mut control)[..], [SentContent::PathStatus { path: PathId(1), sequence: 2 }]);
+        control.on_lost(&old[0]);
+        control.send_status(PathId(1), PathAvailability::Available);
+        assert!(!control.wants());
+    }
+
+    #[test]
+    fn the_end_of_a_path_is_forgotten_once_the_peer_knows_it() {
+        let mut control = Control::default();
+        control.send_status(PathId(3), PathAvailability::Dead);
+        control.send_close(PathId(3), 0);
+        control.forget_path(PathId(3));
+        let contents = written(&mut control);
+        assert_eq!(contents[..], [SentContent::PathClose { path: PathId(3) }]);
+        control.on_delivered(&contents[0]);
+        control.on_lost(&contents[0]);
+        assert!(!control.wants() && control.closes.is_empty() && control.statuses.is_empty());
+    }
+
+    #[test]
+    fn an_address_that_is_gone_is_taken_back_and_then_forgotten() {
+        let mut control = Control::default();
+        let address = |port: u16| ([192, 0, 2, 1], port).into();
+        control.announce(&[address(1), address(2)]);
+        assert_eq!(written(&mut control).len(), 2);
+        control.announce(&[address(2), address(3)]);
+        let contents = written(&mut control);
+        assert_eq!(contents[..], [SentContent::RemoveAddress { id: 0 }, SentContent::AddAddress { id: 2 }]);
+        control.on_delivered(&contents[0]);
+        assert_eq!(control.addresses.len(), 2);
+    }
+
+    #[test]
+    fn answers_about_liveness_are_bounded_and_not_repeated() {
+        let mut control = Control::default();
+        for _ in 0..3 * MAX_LIVENESS {
+            control.send_liveness(Liveness::Question { path: PathId(1) });
+        }
+        assert_eq!(control.liveness.len(), MAX_LIVENESS);
+        assert!(written(&mut control).is_empty() && !control.wants());
     }
 }

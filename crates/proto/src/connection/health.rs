@@ -21,8 +21,10 @@ impl Connection {
     /// Silence on a path with data in flight, while another path works: looks whether it is long enough.
     pub(super) fn check_silence(&mut self, now: Instant, id: PathId) {
         let Some(path) = self.paths.get(id) else { return };
-        let due = path.silence_deadline().is_some_and(|at| at <= now);
-        if !due || !path.state().carries_data() || !self.another_works(now, id) {
+        let Some(at) = path.silence_deadline().filter(|at| *at <= now) else { return };
+        // Judged at the moment that the deadline names, as the deadline itself was: else a late call finds both paths of
+        // an outage silent, does nothing, and is due again at once.
+        if !path.state().carries_data() || !self.another_works(at, id) {
             return;
         }
         let since = path.silence.last_progress().max(path.space.recovery.oldest_unacked_time());
@@ -31,9 +33,9 @@ impl Connection {
     }
 
     /// Tells whether a path other than `id` is heard: else the whole network is out, and suspicion helps nobody.
-    pub(super) fn another_works(&self, now: Instant, id: PathId) -> bool {
+    pub(super) fn another_works(&self, at: Instant, id: PathId) -> bool {
         self.paths.iter().any(|path| {
-            path.id != id && path.is_live() && path.silence_deadline().is_none_or(|deadline| deadline > now)
+            path.id != id && path.is_live() && path.silence_deadline().is_none_or(|deadline| deadline > at)
         })
     }
 
@@ -76,10 +78,24 @@ impl Connection {
         self.reinject(now, id, usize::MAX);
     }
 
-    /// Something of the path arrived after all.
+    /// When a path is dead that stays silent although it was questioned. Its acknowledgements may well come over other
+    /// paths, since the peer hears it: a path works in both directions or it does not work.
+    pub(super) fn suspicion_ends(&self, id: PathId) -> Option<Instant> {
+        let path = self.paths.get(id).filter(|path| path.state() == PathState::Suspect)?;
+        Some(path.since() + path.space.recovery.pto() * 2)
+    }
+
+    pub(super) fn end_suspicion(&mut self, now: Instant, id: PathId) {
+        if self.suspicion_ends(id).is_some_and(|at| at <= now) {
+            self.declare_dead(now, id, PathReason::NoAnswer);
+        }
+    }
+
+    /// Something arrived on the path itself after all.
     pub(super) fn clear_suspicion(&mut self, now: Instant, id: PathId, working: PathState) {
         if self.advance_path(now, id, working, PathReason::Answered) {
-            if let Some(path) = self.paths.get_mut(id) {
+            // A path that moved meanwhile is asked until its new address is proven.
+            if let Some(path) = self.paths.get_mut(id).filter(|path| path.amplification.is_lifted()) {
                 path.prober.stop();
             }
             self.tell_status(id);
@@ -144,16 +160,24 @@ impl Connection {
                 self.tell_status(id);
             }
             PathState::Suspect => {
+                if answer.tuple == path.tuple {
+                    path.amplification.lift();
+                    path.fallback = None;
+                }
                 let working = path.working_state();
                 self.clear_suspicion(now, id, working);
             }
             PathState::Dead => {
                 path.tuple = answer.tuple;
+                path.amplification.lift();
+                path.fallback = None;
                 path.prober.stop();
                 path.space.recovery.restart(now);
                 self.advance_path(now, id, PathState::Probation, PathReason::Answered);
                 self.tell_status(id);
             }
+            // An answer from where the path was before proves nothing of where it is now.
+            PathState::Active | PathState::Backup | PathState::Probation if answer.tuple != path.tuple => {}
             PathState::Active | PathState::Backup | PathState::Probation => {
                 // Its new address is proven.
                 path.amplification.lift();

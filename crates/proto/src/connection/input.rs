@@ -99,7 +99,10 @@ impl Connection {
             return;
         }
         let unknown_path = facts.level == Level::Data && self.paths.get(facts.path).is_none();
-        if unknown_path && (self.side == Initiator::Client || facts.path.0 > self.agreed.own_path_limit) {
+        let may_open = self.side == Initiator::Server
+            && facts.path.0 <= self.agreed.own_path_limit
+            && !self.paths.is_spent(facts.path);
+        if unknown_path && !may_open {
             return;
         }
         let fresh = unknown_path.then(|| self.another_space());
@@ -120,10 +123,10 @@ impl Connection {
         };
         let opened = match self.protector.open(&incoming, bytes, &space.replay) {
             Ok(opened) => opened,
-            Err(error) => return self.on_unopened(facts, error, bytes),
+            Err(error) => return self.on_unopened(facts, error),
         };
         if let Some(space) = fresh {
-            self.accept_path(facts, space);
+            self.accept_path(facts, space, bytes.len());
         }
         let size = bytes.len();
         let payload = bytes.get(opened.payload.clone()).unwrap_or_default();
@@ -149,27 +152,25 @@ impl Connection {
         }
     }
 
-    fn on_unopened(&mut self, facts: &PacketFacts, error: OpenError, bytes: &[u8]) {
+    fn on_unopened(&mut self, facts: &PacketFacts, error: OpenError) {
         self.counts.refused += 1;
         match error {
             OpenError::NoKeys | OpenError::Replayed => {}
             OpenError::KeyUpdate => self.fail(facts.now, Violation::KeyUpdate),
             OpenError::ReservedBits => self.fail(facts.now, Violation::ReservedBits),
             OpenError::Failed => {
-                let token = bytes.last_chunk::<16>().filter(|_| facts.level == Level::Data);
-                if token.is_some_and(|token| self.ids.remote.is_reset_token(token)) {
-                    self.on_stateless_reset(facts.now);
-                } else if self.protector.integrity_exhausted() {
+                if self.protector.integrity_exhausted() {
                     self.fail(facts.now, Violation::IntegrityLimit);
                 }
             }
         }
     }
 
-    fn accept_path(&mut self, facts: &PacketFacts, space: Space) {
+    fn accept_path(&mut self, facts: &PacketFacts, space: Space, size: usize) {
         let role = self.manager.role_of(&facts.tuple.local);
         let mut path = Path::new(facts.path, facts.tuple, role, space, facts.now);
-        path.mtu = crate::path::MtuSearch::new();
+        // The datagram came before the path, so nobody has counted it yet.
+        path.amplification.on_received(size);
         self.paths.insert(path);
         self.report_opened(facts.now, facts.path, PathReason::OpenedByPeer);
         if let Some(path) = self.paths.get_mut(facts.path) {
@@ -185,9 +186,6 @@ impl Connection {
             self.on_setup_packet(facts, source);
         }
         if let Some(path) = self.paths.get_mut(facts.path) {
-            if path.counters.bytes_received == 0 && path.tuple == facts.tuple {
-                path.amplification.on_received(size);
-            }
             path.counters.bytes_received += size as u64;
             if path.state() == PathState::Dead {
                 path.prober.hurry(facts.now);
@@ -220,6 +218,8 @@ impl Connection {
                     path.tuple = facts.tuple;
                     path.amplification = crate::path::Amplification::limited();
                     path.amplification.on_received(super::BASE_DATAGRAM.into());
+                    setup.handshake.resend_all(Level::Open);
+                    setup.handshake.resend_all(Level::SetUp);
                 }
             }
         }

@@ -36,7 +36,7 @@ use crate::observe::{Fact, Observer};
 use crate::packet::ack_policy::AckPolicy;
 use crate::path::manager::PathManager;
 use crate::path::{BASE_DATAGRAM, LocalCandidate, Path, PathReason, PathSet, PathState, Role, Space};
-use crate::protection::{KeyLimits, Protector};
+use crate::protection::Protector;
 use crate::recovery::{Outcome, PathRecovery, RecoveryConfig};
 use crate::scheduler::Scheduler;
 use crate::stream::set::StreamSet;
@@ -181,12 +181,13 @@ impl Connection {
         remote_id: Option<ConnectionId>,
     ) -> Self {
         let Start { now, config, rng, reset_key, first_destination, local_id, handshake } = start;
-        let mut protector = Protector::new(side, KeyLimits::default());
+        let mut protector = Protector::new(side, config.key_limits);
         protector.set_open_keys(&first_destination);
         let setup = Setup {
             first_destination,
             local_id,
             remote_id,
+            peer_keeps_state: side == Initiator::Server,
             handshake,
             open: setup_space(&config),
             set_up: setup_space(&config),
@@ -356,7 +357,7 @@ impl Connection {
     }
 
     pub(crate) fn poll_id_change(&mut self) -> Option<IdChange> {
-        self.ids.local.poll_change()
+        self.ids.local.poll_change().or_else(|| self.ids.remote.poll_change())
     }
 
     fn check_usable(&self) -> Result<(), Misuse> {
@@ -364,6 +365,7 @@ impl Connection {
     }
 
     fn observe(&mut self, now: Instant, fact: &Fact) {
+        crate::observe::log::log(fact);
         if let Some(observer) = &mut self.shared.observer {
             observer.on_fact(now, fact);
         }
@@ -383,7 +385,6 @@ impl Connection {
             return false;
         }
         let event = PathEvent { path: id, tuple: path.tuple, role: path.role, state, reason };
-        tracing::debug!(path = id.0, %state, %reason, "path");
         self.announce_path(now, event);
         true
     }

@@ -69,6 +69,7 @@ impl Connection {
     fn transmit_probing(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
         for id in self.paths.ids() {
             let destination = self.ids.remote.current(id);
+            let carries_own_acks = self.paths.get(id).and_then(|path| self.ack_carrier(path)) == Some(id);
             let path = self.paths.get_mut(id)?;
             let Some(destination) = destination else {
                 // Without an id of the peer nothing can be said on this path.
@@ -76,12 +77,10 @@ impl Connection {
                 continue;
             };
             let (tuple, answer, question) = if let Some((tuple, nonce)) = path.pop_answer() {
-                let question = if path.state() == PathState::Validating {
-                    path.prober.next_question(now, &mut self.shared.rng)
-                } else {
-                    None
-                };
-                (tuple, Some(nonce), question.filter(|(asked, _)| *asked == tuple))
+                // Who asks on a path that is not proven yet is asked back at the same address.
+                let asks_back = path.state() == PathState::Validating;
+                let question = asks_back.then(|| (tuple, path.prober.ask(now, tuple, &mut self.shared.rng)));
+                (tuple, Some(nonce), question)
             } else if path.prober.is_due(now) {
                 let question = path.prober.next_question(now, &mut self.shared.rng);
                 let Some((tuple, _)) = question else { continue };
@@ -90,7 +89,7 @@ impl Connection {
                 continue;
             };
             let limited = path.tuple == tuple;
-            if limited && path.amplification.room() < 80 {
+            if limited && !path.amplification.has_room() {
                 continue;
             }
             let facts = HeaderFacts {
@@ -102,7 +101,8 @@ impl Connection {
             };
             let mut builder = PacketBuilder::short(buffer, &facts, self.protector.key_phase());
             let mut writer = builder.writer(buffer);
-            if path.space.acks.is_waiting() {
+            // Not to an address where perhaps nobody is: an acknowledgement is written once.
+            if carries_own_acks && tuple == path.tuple && path.space.acks.is_waiting() {
                 write_ack(now, id, &mut path.space, &mut writer, &mut builder.contents);
             }
             if let Some(nonce) = answer {
@@ -166,11 +166,38 @@ impl Connection {
             }
             return None;
         }
+        let (mut views, paced_until) = self.views(now);
+        let window = self.streams.window_state();
+        loop {
+            let view = View {
+                now,
+                backlog: self.streams.backlog(),
+                window_left: ByteCount(window.credit.saturating_sub(window.sent)),
+                paths: &views,
+            };
+            let Decision::Send { path, quantum } = self.scheduler.decide(&view) else { break };
+            if let Some(transmit) = self.transmit_batch(now, buffer, path, quantum) {
+                return Some(transmit);
+            }
+            // Nothing goes there, whatever the figures say: the others must not wait for it.
+            let chosen = views.iter_mut().find(|view| view.id == path && view.sendable > ByteCount::ZERO);
+            let Some(chosen) = chosen else { break };
+            chosen.sendable = ByteCount::ZERO;
+        }
+        self.clock.paced_until = paced_until;
+        None
+    }
+
+    /// The figures of all paths for the scheduler, and when the pacer next lets one of them send.
+    fn views(&mut self, now: Instant) -> (SmallVec<[PathView; 8]>, Option<Instant>) {
         let mut paced_until = None;
-        let mut views: SmallVec<[PathView; 8]> = SmallVec::new();
+        let mut views = SmallVec::new();
         for path in self.paths.iter_mut() {
+            let room = path.amplification.room();
             let sendable = match path.space.recovery.allowance(now) {
-                Allowance::Ready { bytes } => bytes.min(ByteCount::of(path.amplification.room())),
+                // Less than a datagram would only keep the scheduler from the other paths.
+                Allowance::Ready { .. } if room < usize::from(path.mtu.current()) => ByteCount::ZERO,
+                Allowance::Ready { bytes } => bytes.min(ByteCount::of(room)),
                 Allowance::Window => ByteCount::ZERO,
                 Allowance::PacedUntil(at) => {
                     paced_until = Some(paced_until.map_or(at, |earliest: Instant| earliest.min(at)));
@@ -179,20 +206,7 @@ impl Connection {
             };
             views.push(path.view(sendable));
         }
-        let window = self.streams.window_state();
-        let view = View {
-            now,
-            backlog: self.streams.backlog(),
-            window_left: ByteCount(window.credit.saturating_sub(window.sent)),
-            paths: &views,
-        };
-        match self.scheduler.decide(&view) {
-            Decision::Send { path, quantum } => self.transmit_batch(now, buffer, path, quantum),
-            Decision::Wait => {
-                self.clock.paced_until = paced_until;
-                None
-            }
-        }
+        (views, paced_until)
     }
 
     fn transmit_batch(
@@ -251,15 +265,19 @@ impl Connection {
     /// An acknowledgement goes on the path that it acknowledges, which keeps its round-trip time clean and proves its
     /// way back; while that path is in doubt, on the best other one.
     pub(super) fn ack_carrier(&self, path: &Path) -> Option<PathId> {
-        if path.is_live() {
+        if path.is_live() && self.can_send(path) {
             return Some(path.id);
         }
-        if let Some(other) = self.paths.best_live(Some(path.id)) {
+        if let Some(other) = self.paths.best_live(Some(path.id)).filter(|other| self.can_send(other)) {
             return Some(other.id);
         }
-        let usable =
-            !matches!(path.state(), PathState::Validating) && self.ids.remote.current(path.id).is_some();
+        let usable = path.state() != PathState::Validating && self.can_send(path);
         usable.then_some(path.id)
+    }
+
+    /// Whether a packet could go on a path at all: else no deadline that wants one may be waited for.
+    pub(super) fn can_send(&self, path: &Path) -> bool {
+        self.ids.remote.current(path.id).is_some() && path.amplification.has_room()
     }
 
     fn transmit_one(
@@ -286,9 +304,11 @@ impl Connection {
     ) -> Option<usize> {
         let destination = self.ids.remote.current(id)?;
         let path = self.paths.get(id)?;
-        if path.amplification.room() < size {
+        let room = path.amplification.room();
+        if room == 0 || carry.mtu_probe.is_some_and(|size| room < usize::from(size)) {
             return None;
         }
+        let size = size.min(room);
         let facts = HeaderFacts {
             path: id,
             destination,
@@ -388,7 +408,10 @@ pub(super) fn write_ack(
     writer: &mut Writer<'_>,
     contents: &mut Contents,
 ) {
-    let Some(largest) = space.received.largest() else { return };
+    let Some(largest) = space.received.largest() else {
+        // Somebody asked, but there is nothing to tell.
+        return space.acks.on_ack_sent();
+    };
     let delay = space.received.largest_time().map_or_else(Default::default, |at| now - at);
     let received_at = space.received.largest_time().unwrap_or(now).as_nanos() / 1000;
     // The receiver's clock wraps every 71 minutes; only differences count.

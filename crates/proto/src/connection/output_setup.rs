@@ -9,8 +9,8 @@ use crate::protection::Level;
 use crate::recovery::PacketKind;
 use crate::{Instant, Transmit};
 
-/// Below this a server's answer under the amplification limit is not worth a packet.
-const LEAST_SETUP_PACKET: usize = 128;
+/// A server under the amplification limit waits until a whole datagram is allowed.
+const LEAST_SETUP_PACKET: usize = BASE_DATAGRAM as usize;
 
 impl Connection {
     /// CLOSE goes at every level that the peer may be able to open.
@@ -62,8 +62,7 @@ impl Connection {
         let path = self.paths.get(PathId::FIRST)?;
         let setup = self.setup.as_ref()?;
         let tuple = if setup.race.is_settled() { path.tuple } else { setup.race.current()? };
-        let room = path.amplification.room().min(usize::from(BASE_DATAGRAM));
-        if room < LEAST_SETUP_PACKET {
+        if path.amplification.room() < LEAST_SETUP_PACKET {
             return None;
         }
         let open = self.wants_setup(now, Level::Open);

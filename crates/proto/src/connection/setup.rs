@@ -21,6 +21,8 @@ pub(crate) struct Setup {
     pub(crate) local_id: ConnectionId,
     /// The id that the peer chose, once it is known.
     pub(crate) remote_id: Option<ConnectionId>,
+    /// The peer has sent TLS bytes, so it remembers this set-up.
+    pub(crate) peer_keeps_state: bool,
     pub(crate) handshake: Handshake,
     pub(crate) open: Space,
     pub(crate) set_up: Space,
@@ -33,9 +35,10 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// The destination of the set-up's packets.
+    /// The destination of the set-up's packets. A server that keeps no state yet knows its client by the id that the
+    /// client invented, from which the keys follow.
     pub(crate) fn destination(&self) -> ConnectionId {
-        self.remote_id.unwrap_or(self.first_destination)
+        self.remote_id.filter(|_| self.peer_keeps_state).unwrap_or(self.first_destination)
     }
 }
 
@@ -120,5 +123,75 @@ impl Race {
     pub(crate) fn after(&self, tuple: &FourTuple) -> Option<FourTuple> {
         let at = self.legs.iter().position(|leg| leg == tuple)?;
         self.legs.iter().cycle().nth(at + 1).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HEAD_START, Race};
+    use crate::{FourTuple, Instant, LocalAddress};
+
+    fn legs(ports: std::ops::Range<u16>) -> Vec<FourTuple> {
+        let local = LocalAddress { interface: 1, address: "10.0.0.1:1".parse().unwrap() };
+        ports.map(|port| FourTuple { local, remote: ([10, 0, 0, 2], port).into() }).collect()
+    }
+
+    /// The legs that the flight goes to now.
+    fn served(race: &mut Race) -> Vec<u16> {
+        let mut served = Vec::new();
+        while let Some(leg) = race.current() {
+            served.push(leg.remote.port());
+            assert_eq!(race.advance(), race.current().is_some());
+        }
+        served
+    }
+
+    #[test]
+    fn the_second_leg_starts_after_the_head_start_and_the_others_after_a_timeout() {
+        let now = Instant::from_nanos(0);
+        let mut race = Race::new(now, legs(1..4));
+        assert_eq!(served(&mut race), [1]);
+        assert!(!race.on_timeout(now));
+        assert_eq!(race.deadline(), Some(now + HEAD_START));
+        assert!(race.on_timeout(now + HEAD_START));
+        assert_eq!(served(&mut race), [2]);
+        assert_eq!((race.deadline(), race.on_timeout(now + HEAD_START)), (None, false));
+        race.restart();
+        assert_eq!(served(&mut race), [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_settled_race_serves_nobody_any_more() {
+        let mut race = Race::new(Instant::from_nanos(0), legs(1..4));
+        race.settle();
+        race.set_legs(legs(5..9));
+        assert_eq!((race.current(), race.deadline(), race.is_settled()), (None, None, true));
+        assert!(race.contains(&legs(3..4)[0]));
+    }
+
+    #[test]
+    fn new_addresses_start_the_race_again() {
+        let mut race = Race::new(Instant::from_nanos(0), legs(1..3));
+        race.set_legs(legs(1..3));
+        assert_eq!(served(&mut race), [1]);
+        race.set_legs(legs(2..5));
+        assert_eq!(served(&mut race), [2, 3, 4]);
+        race.set_legs(Vec::new());
+        assert_eq!(race.current(), None);
+    }
+
+    #[test]
+    fn every_leg_gets_its_turn_when_the_set_up_stalls() {
+        let legs = legs(1..4);
+        let race = Race::new(Instant::from_nanos(0), legs.clone());
+        let mut at = legs[0];
+        let turns: Vec<_> = (0..3)
+            .map(|_| {
+                at = race.after(&at).unwrap();
+                at
+            })
+            .collect();
+        assert_eq!(turns, [legs[1], legs[2], legs[0]]);
+        assert_eq!(Race::settled(legs[0]).after(&legs[1]), None);
     }
 }

@@ -126,3 +126,41 @@ impl Farewell {
         ConnectionError::Closed { by, code: self.code, reason: self.reason }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{LastWord, MAX_TRIES, Repeat};
+    use crate::Instant;
+
+    #[test]
+    fn a_step_is_repeated_with_doubled_waits_until_it_is_given_up() {
+        let mut now = Instant::from_nanos(5);
+        let mut repeat = Repeat::new(now, Duration::from_millis(100));
+        let mut waits = Vec::new();
+        while !repeat.is_exhausted(now) {
+            assert!(repeat.take_due(now) && !repeat.take_due(now));
+            assert!(repeat.deadline() > now, "a deadline in the past would keep the driver busy");
+            waits.push((repeat.deadline() - now).as_millis());
+            now = repeat.deadline();
+        }
+        assert_eq!(waits, [100, 200, 400, 800, 1600, 3200]);
+        assert_eq!(waits.len(), MAX_TRIES as usize);
+        assert!(!repeat.take_due(now));
+    }
+
+    #[test]
+    fn the_last_word_is_repeated_ever_more_rarely() {
+        let step = manyway_wire::CloseStep::FinDone;
+        let mut word = LastWord { step, code: 0, reason: String::new(), due: false, heard: 0 };
+        let mut said = Vec::new();
+        for packet in 1..=1000 {
+            word.on_packet();
+            if std::mem::take(&mut word.due) {
+                said.push(packet);
+            }
+        }
+        assert_eq!(said, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]);
+    }
+}

@@ -47,3 +47,45 @@ impl Admission {
         allowed
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{ANSWERS_A_SECOND, Admission, ConnectionHandle, MOST_HALF_OPEN, UNDER_LOAD};
+    use crate::Instant;
+
+    #[test]
+    fn the_oldest_half_open_set_up_gives_way_to_one_too_many() {
+        let mut admission = Admission::default();
+        let handles: Vec<_> = (0..=MOST_HALF_OPEN).map(ConnectionHandle::numbered).collect();
+        for (count, handle) in handles.iter().enumerate() {
+            assert_eq!(admission.is_under_load(), count >= UNDER_LOAD);
+            let gives_way = admission.admit(*handle);
+            assert_eq!(gives_way, (count == MOST_HALF_OPEN).then(|| handles[0]));
+        }
+    }
+
+    #[test]
+    fn complete_set_ups_do_not_count() {
+        let mut admission = Admission::default();
+        for index in 0..2 * UNDER_LOAD {
+            admission.admit(ConnectionHandle::numbered(index));
+        }
+        assert!(admission.is_under_load());
+        admission.prune(|handle| handle == ConnectionHandle::numbered(3));
+        assert!(!admission.is_under_load());
+        assert_eq!(admission.half_open, [ConnectionHandle::numbered(3)]);
+    }
+
+    #[test]
+    fn strangers_get_a_limited_number_of_answers_a_second() {
+        let mut admission = Admission::default();
+        let mut now = Instant::from_nanos(7);
+        for _ in 0..3 {
+            let answered = (0..5 * ANSWERS_A_SECOND).filter(|_| admission.may_answer(now)).count();
+            assert_eq!(answered, ANSWERS_A_SECOND as usize);
+            now += Duration::from_secs(1);
+        }
+    }
+}

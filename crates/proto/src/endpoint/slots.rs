@@ -10,6 +10,14 @@ pub struct ConnectionHandle {
     generation: u32,
 }
 
+#[cfg(test)]
+impl ConnectionHandle {
+    /// A handle of no connection, for tests.
+    pub(super) fn numbered(index: usize) -> Self {
+        Self { index: u32::try_from(index).unwrap(), generation: 0 }
+    }
+}
+
 #[derive(Debug)]
 struct Entry {
     connection: Box<Connection>,
@@ -109,5 +117,66 @@ impl Slots {
     fn entry_mut(&mut self, handle: ConnectionHandle) -> Option<&mut Entry> {
         let slot = self.slots.get_mut(handle.index as usize)?;
         if slot.generation == handle.generation { slot.entry.as_mut() } else { None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use manyway_wire::ConnectionId;
+
+    use super::{ConnectionHandle, Slots};
+    use crate::connection::{Connection, Start};
+    use crate::endpoint::ResetKey;
+    use crate::handshake::testing;
+    use crate::{ConnectionConfig, FourTuple, Instant, LocalAddress, Rng};
+
+    fn connection() -> Connection {
+        let start = Start {
+            now: Instant::from_nanos(0),
+            config: Arc::new(ConnectionConfig::default()),
+            rng: Rng::from_seed([1; 32]),
+            reset_key: Arc::new(ResetKey::new(&[2; 32])),
+            first_destination: ConnectionId::from_u64(3),
+            local_id: ConnectionId::from_u64(4),
+            handshake: testing::pair().1,
+        };
+        let local = LocalAddress { interface: 0, address: "10.0.0.1:1".parse().unwrap() };
+        let tuple = FourTuple { local, remote: "10.0.0.2:1".parse().unwrap() };
+        Connection::server(start, tuple, ConnectionId::from_u64(5), Vec::new(), true)
+    }
+
+    #[test]
+    fn the_handle_of_an_ended_connection_finds_nothing_in_the_slot_of_the_next() {
+        let mut slots = Slots::default();
+        let first = slots.insert(connection());
+        let second = slots.insert(connection());
+        slots.remove(first);
+        slots.remove(first);
+        assert_eq!((slots.len(), slots.get(first).is_some()), (1, false));
+        let third = slots.insert(connection());
+        assert_eq!((third.index, slots.len()), (first.index, 2));
+        assert!(slots.get(first).is_none() && slots.get_mut(third).is_some());
+        assert_eq!(slots.handles().collect::<Vec<_>>(), [third, second]);
+    }
+
+    #[test]
+    fn a_flag_changes_once() {
+        let mut slots = Slots::default();
+        let handle = slots.insert(connection());
+        assert!(slots.set_queued(handle, true) && !slots.set_queued(handle, true));
+        assert!(slots.set_queued(handle, false) && !slots.set_queued(handle, false));
+        assert!(slots.set_eventful(handle, true) && slots.is_eventful(handle));
+        assert!(!slots.set_queued(ConnectionHandle::numbered(9), true));
+    }
+
+    #[test]
+    fn the_deadline_that_stood_before_is_given_back() {
+        let mut slots = Slots::default();
+        let handle = slots.insert(connection());
+        let at = Some(Instant::from_nanos(8));
+        assert_eq!(slots.set_deadline(handle, at), None);
+        assert_eq!(slots.set_deadline(handle, None), at);
     }
 }

@@ -1,5 +1,7 @@
 //! What goes on inside, as typed facts: logs, qlog, counters and tests are observers.
 
+pub(crate) mod log;
+
 use std::fmt;
 
 use manyway_wire::PathId;

@@ -9,6 +9,8 @@ pub(crate) enum Amplification {
     Lifted,
 }
 
+/// Less room than this is none: no packet that says anything fits.
+const LEAST_PACKET: usize = 80;
 /// How many bytes go out for each that came in.
 const FACTOR: u64 = 3;
 
@@ -37,11 +39,18 @@ impl Amplification {
         matches!(self, Self::Lifted)
     }
 
-    /// Bytes that may go out now.
+    /// Tells whether a packet may go out now.
+    pub(crate) fn has_room(&self) -> bool {
+        self.room() > 0
+    }
+
+    /// Bytes that may go out now; zero when they are too few for a packet.
     pub(crate) fn room(&self) -> usize {
         match self {
             Self::Limited { received, sent } => {
-                usize::try_from(received.saturating_mul(FACTOR).saturating_sub(*sent)).unwrap_or(usize::MAX)
+                let left = received.saturating_mul(FACTOR).saturating_sub(*sent);
+                let left = usize::try_from(left).unwrap_or(usize::MAX);
+                if left < LEAST_PACKET { 0 } else { left }
             }
             Self::Lifted => usize::MAX,
         }
@@ -57,10 +66,10 @@ mod tests {
         let mut limit = Amplification::limited();
         assert_eq!(limit.room(), 0);
         limit.on_received(100);
-        limit.on_sent(299);
-        assert_eq!(limit.room(), 1);
-        limit.on_sent(5);
-        assert_eq!(limit.room(), 0);
+        limit.on_sent(200);
+        assert_eq!(limit.room(), 100);
+        limit.on_sent(21);
+        assert!(!limit.has_room(), "79 bytes are too few for a packet");
         limit.lift();
         assert_eq!(limit.room(), usize::MAX);
     }

@@ -64,6 +64,19 @@ impl Prober {
         self.phase = Phase::Asking { targets, since: now, next_at: now, wait, rounds: 0, due: Vec::new() };
     }
 
+    /// Changes whom to ask; if there is anybody new, all are asked at once.
+    pub(crate) fn set_targets(&mut self, now: Instant, mut wanted: Vec<FourTuple>) {
+        let Phase::Asking { targets, next_at, due, .. } = &mut self.phase else { return };
+        wanted.truncate(MAX_TARGETS);
+        if wanted.iter().any(|tuple| !targets.contains(tuple)) {
+            *next_at = now;
+        }
+        due.retain(|tuple| wanted.contains(tuple));
+        if !wanted.is_empty() {
+            *targets = wanted;
+        }
+    }
+
     pub(crate) fn stop(&mut self) {
         self.phase = Phase::Resting;
     }
@@ -118,12 +131,27 @@ impl Prober {
             *wait = (*wait * 2).min(longest);
         }
         let tuple = due.pop()?;
+        Some((tuple, self.ask(now, tuple, rng)))
+    }
+
+    /// Makes a question for one address pair, outside the rounds.
+    pub(crate) fn ask(&mut self, now: Instant, tuple: FourTuple, rng: &mut Rng) -> u64 {
         let nonce = rng.next_u64();
         if self.outstanding.len() >= MAX_OUTSTANDING {
             self.outstanding.pop_front();
         }
         self.outstanding.push_back(Challenge { tuple, nonce, sent_at: now });
-        Some((tuple, nonce))
+        nonce
+    }
+
+    /// Asks one more address pair in the rounds that follow.
+    pub(crate) fn add_target(&mut self, tuple: FourTuple) {
+        if let Phase::Asking { targets, .. } = &mut self.phase
+            && targets.len() < MAX_TARGETS
+            && !targets.contains(&tuple)
+        {
+            targets.push(tuple);
+        }
     }
 
     /// Takes an answer; `None` if it fits no question, or came to another address than it was asked from.

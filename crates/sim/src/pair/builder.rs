@@ -22,6 +22,7 @@ pub struct PairBuilder {
     family: Family,
     paths: Vec<PathSetting>,
     server_interfaces: usize,
+    known_servers: usize,
     answer: ByteCount,
 }
 
@@ -51,7 +52,14 @@ impl Default for PairBuilder {
 impl PairBuilder {
     /// Begins with no path, seed 0, IPv4, one interface at the server, and empty answers.
     pub fn new() -> Self {
-        Self { seed: 0, family: Family::V4, paths: Vec::new(), server_interfaces: 1, answer: ByteCount::ZERO }
+        Self {
+            seed: 0,
+            family: Family::V4,
+            paths: Vec::new(),
+            server_interfaces: 1,
+            known_servers: usize::MAX,
+            answer: ByteCount::ZERO,
+        }
     }
 
     /// Sets what everything random follows from.
@@ -98,6 +106,13 @@ impl PairBuilder {
         self
     }
 
+    /// Lets the client know only so many of the server's addresses from the start. Default all.
+    #[must_use]
+    pub fn known_servers(mut self, number: usize) -> Self {
+        self.known_servers = number;
+        self
+    }
+
     /// Sets how many bytes both services answer to each stream.
     #[must_use]
     pub fn answer(mut self, answer: ByteCount) -> Self {
@@ -141,6 +156,7 @@ impl PairBuilder {
                 .iter()
                 .map(|(id, address)| address_of(*id, *address, Side::SERVER_PORT))
                 .collect(),
+            known_servers: self.known_servers,
             family: self.family,
             reference: Reference::default(),
             received: [client, server].map(|_| Series::new(start, BIN)),

@@ -173,6 +173,7 @@ pub struct Pair<N> {
     hosts: [HostId; 2],
     paths: Vec<PathLinks>,
     servers: Vec<LocalAddress>,
+    known_servers: usize,
     family: Family,
     reference: Reference,
     received: [Series; 2],
@@ -237,17 +238,33 @@ impl<N: Peer> Pair<N> {
         }
     }
 
+    /// The server's addresses.
+    pub fn servers(&self) -> &[LocalAddress] {
+        &self.servers
+    }
+
+    /// Starts the connection and returns at once.
+    ///
+    /// # Errors
+    /// If the machine refuses.
+    pub fn begin(&mut self) -> Result<(), PairError> {
+        let now = self.now();
+        let locals = builder::locals(&self.world.network().addresses(self.host(Side::Client)));
+        let known = self.servers.iter().take(self.known_servers);
+        let remotes: Vec<_> = known.map(|local| local.address).collect();
+        match self.peer(Side::Client) {
+            Some(client) => client.connect(now, &locals, &remotes).map_err(PairError::Refused),
+            None => Ok(()),
+        }
+    }
+
     /// Starts the connection and runs until both ends have it; tells how long that took.
     ///
     /// # Errors
     /// If that takes longer than `within`, the connection ends, or a law does not hold.
     pub fn connect(&mut self, within: Duration) -> Result<Duration, PairError> {
         let start = self.now();
-        let locals = builder::locals(&self.world.network().addresses(self.host(Side::Client)));
-        let remotes: Vec<_> = self.servers.iter().map(|local| local.address).collect();
-        if let Some(client) = self.peer(Side::Client) {
-            client.connect(start, &locals, &remotes).map_err(PairError::Refused)?;
-        }
+        self.begin()?;
         let connected = |pair: &mut Self| {
             [Side::Client, Side::Server]
                 .into_iter()

@@ -1,0 +1,43 @@
+//! `manyway send`: files and directories to a server, over every interface at once.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use manyway_transfer::put;
+
+use super::error::CommandError;
+use super::network::{connect, parse_ticket};
+use super::session::NetSession;
+use super::summary::Summary;
+use super::watch::PathWatch;
+use crate::args::{GlobalArgs, SendArgs};
+use crate::exit_code::ExitCode;
+use crate::output::progress::{ProgressMode, ProgressView};
+
+/// Sends and waits until the server has verified everything.
+///
+/// # Errors
+/// If a file is not there, the server is not reached or refuses, or the transfer breaks.
+pub async fn run(global: &GlobalArgs, arguments: &SendArgs) -> Result<ExitCode, CommandError> {
+    let recipient = arguments.recipient().map_err(CommandError::usage)?;
+    let ticket = parse_ticket(&recipient.ticket)?;
+    for file in &recipient.files {
+        std::fs::symlink_metadata(file)
+            .map_err(|error| CommandError::new(ExitCode::Failed, format!("{}: {error}", file.display())))?;
+    }
+    let (endpoint, connection) = connect(global, &ticket).await?;
+    let view = Arc::new(ProgressView::new(ProgressMode::detect(global.quiet), "sending"));
+    let watch = PathWatch::start(&connection, Arc::clone(&view));
+    let session = NetSession(connection);
+    let started = Instant::now();
+    let result = put(&session, recipient.files, view.clone()).await;
+    let elapsed = started.elapsed();
+    drop(watch);
+    view.finish();
+    let report = result.map_err(|error| CommandError::of_transfer(&error, session.0.close_reason()))?;
+    let summary = Summary::new("sent", &report, elapsed, session.0.info().await.ok().as_ref());
+    session.0.close(0, "done").await;
+    endpoint.close(0, "done").await;
+    summary.print(global)?;
+    Ok(ExitCode::of_report(&report))
+}

@@ -1,0 +1,36 @@
+//! Ctrl-C and SIGTERM end a command in order.
+
+use std::future::Future;
+
+use super::error::CommandError;
+use crate::exit_code::ExitCode;
+
+/// Runs `work` until it is done or the user has had enough.
+///
+/// # Errors
+/// That of `work`, or [`ExitCode::Interrupted`].
+pub async fn until_interrupted<T>(
+    work: impl Future<Output = Result<T, CommandError>>,
+) -> Result<T, CommandError> {
+    tokio::select! {
+        result = work => result,
+        name = interrupted() => Err(CommandError::new(ExitCode::Interrupted, format!("ended by {name}"))),
+    }
+}
+
+/// Waits for Ctrl-C or SIGTERM and tells which it was.
+pub async fn interrupted() -> &'static str {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            return tokio::select! {
+                _ = tokio::signal::ctrl_c() => "Ctrl-C",
+                _ = terminate.recv() => "SIGTERM",
+            };
+        }
+    }
+    // Without the handler the system's default ends the process all the same.
+    let _ = tokio::signal::ctrl_c().await;
+    "Ctrl-C"
+}

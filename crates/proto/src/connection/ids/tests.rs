@@ -1,0 +1,158 @@
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::Rng;
+
+fn local() -> (LocalIds, Rng) {
+    (LocalIds::new(ConnectionId::from_u64(1), Arc::new(ResetKey::new(&[1; 32]))), Rng::from_seed([2; 32]))
+}
+
+fn written(ids: &mut LocalIds) -> Contents {
+    let (mut buffer, mut contents) = (Vec::new(), Contents::new());
+    ids.write_into(&mut Writer::new(&mut buffer, 1200), &mut contents);
+    contents
+}
+
+/// The ids that lead to this connection, as the endpoint's table has them.
+fn follow(ids: &mut LocalIds, table: &mut BTreeSet<Vec<u8>>) {
+    while let Some(change) = ids.poll_change() {
+        match change {
+            IdChange::Added(id, _) => assert!(table.insert(id.as_slice().to_vec())),
+            IdChange::Removed(id) => assert!(table.remove(id.as_slice())),
+            IdChange::TokenGiven(_) | IdChange::TokenRetired(_) => panic!("{change:?} of an own id"),
+        }
+    }
+}
+
+#[test]
+fn every_path_has_two_ids_and_the_peer_is_told_each_once() {
+    let (mut ids, mut rng) = local();
+    ids.issue_up_to(PathId(3), &mut rng);
+    ids.issue_up_to(PathId(3), &mut rng);
+    let contents = written(&mut ids);
+    assert_eq!(contents.len(), 7, "the first id of path 0 is known from the set-up");
+    assert!(!ids.wants() && written(&mut ids).is_empty());
+    ids.on_lost(PathId(2), 1);
+    ids.on_lost(PathId(2), 1);
+    assert_eq!(written(&mut ids)[..], [SentContent::NewCid { path: PathId(2), sequence: 1 }]);
+    assert!(!ids.wants());
+}
+
+#[test]
+fn a_path_that_was_closed_never_gets_ids_again() {
+    let (mut ids, mut rng) = local();
+    ids.issue_up_to(PathId(2), &mut rng);
+    ids.forget(PathId(1));
+    ids.forget(PathId::FIRST);
+    ids.issue_up_to(PathId(3), &mut rng);
+    ids.on_retire(&RetireCid { path: PathId(1), sequence: 0 }, &mut rng).unwrap();
+    assert_eq!(ids.paths.keys().copied().collect::<Vec<_>>(), [PathId(2), PathId(3)]);
+}
+
+#[test]
+fn an_id_that_was_never_issued_can_not_be_given_back() {
+    let (mut ids, mut rng) = local();
+    assert!(ids.on_retire(&RetireCid { path: PathId::FIRST, sequence: 1 }, &mut rng).is_err());
+}
+
+proptest! {
+    #[test]
+    fn the_table_and_the_count_of_what_is_untold_follow_every_change(
+        steps in proptest::collection::vec((0_u8..5, 0_u32..6, 0_u64..4), 0..60)
+    ) {
+        let (mut ids, mut rng) = local();
+        let mut table = BTreeSet::new();
+        for (step, path, sequence) in steps {
+            match step {
+                0 => ids.issue_up_to(PathId(path), &mut rng),
+                1 => drop(ids.on_retire(&RetireCid { path: PathId(path), sequence }, &mut rng)),
+                2 => ids.forget(PathId(path)),
+                3 => ids.on_lost(PathId(path), sequence),
+                _ => drop(written(&mut ids)),
+            }
+            follow(&mut ids, &mut table);
+            let issued: Vec<_> = ids.paths.values().flat_map(|path| &path.ids).collect();
+            prop_assert_eq!(issued.iter().filter(|issued| issued.wanted).count(), ids.wanted);
+            prop_assert_eq!(issued.len(), table.len());
+        }
+        ids.forget_all();
+        follow(&mut ids, &mut table);
+        prop_assert!(table.is_empty() && !ids.wants());
+    }
+}
+
+fn new_id(path: u32, sequence: u64, retire_prior_to: u64) -> NewCid {
+    let id = ConnectionId::from_u64(u64::from(path) << 32 | sequence);
+    NewCid { path: PathId(path), sequence, retire_prior_to, id, reset_token: [sequence.to_le_bytes()[0]; 16] }
+}
+
+fn given_back(ids: &mut RemoteIds) -> Contents {
+    let (mut buffer, mut contents) = (Vec::new(), Contents::new());
+    ids.write_into(&mut Writer::new(&mut buffer, 1200), &mut contents);
+    contents
+}
+
+#[test]
+fn a_path_that_moved_takes_the_next_id_and_gives_the_old_one_back() {
+    let mut ids = RemoteIds::default();
+    ids.on_new(&new_id(1, 0, 0), PathId(7)).unwrap();
+    ids.rotate(PathId(1));
+    assert_eq!(ids.current(PathId(1)), Some(new_id(1, 0, 0).id), "there is no other");
+    ids.on_new(&new_id(1, 1, 0), PathId(7)).unwrap();
+    ids.rotate(PathId(1));
+    assert_eq!(ids.current(PathId(1)), Some(new_id(1, 1, 0).id));
+    let retired = SentContent::RetireCid { path: PathId(1), sequence: 0 };
+    for _ in 0..2 {
+        assert_eq!(given_back(&mut ids)[..], [retired]);
+        assert!(!ids.wants());
+        ids.on_lost(PathId(1), 0);
+    }
+    ids.on_delivered(PathId(1), 0);
+    assert!(!ids.wants() && ids.retire.is_empty());
+}
+
+#[test]
+fn an_id_that_was_given_back_does_not_return_with_a_late_copy() {
+    let mut ids = RemoteIds::default();
+    ids.on_new(&new_id(1, 0, 0), PathId(7)).unwrap();
+    ids.on_new(&new_id(1, 1, 0), PathId(7)).unwrap();
+    ids.rotate(PathId(1));
+    ids.on_new(&new_id(1, 0, 0), PathId(7)).unwrap();
+    ids.rotate(PathId(1));
+    assert_eq!(ids.current(PathId(1)), Some(new_id(1, 1, 0).id));
+}
+
+#[test]
+fn the_peer_can_call_ids_back_but_never_the_last_one() {
+    let mut ids = RemoteIds::default();
+    for sequence in 0..3 {
+        ids.on_new(&new_id(1, sequence, 0), PathId(7)).unwrap();
+    }
+    ids.on_new(&new_id(1, 3, 3), PathId(7)).unwrap();
+    assert_eq!(ids.current(PathId(1)), Some(new_id(1, 3, 0).id));
+    assert_eq!(given_back(&mut ids).len(), 3);
+    assert!(ids.on_new(&new_id(1, 4, 5), PathId(7)).is_err());
+}
+
+#[test]
+fn ids_beyond_what_was_agreed_break_the_protocol() {
+    let mut ids = RemoteIds::default();
+    assert!(ids.on_new(&new_id(8, 0, 0), PathId(7)).is_err());
+    let results: Vec<_> = (0..6).map(|n| ids.on_new(&new_id(1, n, 0), PathId(7)).is_ok()).collect();
+    assert_eq!(results[..5], [true, true, true, true, false]);
+    let other = NewCid { id: ConnectionId::from_u64(99), ..new_id(1, 0, 0) };
+    assert!(ids.on_new(&other, PathId(7)).is_err());
+}
+
+#[test]
+fn only_tokens_of_ids_in_use_reset() {
+    let mut ids = RemoteIds::default();
+    ids.set_first(ConnectionId::from_u64(5), None);
+    ids.on_new(&new_id(1, 3, 0), PathId(7)).unwrap();
+    assert_eq!(ids.poll_change(), Some(IdChange::TokenGiven([3; 16])));
+    ids.forget(PathId(1));
+    assert_eq!(ids.poll_change(), Some(IdChange::TokenRetired([3; 16])));
+    assert_eq!(ids.poll_change(), None);
+}

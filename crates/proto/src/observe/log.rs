@@ -1,0 +1,32 @@
+//! Facts as `tracing` events: each packet at `trace`, what was decided at `debug`.
+
+use tracing::{debug, trace};
+
+use super::Fact;
+
+pub(crate) fn log(fact: &Fact) {
+    match fact {
+        Fact::PacketSent { path, packet_number, size, asks_for_ack } => {
+            trace!(path = path.0, packet = packet_number, bytes = size, asks_for_ack, "sent");
+        }
+        Fact::PacketReceived { path, packet_number, size } => {
+            trace!(path = path.0, packet = packet_number, bytes = size, "received");
+        }
+        Fact::PacketsLost { path, packets, bytes } => {
+            debug!(path = path.0, packets, bytes = bytes.get(), "lost");
+        }
+        Fact::SpuriousLoss { path, packets } => {
+            debug!(path = path.0, packets, "lost packets arrived after all");
+        }
+        Fact::Reinjected { path, packets } => {
+            debug!(path = path.0, packets, "sent again on other paths");
+        }
+        Fact::Path(event) => {
+            debug!(path = event.path.0, state = %event.state, reason = %event.reason, "path");
+        }
+        Fact::DatagramSize { path, size } => {
+            debug!(path = path.0, bytes = size, "size of datagrams");
+        }
+        Fact::KeyUpdate => debug!("keys changed"),
+    }
+}
