@@ -174,3 +174,19 @@ fn a_stream_arrives_over_two_paths_and_the_connection_closes_in_order() {
     assert_eq!(active, 2);
     assert_eq!(net.client.connections() + net.server.connections(), 0);
 }
+
+#[test]
+fn a_late_copy_of_the_first_flight_begins_nothing() {
+    let (mut net, _) = Net::new();
+    net.collect();
+    let (tuple, mut copy) = (net.flights[0].tuple, net.flights[0].bytes.clone());
+    while net.now < Instant::from_nanos(0) + 10 * DELAY {
+        net.step();
+    }
+    let now = net.now;
+    let server = net.server.handles();
+    net.server.handle_datagram(now, tuple, Ecn::NotEct, &mut copy);
+    net.collect();
+    assert_eq!(net.server.handles(), server);
+    assert!(net.server.connection(server[0]).unwrap().is_established());
+}

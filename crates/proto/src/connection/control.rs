@@ -68,11 +68,12 @@ impl Control {
     }
 
     pub(crate) fn send_close(&mut self, path: PathId, code: u64) {
+        self.forget_status(path);
         self.closes.insert(path, (code, Delivery::Wanted));
     }
 
-    /// The path is closed: where it stood matters no more.
-    pub(crate) fn forget_path(&mut self, path: PathId) {
+    /// The path is closed: its state is of no interest any more.
+    pub(crate) fn forget_status(&mut self, path: PathId) {
         self.statuses.remove(&path);
     }
 

@@ -45,11 +45,12 @@ impl Connection {
         if self.ack_carrier(path).is_some() {
             earliest.take(path.space.acks.deadline());
         }
-        earliest.take(path.prober.deadline());
+        // Without an id of the peer no question can be asked; its arrival wakes the connection.
+        earliest.take(path.prober.deadline().filter(|_| self.ids.remote.current(id).is_some()));
         earliest.take(path.mtu.deadline());
         earliest.take(self.keep_alive_deadline(id));
-        if path.state().carries_data() && self.paths.best_live(Some(id)).is_some() {
-            earliest.take(path.silence_deadline());
+        if path.state().carries_data() {
+            earliest.take(path.silence_deadline().filter(|at| self.another_works(*at, id)));
         }
         earliest.take(self.suspicion_ends(id));
         earliest.take(self.probation_ends(id).map(|after| path.since() + after));
@@ -96,6 +97,9 @@ impl Connection {
     fn keep_alive_deadline(&self, id: PathId) -> Option<Instant> {
         let interval = self.config.keep_alive?;
         let path = self.paths.get(id).filter(|path| path.is_live() && path.probes_due == 0)?;
+        if !self.can_send(path) {
+            return None;
+        }
         if path.space.recovery.packets_in_flight() > 0 {
             return None;
         }

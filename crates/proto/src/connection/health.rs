@@ -21,8 +21,10 @@ impl Connection {
     /// Silence on a path with data in flight, while another path works: looks whether it is long enough.
     pub(super) fn check_silence(&mut self, now: Instant, id: PathId) {
         let Some(path) = self.paths.get(id) else { return };
-        let due = path.silence_deadline().is_some_and(|at| at <= now);
-        if !due || !path.state().carries_data() || !self.another_works(now, id) {
+        let Some(at) = path.silence_deadline().filter(|at| *at <= now) else { return };
+        // Judged at the moment that the deadline names, as the deadline itself was: else a late call finds both paths of
+        // an outage silent, does nothing, and is due again at once.
+        if !path.state().carries_data() || !self.another_works(at, id) {
             return;
         }
         let since = path.silence.last_progress().max(path.space.recovery.oldest_unacked_time());
@@ -31,9 +33,9 @@ impl Connection {
     }
 
     /// Tells whether a path other than `id` is heard: else the whole network is out, and suspicion helps nobody.
-    pub(super) fn another_works(&self, now: Instant, id: PathId) -> bool {
+    pub(super) fn another_works(&self, at: Instant, id: PathId) -> bool {
         self.paths.iter().any(|path| {
-            path.id != id && path.is_live() && path.silence_deadline().is_none_or(|deadline| deadline > now)
+            path.id != id && path.is_live() && path.silence_deadline().is_none_or(|deadline| deadline > at)
         })
     }
 

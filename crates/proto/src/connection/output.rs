@@ -195,8 +195,9 @@ impl Connection {
         let mut paced_until = None;
         let mut views = SmallVec::new();
         for path in self.paths.iter_mut() {
+            let room = path.amplification.room();
             let sendable = match path.space.recovery.allowance(now) {
-                Allowance::Ready { bytes } => bytes.min(ByteCount::of(path.amplification.room())),
+                Allowance::Ready { bytes } => bytes.min(ByteCount::of(room)),
                 Allowance::Window => ByteCount::ZERO,
                 Allowance::PacedUntil(at) => {
                     paced_until = Some(paced_until.map_or(at, |earliest: Instant| earliest.min(at)));
@@ -264,16 +265,19 @@ impl Connection {
     /// An acknowledgement goes on the path that it acknowledges, which keeps its round-trip time clean and proves its
     /// way back; while that path is in doubt, on the best other one.
     pub(super) fn ack_carrier(&self, path: &Path) -> Option<PathId> {
-        let has_room = path.amplification.has_room();
-        if path.is_live() && has_room {
+        if path.is_live() && self.can_send(path) {
             return Some(path.id);
         }
-        let other = self.paths.best_live(Some(path.id)).filter(|other| other.amplification.has_room());
-        if let Some(other) = other {
+        if let Some(other) = self.paths.best_live(Some(path.id)).filter(|other| self.can_send(other)) {
             return Some(other.id);
         }
-        let proven = !matches!(path.state(), PathState::Validating);
-        (proven && has_room && self.ids.remote.current(path.id).is_some()).then_some(path.id)
+        let usable = path.state() != PathState::Validating && self.can_send(path);
+        usable.then_some(path.id)
+    }
+
+    /// Whether a packet could go on a path: else no deadline that wants one may be waited for.
+    pub(super) fn can_send(&self, path: &Path) -> bool {
+        self.ids.remote.current(path.id).is_some() && path.amplification.has_room()
     }
 
     fn transmit_one(
@@ -404,7 +408,10 @@ pub(super) fn write_ack(
     writer: &mut Writer<'_>,
     contents: &mut Contents,
 ) {
-    let Some(largest) = space.received.largest() else { return };
+    let Some(largest) = space.received.largest() else {
+        // Somebody asked, but there is nothing to tell.
+        return space.acks.on_ack_sent();
+    };
     let delay = space.received.largest_time().map_or_else(Default::default, |at| now - at);
     let received_at = space.received.largest_time().unwrap_or(now).as_nanos() / 1000;
     // The receiver's clock wraps every 71 minutes; only differences count.

@@ -139,7 +139,7 @@ impl Connection {
         }
         self.settle(now, crate::protection::Level::Data, id, &mut outcome);
         self.shared.outcome = outcome;
-        self.control.forget_path(id);
+        self.control.forget_status(id);
         self.ids.remote.forget(id);
         self.protector.forget_path(id);
         self.allow_another_path();
