@@ -173,6 +173,9 @@ impl Connection {
                 path.fallback = None;
                 path.prober.stop();
                 path.space.recovery.restart(now);
+                if path.mtu.is_off() {
+                    path.mtu.start(now, self.agreed.max_datagram.min(family_limit(&answer.tuple)));
+                }
                 self.advance_path(now, id, PathState::Probation, PathReason::Answered);
                 self.tell_status(id);
             }
