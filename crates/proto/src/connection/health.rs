@@ -27,8 +27,8 @@ impl Connection {
         if !path.state().carries_data() || !self.another_works(at, id) {
             return;
         }
-        let since = path.silence.last_progress().max(path.space.recovery.oldest_unacked_time());
-        let lasted = since.map_or(Duration::ZERO, |since| now - since);
+        let unanswered = path.space.recovery.oldest_unacked_time();
+        let lasted = now - unanswered.map_or(path.last_heard(), |since| since.max(path.last_heard()));
         self.suspect(now, id, PathReason::Silence { lasted });
     }
 

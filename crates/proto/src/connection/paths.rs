@@ -1,6 +1,6 @@
 //! Paths come, move and go.
 
-use manyway_wire::{AddAddress, PathId, PathStatus, RemoveAddress};
+use manyway_wire::{AddAddress, PathAvailability, PathId, PathStatus, RemoveAddress};
 
 use super::input::PacketFacts;
 use super::{Connection, Initiator, race_order};
@@ -224,11 +224,16 @@ impl Connection {
             return;
         }
         let was_ready = path.peer_ready();
+        let before = path.peer_status.1;
         path.peer_status = (block.sequence, block.state);
         let is_ready = path.peer_ready();
         if was_ready && !is_ready {
-            // What is on its way there may never arrive: send it elsewhere too, and acknowledge elsewhere.
+            // Acknowledge elsewhere, at once.
             path.space.acks.force();
+        }
+        if block.state == PathAvailability::Dead && before != PathAvailability::Dead {
+            // What is on its way there may never arrive: send it elsewhere too. A mere suspicion of the peer is about
+            // what it sends itself; of what this end sends the acknowledgements tell more.
             if self.paths.best_live(Some(block.path)).is_some() {
                 self.reinject(now, block.path, usize::MAX);
             }
