@@ -1,4 +1,5 @@
 //! The end of a connection: in order, at once, from both ends, over bad links, and by time.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::time::Duration;
 
@@ -22,11 +23,11 @@ fn close(pair: &mut EndpointPair, side: Side, code: u64) {
 }
 
 fn ended(pair: &mut EndpointPair, side: Side) -> Option<ConnectionError> {
-    manyway_sim::Peer::ended(pair.peer(side).unwrap()).cloned()
+    pair.peer(side).and_then(|peer| manyway_sim::Peer::ended(peer).cloned())
 }
 
-fn closed(by: ClosedBy, code: u64) -> Option<ConnectionError> {
-    Some(ConnectionError::Closed { by, code, reason: "done".to_owned() })
+fn closed(by: ClosedBy, code: u64) -> ConnectionError {
+    ConnectionError::Closed { by, code, reason: "done".to_owned() }
 }
 
 /// No connection is left at either end, at most this long after the close.
@@ -43,8 +44,8 @@ fn a_close_tells_both_ends_who_and_why() {
         let mut pair = connected(one_path()).unwrap();
         close(&mut pair, side, 7);
         pair.run_for(100 * MS).unwrap();
-        assert_eq!(ended(&mut pair, side), closed(ClosedBy::Us, 7));
-        assert_eq!(ended(&mut pair, side.other()), closed(ClosedBy::Peer, 7));
+        assert_eq!(ended(&mut pair, side), Some(closed(ClosedBy::Us, 7)));
+        assert_eq!(ended(&mut pair, side.other()), Some(closed(ClosedBy::Peer, 7)));
         is_forgotten(&mut pair, SECOND);
     }
 }
@@ -72,8 +73,12 @@ fn each_step_of_the_close_may_get_lost() {
                 pair.world_mut().network_mut().add_rule(matching, Action::Drop);
                 close(&mut pair, closing, 7);
                 pair.run_for(2 * SECOND).unwrap();
-                assert_eq!(ended(&mut pair, closing), closed(ClosedBy::Us, 7), "{lossy:?} {first}");
-                assert_eq!(ended(&mut pair, closing.other()), closed(ClosedBy::Peer, 7), "{lossy:?} {first}");
+                assert_eq!(ended(&mut pair, closing), Some(closed(ClosedBy::Us, 7)), "{lossy:?} {first}");
+                assert_eq!(
+                    ended(&mut pair, closing.other()),
+                    Some(closed(ClosedBy::Peer, 7)),
+                    "{lossy:?} {first}"
+                );
                 is_forgotten(&mut pair, 10 * SECOND);
             }
         }
@@ -109,8 +114,8 @@ fn a_close_delivers_everything_that_was_written_before() {
         close(&mut pair, side, 7);
         pair.run_for(2 * SECOND).unwrap();
         assert_eq!(pair.received(side.other()).total(), megabytes(1), "{side:?}");
-        assert_eq!(ended(&mut pair, side), closed(ClosedBy::Us, 7));
-        assert_eq!(ended(&mut pair, side.other()), closed(ClosedBy::Peer, 7));
+        assert_eq!(ended(&mut pair, side), Some(closed(ClosedBy::Us, 7)));
+        assert_eq!(ended(&mut pair, side.other()), Some(closed(ClosedBy::Peer, 7)));
     }
 }
 
@@ -139,8 +144,8 @@ fn a_close_goes_over_any_path_that_works() {
         pair.cut(0, Direction::Both);
         close(&mut pair, closing, 7);
         pair.run_for(3 * SECOND).unwrap();
-        assert_eq!(ended(&mut pair, closing), closed(ClosedBy::Us, 7), "{closing:?}");
-        assert_eq!(ended(&mut pair, closing.other()), closed(ClosedBy::Peer, 7), "{closing:?}");
+        assert_eq!(ended(&mut pair, closing), Some(closed(ClosedBy::Us, 7)), "{closing:?}");
+        assert_eq!(ended(&mut pair, closing.other()), Some(closed(ClosedBy::Peer, 7)), "{closing:?}");
     }
 }
 
@@ -151,7 +156,7 @@ fn a_close_towards_nobody_ends_by_itself() {
     pair.cut(0, Direction::Both);
     close(&mut pair, Side::Client, 7);
     pair.run_for(10 * SECOND).unwrap();
-    assert_eq!(ended(&mut pair, Side::Client), closed(ClosedBy::Us, 7));
+    assert_eq!(ended(&mut pair, Side::Client), Some(closed(ClosedBy::Us, 7)));
     // The server hears of nothing: its idle time ends it.
     pair.run_for(30 * SECOND).unwrap();
     assert_eq!(ended(&mut pair, Side::Server), Some(ConnectionError::IdleTimeout));

@@ -1,4 +1,5 @@
 //! How well paths are filled, alone and together, and at what cost.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

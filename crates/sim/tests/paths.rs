@@ -1,4 +1,5 @@
 //! Paths die in silence, come back, appear, disappear, and change their addresses, while data flows.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail as tests do")]
 
 use std::time::Duration;
 

@@ -27,8 +27,8 @@ impl Connection {
         if !path.state().carries_data() || !self.another_works(at, id) {
             return;
         }
-        let unanswered = path.space.recovery.oldest_unacked_time();
-        let lasted = now - unanswered.map_or(path.last_heard(), |since| since.max(path.last_heard()));
+        let heard = path.last_heard();
+        let lasted = now - path.space.recovery.oldest_unacked_time().unwrap_or(heard).max(heard);
         self.suspect(now, id, PathReason::Silence { lasted });
     }
 
