@@ -68,6 +68,11 @@ fn every_byte_arrives_even_if_no_path_is_spared() {
     });
 }
 
+#[test]
+fn probes_of_a_path_that_answers_now_and_then_exceed_its_window_by_little() {
+    survive_with(63, Chaos::everywhere);
+}
+
 /// As many seeds as `MANYWAY_SEEDS` says, from `MANYWAY_FIRST_SEED` on, on two threads.
 fn over_many_seeds(test: impl Fn(u64) + Sync) {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
