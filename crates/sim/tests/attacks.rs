@@ -1,4 +1,5 @@
 //! Strangers, attackers, and peers that have lost their memory.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail as tests do")]
 
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, channel};

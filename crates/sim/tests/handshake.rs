@@ -1,4 +1,5 @@
 //! Setting a connection up: over bad links, several at once, with the right and the wrong peers.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::sync::Arc;
 use std::time::Duration;

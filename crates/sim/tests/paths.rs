@@ -1,4 +1,5 @@
 //! Paths die in silence, come back, appear, disappear, and change their addresses, while data flows.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail as tests do")]
 
 use std::time::Duration;
 
@@ -231,6 +232,27 @@ fn a_connection_outlives_the_death_of_all_its_paths_for_a_minute() {
             assert_eq!(pair.ended().map(|(_, error)| error), Some(ConnectionError::NoPath));
         }
     }
+}
+
+#[test]
+fn addresses_may_change_ever_so_often_while_no_path_works() {
+    let mut pair = sending(Side::Client, PairBuilder::new());
+    for path in 0..2 {
+        pair.cut(path, Direction::Both);
+    }
+    for _ in 0..30 {
+        pair.run_for(SECOND).unwrap();
+        pair.change_address(0);
+        pair.set_interface(1, LinkState::Down);
+        pair.set_interface(1, LinkState::Up);
+    }
+    for path in 0..2 {
+        pair.restore(path, Direction::Both);
+    }
+    let restored_at = pair.now();
+    complete(&mut pair);
+    assert!(pair.now() - restored_at < 10 * SECOND, "{:?}", pair.now() - restored_at);
+    assert_eq!(count_in(&mut pair, Side::Client, PathState::Active), 2);
 }
 
 #[test]

@@ -36,34 +36,52 @@ fn three_paths(seed: u64) -> EndpointPair {
 
 /// Runs one seed to its end; gives the digest of all that happened.
 fn survive(seed: u64) -> u64 {
+    survive_with(seed, |chaos| chaos)
+}
+
+fn survive_with(seed: u64, change: impl FnOnce(Chaos) -> Chaos) -> u64 {
     let mut pair = three_paths(seed);
     for side in [Side::Client, Side::Server] {
         let (host, now, rng) = (pair.host(side), pair.now(), pair.world_mut().fork_rng());
         pair.start(side, Box::new(Scribbler::new(host, ByteCount(2_000_000), now, rng)));
     }
-    let mut chaos = Chaos::new(pair.world_mut().fork_rng(), 150 * MS);
+    let mut chaos = change(Chaos::new(pair.world_mut().fork_rng(), 150 * MS));
     let result = chaos.run(&mut pair, Duration::from_secs(8));
     chaos.heal(&mut pair);
     let result =
         result.and_then(|()| pair.run_until(Duration::from_secs(120), "settled", |pair| pair.is_quiet()));
-    assert!(result.is_ok(), "{result:?} after {:?}", chaos.done());
+    assert!(result.is_ok(), "seed {seed}: {result:?} after {:?}", chaos.done());
     pair.world().record().digest()
 }
 
-/// As many seeds as `MANYWAY_SEEDS` says, from `MANYWAY_FIRST_SEED` on, on two threads.
 #[test]
 fn every_byte_arrives_once_and_in_order() {
+    over_many_seeds(|seed| {
+        survive(seed);
+    });
+}
+
+#[test]
+fn every_byte_arrives_even_if_no_path_is_spared() {
+    over_many_seeds(|seed| {
+        survive_with(seed, Chaos::everywhere);
+    });
+}
+
+#[test]
+fn probes_of_a_path_that_answers_now_and_then_exceed_its_window_by_little() {
+    survive_with(63, Chaos::everywhere);
+}
+
+/// As many seeds as `MANYWAY_SEEDS` says, from `MANYWAY_FIRST_SEED` on, on two threads.
+fn over_many_seeds(test: impl Fn(u64) + Sync) {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let first = number("MANYWAY_FIRST_SEED").unwrap_or(0);
     let end = first + number("MANYWAY_SEEDS").unwrap_or(SEEDS);
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
-            let mine = (first..end).filter(move |seed| seed % THREADS == thread);
-            scope.spawn(move || {
-                for seed in mine {
-                    survive(seed);
-                }
-            });
+            let (mine, test) = ((first..end).filter(move |seed| seed % THREADS == thread), &test);
+            scope.spawn(move || mine.for_each(test));
         }
     });
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use manyway_wire::{Close, CloseStep, ErrorCode};
 
 use super::input::PacketFacts;
-use super::state::{FLUSH_TIME, Farewell, LastWord, Life, Repeat};
+use super::state::{DueClose, FLUSH_TIME, Farewell, LastWord, Life, Repeat};
 use super::{Connection, Violation};
 use crate::event::Event;
 use crate::handshake::is_authentication_alert;
@@ -66,7 +66,7 @@ impl Connection {
             return;
         }
         let told = matches!(self.life, Life::PeerClosing { .. } | Life::FinAckSent { .. });
-        let last_word = word.map(|(step, code, reason)| LastWord { step, code, reason, due: true, heard: 0 });
+        let last_word = word.map(|(step, code, reason)| LastWord::new(step, code, reason));
         self.life = Life::Draining { until: now + self.drain_time(), last_word };
         if !told {
             self.events.push_back(Event::Closed(error));
@@ -186,23 +186,22 @@ impl Connection {
     }
 
     /// The CLOSE to send now, if one is due.
-    pub(super) fn take_due_close(&mut self, now: Instant) -> Option<(CloseStep, u64, String)> {
+    pub(super) fn take_due_close(&mut self, now: Instant) -> Option<DueClose> {
         match &mut self.life {
             Life::FinSent { repeat, farewell, .. } => {
-                repeat.take_due(now).then(|| (CloseStep::Fin, farewell.code, farewell.reason.clone()))
+                let (code, reason) = (farewell.code, farewell.reason.clone());
+                repeat.take_due(now).map(|turn| DueClose { step: CloseStep::Fin, code, reason, turn })
             }
             Life::FinAckSent { repeat, farewell } => {
-                repeat.take_due(now).then(|| (CloseStep::FinAck, farewell.code, String::new()))
+                let (code, reason) = (farewell.code, String::new());
+                repeat.take_due(now).map(|turn| DueClose { step: CloseStep::FinAck, code, reason, turn })
             }
-            Life::Draining { last_word: Some(word), .. } if word.due => {
-                word.due = false;
-                Some((word.step, word.code, word.reason.clone()))
-            }
+            Life::Draining { last_word: Some(word), .. } => word.take_due(),
             Life::Handshaking
             | Life::Established
             | Life::Flushing { .. }
             | Life::PeerClosing { .. }
-            | Life::Draining { .. }
+            | Life::Draining { last_word: None, .. }
             | Life::Closed => None,
         }
     }

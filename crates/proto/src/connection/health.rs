@@ -27,8 +27,8 @@ impl Connection {
         if !path.state().carries_data() || !self.another_works(at, id) {
             return;
         }
-        let since = path.silence.last_progress().max(path.space.recovery.oldest_unacked_time());
-        let lasted = since.map_or(Duration::ZERO, |since| now - since);
+        let heard = path.last_heard();
+        let lasted = now - path.space.recovery.oldest_unacked_time().unwrap_or(heard).max(heard);
         self.suspect(now, id, PathReason::Silence { lasted });
     }
 
@@ -173,6 +173,9 @@ impl Connection {
                 path.fallback = None;
                 path.prober.stop();
                 path.space.recovery.restart(now);
+                if path.mtu.is_off() {
+                    path.mtu.start(now, self.agreed.max_datagram.min(family_limit(&answer.tuple)));
+                }
                 self.advance_path(now, id, PathState::Probation, PathReason::Answered);
                 self.tell_status(id);
             }

@@ -187,6 +187,7 @@ impl Connection {
         }
         if let Some(path) = self.paths.get_mut(facts.path) {
             path.counters.bytes_received += size as u64;
+            path.on_heard(facts.now);
             if path.state() == PathState::Dead {
                 path.prober.hurry(facts.now);
             }

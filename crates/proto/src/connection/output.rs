@@ -195,8 +195,6 @@ impl Connection {
         for path in self.paths.iter_mut() {
             let room = path.amplification.room();
             let sendable = match path.space.recovery.allowance(now) {
-                // Less than a datagram would only keep the scheduler from the other paths.
-                Allowance::Ready { .. } if room < usize::from(path.mtu.current()) => ByteCount::ZERO,
                 Allowance::Ready { bytes } => bytes.min(ByteCount::of(room)),
                 Allowance::Window => ByteCount::ZERO,
                 Allowance::PacedUntil(at) => {
@@ -275,7 +273,7 @@ impl Connection {
         usable.then_some(path.id)
     }
 
-    /// Whether a packet could go on a path at all: else no deadline that wants one may be waited for.
+    /// Whether a packet could go on a path: else no deadline that wants one may be waited for.
     pub(super) fn can_send(&self, path: &Path) -> bool {
         self.ids.remote.current(path.id).is_some() && path.amplification.has_room()
     }

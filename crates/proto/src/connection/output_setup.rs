@@ -1,8 +1,9 @@
 //! Packets of the set-up, and CLOSE, which goes at every level.
 
-use manyway_wire::{AckNow, Close, CloseStep, LongKind, PathId, Ping, Syn, SynAck, Writer};
+use manyway_wire::{AckNow, Close, LongKind, PathId, Ping, Syn, SynAck, Writer};
 
 use super::output::{sent_packet, single, write_ack};
+use super::state::DueClose;
 use super::{BASE_DATAGRAM, Connection, Initiator};
 use crate::packet::builder::{HeaderFacts, PacketBuilder};
 use crate::protection::Level;
@@ -18,16 +19,15 @@ impl Connection {
         &mut self,
         now: Instant,
         buffer: &mut Vec<u8>,
-        (step, code, text): &(CloseStep, u64, String),
+        due: &DueClose,
     ) -> Option<Transmit> {
-        let close = Close { step: *step, code: *code, text: text.as_bytes() };
+        let close = Close { step: due.step, code: due.code, text: due.reason.as_bytes() };
         for level in [Level::Open, Level::SetUp] {
             if self.setup.is_some() && self.protector.has(level) {
                 self.build_setup_packet(now, buffer, level, Some(&close));
             }
         }
-        let live = self.paths.best_live(None).or_else(|| self.paths.iter().next());
-        let (id, tuple) = live.map(|path| (path.id, path.tuple))?;
+        let (id, tuple) = self.paths.by_turn(due.turn).map(|path| (path.id, path.tuple))?;
         if self.protector.has(Level::Data)
             && let Some(destination) = self.ids.remote.current(id)
             && let Some(path) = self.paths.get_mut(id)

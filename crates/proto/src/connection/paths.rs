@@ -1,12 +1,12 @@
 //! Paths come, move and go.
 
-use manyway_wire::{AddAddress, PathId, PathStatus, RemoveAddress};
+use manyway_wire::{AddAddress, PathAvailability, PathId, PathStatus, RemoveAddress};
 
 use super::input::PacketFacts;
 use super::{Connection, Initiator, race_order};
 use crate::event::PathEvent;
 use crate::path::manager::MAX_REMOTES;
-use crate::path::{Amplification, LocalCandidate, Path, PathReason, PathState};
+use crate::path::{Amplification, LocalCandidate, MtuSearch, Path, PathReason, PathState};
 use crate::{FourTuple, Instant};
 
 /// The code of a PATH-CLOSE whose reason needs none.
@@ -29,12 +29,33 @@ impl Connection {
         }
         for id in self.paths.ids() {
             let gone = self.paths.get(id).is_some_and(|path| !self.keeps(path));
-            if gone {
+            if gone && !self.carry_over(now, id) {
                 self.close_own_path(now, id, PathReason::AddressGone);
             }
         }
         self.retarget_paths(now);
         self.open_missing_paths(now);
+    }
+
+    /// While no path works the peer can not be told of a close and grants no further ids. So a silent path whose address
+    /// is gone keeps its id and tries another interface, now or when one appears; false if it has to be closed.
+    fn carry_over(&mut self, now: Instant, id: PathId) -> bool {
+        let silent = |path: &Path| matches!(path.state(), PathState::Validating | PathState::Dead);
+        if self.paths.iter().any(|path| !silent(path)) {
+            return false;
+        }
+        let others = self.paths.iter().filter(|path| path.id != id);
+        let busy: Vec<_> = others.map(|path| path.tuple.local).collect();
+        let Some(open) = self.manager.missing(&busy).into_iter().next() else { return true };
+        if let (Some(path), Some(tuple)) = (self.paths.get_mut(id), open.targets.first()) {
+            path.tuple = *tuple;
+            path.role = open.role;
+            path.mtu = MtuSearch::new();
+            path.space.recovery.set_max_datagram(crate::path::BASE_DATAGRAM);
+            path.prober.start(now, open.targets, None);
+            self.ids.remote.rotate(id);
+        }
+        true
     }
 
     fn keeps(&self, path: &Path) -> bool {
@@ -139,7 +160,7 @@ impl Connection {
         }
         self.settle(now, crate::protection::Level::Data, id, &mut outcome);
         self.shared.outcome = outcome;
-        self.control.forget_path(id);
+        self.control.forget_status(id);
         self.ids.remote.forget(id);
         self.protector.forget_path(id);
         self.allow_another_path();
@@ -203,11 +224,16 @@ impl Connection {
             return;
         }
         let was_ready = path.peer_ready();
+        let before = path.peer_status.1;
         path.peer_status = (block.sequence, block.state);
         let is_ready = path.peer_ready();
         if was_ready && !is_ready {
-            // What is on its way there may never arrive: send it elsewhere too, and acknowledge elsewhere.
+            // Acknowledge elsewhere, at once.
             path.space.acks.force();
+        }
+        if block.state == PathAvailability::Dead && before != PathAvailability::Dead {
+            // What is on its way there may never arrive: send it elsewhere too. A mere suspicion of the peer is about
+            // what it sends itself; of what this end sends the acknowledgements tell more.
             if self.paths.best_live(Some(block.path)).is_some() {
                 self.reinject(now, block.path, usize::MAX);
             }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use manyway_wire::CloseStep;
+
 use crate::{ClosedBy, ConnectionError, Instant};
 
 /// Longest time that both sides may take to flush what was written before the close (spec 5.155).
@@ -54,15 +56,15 @@ impl Repeat {
         self.next_at
     }
 
-    /// True if it should be said now; the next time is twice as far.
-    pub(crate) fn take_due(&mut self, now: Instant) -> bool {
-        let due = self.next_at <= now && self.tries < MAX_TRIES;
-        if due {
-            self.tries += 1;
-            self.next_at = now + self.wait;
-            self.wait *= 2;
+    /// How often it was said before, if it should be said now; the next time is twice as far.
+    pub(crate) fn take_due(&mut self, now: Instant) -> Option<u32> {
+        if self.next_at > now || self.tries >= MAX_TRIES {
+            return None;
         }
-        due
+        self.tries += 1;
+        self.next_at = now + self.wait;
+        self.wait *= 2;
+        Some(self.tries - 1)
     }
 
     pub(crate) fn is_exhausted(&self, now: Instant) -> bool {
@@ -70,19 +72,40 @@ impl Repeat {
     }
 }
 
+/// A CLOSE to send now.
+#[derive(Debug, Clone)]
+pub(crate) struct DueClose {
+    pub(crate) step: CloseStep,
+    pub(crate) code: u64,
+    pub(crate) reason: String,
+    /// How often it was said before: each time goes by another path, since none tells whether it still works.
+    pub(crate) turn: u32,
+}
+
 /// The CLOSE that answers whatever still arrives.
 #[derive(Debug, Clone)]
 pub(crate) struct LastWord {
-    pub(crate) step: manyway_wire::CloseStep,
-    pub(crate) code: u64,
-    pub(crate) reason: String,
+    word: DueClose,
     /// It goes out now.
-    pub(crate) due: bool,
+    due: bool,
     /// Packets that arrived since; the word is repeated at 1, 2, 4, 8, …
-    pub(crate) heard: u32,
+    heard: u32,
 }
 
 impl LastWord {
+    pub(crate) fn new(step: CloseStep, code: u64, reason: String) -> Self {
+        Self { word: DueClose { step, code, reason, turn: 0 }, due: true, heard: 0 }
+    }
+
+    pub(crate) fn take_due(&mut self) -> Option<DueClose> {
+        if !std::mem::take(&mut self.due) {
+            return None;
+        }
+        let word = self.word.clone();
+        self.word.turn += 1;
+        Some(word)
+    }
+
     pub(crate) fn on_packet(&mut self) {
         self.heard = self.heard.saturating_add(1);
         self.due |= self.heard.is_power_of_two();
@@ -140,24 +163,26 @@ mod tests {
         let mut repeat = Repeat::new(now, Duration::from_millis(100));
         let mut waits = Vec::new();
         while !repeat.is_exhausted(now) {
-            assert!(repeat.take_due(now) && !repeat.take_due(now));
+            assert_eq!(repeat.take_due(now), u32::try_from(waits.len()).ok());
+            assert_eq!(repeat.take_due(now), None);
             assert!(repeat.deadline() > now, "a deadline in the past would keep the driver busy");
             waits.push((repeat.deadline() - now).as_millis());
             now = repeat.deadline();
         }
         assert_eq!(waits, [100, 200, 400, 800, 1600, 3200]);
         assert_eq!(waits.len(), MAX_TRIES as usize);
-        assert!(!repeat.take_due(now));
+        assert_eq!(repeat.take_due(now), None);
     }
 
     #[test]
     fn the_last_word_is_repeated_ever_more_rarely() {
         let step = manyway_wire::CloseStep::FinDone;
-        let mut word = LastWord { step, code: 0, reason: String::new(), due: false, heard: 0 };
+        let mut word = LastWord::new(step, 0, String::new());
+        assert_eq!(word.take_due().map(|due| due.turn), Some(0));
         let mut said = Vec::new();
         for packet in 1..=1000 {
             word.on_packet();
-            if std::mem::take(&mut word.due) {
+            if word.take_due().is_some() {
                 said.push(packet);
             }
         }

@@ -42,10 +42,6 @@ impl SilenceDetector {
         self.last_progress = None;
     }
 
-    pub(crate) fn last_progress(&self) -> Option<Instant> {
-        self.last_progress
-    }
-
     /// The silence that raises suspicion, at most one probe timeout.
     pub(crate) fn limit(&self, smoothed_rtt: Duration, probe_timeout: Duration) -> Duration {
         let Some(longest) = self.recent.max(self.before) else { return probe_timeout };

@@ -51,6 +51,8 @@ pub(crate) struct Path {
     pub(crate) probes_due: u8,
     /// When something that asks for an answer was sent last.
     asked_at: Instant,
+    /// When any packet of the peer arrived last on it.
+    heard_at: Instant,
     pub(crate) counters: PathCounters,
 }
 
@@ -82,6 +84,7 @@ impl Path {
             peer_status: (0, PathAvailability::Available),
             probes_due: 0,
             asked_at: now,
+            heard_at: now,
             counters: PathCounters::default(),
         }
     }
@@ -92,6 +95,14 @@ impl Path {
 
     pub(crate) fn on_asked(&mut self, now: Instant) {
         self.asked_at = now;
+    }
+
+    pub(crate) fn on_heard(&mut self, now: Instant) {
+        self.heard_at = now;
+    }
+
+    pub(crate) fn last_heard(&self) -> Instant {
+        self.heard_at
     }
 
     pub(crate) fn last_asked(&self) -> Instant {
@@ -173,7 +184,8 @@ impl Path {
         self.silence.limit(recovery.rtt().smoothed(), recovery.pto())
     }
 
-    /// When silence makes the path suspect, if data is in flight and nothing arrives until then.
+    /// When silence makes the path suspect, if data is in flight and nothing arrives until then. A path that brings
+    /// the peer's data is not silent: whether ours arrives there, the probe timer finds out.
     pub(crate) fn silence_deadline(&self) -> Option<Instant> {
         let recovery = &self.space.recovery;
         if recovery.packets_in_flight() < FEWEST_IN_FLIGHT {
@@ -181,7 +193,7 @@ impl Path {
         }
         // Before the answer to the oldest packet can be here, silence means nothing.
         let earliest_answer = recovery.oldest_unacked_time()? + recovery.rtt().smoothed();
-        let heard = self.silence.last_progress().unwrap_or(self.since).max(self.since);
+        let heard = self.heard_at.max(self.since);
         Some(heard.max(earliest_answer) + self.silence_limit())
     }
 

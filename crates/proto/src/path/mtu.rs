@@ -40,6 +40,11 @@ impl MtuSearch {
         Self { current: BASE, limit: BASE, phase: Phase::Off }
     }
 
+    /// Tells whether no search was started yet.
+    pub(crate) fn is_off(&self) -> bool {
+        matches!(self.phase, Phase::Off)
+    }
+
     /// Payload of a datagram that is known to fit.
     pub(crate) fn current(&self) -> u16 {
         self.current

@@ -34,11 +34,12 @@ pub enum Operation {
 
 /// Does random operations to a pair, at random times.
 ///
-/// One path, the first, is never touched, so that the connection can live; [`heal`](Self::heal) ends all faults.
+/// One path, the first, is not touched unless [`everywhere`](Self::everywhere) says so, so that the connection can live; [`heal`](Self::heal) ends all faults.
 #[derive(Debug)]
 pub struct Chaos {
     rng: Rng,
     mean_pause: Duration,
+    spares: usize,
     rule: Option<RuleId>,
     done: Vec<(Duration, Operation)>,
 }
@@ -46,7 +47,14 @@ pub struct Chaos {
 impl Chaos {
     /// Makes a source of trouble that acts after pauses of `mean_pause` on average.
     pub fn new(rng: Rng, mean_pause: Duration) -> Self {
-        Self { rng, mean_pause, rule: None, done: Vec::new() }
+        Self { rng, mean_pause, spares: 1, rule: None, done: Vec::new() }
+    }
+
+    /// Touches the first path too: for a while no path may work.
+    #[must_use]
+    pub fn everywhere(mut self) -> Self {
+        self.spares = 0;
+        self
     }
 
     /// What was done and when, since the start of the world; to print when a test fails.
@@ -77,7 +85,7 @@ impl Chaos {
         if let Some(rule) = self.rule.take() {
             pair.world_mut().network_mut().remove_rule(rule);
         }
-        for path in 1..pair.paths().len() {
+        for path in self.spares..pair.paths().len() {
             self.apply(pair, Operation::Restore(path, Direction::Both));
             self.apply(pair, Operation::InterfaceUp(path));
             self.apply(pair, Operation::SetLoss(path, Probability::NEVER));
@@ -85,8 +93,8 @@ impl Chaos {
     }
 
     fn choose(&mut self, paths: usize) -> Option<Operation> {
-        let others = u64::try_from(paths).unwrap_or(0).checked_sub(1).filter(|others| *others > 0)?;
-        let path = 1 + usize::try_from(self.below(others)).unwrap_or(0);
+        let others = u64::try_from(paths.checked_sub(self.spares)?).ok().filter(|others| *others > 0)?;
+        let path = self.spares + usize::try_from(self.below(others)).unwrap_or(0);
         let direction = match self.below(4) {
             0 => Direction::Up,
             1 => Direction::Down,

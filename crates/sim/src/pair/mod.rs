@@ -229,6 +229,11 @@ impl<N: Peer> Pair<N> {
         &self.reference
     }
 
+    /// The model, to tell it what a test does to streams beside the applications.
+    pub fn reference_mut(&mut self) -> &mut Reference {
+        &mut self.reference
+    }
+
     /// Bytes that the application of an end has read, over time.
     pub fn received(&self, side: Side) -> &Series {
         let [client, server] = &self.received;

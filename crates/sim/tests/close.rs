@@ -1,0 +1,216 @@
+//! The end of a connection: in order, at once, from both ends, over bad links, and by time.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+use std::time::Duration;
+
+use manyway_proto::{ClosedBy, ConnectionConfig, ConnectionError, KeyLimits};
+use manyway_sim::link::{LinkConfig, LossModel, Probability};
+use manyway_sim::pair::Direction;
+use manyway_sim::rule::{Action, Matching};
+use manyway_sim::scenario::{MINUTE, MS, SECOND, connected, connected_with, mbit, megabytes};
+use manyway_sim::traffic::Exchange;
+use manyway_sim::{EndpointPair, PairBuilder, Side};
+
+const BOTH: [Side; 2] = [Side::Client, Side::Server];
+
+fn one_path() -> PairBuilder {
+    PairBuilder::new().path(mbit(20), 10 * MS)
+}
+
+fn close(pair: &mut EndpointPair, side: Side, code: u64) {
+    let now = pair.now();
+    pair.peer(side).unwrap().connection().unwrap().close(now, code, "done");
+}
+
+fn ended(pair: &mut EndpointPair, side: Side) -> Option<ConnectionError> {
+    pair.peer(side).and_then(|peer| manyway_sim::Peer::ended(peer).cloned())
+}
+
+fn closed(by: ClosedBy, code: u64) -> ConnectionError {
+    ConnectionError::Closed { by, code, reason: "done".to_owned() }
+}
+
+/// No connection is left at either end, at most this long after the close.
+fn is_forgotten(pair: &mut EndpointPair, within: Duration) {
+    pair.run_for(within).unwrap();
+    for side in BOTH {
+        assert_eq!(pair.peer(side).unwrap().endpoint().connections(), 0, "{side:?}");
+    }
+}
+
+#[test]
+fn a_close_tells_both_ends_who_and_why() {
+    for side in BOTH {
+        let mut pair = connected(one_path()).unwrap();
+        close(&mut pair, side, 7);
+        pair.run_for(100 * MS).unwrap();
+        assert_eq!(ended(&mut pair, side), Some(closed(ClosedBy::Us, 7)));
+        assert_eq!(ended(&mut pair, side.other()), Some(closed(ClosedBy::Peer, 7)));
+        is_forgotten(&mut pair, SECOND);
+    }
+}
+
+#[test]
+fn both_ends_may_close_at_once() {
+    let mut pair = connected(one_path()).unwrap();
+    close(&mut pair, Side::Client, 1);
+    close(&mut pair, Side::Server, 2);
+    pair.run_for(100 * MS).unwrap();
+    for side in BOTH {
+        assert!(matches!(ended(&mut pair, side), Some(ConnectionError::Closed { .. })));
+    }
+    is_forgotten(&mut pair, 2 * SECOND);
+}
+
+#[test]
+fn each_step_of_the_close_may_get_lost() {
+    for lossy in BOTH {
+        for closing in BOTH {
+            for first in 0..3 {
+                let mut pair = connected(one_path()).unwrap();
+                pair.run_for(500 * MS).unwrap();
+                let matching = Matching::all().from(pair.host(lossy)).index(first..=first);
+                pair.world_mut().network_mut().add_rule(matching, Action::Drop);
+                close(&mut pair, closing, 7);
+                pair.run_for(2 * SECOND).unwrap();
+                assert_eq!(ended(&mut pair, closing), Some(closed(ClosedBy::Us, 7)), "{lossy:?} {first}");
+                assert_eq!(
+                    ended(&mut pair, closing.other()),
+                    Some(closed(ClosedBy::Peer, 7)),
+                    "{lossy:?} {first}"
+                );
+                is_forgotten(&mut pair, 10 * SECOND);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_close_over_a_lossy_link_ends_both_sides() {
+    let bad = LinkConfig::new(mbit(5), 30 * MS).with_loss(LossModel::Random(Probability::from_percent(20.0)));
+    for seed in 0..50 {
+        let mut pair = connected(PairBuilder::new().seed(seed).path_with(bad.clone(), bad.clone())).unwrap();
+        close(&mut pair, Side::Client, 7);
+        if seed % 2 == 0 {
+            close(&mut pair, Side::Server, 8);
+        }
+        pair.run_for(20 * SECOND).unwrap();
+        for side in BOTH {
+            let end = ended(&mut pair, side);
+            assert!(matches!(end, Some(ConnectionError::Closed { .. })), "seed {seed} {side:?} {end:?}");
+        }
+        is_forgotten(&mut pair, 20 * SECOND);
+    }
+}
+
+#[test]
+fn a_close_delivers_everything_that_was_written_before() {
+    for side in BOTH {
+        let mut pair = connected(one_path()).unwrap();
+        let host = pair.host(side);
+        pair.start(side, Box::new(Exchange::new(host, megabytes(1))));
+        // All of it is written now, and almost nothing sent.
+        pair.run_for(Duration::from_nanos(1)).unwrap();
+        close(&mut pair, side, 7);
+        pair.run_for(2 * SECOND).unwrap();
+        assert_eq!(pair.received(side.other()).total(), megabytes(1), "{side:?}");
+        assert_eq!(ended(&mut pair, side), Some(closed(ClosedBy::Us, 7)));
+        assert_eq!(ended(&mut pair, side.other()), Some(closed(ClosedBy::Peer, 7)));
+    }
+}
+
+#[test]
+fn an_abort_ends_both_sides_at_once() {
+    for side in BOTH {
+        let mut pair = connected(one_path()).unwrap();
+        let host = pair.host(side);
+        pair.start(side, Box::new(Exchange::new(host, megabytes(5))));
+        pair.run_for(300 * MS).unwrap();
+        let now = pair.now();
+        pair.peer(side).unwrap().connection().unwrap().abort(now, 9, "stop");
+        pair.run_for(150 * MS).unwrap();
+        assert!(matches!(ended(&mut pair, side), Some(ConnectionError::Closed { by: ClosedBy::Us, .. })));
+        let expected = ConnectionError::AbortedByPeer { code: 9, reason: "stop".to_owned() };
+        assert_eq!(ended(&mut pair, side.other()), Some(expected));
+        is_forgotten(&mut pair, 3 * SECOND);
+    }
+}
+
+#[test]
+fn a_close_goes_over_any_path_that_works() {
+    for closing in BOTH {
+        let mut pair = connected(one_path().path(mbit(20), 10 * MS)).unwrap();
+        pair.run_for(500 * MS).unwrap();
+        pair.cut(0, Direction::Both);
+        close(&mut pair, closing, 7);
+        pair.run_for(3 * SECOND).unwrap();
+        assert_eq!(ended(&mut pair, closing), Some(closed(ClosedBy::Us, 7)), "{closing:?}");
+        assert_eq!(ended(&mut pair, closing.other()), Some(closed(ClosedBy::Peer, 7)), "{closing:?}");
+    }
+}
+
+#[test]
+fn a_close_towards_nobody_ends_by_itself() {
+    let mut pair = connected(one_path()).unwrap();
+    pair.run_for(500 * MS).unwrap();
+    pair.cut(0, Direction::Both);
+    close(&mut pair, Side::Client, 7);
+    pair.run_for(10 * SECOND).unwrap();
+    assert_eq!(ended(&mut pair, Side::Client), Some(closed(ClosedBy::Us, 7)));
+    // The server hears of nothing: its idle time ends it.
+    pair.run_for(30 * SECOND).unwrap();
+    assert_eq!(ended(&mut pair, Side::Server), Some(ConnectionError::IdleTimeout));
+}
+
+#[test]
+fn an_idle_connection_ends_after_its_time_and_a_keep_alive_prevents_it() {
+    let mut config = ConnectionConfig::default();
+    config.idle_timeout = 5 * SECOND;
+    let mut pair = connected_with(one_path(), &config).unwrap();
+    pair.run_for(4500 * MS).unwrap();
+    assert_eq!(pair.ended(), None);
+    pair.run_for(2 * SECOND).unwrap();
+    for side in BOTH {
+        assert_eq!(ended(&mut pair, side), Some(ConnectionError::IdleTimeout));
+    }
+    config.keep_alive = Some(2 * SECOND);
+    let mut pair = connected_with(one_path().path(mbit(5), 50 * MS), &config).unwrap();
+    pair.run_for(10 * MINUTE).unwrap();
+    assert_eq!(pair.ended(), None);
+    pair.transfer(Side::Client, megabytes(1), MINUTE).unwrap();
+}
+
+#[test]
+fn a_connection_that_keeps_itself_alive_hears_that_nobody_is_left() {
+    let mut config = ConnectionConfig::default();
+    config.idle_timeout = 5 * SECOND;
+    config.keep_alive = Some(SECOND);
+    config.no_path_timeout = 10 * SECOND;
+    let mut pair = connected_with(one_path(), &config).unwrap();
+    pair.run_for(20 * SECOND).unwrap();
+    pair.cut(0, Direction::Both);
+    pair.run_for(20 * SECOND).unwrap();
+    for side in BOTH {
+        assert_eq!(ended(&mut pair, side), Some(ConnectionError::NoPath), "{side:?}");
+    }
+}
+
+#[test]
+fn keys_change_under_load_at_both_ends() {
+    let mut config = ConnectionConfig::default();
+    config.key_limits = KeyLimits::default();
+    config.key_limits.update_after_packets = 1000;
+    let lossy =
+        LinkConfig::new(mbit(20), 20 * MS).with_loss(LossModel::Random(Probability::from_percent(1.0)));
+    let builder = one_path().path_with(lossy.clone(), lossy);
+    let mut pair = connected_with(builder, &config).unwrap();
+    for from in BOTH {
+        let host = pair.host(from);
+        pair.start(from, Box::new(Exchange::new(host, megabytes(10))));
+    }
+    pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet()).unwrap();
+    let figures = BOTH.map(|side| pair.peer(side).unwrap().connection().unwrap().statistics());
+    let updates: u64 = figures.iter().map(|figures| figures.key_updates).sum();
+    assert!(updates >= 5, "{figures:?}");
+    assert!(figures.iter().all(|figures| figures.packets_refused < 20), "{figures:?}");
+}
