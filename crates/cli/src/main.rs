@@ -7,7 +7,7 @@ use clap::Parser as _;
 use manyway_cli::args::{Cli, Command};
 use manyway_cli::command::error::CommandError;
 use manyway_cli::command::signal::until_interrupted;
-use manyway_cli::command::{bench, get, send, serve};
+use manyway_cli::command::{bench, demo, get, send, serve};
 use manyway_cli::exit_code::ExitCode;
 use manyway_cli::{documents, logging};
 
@@ -32,10 +32,7 @@ fn run(cli: &Cli) -> ExitCode {
             bench::run(&cli.global, arguments).await?;
             Ok(ExitCode::Ok)
         })),
-        Command::Demo(_) => {
-            tracing::error!("this build has no network");
-            ExitCode::Failed
-        }
+        Command::Demo(arguments) => demo::run(&cli.global, arguments).unwrap_or_else(|error| fail(&error)),
     }
 }
 

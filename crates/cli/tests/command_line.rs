@@ -23,7 +23,7 @@ fn a_wrong_command_line_is_status_2_and_says_why_on_standard_error() {
         (&["demo", "--link", "20Mbit"][..], "RATE,DELAY[,LOSS]"),
         (&["get", "mw1x", "../x"], "\"..\""),
         (&["bench", "mw1x", "-P", "1000"], "1..=128"),
-        (&["-I", "eth0,role=first", "demo"], "none of primary"),
+        (&["-I", "eth0,role=first", "demo"], "there is no role"),
         (&["-q", "-v", "demo"], "cannot be used with"),
         (&[], "Usage: manyway"),
     ] {

@@ -12,9 +12,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use manyway_proto::identity::{self, AuthorisedKeys, Identity};
+use manyway_proto::observe::{Fact, Observer};
 use manyway_proto::{
     ClientConfig, ConnectionConfig, ConnectionHandle, Ecn, Endpoint, EndpointConfig, Event, FourTuple,
-    Instant, LocalAddress, LocalCandidate, PathState, ReadOutcome, Rng, Role, ServerConfig,
+    Instant, LocalAddress, LocalCandidate, PathId, PathState, ReadOutcome, Rng, Role, ServerConfig,
 };
 
 const DELAY: Duration = Duration::from_millis(10);
@@ -189,4 +190,45 @@ fn a_late_copy_of_the_first_flight_begins_nothing() {
     net.collect();
     assert_eq!(net.server.handles(), server);
     assert!(net.server.connection(server[0]).unwrap().is_established());
+}
+
+#[derive(Debug, Clone, Default)]
+struct Facts(Arc<std::sync::Mutex<Vec<Fact>>>);
+
+impl Observer for Facts {
+    fn on_fact(&mut self, _now: Instant, fact: &Fact) {
+        self.0.lock().unwrap().push(*fact);
+    }
+}
+
+#[test]
+fn an_observer_hears_of_paths_and_packets_with_their_figures() {
+    let (mut net, client) = Net::new();
+    let facts = Facts::default();
+    net.client.connection(client).unwrap().set_observer(Box::new(facts.clone()));
+    while net.now < Instant::from_nanos(0) + Duration::from_millis(200) {
+        net.step();
+    }
+    let facts = facts.0.lock().unwrap();
+    let became_active = |id| {
+        facts.iter().any(
+            |fact| matches!(fact, Fact::Path(event) if event.path == id && event.state == PathState::Active),
+        )
+    };
+    assert!(became_active(PathId(0)) && became_active(PathId(1)), "{facts:?}");
+    for id in [PathId(0), PathId(1)] {
+        let numbers: Vec<_> = facts
+            .iter()
+            .filter_map(|fact| match fact {
+                Fact::PacketSent { path, packet_number, size, .. } if *path == id => {
+                    assert!((20..=1472).contains(size), "{fact:?}");
+                    Some(*packet_number)
+                }
+                _ => None,
+            })
+            .collect();
+        assert!(!numbers.is_empty());
+        assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "numbers only grow: {numbers:?}");
+    }
+    assert!(facts.iter().any(|fact| matches!(fact, Fact::DatagramSize { size: 1472, .. })), "{facts:?}");
 }

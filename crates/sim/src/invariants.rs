@@ -128,13 +128,14 @@ pub struct Limits {
     pub datagrams: u32,
     /// How often in a row a deadline may lie in the past when timers have fired and all was sent. Default 16.
     pub late_deadlines: u32,
-    /// Datagrams that may exceed the window: probes of the tail. Default 4.
+    /// Datagrams that may exceed the window: probes of the tail, two at each of the first timeouts, and facts about
+    /// paths. Default 6.
     pub probes: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { events: 10_000, datagrams: 20_000, late_deadlines: 16, probes: 4 }
+        Self { events: 10_000, datagrams: 20_000, late_deadlines: 16, probes: 6 }
     }
 }
 

@@ -27,6 +27,9 @@ pub struct DemoArgs {
     /// Where to write the plot
     #[arg(long, value_name = "FILE", default_value = "manyway-demo.svg")]
     pub plot: PathBuf,
+    /// Leave every link whole, to measure how much they carry together
+    #[arg(long)]
+    pub no_cut: bool,
     /// Leave out the comparison with the best link alone
     #[arg(long)]
     pub no_comparison: bool,
@@ -42,7 +45,7 @@ impl DemoArgs {
 const EXAMPLES: &str = "\
 Examples:
   manyway demo
-  manyway demo --link 50Mbit,10ms --link 50Mbit,10ms
+  manyway demo --link 50Mbit,10ms --link 50Mbit,10ms --no-cut
   manyway demo --file film.mp4 --link 100M,5ms --link 20M,300ms,1%";
 
 #[cfg(test)]

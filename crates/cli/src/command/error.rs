@@ -65,7 +65,9 @@ impl From<ConnectError> for CommandError {
             ConnectError::Resolve(_) | ConnectError::NoInterface(_) | ConnectError::Start(_) => {
                 Self::new(ExitCode::Unreachable, &error)
             }
-            _ => Self::new(ExitCode::Failed, &error),
+            ConnectError::Socket(_) | ConnectError::Config(_) | ConnectError::EndpointClosed | _ => {
+                Self::new(ExitCode::Failed, &error)
+            }
         }
     }
 }

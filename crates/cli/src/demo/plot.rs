@@ -84,13 +84,15 @@ impl RatePlot {
         let bins = u32::try_from(sum.len()).unwrap_or(u32::MAX);
         let last_mark = self.marks.iter().map(|m| m.at.as_secs_f64()).fold(0.0, f64::max);
         let seconds = (self.bin.as_secs_f64() * f64::from(bins)).max(last_mark).max(1.0);
-        let top = sum.iter().copied().map(megabits).fold(1.0, f64::max) * HEADROOM;
+        let top = sum.iter().copied().map(megabits).fold(1.0, f64::max) * self.headroom();
 
         let root = SVGBackend::with_string(document, SIZE).into_drawing_area();
         root.fill(&WHITE)?;
-        let mut chart = ChartBuilder::on(&root)
-            .caption(&self.title, ("sans-serif", 22))
+        let below = root.margin(8, 0, 0, 0).titled(&self.title, ("sans-serif", 22))?;
+        let (_, area) = below.split_vertically(LABEL_AREA);
+        let mut chart = ChartBuilder::on(&area)
             .margin(14)
+            .margin_top(0)
             .x_label_area_size(44)
             .y_label_area_size(64)
             .build_cartesian_2d(0.0..seconds, 0.0..top)?;
@@ -104,7 +106,7 @@ impl RatePlot {
             .axis_desc_style(("sans-serif", 16))
             .draw()?;
 
-        for (mark, height) in self.marks.iter().zip(LABEL_HEIGHTS.iter().cycle()) {
+        for (mark, height) in self.marks.iter().zip(LABEL_ROWS.iter().cycle()) {
             let x = mark.at.as_secs_f64();
             let colour = match mark.kind {
                 MarkKind::Cut => RGBColor(200, 30, 30),
@@ -113,7 +115,9 @@ impl RatePlot {
             let line = [(x, 0.0), (x, top)];
             chart.draw_series(DashedLineSeries::new(line, 3, 4, colour.stroke_width(1)))?;
             let style = ("sans-serif", 14).into_font().color(&colour);
-            chart.draw_series(std::iter::once(Text::new(mark.label.clone(), (x, top * height), style)))?;
+            // Above the frame, where the legend covers nothing.
+            let (left, frame) = chart.backend_coord(&(x, top));
+            root.draw(&Text::new(mark.label.clone(), (left, frame - height), style))?;
         }
 
         let style = BLACK.mix(0.75).stroke_width(2);
@@ -140,6 +144,13 @@ impl RatePlot {
         Ok(())
     }
 
+    /// How many times higher than the highest point the frame is, so that the legend stands above the curves.
+    fn headroom(&self) -> f64 {
+        let lines = u32::try_from(self.paths.len()).unwrap_or(u32::MAX);
+        let legend = (f64::from(lines) + 2.0) * LEGEND_LINE;
+        1.0 / (1.0 - (legend / FRAME).min(0.6))
+    }
+
     /// The middle of each bin and its rate.
     fn points(&self, rates: &[Rate]) -> Vec<(f64, f64)> {
         let bin = self.bin.as_secs_f64();
@@ -154,10 +165,14 @@ fn megabits(rate: Rate) -> f64 {
 }
 
 const SIZE: (u32, u32) = (1000, 500);
-/// Room above the highest point for legend and marks.
-const HEADROOM: f64 = 1.3;
-/// Labels of neighbours stand at different heights, so that they do not cover each other.
-const LABEL_HEIGHTS: [f64; 3] = [0.985, 0.945, 0.905];
+/// Height of the frame around the curves, about.
+const FRAME: f64 = 370.0;
+/// Height of a line of the legend.
+const LEGEND_LINE: f64 = 22.0;
+/// Room for the labels of the marks.
+const LABEL_AREA: i32 = 38;
+/// Labels of neighbours stand at different heights above the frame, so that they do not cover each other.
+const LABEL_ROWS: [i32; 2] = [17, 34];
 const LEGEND: i32 = 34;
 /// The palette of Okabe and Ito.
 const COLOURS: [RGBColor; 6] = [

@@ -1,11 +1,13 @@
 //! What the demo found out, as a table for people and as data for programs.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use manyway_proto::Rate;
 use serde::Serialize;
 
+use super::cutter::CutReport;
 use crate::output::table::{Align, Table};
 use crate::output::units;
 
@@ -20,14 +22,16 @@ pub struct DemoReport {
     pub possible: Rate,
     /// The longest time without a byte at the receiver.
     pub longest_silence: Duration,
-    /// From the restoring of the cut link to its first data; `None` if it carried none.
-    pub restored_after: Option<Duration>,
+    /// What became of the link that was cut; `None` if none was.
+    pub cut: Option<CutReport>,
     /// The same file over the best link alone, uncut; `None` if that was not tried.
     pub best_single: Option<Duration>,
     /// Whether the received file has the hash of the sent one.
     pub hash: HashCheck,
     /// Each link in the order of its specification.
     pub links: Vec<LinkReport>,
+    /// Where the plot is; `None` if it could not be written.
+    pub plot: Option<PathBuf>,
 }
 
 /// What the comparison of the hashes said.
@@ -57,6 +61,13 @@ impl DemoReport {
         manyway_proto::ByteCount(self.bytes).per(self.time)
     }
 
+    /// How much faster than the best link alone, in percent; below zero if slower.
+    pub fn gain(&self) -> Option<f64> {
+        let single = self.best_single?.as_secs_f64();
+        let time = self.time.as_secs_f64();
+        (time > 0.0).then(|| (single / time - 1.0) * 100.0)
+    }
+
     /// One JSON document, with times in seconds and rates in bits a second.
     pub fn to_json(&self) -> serde_json::Value {
         serde_json::json!({
@@ -65,9 +76,16 @@ impl DemoReport {
             "goodput_bits_per_second": self.goodput().bits_per_second(),
             "possible_bits_per_second": self.possible.bits_per_second(),
             "longest_silence_seconds": self.longest_silence.as_secs_f64(),
-            "restored_after_seconds": self.restored_after.map(|t| t.as_secs_f64()),
+            "cut": self.cut.map(|cut| serde_json::json!({
+                "link": cut.link + 1,
+                "cut_at_seconds": cut.at.as_secs_f64(),
+                "restored_at_seconds": cut.restored_at.map(|t| t.as_secs_f64()),
+                "carries_data_after_seconds": cut.carries_after.map(|t| t.as_secs_f64()),
+            })),
             "best_single_seconds": self.best_single.map(|t| t.as_secs_f64()),
+            "gain_percent": self.gain(),
             "hash": self.hash,
+            "plot": self.plot.as_ref().map(|place| place.to_string_lossy()),
             "links": self.links.iter().map(|link| serde_json::json!({
                 "name": link.name, "delivered_bytes": link.delivered, "lost_datagrams": link.lost,
             })).collect::<Vec<_>>(),
@@ -99,13 +117,13 @@ impl fmt::Display for DemoReport {
         let share = units::percent(goodput.bits_per_second(), self.possible.bits_per_second());
         line("share of the possible", format!("{share} of {}", self.possible));
         line("longest silence at the receiver", units::duration(self.longest_silence));
-        let restored = self.restored_after.map_or_else(
-            || "no data on it".to_owned(),
-            |after| format!("carries data after {}", units::duration(after)),
-        );
-        line("restored link", restored);
+        if let Some(cut) = self.cut {
+            line("link that was cut", cut_in_words(&cut));
+        }
         if let Some(single) = self.best_single {
-            line("best single link, uncut", units::duration(single));
+            let all = if self.cut.is_some() { "all links, with the cut" } else { "all links" };
+            let gain = self.gain().map_or_else(String::new, |gain| format!("; {all}: {gain:+.0} %"));
+            line("the best link alone, uncut", format!("{}{gain}", units::duration(single)));
         }
         line(
             "BLAKE3 hash",
@@ -114,8 +132,23 @@ impl fmt::Display for DemoReport {
                 HashCheck::Wrong => "WRONG: the received file is not the one that was sent".to_owned(),
             },
         );
+        if let Some(place) = &self.plot {
+            line("plot", place.display().to_string());
+        }
         write!(f, "{summary}")
     }
+}
+
+fn cut_in_words(cut: &CutReport) -> String {
+    let Some(restored_at) = cut.restored_at else {
+        return format!("link {}, until the end", cut.link + 1);
+    };
+    let lasted = units::duration(restored_at.saturating_sub(cut.at));
+    let back = cut.carries_after.map_or_else(
+        || "carried no more data".to_owned(),
+        |after| format!("carried data again {} after it was restored", units::duration(after)),
+    );
+    format!("link {} for {lasted}; {back}", cut.link + 1)
 }
 
 #[cfg(test)]
@@ -129,17 +162,32 @@ mod tests {
             time: Duration::from_millis(12_500),
             possible: Rate::from_bits_per_second(50_000_000),
             longest_silence: Duration::from_millis(140),
-            restored_after: Some(Duration::from_millis(900)),
+            cut: Some(CutReport {
+                link: 0,
+                at: Duration::from_secs(3),
+                restored_at: Some(Duration::from_secs(7)),
+                carries_after: Some(Duration::from_millis(900)),
+            }),
             best_single: Some(Duration::from_secs(14)),
             hash: HashCheck::Right,
             links: vec![LinkReport { name: "40.0 Mbit/s, 15.0 ms".into(), delivered: 48 << 20, lost: 12 }],
+            plot: Some("picture.svg".into()),
         };
         let text = report.to_string();
-        for part in
-            ["64.0 MiB", "12.50 s", "42.9 Mbit/s", "86 % of 50.0 Mbit/s", "140 ms", "900 ms", "14.00 s"]
-        {
+        for part in [
+            "64.0 MiB",
+            "12.50 s",
+            "42.9 Mbit/s",
+            "86 % of 50.0 Mbit/s",
+            "140 ms",
+            "900 ms",
+            "14.00 s",
+            "+12 %",
+        ] {
             assert!(text.contains(part), "{part} in\n{text}");
         }
-        assert_eq!(report.to_json()["hash"], "right");
+        let json = report.to_json();
+        assert_eq!((&json["hash"], &json["cut"]["link"]), (&"right".into(), &1.into()));
+        assert_eq!(json["cut"]["carries_data_after_seconds"], 0.9);
     }
 }

@@ -58,6 +58,12 @@ impl RangeSet {
         }
     }
 
+    /// Tells whether a number is in the set.
+    pub(crate) fn contains(&self, number: u64) -> bool {
+        let at = self.ranges.partition_point(|range| range.end <= number);
+        self.ranges.get(at).is_some_and(|range| range.start <= number)
+    }
+
     /// Takes all numbers of `range` out.
     pub(crate) fn remove(&mut self, range: Range<u64>) {
         if range.is_empty() {
@@ -98,13 +104,6 @@ impl RangeSet {
         let first = self.ranges.pop_front()?;
         self.covered -= first.end - first.start;
         Some(first)
-    }
-
-    /// Whether `number` is in the set.
-    #[cfg(test)]
-    fn contains(&self, number: u64) -> bool {
-        let at = self.ranges.partition_point(|range| range.end <= number);
-        self.ranges.get(at).is_some_and(|range| range.start <= number)
     }
 
     /// The lowest range.

@@ -51,7 +51,8 @@ impl Connection {
         self.end(now, error, Some((CloseStep::Abort, code, text)));
     }
 
-    pub(super) fn on_stateless_reset(&mut self, now: Instant) {
+    /// The peer showed that it issued an id of this connection and knows nothing of it any more.
+    pub(crate) fn on_stateless_reset(&mut self, now: Instant) {
         self.end(now, ConnectionError::Reset, None);
     }
 
@@ -168,6 +169,7 @@ impl Connection {
             Life::Draining { until, .. } if *until <= now => {
                 self.life = Life::Closed;
                 self.ids.local.forget_all();
+                self.ids.remote.forget_all();
                 if let Some(setup) = self.setup.take() {
                     self.ids.local.release(setup.first_destination);
                 }

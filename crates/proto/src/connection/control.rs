@@ -68,12 +68,11 @@ impl Control {
     }
 
     pub(crate) fn send_close(&mut self, path: PathId, code: u64) {
-        self.forget_status(path);
         self.closes.insert(path, (code, Delivery::Wanted));
     }
 
-    /// The path is closed: its state is of no interest any more.
-    pub(crate) fn forget_status(&mut self, path: PathId) {
+    /// The path is closed: where it stood matters no more.
+    pub(crate) fn forget_path(&mut self, path: PathId) {
         self.statuses.remove(&path);
     }
 
@@ -291,6 +290,7 @@ mod tests {
         let mut control = Control::default();
         control.send_status(PathId(3), PathAvailability::Dead);
         control.send_close(PathId(3), 0);
+        control.forget_path(PathId(3));
         let contents = written(&mut control);
         assert_eq!(contents[..], [SentContent::PathClose { path: PathId(3) }]);
         control.on_delivered(&contents[0]);

@@ -52,6 +52,7 @@ impl Connection {
         if path.state().carries_data() {
             earliest.take(path.silence_deadline().filter(|at| self.another_works(*at, id)));
         }
+        earliest.take(self.suspicion_ends(id));
         earliest.take(self.probation_ends(id).map(|after| path.since() + after));
     }
 
@@ -159,6 +160,8 @@ impl Connection {
                     && let Some(next) = setup.race.after(&path.tuple)
                 {
                     path.tuple = next;
+                    path.role = self.manager.role_of(&next.local);
+                    path.prober.set_targets(now, self.manager.targets(next.local));
                 }
             }
         }
@@ -185,6 +188,7 @@ impl Connection {
             path.probes_due = 1;
         }
         self.give_up_move(now, id);
+        self.end_suspicion(now, id);
         self.end_probation(now, id);
     }
 

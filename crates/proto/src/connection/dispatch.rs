@@ -55,6 +55,8 @@ impl Connection {
             Block::StreamReset(block) => self.streams.on_stream_reset(block),
             Block::StreamStop(block) => self.streams.on_stream_stop(block),
             Block::Blocked(block) => self.streams.on_blocked(block),
+            // A late copy of an id for a path that is closed.
+            Block::NewCid(block) if self.paths.is_spent(block.path) => Ok(()),
             Block::NewCid(block) => {
                 self.ids.remote.on_new(block, PathId(self.agreed.own_path_limit))?;
                 self.open_missing_paths(facts.now);
@@ -74,7 +76,7 @@ impl Connection {
                 Ok(())
             }
             Block::PathClose(block) => {
-                self.remove_path(facts.now, block.path, PathReason::ClosedByPeer);
+                self.on_path_close(facts.now, block.path);
                 Ok(())
             }
             Block::PathLimit(block) => {
@@ -135,7 +137,8 @@ impl Connection {
             let (smoothed, largest) = (recovery.rtt().smoothed(), recovery.largest_acked());
             path.space.acks.set_rtt(smoothed);
             self.protector.on_acked(facts.now, block.path, largest.unwrap_or_default());
-            if path.state() == PathState::Suspect {
+            // Over another path it only tells that the peer got something, perhaps long ago.
+            if path.state() == PathState::Suspect && facts.path == block.path {
                 let working = path.working_state();
                 self.clear_suspicion(facts.now, block.path, working);
             }

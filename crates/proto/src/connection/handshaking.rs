@@ -31,7 +31,10 @@ impl Connection {
 
     pub(super) fn on_handshake_bytes(&mut self, level: Level, offset: u64, data: &[u8]) -> Checked {
         match &mut self.setup {
-            Some(setup) => setup.handshake.on_bytes(level, offset, data),
+            Some(setup) => {
+                setup.peer_keeps_state = true;
+                setup.handshake.on_bytes(level, offset, data)
+            }
             None => Ok(()),
         }
     }

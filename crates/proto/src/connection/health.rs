@@ -78,7 +78,20 @@ impl Connection {
         self.reinject(now, id, usize::MAX);
     }
 
-    /// Something of the path arrived after all.
+    /// When a path is dead that stays silent although it was questioned. Its acknowledgements may well come over other
+    /// paths, since the peer hears it: a path works in both directions or it does not work.
+    pub(super) fn suspicion_ends(&self, id: PathId) -> Option<Instant> {
+        let path = self.paths.get(id).filter(|path| path.state() == PathState::Suspect)?;
+        Some(path.since() + path.space.recovery.pto() * 2)
+    }
+
+    pub(super) fn end_suspicion(&mut self, now: Instant, id: PathId) {
+        if self.suspicion_ends(id).is_some_and(|at| at <= now) {
+            self.declare_dead(now, id, PathReason::NoAnswer);
+        }
+    }
+
+    /// Something arrived on the path itself after all.
     pub(super) fn clear_suspicion(&mut self, now: Instant, id: PathId, working: PathState) {
         if self.advance_path(now, id, working, PathReason::Answered) {
             // A path that moved meanwhile is asked until its new address is proven.

@@ -7,7 +7,6 @@ use manyway_wire::{ConnectionId, NewCid, PathId, RetireCid, Writer};
 use std::sync::Arc;
 
 use crate::endpoint::ResetKey;
-use crate::endpoint::reset_token::is_same_token;
 use crate::packet::content::{Contents, SentContent};
 use crate::{Rng, Violation};
 
@@ -19,6 +18,9 @@ const AHEAD: usize = 2;
 pub(crate) enum IdChange {
     Added(ConnectionId, PathId),
     Removed(ConnectionId),
+    /// Whoever shows this token has forgotten the connection.
+    TokenGiven([u8; 16]),
+    TokenRetired([u8; 16]),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -166,7 +168,6 @@ struct Given {
 struct GivenForPath {
     /// The first is in use, the others wait.
     ids: VecDeque<Given>,
-    newest: u64,
     retired_below: u64,
 }
 
@@ -176,6 +177,7 @@ pub(crate) struct RemoteIds {
     paths: BTreeMap<PathId, GivenForPath>,
     /// Ids to give back, with whether that is on its way.
     retire: Vec<(PathId, u64, bool)>,
+    changes: VecDeque<IdChange>,
 }
 
 /// Most ids given back and not yet confirmed; a peer that forces more breaks the protocol.
@@ -189,6 +191,7 @@ impl RemoteIds {
         let given = self.paths.entry(PathId::FIRST).or_default();
         given.ids.retain(|given| given.sequence != 0);
         given.ids.push_front(Given { sequence: 0, id, token });
+        self.changes.extend(token.map(IdChange::TokenGiven));
     }
 
     /// The id in use on a path.
@@ -208,16 +211,18 @@ impl RemoteIds {
         if let Some(known) = given.ids.iter().find(|known| known.sequence == block.sequence) {
             return if known.id == block.id { Ok(()) } else { violation("two ids have one sequence number") };
         }
-        if block.sequence < given.retired_below || (block.sequence <= given.newest && block.sequence != 0) {
+        if block.sequence < given.retired_below {
             return Ok(());
         }
-        given.newest = given.newest.max(block.sequence);
         given.retired_below = given.retired_below.max(block.retire_prior_to);
         let new = Given { sequence: block.sequence, id: block.id, token: Some(block.reset_token) };
         given.ids.push_back(new);
+        self.changes.push_back(IdChange::TokenGiven(block.reset_token));
         let below = given.retired_below;
-        let retired: Vec<_> =
-            given.ids.iter().map(|given| given.sequence).filter(|seq| *seq < below).collect();
+        let old = |given: &&Given| given.sequence < below;
+        let retired: Vec<_> = given.ids.iter().filter(old).map(|given| given.sequence).collect();
+        let tokens = given.ids.iter().filter(old).filter_map(|given| given.token);
+        self.changes.extend(tokens.map(IdChange::TokenRetired));
         given.ids.retain(|given| given.sequence >= below);
         if given.ids.len() > MAX_GIVEN || self.retire.len() + retired.len() > MAX_RETIRING {
             return violation("more ids than agreed");
@@ -231,6 +236,7 @@ impl RemoteIds {
     pub(crate) fn rotate(&mut self, path: PathId) {
         let Some(given) = self.paths.get_mut(&path).filter(|given| given.ids.len() > 1) else { return };
         let Some(old) = given.ids.pop_front() else { return };
+        self.changes.extend(old.token.map(IdChange::TokenRetired));
         // A late copy of its NEW-CID must not bring it back.
         given.retired_below = given.retired_below.max(old.sequence + 1);
         if self.retire.len() < MAX_RETIRING {
@@ -239,15 +245,22 @@ impl RemoteIds {
     }
 
     pub(crate) fn forget(&mut self, path: PathId) {
-        self.paths.remove(&path);
+        let given = self.paths.remove(&path).unwrap_or_default();
+        let tokens = given.ids.iter().filter_map(|given| given.token);
+        self.changes.extend(tokens.map(IdChange::TokenRetired));
         self.retire.retain(|(retired, ..)| *retired != path);
     }
 
-    /// Tells whether `token` resets one of the ids in use.
-    pub(crate) fn is_reset_token(&self, token: &[u8; 16]) -> bool {
-        let tokens = self.paths.values().flat_map(|given| given.ids.iter().filter_map(|given| given.token));
-        // Every token is compared whole, so that the time tells nothing about them.
-        tokens.fold(false, |found, known| found | is_same_token(&known, token))
+    /// Lets go of every id, at the end of the connection.
+    pub(crate) fn forget_all(&mut self) {
+        while let Some((path, _)) = self.paths.first_key_value() {
+            let path = *path;
+            self.forget(path);
+        }
+    }
+
+    pub(crate) fn poll_change(&mut self) -> Option<IdChange> {
+        self.changes.pop_front()
     }
 
     pub(crate) fn wants(&self) -> bool {

@@ -99,7 +99,10 @@ impl Connection {
             return;
         }
         let unknown_path = facts.level == Level::Data && self.paths.get(facts.path).is_none();
-        if unknown_path && (self.side == Initiator::Client || facts.path.0 > self.agreed.own_path_limit) {
+        let may_open = self.side == Initiator::Server
+            && facts.path.0 <= self.agreed.own_path_limit
+            && !self.paths.is_spent(facts.path);
+        if unknown_path && !may_open {
             return;
         }
         let fresh = unknown_path.then(|| self.another_space());
@@ -120,7 +123,7 @@ impl Connection {
         };
         let opened = match self.protector.open(&incoming, bytes, &space.replay) {
             Ok(opened) => opened,
-            Err(error) => return self.on_unopened(facts, error, bytes),
+            Err(error) => return self.on_unopened(facts, error),
         };
         if let Some(space) = fresh {
             self.accept_path(facts, space, bytes.len());
@@ -149,17 +152,14 @@ impl Connection {
         }
     }
 
-    fn on_unopened(&mut self, facts: &PacketFacts, error: OpenError, bytes: &[u8]) {
+    fn on_unopened(&mut self, facts: &PacketFacts, error: OpenError) {
         self.counts.refused += 1;
         match error {
             OpenError::NoKeys | OpenError::Replayed => {}
             OpenError::KeyUpdate => self.fail(facts.now, Violation::KeyUpdate),
             OpenError::ReservedBits => self.fail(facts.now, Violation::ReservedBits),
             OpenError::Failed => {
-                let token = bytes.last_chunk::<16>().filter(|_| facts.level == Level::Data);
-                if token.is_some_and(|token| self.ids.remote.is_reset_token(token)) {
-                    self.on_stateless_reset(facts.now);
-                } else if self.protector.integrity_exhausted() {
+                if self.protector.integrity_exhausted() {
                     self.fail(facts.now, Violation::IntegrityLimit);
                 }
             }
@@ -218,6 +218,8 @@ impl Connection {
                     path.tuple = facts.tuple;
                     path.amplification = crate::path::Amplification::limited();
                     path.amplification.on_received(super::BASE_DATAGRAM.into());
+                    setup.handshake.resend_all(Level::Open);
+                    setup.handshake.resend_all(Level::SetUp);
                 }
             }
         }

@@ -187,6 +187,7 @@ impl Connection {
             first_destination,
             local_id,
             remote_id,
+            peer_keeps_state: side == Initiator::Server,
             handshake,
             open: setup_space(&config),
             set_up: setup_space(&config),
@@ -356,7 +357,7 @@ impl Connection {
     }
 
     pub(crate) fn poll_id_change(&mut self) -> Option<IdChange> {
-        self.ids.local.poll_change()
+        self.ids.local.poll_change().or_else(|| self.ids.remote.poll_change())
     }
 
     fn check_usable(&self) -> Result<(), Misuse> {

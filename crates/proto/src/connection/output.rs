@@ -69,6 +69,7 @@ impl Connection {
     fn transmit_probing(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
         for id in self.paths.ids() {
             let destination = self.ids.remote.current(id);
+            let carries_own_acks = self.paths.get(id).and_then(|path| self.ack_carrier(path)) == Some(id);
             let path = self.paths.get_mut(id)?;
             let Some(destination) = destination else {
                 // Without an id of the peer nothing can be said on this path.
@@ -100,7 +101,8 @@ impl Connection {
             };
             let mut builder = PacketBuilder::short(buffer, &facts, self.protector.key_phase());
             let mut writer = builder.writer(buffer);
-            if path.space.acks.is_waiting() {
+            // Not to an address where perhaps nobody is: an acknowledgement is written once.
+            if carries_own_acks && tuple == path.tuple && path.space.acks.is_waiting() {
                 write_ack(now, id, &mut path.space, &mut writer, &mut builder.contents);
             }
             if let Some(nonce) = answer {

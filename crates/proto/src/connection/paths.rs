@@ -33,6 +33,7 @@ impl Connection {
                 self.close_own_path(now, id, PathReason::AddressGone);
             }
         }
+        self.retarget_paths(now);
         self.open_missing_paths(now);
     }
 
@@ -45,7 +46,20 @@ impl Connection {
         for address in remotes {
             self.manager.add_remote(*address);
         }
+        self.retarget_paths(now);
         self.open_missing_paths(now);
+    }
+
+    /// Addresses came or went: paths that nobody answers on try the present ones.
+    fn retarget_paths(&mut self, now: Instant) {
+        if self.side == Initiator::Server {
+            return;
+        }
+        for path in self.paths.iter_mut() {
+            if matches!(path.state(), PathState::Validating | PathState::Dead) {
+                path.prober.set_targets(now, self.manager.targets(path.tuple.local));
+            }
+        }
     }
 
     /// Tells the peer by which addresses this end can be reached from now on, at most 8; a server does.
@@ -119,15 +133,29 @@ impl Connection {
         let mut outcome = std::mem::take(&mut self.shared.outcome);
         if let Some(mut path) = self.paths.remove(id) {
             path.space.recovery.abandon(now, &mut outcome);
+            if matches!(reason, PathReason::ClosedByApplication | PathReason::ClosedByPeer) {
+                self.manager.set_aside(path.tuple.local);
+            }
         }
         self.settle(now, crate::protection::Level::Data, id, &mut outcome);
         self.shared.outcome = outcome;
-        self.control.forget_status(id);
-        self.ids.local.forget(id);
+        self.control.forget_path(id);
         self.ids.remote.forget(id);
         self.protector.forget_path(id);
         self.allow_another_path();
         self.open_missing_paths(now);
+    }
+
+    /// The peer closed a path; perhaps one of which nothing else ever arrived here.
+    pub(super) fn on_path_close(&mut self, now: Instant, id: PathId) {
+        if self.paths.get(id).is_some() {
+            self.remove_path(now, id, PathReason::ClosedByPeer);
+        } else if id.0 <= self.agreed.own_path_limit && !self.paths.is_spent(id) {
+            self.paths.spend(id);
+            self.ids.remote.forget(id);
+            self.allow_another_path();
+        }
+        self.ids.local.forget(id);
     }
 
     /// For each path that closed the peer gets one more id, so that the number of open paths stays the same.
@@ -154,6 +182,7 @@ impl Connection {
     pub(super) fn on_add_address(&mut self, facts: &PacketFacts, block: &AddAddress) {
         let peer = facts.tuple.remote.ip();
         if self.manager.on_add_address(block.id, block.sequence, block.address, peer) {
+            self.retarget_paths(facts.now);
             self.open_missing_paths(facts.now);
         }
     }
@@ -165,6 +194,7 @@ impl Connection {
                 self.close_own_path(now, id, PathReason::AddressGone);
             }
         }
+        self.retarget_paths(now);
     }
 
     pub(super) fn on_path_status(&mut self, now: Instant, block: &PathStatus) {

@@ -76,8 +76,12 @@ impl Connection {
             | SentContent::StreamReset { .. }
             | SentContent::StreamStop { .. } => self.streams.on_delivered(content),
             SentContent::RetireCid { path, sequence } => self.ids.remote.on_delivered(*path, *sequence),
+            SentContent::PathClose { path } => {
+                // Only now its ids may lead nowhere: before, they would earn a reset of the whole connection.
+                self.ids.local.forget(*path);
+                self.control.on_delivered(content);
+            }
             SentContent::PathStatus { .. }
-            | SentContent::PathClose { .. }
             | SentContent::PathLimit
             | SentContent::AddAddress { .. }
             | SentContent::RemoveAddress { .. } => self.control.on_delivered(content),

@@ -21,6 +21,8 @@ pub(crate) struct Setup {
     pub(crate) local_id: ConnectionId,
     /// The id that the peer chose, once it is known.
     pub(crate) remote_id: Option<ConnectionId>,
+    /// The peer has sent TLS bytes, so it remembers this set-up.
+    pub(crate) peer_keeps_state: bool,
     pub(crate) handshake: Handshake,
     pub(crate) open: Space,
     pub(crate) set_up: Space,
@@ -33,9 +35,10 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// The destination of the set-up's packets.
+    /// The destination of the set-up's packets. A server that keeps no state yet knows its client by the id that the
+    /// client invented, from which the keys follow.
     pub(crate) fn destination(&self) -> ConnectionId {
-        self.remote_id.unwrap_or(self.first_destination)
+        self.remote_id.filter(|_| self.peer_keeps_state).unwrap_or(self.first_destination)
     }
 }
 

@@ -39,25 +39,23 @@ impl Endpoint {
         {
             return;
         }
+        let facts = CookieFacts { client: tuple.remote, first_destination: destination, source };
+        // Garbage costs one attempt to open it, and neither a place nor a TLS session.
+        let Some(proven) = self.look_into(now, &facts, datagram) else { return };
         let slots = &self.slots;
         self.admission.prune(|handle| slots.get(handle).is_some_and(Connection::is_handshaking));
-        let facts = CookieFacts { client: tuple.remote, first_destination: destination, source };
-        let mut proven = false;
-        if self.admission.is_under_load() {
-            proven = self.carries_good_info(now, &facts, datagram);
-            if !proven {
-                return self.answer_with_info(now, tuple, &facts);
-            }
+        if self.admission.is_under_load() && !proven {
+            return self.answer_with_info(now, tuple, &facts);
         }
         self.accept(now, Arrival { tuple, ecn, path: PathId::FIRST, datagram }, &facts, proven);
     }
 
-    /// Looks for a valid INFO in a copy of the datagram, without keeping anything.
-    fn carries_good_info(&self, now: Instant, facts: &CookieFacts, datagram: &[u8]) -> bool {
-        let Some(cookies) = &self.cookies else { return false };
+    /// Opens a copy of the datagram without keeping anything: `None` if that fails, otherwise whether it holds a valid
+    /// INFO.
+    fn look_into(&self, now: Instant, facts: &CookieFacts, datagram: &[u8]) -> Option<bool> {
         let mut copy = datagram.to_vec();
-        let Ok(packet) = manyway_wire::decode_protected(&copy) else { return false };
-        let Some(bytes) = copy.get_mut(..packet.length) else { return false };
+        let packet = manyway_wire::decode_protected(&copy).ok()?;
+        let bytes = copy.get_mut(..packet.length)?;
         let mut protector = open_protector(&facts.first_destination);
         let incoming = Incoming {
             level: Level::Open,
@@ -65,12 +63,15 @@ impl Endpoint {
             number_offset: packet.number_offset,
             expected: 0,
         };
-        let Ok(opened) = protector.open(&incoming, bytes, &ReplayWindow::new()) else { return false };
-        let payload = bytes.get(opened.payload).unwrap_or_default();
-        Blocks::new(payload).any(|block| match block {
-            Ok(Block::Ping(ping)) => cookies.open(now, ping.info, facts).is_ok(),
-            _ => false,
-        })
+        let opened = protector.open(&incoming, bytes, &ReplayWindow::new()).ok()?;
+        let payload = bytes.get(opened.payload)?;
+        let proven = |cookies: &CookieKeys| {
+            Blocks::new(payload).any(|block| match block {
+                Ok(Block::Ping(ping)) => cookies.open(now, ping.info, facts).is_ok(),
+                _ => false,
+            })
+        };
+        Some(self.cookies.as_ref().is_some_and(proven))
     }
 
     /// SYN-ACK with the INFO and nothing else: the client comes back with it (spec 4.13).
@@ -146,6 +147,17 @@ impl Endpoint {
             self.touch(oldest);
         }
         self.touch(handle);
+    }
+
+    /// Ends the connection whose token stands at the end of the datagram; false if there is none.
+    pub(super) fn take_reset(&mut self, now: Instant, datagram: &[u8]) -> bool {
+        let Some(token) = datagram.last_chunk::<16>() else { return false };
+        let Some(handle) = self.resets.get(&self.reset_key.mark(token)).copied() else { return false };
+        if let Some(connection) = self.slots.get_mut(handle) {
+            connection.on_stateless_reset(now);
+        }
+        self.touch(handle);
+        true
     }
 
     /// A packet of a connection that is gone: tells the peer so, in a way that only the id's issuer can.

@@ -68,6 +68,8 @@ pub struct Endpoint {
     eventful: VecDeque<ConnectionHandle>,
     /// Answers that need no connection.
     outbox: VecDeque<(Transmit, Vec<u8>)>,
+    /// Connections by the [mark](ResetKey::mark) of each token that ends them.
+    resets: BTreeMap<[u8; 16], ConnectionHandle>,
     admission: Admission,
     cookies: Option<CookieKeys>,
     reset_key: Arc<ResetKey>,
@@ -90,6 +92,7 @@ impl Endpoint {
             busy: VecDeque::new(),
             eventful: VecDeque::new(),
             outbox: VecDeque::new(),
+            resets: BTreeMap::new(),
             admission: Admission::default(),
             cookies: None,
             reset_key: Arc::new(ResetKey::new(&key)),
@@ -110,10 +113,9 @@ impl Endpoint {
                 }
                 None => {}
             },
-            HeaderForm::Short { destination } => match self.demux.get(destination) {
-                Some((handle, path)) => {
-                    self.deliver(now, *handle, Arrival { tuple, ecn, path: *path, datagram });
-                }
+            HeaderForm::Short { destination } => match self.demux.get(destination).copied() {
+                Some((handle, path)) => self.deliver(now, handle, Arrival { tuple, ecn, path, datagram }),
+                None if self.take_reset(now, datagram) => {}
                 None => self.reset_stranger(now, tuple, destination, datagram.len()),
             },
             HeaderForm::OtherVersion { .. } => self.offer_versions(now, tuple, &packet.form, datagram.len()),
@@ -217,6 +219,12 @@ impl Endpoint {
                 }
                 IdChange::Removed(id) => {
                     self.demux.remove(&id);
+                }
+                IdChange::TokenGiven(token) => {
+                    self.resets.insert(self.reset_key.mark(&token), handle);
+                }
+                IdChange::TokenRetired(token) => {
+                    self.resets.remove(&self.reset_key.mark(&token));
                 }
             }
         }

@@ -15,10 +15,18 @@ pub(crate) fn log(fact: &Fact) {
         Fact::PacketsLost { path, packets, bytes } => {
             debug!(path = path.0, packets, bytes = bytes.get(), "lost");
         }
-        Fact::SpuriousLoss { path, packets } => debug!(path = path.0, packets, "lost packets arrived after all"),
-        Fact::Reinjected { path, packets } => debug!(path = path.0, packets, "sent again on other paths"),
-        Fact::Path(event) => debug!(path = event.path.0, state = %event.state, reason = %event.reason, "path"),
-        Fact::DatagramSize { path, size } => debug!(path = path.0, bytes = size, "size of datagrams"),
+        Fact::SpuriousLoss { path, packets } => {
+            debug!(path = path.0, packets, "lost packets arrived after all");
+        }
+        Fact::Reinjected { path, packets } => {
+            debug!(path = path.0, packets, "sent again on other paths");
+        }
+        Fact::Path(event) => {
+            debug!(path = event.path.0, state = %event.state, reason = %event.reason, "path");
+        }
+        Fact::DatagramSize { path, size } => {
+            debug!(path = path.0, bytes = size, "size of datagrams");
+        }
         Fact::KeyUpdate => debug!("keys changed"),
     }
 }

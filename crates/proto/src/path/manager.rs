@@ -4,7 +4,8 @@
 //! 2. One path for each interface (*local-disjoint*): its addresses of both families are tried against all addresses
 //!    of the peer at once, and the pair that answers first is the path.
 //! 3. An address that is gone closes its path at once; an interface that appears is tried at once.
-//! 4. Addresses that the peer names are limited in number and in kind, so that nobody can make this host probe a third.
+//! 4. A path that an application closed stays closed until its interface has been gone.
+//! 5. Addresses that the peer names are limited in number and in kind, so that nobody can make this host probe a third.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -44,11 +45,13 @@ pub(crate) struct OpenPath {
 pub(crate) struct PathManager {
     locals: Vec<LocalCandidate>,
     remotes: Vec<Remote>,
+    /// Addresses whose path an application closed: not tried again before they have been gone.
+    set_aside: Vec<LocalAddress>,
 }
 
 impl PathManager {
     pub(crate) fn new(locals: &[LocalCandidate], remotes: &[SocketAddr]) -> Self {
-        let mut manager = Self { locals: locals.to_vec(), remotes: Vec::new() };
+        let mut manager = Self { locals: locals.to_vec(), ..Self::default() };
         for address in remotes {
             manager.add_remote(*address);
         }
@@ -57,6 +60,15 @@ impl PathManager {
 
     pub(crate) fn set_locals(&mut self, locals: &[LocalCandidate]) {
         self.locals = locals.to_vec();
+        self.set_aside.retain(|aside| locals.iter().any(|candidate| candidate.address == *aside));
+    }
+
+    /// Opens no path from this interface before its address has been gone.
+    pub(crate) fn set_aside(&mut self, local: LocalAddress) {
+        if !self.set_aside.contains(&local) && self.locals.iter().any(|candidate| candidate.address == local)
+        {
+            self.set_aside.push(local);
+        }
     }
 
     /// Takes an address that the application or the ticket names; false if it is known or there are too many.
@@ -126,7 +138,8 @@ impl PathManager {
     pub(crate) fn missing(&self, busy: &[LocalAddress]) -> Vec<OpenPath> {
         let mut open: Vec<OpenPath> = Vec::new();
         for candidate in self.locals.iter().filter(|candidate| candidate.role != Role::Never) {
-            let taken = busy.iter().any(|address| same_interface(address, &candidate.address));
+            let taken =
+                busy.iter().chain(&self.set_aside).any(|address| same_interface(address, &candidate.address));
             let planned = open.iter().flat_map(|path| path.targets.first());
             if taken || planned.clone().any(|tuple| same_interface(&tuple.local, &candidate.address)) {
                 continue;

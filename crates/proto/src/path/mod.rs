@@ -126,6 +126,14 @@ impl Path {
         }
     }
 
+    /// The lesser of this end's and the peer's wish for the path.
+    pub(crate) fn joint_role(&self) -> Role {
+        match self.peer_status.1 {
+            PathAvailability::Backup => self.role.max(Role::Backup),
+            PathAvailability::Available | PathAvailability::Suspect | PathAvailability::Dead => self.role,
+        }
+    }
+
     /// Tells whether acknowledgements and control go on this path: it works, and the peer thinks so too.
     pub(crate) fn is_live(&self) -> bool {
         self.state.carries_data() && self.peer_ready()
@@ -173,9 +181,8 @@ impl Path {
         }
         // Before the answer to the oldest packet can be here, silence means nothing.
         let earliest_answer = recovery.oldest_unacked_time()? + recovery.rtt().smoothed();
-        let reference =
-            self.silence.last_progress().map_or(earliest_answer, |last| last.max(earliest_answer));
-        Some(reference + self.silence_limit())
+        let heard = self.silence.last_progress().unwrap_or(self.since).max(self.since);
+        Some(heard.max(earliest_answer) + self.silence_limit())
     }
 
     /// The figures for schedulers.
@@ -184,7 +191,7 @@ impl Path {
         PathView {
             id: self.id,
             state: self.state,
-            role: self.role,
+            role: self.joint_role(),
             peer_ready: self.peer_ready(),
             smoothed_rtt: recovery.rtt().smoothed(),
             rtt_variation: recovery.rtt().variation(),

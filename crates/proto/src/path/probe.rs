@@ -64,6 +64,19 @@ impl Prober {
         self.phase = Phase::Asking { targets, since: now, next_at: now, wait, rounds: 0, due: Vec::new() };
     }
 
+    /// Changes whom to ask; if there is anybody new, all are asked at once.
+    pub(crate) fn set_targets(&mut self, now: Instant, mut wanted: Vec<FourTuple>) {
+        let Phase::Asking { targets, next_at, due, .. } = &mut self.phase else { return };
+        wanted.truncate(MAX_TARGETS);
+        if wanted.iter().any(|tuple| !targets.contains(tuple)) {
+            *next_at = now;
+        }
+        due.retain(|tuple| wanted.contains(tuple));
+        if !wanted.is_empty() {
+            *targets = wanted;
+        }
+    }
+
     pub(crate) fn stop(&mut self) {
         self.phase = Phase::Resting;
     }

@@ -2,12 +2,15 @@
 
 use manyway_wire::PathId;
 
-use super::{Path, PathState};
+use crate::collections::range_set::RangeSet;
+
+use super::{Path, PathState, Role};
 
 /// The open paths; closed ones leave it.
 #[derive(Debug, Default)]
 pub(crate) struct PathSet {
     paths: Vec<Path>,
+    spent: RangeSet,
 }
 
 impl PathSet {
@@ -28,7 +31,18 @@ impl PathSet {
 
     pub(crate) fn remove(&mut self, id: PathId) -> Option<Path> {
         let at = self.paths.iter().position(|path| path.id == id)?;
+        self.spend(id);
         Some(self.paths.remove(at))
+    }
+
+    /// Lets no path have this id any more.
+    pub(crate) fn spend(&mut self, id: PathId) {
+        self.spent.insert(u64::from(id.0)..u64::from(id.0) + 1);
+    }
+
+    /// Tells whether a path of this id was closed: a second one would repeat nonces.
+    pub(crate) fn is_spent(&self, id: PathId) -> bool {
+        self.spent.contains(u64::from(id.0))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Path> {
@@ -47,7 +61,7 @@ impl PathSet {
     /// before one that may not.
     pub(crate) fn best_live(&self, except: Option<PathId>) -> Option<&Path> {
         self.paths.iter().filter(|path| path.is_live() && Some(path.id) != except).min_by_key(|path| {
-            let reserve = path.state() != PathState::Active;
+            let reserve = path.state() != PathState::Active || path.joint_role() >= Role::Backup;
             (!path.amplification.has_room(), reserve, path.space.recovery.rtt().smoothed())
         })
     }

@@ -110,7 +110,7 @@ pub enum PathReason {
     ClosedByPeer,
     /// The application closed it.
     ClosedByApplication,
-    /// The path changed to another address of the peer, which did not answer.
+    /// PROBEs were not answered: on a suspect path, or from a new address of the peer.
     NoAnswer,
 }
 

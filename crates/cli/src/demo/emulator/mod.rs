@@ -50,26 +50,31 @@ impl Emulator {
     /// Most links of one emulator.
     pub const MAX_LINKS: usize = 32;
 
-    /// Starts the links to `server`, which must be an IPv4 address of this host.
+    /// Binds the addresses of the links; they lead nowhere until [`Fronts::start`].
     ///
     /// # Errors
-    /// No or too many links, or the system refuses the sockets or threads.
-    pub fn start(specs: &[LinkSpec], server: SocketAddr, config: EmulatorConfig) -> io::Result<Self> {
-        if specs.is_empty() || specs.len() > Self::MAX_LINKS || !server.is_ipv4() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "1 to 32 links to an IPv4 address"));
+    /// No or too many links, or the system refuses the sockets.
+    pub fn bind(specs: &[LinkSpec], config: EmulatorConfig) -> io::Result<Fronts> {
+        if specs.is_empty() || specs.len() > Self::MAX_LINKS {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "1 to 32 links"));
         }
-        let mut emulator = Self { links: Vec::new(), threads: Vec::new(), started: Instant::now() };
+        let mut links = Vec::new();
         for (number, spec) in (1_u8..).zip(specs) {
             let client = IpAddr::V4(Ipv4Addr::new(127, 0, number, 1));
             let front = UdpSocket::bind((Ipv4Addr::new(127, 0, number, 2), 0))?;
             let control = Arc::new(Control::default());
             let handle = LinkHandle { client, front: front.local_addr()?, spec: *spec, control };
-            let relay = Relay::new(&handle, front, server, config, emulator.started)?;
-            emulator.links.push(handle);
-            let thread = std::thread::Builder::new().name(format!("link-{number}"));
-            emulator.threads.push(thread.spawn(move || relay.run())?);
+            links.push((handle, front));
         }
-        Ok(emulator)
+        Ok(Fronts { links, config })
+    }
+
+    /// Starts the links to `server`, which must be an IPv4 address of this host.
+    ///
+    /// # Errors
+    /// No or too many links, or the system refuses the sockets or threads.
+    pub fn start(specs: &[LinkSpec], server: SocketAddr, config: EmulatorConfig) -> io::Result<Self> {
+        Self::bind(specs, config)?.start(server)
     }
 
     /// The links in the order of their specifications; handles stay valid, without effect, after the end.
@@ -91,6 +96,38 @@ impl Drop for Emulator {
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
+    }
+}
+
+/// Links that have addresses but lead nowhere yet: a server can be told of them before it is there.
+#[derive(Debug)]
+pub struct Fronts {
+    links: Vec<(LinkHandle, UdpSocket)>,
+    config: EmulatorConfig,
+}
+
+impl Fronts {
+    /// Where the client finds the server over each link.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.links.iter().map(|(link, _)| link.front).collect()
+    }
+
+    /// Starts the links to `server`, which must be an IPv4 address of this host.
+    ///
+    /// # Errors
+    /// The address is another, or the system refuses the threads.
+    pub fn start(self, server: SocketAddr) -> io::Result<Emulator> {
+        if !server.is_ipv4() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "links lead to an IPv4 address"));
+        }
+        let mut emulator = Emulator { links: Vec::new(), threads: Vec::new(), started: Instant::now() };
+        for (number, (handle, front)) in (1..).zip(self.links) {
+            let relay = Relay::new(&handle, front, server, self.config, emulator.started)?;
+            emulator.links.push(handle);
+            let thread = std::thread::Builder::new().name(format!("link-{number}"));
+            emulator.threads.push(thread.spawn(move || relay.run())?);
+        }
+        Ok(emulator)
     }
 }
 

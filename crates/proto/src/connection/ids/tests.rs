@@ -21,6 +21,7 @@ fn follow(ids: &mut LocalIds, table: &mut BTreeSet<Vec<u8>>) {
         match change {
             IdChange::Added(id, _) => assert!(table.insert(id.as_slice().to_vec())),
             IdChange::Removed(id) => assert!(table.remove(id.as_slice())),
+            IdChange::TokenGiven(_) | IdChange::TokenRetired(_) => panic!("{change:?} of an own id"),
         }
     }
 }
@@ -150,7 +151,8 @@ fn only_tokens_of_ids_in_use_reset() {
     let mut ids = RemoteIds::default();
     ids.set_first(ConnectionId::from_u64(5), None);
     ids.on_new(&new_id(1, 3, 0), PathId(7)).unwrap();
-    assert!(ids.is_reset_token(&[3; 16]) && !ids.is_reset_token(&[0; 16]));
+    assert_eq!(ids.poll_change(), Some(IdChange::TokenGiven([3; 16])));
     ids.forget(PathId(1));
-    assert!(!ids.is_reset_token(&[3; 16]));
+    assert_eq!(ids.poll_change(), Some(IdChange::TokenRetired([3; 16])));
+    assert_eq!(ids.poll_change(), None);
 }

@@ -1,0 +1,288 @@
+//! `manyway demo`: shows on this machine alone what Manyway does.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use manyway::ConnectionConfig;
+use manyway_proto::{ByteCount, Rate};
+
+use super::error::CommandError;
+use super::network::connection_config;
+use crate::args::{DemoArgs, GlobalArgs};
+use crate::demo::emulator::SERIES_BIN;
+use crate::demo::link_spec::LinkSpec;
+use crate::demo::plot::{PathSeries, RatePlot};
+use crate::demo::source::{Source, Workshop};
+use crate::demo::stage::MOST_LINKS;
+use crate::demo::table::{DemoReport, HashCheck};
+use crate::demo::trial::{Outcome, Trial};
+use crate::exit_code::ExitCode;
+use crate::output::progress::{ProgressMode, ProgressView};
+use crate::output::{json, units};
+
+/// Runs the command.
+///
+/// # Errors
+/// Wrong options, a file that cannot be sent, a system that refuses, a transfer that broke, or an interruption.
+pub fn run(global: &GlobalArgs, arguments: &DemoArgs) -> Result<ExitCode, CommandError> {
+    let config = settings(global, arguments)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let result = runtime.block_on(async {
+        tokio::select! {
+            report = show(global, arguments, &config) => report,
+            end = interruption() => end,
+        }
+    });
+    // Threads that still read or write find their queues closed.
+    runtime.shutdown_timeout(END_TIME);
+    let report = result?;
+    print(global, &report)?;
+    Ok(match report.hash {
+        HashCheck::Right => ExitCode::Ok,
+        HashCheck::Wrong => ExitCode::Failed,
+    })
+}
+
+fn settings(global: &GlobalArgs, arguments: &DemoArgs) -> Result<ConnectionConfig, CommandError> {
+    if !global.interfaces.is_empty() || !global.exclude.is_empty() || global.ipv6 {
+        let text = "the demo has links of its own and uses no interface of this host; leave out -I, --exclude and -6";
+        return Err(CommandError::usage(text));
+    }
+    let links = arguments.links.len();
+    if links > MOST_LINKS {
+        return Err(CommandError::usage(format!("--link: at most {MOST_LINKS} links, not {links}")));
+    }
+    connection_config(global)
+}
+
+/// Ends when the user or the system wants the process to end.
+async fn interruption() -> Result<DemoReport, CommandError> {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut hang_up = signal(SignalKind::hangup())?;
+        tokio::select! {
+            pressed = tokio::signal::ctrl_c() => pressed?,
+            _ = terminate.recv() => {}
+            _ = hang_up.recv() => {}
+        }
+    }
+    #[cfg(not(unix))]
+    tokio::signal::ctrl_c().await?;
+    Err(CommandError::new(ExitCode::Failed, "interrupted; the temporary files are removed"))
+}
+
+async fn show(
+    global: &GlobalArgs,
+    arguments: &DemoArgs,
+    config: &ConnectionConfig,
+) -> Result<DemoReport, CommandError> {
+    let links = arguments.links();
+    let best = best(&links);
+    let several = links.len() > 1;
+    let cut = (several && !arguments.no_cut).then_some(best);
+    let mode = ProgressMode::detect(global.quiet);
+    let workshop = Workshop::new()?;
+    let source = match &arguments.file {
+        Some(path) => Source::existing(path).await?,
+        None => Source::made(&workshop, arguments.size).await?,
+    };
+    let compares = several && !arguments.no_comparison;
+
+    let trial = Trial { source: &source, links: &links, cut, config };
+    let view = Arc::new(ProgressView::new(mode, if several { "all links" } else { "one link" }));
+    introduce(&view, &trial, compares.then_some(best));
+    let directory = workshop.directory("incoming").await?;
+    let outcome = trial.run(&directory, &view).await?;
+    view.finish();
+    let hash = if source.arrived_in(&directory).await? { HashCheck::Right } else { HashCheck::Wrong };
+    // Room for the second copy.
+    tokio::fs::remove_dir_all(&directory).await?;
+
+    let single = links.get(best..=best).filter(|_| compares);
+    let best_single = match single {
+        Some(single) => {
+            let trial = Trial { links: single, cut: None, ..trial };
+            Some(compare(&trial, best, mode, &workshop.directory("comparison").await?).await?)
+        }
+        None => None,
+    };
+    let mut report = DemoReport {
+        bytes: source.bytes,
+        time: outcome.time,
+        possible: outcome.possible(&links),
+        longest_silence: outcome.longest_silence,
+        cut: outcome.cut,
+        best_single,
+        hash,
+        links: outcome.links.clone(),
+        plot: None,
+    };
+    report.plot = write_plot(&arguments.plot, &report, &outcome);
+    Ok(report)
+}
+
+/// The time of the same transfer over the best link alone.
+async fn compare(
+    trial: &Trial<'_>,
+    best: usize,
+    mode: ProgressMode,
+    directory: &Path,
+) -> Result<Duration, CommandError> {
+    let name = format!("link {} alone", best + 1);
+    let view = Arc::new(ProgressView::new(mode, &name));
+    view.message(&format!("For comparison the same file over {name}, uncut:"));
+    Ok(trial.run(directory, &view).await?.time)
+}
+
+/// Tells what is going to happen; `alone` is the link of the comparison.
+fn introduce(view: &ProgressView, trial: &Trial<'_>, alone: Option<usize>) {
+    let size = units::size(trial.source.bytes);
+    let links = trial.links.len();
+    let mut text = format!("A file of {size} goes from a client to a server, both in this process, ");
+    text += &match links {
+        1 => "over one emulated link".to_owned(),
+        _ => format!("as one connection over {links} emulated links at once"),
+    };
+    if let Some(cut) = trial.cut {
+        let link = cut + 1;
+        text += &format!(
+            "; link {link} is cut at one quarter and restored at one half, and Manyway has to find out by itself"
+        );
+    }
+    if let Some(alone) = alone {
+        text += &format!("; then the same file goes over link {} alone, uncut, for comparison", alone + 1);
+    }
+    text += &format!(". This takes about {} s.", expected(trial, alone).as_secs().max(1));
+    for line in wrapped(&text) {
+        view.message(&line);
+    }
+    for (number, link) in (1..).zip(trial.links) {
+        view.message(&format!("  link {number}: {link} (one way)"));
+    }
+}
+
+/// Breaks a text into lines that fit on any terminal.
+fn wrapped(text: &str) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= LINE => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            Some(_) | None => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// How long it may take: the links filled, a tenth lost to headers and beginnings.
+fn expected(trial: &Trial<'_>, alone: Option<usize>) -> Duration {
+    let rate = |index| trial.links.get(index).map_or(Rate::ZERO, |link: &LinkSpec| link.rate);
+    let all: Rate = trial.links.iter().map(|link| link.rate).sum();
+    let cut = trial.cut.map_or(Rate::ZERO, rate);
+    let rest = Rate::from_bits_per_second(all.bits_per_second().saturating_sub(cut.bits_per_second()));
+    let quarter = ByteCount(trial.source.bytes / 4 * 11 / 10);
+    let comparison = alone.map_or(Duration::ZERO, |index| quarter / rate(index) * 4);
+    quarter / rest + quarter / all * 3 + comparison
+}
+
+/// The link with the highest rate; of several the nearest.
+fn best(links: &[LinkSpec]) -> usize {
+    let ranked = links.iter().enumerate().min_by_key(|(_, link)| (std::cmp::Reverse(link.rate), link.delay));
+    ranked.map_or(0, |(index, _)| index)
+}
+
+/// Writes the plot and returns where it is; that it cannot be written spoils nothing else.
+fn write_plot(place: &Path, report: &DemoReport, outcome: &Outcome) -> Option<PathBuf> {
+    let svg = match plot(report, outcome).to_svg() {
+        Ok(svg) => svg,
+        Err(error) => {
+            tracing::warn!("{error}");
+            return None;
+        }
+    };
+    match std::fs::write(place, svg) {
+        Ok(()) => Some(place.to_owned()),
+        Err(error) => {
+            tracing::warn!(
+                "cannot write the plot to {}: {error}; name another place with --plot",
+                place.display()
+            );
+            None
+        }
+    }
+}
+
+fn plot(report: &DemoReport, outcome: &Outcome) -> RatePlot {
+    let bins = outcome.series.iter().map(Vec::len).max().unwrap_or(0);
+    let together = bins.div_ceil(MOST_POINTS).max(2);
+    let bin = SERIES_BIN.saturating_mul(u32::try_from(together).unwrap_or(u32::MAX));
+    let rates = |series: &Vec<u64>| -> Vec<Rate> {
+        series.chunks(together).map(|bytes| ByteCount(bytes.iter().sum()).per(bin)).collect()
+    };
+    let paths = (1..).zip(report.links.iter().zip(&outcome.series));
+    RatePlot {
+        title: format!(
+            "{} over {} at once: {}",
+            units::size(report.bytes),
+            links_in_words(report.links.len()),
+            units::duration(report.time)
+        ),
+        bin,
+        paths: paths
+            .map(|(number, (link, series))| PathSeries {
+                name: format!("link {number}: {}", link.name),
+                rates: rates(series),
+            })
+            .collect(),
+        marks: report.cut.iter().flat_map(|cut| cut.marks()).collect(),
+    }
+}
+
+fn links_in_words(count: usize) -> String {
+    if count == 1 { "one link".to_owned() } else { format!("{count} links") }
+}
+
+fn print(global: &GlobalArgs, report: &DemoReport) -> io::Result<()> {
+    let written = if global.json {
+        json::print(&report.to_json())
+    } else {
+        let mut out = io::stdout().lock();
+        write!(out, "{report}").and_then(|()| out.flush())
+    };
+    // A reader that has seen enough is no failure.
+    written.or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
+}
+
+/// Characters of a line.
+const LINE: usize = 78;
+/// How long threads may take to end.
+const END_TIME: Duration = Duration::from_secs(2);
+/// Points of a curve, or a few less.
+const MOST_POINTS: usize = 200;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_break_between_words() {
+        let text = "word ".repeat(40);
+        let lines = wrapped(text.trim_end());
+        assert!(lines.len() == 3 && lines.iter().all(|line| line.len() <= LINE), "{lines:?}");
+        assert_eq!(lines.join(" "), text.trim_end());
+    }
+
+    #[test]
+    fn the_best_link_is_the_fastest_and_of_equals_the_nearest() {
+        let links = |texts: &[&str]| -> Vec<LinkSpec> { texts.iter().map(|t| t.parse().unwrap()).collect() };
+        assert_eq!(best(&LinkSpec::defaults()), 0);
+        assert_eq!(best(&links(&["1M,1ms", "9M,50ms", "9M,20ms", "9M,20ms"])), 2);
+    }
+}

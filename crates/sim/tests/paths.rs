@@ -1,0 +1,291 @@
+//! Paths die in silence, come back, appear, disappear, and change their addresses, while data flows.
+
+use std::time::Duration;
+
+use manyway_proto::{ByteCount, ConnectionConfig, ConnectionError, PathId, PathReason, PathState, Role};
+use manyway_sim::link::{LinkConfig, LinkState};
+use manyway_sim::pair::Direction;
+use manyway_sim::scenario::{
+    MINUTE, MS, SECOND, connected, count_in, mbit, megabytes, path_events, path_figures,
+};
+use manyway_sim::traffic::Exchange;
+use manyway_sim::{EndpointPair, PairBuilder, Side, endpoint_pair};
+
+/// Two paths of 20 Mbit/s and 20 ms, the first cut in one direction or both for a while in mid transfer.
+#[derive(Debug)]
+struct Outage {
+    silence: Duration,
+    /// From the return of the path until it delivers data again.
+    back_after: Option<Duration>,
+    states: Vec<(Duration, PathState, PathReason)>,
+}
+
+fn outage(seed: u64, from: Side, direction: Direction, lasts: Duration) -> Outage {
+    let builder = PairBuilder::new().seed(seed).path(mbit(20), 10 * MS).path(mbit(20), 10 * MS);
+    let mut pair = connected(builder).unwrap();
+    let host = pair.host(from);
+    pair.start(from, Box::new(Exchange::new(host, megabytes(30))));
+    // Another moment for each seed, so that the cut meets another phase of the windows.
+    pair.run_for(2 * SECOND + 37 * MS * u32::try_from(seed).unwrap()).unwrap();
+    let cut_at = pair.now();
+    pair.cut(0, direction);
+    pair.run_for(lasts).unwrap();
+    let restored_at = pair.now();
+    pair.restore(0, direction);
+    let before = pair.delivered(from)[0];
+    let mut back_after = None;
+    while back_after.is_none() && pair.now() - restored_at < 10 * SECOND {
+        pair.run_for(10 * MS).unwrap();
+        // More than the packets that were in the queue, and more than probes.
+        if pair.delivered(from)[0] > before + ByteCount(100_000) {
+            back_after = Some(pair.now() - restored_at);
+        }
+    }
+    pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet()).unwrap();
+    let events = path_events(&mut pair, from);
+    Outage {
+        silence: pair.received(from.other()).longest_silence(),
+        back_after,
+        states: events
+            .into_iter()
+            .filter(|(at, event)| *at >= cut_at && event.path.0 == 0)
+            .map(|(at, event)| (at - cut_at, event.state, event.reason))
+            .collect(),
+    }
+}
+
+#[test]
+fn a_black_hole_silences_the_receiver_briefly_and_its_path_returns() {
+    for from in [Side::Client, Side::Server] {
+        for seed in 0..20 {
+            let outage = outage(seed, from, Direction::Both, SECOND);
+            check(&outage);
+            assert!(outage.silence <= 300 * MS, "seed {seed} {from:?}: {outage:?}");
+        }
+    }
+}
+
+#[test]
+fn a_path_whose_way_back_dies_is_left_and_returns() {
+    for (from, back) in [(Side::Client, Direction::Down), (Side::Server, Direction::Up)] {
+        for seed in 0..20 {
+            let outage = outage(seed, from, back, SECOND);
+            check(&outage);
+            assert!(outage.silence <= 300 * MS, "seed {seed} {from:?}: {outage:?}");
+        }
+    }
+}
+
+#[test]
+fn a_long_outage_is_noticed_to_be_over_within_three_seconds() {
+    for seed in 0..5 {
+        check(&outage(seed, Side::Client, Direction::Both, 4 * SECOND));
+    }
+}
+
+/// Suspect, then dead, with reasons; then it answers, serves its probation and carries data in good time.
+fn check(outage: &Outage) {
+    let states: Vec<_> = outage.states.iter().map(|(_, state, _)| *state).collect();
+    let expected = [PathState::Suspect, PathState::Dead, PathState::Probation, PathState::Active];
+    assert!(states.starts_with(&expected), "{outage:?}");
+    let reasons: Vec<_> = outage.states.iter().map(|(_, _, reason)| *reason).collect();
+    assert!(matches!(reasons[0], PathReason::Silence { .. } | PathReason::ProbeTimeout { .. }), "{outage:?}");
+    let confirmed = matches!(
+        reasons[1],
+        PathReason::PeerHeardNothing | PathReason::ProbeTimeout { .. } | PathReason::NoAnswer
+    );
+    assert!(confirmed, "{outage:?}");
+    assert!(outage.back_after.is_some_and(|after| after <= 3 * SECOND), "{outage:?}");
+}
+
+/// Two paths of 20 Mbit/s, connected, and 10 MB on the way from `from`.
+fn sending(from: Side, builder: PairBuilder) -> EndpointPair {
+    let mut pair = connected(builder.path(mbit(20), 10 * MS).path(mbit(20), 20 * MS)).unwrap();
+    let host = pair.host(from);
+    pair.start(from, Box::new(Exchange::new(host, megabytes(10))));
+    pair.run_for(500 * MS).unwrap();
+    pair
+}
+
+fn complete(pair: &mut EndpointPair) {
+    pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet()).unwrap();
+}
+
+#[test]
+fn an_interface_that_disappears_is_left_and_one_that_appears_is_used() {
+    for from in [Side::Client, Side::Server] {
+        let mut pair = sending(from, PairBuilder::new());
+        pair.set_interface(1, LinkState::Down);
+        pair.run_for(300 * MS).unwrap();
+        assert_eq!(path_figures(&mut pair, Side::Client).len(), 1);
+        assert_eq!(path_figures(&mut pair, Side::Server).len(), 1, "the server is told");
+        let before = pair.delivered(from)[1];
+        pair.set_interface(1, LinkState::Up);
+        pair.run_for(SECOND).unwrap();
+        assert!(pair.delivered(from)[1] > before + ByteCount(500_000), "{from:?} {:?}", pair.delivered(from));
+        complete(&mut pair);
+        let silence = pair.received(from.other()).longest_silence();
+        assert!(silence <= 150 * MS, "{from:?} {silence:?}");
+    }
+}
+
+#[test]
+fn an_interface_that_changes_its_address_goes_on_at_the_new_one() {
+    for from in [Side::Client, Side::Server] {
+        let mut pair = sending(from, PairBuilder::new());
+        pair.change_address(0);
+        pair.change_address(1);
+        let before = pair.delivered(from);
+        pair.run_for(SECOND).unwrap();
+        for (path, before) in before.iter().enumerate() {
+            assert!(pair.delivered(from)[path] > *before + ByteCount(500_000), "{from:?} path {path}");
+        }
+        complete(&mut pair);
+        let silence = pair.received(from.other()).longest_silence();
+        assert!(silence <= 300 * MS, "{from:?} {silence:?}");
+    }
+}
+
+#[test]
+fn a_path_id_is_never_used_twice_however_often_an_interface_comes_and_goes() {
+    let mut pair = sending(Side::Client, PairBuilder::new());
+    for flap in 0..20 {
+        pair.set_interface(1, LinkState::Down);
+        pair.run_for(100 * MS).unwrap();
+        pair.set_interface(1, LinkState::Up);
+        pair.run_for(300 * MS).unwrap();
+        assert_eq!(count_in(&mut pair, Side::Client, PathState::Active), 2, "flap {flap}");
+        assert_eq!(count_in(&mut pair, Side::Server, PathState::Active), 2, "flap {flap}");
+    }
+    let opened: Vec<_> = path_events(&mut pair, Side::Client)
+        .into_iter()
+        .filter(|(_, event)| event.reason == PathReason::Opened)
+        .map(|(_, event)| event.path.0)
+        .collect();
+    assert_eq!(opened, (1..=21).collect::<Vec<_>>());
+    complete(&mut pair);
+}
+
+#[test]
+fn fifty_flaps_leave_nothing_behind() {
+    let mut pair = connected(PairBuilder::new().path(mbit(20), 10 * MS).path(mbit(20), 20 * MS)).unwrap();
+    let mut sizes = Vec::new();
+    for flap in 0..60 {
+        pair.set_interface(1, LinkState::Down);
+        pair.run_for(50 * MS).unwrap();
+        pair.set_interface(1, LinkState::Up);
+        pair.transfer(Side::Client, ByteCount(100_000), MINUTE).unwrap();
+        pair.transfer(Side::Server, ByteCount(100_000), MINUTE).unwrap();
+        if flap % 50 == 9 {
+            // What a machine prints of itself grows with what it keeps.
+            let size = |side| format!("{:?}", pair.peer(side).unwrap().endpoint()).len();
+            sizes.push([Side::Client, Side::Server].map(size));
+        }
+    }
+    for side in 0..2 {
+        assert!(sizes[1][side] < sizes[0][side] * 5 / 4, "{sizes:?}");
+    }
+}
+
+#[test]
+fn the_client_opens_paths_to_addresses_that_the_server_names_and_leaves_those_it_takes_back() {
+    let builder = PairBuilder::new().server_interfaces(2).known_servers(1);
+    let mut pair = connected(builder.path(mbit(20), 10 * MS).path(mbit(20), 10 * MS)).unwrap();
+    pair.run_for(SECOND).unwrap();
+    // The second interface of the client reaches only the second of the server.
+    assert_eq!(count_in(&mut pair, Side::Client, PathState::Active), 1);
+    let addresses: Vec<_> = pair.servers().iter().map(|local| local.address).collect();
+    let announce = |pair: &mut EndpointPair, addresses: &[_]| {
+        pair.peer(Side::Server).unwrap().connection().unwrap().set_advertised_addresses(addresses);
+    };
+    announce(&mut pair, &addresses);
+    pair.run_for(3 * SECOND).unwrap();
+    assert_eq!(count_in(&mut pair, Side::Client, PathState::Active), 2);
+    let report = pair.transfer(Side::Client, megabytes(5), MINUTE).unwrap();
+    assert!(report.path_bytes.iter().all(|bytes| *bytes > megabytes(2)), "{:?}", report.path_bytes);
+    announce(&mut pair, &addresses[..1]);
+    pair.run_for(SECOND).unwrap();
+    assert_eq!(count_in(&mut pair, Side::Client, PathState::Active), 1);
+    assert!(path_figures(&mut pair, Side::Client).iter().all(|path| path.tuple.remote == addresses[0]));
+    pair.transfer(Side::Client, megabytes(1), MINUTE).unwrap();
+}
+
+#[test]
+fn a_connection_outlives_the_death_of_all_its_paths_for_a_minute() {
+    for (lasts, lives) in [(50 * SECOND, true), (70 * SECOND, false)] {
+        let mut pair = sending(Side::Client, PairBuilder::new());
+        for path in 0..2 {
+            pair.cut(path, Direction::Both);
+        }
+        pair.run_for(lasts).unwrap();
+        for path in 0..2 {
+            pair.restore(path, Direction::Both);
+        }
+        assert_eq!(pair.ended().is_none(), lives, "{lasts:?} {:?}", pair.ended());
+        if lives {
+            let restored_at = pair.now();
+            complete(&mut pair);
+            let silent_until = pair.received(Side::Server).first_bin_with_bytes_after(restored_at).unwrap();
+            assert!(silent_until - restored_at < 6 * SECOND, "{:?}", silent_until - restored_at);
+        } else {
+            assert_eq!(pair.ended().map(|(_, error)| error), Some(ConnectionError::NoPath));
+        }
+    }
+}
+
+#[test]
+fn a_backup_path_carries_data_only_while_no_other_works() {
+    let builder = PairBuilder::new().path(mbit(20), 10 * MS).path(mbit(20), 10 * MS);
+    let mut pair = endpoint_pair(builder, &ConnectionConfig::default());
+    let interface = pair.paths()[1].interface.index;
+    pair.peer(Side::Client).unwrap().set_role(interface, Role::Backup);
+    pair.connect(SECOND).unwrap();
+    pair.run_for(500 * MS).unwrap();
+    assert_eq!(count_in(&mut pair, Side::Client, PathState::Backup), 1);
+    for from in [Side::Client, Side::Server] {
+        let report = pair.transfer(from, megabytes(2), MINUTE).unwrap();
+        assert!(report.path_bytes[1] < ByteCount(50_000), "{from:?} {:?}", report.path_bytes);
+    }
+    pair.cut(0, Direction::Both);
+    for from in [Side::Client, Side::Server] {
+        let report = pair.transfer(from, megabytes(2), MINUTE).unwrap();
+        assert!(report.path_bytes[1] > megabytes(2), "{from:?} {:?}", report.path_bytes);
+        assert!(report.longest_silence < 500 * MS, "{from:?} {:?}", report.longest_silence);
+    }
+}
+
+#[test]
+fn a_path_that_the_application_closes_is_not_used_again_before_its_interface_changes() {
+    let mut pair = sending(Side::Client, PairBuilder::new());
+    let now = pair.now();
+    pair.peer(Side::Client).unwrap().connection().unwrap().close_path(now, PathId(1)).unwrap();
+    pair.run_for(300 * MS).unwrap();
+    let before = pair.delivered(Side::Client)[1];
+    pair.run_for(300 * MS).unwrap();
+    assert_eq!(pair.delivered(Side::Client)[1], before);
+    complete(&mut pair);
+}
+
+#[test]
+fn the_largest_datagram_is_found_on_every_path() {
+    let (narrow, wide) =
+        (LinkConfig::new(mbit(20), 10 * MS).with_mtu(1400), LinkConfig::new(mbit(20), 10 * MS));
+    let builder = PairBuilder::new().path(mbit(20), 10 * MS).path_with(narrow, wide);
+    let mut pair = connected(builder).unwrap();
+    pair.transfer(Side::Client, megabytes(3), MINUTE).unwrap();
+    pair.transfer(Side::Server, megabytes(3), MINUTE).unwrap();
+    let sizes = |pair: &mut EndpointPair, side| -> Vec<_> {
+        path_figures(pair, side).iter().map(|path| path.datagram).collect()
+    };
+    assert_eq!(sizes(&mut pair, Side::Client), [1472, 1372]);
+    assert_eq!(sizes(&mut pair, Side::Server), [1472, 1472]);
+}
+
+#[test]
+fn a_path_that_carries_smaller_datagrams_than_before_is_used_with_those() {
+    let mut pair = connected(PairBuilder::new().path(mbit(20), 10 * MS)).unwrap();
+    pair.transfer(Side::Client, megabytes(1), MINUTE).unwrap();
+    pair.with_links(0, Direction::Both, |now, link| link.set_mtu(now, 1300));
+    let report = pair.transfer(Side::Client, megabytes(5), MINUTE).unwrap();
+    assert!(report.longest_silence < 3 * SECOND, "{:?}", report.longest_silence);
+}
