@@ -2,7 +2,8 @@
 //!
 //! A rule begins a line: `**5.80 NAME**` or `**4.9** text`, in `transfer.md` `3.2 text`. Code cites it as `spec 5.80`
 //! or `transfer 3.2`; further numbers may follow (`spec 4.12, 4.14`). A whole chapter is cited by its number alone
-//! (`spec 6`), which a heading `## 6. …` gives. Within the specification, `rule 4.9` is a citation too.
+//! (`spec 6`), which a heading `## 6. …` gives. Within the specification, `rule 4.9` is a citation too. Numbers of other
+//! documents, which a reader does not have, are not cited.
 
 use std::collections::BTreeMap;
 
@@ -29,6 +30,9 @@ impl Book {
     }
 }
 
+/// Words before numbers that belong to no document here.
+const FOREIGN: [&str; 2] = ["engineering", "design"];
+
 type Rules = BTreeMap<(Book, String), (String, usize)>;
 
 pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
@@ -42,6 +46,10 @@ pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
             for book in [Book::Spec, Book::Transfer] {
                 let cited = cited(text, book.word());
                 findings.extend(unknown(&rules, book, cited, &file.path, line));
+            }
+            for number in FOREIGN.iter().flat_map(|word| cited(text, word)) {
+                let text = format!("{number} is a number of a document that is not in this repository");
+                findings.push(Finding::new(&file.path, line, text));
             }
         }
     }
@@ -167,7 +175,14 @@ mod tests {
         let transfer = file("docs/specification/transfer.md", "1.1 One.\n");
         let code = |text| [spec.clone(), transfer.clone(), file("crates/a.rs", text)];
         assert_eq!(check(&code("// spec 5.80, 5.9b; spec 5; transfer 1.1")), []);
-        for wrong in ["// spec 5.81", "// spec 7", "// transfer 5.80", "// spec 1.1", "// spec 5.80, 5.82"] {
+        for wrong in [
+            "// spec 5.81",
+            "// spec 7",
+            "// transfer 5.80",
+            "// spec 1.1",
+            "// spec 5.80, 5.82",
+            "// engineering 2.1",
+        ] {
             assert_eq!(check(&code(wrong)).len(), 1, "{wrong}");
         }
     }

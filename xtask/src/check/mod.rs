@@ -4,6 +4,7 @@ mod citations;
 mod clippy_files;
 mod files;
 mod licences;
+mod links;
 mod machine_paths;
 mod path_words;
 mod shape;
@@ -53,10 +54,17 @@ pub fn run(root: &Path) -> io::Result<Vec<Finding>> {
 }
 
 fn check_files(files: &[SourceFile]) -> Vec<Finding> {
-    [clippy_files::check, citations::check, shape::check, path_words::check, machine_paths::check]
-        .iter()
-        .flat_map(|check| check(files))
-        .collect()
+    [
+        clippy_files::check,
+        citations::check,
+        shape::check,
+        path_words::check,
+        links::check,
+        machine_paths::check,
+    ]
+    .iter()
+    .flat_map(|check| check(files))
+    .collect()
 }
 
 #[cfg(test)]
