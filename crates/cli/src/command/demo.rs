@@ -10,6 +10,7 @@ use manyway_proto::{ByteCount, Rate};
 
 use super::error::CommandError;
 use super::network::connection_config;
+use super::signal::until_interrupted;
 use crate::args::{DemoArgs, GlobalArgs};
 use crate::demo::emulator::SERIES_BIN;
 use crate::demo::link_spec::LinkSpec;
@@ -29,12 +30,7 @@ use crate::output::{json, units};
 pub fn run(global: &GlobalArgs, arguments: &DemoArgs) -> Result<ExitCode, CommandError> {
     let config = settings(global, arguments)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let result = runtime.block_on(async {
-        tokio::select! {
-            report = show(global, arguments, &config) => report,
-            end = interruption() => end,
-        }
-    });
+    let result = runtime.block_on(until_interrupted(show(global, arguments, &config)));
     // Threads that still read or write find their queues closed.
     runtime.shutdown_timeout(END_TIME);
     let report = result?;
@@ -55,24 +51,6 @@ fn settings(global: &GlobalArgs, arguments: &DemoArgs) -> Result<ConnectionConfi
         return Err(CommandError::usage(format!("--link: at most {MOST_LINKS} links, not {links}")));
     }
     connection_config(global)
-}
-
-/// Ends when the user or the system wants the process to end.
-async fn interruption() -> Result<DemoReport, CommandError> {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut hang_up = signal(SignalKind::hangup())?;
-        tokio::select! {
-            pressed = tokio::signal::ctrl_c() => pressed?,
-            _ = terminate.recv() => {}
-            _ = hang_up.recv() => {}
-        }
-    }
-    #[cfg(not(unix))]
-    tokio::signal::ctrl_c().await?;
-    Err(CommandError::new(ExitCode::Failed, "interrupted; the temporary files are removed"))
 }
 
 async fn show(
