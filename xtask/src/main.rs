@@ -1,6 +1,8 @@
 //! `cargo run -p xtask -- COMMAND`: what this repository needs and no ready tool does.
 
-use std::io::{self, Write};
+mod figures;
+
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -9,13 +11,15 @@ use xtask::check;
 const USAGE: &str = "usage: cargo run -p xtask -- COMMAND
 
   check    the rules of this repository that no ready tool knows
+  figures  what this program reaches, measured; in a release build
 ";
 
 fn main() -> ExitCode {
-    let command = std::env::args().nth(1);
+    let mut arguments = std::env::args().skip(1);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or_else(|| Path::new("."));
-    match command.as_deref() {
+    match arguments.next().as_deref() {
         Some("check") => report(check::run(root)),
+        Some("figures") => figures::run(arguments),
         _ => {
             tell(USAGE);
             ExitCode::from(2)

@@ -6,7 +6,6 @@ use std::process::ExitCode as ProcessExitCode;
 use clap::Parser as _;
 use manyway_cli::args::{Cli, Command};
 use manyway_cli::command::error::CommandError;
-use manyway_cli::command::signal::until_interrupted;
 use manyway_cli::command::{bench, demo, get, send, serve};
 use manyway_cli::exit_code::ExitCode;
 use manyway_cli::{documents, logging};
@@ -26,12 +25,12 @@ fn run(cli: &Cli) -> ExitCode {
             serve::run(&cli.global, arguments).await?;
             Ok(ExitCode::Ok)
         }),
-        Command::Send(arguments) => block_on(until_interrupted(send::run(&cli.global, arguments))),
-        Command::Get(arguments) => block_on(until_interrupted(get::run(&cli.global, arguments))),
-        Command::Bench(arguments) => block_on(until_interrupted(async {
+        Command::Send(arguments) => block_on(send::run(&cli.global, arguments)),
+        Command::Get(arguments) => block_on(get::run(&cli.global, arguments)),
+        Command::Bench(arguments) => block_on(async {
             bench::run(&cli.global, arguments).await?;
             Ok(ExitCode::Ok)
-        })),
+        }),
         Command::Demo(arguments) => demo::run(&cli.global, arguments).unwrap_or_else(|error| fail(&error)),
     }
 }

@@ -7,10 +7,12 @@ use std::time::Duration;
 use manyway::{ByteCount, Connection, ConnectionInfo, PathId, Rate};
 use manyway_transfer::{BenchSummary, Interval, IntervalMerger, bench};
 use serde_json::json;
+use tokio::task::JoinSet;
 
 use super::error::CommandError;
 use super::network::{connect, parse_ticket};
 use super::session::NetSession;
+use super::signal::until_interrupted_over;
 use super::watch::path_name;
 use crate::args::{BenchArgs, GlobalArgs};
 use crate::output::{json, units};
@@ -22,11 +24,24 @@ use crate::output::{json, units};
 pub async fn run(global: &GlobalArgs, arguments: &BenchArgs) -> Result<(), CommandError> {
     let ticket = parse_ticket(&arguments.ticket)?;
     let (endpoint, connection) = connect(global, &ticket).await?;
+    until_interrupted_over(&endpoint, measure(global, arguments, &connection)).await?;
+    connection.close(0, "done").await;
+    endpoint.close(0, "done").await;
+    Ok(())
+}
+
+async fn measure(
+    global: &GlobalArgs,
+    arguments: &BenchArgs,
+    connection: &Connection,
+) -> Result<(), CommandError> {
     let plan = arguments.plan();
     let session = NetSession(connection.clone());
     let mut merger = IntervalMerger::new(plan.streams);
     let (sender, mut intervals) = tokio::sync::mpsc::unbounded_channel();
-    let run = tokio::spawn(async move {
+    // A set, since it ends its task when it is dropped.
+    let mut run = JoinSet::new();
+    run.spawn(async move {
         bench(&session, plan, |report| {
             // The receiver lives as long as the run.
             let _ = sender.send(report);
@@ -37,21 +52,18 @@ pub async fn run(global: &GlobalArgs, arguments: &BenchArgs) -> Result<(), Comma
     printer.head()?;
     while let Some(report) = intervals.recv().await {
         if let Some(interval) = merger.push(report) {
-            printer.interval(&interval, paths_of(&connection).await)?;
+            printer.interval(&interval, paths_of(connection).await)?;
         }
     }
     let last: Vec<_> = merger.finish().filter(|interval| interval.bytes > 0).collect();
     for interval in last {
-        printer.interval(&interval, paths_of(&connection).await)?;
+        printer.interval(&interval, paths_of(connection).await)?;
     }
-    let summaries = run
-        .await
+    let Some(summaries) = run.join_next().await else { return Ok(()) };
+    let summaries = summaries
         .map_err(|error| CommandError::new(crate::exit_code::ExitCode::Failed, error))?
         .map_err(|error| CommandError::of_transfer(&error, connection.close_reason()))?;
-    printer.summary(&summaries, connection.info().await.ok().as_ref())?;
-    connection.close(0, "done").await;
-    endpoint.close(0, "done").await;
-    Ok(())
+    printer.summary(&summaries, connection.info().await.ok().as_ref())
 }
 
 /// Bytes that went over each path so far in the direction of the data.

@@ -8,6 +8,7 @@ use manyway_transfer::get;
 use super::error::CommandError;
 use super::network::{connect, parse_ticket};
 use super::session::NetSession;
+use super::signal::until_interrupted_over;
 use super::summary::Summary;
 use super::watch::PathWatch;
 use crate::args::{GetArgs, GlobalArgs};
@@ -28,11 +29,15 @@ pub async fn run(global: &GlobalArgs, arguments: &GetArgs) -> Result<ExitCode, C
     let watch = PathWatch::start(&connection, Arc::clone(&view));
     let session = NetSession(connection);
     let started = Instant::now();
-    let result = get(&session, arguments.paths.clone(), arguments.output.clone(), view.clone()).await;
+    let transfer = async {
+        let result = get(&session, arguments.paths.clone(), arguments.output.clone(), view.clone()).await;
+        result.map_err(|error| CommandError::of_transfer(&error, session.0.close_reason()))
+    };
+    let result = until_interrupted_over(&endpoint, transfer).await;
     let elapsed = started.elapsed();
     drop(watch);
     view.finish();
-    let report = result.map_err(|error| CommandError::of_transfer(&error, session.0.close_reason()))?;
+    let report = result?;
     let summary = Summary::new("fetched", &report, elapsed, session.0.info().await.ok().as_ref());
     session.0.close(0, "done").await;
     endpoint.close(0, "done").await;

@@ -6,6 +6,7 @@ use manyway::interfaces::InterfacePolicy;
 use manyway::{Connection, ConnectionConfig, Endpoint, EndpointOptions, Host, HostPort, Locals, Ticket};
 
 use super::error::CommandError;
+use super::signal::until_interrupted;
 use crate::args::GlobalArgs;
 
 /// How often a quiet path is asked while a command runs.
@@ -70,7 +71,7 @@ pub fn parse_ticket(text: &str) -> Result<Ticket, CommandError> {
 /// Connects to the server of a ticket.
 ///
 /// # Errors
-/// If it is not reached, or is not the ticket's.
+/// If it is not reached, or is not the ticket's, or the user has had enough.
 pub async fn connect(global: &GlobalArgs, ticket: &Ticket) -> Result<(Endpoint, Connection), CommandError> {
     let endpoint = Endpoint::bind(client_options(global)?)?;
     let hosts: Vec<HostPort> =
@@ -81,7 +82,7 @@ pub async fn connect(global: &GlobalArgs, ticket: &Ticket) -> Result<(Endpoint, 
     }
     let ticket =
         Ticket::new(*ticket.server_key_hash(), *ticket.secret(), hosts).map_err(CommandError::usage)?;
-    let connection = endpoint.connect(&ticket).await?;
+    let connection = until_interrupted(async { Ok(endpoint.connect(&ticket).await?) }).await?;
     Ok((endpoint, connection))
 }
 

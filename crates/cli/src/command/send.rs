@@ -8,6 +8,7 @@ use manyway_transfer::put;
 use super::error::CommandError;
 use super::network::{connect, parse_ticket};
 use super::session::NetSession;
+use super::signal::until_interrupted_over;
 use super::summary::Summary;
 use super::watch::PathWatch;
 use crate::args::{GlobalArgs, SendArgs};
@@ -30,11 +31,15 @@ pub async fn run(global: &GlobalArgs, arguments: &SendArgs) -> Result<ExitCode, 
     let watch = PathWatch::start(&connection, Arc::clone(&view));
     let session = NetSession(connection);
     let started = Instant::now();
-    let result = put(&session, recipient.files, view.clone()).await;
+    let transfer = async {
+        let result = put(&session, recipient.files, view.clone()).await;
+        result.map_err(|error| CommandError::of_transfer(&error, session.0.close_reason()))
+    };
+    let result = until_interrupted_over(&endpoint, transfer).await;
     let elapsed = started.elapsed();
     drop(watch);
     view.finish();
-    let report = result.map_err(|error| CommandError::of_transfer(&error, session.0.close_reason()))?;
+    let report = result?;
     let summary = Summary::new("sent", &report, elapsed, session.0.info().await.ok().as_ref());
     session.0.close(0, "done").await;
     endpoint.close(0, "done").await;

@@ -1,6 +1,9 @@
 //! Ctrl-C and SIGTERM end a command in order.
 
 use std::future::Future;
+use std::time::Duration;
+
+use manyway::Endpoint;
 
 use super::error::CommandError;
 use crate::exit_code::ExitCode;
@@ -16,6 +19,23 @@ pub async fn until_interrupted<T>(
         result = work => result,
         name = interrupted() => Err(CommandError::new(ExitCode::Interrupted, format!("ended by {name}"))),
     }
+}
+
+/// As [`until_interrupted`], and when the user has had enough, `endpoint` says farewell: the other side learns at once
+/// that nothing more comes.
+///
+/// # Errors
+/// That of `work`, or [`ExitCode::Interrupted`].
+pub async fn until_interrupted_over<T>(
+    endpoint: &Endpoint,
+    work: impl Future<Output = Result<T, CommandError>>,
+) -> Result<T, CommandError> {
+    let result = until_interrupted(work).await;
+    if result.as_ref().is_err_and(|error| error.code == ExitCode::Interrupted) {
+        // Without an answer within this time the process ends all the same.
+        let _ = tokio::time::timeout(FAREWELL, endpoint.close(0, "interrupted")).await;
+    }
+    result
 }
 
 /// Waits for Ctrl-C or SIGTERM and tells which it was.
@@ -34,3 +54,6 @@ pub async fn interrupted() -> &'static str {
     let _ = tokio::signal::ctrl_c().await;
     "Ctrl-C"
 }
+
+/// Who presses Ctrl-C does not want to wait.
+const FAREWELL: Duration = Duration::from_secs(2);

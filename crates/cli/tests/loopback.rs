@@ -1,0 +1,228 @@
+//! The verbs of the real binary over 127.0.0.1, without root.
+#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail")]
+
+#[path = "common/program.rs"]
+mod program;
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+use program::{Finished, MANYWAY, Running, Server, assert_same_content, make_file, names, wait_until};
+use tempfile::TempDir;
+
+#[test]
+fn a_tree_comes_back_as_it_went() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let tree = place.here().join("tree");
+    std::fs::create_dir_all(tree.join("deep/hollow")).unwrap();
+    for (name, size) in
+        [("nothing", 0), ("one", 1), ("deep/big", 3_000_001), ("Grüße 世界 🚀.txt", 77), (" spaces ", 5)]
+    {
+        make_file(&tree.join(name), size);
+    }
+    set_facts(&tree.join("one"), 0o640, Duration::new(1_234_567_890, 123_456_789));
+    set_facts(&tree.join("deep/big"), 0o755, Duration::from_secs(86_400));
+
+    place.run(&["send", "tree", &server.ticket]).expect(0).says("verified");
+    assert_same_tree(&tree, &place.there().join("tree"));
+    place.run(&["get", &server.ticket, "tree", "-o", "back"]).expect(0);
+    assert_same_tree(&tree, &place.here().join("back/tree"));
+    place.run(&["-q", "get", &server.ticket, "-o", "all"]).expect(0);
+    assert_same_tree(&tree, &place.here().join("all/tree"));
+    server.stop().expect(0);
+    assert_eq!(names(&place.there()), ["tree"]);
+}
+
+#[test]
+fn a_summary_for_programs_counts_what_was_sent() {
+    let place = Place::new();
+    let server = place.serve(&["--json"]);
+    make_file(&place.here().join("file"), 1_000_000);
+    let sent = place.run(&["--json", "send", "file", &server.ticket]).expect(0).summary();
+    assert_eq!((sent["verified"].as_u64(), sent["bytes"].as_u64()), (Some(1), Some(1_000_000)), "{sent}");
+    assert!(sent["paths"][0]["bytes_sent"].as_u64().unwrap() >= 1_000_000, "{sent}");
+    assert_eq!(sent["failures"], 0);
+    let announced = server.stop().expect(0).json();
+    assert!(announced[0]["ticket"].as_str().unwrap().starts_with("mw1"));
+    assert!(announced[0]["listening"][0].as_str().unwrap().starts_with("127.0.0.1:"));
+}
+
+#[test]
+fn bench_measures_streams_both_ways_by_time_and_by_size() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let bench = |arguments: &[&str]| place.run(&[&["bench", &server.ticket], arguments].concat());
+    for direction in [&[][..], &["-R"]] {
+        let by_size = [&["-P", "4", "-n", "1M", "-i", "100ms", "--json"], direction].concat();
+        let documents = bench(&by_size).expect(0).json();
+        let (summary, intervals) = documents.split_last().unwrap();
+        assert_eq!(summary["summary"], true);
+        let total = summary["bytes"].as_u64().unwrap();
+        assert!(total == 4_000_000 || total == 4 << 20, "{summary}");
+        let sum: u64 = intervals.iter().map(|interval| interval["bytes"].as_u64().unwrap()).sum();
+        assert_eq!(sum, total, "{documents:?}");
+        let by_time = [&["-t", "1", "-P", "4", "--json"], direction].concat();
+        assert!(bench(&by_time).expect(0).summary()["bytes"].as_u64().unwrap() > 1_000_000);
+    }
+    bench(&["-t", "1"]).expect(0).says("received").says("longest silence");
+    assert!(bench(&["-q", "-n", "1"]).expect(0).err.is_empty());
+}
+
+#[test]
+fn two_clients_are_served_at_once() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    make_file(&place.there().join("down"), 5_000_000);
+    make_file(&place.here().join("up"), 5_000_000);
+    let sending = place.start(&["-q", "send", "up", &server.ticket]);
+    let fetching = place.start(&["-q", "get", &server.ticket, "down"]);
+    sending.end().expect(0);
+    fetching.end().expect(0);
+    assert_same_content(&place.here().join("up"), &place.there().join("up"));
+    assert_same_content(&place.here().join("down"), &place.there().join("down"));
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    make_file(&place.there().join("there"), 10);
+    make_file(&place.here().join("here"), 10);
+    // Not even a connection is needed for this.
+    place.run(&["send", "here", "none", &server.ticket]).expect(1).says("none: ");
+    place.run(&["get", &server.ticket, "none"]).expect(1).says("no such file");
+    place.run(&["get", &server.ticket, "none", "there"]).expect(1).says("failed: none");
+    assert_same_content(&place.there().join("there"), &place.here().join("there"));
+    assert_eq!(names(&place.there()), ["there"]);
+}
+
+#[test]
+fn a_server_for_reading_refuses_what_is_sent() {
+    let place = Place::new();
+    let server = place.serve(&["--read-only"]);
+    make_file(&place.here().join("file"), 3_000_000);
+    make_file(&place.there().join("film"), 1_000);
+    place.run(&["send", "file", &server.ticket]).expect(1).says("--read-only");
+    place.run(&["-q", "get", &server.ticket, "film"]).expect(0);
+    assert_eq!(names(&place.there()), ["film"]);
+}
+
+#[test]
+fn a_ticket_that_is_none_is_wrong_usage() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    make_file(&place.here().join("file"), 10);
+    let mut cut = server.ticket.clone();
+    cut.pop();
+    for ticket in ["mw1", "mw1nonsense", &cut, &server.ticket.replace("mw1", "mw9")] {
+        let finished = place.run(&["send", "file", ticket]).expect(2);
+        assert!(finished.err.contains("ticket"), "{finished:?}");
+    }
+    place.run(&["--scheduler", "magic", "bench", &server.ticket]).expect(2).says("min-rtt");
+}
+
+#[test]
+fn a_ticket_of_another_server_is_an_authentication_failure() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let other = Place::new();
+    // The same address, as if the server had been started anew.
+    let address = listening(&server);
+    server.stop().expect(0);
+    let old = Server::start(other.serving(&["--listen", &address]));
+    let ticket = old.ticket.clone();
+    old.stop().expect(0);
+    let _new = Server::start(other.serving(&["--listen", &address]));
+    place.run(&["get", &ticket]).expect(3).says("check that the ticket is the one");
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_not_served() {
+    let place = Place::new();
+    let mut command = Command::new(MANYWAY);
+    command.args(["serve", "--listen", "127.0.0.1:0", "--dir"]).arg(place.there().join("none"));
+    Running::start(command).end().expect(1).says("none: ");
+}
+
+#[test]
+fn an_interrupted_client_tells_the_server_at_once() {
+    let place = Place::new();
+    let server = place.serve(&["-v"]);
+    let client = place.start(&["bench", "-t", "60", &server.ticket]);
+    server.running.wait_for("client");
+    wait_until("the connection", || server.running.messages().contains("from="));
+    client.signal("INT");
+    let finished = client.end().expect(130).says("ended by Ctrl-C");
+    assert!(finished.took < Duration::from_secs(10), "{finished:?}");
+    server.running.wait_for("client gone");
+}
+
+/// A directory for the client and one for the server.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        let place = TempDir::new().unwrap();
+        for side in ["client", "server"] {
+            std::fs::create_dir(place.path().join(side)).unwrap();
+        }
+        Self(place)
+    }
+
+    fn here(&self) -> std::path::PathBuf {
+        self.0.path().join("client")
+    }
+
+    fn there(&self) -> std::path::PathBuf {
+        self.0.path().join("server")
+    }
+
+    fn serve(&self, arguments: &[&str]) -> Server {
+        Server::start(self.serving(&[&["--listen", "127.0.0.1:0"], arguments].concat()))
+    }
+
+    fn serving(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(MANYWAY);
+        command.arg("serve").arg("--dir").arg(self.there()).args(arguments);
+        command
+    }
+
+    fn start(&self, arguments: &[&str]) -> Running {
+        let mut command = Command::new(MANYWAY);
+        command.current_dir(self.here()).args(arguments);
+        Running::start(command)
+    }
+
+    fn run(&self, arguments: &[&str]) -> Finished {
+        self.start(arguments).end()
+    }
+}
+
+/// Where a server listens, as it says itself.
+fn listening(server: &Server) -> String {
+    let messages = server.running.messages();
+    let (_, rest) = messages.split_once("on UDP ").unwrap();
+    rest.split_whitespace().next().unwrap().to_owned()
+}
+
+fn set_facts(path: &Path, mode: u32, modified: Duration) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let file = std::fs::File::options().write(true).open(path).unwrap();
+    file.set_modified(SystemTime::UNIX_EPOCH + modified).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[track_caller]
+fn assert_same_tree(left: &Path, right: &Path) {
+    let (a, b) = (left.metadata().unwrap(), right.metadata().unwrap());
+    assert_eq!(a.is_dir(), b.is_dir(), "{left:?}");
+    if a.is_dir() {
+        assert_eq!(names(left), names(right));
+        return names(left).iter().for_each(|name| assert_same_tree(&left.join(name), &right.join(name)));
+    }
+    assert_same_content(left, right);
+    assert_eq!(a.modified().unwrap(), b.modified().unwrap(), "{left:?}");
+    assert_eq!(a.permissions(), b.permissions(), "{left:?}");
+}

@@ -1,0 +1,137 @@
+//! How a command ends when the other side does not play along, or the user has had enough.
+
+use std::time::Duration;
+
+use crate::MB;
+use crate::lab::{Family, Hole, Lab};
+use crate::program::{Running, assert_same_content, make_file, names, wait_until};
+
+#[test]
+fn a_peer_that_does_not_answer_is_told_within_the_connect_timeout() {
+    let Some(lab) = Lab::start(2, Family::Both) else { return };
+    let server = lab.serve(&[]);
+    lab.swallow(1, Hole::Both);
+    lab.swallow(2, Hole::Both);
+    let finished = lab
+        .run_client(&["--connect-timeout", "2s", "bench", "-t", "1", &server.ticket])
+        .expect(7)
+        .says("no answer from any address of the ticket");
+    let took = finished.took;
+    assert!(took >= Duration::from_secs(2) && took < Duration::from_secs(8), "{took:?}");
+}
+
+#[test]
+fn nobody_at_the_port_is_told_within_the_connect_timeout() {
+    let Some(lab) = Lab::start(1, Family::V4) else { return };
+    let server = lab.serve(&[]);
+    let ticket = server.ticket.clone();
+    server.stop().expect(0);
+    let finished = lab.run_client(&["--connect-timeout", "2s", "get", &ticket]).expect(7);
+    assert!(finished.took < Duration::from_secs(8), "{finished:?}");
+}
+
+#[test]
+fn the_ticket_of_another_server_is_an_authentication_failure() {
+    let Some(lab) = Lab::start(1, Family::V4) else { return };
+    let first = lab.serve(&[]);
+    let old = first.ticket.clone();
+    first.stop().expect(0);
+    // At the same address and port, with keys of its own.
+    let second = lab.serve(&[]);
+    lab.run_client(&["bench", "-t", "1", &old]).expect(3).says("check that the ticket is the one");
+    lab.run_client(&["-q", "bench", "-t", "1", &second.ticket]).expect(0);
+}
+
+#[test]
+fn a_killed_server_ends_the_client_as_incomplete_whether_it_is_restarted_or_not() {
+    let (Some(killed), Some(restarted)) = (Lab::start(2, Family::V4), Lab::start(2, Family::V4)) else {
+        return;
+    };
+    // Both wait until their clients have been without a path for a minute.
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (server, client) = sending(&killed);
+            server.signal("KILL");
+            client.end_within(WITHOUT_PATH).expect(4).says("run the same command again");
+            // It could not tidy up, but what it leaves has not the name of the file.
+            assert!(!killed.there().join("big").exists());
+        });
+        scope.spawn(|| {
+            let (server, client) = sending(&restarted);
+            server.signal("KILL");
+            server.end();
+            let server = restarted.serve(&[]);
+            client.end_within(WITHOUT_PATH).expect(4).says("run the same command again");
+            restarted.run_client(&["-q", "send", "big", &server.ticket]).expect(0);
+            assert_same_content(&restarted.here().join("big"), &restarted.there().join("big"));
+            assert_eq!(names(&restarted.there()), ["big"]);
+        });
+    });
+}
+
+#[test]
+fn a_stopped_server_leaves_nothing_incomplete_and_tells_the_client() {
+    let Some(lab) = Lab::start(2, Family::V4) else { return };
+    let (server, client) = sending(&lab);
+    server.signal("TERM");
+    let stopped = server.end().expect(0).says("SIGTERM: closing");
+    assert!(stopped.took < Duration::from_secs(10), "{stopped:?}");
+    let finished = client.end().expect(4).says("the server is stopping");
+    assert!(finished.took < Duration::from_secs(10), "{finished:?}");
+    assert!(names(&lab.there()).is_empty(), "{:?}", names(&lab.there()));
+}
+
+#[test]
+fn an_interrupted_client_ends_with_130_and_leaves_nothing_incomplete_at_the_server() {
+    let Some(lab) = Lab::start(2, Family::V4) else { return };
+    for (signal, name) in [("INT", "Ctrl-C"), ("TERM", "SIGTERM")] {
+        let (server, client) = sending(&lab);
+        client.signal(signal);
+        let finished = client.end().expect(130).says(&format!("ended by {name}"));
+        assert!(finished.took < Duration::from_secs(10), "{finished:?}");
+        wait_until("an empty directory", || names(&lab.there()).is_empty());
+        server.signal("TERM");
+        server.end().expect(0);
+    }
+}
+
+#[test]
+fn an_interrupted_fetch_leaves_nothing_incomplete() {
+    let Some(lab) = Lab::start(2, Family::V4) else { return };
+    limit(&lab);
+    make_file(&lab.there().join("big"), 20 * MB);
+    let server = lab.serve(&[]);
+    for signal in ["INT", "TERM"] {
+        let client = lab.start_client(&["-q", "get", &server.ticket, "big", "-o", "fetched"]);
+        let before = lab.server.sent("vb1");
+        wait_until("data", || lab.server.sent("vb1") > before + 1_000_000);
+        client.signal(signal);
+        client.end().expect(130);
+        assert!(names(&lab.here().join("fetched")).is_empty());
+    }
+    let client = lab.start_client(&["get", &server.ticket, "big", "-o", "fetched"]);
+    let before = lab.server.sent("vb1");
+    wait_until("data", || lab.server.sent("vb1") > before + 1_000_000);
+    server.stop().expect(0);
+    client.end().expect(4).says("the server is stopping");
+    assert!(names(&lab.here().join("fetched")).is_empty());
+}
+
+/// A server, and a client that sends it `big`, of which a part has arrived.
+fn sending(lab: &Lab) -> (Running, Running) {
+    limit(lab);
+    make_file(&lab.here().join("big"), 20 * MB);
+    let server = lab.serve(&[]);
+    let client = lab.start_client(&["send", "big", &server.ticket]);
+    let part = lab.there().join(".big.manyway-part");
+    wait_until("a part", || part.metadata().is_ok_and(|facts| facts.len() > 1_000_000));
+    (server.running, client)
+}
+
+fn limit(lab: &Lab) {
+    lab.limit(1, 20);
+    lab.limit(2, 20);
+}
+
+/// A connection lives for a minute without any path.
+const WITHOUT_PATH: Duration = Duration::from_secs(100);

@@ -1,0 +1,200 @@
+//! Links that fail, return, change and appear while a file is sent.
+
+use std::time::Duration;
+
+use crate::MB;
+use crate::lab::{Family, Hole, Lab};
+use crate::program::{Finished, Running, Server, assert_same_content, make_file};
+
+#[test]
+fn a_black_hole_is_left_by_the_data_and_used_again_when_it_ends() {
+    let Some(lab) = Lab::start(2, Family::V4) else { return };
+    let sending = Sending::start(&lab, 40, &[]);
+    sending.until_both_carry();
+    lab.swallow(1, Hole::Both);
+    sending.client.wait_for("over 10.7.1.1 is suspect");
+    sending.client.wait_for("over 10.7.1.1 is dead");
+    sending.until_more_over("va2", 2 * MB);
+    lab.release();
+    sending.client.wait_for("over 10.7.1.1 is probation");
+    sending.until_more_over("va1", MB);
+    sending.end();
+}
+
+#[test]
+fn a_link_whose_way_back_is_black_is_left_and_used_again() {
+    let Some(lab) = Lab::start(2, Family::V4) else { return };
+    let sending = Sending::start(&lab, 36, &[]);
+    sending.until_both_carry();
+    lab.swallow(1, Hole::Back);
+    sending.client.wait_for("over 10.7.1.1 is suspect");
+    sending.client.wait_for("over 10.7.1.1 is dead");
+    sending.until_more_over("va2", 2 * MB);
+    lab.release();
+    sending.until_more_over("va1", MB);
+    sending.end();
+}
+
+#[test]
+fn a_black_hole_is_left_by_what_is_fetched() {
+    let Some(lab) = Lab::start(2, Family::V4) else { return };
+    lab.limit(1, 20);
+    lab.limit(2, 20);
+    make_file(&lab.there().join("big"), 30 * MB);
+    let server = lab.serve(&[]);
+    let client = lab.start_client(&["get", &server.ticket, "big"]);
+    let until_more_over = |interface: &str, bytes: usize| {
+        let before = lab.server.sent(interface);
+        let bytes = u64::try_from(bytes).unwrap();
+        client.wait_until(interface, || lab.server.sent(interface) > before + bytes);
+    };
+    until_more_over("vb1", MB);
+    until_more_over("vb2", MB);
+    lab.swallow(2, Hole::Both);
+    until_more_over("vb1", 4 * MB);
+    lab.release();
+    until_more_over("vb2", MB);
+    client.end().expect(0);
+    assert_same_content(&lab.there().join("big"), &lab.here().join("big"));
+    server.stop().expect(0);
+}
+
+#[test]
+fn a_link_that_goes_down_and_up_is_used_again() {
+    let Some(lab) = Lab::start(2, Family::Both) else { return };
+    let sending = Sending::start(&lab, 36, &[]);
+    sending.until_both_carry();
+    lab.client.ip("link set va1 down");
+    sending.until_more_over("va2", 2 * MB);
+    // The system forgets the IPv6 addresses of an interface that goes down.
+    lab.client.ip("link set va1 up");
+    lab.wait_for_carrier(1);
+    sending.until_more_over("va1", MB);
+    sending.end();
+}
+
+#[test]
+fn a_link_that_goes_down_at_the_server_is_used_again() {
+    let Some(lab) = Lab::start(2, Family::V4) else { return };
+    let sending = Sending::start(&lab, 36, &[]);
+    sending.until_both_carry();
+    lab.server.ip("link set vb1 down");
+    sending.until_more_over("va2", 2 * MB);
+    lab.server.ip("link set vb1 up");
+    lab.wait_for_carrier(1);
+    sending.until_more_over("va1", MB);
+    sending.end();
+}
+
+#[test]
+fn an_address_may_be_replaced() {
+    let Some(lab) = Lab::start(2, Family::V4) else { return };
+    let sending = Sending::start(&lab, 30, &[]);
+    sending.until_both_carry();
+    lab.client.ip("addr add 10.7.1.9/24 dev va1");
+    lab.client.ip("addr del 10.7.1.1/24 dev va1");
+    // The system removes the second address of a network with the first, unless told otherwise.
+    if !lab.client.ip("addr show va1").contains("10.7.1.9") {
+        lab.client.ip("addr add 10.7.1.9/24 dev va1");
+    }
+    sending.until_more_over("va1", 2 * MB);
+    sending.until_more_over("va2", MB);
+    sending.end();
+}
+
+#[test]
+fn an_interface_that_appears_is_used() {
+    let Some(lab) = Lab::start(2, Family::V4) else { return };
+    let sending = Sending::start(&lab, 30, &[]);
+    sending.until_both_carry();
+    lab.add_link(3);
+    lab.client.ip("route add default via 10.7.3.2");
+    sending.until_more_over("va3", 2 * MB);
+    sending.end();
+}
+
+#[test]
+#[ignore = "new interfaces are weighed against the addresses of the ticket only, not those learned since"]
+fn an_interface_that_leads_only_to_a_new_address_of_the_server_is_used() {
+    let Some(lab) = Lab::start(2, Family::V4) else { return };
+    let sending = Sending::start(&lab, 30, &[]);
+    sending.until_both_carry();
+    lab.add_link(3);
+    sending.until_more_over("va3", 2 * MB);
+    sending.end();
+}
+
+#[test]
+fn both_links_may_be_black_holes_for_a_while() {
+    let Some(lab) = Lab::start(2, Family::V4) else { return };
+    let sending = Sending::start(&lab, 20, &[]);
+    sending.until_both_carry();
+    lab.swallow_all(&[1, 2]);
+    std::thread::sleep(Duration::from_secs(2));
+    lab.release();
+    sending.until_more_over("va1", MB);
+    sending.until_more_over("va2", MB);
+    sending.end();
+}
+
+#[test]
+#[ignore = "a server without carrier takes its addresses back, and the client then knows none any more"]
+fn both_links_may_lose_their_carrier_for_a_while() {
+    let Some(lab) = Lab::start(2, Family::V4) else { return };
+    let sending = Sending::start(&lab, 20, &[]);
+    sending.until_both_carry();
+    for interface in ["va1", "va2"] {
+        lab.client.ip(&format!("link set {interface} down"));
+    }
+    std::thread::sleep(Duration::from_secs(2));
+    for link in [1, 2] {
+        lab.client.ip(&format!("link set va{link} up"));
+        lab.wait_for_carrier(link);
+    }
+    sending.until_more_over("va1", MB);
+    sending.until_more_over("va2", MB);
+    sending.end();
+}
+
+/// A file on its way over two links of 20 Mbit/s.
+struct Sending<'a> {
+    lab: &'a Lab,
+    client: Running,
+    server: Server,
+}
+
+impl<'a> Sending<'a> {
+    fn start(lab: &'a Lab, megabytes: usize, arguments: &[&str]) -> Self {
+        lab.limit(1, 20);
+        lab.limit(2, 20);
+        make_file(&lab.here().join("big"), megabytes * MB);
+        let server = lab.serve(&[]);
+        let client =
+            lab.start_client(&[arguments, &["-v", "--json", "send", "big", &server.ticket]].concat());
+        Self { lab, client, server }
+    }
+
+    #[track_caller]
+    fn until_both_carry(&self) {
+        self.until_more_over("va1", MB / 2);
+        self.until_more_over("va2", MB / 2);
+    }
+
+    /// Waits until so many more bytes left over an interface of the client.
+    #[track_caller]
+    fn until_more_over(&self, interface: &str, bytes: usize) {
+        let before = self.lab.client.sent(interface);
+        let bytes = u64::try_from(bytes).unwrap();
+        self.client.wait_until(&format!("{interface} to carry data"), || {
+            self.lab.client.sent(interface) > before + bytes
+        });
+    }
+
+    fn end(self) -> Finished {
+        let finished = self.client.end().expect(0);
+        assert_same_content(&self.lab.here().join("big"), &self.lab.there().join("big"));
+        assert_eq!(finished.summary()["verified"], 1);
+        self.server.stop().expect(0);
+        finished
+    }
+}

@@ -1,0 +1,22 @@
+//! The real binary between two network namespaces, as root; without root every test is skipped.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test may fail"
+)]
+
+#[path = "../common/lab.rs"]
+mod lab;
+#[path = "../common/program.rs"]
+mod program;
+
+mod endings;
+mod failover;
+mod faults;
+mod selection;
+mod together;
+
+/// A megabyte.
+const MB: usize = 1_000_000;
