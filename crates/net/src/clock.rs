@@ -53,9 +53,76 @@ impl Default for Clock {
     }
 }
 
+/// Notices that the system was suspended: the monotonic clock stands still then, the clock since boot does not.
+#[derive(Debug)]
+pub(crate) struct SuspendWatch {
+    checked_at: Instant,
+    slept: Duration,
+}
+
+impl SuspendWatch {
+    /// Shorter sleeps hurt nobody; the two clocks are not read at quite the same time.
+    const NOTICEABLE: Duration = Duration::from_millis(500);
+    /// The clocks are read so often at most.
+    const INTERVAL: Duration = Duration::from_millis(100);
+
+    pub(crate) fn new() -> Self {
+        Self { checked_at: Instant::from_nanos(0), slept: slept_since_boot() }
+    }
+
+    /// Whether the system slept since the last call that said so, or since the start. To be called often.
+    pub(crate) fn has_slept(&mut self, now: Instant) -> bool {
+        if now - self.checked_at < Self::INTERVAL {
+            return false;
+        }
+        self.checked_at = now;
+        self.take(slept_since_boot())
+    }
+
+    fn take(&mut self, slept: Duration) -> bool {
+        let noticeable = slept.saturating_sub(self.slept) >= Self::NOTICEABLE;
+        if noticeable {
+            self.slept = slept;
+        }
+        noticeable
+    }
+}
+
+/// How long the system was suspended since it started.
+#[cfg(target_os = "linux")]
+fn slept_since_boot() -> Duration {
+    use nix::time::{ClockId, clock_gettime};
+    let read = |clock| clock_gettime(clock).map(Duration::from).unwrap_or_default();
+    let running = read(ClockId::CLOCK_MONOTONIC);
+    read(ClockId::CLOCK_BOOTTIME).saturating_sub(running)
+}
+
+/// Not known here: the slow poll of the interfaces has to do.
+#[cfg(not(target_os = "linux"))]
+fn slept_since_boot() -> Duration {
+    Duration::ZERO
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_suspend_is_noticed_once_and_jitter_never() {
+        let mut watch = SuspendWatch::new();
+        let before = watch.slept;
+        assert!(!watch.take(before + Duration::from_millis(3)));
+        assert!(!watch.take(before));
+        assert!(watch.take(before + Duration::from_secs(60)));
+        assert!(!watch.take(before + Duration::from_secs(60)));
+    }
+
+    #[test]
+    fn nobody_sleeps_while_this_test_runs() {
+        let mut watch = SuspendWatch::new();
+        let clock = Clock::new();
+        assert!(!watch.has_slept(clock.now()));
+    }
 
     #[test]
     fn a_moment_survives_the_way_there_and_back() {

@@ -1,21 +1,24 @@
 //! A connection as an application holds it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use manyway_proto::{ConnectionError, ConnectionHandle, ConnectionStatistics, Event, PathId, PathStatistics};
+use manyway_proto::{
+    ClosedBy, ConnectionError, ConnectionHandle, ConnectionStatistics, Event, PathId, PathStatistics,
+};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use crate::driver::Command;
 use crate::stream::pipe::Pipes;
 use crate::stream::{ReceiveStream, SendStream, halves};
 
-/// Events that a slow listener may fall behind before it misses some.
-const EVENTS: usize = 1024;
+/// Events that a slow listener may fall behind before it misses some. The room is taken when the connection begins.
+const EVENTS: usize = 128;
 
 /// One connection over all networks; clones stand for the same one.
 ///
 /// When the last clone and the last of its streams are dropped, the connection closes with code 0: what was written
-/// still arrives.
+/// still arrives, while its [`Endpoint`](crate::Endpoint) or the process lives. Every method may be cancelled by
+/// dropping its future.
 #[derive(Debug, Clone)]
 pub struct Connection {
     link: Arc<Link>,
@@ -49,7 +52,7 @@ pub(crate) struct Link {
     events: broadcast::Sender<Event>,
     closed: watch::Receiver<Option<ConnectionError>>,
     accepted: tokio::sync::Mutex<mpsc::UnboundedReceiver<Arc<Pipes>>>,
-    peer_key: Mutex<Option<Vec<u8>>>,
+    peer_key: Option<Vec<u8>>,
 }
 
 /// The driver's side of a [`Link`].
@@ -64,6 +67,7 @@ impl Link {
     pub(crate) fn new(
         handle: ConnectionHandle,
         commands: mpsc::UnboundedSender<Command>,
+        peer_key: Option<Vec<u8>>,
     ) -> (Arc<Self>, LinkDriver) {
         let (events, _) = broadcast::channel(EVENTS);
         let (closed_sender, closed) = watch::channel(None);
@@ -74,7 +78,7 @@ impl Link {
             events: events.clone(),
             closed,
             accepted: tokio::sync::Mutex::new(accepted),
-            peer_key: Mutex::default(),
+            peer_key,
         };
         (Arc::new(link), LinkDriver { events, closed: closed_sender, accepted: accepted_sender })
     }
@@ -86,10 +90,6 @@ impl Link {
     /// Commands to a driver that is gone change nothing any more.
     pub(crate) fn send(&self, command: Command) {
         let _ = self.commands.send(command);
-    }
-
-    pub(crate) fn set_peer_key(&self, key: Option<&[u8]>) {
-        *self.peer_key.lock().unwrap_or_else(PoisonError::into_inner) = key.map(<[u8]>::to_vec);
     }
 
     fn end(&self) -> Option<ConnectionError> {
@@ -108,20 +108,23 @@ impl Connection {
         Self { link }
     }
 
-    /// Opens a stream; waits while the peer allows no more.
+    /// Opens a stream; waits while the peer allows no more
+    /// ([`peer_streams`](manyway_proto::StreamConfig::peer_streams) of its settings at a time). The peer learns of it
+    /// with the first bytes.
     ///
     /// # Errors
-    /// If the connection ended.
+    /// If the connection was closed or ended.
     pub async fn open(&self) -> Result<(SendStream, ReceiveStream), ConnectionError> {
         let (reply, answer) = oneshot::channel();
-        self.link.send(Command::Open { link: Arc::clone(&self.link), reply });
+        self.link.send(Command::Open { link: Arc::downgrade(&self.link), reply });
         match answer.await {
             Ok(streams) => Ok(streams),
             Err(_) => Err(self.closed().await),
         }
     }
 
-    /// Takes the next stream that the peer opened; waits for it.
+    /// Takes the next stream that the peer opened; waits for it. What came before the end of the connection can still
+    /// be taken and read after it.
     ///
     /// # Errors
     /// If the connection ended.
@@ -146,7 +149,9 @@ impl Connection {
         }
     }
 
-    /// Listens to what happens on the connection, from now on: paths that come, fail, return and go, and its end.
+    /// Listens to what happens on the connection, from now on: paths that come, fail, return and go, and its end. Ask
+    /// [`info`](Self::info) afterwards for the paths that are there already. A listener that falls more than 128 events
+    /// behind misses the oldest.
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.link.events.subscribe()
     }
@@ -158,11 +163,12 @@ impl Connection {
 
     /// The peer's key as DER of its `SubjectPublicKeyInfo`.
     pub fn peer_public_key(&self) -> Option<Vec<u8>> {
-        self.link.peer_key.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.link.peer_key.clone()
     }
 
     /// Closes: what was written still arrives, then the peer learns `code` and `reason`, at most 512 bytes of it.
-    /// Waits until that is done.
+    /// Waits until that is done, a minute at most. It is also done if the wait is cancelled. Streams take nothing more
+    /// from now on; those that were not finished end without an end.
     pub async fn close(&self, code: u64, reason: &str) -> ConnectionError {
         self.link.send(Command::Close { handle: self.link.handle, code, reason: reason.to_owned() });
         self.closed().await
@@ -172,16 +178,17 @@ impl Connection {
     pub async fn closed(&self) -> ConnectionError {
         let mut closed = self.link.closed.clone();
         let ended = closed.wait_for(Option::is_some).await.ok().and_then(|end| end.clone());
-        // The driver itself is gone: nothing can be told to the peer any more.
-        ended.unwrap_or(ConnectionError::Closed {
-            by: manyway_proto::ClosedBy::Us,
-            code: 0,
-            reason: String::new(),
-        })
+        // The driver tells the end of each connection before its own.
+        ended.unwrap_or_else(|| ended_with_endpoint("the endpoint ended"))
     }
 
     /// Why the connection ended, if it has.
     pub fn close_reason(&self) -> Option<ConnectionError> {
         self.link.end()
     }
+}
+
+/// The end of a connection whose driver ended: nothing can be told to the peer any more.
+pub(crate) fn ended_with_endpoint(reason: &str) -> ConnectionError {
+    ConnectionError::Closed { by: ClosedBy::Us, code: 0, reason: reason.to_owned() }
 }

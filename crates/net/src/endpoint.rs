@@ -12,8 +12,12 @@ use crate::connection::Connection;
 use crate::driver::{self, Command, Start};
 use crate::error::{BindFailure, ConnectError};
 use crate::interfaces::{InterfacePolicy, Snapshot};
+use crate::resolve::ResolveError;
 use crate::ticket::{HostPort, Ticket};
 use crate::{DEFAULT_PORT, resolve};
+
+/// Clients that may wait for [`Endpoint::accept`]; one more is turned away.
+const BACKLOG: usize = 1024;
 
 /// Which addresses of this host a client uses.
 #[derive(Debug, Clone)]
@@ -106,7 +110,7 @@ pub struct EndpointOptions {
 #[derive(Debug)]
 pub struct Endpoint {
     commands: mpsc::UnboundedSender<Command>,
-    incoming: tokio::sync::Mutex<mpsc::UnboundedReceiver<Connection>>,
+    incoming: tokio::sync::Mutex<mpsc::Receiver<Connection>>,
     connection: ConnectionConfig,
     listening: Vec<LocalAddress>,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
@@ -127,7 +131,7 @@ impl Endpoint {
             ];
         }
         let (commands, command_receiver) = mpsc::unbounded_channel();
-        let (incoming_sender, incoming) = mpsc::unbounded_channel();
+        let (incoming_sender, incoming) = mpsc::channel(BACKLOG);
         let start =
             Start { options, commands: commands.downgrade(), command_receiver, incoming: incoming_sender };
         let (listening, thread) = driver::spawn(start)?;
@@ -164,7 +168,10 @@ impl Endpoint {
         server_key_hash: [u8; 16],
         client: &Identity,
     ) -> Result<Connection, ConnectError> {
-        let remotes = resolve::resolve(hosts).await.map_err(ConnectError::Resolve)?;
+        let patience = self.connection.connect_timeout;
+        let found = tokio::time::timeout(patience, resolve::resolve(hosts)).await;
+        let remotes =
+            found.unwrap_or_else(|_| Err(ResolveError::late(hosts))).map_err(ConnectError::Resolve)?;
         let config = manyway_proto::ClientConfig {
             tls: identity::client_config(server_key_hash, client),
             // Without meaning for raw keys, and never sent.
@@ -172,7 +179,7 @@ impl Endpoint {
             connection: Arc::new(self.connection.clone()),
         };
         let (reply, answer) = oneshot::channel();
-        let command = Command::Connect { config: Box::new(config), remotes, reply };
+        let command = Command::Connect { config: Box::new(config), hosts: hosts.to_vec(), remotes, reply };
         self.commands.send(command).map_err(|_| ConnectError::EndpointClosed)?;
         answer.await.map_err(|_| ConnectError::EndpointClosed)?
     }

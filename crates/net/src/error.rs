@@ -31,7 +31,15 @@ impl fmt::Display for BindFailure {
     }
 }
 
-impl std::error::Error for BindFailure {}
+impl std::error::Error for BindFailure {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Socket(error) => std::error::Error::source(error),
+            Self::System(error) => Some(error),
+            Self::Config(_) => None,
+        }
+    }
+}
 
 /// Why no connection came about.
 #[derive(Debug)]
@@ -74,7 +82,19 @@ impl fmt::Display for ConnectError {
     }
 }
 
-impl std::error::Error for ConnectError {}
+impl std::error::Error for ConnectError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Resolve(error) => std::error::Error::source(error),
+            Self::Socket(error) => std::error::Error::source(error),
+            Self::NoInterface(_)
+            | Self::Start(_)
+            | Self::Failed(_)
+            | Self::Config(_)
+            | Self::EndpointClosed => None,
+        }
+    }
+}
 
 /// Why nothing can be written to a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,8 +102,10 @@ impl std::error::Error for ConnectError {}
 pub enum WriteError {
     /// The reader wants no more, for this reason.
     Stopped(u64),
-    /// This half was finished or reset before.
+    /// This half was finished before.
     Finished,
+    /// This half was reset before.
+    Reset,
     /// The connection ended.
     Connection(ConnectionError),
 }
@@ -93,6 +115,7 @@ impl fmt::Display for WriteError {
         match self {
             Self::Stopped(code) => write!(f, "the peer wants no more of this stream (code {code})"),
             Self::Finished => write!(f, "the stream was finished before"),
+            Self::Reset => write!(f, "the stream was given up before"),
             Self::Connection(error) => error.fmt(f),
         }
     }
@@ -103,7 +126,7 @@ impl std::error::Error for WriteError {}
 impl From<WriteError> for io::Error {
     fn from(error: WriteError) -> Self {
         let kind = match &error {
-            WriteError::Stopped(_) | WriteError::Finished => io::ErrorKind::BrokenPipe,
+            WriteError::Stopped(_) | WriteError::Finished | WriteError::Reset => io::ErrorKind::BrokenPipe,
             WriteError::Connection(error) => kind_of(error),
         };
         Self::new(kind, error)
@@ -116,6 +139,8 @@ impl From<WriteError> for io::Error {
 pub enum ReadError {
     /// The writer gave the stream up, for this reason.
     Reset(u64),
+    /// This end stopped the stream before.
+    Stopped,
     /// The connection ended.
     Connection(ConnectionError),
 }
@@ -124,6 +149,7 @@ impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Reset(code) => write!(f, "the peer gave this stream up (code {code})"),
+            Self::Stopped => write!(f, "reading was stopped before"),
             Self::Connection(error) => error.fmt(f),
         }
     }
@@ -135,6 +161,7 @@ impl From<ReadError> for io::Error {
     fn from(error: ReadError) -> Self {
         let kind = match &error {
             ReadError::Reset(_) => io::ErrorKind::ConnectionReset,
+            ReadError::Stopped => io::ErrorKind::BrokenPipe,
             ReadError::Connection(error) => kind_of(error),
         };
         Self::new(kind, error)

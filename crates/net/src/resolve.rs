@@ -92,6 +92,15 @@ pub struct ResolveError {
     failures: Vec<(String, io::Error)>,
 }
 
+impl ResolveError {
+    /// Nobody answered in time.
+    pub(crate) fn late(hosts: &[HostPort]) -> Self {
+        let late = |host: &HostPort| (host.host().to_string(), io::ErrorKind::TimedOut.into());
+        let names = hosts.iter().filter(|host| matches!(host.host(), Host::Name(_)));
+        Self { failures: names.map(late).collect() }
+    }
+}
+
 impl fmt::Display for ResolveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(((name, error), rest)) = self.failures.split_first() else {

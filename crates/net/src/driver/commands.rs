@@ -1,13 +1,15 @@
 //! What handles ask of the driver.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::Weak;
 
-use manyway_proto::{ClientConfig, ConnectionHandle, PathId, StreamId};
+use manyway_proto::{ClientConfig, ConnectionHandle, Instant, PathId, StreamId};
 use tokio::sync::oneshot;
 
 use super::Driver;
-use crate::connection::{Connection, ConnectionInfo, Link, PathInfo};
+use super::connections::{ConnectReply, Peer};
+use crate::HostPort;
+use crate::connection::{ConnectionInfo, Link, PathInfo};
 use crate::error::ConnectError;
 use crate::stream::{ReceiveStream, SendStream};
 
@@ -16,11 +18,12 @@ use crate::stream::{ReceiveStream, SendStream};
 pub(crate) enum Command {
     Connect {
         config: Box<ClientConfig>,
+        hosts: Vec<HostPort>,
         remotes: Vec<SocketAddr>,
-        reply: oneshot::Sender<Result<Connection, ConnectError>>,
+        reply: ConnectReply,
     },
     Open {
-        link: Arc<Link>,
+        link: Weak<Link>,
         reply: oneshot::Sender<(SendStream, ReceiveStream)>,
     },
     /// A stream that had nothing to send has something, or its end.
@@ -64,13 +67,14 @@ pub(crate) enum Command {
 }
 
 impl Driver {
-    pub(super) fn execute(&mut self, command: Command) {
-        let now = self.clock.now();
+    pub(super) fn execute(&mut self, now: Instant, command: Command) {
         let Self { endpoint, connections, .. } = self;
         match command {
-            Command::Connect { config, remotes, reply } => self.connect(&config, remotes, reply),
-            Command::Open { link, reply } => connections.open_stream(endpoint, &link, reply),
-            Command::Written { handle, stream } => connections.write(endpoint, handle, stream),
+            Command::Connect { config, hosts, remotes, reply } => {
+                self.connect(now, &config, Peer { hosts, remotes }, reply);
+            }
+            Command::Open { link, reply } => connections.open_stream(endpoint, link, reply),
+            Command::Written { handle, stream } => connections.write(endpoint, now, handle, stream),
             Command::Drained { handle, stream } => connections.read(endpoint, handle, stream),
             Command::Stop { handle, stream, code } => {
                 if let Some(connection) = endpoint.connection(handle) {
@@ -95,31 +99,20 @@ impl Driver {
                 }
             }
             Command::Close { handle, code, reason } => {
-                connections.write_all(endpoint, handle);
-                if let Some(connection) = endpoint.connection(handle) {
-                    connection.close(now, code, &reason);
-                }
+                connections.close(endpoint, now, handle, (code, &reason));
             }
             Command::Shutdown { code, reason, reply } => {
-                for handle in self.connections.handles() {
-                    self.connections.write_all(&mut self.endpoint, handle);
-                }
-                self.start_closing(code, &reason, Some(reply));
+                self.start_closing(now, code, &reason, Some(reply));
             }
         }
     }
 
-    fn connect(
-        &mut self,
-        config: &ClientConfig,
-        remotes: Vec<SocketAddr>,
-        reply: oneshot::Sender<Result<Connection, ConnectError>>,
-    ) {
+    fn connect(&mut self, now: Instant, config: &ClientConfig, peer: Peer, reply: ConnectReply) {
         if self.closing.is_some() {
             let _ = reply.send(Err(ConnectError::EndpointClosed));
             return;
         }
-        let (locals, excluded) = self.local_candidates(&remotes);
+        let (locals, excluded) = self.local_candidates(&peer.remotes);
         if locals.is_empty() {
             let _ = reply.send(Err(self
                 .sockets
@@ -127,8 +120,8 @@ impl Driver {
                 .map_or(ConnectError::NoInterface(excluded), ConnectError::Socket)));
             return;
         }
-        match self.endpoint.connect(self.clock.now(), config, &locals, &remotes) {
-            Ok(handle) => self.connections.add_client(handle, remotes, reply),
+        match self.endpoint.connect(now, config, &locals, &peer.remotes) {
+            Ok(handle) => self.connections.add_client(handle, peer, reply),
             Err(error) => {
                 let _ = reply.send(Err(ConnectError::Start(error)));
             }

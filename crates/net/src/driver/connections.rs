@@ -1,93 +1,154 @@
-//! The connections as their applications see them: streams, waiting calls, events.
+//! The connections as their applications see them: handles, waiting calls, events, the end.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::task::Context;
+use std::time::Duration;
 
 use manyway_proto::{
-    ConnectionError, ConnectionHandle, Endpoint, Event, Initiator, Instant, Misuse, ReadOutcome, StreamId,
+    ClosedBy, ConnectionError, ConnectionHandle, Endpoint, Event, Initiator, Instant, StreamConfig, StreamId,
 };
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant as TokioInstant;
 
 use super::Command;
-use crate::connection::{Connection, Link, LinkDriver};
+use crate::HostPort;
+use crate::connection::{Connection, Link, LinkDriver, ended_with_endpoint};
 use crate::error::{ConnectError, ReadError, WriteError};
-use crate::stream::pipe::{Ending, Pipes};
-use crate::stream::{ReceiveStream, SendStream, halves};
+use crate::stream::budget::Budget;
+use crate::stream::pipe::Pipes;
+use crate::stream::{ReceiveStream, SendStream};
 
-type StreamReply = oneshot::Sender<(SendStream, ReceiveStream)>;
-type ConnectReply = oneshot::Sender<Result<Connection, ConnectError>>;
+pub(super) type StreamReply = oneshot::Sender<(SendStream, ReceiveStream)>;
+pub(super) type ConnectReply = oneshot::Sender<Result<Connection, ConnectError>>;
+
+/// How long writers' queues may take to reach the protocol machine after a close; it takes as long again to flush.
+const HAND_OVER: Duration = Duration::from_secs(30);
 
 /// One connection.
-struct Entry {
-    driver: LinkDriver,
-    streams: BTreeMap<StreamId, Arc<Pipes>>,
-    openers: VecDeque<(Arc<Link>, StreamReply)>,
+pub(super) struct Entry {
+    pub(super) driver: LinkDriver,
+    pub(super) streams: BTreeMap<StreamId, Arc<Pipes>>,
+    /// Callers that wait for a stream. They hold the connection, not the other way round.
+    pub(super) openers: VecDeque<(Weak<Link>, StreamReply)>,
+    pub(super) budget: Arc<Budget>,
+    closing: Option<Closing>,
+}
+
+/// The application closed the connection, and not all that it wrote is handed over.
+struct Closing {
+    code: u64,
+    reason: String,
+    until: TokioInstant,
+    /// Streams with queued bytes.
+    waiting: BTreeSet<StreamId>,
+}
+
+/// The peer of a client.
+#[derive(Debug, Clone)]
+pub(super) struct Peer {
+    /// Its names, to be resolved again.
+    pub(super) hosts: Vec<HostPort>,
+    /// Its addresses.
+    pub(super) remotes: Vec<SocketAddr>,
 }
 
 /// A client whose set-up is not complete.
 struct Attempt {
-    remotes: Vec<SocketAddr>,
+    peer: Peer,
     reply: ConnectReply,
 }
 
 pub(super) struct Connections {
-    entries: BTreeMap<ConnectionHandle, Entry>,
+    pub(super) entries: BTreeMap<ConnectionHandle, Entry>,
     attempts: BTreeMap<ConnectionHandle, Attempt>,
-    /// Addresses of the peers of client connections.
-    remotes: BTreeMap<ConnectionHandle, Vec<SocketAddr>>,
+    /// Whom clients are connected to.
+    peers: BTreeMap<ConnectionHandle, Peer>,
+    /// Clients whose paths changed since it was last asked.
+    path_news: BTreeSet<ConnectionHandle>,
+    /// Connections that the peer closed and that may still have a last word to say.
+    departing: BTreeSet<ConnectionHandle>,
+    /// Closed by the application, and not all that was written is handed over.
+    hand_overs: BTreeSet<ConnectionHandle>,
+    /// Where clients are told to come beside the address they know, if that changed since the start.
+    pub(super) advertised: Option<Vec<SocketAddr>>,
+    streams: StreamConfig,
     commands: mpsc::WeakUnboundedSender<Command>,
     /// `None` once no more clients are taken.
-    incoming: Option<mpsc::UnboundedSender<Connection>>,
+    incoming: Option<mpsc::Sender<Connection>>,
 }
 
 impl Connections {
     pub(super) fn new(
+        streams: StreamConfig,
         commands: mpsc::WeakUnboundedSender<Command>,
-        incoming: mpsc::UnboundedSender<Connection>,
+        incoming: mpsc::Sender<Connection>,
     ) -> Self {
         Self {
             entries: BTreeMap::new(),
             attempts: BTreeMap::new(),
-            remotes: BTreeMap::new(),
+            peers: BTreeMap::new(),
+            path_news: BTreeSet::new(),
+            departing: BTreeSet::new(),
+            hand_overs: BTreeSet::new(),
+            advertised: None,
+            streams,
             commands,
             incoming: Some(incoming),
         }
     }
 
-    pub(super) fn add_client(
-        &mut self,
-        handle: ConnectionHandle,
-        remotes: Vec<SocketAddr>,
-        reply: ConnectReply,
-    ) {
-        self.attempts.insert(handle, Attempt { remotes, reply });
+    pub(super) fn add_client(&mut self, handle: ConnectionHandle, peer: Peer, reply: ConnectReply) {
+        self.attempts.insert(handle, Attempt { peer, reply });
     }
 
     /// Client connections, those in set-up included.
     pub(super) fn clients(&self) -> Vec<ConnectionHandle> {
-        self.attempts.keys().chain(self.remotes.keys()).copied().collect()
+        self.attempts.keys().chain(self.peers.keys()).copied().collect()
     }
 
     pub(super) fn servers(&self) -> Vec<ConnectionHandle> {
-        self.entries.keys().filter(|handle| !self.remotes.contains_key(handle)).copied().collect()
+        self.entries.keys().filter(|handle| !self.peers.contains_key(handle)).copied().collect()
     }
 
-    pub(super) fn handles(&self) -> Vec<ConnectionHandle> {
-        self.entries.keys().copied().collect()
+    pub(super) fn peer(&mut self, handle: ConnectionHandle) -> Option<&mut Peer> {
+        let attempt = self.attempts.get_mut(&handle).map(|attempt| &mut attempt.peer);
+        attempt.or_else(|| self.peers.get_mut(&handle))
     }
 
-    pub(super) fn remotes(&self, handle: ConnectionHandle) -> Option<Vec<SocketAddr>> {
-        let attempt = self.attempts.get(&handle).map(|attempt| &attempt.remotes);
-        attempt.or_else(|| self.remotes.get(&handle)).cloned()
+    /// Clients whose paths changed since the last call.
+    pub(super) fn take_path_news(&mut self) -> BTreeSet<ConnectionHandle> {
+        std::mem::take(&mut self.path_news)
     }
 
-    pub(super) fn refuse_more(&mut self) {
-        self.incoming = None;
+    /// Gives up set-ups that nobody waits for any more.
+    pub(super) fn poll_abandoned(
+        &mut self,
+        endpoint: &mut Endpoint,
+        now: Instant,
+        context: &mut Context<'_>,
+    ) {
+        for (handle, attempt) in &mut self.attempts {
+            if attempt.reply.poll_closed(context).is_ready()
+                && let Some(connection) = endpoint.connection(*handle)
+            {
+                connection.close(now, 0, "");
+            }
+        }
     }
 
-    pub(super) fn all_ended(&self) -> bool {
-        self.entries.is_empty() && self.attempts.is_empty()
+    pub(super) fn all_ended(&mut self, endpoint: &Endpoint) -> bool {
+        if self.entries.is_empty() && self.attempts.is_empty() {
+            self.forget_departed(endpoint);
+            return self.departing.is_empty();
+        }
+        false
+    }
+
+    fn forget_departed(&mut self, endpoint: &Endpoint) {
+        let alive = endpoint.handles();
+        self.departing.retain(|handle| alive.contains(handle));
     }
 
     /// Passes on what the protocol machine has to tell.
@@ -99,227 +160,207 @@ impl Connections {
                 Event::StreamOpened => self.accept_streams(endpoint, handle),
                 Event::StreamsAvailable => self.serve_openers(endpoint, handle),
                 Event::StreamReadable(stream) => self.read(endpoint, handle, stream),
-                Event::StreamWritable(stream) => self.write(endpoint, handle, stream),
+                Event::StreamWritable(stream) => self.write(endpoint, now, handle, stream),
                 Event::StreamFinished(stream) => self.delivered(handle, stream),
-                Event::StreamStopped { stream, code } => self.stopped(handle, stream, code),
-                Event::Closed(error) => self.closed(endpoint, handle, error),
-                other @ (Event::Path(_) | Event::AddressObserved { .. }) => {
-                    if let Some(entry) = self.entries.get(&handle) {
-                        // Nobody may be listening.
-                        let _ = entry.driver.events.send(other);
-                    }
+                Event::StreamStopped { stream, code } => {
+                    self.stopped(endpoint, now, (handle, stream), code);
                 }
+                Event::Closed(error) => self.closed(endpoint, handle, error),
+                other @ (Event::Path(_) | Event::AddressObserved { .. }) => self.tell(handle, other),
                 _ => {}
             }
         }
     }
 
+    fn tell(&mut self, handle: ConnectionHandle, event: Event) {
+        let Some(entry) = self.entries.get(&handle) else { return };
+        // Nobody may be listening.
+        let _ = entry.driver.events.send(event);
+        if self.peers.contains_key(&handle) {
+            self.path_news.insert(handle);
+        }
+    }
+
     fn connected(&mut self, endpoint: &mut Endpoint, handle: ConnectionHandle, now: Instant) {
-        let Some(commands) = self.commands.upgrade() else { return };
         let Some(connection) = endpoint.connection(handle) else { return };
-        let (link, driver) = Link::new(handle, commands);
-        link.set_peer_key(connection.peer_public_key());
-        let entry = Entry { driver, streams: BTreeMap::new(), openers: VecDeque::new() };
+        let Some(commands) = self.commands.upgrade() else {
+            return connection.close(now, 0, "the endpoint is closing");
+        };
+        let peer_key = connection.peer_public_key().map(<[u8]>::to_vec);
+        let (link, driver) = Link::new(handle, commands, peer_key);
+        let budget = Arc::new(Budget::new(&self.streams));
+        let entry =
+            Entry { driver, streams: BTreeMap::new(), openers: VecDeque::new(), budget, closing: None };
         self.entries.insert(handle, entry);
         let application = Connection::new(link);
         // If nobody takes the connection, dropping it closes it.
         match connection.side() {
             Initiator::Client => {
                 if let Some(attempt) = self.attempts.remove(&handle) {
-                    self.remotes.insert(handle, attempt.remotes);
+                    self.peers.insert(handle, attempt.peer);
                     let _ = attempt.reply.send(Ok(application));
                 }
             }
-            Initiator::Server => match &self.incoming {
-                Some(incoming) => {
-                    let _ = incoming.send(application);
+            Initiator::Server => {
+                if let Some(addresses) = &self.advertised {
+                    connection.set_advertised_addresses(addresses);
                 }
-                None => connection.close(now, 0, "the server is closing"),
-            },
-        }
-    }
-
-    pub(super) fn open_stream(&mut self, endpoint: &mut Endpoint, link: &Arc<Link>, reply: StreamReply) {
-        if let Some(entry) = self.entries.get_mut(&link.handle()) {
-            entry.openers.push_back((Arc::clone(link), reply));
-            self.serve_openers(endpoint, link.handle());
-        }
-    }
-
-    fn serve_openers(&mut self, endpoint: &mut Endpoint, handle: ConnectionHandle) {
-        let Some(entry) = self.entries.get_mut(&handle) else { return };
-        let Some(connection) = endpoint.connection(handle) else { return };
-        while !entry.openers.is_empty() {
-            match connection.open_stream() {
-                Ok(stream) => {
-                    let Some((link, reply)) = entry.openers.pop_front() else { return };
-                    let pipes = Arc::new(Pipes::new(stream));
-                    entry.streams.insert(stream, Arc::clone(&pipes));
-                    // If the caller has gone, its half is dropped and reset.
-                    let _ = reply.send(halves(&link, &pipes));
+                match self.incoming.as_ref().map(|incoming| incoming.try_send(application)) {
+                    Some(Ok(())) => {}
+                    Some(Err(mpsc::error::TrySendError::Full(_))) => {
+                        tracing::warn!("too many clients wait to be accepted, one is turned away");
+                        connection.close(now, 0, "the server is busy");
+                    }
+                    Some(Err(mpsc::error::TrySendError::Closed(_))) | None => {
+                        connection.close(now, 0, "the server is closing");
+                    }
                 }
-                Err(Misuse::NoStreamCredit { .. }) => return,
-                // Dropping the replies tells the callers to look for the connection's end.
-                Err(_) => entry.openers.clear(),
             }
         }
     }
 
-    fn accept_streams(&mut self, endpoint: &mut Endpoint, handle: ConnectionHandle) {
-        let mut accepted = Vec::new();
-        let Some(entry) = self.entries.get_mut(&handle) else { return };
-        let Some(connection) = endpoint.connection(handle) else { return };
-        while let Some(stream) = connection.accept_stream() {
-            let pipes = Arc::new(Pipes::new(stream));
-            entry.streams.insert(stream, Arc::clone(&pipes));
-            // A connection that nobody holds any more is closing.
-            let _ = entry.driver.accepted.send(pipes);
-            accepted.push(stream);
-        }
-        for stream in accepted {
-            self.read(endpoint, handle, stream);
-        }
-    }
-
-    /// Moves bytes from the protocol machine to the reader's queue, while there is room.
-    pub(super) fn read(&mut self, endpoint: &mut Endpoint, handle: ConnectionHandle, stream: StreamId) {
-        let Some(pipes) = self.entries.get(&handle).and_then(|entry| entry.streams.get(&stream)) else {
+    /// Starts the close of a connection: what writers queued goes out before.
+    pub(super) fn close(
+        &mut self,
+        endpoint: &mut Endpoint,
+        now: Instant,
+        handle: ConnectionHandle,
+        farewell: (u64, &str),
+    ) {
+        let (code, reason) = farewell;
+        let Some(entry) = self.entries.get_mut(&handle).filter(|entry| entry.closing.is_none()) else {
             return;
         };
-        let Some(connection) = endpoint.connection(handle) else { return };
-        let mut pipe = pipes.receive();
-        while !pipe.has_ended() {
-            let room = pipe.room();
-            if room == 0 {
-                pipe.full = true;
-                break;
-            }
-            match connection.read(stream, room) {
-                Ok(ReadOutcome::Data(chunk)) => pipe.push(chunk),
-                Ok(ReadOutcome::End) => pipe.end(Ok(())),
-                Ok(ReadOutcome::Reset(code)) => pipe.end(Err(ReadError::Reset(code))),
-                Ok(_) | Err(_) => break,
-            }
+        let end = ConnectionError::Closed { by: ClosedBy::Us, code, reason: reason.to_owned() };
+        for pipes in entry.streams.values() {
+            pipes.send().refuse(WriteError::Connection(end.clone()));
         }
-        pipe.wake();
-        drop(pipe);
-        self.forget_if_over(handle, stream);
-    }
-
-    /// Moves bytes and the end from the writer's queue to the protocol machine, as far as it takes them.
-    pub(super) fn write(&mut self, endpoint: &mut Endpoint, handle: ConnectionHandle, stream: StreamId) {
-        let Some(pipes) = self.entries.get(&handle).and_then(|entry| entry.streams.get(&stream)) else {
-            return;
-        };
-        let Some(connection) = endpoint.connection(handle) else { return };
-        let mut pipe = pipes.send();
-        if let Ending::Resetting(code) = pipe.ending() {
-            // The stream may have ended by itself meanwhile.
-            let _ = connection.reset(stream, code);
-            pipe.set_ending(Ending::Reset);
-        }
-        while let Some(mut chunk) = pipe.pop() {
-            match connection.write(stream, chunk.clone()) {
-                Ok(taken) if taken >= chunk.len() => {}
-                Ok(taken) => {
-                    // StreamWritable follows: the writer need not wake the driver until then.
-                    pipe.unpop(chunk.split_off(taken));
-                    pipe.wake_if_roomy();
-                    return;
-                }
-                Err(error) => pipe.fail(write_error(error)),
-            }
-        }
-        pipe.scheduled = false;
-        if pipe.ending() == Ending::Finishing {
-            match connection.finish(stream) {
-                Ok(()) => pipe.set_ending(Ending::Finished),
-                Err(error) => pipe.fail(write_error(error)),
-            }
-        }
-        pipe.wake_if_roomy();
-        drop(pipe);
-        self.forget_if_over(handle, stream);
-    }
-
-    /// Passes on what every writer of a connection queued before its close.
-    pub(super) fn write_all(&mut self, endpoint: &mut Endpoint, handle: ConnectionHandle) {
-        let streams: Vec<_> = self
-            .entries
-            .get(&handle)
-            .map(|entry| entry.streams.keys().copied().collect())
-            .unwrap_or_default();
+        // Their callers look for the connection's end.
+        entry.openers.clear();
+        let waiting: BTreeSet<_> =
+            entry.streams.iter().filter(|(_, pipes)| !pipes.send().is_drained()).map(|(id, _)| *id).collect();
+        let streams = waiting.clone();
+        let until = TokioInstant::now() + HAND_OVER;
+        self.hand_overs.insert(handle);
+        entry.closing = Some(Closing { code, reason: reason.to_owned(), until, waiting });
         for stream in streams {
-            self.write(endpoint, handle, stream);
+            self.write(endpoint, now, handle, stream);
+        }
+        self.finish_close(endpoint, now, handle, false);
+    }
+
+    /// Closes every connection.
+    pub(super) fn close_all(&mut self, endpoint: &mut Endpoint, now: Instant, farewell: (u64, &str)) {
+        self.incoming = None;
+        let handles: Vec<_> = self.entries.keys().copied().collect();
+        for handle in handles {
+            self.close(endpoint, now, handle, farewell);
+        }
+        for handle in endpoint.handles() {
+            // In set-up.
+            if !self.entries.contains_key(&handle)
+                && let Some(connection) = endpoint.connection(handle)
+            {
+                connection.close(now, farewell.0, farewell.1);
+            }
         }
     }
 
-    fn delivered(&mut self, handle: ConnectionHandle, stream: StreamId) {
-        if let Some(pipes) = self.entries.get(&handle).and_then(|entry| entry.streams.get(&stream)) {
-            pipes.send().set_ending(Ending::Delivered);
+    /// A stream of a closing connection has handed over what was queued, or can not.
+    pub(super) fn note_handed_over(
+        &mut self,
+        endpoint: &mut Endpoint,
+        now: Instant,
+        handle: ConnectionHandle,
+        stream: StreamId,
+    ) {
+        let closing = self.entries.get_mut(&handle).and_then(|entry| entry.closing.as_mut());
+        if closing.is_some_and(|closing| closing.waiting.remove(&stream)) {
+            self.finish_close(endpoint, now, handle, false);
         }
-        self.forget_if_over(handle, stream);
     }
 
-    fn stopped(&self, handle: ConnectionHandle, stream: StreamId, code: u64) {
-        if let Some(pipes) = self.entries.get(&handle).and_then(|entry| entry.streams.get(&stream)) {
-            pipes.send().fail(WriteError::Stopped(code));
+    fn finish_close(
+        &mut self,
+        endpoint: &mut Endpoint,
+        now: Instant,
+        handle: ConnectionHandle,
+        at_once: bool,
+    ) {
+        let closing = self.entries.get(&handle).and_then(|entry| entry.closing.as_ref());
+        if let Some(closing) = closing.filter(|closing| at_once || closing.waiting.is_empty())
+            && self.hand_overs.remove(&handle)
+            && let Some(connection) = endpoint.connection(handle)
+        {
+            connection.close(now, closing.code, &closing.reason);
         }
     }
 
-    /// The application wants no more of a stream.
-    pub(super) fn forget_receiver(&mut self, handle: ConnectionHandle, stream: StreamId) {
-        if let Some(pipes) = self.entries.get(&handle).and_then(|entry| entry.streams.get(&stream)) {
-            pipes.receive().end(Err(ReadError::Reset(0)));
-        }
-        self.forget_if_over(handle, stream);
+    /// When a close waits no longer for its writers.
+    pub(super) fn deadline(&self) -> Option<TokioInstant> {
+        self.hand_overs.iter().filter_map(|handle| self.entries.get(handle)?.hand_over_ends()).min()
     }
 
-    fn forget_if_over(&mut self, handle: ConnectionHandle, stream: StreamId) {
-        let Some(entry) = self.entries.get_mut(&handle) else { return };
-        let over = entry.streams.get(&stream).is_some_and(|pipes| {
-            let sent = matches!(pipes.send().ending(), Ending::Delivered | Ending::Reset);
-            sent && pipes.receive().has_ended()
-        });
-        if over {
-            entry.streams.remove(&stream);
+    pub(super) fn on_timeout(&mut self, endpoint: &mut Endpoint, now: Instant) {
+        if self.hand_overs.is_empty() {
+            return;
+        }
+        let at = TokioInstant::now();
+        for handle in self.hand_overs.clone() {
+            let ends = self.entries.get(&handle).and_then(Entry::hand_over_ends);
+            if ends.is_none_or(|until| until <= at) {
+                self.finish_close(endpoint, now, handle, true);
+            }
         }
     }
 
     fn closed(&mut self, endpoint: &mut Endpoint, handle: ConnectionHandle, error: ConnectionError) {
         if let Some(attempt) = self.attempts.remove(&handle) {
-            let _ = attempt.reply.send(Err(ConnectError::Failed(error)));
+            let given_up = matches!(error, ConnectionError::Closed { by: ClosedBy::Us, .. });
+            let failure = if given_up { ConnectError::EndpointClosed } else { ConnectError::Failed(error) };
+            let _ = attempt.reply.send(Err(failure));
             return;
         }
-        self.remotes.remove(&handle);
+        if matches!(error, ConnectionError::Closed { by: ClosedBy::Peer, .. }) {
+            self.departing.insert(handle);
+            if self.departing.len() > 64 {
+                self.forget_departed(endpoint);
+            }
+        }
+        // What arrived before the end may still be taken and read.
+        self.accept_streams(endpoint, handle);
+        self.peers.remove(&handle);
+        self.hand_overs.remove(&handle);
         let Some(entry) = self.entries.remove(&handle) else { return };
         for (stream, pipes) in &entry.streams {
-            // What arrived before the end may still be read.
-            drain(endpoint, handle, *stream, pipes);
+            super::streams::drain(endpoint, handle, *stream, pipes);
+        }
+        entry.end(&error);
+    }
+}
+
+impl Entry {
+    fn hand_over_ends(&self) -> Option<TokioInstant> {
+        self.closing.as_ref().map(|closing| closing.until)
+    }
+
+    /// Tells everybody who waits for anything of the connection.
+    fn end(self, error: &ConnectionError) {
+        for pipes in self.streams.values() {
             pipes.fail(&WriteError::Connection(error.clone()), &ReadError::Connection(error.clone()));
         }
-        let _ = entry.driver.events.send(Event::Closed(error.clone()));
-        entry.driver.closed.send_replace(Some(error));
+        let _ = self.driver.events.send(Event::Closed(error.clone()));
+        self.driver.closed.send_replace(Some(error.clone()));
     }
 }
 
-fn drain(endpoint: &mut Endpoint, handle: ConnectionHandle, stream: StreamId, pipes: &Pipes) {
-    let Some(connection) = endpoint.connection(handle) else { return };
-    let mut pipe = pipes.receive();
-    while !pipe.has_ended() {
-        match connection.read(stream, usize::MAX) {
-            Ok(ReadOutcome::Data(chunk)) => pipe.push(chunk),
-            Ok(ReadOutcome::End) => pipe.end(Ok(())),
-            Ok(ReadOutcome::Reset(code)) => pipe.end(Err(ReadError::Reset(code))),
-            Ok(_) | Err(_) => return,
+/// The driver ends, perhaps by a panic: nobody may wait for it any longer.
+impl Drop for Connections {
+    fn drop(&mut self) {
+        let failed = std::thread::panicking();
+        let reason = if failed { "the driver failed" } else { "the endpoint ended" };
+        for entry in std::mem::take(&mut self.entries).into_values() {
+            entry.end(&ended_with_endpoint(reason));
         }
-    }
-}
-
-#[expect(clippy::wildcard_enum_match_arm, reason = "the protocol's list is open")]
-fn write_error(error: manyway_proto::WriteError) -> WriteError {
-    match error {
-        manyway_proto::WriteError::Stopped(code) => WriteError::Stopped(code),
-        _ => WriteError::Finished,
     }
 }

@@ -5,8 +5,11 @@
 
 mod commands;
 mod connections;
+mod rescue;
 mod sockets;
+mod streams;
 
+use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -14,20 +17,23 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use manyway_proto::{EndpointConfig, LocalAddress, Rng, ServerConfig, identity};
+use manyway_proto::{
+    EndpointConfig, FourTuple, Instant, LocalAddress, PathState, Rng, ServerConfig, identity,
+};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant as TokioInstant, Sleep};
 
 pub(crate) use commands::Command;
 use connections::Connections;
-use sockets::Sockets;
+use rescue::Rescue;
+use sockets::{Socket, Sockets};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, SuspendWatch};
 use crate::connection::Connection;
 use crate::endpoint::{EndpointOptions, Locals, reachable_addresses};
 use crate::error::BindFailure;
 use crate::interfaces::InterfaceWatcher;
-use crate::udp::{ReceiveBuffer, UdpSocket};
+use crate::udp::ReceiveBuffer;
 
 /// Commands taken in one turn.
 const COMMANDS: usize = 64;
@@ -35,8 +41,18 @@ const COMMANDS: usize = 64;
 const RECEIVES: usize = 4;
 /// Batches sent in one turn, each of up to 64 KiB.
 const BATCHES: usize = 64;
-/// The longest that an endpoint takes to close.
-const CLOSE_TIME: Duration = Duration::from_secs(35);
+/// The longest that an endpoint takes to close: writers' queues and what is on its way take 30 s each at most.
+const CLOSE_TIME: Duration = Duration::from_secs(65);
+/// Until an address that could not be bound is tried again.
+const BIND_RETRY: Duration = Duration::from_secs(5);
+/// A refusal to send between two addresses is told to the connections once in this time.
+const REFUSAL_REPEAT: Duration = Duration::from_millis(100);
+/// Most address pairs of which a refusal is remembered.
+const REFUSALS: usize = 256;
+/// Receive errors in a row after which a socket no longer keeps the driver awake.
+const RECEIVE_ERRORS: u32 = 64;
+/// Turns in a row that found nothing to do although one was due, after which the driver breathes.
+const IDLE_TURNS: u32 = 16;
 
 /// What the driver starts with.
 #[derive(Debug)]
@@ -44,7 +60,7 @@ pub(crate) struct Start {
     pub(crate) options: EndpointOptions,
     pub(crate) commands: mpsc::WeakUnboundedSender<Command>,
     pub(crate) command_receiver: mpsc::UnboundedReceiver<Command>,
-    pub(crate) incoming: mpsc::UnboundedSender<Connection>,
+    pub(crate) incoming: mpsc::Sender<Connection>,
 }
 
 /// Starts the thread; returns the addresses it listens on.
@@ -60,7 +76,7 @@ pub(crate) fn spawn(start: Start) -> Result<(Vec<LocalAddress>, std::thread::Joi
                     return;
                 }
             };
-            runtime.block_on(async move {
+            runtime.block_on(async {
                 match Driver::new(start) {
                     Ok(mut driver) => {
                         let _ = ready.send(Ok(driver.sockets.listening()));
@@ -71,6 +87,8 @@ pub(crate) fn spawn(start: Start) -> Result<(Vec<LocalAddress>, std::thread::Joi
                     }
                 }
             });
+            // A look-up of a name may hang for half a minute: nobody needs its answer.
+            runtime.shutdown_background();
         })
         .map_err(BindFailure::System)?;
     match answer.recv() {
@@ -95,6 +113,14 @@ struct Driver {
     receive_buffer: ReceiveBuffer,
     sleep: Pin<Box<Sleep>>,
     closing: Option<Closing>,
+    rescue: Rescue,
+    suspend: SuspendWatch,
+    /// Between which addresses the system refused to send, and when that was told last.
+    refusals: BTreeMap<FourTuple, Instant>,
+    /// When addresses that could not be bound are tried again.
+    bind_retry: Option<TokioInstant>,
+    /// Turns in a row in which a deadline was past but nothing happened.
+    idle_turns: u32,
 }
 
 struct Closing {
@@ -108,6 +134,7 @@ impl Driver {
         let mut seed = [0; 32];
         ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut seed)
             .map_err(|_| BindFailure::System(io::Error::other("the system gives no random numbers")))?;
+        let streams = options.connection.streams.clone();
         let mut sockets = Sockets::default();
         let mut config = EndpointConfig::default();
         config.reset_key = options.reset_key;
@@ -134,7 +161,7 @@ impl Driver {
         Ok(Self {
             endpoint: manyway_proto::Endpoint::new(config, Rng::from_seed(seed)),
             sockets,
-            connections: Connections::new(commands, incoming),
+            connections: Connections::new(streams, commands, incoming),
             clock: Clock::new(),
             locals: options.locals,
             watcher,
@@ -144,6 +171,11 @@ impl Driver {
             receive_buffer: ReceiveBuffer::new(),
             sleep: Box::pin(tokio::time::sleep(Duration::ZERO)),
             closing: None,
+            rescue: Rescue::new(),
+            suspend: SuspendWatch::new(),
+            refusals: BTreeMap::new(),
+            bind_retry: None,
+            idle_turns: 0,
         })
     }
 
@@ -155,32 +187,38 @@ impl Driver {
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let mut more = self.poll_commands(context);
-        self.poll_interfaces(context);
-        more |= self.poll_sockets(context);
-        self.endpoint.handle_timeout(self.clock.now());
-        self.connections.tell_events(&mut self.endpoint, self.clock.now());
-        more |= self.transmit(context);
-        self.connections.tell_events(&mut self.endpoint, self.clock.now());
+        let now = self.clock.now();
+        let mut more = self.poll_commands(now, context);
+        self.poll_surroundings(now, context);
+        more |= self.poll_sockets(now, context);
+        self.endpoint.handle_timeout(now);
+        self.connections.on_timeout(&mut self.endpoint, now);
+        self.connections.poll_abandoned(&mut self.endpoint, now, context);
+        self.connections.tell_events(&mut self.endpoint, now);
+        let now = self.clock.now();
+        more |= self.transmit(now, context);
+        self.connections.tell_events(&mut self.endpoint, now);
+        self.poll_rescue(now, context);
         if self.is_done() {
             return Poll::Ready(());
         }
         if more {
+            self.idle_turns = 0;
             context.waker().wake_by_ref();
         } else {
-            self.arm_timer(context);
+            self.arm_timer(now, context);
         }
         Poll::Pending
     }
 
     /// True if more commands wait.
-    fn poll_commands(&mut self, context: &mut Context<'_>) -> bool {
+    fn poll_commands(&mut self, now: Instant, context: &mut Context<'_>) -> bool {
         for _ in 0..COMMANDS {
             match self.commands.poll_recv(context) {
-                Poll::Ready(Some(command)) => self.execute(command),
+                Poll::Ready(Some(command)) => self.execute(now, command),
                 Poll::Ready(None) => {
                     // Every handle is gone: nobody waits for anything but the farewells.
-                    self.start_closing(0, "", None);
+                    self.start_closing(now, 0, "", None);
                     return false;
                 }
                 Poll::Pending => return false,
@@ -189,54 +227,75 @@ impl Driver {
         true
     }
 
-    fn poll_interfaces(&mut self, context: &mut Context<'_>) {
-        let Some(watcher) = &mut self.watcher else { return };
-        let changed = {
-            let mut changed = std::pin::pin!(watcher.changed());
-            changed.as_mut().poll(context).is_ready()
-        };
-        if changed {
-            self.follow_interfaces();
-            // Polled again, so that the next news wake this task.
-            context.waker().wake_by_ref();
+    /// Notices what happens around the process: interfaces that come and go, time that was slept through.
+    fn poll_surroundings(&mut self, now: Instant, context: &mut Context<'_>) {
+        let woke = self.suspend.has_slept(now);
+        let mut changed = woke;
+        if let Some(watcher) = &mut self.watcher {
+            if woke {
+                watcher.refresh();
+            }
+            while watcher.poll_changed(context).is_ready() {
+                changed = true;
+            }
+        }
+        let retry = self.bind_retry.is_some_and(|at| at <= TokioInstant::now());
+        if changed || retry {
+            self.bind_retry = None;
+            self.follow_interfaces(now);
+        }
+        if woke {
+            tracing::info!("time was slept through: asking every path");
+            for handle in self.endpoint.handles() {
+                if let Some(connection) = self.endpoint.connection(handle) {
+                    connection.probe_all_paths(now);
+                }
+            }
         }
     }
 
     /// True if datagrams still wait.
-    fn poll_sockets(&mut self, context: &mut Context<'_>) -> bool {
+    fn poll_sockets(&mut self, now: Instant, context: &mut Context<'_>) -> bool {
         let mut more = false;
-        let now = self.clock.now();
         let Self { sockets, endpoint, receive_buffer, .. } = self;
         for socket in sockets.iter_mut() {
             let mut calls = 0;
             while calls < RECEIVES && matches!(socket.udp.poll_readable(context), Poll::Ready(Ok(()))) {
                 calls += 1;
-                receive(&socket.udp, receive_buffer, endpoint, now);
+                receive(socket, receive_buffer, endpoint, now);
             }
-            more |= calls == RECEIVES;
+            more |= calls == RECEIVES && socket.errors < RECEIVE_ERRORS;
         }
         more
     }
 
     /// True if more could be sent at once.
-    fn transmit(&mut self, context: &mut Context<'_>) -> bool {
-        let now = self.clock.now();
-        if !self.sockets.flush(context) {
-            return false;
+    fn transmit(&mut self, now: Instant, context: &mut Context<'_>) -> bool {
+        if self.sockets.has_pending() {
+            for tuple in self.sockets.flush(context) {
+                self.send_refused(now, tuple);
+            }
         }
         for _ in 0..BATCHES {
-            let Some(transmit) = self.endpoint.poll_transmit(now, &mut self.buffer) else { return false };
-            if let Some(failed) = self.sockets.send(context, &transmit, &self.buffer) {
-                self.send_refused(now, failed);
-            }
-            if self.sockets.is_blocked() {
+            if self.sockets.has_pending() && self.sockets.held_until(now).is_some() {
                 return false;
+            }
+            let Some(transmit) = self.endpoint.poll_transmit(now, &mut self.buffer) else { return false };
+            if let Some(tuple) = self.sockets.send(now, context, &transmit, &self.buffer) {
+                self.send_refused(now, tuple);
             }
         }
         true
     }
 
-    fn send_refused(&mut self, now: manyway_proto::Instant, tuple: manyway_proto::FourTuple) {
+    /// Tells the connections that the system refuses to send between two addresses. All are asked whether it is theirs,
+    /// so that is done now and then only.
+    fn send_refused(&mut self, now: Instant, tuple: FourTuple) {
+        self.refusals.retain(|_, told_at| now - *told_at < REFUSAL_REPEAT);
+        if self.refusals.len() >= REFUSALS || self.refusals.contains_key(&tuple) {
+            return;
+        }
+        self.refusals.insert(tuple, now);
         for handle in self.endpoint.handles() {
             if let Some(connection) = self.endpoint.connection(handle) {
                 connection.on_send_refused(now, tuple);
@@ -244,48 +303,109 @@ impl Driver {
         }
     }
 
-    fn arm_timer(&mut self, context: &mut Context<'_>) {
-        let deadline = self.endpoint.poll_timeout().map(|at| TokioInstant::from_std(self.clock.to_std(at)));
+    fn poll_rescue(&mut self, now: Instant, context: &mut Context<'_>) {
+        let Self { endpoint, connections, rescue, .. } = self;
+        for handle in connections.take_path_news() {
+            let statistics = endpoint.connection(handle).map(|connection| connection.statistics());
+            let pathless = statistics.is_some_and(|s| !s.paths.iter().any(|path| works(path.state)));
+            rescue.update(handle, pathless);
+        }
+        let hosts_of =
+            |connections: &mut Connections, handle| connections.peer(handle).map(|p| p.hosts.clone());
+        while let Some((handle, addresses)) =
+            self.rescue.poll(context, |handle| hosts_of(&mut self.connections, handle))
+        {
+            self.add_remotes(now, handle, addresses);
+            // What that made due is sent in the next turn.
+            context.waker().wake_by_ref();
+        }
+    }
+
+    /// The names of a server led to `addresses`, while no path to it works.
+    fn add_remotes(
+        &mut self,
+        now: Instant,
+        handle: manyway_proto::ConnectionHandle,
+        addresses: Vec<std::net::SocketAddr>,
+    ) {
+        let Some(peer) = self.connections.peer(handle) else { return };
+        let known = peer.remotes.len();
+        for address in addresses {
+            if !peer.remotes.contains(&address) && peer.remotes.len() < crate::resolve::MAX_ADDRESSES {
+                peer.remotes.push(address);
+            }
+        }
+        if peer.remotes.len() == known {
+            return;
+        }
+        let remotes = peer.remotes.clone();
+        tracing::info!(addresses = ?remotes.get(known..), "the server has new addresses");
+        let (locals, _) = self.local_candidates(&remotes);
+        let Some(connection) = self.endpoint.connection(handle) else { return };
+        connection.add_remote_addresses(now, &remotes);
+        connection.set_local_addresses(now, &locals);
+        // A dead path asks only the addresses that it knew when it died; one in its place asks all.
+        let dead =
+            connection.statistics().paths.iter().find(|path| path.state == PathState::Dead).map(|p| p.id);
+        if let Some(path) = dead {
+            let _ = connection.close_path(now, path);
+        }
+    }
+
+    fn arm_timer(&mut self, now: Instant, context: &mut Context<'_>) {
+        let held = self.sockets.held_until(now);
+        let mut deadline = self.endpoint.poll_timeout().into_iter().chain(held).min();
+        match deadline {
+            Some(at) if at <= now => {
+                // Due again although it was just served: only a mistake asks for that for ever.
+                self.idle_turns = self.idle_turns.saturating_add(1);
+                if self.idle_turns > IDLE_TURNS {
+                    deadline = Some(now + Duration::from_millis(1));
+                }
+            }
+            Some(_) | None => self.idle_turns = 0,
+        }
+        let deadline = deadline.map(|at| TokioInstant::from_std(self.clock.to_std(at)));
         let closing = self.closing.as_ref().map(|closing| closing.until);
-        if let Some(at) = deadline.into_iter().chain(closing).min() {
-            self.sleep.as_mut().reset(at);
+        let others = [closing, self.bind_retry, self.rescue.deadline(), self.connections.deadline()];
+        if let Some(at) = others.into_iter().flatten().chain(deadline).min() {
+            if self.sleep.deadline() != at {
+                self.sleep.as_mut().reset(at);
+            }
             if self.sleep.as_mut().poll(context).is_ready() {
                 context.waker().wake_by_ref();
             }
         }
     }
 
-    fn start_closing(&mut self, code: u64, reason: &str, reply: Option<oneshot::Sender<()>>) {
+    fn start_closing(&mut self, now: Instant, code: u64, reason: &str, reply: Option<oneshot::Sender<()>>) {
         if self.closing.is_some() {
             return;
         }
-        let now = self.clock.now();
-        for handle in self.endpoint.handles() {
-            if let Some(connection) = self.endpoint.connection(handle) {
-                connection.close(now, code, reason);
-            }
-        }
-        self.connections.refuse_more();
+        self.connections.close_all(&mut self.endpoint, now, (code, reason));
         self.closing = Some(Closing { until: TokioInstant::now() + CLOSE_TIME, reply });
     }
 
-    fn is_done(&self) -> bool {
+    fn is_done(&mut self) -> bool {
         let Some(closing) = &self.closing else { return false };
-        closing.until <= TokioInstant::now() || (self.connections.all_ended() && !self.sockets.is_blocked())
+        closing.until <= TokioInstant::now()
+            || (self.connections.all_ended(&self.endpoint) && !self.sockets.has_pending())
     }
 
     /// Interfaces changed: tells every client connection which addresses it may use now, and every server connection
     /// where the server can be reached.
-    fn follow_interfaces(&mut self) {
-        let now = self.clock.now();
+    fn follow_interfaces(&mut self, now: Instant) {
         for handle in self.connections.clients() {
-            let Some(remotes) = self.connections.remotes(handle) else { continue };
+            let Some(remotes) = self.connections.peer(handle).map(|peer| peer.remotes.clone()) else {
+                continue;
+            };
             let (locals, _) = self.local_candidates(&remotes);
             if let Some(connection) = self.endpoint.connection(handle) {
                 connection.set_local_addresses(now, &locals);
             }
         }
-        if let Some(watcher) = self.watcher.as_ref().filter(|_| self.advertises) {
+        let Some(watcher) = &self.watcher else { return };
+        if self.advertises {
             let mut addresses = reachable_addresses(&self.sockets.listening(), watcher.snapshot());
             addresses.truncate(8);
             for handle in self.connections.servers() {
@@ -293,10 +413,9 @@ impl Driver {
                     connection.set_advertised_addresses(&addresses);
                 }
             }
+            self.connections.advertised = Some(addresses);
         }
-        if let Some(watcher) = &self.watcher {
-            self.sockets.drop_gone(watcher.snapshot());
-        }
+        self.sockets.drop_gone(watcher.snapshot());
     }
 
     /// The addresses that lead to `remotes`, each with a socket; and why others do not.
@@ -304,18 +423,19 @@ impl Driver {
         &mut self,
         remotes: &[std::net::SocketAddr],
     ) -> (Vec<manyway_proto::LocalCandidate>, Vec<crate::interfaces::Excluded>) {
-        match (&self.locals, &self.watcher) {
-            (Locals::Fixed(fixed), _) => {
-                let wanted = fixed.clone();
-                (self.sockets.candidates(wanted), Vec::new())
-            }
+        let (wanted, excluded) = match (&self.locals, &self.watcher) {
+            (Locals::Fixed(fixed), _) => (fixed.clone(), Vec::new()),
             (Locals::Interfaces(policy), Some(watcher)) => {
                 let selection = watcher.usable(policy, remotes);
-                let wanted = selection.candidates.iter().map(|c| (c.local, c.role)).collect();
-                (self.sockets.candidates(wanted), selection.excluded)
+                (selection.candidates.iter().map(|c| (c.local, c.role)).collect(), selection.excluded)
             }
             (Locals::Interfaces(_), None) => (Vec::new(), Vec::new()),
+        };
+        let found = self.sockets.candidates(wanted);
+        if self.sockets.has_failure() {
+            self.bind_retry = Some(TokioInstant::now() + BIND_RETRY);
         }
+        (found, excluded)
     }
 
     fn interface_name(&self, index: u32) -> Option<String> {
@@ -324,21 +444,30 @@ impl Driver {
     }
 }
 
+/// Whether data may still arrive over a path in that state.
+fn works(state: PathState) -> bool {
+    state.carries_data() || state == PathState::Suspect
+}
+
 /// Takes what one receive call gives.
 fn receive(
-    socket: &UdpSocket,
+    socket: &mut Socket,
     buffer: &mut ReceiveBuffer,
     endpoint: &mut manyway_proto::Endpoint,
-    now: manyway_proto::Instant,
+    now: Instant,
 ) {
-    match socket.try_receive(buffer) {
+    match socket.udp.try_receive(buffer) {
         Ok(datagrams) => {
+            socket.errors = 0;
             for datagram in datagrams {
                 endpoint.handle_datagram(now, datagram.tuple, datagram.ecn, datagram.payload);
             }
         }
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
         // An error of an earlier datagram, such as ICMP's: it raises at most suspicion.
-        Err(error) => tracing::debug!(local = %socket.local(), %error, "receive"),
+        Err(error) => {
+            socket.errors = socket.errors.saturating_add(1);
+            tracing::debug!(local = %socket.udp.local(), %error, "receive");
+        }
     }
 }

@@ -1,29 +1,57 @@
 //! The sockets of a driver: those that listen, and one for each address that clients use.
+//!
+//! A full socket keeps what could not be sent and asks to be woken. While it is the only one in use, nothing new is
+//! built for a moment: that holds the sender back without any loss. Beside others it must not stop them: it goes on
+//! queueing up to [`MOST_PENDING`] bytes, and what is beyond is dropped as any full queue on the way would drop it.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
-use manyway_proto::{FourTuple, LocalAddress, LocalCandidate, Role, Transmit};
+use manyway_proto::{FourTuple, Instant, LocalAddress, LocalCandidate, Role, Transmit};
 
 use crate::interfaces::Snapshot;
 use crate::udp::{BindError, BindOptions, DeviceBinding, SendFailure, UdpSocket};
 
-/// Batches that wait for a full socket; with more, nothing new is built.
-const MAX_PENDING: usize = 4;
+/// With so many bytes waiting a socket counts as full.
+const FULL: usize = 256 * 1024;
+/// The most bytes that wait for a full socket.
+const MOST_PENDING: usize = 2 * 1024 * 1024;
+/// A socket that sent nothing for so long is not in use.
+const IN_USE: Duration = Duration::from_secs(1);
 
 /// A socket and what it could not send yet.
 #[derive(Debug)]
 pub(super) struct Socket {
     pub(super) udp: UdpSocket,
     pending: VecDeque<(Transmit, Vec<u8>)>,
+    pending_bytes: usize,
+    used_at: Option<Instant>,
     listens: bool,
+    /// Receive errors in a row.
+    pub(super) errors: u32,
+}
+
+/// The longest that full sockets hold everything back: another one may be idle just because it has to wait for them.
+const HOLD: Duration = Duration::from_millis(20);
+
+/// What became of a batch.
+#[derive(Debug, PartialEq, Eq)]
+enum Sent {
+    Done,
+    /// The rest waits, and the task is woken when the socket has room.
+    Waits,
+    /// The system refuses to send between these addresses.
+    Refused,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Sockets {
     sockets: Vec<Socket>,
     failure: Option<BindError>,
+    /// Since when every socket in use is full.
+    full_since: Option<Instant>,
 }
 
 impl Sockets {
@@ -39,7 +67,8 @@ impl Sockets {
         if let DeviceBinding::Refused { reason } = &capabilities.device {
             tracing::warn!(local = %bound, %reason, "not bound to its interface: the system's routes decide");
         }
-        self.sockets.push(Socket { udp, pending: VecDeque::new(), listens });
+        let pending = VecDeque::new();
+        self.sockets.push(Socket { udp, pending, pending_bytes: 0, used_at: None, listens, errors: 0 });
         Ok(bound)
     }
 
@@ -53,6 +82,7 @@ impl Sockets {
 
     /// Finds or binds a socket for each wanted address; those that can not be bound are left out.
     pub(super) fn candidates(&mut self, wanted: Vec<(LocalAddress, Role)>) -> Vec<LocalCandidate> {
+        self.failure = None;
         let mut found = Vec::new();
         for (local, role) in wanted {
             match self.find_or_bind(local) {
@@ -79,35 +109,52 @@ impl Sockets {
         self.bind(local, false)
     }
 
+    /// Why an address of the last call of [`Self::candidates`] was left out.
     pub(super) fn take_failure(&mut self) -> Option<BindError> {
         self.failure.take()
     }
 
-    /// Closes sockets whose address this host does not have any more.
+    pub(super) fn has_failure(&self) -> bool {
+        self.failure.is_some()
+    }
+
+    /// Closes sockets whose address or interface this host does not have any more. An interface that was made anew has
+    /// another number, and a socket that is bound to the old one is dead.
     pub(super) fn drop_gone(&mut self, snapshot: &Snapshot) {
         self.sockets.retain(|socket| {
             let local = socket.udp.local();
             let ip = local.address.ip();
-            socket.listens || ip.is_unspecified() || ip.is_loopback() || snapshot.is_own(ip)
+            if socket.listens || ip.is_unspecified() || ip.is_loopback() {
+                return true;
+            }
+            if local.interface == 0 {
+                return snapshot.is_own(ip);
+            }
+            let interface = snapshot.interface(local.interface);
+            interface.is_some_and(|i| i.addresses.iter().any(|own| own.prefix.address == ip))
         });
     }
 
-    /// Sends what waited for full sockets; false if one of them is still full.
-    pub(super) fn flush(&mut self, context: &mut Context<'_>) -> bool {
+    /// Sends what waited for full sockets. Returns the addresses between which the system refuses to send.
+    pub(super) fn flush(&mut self, context: &mut Context<'_>) -> Vec<FourTuple> {
+        let mut refused = Vec::new();
         for socket in &mut self.sockets {
             while let Some((transmit, bytes)) = socket.pending.pop_front() {
-                socket.send(context, &transmit, &bytes);
-                if socket.is_waiting(&transmit) {
-                    break;
+                socket.pending_bytes -= bytes.len();
+                match socket.send(context, &transmit, &bytes) {
+                    Sent::Done => {}
+                    Sent::Waits => break,
+                    Sent::Refused => refused.push(transmit.tuple),
                 }
             }
         }
-        !self.is_blocked()
+        refused
     }
 
     /// Sends a batch; keeps it if the socket is full. Returns the addresses if the system refuses them.
     pub(super) fn send(
         &mut self,
+        now: Instant,
         context: &mut Context<'_>,
         transmit: &Transmit,
         bytes: &[u8],
@@ -119,15 +166,30 @@ impl Sockets {
             // The socket closed with its address; the path follows when the connection is told.
             return Some(transmit.tuple);
         };
+        socket.used_at = Some(now);
         if !socket.pending.is_empty() {
-            socket.pending.push_back((*transmit, bytes.to_vec()));
+            socket.queue(transmit, bytes);
             return None;
         }
-        socket.send(context, transmit, bytes)
+        (socket.send(context, transmit, bytes) == Sent::Refused).then_some(transmit.tuple)
     }
 
-    pub(super) fn is_blocked(&self) -> bool {
-        self.sockets.iter().any(|socket| socket.pending.len() >= MAX_PENDING)
+    /// Until when nothing more should be built: every socket in use is full.
+    pub(super) fn held_until(&mut self, now: Instant) -> Option<Instant> {
+        let is_full = |socket: &Socket| socket.pending_bytes >= FULL;
+        let in_use = |socket: &&Socket| socket.used_at.is_some_and(|at| now - at < IN_USE);
+        let full = self.sockets.iter().any(is_full) && self.sockets.iter().filter(in_use).all(is_full);
+        if !full {
+            self.full_since = None;
+            return None;
+        }
+        let until = *self.full_since.get_or_insert(now) + HOLD;
+        (until > now).then_some(until)
+    }
+
+    /// Something waits for a full socket.
+    pub(super) fn has_pending(&self) -> bool {
+        self.sockets.iter().any(|socket| !socket.pending.is_empty())
     }
 }
 
@@ -140,15 +202,18 @@ impl Socket {
             && own.address.is_ipv4() == local.address.is_ipv4()
     }
 
-    fn is_waiting(&self, transmit: &Transmit) -> bool {
-        self.pending.front().is_some_and(|(waiting, _)| waiting.tuple == transmit.tuple)
+    fn queue(&mut self, transmit: &Transmit, bytes: &[u8]) {
+        if self.pending_bytes + bytes.len() <= MOST_PENDING {
+            self.pending_bytes += bytes.len();
+            self.pending.push_back((*transmit, bytes.to_vec()));
+        }
     }
 
-    fn send(&mut self, context: &mut Context<'_>, transmit: &Transmit, bytes: &[u8]) -> Option<FourTuple> {
+    fn send(&mut self, context: &mut Context<'_>, transmit: &Transmit, bytes: &[u8]) -> Sent {
         let (mut transmit, mut bytes) = (*transmit, bytes);
         loop {
             let error = match self.udp.try_send(&transmit, bytes) {
-                Ok(()) => return None,
+                Ok(()) => return Sent::Done,
                 Err(error) => error,
             };
             match error.failure {
@@ -159,15 +224,16 @@ impl Socket {
                     if let Poll::Ready(Ok(())) = self.udp.poll_writable(context) {
                         continue;
                     }
+                    self.pending_bytes += bytes.len();
                     self.pending.push_front((transmit, bytes.to_vec()));
-                    return None;
+                    return Sent::Waits;
                 }
-                SendFailure::Unreachable => return Some(transmit.tuple),
+                SendFailure::Unreachable => return Sent::Refused,
                 // As if lost on the way: recovery knows what to do.
-                SendFailure::TooLarge | SendFailure::Refused | SendFailure::Dropped => return None,
+                SendFailure::TooLarge | SendFailure::Refused | SendFailure::Dropped => return Sent::Done,
                 SendFailure::Denied | SendFailure::Other => {
                     tracing::debug!(tuple = %transmit.tuple, %error, "send");
-                    return None;
+                    return Sent::Done;
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! Streams as tokio sees them: [`SendStream`] and [`ReceiveStream`].
 
+pub(crate) mod budget;
 pub(crate) mod pipe;
 mod receive;
 mod send;

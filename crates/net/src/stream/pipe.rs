@@ -4,18 +4,17 @@
 //! had emptied (or found full) changes.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use manyway_proto::StreamId;
 
+use super::budget::Budget;
 use crate::error::{ReadError, WriteError};
 
 /// Bytes that wait between a writer and the driver.
 const SEND_LIMIT: usize = 512 * 1024;
-/// Bytes that wait between the driver and a reader.
-pub(crate) const RECEIVE_LIMIT: usize = 1024 * 1024;
 
 /// Both directions of one stream.
 #[derive(Debug)]
@@ -32,9 +31,11 @@ pub(crate) struct SendPipe {
     bytes: usize,
     ending: Ending,
     failure: Option<WriteError>,
+    /// The connection is closing: what is queued still goes out, nothing more is taken.
+    refusal: Option<WriteError>,
     writer: Option<Waker>,
     /// The driver knows that there is something to take.
-    pub(crate) scheduled: bool,
+    scheduled: bool,
 }
 
 /// How the writing half ends.
@@ -54,20 +55,30 @@ pub(crate) enum Ending {
 }
 
 /// What the driver read and the application did not take yet.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ReceivePipe {
     chunks: VecDeque<Bytes>,
     bytes: usize,
+    budget: Arc<Budget>,
     end: Option<Result<(), ReadError>>,
     stopped: bool,
     reader: Option<Waker>,
-    /// The driver stopped because the queue was full and wants to be told.
-    pub(crate) full: bool,
+    /// The driver stopped because the queue was full, and wants to be told when so many bytes are left.
+    full_until: Option<usize>,
 }
 
 impl Pipes {
-    pub(crate) fn new(stream: StreamId) -> Self {
-        Self { stream, send: Mutex::default(), receive: Mutex::default() }
+    pub(crate) fn new(stream: StreamId, budget: &Arc<Budget>) -> Self {
+        let receive = ReceivePipe {
+            chunks: VecDeque::new(),
+            bytes: 0,
+            budget: Arc::clone(budget),
+            end: None,
+            stopped: false,
+            reader: None,
+            full_until: None,
+        };
+        Self { stream, send: Mutex::default(), receive: Mutex::new(receive) }
     }
 
     // No code panics while it holds one of these locks; if it did, the state would still be consistent.
@@ -84,41 +95,73 @@ impl Pipes {
         self.send().fail(write.clone());
         self.receive().end(Err(read.clone()));
     }
+
+    /// Nothing more can pass through in either direction.
+    pub(crate) fn is_over(&self) -> bool {
+        self.send().is_over() && self.receive().has_ended()
+    }
 }
 
 impl SendPipe {
     /// Waits for room.
     pub(crate) fn poll_room(&mut self, context: &Context<'_>) -> Poll<Result<usize, WriteError>> {
-        if let Some(failure) = &self.failure {
-            return Poll::Ready(Err(failure.clone()));
-        }
-        if self.ending != Ending::Open {
-            return Poll::Ready(Err(WriteError::Finished));
+        if let Some(error) = self.closed() {
+            return Poll::Ready(Err(error));
         }
         if self.bytes >= SEND_LIMIT {
-            self.writer = Some(context.waker().clone());
+            register(&mut self.writer, context);
             return Poll::Pending;
         }
         Poll::Ready(Ok(SEND_LIMIT - self.bytes))
     }
 
+    /// Why nothing more is taken.
+    fn closed(&self) -> Option<WriteError> {
+        if let Some(error) = self.failure.as_ref().or(self.refusal.as_ref()) {
+            return Some(error.clone());
+        }
+        match self.ending {
+            Ending::Open => None,
+            Ending::Finishing | Ending::Finished | Ending::Delivered => Some(WriteError::Finished),
+            Ending::Resetting(_) | Ending::Reset => Some(WriteError::Reset),
+        }
+    }
+
     /// Queues a chunk; true if the driver has to be woken.
     pub(crate) fn push(&mut self, chunk: Bytes) -> bool {
+        // It may have failed since there was room.
+        if self.failure.is_some() {
+            return false;
+        }
         self.bytes += chunk.len();
         self.chunks.push_back(chunk);
         !std::mem::replace(&mut self.scheduled, true)
     }
 
-    /// Ends the half; true if the driver has to be woken.
-    pub(crate) fn finish(&mut self, ending: Ending) -> bool {
-        if self.ending != Ending::Open && !matches!(ending, Ending::Resetting(_)) {
+    /// Marks the end; true if the driver has to be woken.
+    ///
+    /// # Errors
+    /// If the half has ended already.
+    pub(crate) fn finish(&mut self) -> Result<bool, WriteError> {
+        match self.closed() {
+            Some(error) => Err(error),
+            None => {
+                self.ending = Ending::Finishing;
+                Ok(!std::mem::replace(&mut self.scheduled, true))
+            }
+        }
+    }
+
+    /// Gives up and drops what is queued; true if the driver has to be told. It is told even if it waits for the
+    /// protocol machine to take more: that may need credit which never comes.
+    pub(crate) fn reset(&mut self, code: u64) -> bool {
+        let too_late = matches!(self.ending, Ending::Delivered | Ending::Resetting(_) | Ending::Reset);
+        if too_late || self.failure.is_some() {
             return false;
         }
-        if matches!(self.ending, Ending::Delivered | Ending::Reset) || self.failure.is_some() {
-            return false;
-        }
-        self.ending = ending;
-        !std::mem::replace(&mut self.scheduled, true)
+        self.ending = Ending::Resetting(code);
+        self.clear();
+        true
     }
 
     pub(crate) fn ending(&self) -> Ending {
@@ -132,14 +175,15 @@ impl SendPipe {
 
     /// Waits until the peer has everything.
     pub(crate) fn poll_delivered(&mut self, context: &Context<'_>) -> Poll<Result<(), WriteError>> {
-        if self.ending == Ending::Delivered {
-            return Poll::Ready(Ok(()));
+        match (self.ending, &self.failure) {
+            (Ending::Delivered, _) => Poll::Ready(Ok(())),
+            (_, Some(failure)) => Poll::Ready(Err(failure.clone())),
+            (Ending::Resetting(_) | Ending::Reset, None) => Poll::Ready(Err(WriteError::Reset)),
+            (Ending::Open | Ending::Finishing | Ending::Finished, None) => {
+                register(&mut self.writer, context);
+                Poll::Pending
+            }
         }
-        if let Some(failure) = &self.failure {
-            return Poll::Ready(Err(failure.clone()));
-        }
-        self.writer = Some(context.waker().clone());
-        Poll::Pending
     }
 
     pub(crate) fn pop(&mut self) -> Option<Bytes> {
@@ -153,6 +197,16 @@ impl SendPipe {
         self.chunks.push_front(chunk);
     }
 
+    /// The driver took everything and has to be woken for more.
+    pub(crate) fn set_drained(&mut self) {
+        self.scheduled = false;
+    }
+
+    /// The driver has nothing more to take now.
+    pub(crate) fn is_drained(&self) -> bool {
+        !self.scheduled
+    }
+
     /// Wakes the writer once there is room worth waking for.
     pub(crate) fn wake_if_roomy(&mut self) {
         if self.bytes <= SEND_LIMIT / 2 {
@@ -160,13 +214,30 @@ impl SendPipe {
         }
     }
 
+    /// Takes nothing more; what is queued still goes out.
+    pub(crate) fn refuse(&mut self, refusal: WriteError) {
+        self.refusal.get_or_insert(refusal);
+        // A writer that waits for room learns of it; one that waits for the delivery waits on.
+        self.wake();
+    }
+
     pub(crate) fn fail(&mut self, failure: WriteError) {
         if self.failure.is_none() && self.ending != Ending::Delivered {
             self.failure = Some(failure);
-            self.chunks.clear();
-            self.bytes = 0;
         }
+        self.clear();
+        self.scheduled = false;
         self.wake();
+    }
+
+    /// The driver has nothing more to do with it.
+    fn is_over(&self) -> bool {
+        self.failure.is_some() || matches!(self.ending, Ending::Delivered | Ending::Reset)
+    }
+
+    fn clear(&mut self) {
+        self.chunks.clear();
+        self.bytes = 0;
     }
 
     fn wake(&mut self) {
@@ -177,13 +248,25 @@ impl SendPipe {
 }
 
 impl ReceivePipe {
-    pub(crate) fn room(&self) -> usize {
-        if self.stopped { 0 } else { RECEIVE_LIMIT.saturating_sub(self.bytes) }
+    /// How many bytes the driver may add; with none it is told when there is room again.
+    pub(crate) fn room(&mut self) -> usize {
+        if self.stopped {
+            return 0;
+        }
+        let allowance = self.budget.allowance(self.bytes);
+        let room = allowance.saturating_sub(self.bytes);
+        if room == 0 {
+            self.full_until = Some(allowance / 2);
+        }
+        room
     }
 
     pub(crate) fn push(&mut self, chunk: Bytes) {
-        self.bytes += chunk.len();
-        self.chunks.push_back(chunk);
+        if !self.stopped {
+            self.bytes += chunk.len();
+            self.budget.take(chunk.len());
+            self.chunks.push_back(chunk);
+        }
     }
 
     pub(crate) fn end(&mut self, end: Result<(), ReadError>) {
@@ -215,15 +298,20 @@ impl ReceivePipe {
                 self.chunks.pop_front();
             }
             self.bytes -= taken.len();
-            let wake = self.full && self.bytes <= RECEIVE_LIMIT / 2;
-            self.full &= !wake;
+            self.budget.give_back(taken.len());
+            let wake = self.full_until.is_some_and(|bytes| self.bytes <= bytes);
+            if wake {
+                self.full_until = None;
+            }
             return Poll::Ready(Ok(Some((taken, wake))));
         }
         match &self.end {
+            // Bytes before the end may have been dropped.
+            _ if self.stopped => Poll::Ready(Err(ReadError::Stopped)),
             Some(Ok(())) => Poll::Ready(Ok(None)),
             Some(Err(error)) => Poll::Ready(Err(error.clone())),
             None => {
-                self.reader = Some(context.waker().clone());
+                register(&mut self.reader, context);
                 Poll::Pending
             }
         }
@@ -234,7 +322,110 @@ impl ReceivePipe {
         let first = !self.stopped && self.end.is_none();
         self.stopped = true;
         self.chunks.clear();
-        self.bytes = 0;
+        self.budget.give_back(std::mem::take(&mut self.bytes));
+        self.wake();
         first
+    }
+}
+
+fn register(waker: &mut Option<Waker>, context: &Context<'_>) {
+    match waker {
+        Some(waker) => waker.clone_from(context.waker()),
+        None => *waker = Some(context.waker().clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pipes() -> Pipes {
+        let budget = Arc::new(Budget::new(&manyway_proto::StreamConfig::default()));
+        Pipes::new(StreamId::new(manyway_proto::Initiator::Client, 0), &budget)
+    }
+
+    fn context() -> Context<'static> {
+        Context::from_waker(Waker::noop())
+    }
+
+    #[test]
+    fn the_driver_is_woken_once_for_many_writes() {
+        let pipes = pipes();
+        assert!(pipes.send().push(Bytes::from_static(b"one")));
+        assert!(!pipes.send().push(Bytes::from_static(b"two")));
+        assert_eq!(pipes.send().pop().unwrap(), "one");
+        assert_eq!(pipes.send().pop().unwrap(), "two");
+        pipes.send().set_drained();
+        assert!(pipes.send().push(Bytes::from_static(b"three")));
+    }
+
+    #[test]
+    fn a_reset_reaches_the_driver_although_it_waits_for_credit() {
+        let pipes = pipes();
+        assert!(pipes.send().push(Bytes::from_static(b"waits for credit")));
+        assert!(pipes.send().reset(7));
+        assert_eq!(pipes.send().pop(), None);
+        assert!(!pipes.send().reset(8));
+        assert_eq!(pipes.send().ending(), Ending::Resetting(7));
+    }
+
+    #[test]
+    fn nobody_waits_for_the_delivery_of_what_was_given_up() {
+        let pipes = pipes();
+        assert!(pipes.send().poll_delivered(&context()).is_pending());
+        pipes.send().reset(7);
+        assert_eq!(pipes.send().poll_delivered(&context()), Poll::Ready(Err(WriteError::Reset)));
+        assert_eq!(pipes.send().poll_room(&context()), Poll::Ready(Err(WriteError::Reset)));
+        assert_eq!(pipes.send().finish(), Err(WriteError::Reset));
+    }
+
+    #[test]
+    fn a_half_that_the_peer_stopped_is_over() {
+        let pipes = pipes();
+        pipes.send().fail(WriteError::Stopped(3));
+        assert!(!pipes.is_over());
+        assert_eq!(pipes.send().finish(), Err(WriteError::Stopped(3)));
+        assert!(!pipes.send().push(Bytes::from_static(b"late")));
+        pipes.receive().end(Ok(()));
+        assert!(pipes.is_over());
+    }
+
+    #[test]
+    fn what_is_queued_survives_the_refusal_of_more() {
+        let pipes = pipes();
+        pipes.send().push(Bytes::from_static(b"before"));
+        pipes.send().refuse(WriteError::Finished);
+        assert_eq!(pipes.send().poll_room(&context()), Poll::Ready(Err(WriteError::Finished)));
+        assert!(!pipes.send().is_drained());
+        assert_eq!(pipes.send().pop().unwrap(), "before");
+    }
+
+    #[test]
+    fn the_driver_hears_of_room_when_half_is_read() {
+        let pipes = pipes();
+        let room = pipes.receive().room();
+        let half = Bytes::from(vec![0; room / 2]);
+        pipes.receive().push(half.clone());
+        pipes.receive().push(half);
+        assert_eq!(pipes.receive().room(), 0);
+        let mut heard = Vec::new();
+        for _ in 0..4 {
+            let Poll::Ready(Ok(Some((_, wake)))) = pipes.receive().poll_chunk(&context(), room / 4) else {
+                panic!()
+            };
+            heard.push(wake);
+        }
+        assert_eq!(heard, [false, true, false, false]);
+    }
+
+    #[test]
+    fn dropping_unread_bytes_gives_their_room_to_others() {
+        let pipes = pipes();
+        let all = pipes.receive().room();
+        pipes.receive().push(Bytes::from(vec![0; all]));
+        assert!(pipes.receive().stop());
+        assert!(!pipes.receive().stop());
+        assert_eq!(pipes.receive().budget.held(), 0);
+        assert_eq!(pipes.receive().poll_chunk(&context(), 1), Poll::Ready(Err(ReadError::Stopped)));
     }
 }

@@ -15,7 +15,11 @@ use crate::connection::Link;
 use crate::driver::Command;
 use crate::error::ReadError;
 
-/// The reading half of a stream. Dropping it before the end tells the peer to stop sending.
+/// The reading half of a stream. Dropping it before the end tells the peer to stop sending, with code 0.
+///
+/// A reader that does not read stops the writer: at most 1 MiB is read ahead, and 64 KiB where many streams wait; beyond
+/// that the [stream's window](manyway_proto::StreamConfig::stream_window) fills up. All methods may be cancelled by
+/// dropping their futures; nothing is lost.
 #[derive(Debug)]
 pub struct ReceiveStream {
     link: Arc<Link>,
@@ -32,12 +36,13 @@ impl ReceiveStream {
         self.pipes.stream
     }
 
-    /// Reads the next bytes, at most `max`, without copying them; `None` at the end of the stream.
+    /// Reads the next bytes, at least one and at most `max`, without copying them; `None` at the end of the stream.
+    /// A `max` of 0 counts as 1.
     ///
     /// # Errors
-    /// If the peer reset the stream or the connection ended before the end of the stream.
+    /// If the peer reset the stream, this end stopped it, or the connection ended before the end of the stream.
     pub async fn read_chunk(&mut self, max: usize) -> Result<Option<Bytes>, ReadError> {
-        poll_fn(|context| self.poll_chunk(context, max)).await
+        poll_fn(|context| self.poll_chunk(context, max.max(1))).await
     }
 
     fn poll_chunk(&self, context: &Context<'_>, max: usize) -> Poll<Result<Option<Bytes>, ReadError>> {
@@ -49,7 +54,8 @@ impl ReceiveStream {
         Poll::Ready(Ok(Some(chunk)))
     }
 
-    /// Tells the peer that nothing more of the stream is wanted, and why.
+    /// Tells the peer that nothing more of the stream is wanted, and why. What has arrived is dropped; reading fails
+    /// from now on.
     pub fn stop(&mut self, code: u64) {
         if self.pipes.receive().stop() {
             self.link.send(Command::Stop { handle: self.link.handle(), stream: self.id(), code });

@@ -15,10 +15,17 @@ use crate::connection::Link;
 use crate::driver::Command;
 use crate::error::WriteError;
 
+/// The most that one call of `poll_write` copies: a chunk that fits a processor's cache.
+const CHUNK: usize = 64 * 1024;
+
 /// The writing half of a stream.
 ///
 /// What is written is sent in order and as soon as the paths allow; [`finish`](Self::finish) marks the end. A half that
-/// is dropped unfinished is reset, so that a reader never takes a cut stream for a whole one.
+/// is dropped unfinished is reset with code 0, so that a reader never takes a cut stream for a whole one.
+///
+/// A write waits while 512 KiB of it wait for the driver, which takes what the
+/// [send buffer](manyway_proto::StreamConfig::send_buffer) of the stream holds. All methods may be cancelled by dropping
+/// their futures: a chunk is then taken whole or not at all.
 #[derive(Debug)]
 pub struct SendStream {
     link: Arc<Link>,
@@ -35,10 +42,10 @@ impl SendStream {
         self.pipes.stream
     }
 
-    /// Writes a chunk without copying it; waits for room.
+    /// Writes a chunk of any length without copying it; waits for room.
     ///
     /// # Errors
-    /// If the peer stopped the stream, the half was finished, or the connection ended.
+    /// If the peer stopped the stream, the half was finished or reset, or the connection was closed.
     pub async fn write_chunk(&mut self, chunk: Bytes) -> Result<(), WriteError> {
         poll_fn(|context| self.pipes.send().poll_room(context)).await?;
         let wake = self.pipes.send().push(chunk);
@@ -49,29 +56,26 @@ impl SendStream {
     /// Marks the end of the stream; does not wait.
     ///
     /// # Errors
-    /// If it was finished before, stopped by the peer, or the connection ended.
+    /// If it was finished or reset before or stopped by the peer, or the connection was closed.
     pub fn finish(&mut self) -> Result<(), WriteError> {
-        let mut pipe = self.pipes.send();
-        if pipe.ending() != Ending::Open {
-            return Err(WriteError::Finished);
-        }
-        let wake = pipe.finish(Ending::Finishing);
-        drop(pipe);
+        let wake = self.pipes.send().finish()?;
         self.wake_driver(wake);
         Ok(())
     }
 
-    /// Waits until the peer has every byte and the end of a finished stream.
+    /// Waits until the peer has every byte and the end of a stream. Finish it before: until then this waits for the
+    /// peer to stop the stream or for the connection to end.
     ///
     /// # Errors
-    /// If the peer stopped the stream or the connection ended before.
+    /// If the peer stopped the stream, this end gave it up, or the connection ended before.
     pub async fn delivered(&mut self) -> Result<(), WriteError> {
         poll_fn(|context| self.pipes.send().poll_delivered(context)).await
     }
 
-    /// Gives the stream up: what was not sent is dropped, the reader learns `code`.
+    /// Gives the stream up: what was not sent is dropped, the reader learns `code`. Changes nothing once all is
+    /// delivered.
     pub fn reset(&mut self, code: u64) {
-        let wake = self.pipes.send().finish(Ending::Resetting(code));
+        let wake = self.pipes.send().reset(code);
         self.wake_driver(wake);
     }
 
@@ -92,11 +96,11 @@ impl AsyncWrite for SendStream {
         if data.is_empty() {
             return Poll::Ready(Ok(0));
         }
-        let mut pipe = self.pipes.send();
-        let room = ready!(pipe.poll_room(context))?;
-        let (now, _) = data.split_at(data.len().min(room));
-        let wake = pipe.push(Bytes::copy_from_slice(now));
-        drop(pipe);
+        let room = ready!(self.pipes.send().poll_room(context))?;
+        let (now, _) = data.split_at(data.len().min(room).min(CHUNK));
+        // Copied without the lock: meanwhile the room can only grow.
+        let chunk = Bytes::copy_from_slice(now);
+        let wake = self.pipes.send().push(chunk);
         self.wake_driver(wake);
         Poll::Ready(Ok(now.len()))
     }

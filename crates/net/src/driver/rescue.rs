@@ -1,0 +1,168 @@
+//! When no path of a client works: its server may have moved, so its names are resolved again.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use manyway_proto::ConnectionHandle;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::resolve::resolve;
+use crate::{Host, HostPort};
+
+/// From the loss of the last path, or from the last answer, to the next question; then always the last.
+const WAITS: [Duration; 5] = [
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(5),
+    Duration::from_secs(10),
+];
+
+type Lookup = Pin<Box<dyn Future<Output = Vec<SocketAddr>> + Send>>;
+
+/// The connections without a working path, and the questions under way.
+pub(super) struct Rescue {
+    patients: BTreeMap<ConnectionHandle, Patient>,
+    lookups: JoinSet<(ConnectionHandle, Vec<SocketAddr>)>,
+    resolve: fn(Vec<HostPort>) -> Lookup,
+}
+
+struct Patient {
+    tries: usize,
+    /// `None` while a question is under way.
+    next_at: Option<Instant>,
+}
+
+impl Rescue {
+    pub(super) fn new() -> Self {
+        Self::with(|hosts| Box::pin(async move { resolve(&hosts).await.unwrap_or_default() }))
+    }
+
+    fn with(resolve: fn(Vec<HostPort>) -> Lookup) -> Self {
+        Self { patients: BTreeMap::new(), lookups: JoinSet::new(), resolve }
+    }
+
+    /// The paths of a connection changed.
+    pub(super) fn update(&mut self, handle: ConnectionHandle, pathless: bool) {
+        if pathless {
+            let next_at = || Some(Instant::now() + WAITS[0]);
+            self.patients.entry(handle).or_insert_with(|| Patient { tries: 0, next_at: next_at() });
+        } else {
+            self.patients.remove(&handle);
+        }
+    }
+
+    /// When to call [`Self::poll`] at the latest.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.patients.values().filter_map(|patient| patient.next_at).min()
+    }
+
+    /// Asks for what is due, and returns the next answer. `hosts_of` tells the names of a connection's server, `None`
+    /// once it has ended.
+    pub(super) fn poll(
+        &mut self,
+        context: &mut Context<'_>,
+        mut hosts_of: impl FnMut(ConnectionHandle) -> Option<Vec<HostPort>>,
+    ) -> Option<(ConnectionHandle, Vec<SocketAddr>)> {
+        if self.patients.is_empty() {
+            // Late answers concern nobody any more.
+            self.lookups.abort_all();
+            while let Poll::Ready(Some(_)) = self.lookups.poll_join_next(context) {}
+            return None;
+        }
+        let now = Instant::now();
+        let due = |patient: &Patient| patient.next_at.is_some_and(|at| at <= now);
+        let handles: Vec<_> = self.patients.iter().filter(|(_, p)| due(p)).map(|(h, _)| *h).collect();
+        for handle in handles {
+            // An address that was given as such does not change.
+            let hosts = hosts_of(handle).filter(|h| h.iter().any(|h| matches!(h.host(), Host::Name(_))));
+            let Some(hosts) = hosts else {
+                self.patients.remove(&handle);
+                continue;
+            };
+            if let Some(patient) = self.patients.get_mut(&handle) {
+                patient.next_at = None;
+                patient.tries += 1;
+                let lookup = (self.resolve)(hosts);
+                self.lookups.spawn(async move { (handle, lookup.await) });
+            }
+        }
+        while let Poll::Ready(Some(finished)) = self.lookups.poll_join_next(context) {
+            let Ok((handle, addresses)) = finished else { continue };
+            if let Some(patient) = self.patients.get_mut(&handle) {
+                let wait = WAITS.get(patient.tries).or(WAITS.last()).copied().unwrap_or_default();
+                patient.next_at = Some(Instant::now() + wait);
+                return Some((handle, addresses));
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::sync::Arc;
+
+    use manyway_proto::identity::{Identity, client_config};
+    use manyway_proto::{ClientConfig, ConnectionConfig, EndpointConfig, LocalAddress, LocalCandidate, Role};
+
+    use super::*;
+
+    fn handle() -> ConnectionHandle {
+        let mut endpoint =
+            manyway_proto::Endpoint::new(EndpointConfig::default(), manyway_proto::Rng::from_seed([1; 32]));
+        let client = ClientConfig {
+            tls: client_config([0; 16], &Identity::from_seed(&[2; 32])),
+            server_name: rustls::pki_types::ServerName::IpAddress(std::net::Ipv4Addr::UNSPECIFIED.into()),
+            connection: Arc::new(ConnectionConfig::default()),
+        };
+        let local = LocalAddress { interface: 0, address: "127.0.0.1:1".parse().unwrap() };
+        let locals = [LocalCandidate { address: local, role: Role::Primary }];
+        let now = crate::Clock::new().now();
+        endpoint.connect(now, &client, &locals, &["127.0.0.1:2".parse().unwrap()]).unwrap()
+    }
+
+    async fn answer(rescue: &mut Rescue, host: &str) -> Option<Vec<SocketAddr>> {
+        let hosts: Vec<HostPort> = vec![host.parse().unwrap()];
+        poll_fn(|context| match rescue.poll(context, |_| Some(hosts.clone())) {
+            Some((_, addresses)) => Poll::Ready(Some(addresses)),
+            None if rescue.patients.is_empty() => Poll::Ready(None),
+            None => Poll::Pending,
+        })
+        .await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn names_are_asked_for_again_with_growing_waits() {
+        let mut rescue = Rescue::with(|_| Box::pin(async { vec!["192.0.2.1:1".parse().unwrap()] }));
+        let handle = handle();
+        rescue.update(handle, true);
+        rescue.update(handle, true);
+        let mut waits = Vec::new();
+        for _ in 0..7 {
+            let since = Instant::now();
+            tokio::time::sleep_until(rescue.deadline().unwrap()).await;
+            assert_eq!(answer(&mut rescue, "server.example").await.unwrap().len(), 1);
+            waits.push(since.elapsed().as_millis() / 100 * 100);
+        }
+        assert_eq!(waits, [500, 1000, 2000, 5000, 10_000, 10_000, 10_000]);
+        rescue.update(handle, false);
+        assert!(rescue.deadline().is_none());
+        assert_eq!(answer(&mut rescue, "server.example").await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_address_is_not_asked_for() {
+        let mut rescue = Rescue::with(|_| Box::pin(async { vec!["192.0.2.1:1".parse().unwrap()] }));
+        rescue.update(handle(), true);
+        tokio::time::sleep_until(rescue.deadline().unwrap()).await;
+        assert_eq!(answer(&mut rescue, "192.0.2.7").await, None);
+        assert!(rescue.deadline().is_none());
+    }
+}

@@ -1,0 +1,196 @@
+//! The streams as their applications see them: bytes between the protocol machine and the pipes.
+
+use std::sync::{Arc, Weak};
+
+use manyway_proto::{ConnectionHandle, Endpoint, Instant, Misuse, ReadOutcome, StreamId};
+
+use super::connections::{Connections, StreamReply};
+use crate::connection::Link;
+use crate::error::{ReadError, WriteError};
+use crate::stream::halves;
+use crate::stream::pipe::{Ending, Pipes};
+
+impl Connections {
+    pub(super) fn open_stream(&mut self, endpoint: &mut Endpoint, link: Weak<Link>, reply: StreamReply) {
+        let Some(handle) = link.upgrade().map(|link| link.handle()) else { return };
+        if let Some(entry) = self.entries.get_mut(&handle) {
+            // Callers that gave up would pile up.
+            entry.openers.retain(|(_, reply)| !reply.is_closed());
+            entry.openers.push_back((link, reply));
+            self.serve_openers(endpoint, handle);
+        }
+    }
+
+    pub(super) fn serve_openers(&mut self, endpoint: &mut Endpoint, handle: ConnectionHandle) {
+        let Some(entry) = self.entries.get_mut(&handle) else { return };
+        let Some(connection) = endpoint.connection(handle) else { return };
+        while let Some((link, reply)) = entry.openers.pop_front() {
+            if reply.is_closed() {
+                continue;
+            }
+            let Some(link) = link.upgrade() else { continue };
+            match connection.open_stream() {
+                Ok(stream) => {
+                    let pipes = Arc::new(Pipes::new(stream, &entry.budget));
+                    entry.streams.insert(stream, Arc::clone(&pipes));
+                    // If the caller goes now, its halves are dropped, which resets and stops the stream.
+                    let _ = reply.send(halves(&link, &pipes));
+                }
+                Err(Misuse::NoStreamCredit { .. }) => {
+                    entry.openers.push_front((Arc::downgrade(&link), reply));
+                    return;
+                }
+                // Dropping the replies tells the callers to look for the connection's end.
+                Err(_) => entry.openers.clear(),
+            }
+        }
+    }
+
+    pub(super) fn accept_streams(&mut self, endpoint: &mut Endpoint, handle: ConnectionHandle) {
+        let mut accepted = Vec::new();
+        let Some(entry) = self.entries.get_mut(&handle) else { return };
+        let Some(connection) = endpoint.connection(handle) else { return };
+        while let Some(stream) = connection.accept_stream() {
+            let pipes = Arc::new(Pipes::new(stream, &entry.budget));
+            entry.streams.insert(stream, Arc::clone(&pipes));
+            // A connection that nobody holds any more is closing.
+            let _ = entry.driver.accepted.send(pipes);
+            accepted.push(stream);
+        }
+        for stream in accepted {
+            self.read(endpoint, handle, stream);
+        }
+    }
+
+    fn pipes(&self, handle: ConnectionHandle, stream: StreamId) -> Option<&Arc<Pipes>> {
+        self.entries.get(&handle)?.streams.get(&stream)
+    }
+
+    /// Moves bytes from the protocol machine to the reader's queue, while there is room.
+    pub(super) fn read(&mut self, endpoint: &mut Endpoint, handle: ConnectionHandle, stream: StreamId) {
+        let Some(pipes) = self.pipes(handle, stream) else { return };
+        let Some(connection) = endpoint.connection(handle) else { return };
+        let mut pipe = pipes.receive();
+        while !pipe.has_ended() {
+            let room = pipe.room();
+            if room == 0 {
+                break;
+            }
+            match connection.read(stream, room) {
+                Ok(ReadOutcome::Data(chunk)) => pipe.push(chunk),
+                Ok(ReadOutcome::End) => pipe.end(Ok(())),
+                Ok(ReadOutcome::Reset(code)) => pipe.end(Err(ReadError::Reset(code))),
+                Ok(_) | Err(_) => break,
+            }
+        }
+        pipe.wake();
+        drop(pipe);
+        self.forget_if_over(handle, stream);
+    }
+
+    /// Moves bytes and the end from the writer's queue to the protocol machine, as far as it takes them.
+    pub(super) fn write(
+        &mut self,
+        endpoint: &mut Endpoint,
+        now: Instant,
+        handle: ConnectionHandle,
+        stream: StreamId,
+    ) {
+        let Some(pipes) = self.pipes(handle, stream) else { return };
+        let Some(connection) = endpoint.connection(handle) else { return };
+        let mut pipe = pipes.send();
+        while let Some(mut chunk) = pipe.pop() {
+            match connection.write(stream, chunk.clone()) {
+                Ok(taken) if taken >= chunk.len() => {}
+                Ok(taken) => {
+                    // StreamWritable follows: the writer need not wake the driver until then.
+                    pipe.unpop(chunk.split_off(taken));
+                    pipe.wake_if_roomy();
+                    return;
+                }
+                // Its end is about to be told.
+                Err(manyway_proto::WriteError::Misuse(Misuse::ConnectionClosed)) => {
+                    pipe.unpop(chunk);
+                    return;
+                }
+                Err(error) => pipe.fail(write_error(error)),
+            }
+        }
+        pipe.set_drained();
+        match pipe.ending() {
+            Ending::Finishing => match connection.finish(stream) {
+                Ok(()) => pipe.set_ending(Ending::Finished),
+                Err(error) => pipe.fail(write_error(error)),
+            },
+            Ending::Resetting(code) => {
+                // The stream may have ended by itself meanwhile.
+                let _ = connection.reset(stream, code);
+                pipe.set_ending(Ending::Reset);
+            }
+            Ending::Open | Ending::Finished | Ending::Delivered | Ending::Reset => {}
+        }
+        pipe.wake_if_roomy();
+        drop(pipe);
+        self.forget_if_over(handle, stream);
+        self.note_handed_over(endpoint, now, handle, stream);
+    }
+
+    pub(super) fn delivered(&mut self, handle: ConnectionHandle, stream: StreamId) {
+        if let Some(pipes) = self.pipes(handle, stream) {
+            pipes.send().set_ending(Ending::Delivered);
+        }
+        self.forget_if_over(handle, stream);
+    }
+
+    pub(super) fn stopped(
+        &mut self,
+        endpoint: &mut Endpoint,
+        now: Instant,
+        (handle, stream): (ConnectionHandle, StreamId),
+        code: u64,
+    ) {
+        if let Some(pipes) = self.pipes(handle, stream) {
+            pipes.send().fail(WriteError::Stopped(code));
+        }
+        self.forget_if_over(handle, stream);
+        self.note_handed_over(endpoint, now, handle, stream);
+    }
+
+    /// The application wants no more of a stream.
+    pub(super) fn forget_receiver(&mut self, handle: ConnectionHandle, stream: StreamId) {
+        if let Some(pipes) = self.pipes(handle, stream) {
+            pipes.receive().end(Err(ReadError::Stopped));
+        }
+        self.forget_if_over(handle, stream);
+    }
+
+    fn forget_if_over(&mut self, handle: ConnectionHandle, stream: StreamId) {
+        if self.pipes(handle, stream).is_some_and(|pipes| pipes.is_over())
+            && let Some(entry) = self.entries.get_mut(&handle)
+        {
+            entry.streams.remove(&stream);
+        }
+    }
+}
+
+/// Moves all that arrived to the reader's queue: its connection is at its end, and the windows bound it.
+pub(super) fn drain(endpoint: &mut Endpoint, handle: ConnectionHandle, stream: StreamId, pipes: &Pipes) {
+    let Some(connection) = endpoint.connection(handle) else { return };
+    let mut pipe = pipes.receive();
+    while !pipe.has_ended() {
+        match connection.read(stream, usize::MAX) {
+            Ok(ReadOutcome::Data(chunk)) => pipe.push(chunk),
+            Ok(ReadOutcome::End) => pipe.end(Ok(())),
+            Ok(ReadOutcome::Reset(code)) => pipe.end(Err(ReadError::Reset(code))),
+            Ok(_) | Err(_) => return,
+        }
+    }
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "the protocol's list is open")]
+fn write_error(error: manyway_proto::WriteError) -> WriteError {
+    match error {
+        manyway_proto::WriteError::Stopped(code) => WriteError::Stopped(code),
+        _ => WriteError::Finished,
+    }
+}

@@ -1,0 +1,82 @@
+//! How many bytes may wait for readers, over all streams of a connection.
+//!
+//! Reading a stream gives the peer new credit, so what the driver has read ahead for the application is memory that the
+//! peer can fill beside its windows. A stream may hold a large share as long as few do; when many fill up, each keeps a
+//! small one that nobody can take from it, so that a stream which nobody reads never stops another.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use manyway_proto::StreamConfig;
+
+/// The share of a connection's readers.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    /// For all streams together, beside the least of each.
+    limit: usize,
+    /// The most for one stream.
+    most: usize,
+    /// What a stream may always hold.
+    least: usize,
+    held: AtomicUsize,
+}
+
+impl Budget {
+    /// A quarter of the largest window for all, 1 MiB for one and at least 64 KiB for each; less where the windows are
+    /// smaller.
+    pub(crate) fn new(streams: &StreamConfig) -> Self {
+        let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        let most = size(streams.max_window / 4).min(1 << 20);
+        Self {
+            limit: size(streams.max_window / 4),
+            most,
+            least: size(streams.stream_window).min(64 << 10).min(most),
+            held: AtomicUsize::new(0),
+        }
+    }
+
+    /// How much a stream may hold in all that holds `own` bytes now.
+    pub(crate) fn allowance(&self, own: usize) -> usize {
+        let others = self.held().saturating_sub(own);
+        self.limit.saturating_sub(others).clamp(self.least, self.most)
+    }
+
+    // The figure steers nothing but later allowances, so no order with other memory is needed.
+    pub(crate) fn take(&self, bytes: usize) {
+        self.held.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn give_back(&self, bytes: usize) {
+        self.held.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_full_streams_leave_each_its_least() {
+        let budget = Budget::new(&StreamConfig::default());
+        assert_eq!(budget.allowance(0), 1 << 20);
+        for _ in 0..16 {
+            budget.take(1 << 20);
+        }
+        assert_eq!(budget.allowance(0), 64 << 10);
+        assert_eq!(budget.allowance(1 << 20), 1 << 20);
+        budget.give_back(1 << 20);
+        assert_eq!(budget.allowance(0), 1 << 20);
+    }
+
+    #[test]
+    fn small_windows_make_a_small_budget() {
+        let mut streams = StreamConfig::default();
+        streams.max_window = 64 << 10;
+        streams.stream_window = 64 << 10;
+        let budget = Budget::new(&streams);
+        assert_eq!(budget.allowance(0), 16 << 10);
+    }
+}
