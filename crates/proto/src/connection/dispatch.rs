@@ -124,11 +124,13 @@ impl Connection {
         let siblings: SmallVec<[Sibling; 8]> = others.map(|path| path.space.recovery.as_sibling()).collect();
         // An acknowledgement of a path that is gone is late, not wrong.
         let Some(path) = self.paths.get_mut(block.path) else { return Ok(()) };
+        // Over another path it only tells that the peer got something, perhaps long ago.
+        let in_doubt = path.state() == PathState::Suspect && facts.path != block.path;
         let recovery = &mut path.space.recovery;
         let in_flight = recovery.packets_in_flight();
         let ack = ReceivedAck::new(block.path, block.ranges.iter(), block.delay);
         recovery.on_ack(facts.now, ack, &siblings, outcome)?;
-        if outcome.progress {
+        if outcome.progress && !in_doubt {
             path.silence.on_progress(facts.now, in_flight);
             path.probes_due = 0;
             if recovery.packets_in_flight() == 0 {
@@ -137,8 +139,7 @@ impl Connection {
             let (smoothed, largest) = (recovery.rtt().smoothed(), recovery.largest_acked());
             path.space.acks.set_rtt(smoothed);
             self.protector.on_acked(facts.now, block.path, largest.unwrap_or_default());
-            // Over another path it only tells that the peer got something, perhaps long ago.
-            if path.state() == PathState::Suspect && facts.path == block.path {
+            if path.state() == PathState::Suspect {
                 let working = path.working_state();
                 self.clear_suspicion(facts.now, block.path, working);
             }

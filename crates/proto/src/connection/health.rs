@@ -72,6 +72,7 @@ impl Connection {
             let wait = path.space.recovery.rtt().smoothed();
             path.prober.start(now, vec![tuple], Some(wait));
             path.probes_due = 1;
+            path.space.recovery.snapshot(now);
         }
         self.tell_status(id);
         self.control.send_liveness(Liveness::Question { path: id });
@@ -168,11 +169,12 @@ impl Connection {
                 self.clear_suspicion(now, id, working);
             }
             PathState::Dead => {
+                let same = path.tuple == answer.tuple;
                 path.tuple = answer.tuple;
                 path.amplification.lift();
                 path.fallback = None;
                 path.prober.stop();
-                path.space.recovery.restart(now);
+                path.space.recovery.restart(now, same.then_some(answer.rtt));
                 if path.mtu.is_off() {
                     path.mtu.start(now, self.agreed.max_datagram.min(family_limit(&answer.tuple)));
                 }

@@ -11,11 +11,12 @@ const MAX_OUTSTANDING: usize = 16;
 pub(crate) const MAX_TARGETS: usize = 8;
 /// First wait for an answer from an address that was never heard.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
-/// Longest wait while somebody hopes for the path.
-const EAGER_WAIT: Duration = Duration::from_secs(1);
-/// Wait once the path was silent for [`EAGER_TIME`].
-const PATIENT_WAIT: Duration = Duration::from_secs(5);
-const EAGER_TIME: Duration = Duration::from_secs(60);
+/// The longest wait, by how long the question has been open: most outages are short, and a question costs 40 bytes.
+const LONGEST_WAIT: [(Duration, Duration); 3] = [
+    (Duration::from_secs(10), Duration::from_millis(300)),
+    (Duration::from_secs(60), Duration::from_secs(1)),
+    (Duration::MAX, Duration::from_secs(5)),
+];
 
 /// One question on its way.
 #[derive(Debug, Clone, Copy)]
@@ -60,7 +61,8 @@ impl Prober {
     /// Starts asking `targets` at once, first with `first_wait` between rounds (`None` for an unknown distance).
     pub(crate) fn start(&mut self, now: Instant, mut targets: Vec<FourTuple>, first_wait: Option<Duration>) {
         targets.truncate(MAX_TARGETS);
-        let wait = first_wait.unwrap_or(FIRST_WAIT).clamp(Duration::from_millis(10), EAGER_WAIT);
+        let wait =
+            first_wait.unwrap_or(FIRST_WAIT).clamp(Duration::from_millis(10), longest_wait(Duration::ZERO));
         self.phase = Phase::Asking { targets, since: now, next_at: now, wait, rounds: 0, due: Vec::new() };
     }
 
@@ -127,8 +129,7 @@ impl Prober {
             due.extend(targets.iter().rev().copied());
             *rounds = rounds.saturating_add(1);
             *next_at = now + *wait;
-            let longest = if now - *since > EAGER_TIME { PATIENT_WAIT } else { EAGER_WAIT };
-            *wait = (*wait * 2).min(longest);
+            *wait = (*wait * 2).min(longest_wait(now - *since));
         }
         let tuple = due.pop()?;
         Some((tuple, self.ask(now, tuple, rng)))
@@ -166,6 +167,10 @@ impl Prober {
     }
 }
 
+fn longest_wait(open_for: Duration) -> Duration {
+    LONGEST_WAIT.iter().find(|(until, _)| open_for < *until).map_or(Duration::from_secs(5), |(_, wait)| *wait)
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -194,7 +199,14 @@ mod tests {
             waits.push((next - now).as_millis());
             now = next;
         }
-        assert_eq!(waits, [250, 500, 1000, 1000, 1000]);
+        assert_eq!(waits, [250, 300, 300, 300, 300]);
+        // After a minute of silence nobody is in a hurry any more.
+        while now < Instant::from_nanos(0) + Duration::from_secs(70) {
+            assert!(prober.next_question(now, &mut rng).is_some());
+            now = prober.deadline().unwrap();
+        }
+        assert!(prober.next_question(now, &mut rng).is_some());
+        assert_eq!(prober.deadline().unwrap() - now, Duration::from_secs(5));
     }
 
     #[test]

@@ -239,12 +239,13 @@ impl PathRecovery {
         self.resume.save(now, self.last_progress, self.controller.window(), self.rtt.minimum());
     }
 
-    /// The path came back. After a short outage, and if the round trip is what it was, half of the window that was
-    /// kept by [`Self::snapshot`] is tried, spread over a round trip; otherwise it is slow start.
-    pub(crate) fn restart(&mut self, now: Instant) {
+    /// The path came back, as a question showed that was answered after `round_trip`. After a short outage, and if the
+    /// round trip is what it was, half of the window that was kept by [`Self::snapshot`] is tried, spread over a round
+    /// trip; otherwise, and for other addresses than before (`None`), it is slow start.
+    pub(crate) fn restart(&mut self, now: Instant, round_trip: Option<Duration>) {
         let initial = self.initial_window();
         let next = self.sent.next_number();
-        let resumed = self.resume.window(now, self.last_progress, self.rtt.latest());
+        let resumed = round_trip.and_then(|rtt| self.resume.window(now, rtt));
         let window = resumed.map_or(initial, |window| window.max(initial));
         if window > initial {
             self.resume.begin_trial(next);
@@ -254,6 +255,9 @@ impl PathRecovery {
         self.stretch.restart(self.sent.next_index());
         self.rate.forget_maximum();
         self.rtt.forget_minimum();
+        if let Some(rtt) = round_trip {
+            self.rtt.on_sample(rtt, Duration::ZERO);
+        }
         self.pacer.restart(now);
         self.probe.on_progress(now);
     }

@@ -113,7 +113,7 @@ fn run(controller: &str, steps: Vec<Step>) {
             Step::AppLimited => path.set_app_limited(),
             Step::OtherPath(alive) => path.set_other_path_alive(alive),
             Step::Abandon => path.abandon(now, &mut out),
-            Step::Restart => path.restart(now),
+            Step::Restart => path.restart(now, Some(Duration::from_millis(40))),
             Step::MaxDatagram(size) => {
                 path.set_max_datagram(size);
                 model.max_datagram = size;

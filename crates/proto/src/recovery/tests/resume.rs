@@ -22,9 +22,7 @@ fn returned(controller: &str, back: u64) -> (PathRecovery, ByteCount) {
     let window = path.window();
     path.snapshot(at(200));
     path.abandon(at(300), &mut Outcome::default());
-    let probe = send_kind(&mut path, at(back), 64, PacketKind::Ordinary);
-    ack(&mut path, at(back + 40), &[probe..=probe]);
-    path.restart(at(back + 41));
+    path.restart(at(back + 41), Some(Duration::from_millis(40)));
     (path, window)
 }
 
