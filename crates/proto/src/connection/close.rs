@@ -1,4 +1,4 @@
-//! The end of a connection: in order by FIN, FIN-ACK, FIN-DONE, or at once by ABORT (spec 5.155).
+//! The end of a connection: in order by FIN, FIN-ACK, FIN-DONE, or at once by ABORT (spec 5.9b).
 
 use std::time::Duration;
 

@@ -12,7 +12,7 @@ use crate::{Instant, Violation};
 
 impl Connection {
     /// The server's INFO came. Without TLS bytes beside it the server keeps no state yet and wants the INFO back
-    /// together with the `ClientHello` (spec 4.13).
+    /// together with the `ClientHello` (spec 4.12, 7.4).
     pub(super) fn on_syn_ack(&mut self, info: &[u8]) {
         let Some(setup) = &mut self.setup else { return };
         if setup.info.is_empty() && !info.is_empty() {

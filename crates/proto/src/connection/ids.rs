@@ -10,7 +10,7 @@ use crate::endpoint::ResetKey;
 use crate::packet::content::{Contents, SentContent};
 use crate::{Rng, Violation};
 
-/// Ids issued for each path ahead of use (spec 4.9).
+/// Ids issued for each path ahead of use (spec 4.16, 6.9).
 const AHEAD: usize = 2;
 
 /// A change that the endpoint's table of ids must follow.

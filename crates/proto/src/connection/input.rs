@@ -72,7 +72,7 @@ impl Connection {
         while let Ok(packet) = manyway_wire::decode_protected(rest) {
             let length = packet.length.min(rest.len());
             let (current, next) = rest.split_at_mut(length);
-            // spec 4.4: packets that share a datagram share their destination
+            // spec 4.9: packets that share a datagram share their destination
             let this = destination_of(&packet);
             let same = *destination.get_or_insert(this) == this || self.is_setup_id(this);
             if same && self.life.is_open() {

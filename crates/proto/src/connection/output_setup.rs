@@ -142,7 +142,7 @@ impl Connection {
         if probing {
             AckNow.encode(&mut writer);
         }
-        // spec 4.7: the first flights prove that the path carries 1200 bytes
+        // spec 4.14: the first flights prove that the path carries 1200 bytes
         let padded = close.is_none() && !other_follows && (client || builder.asks_for_ack);
         if padded && (level == Level::Open || self.protector.has(Level::Open)) {
             let rest = usize::from(BASE_DATAGRAM).saturating_sub(buffer.len() - builder.len(buffer));

@@ -9,7 +9,7 @@ use crate::handshake::Handshake;
 use crate::path::Space;
 use crate::{FourTuple, Instant};
 
-/// How long the second address pair waits for the first (spec 4.14, RFC 8305).
+/// How long the second address pair waits for the first (spec 7.20, RFC 8305).
 const HEAD_START: Duration = Duration::from_millis(50);
 
 /// The set-up of a connection.

@@ -6,7 +6,7 @@ use manyway_wire::CloseStep;
 
 use crate::{ClosedBy, ConnectionError, Instant};
 
-/// Longest time that both sides may take to flush what was written before the close (spec 5.155).
+/// Longest time that both sides may take to flush what was written before the close (spec 5.9b).
 pub(crate) const FLUSH_TIME: Duration = Duration::from_secs(30);
 /// How often a step of the close is repeated.
 const MAX_TRIES: u32 = 6;

@@ -14,7 +14,7 @@ use crate::packet::builder::{HeaderFacts, PacketBuilder};
 use crate::protection::{Incoming, KeyLimits, Level, Protector, ReplayWindow};
 use crate::{ConnectionError, Ecn, FourTuple, Initiator, Instant, Transmit};
 
-/// Datagrams that begin something are at least this long (spec 4.7).
+/// Datagrams that begin something are at least this long (spec 7.7).
 const FIRST_FLIGHT: usize = 1200;
 /// Answers that wait for the socket, at most.
 const MAX_OUTBOX: usize = 256;
@@ -74,7 +74,7 @@ impl Endpoint {
         Some(self.cookies.as_ref().is_some_and(proven))
     }
 
-    /// SYN-ACK with the INFO and nothing else: the client comes back with it (spec 4.13).
+    /// SYN-ACK with the INFO and nothing else: the client comes back with it (spec 4.12, 7.10).
     fn answer_with_info(&mut self, now: Instant, tuple: FourTuple, facts: &CookieFacts) {
         if !self.admission.may_answer(now) {
             return;

@@ -1,7 +1,7 @@
 //! How long may a path be silent before it is suspected?
 //!
 //! In bulk, acknowledgements arrive every few milliseconds even when a queue is half a second deep; so silence, not
-//! the round-trip time, shows that a path died (engineering 2.2).
+//! the round-trip time, shows that a path died (spec 6.17, 6.18).
 
 use std::time::Duration;
 

@@ -12,7 +12,7 @@ use std::net::{IpAddr, SocketAddr};
 use super::state::Role;
 use crate::{FourTuple, LocalAddress};
 
-/// Most addresses kept of a peer (engineering 5.2).
+/// Most addresses kept of a peer (spec 6.6).
 pub(crate) const MAX_REMOTES: usize = 8;
 
 /// An address of this host that may be used, and what for.
@@ -169,7 +169,7 @@ fn same_interface(a: &LocalAddress, b: &LocalAddress) -> bool {
     if a.interface == 0 || b.interface == 0 { a == b } else { a.interface == b.interface }
 }
 
-/// Refuses addresses that no honest peer names (engineering 5.2): a peer must not aim this host at others.
+/// Refuses addresses that no honest peer names (spec 6.7): a peer must not aim this host at others.
 fn may_be_probed(address: SocketAddr, peer: IpAddr) -> bool {
     let ip = address.ip().to_canonical();
     let peer = peer.to_canonical();

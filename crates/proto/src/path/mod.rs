@@ -157,7 +157,7 @@ impl Path {
         }
     }
 
-    /// The word for the peer (spec 6, last column).
+    /// The word for the peer (spec 6.1, last column).
     pub(crate) fn availability(&self) -> PathAvailability {
         match self.state {
             PathState::Validating | PathState::Active | PathState::Probation => PathAvailability::Available,

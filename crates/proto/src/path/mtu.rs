@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::Instant;
 
-/// What every path must carry (spec 4.7).
+/// What every path must carry (spec 6.33).
 pub(crate) const BASE: u16 = 1200;
 /// Payloads worth trying: Ethernet with IPv4 and IPv6, then common tunnels.
 const LADDER: [u16; 5] = [1472, 1452, 1420, 1372, 1280];

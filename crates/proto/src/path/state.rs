@@ -1,4 +1,4 @@
-//! The life of a path, one word for each state in code, on the wire and on the screen (spec 6).
+//! The life of a path, one word for each state in code, on the wire and on the screen (spec 6.1, 6.2).
 
 use std::fmt;
 use std::time::Duration;

@@ -59,7 +59,7 @@ pub struct View<'a> {
 impl View<'_> {
     /// The paths that may be given data now, of the best tier that has any.
     ///
-    /// Tiers (product, roles): primaries; then secondaries and paths on probation, when the primaries are full; backup
+    /// Tiers (spec 8.23): primaries; then secondaries and paths on probation, when the primaries are full; backup
     /// paths only while no other path works at all.
     pub fn candidates(&self) -> impl Iterator<Item = &PathView> {
         let lives = self.paths.iter().any(|path| path.tier().is_some_and(|tier| tier < Tier::Reserve));

@@ -24,7 +24,7 @@ pub(crate) struct ByteReassembly {
     next_tail: usize,
 }
 
-/// What a piece costs beyond its bytes (design: memory against hostile peers).
+/// What a piece costs beyond its bytes (spec 8.19).
 pub(crate) const PIECE_OVERHEAD: u64 = 128;
 const FIRST_TAIL: usize = 2 << 10;
 const LARGEST_TAIL: usize = 64 << 10;
