@@ -433,3 +433,38 @@ async fn an_address_that_is_taken_is_named() {
     let error = soon(nowhere.connect(&ticket(&[taken]))).await.unwrap_err();
     assert!(matches!(error, ConnectError::Socket(_)), "{error}");
 }
+
+/// Fails like a program error when a second client shows its key.
+#[derive(Debug, Default)]
+struct Failing(std::sync::atomic::AtomicU32);
+
+impl manyway::Authoriser for Failing {
+    fn is_authorised(&self, _: &manyway::PublicKey) -> bool {
+        assert_eq!(self.0.fetch_add(1, Ordering::Relaxed), 0, "this panic is a part of the test");
+        true
+    }
+}
+
+#[tokio::test]
+async fn a_panic_of_the_driver_ends_its_connections_instead_of_hanging_them() {
+    let mut options = manyway::EndpointOptions::default();
+    let mut settings = manyway::ServerOptions::new(identity(), &SECRET);
+    settings.listen = vec!["127.0.0.1:0".parse().unwrap()];
+    settings.authoriser = std::sync::Arc::new(Failing::default());
+    options.server = Some(settings);
+    let pair = Pair::of(Endpoint::bind(options).unwrap(), client(ConnectionConfig::default())).await;
+    let ((_s, _r), (mut peer_send, mut peer_receive)) = pair.stream().await;
+    let waiting = tokio::spawn(async move { peer_receive.read_chunk(1).await });
+    let mut config = ConnectionConfig::default();
+    config.connect_timeout = Duration::from_millis(300);
+    let other = client(config);
+    // Whether its own side of the set-up completes before is open.
+    let _ = soon(other.connect(&ticket(&[address(&pair.server)]))).await;
+    assert!(soon(waiting).await.unwrap().is_err());
+    assert!(soon(peer_send.delivered()).await.is_err());
+    let end = soon(pair.accepted.closed()).await;
+    assert_eq!(end, closed(ClosedBy::Us, 0, "the driver failed"));
+    assert!(soon(pair.accepted.open()).await.is_err() && soon(pair.accepted.accept()).await.is_err());
+    assert!(soon(pair.server.accept()).await.is_none());
+    soon(pair.server.close(0, "")).await;
+}
