@@ -74,6 +74,9 @@ pub struct EndpointOptions {
 
 /// Sockets and connections of one driver thread.
 ///
+/// The thread ends once the endpoint and all handles of its connections are dropped and every farewell is said, or with
+/// [`close`](Self::close). An endpoint that is dropped alone takes no more clients; its connections go on.
+///
 /// ```
 /// use manyway::{Endpoint, EndpointOptions, HostPort, Identity, ServerOptions, Ticket};
 /// use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -149,7 +152,11 @@ impl Endpoint {
         &self.listening
     }
 
-    /// Connects to the server of a ticket over every interface that leads to it.
+    /// Connects to the server of a ticket over every interface that leads to it. Gives up after
+    /// [`connect_timeout`](ConnectionConfig::connect_timeout), 10 s by default, and as long again for names that need
+    /// to be found. Dropping the future gives up at once.
+    ///
+    /// When later no path works any more, names are resolved again, after 0.5, 1, 2, 5 s and then every 10 s.
     ///
     /// # Errors
     /// If its names have no address, no interface leads there, nobody answers, or the server is not the ticket's.
@@ -184,12 +191,14 @@ impl Endpoint {
         answer.await.map_err(|_| ConnectError::EndpointClosed)?
     }
 
-    /// Takes the next client that proved who it is; `None` once the endpoint is closed.
+    /// Takes the next client that proved who it is; `None` once the endpoint is closed. Up to 1024 clients wait to be
+    /// taken; more are turned away.
     pub async fn accept(&self) -> Option<Connection> {
         self.incoming.lock().await.recv().await
     }
 
-    /// Closes every connection in order, with `code` and `reason`, and ends the driver. Waits until that is done.
+    /// Closes every connection in order, with `code` and `reason`, and ends the driver. Waits until that is done: what
+    /// was written still arrives, for which it has about a minute. It is also done if the wait is cancelled.
     pub async fn close(&self, code: u64, reason: &str) {
         let (reply, answer) = oneshot::channel();
         if self.commands.send(Command::Shutdown { code, reason: reason.to_owned(), reply }).is_ok() {

@@ -4,6 +4,62 @@
 //! them fails, the connection goes on over the others, and takes it back when it returns. Everything is encrypted.
 //! A [`Connection`] has any number of streams, each an [`AsyncWrite`](tokio::io::AsyncWrite) and an
 //! [`AsyncRead`](tokio::io::AsyncRead).
+//!
+//! # Quick start
+//! A server has an [`Identity`] and gives out [`Ticket`]s; a ticket is all that a client needs.
+//!
+//! ```
+//! use manyway::{Endpoint, EndpointOptions, HostPort, Identity, ServerOptions, Ticket};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let (identity, secret) = (Identity::from_seed(&[1; 32]), [2; 16]); // random and kept, in earnest
+//! let mut options = EndpointOptions::default();
+//! let mut settings = ServerOptions::new(identity.clone(), &secret);
+//! settings.listen = vec!["127.0.0.1:0".parse()?]; // default: port 4455 of every address
+//! options.server = Some(settings);
+//! let server = Endpoint::bind(options)?;
+//! let hosts = vec![HostPort::from(server.local_addresses()[0].address)];
+//! let ticket = Ticket::new(identity.public_key().hash(), secret, hosts)?;
+//!
+//! tokio::spawn(async move {
+//!     while let Some(connection) = server.accept().await {
+//!         tokio::spawn(async move {
+//!             while let Ok((mut send, mut receive)) = connection.accept().await {
+//!                 // Sends back what comes.
+//!                 tokio::spawn(async move {
+//!                     let copied = tokio::io::copy(&mut receive, &mut send).await;
+//!                     copied.and_then(|_| Ok(send.finish()?))
+//!                 });
+//!             }
+//!         });
+//!     }
+//! });
+//!
+//! let client = Endpoint::bind(EndpointOptions::default())?; // uses every interface
+//! let connection = client.connect(&ticket).await?;
+//! let (mut send, mut receive) = connection.open().await?;
+//! send.write_chunk("hello".into()).await?;
+//! send.finish()?;
+//! assert_eq!(receive.read_chunk(1000).await?.as_deref(), Some(&b"hello"[..]));
+//! for path in connection.info().await?.paths {
+//!     println!("{}: {}", path.statistics.tuple, path.statistics.state);
+//! }
+//! connection.close(0, "done").await;
+//! client.close(0, "done").await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What to know
+//! - Everything asynchronous here needs a tokio runtime with I/O and time; it may be of any flavour. The packets are
+//!   handled by a thread of the endpoint's own, so an application that computes for long does not slow them down.
+//! - [`Connection::events`] tells which paths come, fail and return. [`Connection::info`] has their figures.
+//! - Dropping handles is safe at any time: a [`SendStream`] that was not finished is reset, a [`ReceiveStream`] that was
+//!   not read to its end is stopped, a connection that nobody holds is closed. Before the process ends, call
+//!   [`Endpoint::close`], which waits until what was written has arrived.
+//! - Memory is bounded: a peer can fill the windows of [`StreamConfig`], a quarter of
+//!   [`max_window`](StreamConfig::max_window) that is read ahead, and 64 KiB for each open stream.
 
 mod clock;
 mod connection;

@@ -128,7 +128,9 @@ impl Driver {
         }
     }
 
+    /// `None` once the end was told, although the protocol machine may remember the connection a while longer.
     fn info(&mut self, handle: ConnectionHandle) -> Option<ConnectionInfo> {
+        self.connections.entries.get(&handle)?;
         let statistics = self.endpoint.connection(handle)?.statistics();
         let paths = statistics
             .paths

@@ -8,6 +8,9 @@ mod connections;
 mod rescue;
 mod sockets;
 mod streams;
+#[cfg(test)]
+#[cfg(all(target_os = "linux", not(manyway_portable)))]
+mod tests_in_namespace;
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;

@@ -1,0 +1,74 @@
+//! The examples do what they say.
+
+#![expect(clippy::unwrap_used, reason = "these are tests")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+/// Cargo builds the examples with all the tests, beside them, but not with one test alone.
+fn example(name: &str) -> Command {
+    let mut directory = std::env::current_exe().unwrap();
+    directory.pop();
+    if directory.ends_with("deps") {
+        directory.pop();
+    }
+    let program: PathBuf =
+        directory.join("examples").join(name).with_extension(std::env::consts::EXE_EXTENSION);
+    if !program.exists() {
+        let built = Command::new(env!("CARGO")).args(["build", "-p", "manyway", "--example", name]).status();
+        assert!(built.unwrap().success() && program.exists(), "{} is not built", program.display());
+    }
+    Command::new(program)
+}
+
+/// A program that is ended with the test, however that ends.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn first_line(output: impl Read) -> String {
+    let mut line = String::new();
+    BufReader::new(output).read_line(&mut line).unwrap();
+    line.trim().to_owned()
+}
+
+#[test]
+fn echo_returns_the_text_and_tells_of_its_path() {
+    let mut server =
+        Running(example("echo").args(["serve", "127.0.0.1:0"]).stdout(Stdio::piped()).spawn().unwrap());
+    let ticket = first_line(server.0.stdout.take().unwrap());
+    let output = example("echo").args(["call", &ticket, "is", "there", "an", "echo?"]).output().unwrap();
+    let notes = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{notes}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "is there an echo?");
+    assert!(notes.contains("active") && notes.contains("the end"), "{notes}");
+}
+
+#[test]
+fn copy_brings_every_byte_to_the_other_side() {
+    let mut taker = Running(
+        example("copy")
+            .args(["take", "127.0.0.1:0"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap(),
+    );
+    let ticket = first_line(taker.0.stderr.as_mut().unwrap());
+    let mut giver = Running(example("copy").args(["give", &ticket]).stdin(Stdio::piped()).spawn().unwrap());
+    let data: Vec<u8> = (0..3_000_000_u32).map(|i| i.wrapping_mul(2_654_435_761).to_be_bytes()[0]).collect();
+    let mut input = giver.0.stdin.take().unwrap();
+    let copy = data.clone();
+    let writer = std::thread::spawn(move || input.write_all(&copy).unwrap());
+    let mut taken = Vec::new();
+    taker.0.stdout.take().unwrap().read_to_end(&mut taken).unwrap();
+    writer.join().unwrap();
+    assert!(taken == data);
+    assert!(giver.0.wait().unwrap().success() && taker.0.wait().unwrap().success());
+}
