@@ -39,6 +39,8 @@ pub enum Event {
         /// Our address as the peer sees it.
         address: SocketAddr,
     },
+    /// The peer named or took back addresses of its own; perhaps other interfaces lead to it now.
+    PeerAddresses,
     /// The connection ended; nothing follows.
     Closed(ConnectionError),
 }

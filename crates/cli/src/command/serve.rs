@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 
 use manyway::interfaces::InterfaceWatcher;
 use manyway::{
-    Connection, Endpoint, EndpointOptions, HostPort, Identity, ServerOptions, Ticket, reachable_addresses,
+    Connection, Endpoint, EndpointOptions, Host, HostPort, Identity, ServerOptions, Ticket,
+    reachable_addresses,
 };
 use manyway_transfer::{Access, Server, ServerConfig};
 use serde_json::json;
@@ -128,6 +129,13 @@ fn announce(
     if global.json {
         json::print(&json!({ "ticket": ticket.to_string(), "listening": listening }))?;
         return Ok(());
+    }
+    if ticket.hosts().iter().all(|host| matches!(host.host(), Host::Ip(ip) if ip.is_loopback()))
+        && endpoint.local_addresses().iter().any(|local| local.address.ip().is_unspecified())
+    {
+        note(
+            "warning: no interface has an address now, so the ticket works on this host only; start again once one has",
+        );
     }
     if !global.quiet {
         let access = if arguments.read_only { "for reading" } else { "for reading and writing" };

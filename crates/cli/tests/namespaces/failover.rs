@@ -114,7 +114,6 @@ fn an_interface_that_appears_is_used() {
 }
 
 #[test]
-#[ignore = "new interfaces are weighed against the addresses of the ticket only, not those learned since"]
 fn an_interface_that_leads_only_to_a_new_address_of_the_server_is_used() {
     let Some(lab) = Lab::start(2, Family::V4) else { return };
     let sending = Sending::start(&lab, 30, &[]);
@@ -138,7 +137,6 @@ fn both_links_may_be_black_holes_for_a_while() {
 }
 
 #[test]
-#[ignore = "a server without carrier takes its addresses back, and the client then knows none any more"]
 fn both_links_may_lose_their_carrier_for_a_while() {
     let Some(lab) = Lab::start(2, Family::V4) else { return };
     let sending = Sending::start(&lab, 20, &[]);

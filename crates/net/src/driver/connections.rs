@@ -73,6 +73,8 @@ pub(super) struct Connections {
     hand_overs: BTreeSet<ConnectionHandle>,
     /// Where clients are told to come beside the address they know, if that changed since the start.
     pub(super) advertised: Option<Vec<SocketAddr>>,
+    /// Client connections whose peer named or took back addresses.
+    address_news: BTreeSet<ConnectionHandle>,
     streams: StreamConfig,
     commands: mpsc::WeakUnboundedSender<Command>,
     /// `None` once no more clients are taken.
@@ -93,6 +95,7 @@ impl Connections {
             departing: BTreeSet::new(),
             hand_overs: BTreeSet::new(),
             advertised: None,
+            address_news: BTreeSet::new(),
             streams,
             commands,
             incoming: Some(incoming),
@@ -151,6 +154,11 @@ impl Connections {
         self.departing.retain(|handle| alive.contains(handle));
     }
 
+    /// Client connections whose peer named or took back addresses since the last call.
+    pub(super) fn take_address_news(&mut self) -> BTreeSet<ConnectionHandle> {
+        std::mem::take(&mut self.address_news)
+    }
+
     /// Passes on what the protocol machine has to tell.
     #[expect(clippy::wildcard_enum_match_arm, reason = "the protocol's list is open")]
     pub(super) fn tell_events(&mut self, endpoint: &mut Endpoint, now: Instant) {
@@ -167,6 +175,9 @@ impl Connections {
                 }
                 Event::Closed(error) => self.closed(endpoint, handle, error),
                 other @ (Event::Path(_) | Event::AddressObserved { .. }) => self.tell(handle, other),
+                Event::PeerAddresses => {
+                    self.address_news.insert(handle);
+                }
                 _ => {}
             }
         }

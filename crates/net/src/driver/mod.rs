@@ -142,6 +142,7 @@ impl Driver {
         let mut config = EndpointConfig::default();
         config.reset_key = options.reset_key;
         let mut advertises = false;
+        let mut connections = Connections::new(streams, commands, incoming);
         let watches = options.server.is_some() || matches!(options.locals, Locals::Interfaces(_));
         let watcher =
             if watches { Some(InterfaceWatcher::new().map_err(BindFailure::System)?) } else { None };
@@ -155,6 +156,7 @@ impl Driver {
             if let Some(watcher) = watcher.as_ref().filter(|_| advertises) {
                 connection.advertised = reachable_addresses(&sockets.listening(), watcher.snapshot());
                 connection.advertised.truncate(8);
+                connections.advertised = Some(connection.advertised.clone());
             }
             config.server = Some(ServerConfig {
                 tls: identity::server_config(&server.identity, Arc::clone(&server.authoriser)),
@@ -164,7 +166,7 @@ impl Driver {
         Ok(Self {
             endpoint: manyway_proto::Endpoint::new(config, Rng::from_seed(seed)),
             sockets,
-            connections: Connections::new(streams, commands, incoming),
+            connections,
             clock: Clock::new(),
             locals: options.locals,
             watcher,
@@ -198,6 +200,9 @@ impl Driver {
         self.connections.on_timeout(&mut self.endpoint, now);
         self.connections.poll_abandoned(&mut self.endpoint, now, context);
         self.connections.tell_events(&mut self.endpoint, now);
+        for handle in self.connections.take_address_news() {
+            self.follow_addresses(now, handle);
+        }
         let now = self.clock.now();
         more |= self.transmit(now, context);
         self.connections.tell_events(&mut self.endpoint, now);
@@ -399,17 +404,22 @@ impl Driver {
     /// where the server can be reached.
     fn follow_interfaces(&mut self, now: Instant) {
         for handle in self.connections.clients() {
-            let Some(remotes) = self.connections.peer(handle).map(|peer| peer.remotes.clone()) else {
-                continue;
-            };
-            let (locals, _) = self.local_candidates(&remotes);
-            if let Some(connection) = self.endpoint.connection(handle) {
-                connection.set_local_addresses(now, &locals);
-            }
+            self.follow_addresses(now, handle);
         }
         let Some(watcher) = &self.watcher else { return };
         if self.advertises {
             let mut addresses = reachable_addresses(&self.sockets.listening(), watcher.snapshot());
+            // Without any interface it names loopback, which leads nobody here.
+            let listening = self.sockets.listening();
+            let is_named = |address| listening.iter().any(|local| local.address == address);
+            addresses.retain(|address| !address.ip().is_loopback() || is_named(*address));
+            // An address without carrier will have it again; taking it back would close paths for good.
+            let before = self.connections.advertised.iter().flatten();
+            for kept in before.filter(|address| watcher.snapshot().is_own(address.ip())) {
+                if !addresses.contains(kept) {
+                    addresses.push(*kept);
+                }
+            }
             addresses.truncate(8);
             for handle in self.connections.servers() {
                 if let Some(connection) = self.endpoint.connection(handle) {
@@ -419,6 +429,21 @@ impl Driver {
             self.connections.advertised = Some(addresses);
         }
         self.sockets.drop_gone(watcher.snapshot());
+    }
+
+    /// Tells a client connection which addresses of this host lead to its peer now.
+    fn follow_addresses(&mut self, now: Instant, handle: manyway_proto::ConnectionHandle) {
+        let Some(mut remotes) = self.connections.peer(handle).map(|peer| peer.remotes.clone()) else {
+            return;
+        };
+        let Some(connection) = self.endpoint.connection(handle) else { return };
+        remotes.extend(connection.remote_addresses());
+        remotes.sort_unstable();
+        remotes.dedup();
+        let (locals, _) = self.local_candidates(&remotes);
+        if let Some(connection) = self.endpoint.connection(handle) {
+            connection.set_local_addresses(now, &locals);
+        }
     }
 
     /// The addresses that lead to `remotes`, each with a socket; and why others do not.

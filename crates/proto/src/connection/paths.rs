@@ -4,7 +4,7 @@ use manyway_wire::{AddAddress, PathAvailability, PathId, PathStatus, RemoveAddre
 
 use super::input::PacketFacts;
 use super::{Connection, Initiator, race_order};
-use crate::event::PathEvent;
+use crate::event::{Event, PathEvent};
 use crate::path::manager::MAX_REMOTES;
 use crate::path::{Amplification, LocalCandidate, MtuSearch, Path, PathReason, PathState};
 use crate::{FourTuple, Instant};
@@ -60,6 +60,11 @@ impl Connection {
 
     fn keeps(&self, path: &Path) -> bool {
         self.manager.has_local(&path.tuple.local)
+    }
+
+    /// The addresses of the peer that are known: those that the application named, and those that the peer did.
+    pub fn remote_addresses(&self) -> Vec<std::net::SocketAddr> {
+        self.manager.remotes().collect()
     }
 
     /// Adds addresses of the peer, as from a new look at its name.
@@ -205,6 +210,7 @@ impl Connection {
         if self.manager.on_add_address(block.id, block.sequence, block.address, peer) {
             self.retarget_paths(facts.now);
             self.open_missing_paths(facts.now);
+            self.events.push_back(Event::PeerAddresses);
         }
     }
 
@@ -216,6 +222,7 @@ impl Connection {
             }
         }
         self.retarget_paths(now);
+        self.events.push_back(Event::PeerAddresses);
     }
 
     pub(super) fn on_path_status(&mut self, now: Instant, block: &PathStatus) {

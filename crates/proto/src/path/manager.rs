@@ -28,9 +28,11 @@ pub struct LocalCandidate {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Remote {
     address: SocketAddr,
-    /// The peer's number for it; `None` if it is known from the ticket.
+    /// The peer's number for it; `None` if the peer has not named it.
     id: Option<u64>,
     sequence: u64,
+    /// The application named it, and keeps it whatever the peer says of it.
+    lasting: bool,
 }
 
 /// A path to open: all pairs to try for it.
@@ -76,7 +78,7 @@ impl PathManager {
         if self.remotes.len() >= MAX_REMOTES || self.remotes.iter().any(|remote| remote.address == address) {
             return false;
         }
-        self.remotes.push(Remote { address, id: None, sequence: 0 });
+        self.remotes.push(Remote { address, id: None, sequence: 0, lasting: true });
         true
     }
 
@@ -107,14 +109,24 @@ impl PathManager {
         if self.remotes.len() >= MAX_REMOTES {
             return false;
         }
-        self.remotes.push(Remote { address, id: Some(id), sequence });
+        self.remotes.push(Remote { address, id: Some(id), sequence, lasting: false });
         true
     }
 
-    /// Forgets an address that the peer takes back, and returns it.
+    /// Every address of the peer that is known.
+    pub(crate) fn remotes(&self) -> impl Iterator<Item = SocketAddr> {
+        self.remotes.iter().map(|remote| remote.address)
+    }
+
+    /// Forgets an address that the peer takes back, and returns it. One that the application named stays: it is how the
+    /// peer was found, and may be the only way back to it.
     pub(crate) fn on_remove_address(&mut self, id: u64, sequence: u64) -> Option<SocketAddr> {
         let at =
             self.remotes.iter().position(|remote| remote.id == Some(id) && sequence > remote.sequence)?;
+        if let Some(remote) = self.remotes.get_mut(at).filter(|remote| remote.lasting) {
+            remote.id = None;
+            return None;
+        }
         Some(self.remotes.remove(at).address)
     }
 
@@ -244,6 +256,16 @@ mod tests {
                 "{address} {peer}"
             );
         }
+    }
+
+    #[test]
+    fn an_address_that_the_application_named_outlives_what_the_peer_says() {
+        let named = "192.0.2.1:4455".parse().unwrap();
+        let mut manager = PathManager::new(&[], &[named]);
+        let peer = "192.0.2.1".parse().unwrap();
+        assert!(!manager.on_add_address(0, 1, named, peer));
+        assert_eq!(manager.on_remove_address(0, 2), None);
+        assert_eq!(manager.remotes().collect::<Vec<_>>(), [named]);
     }
 
     #[test]
