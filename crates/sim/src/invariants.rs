@@ -129,13 +129,13 @@ pub struct Limits {
     /// How often in a row a deadline may lie in the past when timers have fired and all was sent. Default 16.
     pub late_deadlines: u32,
     /// Datagrams that may exceed the window: probes of the tail, two at each timeout until an answer or death, and
-    /// facts about paths. Default 10.
+    /// facts about paths. Default 20.
     pub probes: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { events: 10_000, datagrams: 20_000, late_deadlines: 16, probes: 10 }
+        Self { events: 10_000, datagrams: 20_000, late_deadlines: 16, probes: 20 }
     }
 }
 

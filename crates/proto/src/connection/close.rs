@@ -6,9 +6,10 @@ use manyway_wire::{Close, CloseStep, ErrorCode};
 
 use super::input::PacketFacts;
 use super::state::{DueClose, FLUSH_TIME, Farewell, LastWord, Life, Repeat};
-use super::{Connection, Violation};
+use super::{Connection, Initiator, Violation};
 use crate::event::Event;
 use crate::handshake::is_authentication_alert;
+use crate::protection::Level;
 use crate::{ClosedBy, ConnectionError, Instant};
 
 impl Connection {
@@ -89,6 +90,16 @@ impl Connection {
         let farewell = Farewell { code: block.code, reason };
         let repeat = Repeat::new(now, self.longest_pto());
         match (block.step, &mut self.life) {
+            // Anybody can write an open packet: it ends only the attempt over these addresses.
+            (CloseStep::Abort, Life::Handshaking)
+                if facts.level == Level::Open
+                    && self.side == Initiator::Client
+                    && self.setup.as_mut().is_some_and(|setup| setup.race.drop_leg(&facts.tuple)) =>
+            {
+                if let Some(setup) = &mut self.setup {
+                    setup.handshake.resend_all(Level::Open);
+                }
+            }
             (CloseStep::Abort, _) => {
                 let alert = ErrorCode(block.code).alert();
                 let error = if alert.is_some_and(is_authentication_alert) {
@@ -142,9 +153,10 @@ impl Connection {
         let flushed = self.streams.is_idle();
         let wait = self.longest_pto();
         match &self.life {
-            Life::Flushing { until, farewell } if flushed => {
-                let (until, farewell) = (*until, farewell.clone());
-                self.life = Life::FinSent { until, repeat: Repeat::new(now, wait), farewell };
+            Life::Flushing { farewell, .. } if flushed => {
+                let farewell = farewell.clone();
+                self.life =
+                    Life::FinSent { until: now + FLUSH_TIME, repeat: Repeat::new(now, wait), farewell };
             }
             Life::PeerClosing { farewell, .. } if flushed => {
                 let farewell = farewell.clone();
@@ -158,7 +170,12 @@ impl Connection {
                 let farewell = farewell.clone();
                 self.abort(now, farewell.code, &farewell.reason);
             }
-            Life::FinSent { until, repeat, farewell } if *until <= now || repeat.is_exhausted(now) => {
+            // The peer still flushes, but its time is up.
+            Life::FinSent { until, farewell, .. } if *until <= now => {
+                let farewell = farewell.clone();
+                self.abort(now, farewell.code, &farewell.reason);
+            }
+            Life::FinSent { repeat, farewell, .. } if repeat.is_exhausted(now) => {
                 let farewell = farewell.clone();
                 self.give_up(now, farewell.into_error(ClosedBy::Us));
             }

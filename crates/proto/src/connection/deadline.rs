@@ -155,8 +155,9 @@ impl Connection {
             if !setup.race.is_settled() {
                 setup.race.restart();
             } else if count >= 2 && self.side == Initiator::Client {
-                // The leg that answered first may have died since.
-                if let Some(path) = self.paths.get_mut(PathId::FIRST)
+                // The leg that answered first may have died since; unless data came over it, and only PONG is late.
+                let path = self.paths.get_mut(PathId::FIRST);
+                if let Some(path) = path.filter(|path| path.space.received.largest().is_none())
                     && let Some(next) = setup.race.after(&path.tuple)
                 {
                     path.tuple = next;

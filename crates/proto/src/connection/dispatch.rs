@@ -25,7 +25,7 @@ impl Connection {
                 Ok(())
             }
             Block::Ping(block) => {
-                self.on_ping(block.info);
+                self.on_ping(facts, block.info);
                 Ok(())
             }
             Block::Pong => {
@@ -98,7 +98,11 @@ impl Connection {
     fn may_come_from_peer(&self, block: &Block<'_>) -> bool {
         match self.side {
             Initiator::Client => !matches!(block, Block::Syn(_) | Block::Ping(_)),
-            Initiator::Server => !matches!(block, Block::SynAck(_) | Block::Pong),
+            // Only servers name their addresses: nobody makes a server probe others.
+            Initiator::Server => !matches!(
+                block,
+                Block::SynAck(_) | Block::Pong | Block::AddAddress(_) | Block::RemoveAddress(_)
+            ),
         }
     }
 

@@ -2,6 +2,8 @@
 
 use manyway_wire::{Parameters, PathId};
 
+use super::input::PacketFacts;
+use super::setup::Setup;
 use super::state::Life;
 use super::{Checked, Connection, Initiator};
 use crate::event::Event;
@@ -22,9 +24,11 @@ impl Connection {
     }
 
     /// The client returns the INFO: it hears what is sent to its address.
-    pub(super) fn on_ping(&mut self, info: &[u8]) {
-        let proven = self.setup.as_ref().is_some_and(|setup| !info.is_empty() && setup.info == info);
-        if let Some(path) = self.paths.get_mut(PathId::FIRST).filter(|_| proven) {
+    pub(super) fn on_ping(&mut self, facts: &PacketFacts, info: &[u8]) {
+        let fits = |setup: &Setup| setup.info == info && setup.info_for == facts.tuple.remote;
+        let proven = !info.is_empty() && self.setup.as_deref().is_some_and(fits);
+        let path = self.paths.get_mut(PathId::FIRST).filter(|path| path.tuple == facts.tuple);
+        if let Some(path) = path.filter(|_| proven) {
             path.amplification.lift();
         }
     }
@@ -90,6 +94,9 @@ impl Connection {
                 path.space.recovery.seed_rtt(rtt);
             }
             path.mtu.start(now, limit.min(super::health::family_limit(&path.tuple)));
+            if !path.amplification.is_lifted() {
+                path.prober.start(now, vec![path.tuple], rtt);
+            }
             let working = path.working_state();
             self.advance_path(now, PathId::FIRST, working, PathReason::SetUp);
         }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use manyway_wire::{Liveness, PathId};
+use manyway_wire::{Liveness, PathAvailability, PathId};
 
 use super::Connection;
 use crate::Instant;
@@ -13,6 +13,8 @@ use crate::path::{PathReason, PathState, ProbeAnswer};
 
 /// Probe timeouts in a row that kill a path which has no other beside it.
 const LONE_TIMEOUTS: u32 = 3;
+/// And the silence that it takes: radio links often rest for half a second, and go on where they stopped.
+const LONE_SILENCE: Duration = Duration::from_secs(1);
 /// Slack in the question whether the peer should have heard something by now.
 const HEARD_SLACK: Duration = Duration::from_millis(20);
 const LONGEST_PROBATION: Duration = Duration::from_millis(400);
@@ -44,6 +46,7 @@ impl Connection {
         let another = self.another_works(now, id);
         let reason = PathReason::ProbeTimeout { count };
         let Some(path) = self.paths.get_mut(id) else { return };
+        let unheard = now - path.last_heard();
         if count >= 2 && path.mtu.on_black_hole(now) {
             path.space.recovery.set_max_datagram(crate::path::BASE_DATAGRAM);
         }
@@ -52,7 +55,9 @@ impl Connection {
                 self.suspect(now, id, reason);
             }
             PathState::Suspect => self.declare_dead(now, id, reason),
-            PathState::Active | PathState::Backup | PathState::Probation if count >= LONE_TIMEOUTS => {
+            PathState::Active | PathState::Backup | PathState::Probation
+                if count >= LONE_TIMEOUTS && unheard >= LONE_SILENCE =>
+            {
                 self.declare_dead(now, id, reason);
             }
             PathState::Active | PathState::Backup | PathState::Probation => {
@@ -149,6 +154,11 @@ impl Connection {
     /// A PROBE of a path was answered from one of its address pairs.
     pub(super) fn on_path_answered(&mut self, now: Instant, id: PathId, answer: ProbeAnswer) {
         let Some(path) = self.paths.get_mut(id) else { return };
+        if matches!(path.state(), PathState::Suspect | PathState::Dead) && !path.peer_ready() {
+            // What the peer said of the path before is outdated by its answer on it; its newer word may have no other
+            // path to come by.
+            path.peer_status.1 = PathAvailability::Available;
+        }
         match path.state() {
             PathState::Validating => {
                 path.tuple = answer.tuple;

@@ -16,6 +16,8 @@ pub(crate) struct PacketFacts {
     pub(crate) level: Level,
     pub(crate) path: PathId,
     pub(crate) tuple: FourTuple,
+    /// Bytes of the whole datagram: what its source earns under the amplification limit.
+    pub(crate) datagram: usize,
 }
 
 /// What the blocks of a packet were like.
@@ -67,6 +69,7 @@ impl Connection {
         if let Some(path) = self.paths.get_mut(path).filter(|path| path.tuple == tuple) {
             path.amplification.on_received(datagram.len());
         }
+        let size = datagram.len();
         let mut rest = datagram;
         let mut destination = None;
         while let Ok(packet) = manyway_wire::decode_protected(rest) {
@@ -76,7 +79,7 @@ impl Connection {
             let this = destination_of(&packet);
             let same = *destination.get_or_insert(this) == this || self.is_setup_id(this);
             if same && self.life.is_open() {
-                let facts = PacketFacts { now, level: level_of(&packet), path, tuple };
+                let facts = PacketFacts { now, level: level_of(&packet), path, tuple, datagram: size };
                 self.handle_packet(&facts, &packet, ecn, current);
             }
             rest = next;
@@ -96,6 +99,11 @@ impl Connection {
     fn handle_packet(&mut self, facts: &PacketFacts, packet: &ProtectedPacket, ecn: Ecn, bytes: &mut [u8]) {
         let (HeaderForm::Long { .. } | HeaderForm::Short { .. }) = packet.form else { return };
         if !self.is_expected_source(facts) {
+            return;
+        }
+        // spec 4.14: a server's answers are paid for by full datagrams
+        let small = facts.datagram < usize::from(super::BASE_DATAGRAM);
+        if self.side == Initiator::Server && facts.level == Level::Open && small {
             return;
         }
         let unknown_path = facts.level == Level::Data && self.paths.get(facts.path).is_none();
@@ -182,6 +190,9 @@ impl Connection {
         self.counts.heard = true;
         self.clock.last_activity = facts.now;
         self.clock.asked_since_heard = false;
+        if let Life::FinSent { repeat, .. } = &mut self.life {
+            repeat.on_heard();
+        }
         if let HeaderForm::Long { source, .. } = packet.form {
             self.on_setup_packet(facts, source);
         }
@@ -210,15 +221,19 @@ impl Connection {
                 }
             }
             Initiator::Server => {
-                if facts.level == Level::SetUp {
-                    // Only who got our answer has these keys: the address is proven (RFC 9000, section 8.1).
+                let moved = path.tuple != facts.tuple;
+                // Who has these keys got our answer. It proves the address if the answer went to no other
+                // (RFC 9000, section 8.1): with several, one of them may be somebody else's.
+                let proven = facts.level == Level::SetUp && setup.race.only_leg_is(&facts.tuple);
+                if proven {
                     path.tuple = facts.tuple;
                     path.amplification.lift();
-                } else if !path.amplification.is_lifted() && path.tuple != facts.tuple {
+                } else if moved && (facts.level == Level::SetUp || !path.amplification.is_lifted()) {
                     // Another leg of the race: answer where the newest question came from, under a limit of its own.
                     path.tuple = facts.tuple;
                     path.amplification = crate::path::Amplification::limited();
-                    path.amplification.on_received(super::BASE_DATAGRAM.into());
+                    path.amplification.on_received(facts.datagram);
+                    setup.race.add_leg(facts.tuple);
                     setup.handshake.resend_all(Level::Open);
                     setup.handshake.resend_all(Level::SetUp);
                 }

@@ -192,6 +192,7 @@ impl Connection {
             open: setup_space(&config),
             set_up: setup_space(&config),
             info: Vec::new(),
+            info_for: tuple.remote,
             race,
             open_probes: 0,
             set_up_probes: 0,
@@ -392,6 +393,11 @@ impl Connection {
     fn announce_path(&mut self, now: Instant, event: PathEvent) {
         self.observe(now, &Fact::Path(event));
         self.events.push_back(Event::Path(event));
+        self.weigh_paths(now);
+    }
+
+    /// Whether any path is live, and which have live ones beside them, changes with every word about a path.
+    fn weigh_paths(&mut self, now: Instant) {
         let live = self.paths.iter().any(Path::is_live);
         if live {
             self.clock.pathless_since = None;

@@ -1,5 +1,7 @@
 //! Paths come, move and go.
 
+use std::time::Duration;
+
 use manyway_wire::{AddAddress, PathAvailability, PathId, PathStatus, RemoveAddress};
 
 use super::input::PacketFacts;
@@ -11,6 +13,9 @@ use crate::{FourTuple, Instant};
 
 /// The code of a PATH-CLOSE whose reason needs none.
 const NO_ERROR: u64 = 0;
+/// Bytes that a move counts as received at least, and the least time between two such gifts.
+const GIFT: usize = 256;
+const BETWEEN_GIFTS: Duration = Duration::from_millis(250);
 
 impl Connection {
     /// Tells which addresses this end may use from now on: paths over missing ones close at once, new ones are tried.
@@ -235,8 +240,10 @@ impl Connection {
         path.peer_status = (block.sequence, block.state);
         let is_ready = path.peer_ready();
         if was_ready && !is_ready {
-            // Acknowledge elsewhere, at once.
+            // Acknowledge elsewhere, at once; and say something here: if only a NAT forgot this end, the peer learns the
+            // new address from it.
             path.space.acks.force();
+            path.probes_due = path.probes_due.max(1);
         }
         if block.state == PathAvailability::Dead && before != PathAvailability::Dead {
             // What is on its way there may never arrive: send it elsewhere too. A mere suspicion of the peer is about
@@ -247,6 +254,7 @@ impl Connection {
         } else if is_ready && !was_ready && path.state() == PathState::Dead {
             path.prober.hurry(now);
         }
+        self.weigh_paths(now);
     }
 
     /// The peer sends real data on a path from another address than before: a NAT gave it a new one. Follow it, prove
@@ -263,7 +271,7 @@ impl Connection {
             // Several pairs were tried, and the client settled on this one.
             path.tuple = facts.tuple;
             path.amplification = Amplification::limited();
-            path.amplification.on_received(crate::path::BASE_DATAGRAM.into());
+            path.amplification.on_received(facts.datagram);
             path.prober.start(facts.now, vec![facts.tuple], None);
             return;
         }
@@ -272,7 +280,11 @@ impl Connection {
         }
         path.tuple = facts.tuple;
         path.amplification = Amplification::limited();
-        path.amplification.on_received(crate::path::BASE_DATAGRAM.into());
+        // A receiver may have sent no more than one acknowledgement: without credit for some PROBEs a lost one would
+        // be the end. Who moves often gets it rarely, and can not aim much at others.
+        let seldom = path.moved_at.is_none_or(|moved| facts.now - moved >= BETWEEN_GIFTS);
+        path.amplification.on_received(if seldom { facts.datagram.max(GIFT) } else { facts.datagram });
+        path.moved_at = Some(facts.now);
         let wait = path.space.recovery.pto();
         path.prober.start(facts.now, vec![facts.tuple], Some(wait));
         self.ids.remote.rotate(facts.path);
@@ -281,7 +293,7 @@ impl Connection {
             tuple: facts.tuple,
             role: path.role,
             state: path.state(),
-            reason: PathReason::OpenedByPeer,
+            reason: PathReason::Moved,
         };
         self.announce_path(facts.now, event);
     }

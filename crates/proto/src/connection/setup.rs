@@ -11,6 +11,8 @@ use crate::{FourTuple, Instant};
 
 /// How long the second address pair waits for the first (spec 7.20, RFC 8305).
 const HEAD_START: Duration = Duration::from_millis(50);
+/// Address pairs that a server answers in one set-up and tells apart; with more, none is proven by its answer.
+const MOST_LEGS: usize = 4;
 
 /// The set-up of a connection.
 #[derive(Debug)]
@@ -28,6 +30,8 @@ pub(crate) struct Setup {
     pub(crate) set_up: Space,
     /// The server's INFO: made by the server, returned by the client.
     pub(crate) info: Vec<u8>,
+    /// The address that a server made its INFO for.
+    pub(crate) info_for: std::net::SocketAddr,
     pub(crate) race: Race,
     /// Packets that go out although nothing is lost: the probe timer ran out at this level.
     pub(crate) open_probes: u8,
@@ -63,6 +67,26 @@ impl Race {
     /// A server answers where it was asked.
     pub(crate) fn settled(leg: FourTuple) -> Self {
         Self { legs: vec![leg], due: VecDeque::new(), second_at: None, settled: true }
+    }
+
+    /// A server's answer goes to one more address pair.
+    pub(crate) fn add_leg(&mut self, tuple: FourTuple) {
+        if !self.legs.contains(&tuple) && self.legs.len() < MOST_LEGS {
+            self.legs.push(tuple);
+        }
+    }
+
+    /// Whether nothing was ever sent to another address pair than this.
+    pub(crate) fn only_leg_is(&self, tuple: &FourTuple) -> bool {
+        self.legs.first() == Some(tuple) && self.legs.len() == 1
+    }
+
+    /// A leg is refused: the others go on. False if there is none.
+    pub(crate) fn drop_leg(&mut self, tuple: &FourTuple) -> bool {
+        self.legs.retain(|leg| leg != tuple);
+        self.settled = false;
+        self.restart();
+        !self.legs.is_empty()
     }
 
     pub(crate) fn contains(&self, tuple: &FourTuple) -> bool {

@@ -10,6 +10,8 @@ use crate::{ClosedBy, ConnectionError, Instant};
 pub(crate) const FLUSH_TIME: Duration = Duration::from_secs(30);
 /// How often a step of the close is repeated.
 const MAX_TRIES: u32 = 6;
+/// The longest wait between two repeats to a peer that is heard.
+const LONGEST_REPEAT: Duration = Duration::from_secs(1);
 
 /// Where a connection stands.
 #[derive(Debug, Clone)]
@@ -65,6 +67,12 @@ impl Repeat {
         self.next_at = now + self.wait;
         self.wait *= 2;
         Some(self.tries - 1)
+    }
+
+    /// The peer is there, it only has not come to its answer yet: ask on, but not ever more rarely.
+    pub(crate) fn on_heard(&mut self) {
+        self.tries = 0;
+        self.wait = self.wait.min(LONGEST_REPEAT);
     }
 
     pub(crate) fn is_exhausted(&self, now: Instant) -> bool {

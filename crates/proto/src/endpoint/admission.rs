@@ -9,14 +9,26 @@ use crate::Instant;
 const UNDER_LOAD: usize = 64;
 /// With so many, the oldest gives way.
 const MOST_HALF_OPEN: usize = 1024;
-/// Stateless answers a second: resets, version lists, and INFOs under load.
+/// Resets and version lists a second.
 const ANSWERS_A_SECOND: u32 = 1000;
+/// INFOs a second under load: a budget of its own, or noise would lock new clients out.
+const INFOS_A_SECOND: u32 = 10_000;
+
+/// An answer that needs no connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// To an honest client under load.
+    Info,
+    /// A reset or a version list.
+    Refusal,
+}
 
 /// Counts what strangers cause.
 #[derive(Debug, Default)]
 pub(crate) struct Admission {
     half_open: Vec<ConnectionHandle>,
-    answers: u32,
+    infos: u32,
+    refusals: u32,
     second: Option<Instant>,
 }
 
@@ -37,13 +49,18 @@ impl Admission {
     }
 
     /// Whether a stranger may be answered now.
-    pub(crate) fn may_answer(&mut self, now: Instant) -> bool {
+    pub(crate) fn may_answer(&mut self, now: Instant, answer: Answer) -> bool {
         if self.second.is_none_or(|second| now - second >= Duration::from_secs(1)) {
             self.second = Some(now);
-            self.answers = 0;
+            self.infos = 0;
+            self.refusals = 0;
         }
-        let allowed = self.answers < ANSWERS_A_SECOND;
-        self.answers += u32::from(allowed);
+        let (given, most) = match answer {
+            Answer::Info => (&mut self.infos, INFOS_A_SECOND),
+            Answer::Refusal => (&mut self.refusals, ANSWERS_A_SECOND),
+        };
+        let allowed = *given < most;
+        *given += u32::from(allowed);
         allowed
     }
 }
@@ -52,7 +69,7 @@ impl Admission {
 mod tests {
     use std::time::Duration;
 
-    use super::{ANSWERS_A_SECOND, Admission, ConnectionHandle, MOST_HALF_OPEN, UNDER_LOAD};
+    use super::{ANSWERS_A_SECOND, Admission, Answer, ConnectionHandle, MOST_HALF_OPEN, UNDER_LOAD};
     use crate::Instant;
 
     #[test]
@@ -83,7 +100,9 @@ mod tests {
         let mut admission = Admission::default();
         let mut now = Instant::from_nanos(7);
         for _ in 0..3 {
-            let answered = (0..5 * ANSWERS_A_SECOND).filter(|_| admission.may_answer(now)).count();
+            let answered =
+                (0..5 * ANSWERS_A_SECOND).filter(|_| admission.may_answer(now, Answer::Refusal)).count();
+            assert!(admission.may_answer(now, Answer::Info), "noise uses up no INFO");
             assert_eq!(answered, ANSWERS_A_SECOND as usize);
             now += Duration::from_secs(1);
         }

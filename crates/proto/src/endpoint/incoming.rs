@@ -7,6 +7,7 @@ use manyway_wire::{
 };
 
 use super::Endpoint;
+use super::admission::Answer;
 use super::cookie::{CookieFacts, CookieKeys};
 use crate::connection::{Arrival, Connection, Start, own_parameters};
 use crate::handshake::Handshake;
@@ -76,7 +77,7 @@ impl Endpoint {
 
     /// SYN-ACK with the INFO and nothing else: the client comes back with it (spec 4.12, 7.10).
     fn answer_with_info(&mut self, now: Instant, tuple: FourTuple, facts: &CookieFacts) {
-        if !self.admission.may_answer(now) {
+        if !self.admission.may_answer(now, Answer::Info) {
             return;
         }
         let info = self.make_info(now, facts);
@@ -162,7 +163,7 @@ impl Endpoint {
 
     /// A packet of a connection that is gone: tells the peer so, in a way that only the id's issuer can.
     pub(super) fn reset_stranger(&mut self, now: Instant, tuple: FourTuple, id: &ConnectionId, size: usize) {
-        if size <= LEAST_RESET || !self.admission.may_answer(now) {
+        if size <= LEAST_RESET || !self.admission.may_answer(now, Answer::Refusal) {
             return;
         }
         let length = (size - 1).clamp(LEAST_RESET, MOST_RESET);
@@ -180,7 +181,10 @@ impl Endpoint {
     /// A client that speaks another version: tells it which one this server speaks.
     pub(super) fn offer_versions(&mut self, now: Instant, tuple: FourTuple, form: &HeaderForm, size: usize) {
         let HeaderForm::OtherVersion { destination, source, .. } = form else { return };
-        if self.config.server.is_none() || size < FIRST_FLIGHT || !self.admission.may_answer(now) {
+        if self.config.server.is_none()
+            || size < FIRST_FLIGHT
+            || !self.admission.may_answer(now, Answer::Refusal)
+        {
             return;
         }
         let mut bytes = Vec::new();

@@ -53,6 +53,8 @@ pub(crate) struct Path {
     asked_at: Instant,
     /// When any packet of the peer arrived last on it.
     heard_at: Instant,
+    /// When the peer's address on it changed last.
+    pub(crate) moved_at: Option<Instant>,
     pub(crate) counters: PathCounters,
 }
 
@@ -85,6 +87,7 @@ impl Path {
             probes_due: 0,
             asked_at: now,
             heard_at: now,
+            moved_at: None,
             counters: PathCounters::default(),
         }
     }

@@ -84,6 +84,8 @@ pub enum PathReason {
     Opened,
     /// The peer opened it.
     OpenedByPeer,
+    /// The peer's address on it changed.
+    Moved,
     /// A PROBE was answered.
     Validated,
     /// An acknowledgement arrived after all.
@@ -120,6 +122,7 @@ impl fmt::Display for PathReason {
             Self::SetUp => write!(f, "set-up completed"),
             Self::Opened => write!(f, "trying the address pair"),
             Self::OpenedByPeer => write!(f, "opened by the peer"),
+            Self::Moved => write!(f, "the peer's address changed"),
             Self::Validated => write!(f, "probe answered"),
             Self::Answered => write!(f, "answers again"),
             Self::Silence { lasted } => write!(f, "silent for {} ms with data in flight", lasted.as_millis()),
