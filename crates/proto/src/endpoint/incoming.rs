@@ -221,3 +221,58 @@ fn open_protector(first_destination: &ConnectionId) -> Protector {
     protector.set_open_keys(first_destination);
     protector
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::endpoint::{ClientConfig, ServerConfig};
+    use crate::handshake::testing;
+    use crate::{ConnectionConfig, EndpointConfig, LocalAddress, LocalCandidate, Role};
+
+    #[test]
+    fn small_open_packets_from_foreign_addresses_earn_nothing() {
+        let now = Instant::from_nanos(1);
+        let at = |address: &str| LocalAddress { interface: 1, address: address.parse().unwrap() };
+        let (server_address, client_address) = (at("10.0.0.2:1"), at("10.0.0.1:1"));
+        let tls = testing::server_config(1, 2);
+        let server = ServerConfig { tls, connection: Arc::new(ConnectionConfig::default()) };
+        let config = EndpointConfig { server: Some(server), ..EndpointConfig::default() };
+        let mut server = Endpoint::new(config, crate::Rng::from_seed([1; 32]));
+        let mut client = Endpoint::new(EndpointConfig::default(), crate::Rng::from_seed([2; 32]));
+        let config = ClientConfig {
+            tls: testing::client_config(2, 1),
+            server_name: "manyway".try_into().unwrap(),
+            connection: Arc::new(ConnectionConfig::default()),
+        };
+        let local = LocalCandidate { address: client_address, role: Role::Primary };
+        client.connect(now, &config, &[local], &[server_address.address]).unwrap();
+        let mut buffer = Vec::new();
+        client.poll_transmit(now, &mut buffer).unwrap();
+        let HeaderForm::Long { destination, source, .. } =
+            manyway_wire::decode_protected(&buffer).unwrap().form
+        else {
+            panic!("a client begins with a long header")
+        };
+        let from = |remote| FourTuple { local: server_address, remote };
+        server.handle_datagram(now, from(client_address.address), Ecn::NotEct, &mut buffer);
+        while server.poll_transmit(now, &mut buffer).is_some() {}
+        for number in 10..110 {
+            let facts = HeaderFacts {
+                path: PathId::FIRST,
+                destination,
+                packet_number: number,
+                largest_acked: None,
+                size: FIRST_FLIGHT,
+            };
+            let mut protector = Protector::new(Initiator::Client, KeyLimits::default());
+            protector.set_open_keys(&destination);
+            let mut bytes = Vec::new();
+            let mut builder = PacketBuilder::long(&mut bytes, &facts, LongKind::Open, source);
+            manyway_wire::AckNow.encode(&mut builder.writer(&mut bytes));
+            builder.finish(&mut bytes, &mut protector).unwrap();
+            let victim = at(if number % 2 == 0 { "203.0.113.1:53" } else { "203.0.113.1:54" });
+            server.handle_datagram(now, from(victim.address), Ecn::NotEct, &mut bytes);
+            assert!(server.poll_transmit(now, &mut buffer).is_none());
+        }
+    }
+}
