@@ -304,6 +304,24 @@ fn the_largest_datagram_is_found_on_every_path() {
 }
 
 #[test]
+fn a_search_for_the_largest_datagram_that_an_outage_interrupts_is_made_again() {
+    for side in [Side::Client, Side::Server] {
+        let builder = PairBuilder::new().path(mbit(20), 10 * MS).path(mbit(20), 10 * MS);
+        let mut pair = connected(builder).unwrap();
+        pair.run_for(5 * MS).unwrap();
+        let host = pair.host(side);
+        pair.start(side, Box::new(Exchange::new(host, megabytes(40))));
+        // The probe of the first path is on its way.
+        pair.cut(0, Direction::Both);
+        pair.run_for(SECOND).unwrap();
+        assert_eq!(path_figures(&mut pair, side)[0].datagram, 1200);
+        pair.restore(0, Direction::Both);
+        pair.run_for(5 * SECOND).unwrap();
+        assert_eq!(path_figures(&mut pair, side)[0].datagram, 1472);
+    }
+}
+
+#[test]
 fn a_path_that_carries_smaller_datagrams_than_before_is_used_with_those() {
     let mut pair = connected(PairBuilder::new().path(mbit(20), 10 * MS)).unwrap();
     pair.transfer(Side::Client, megabytes(1), MINUTE).unwrap();

@@ -235,6 +235,7 @@ impl Control {
             | SentContent::StreamLimit
             | SentContent::StreamReset { .. }
             | SentContent::StreamStop { .. }
+            | SentContent::Blocked { .. }
             | SentContent::NewCid { .. }
             | SentContent::RetireCid { .. }
             | SentContent::MtuProbe { .. } => {}

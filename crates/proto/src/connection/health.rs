@@ -144,6 +144,7 @@ impl Connection {
             path.prober.start(now, targets, Some(wait));
             path.probes_due = 0;
             path.silence.on_pause();
+            path.mtu.interrupt();
             path.space.recovery.abandon(now, &mut outcome);
         }
         self.settle(now, crate::protection::Level::Data, id, &mut outcome);

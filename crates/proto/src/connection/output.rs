@@ -236,13 +236,16 @@ impl Connection {
 
     fn transmit_mtu_probe(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
         for id in self.paths.ids() {
-            let path = self.paths.get_mut(id).filter(|path| path.state() == PathState::Active);
-            let Some(size) = path.as_ref().and_then(|path| path.mtu.wanted()) else { continue };
-            if let Some(path) = path {
+            let path = self.paths.get(id).filter(|path| path.state() == PathState::Active);
+            let Some(size) = path.and_then(|path| path.mtu.wanted()) else { continue };
+            let carry = Carry { question: true, mtu_probe: Some(size), ..Carry::default() };
+            let Some(transmit) = self.transmit_one(now, buffer, id, usize::from(size), carry) else {
+                continue;
+            };
+            if let Some(path) = self.paths.get_mut(id) {
                 path.mtu.on_probe_sent();
             }
-            let carry = Carry { question: true, mtu_probe: Some(size), ..Carry::default() };
-            return self.transmit_one(now, buffer, id, usize::from(size), carry);
+            return Some(transmit);
         }
         None
     }

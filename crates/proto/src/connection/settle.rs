@@ -74,7 +74,8 @@ impl Connection {
             | SentContent::StreamWindow { .. }
             | SentContent::StreamLimit
             | SentContent::StreamReset { .. }
-            | SentContent::StreamStop { .. } => self.streams.on_delivered(content),
+            | SentContent::StreamStop { .. }
+            | SentContent::Blocked { .. } => self.streams.on_delivered(content),
             SentContent::RetireCid { path, sequence } => self.ids.remote.on_delivered(*path, *sequence),
             SentContent::PathClose { path } => {
                 // Only now its ids may lead nowhere: before, they would earn a reset of the whole connection.
@@ -102,7 +103,8 @@ impl Connection {
             | SentContent::StreamWindow { .. }
             | SentContent::StreamLimit
             | SentContent::StreamReset { .. }
-            | SentContent::StreamStop { .. } => self.streams.on_lost(content),
+            | SentContent::StreamStop { .. }
+            | SentContent::Blocked { .. } => self.streams.on_lost(content),
             SentContent::NewCid { path, sequence } => self.ids.local.on_lost(*path, *sequence),
             SentContent::RetireCid { path, sequence } => self.ids.remote.on_lost(*path, *sequence),
             SentContent::PathStatus { .. }

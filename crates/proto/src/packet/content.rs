@@ -22,6 +22,8 @@ pub(crate) enum SentContent {
     StreamReset { stream: StreamId },
     /// Asking the peer to stop sending on a stream.
     StreamStop { stream: StreamId },
+    /// What holds this end back.
+    Blocked { by: Limit },
     /// An id for the peer to use.
     NewCid { path: PathId, sequence: u64 },
     /// Giving an id of the peer back.
@@ -40,6 +42,17 @@ pub(crate) enum SentContent {
     Pong,
     /// A datagram of this size was tried.
     MtuProbe { size: u16 },
+}
+
+/// A limit of the peer that holds this end back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// Connection credit.
+    Connection,
+    /// Credit of a stream.
+    Stream(StreamId),
+    /// Number of streams.
+    Streams,
 }
 
 /// The items of one packet; most have one or two.

@@ -22,7 +22,7 @@ pub(crate) struct MtuSearch {
 
 #[derive(Debug, Clone, Copy)]
 enum Phase {
-    /// Nothing is known of the peer's limit yet.
+    /// Nothing is known of the peer's limit yet, or the path died in mid search.
     Off,
     /// `rung` is to be tried; `waiting` while a probe is on its way.
     Searching {
@@ -40,7 +40,7 @@ impl MtuSearch {
         Self { current: BASE, limit: BASE, phase: Phase::Off }
     }
 
-    /// Tells whether no search was started yet.
+    /// Tells whether no search was started yet, or the last one was interrupted.
     pub(crate) fn is_off(&self) -> bool {
         matches!(self.phase, Phase::Off)
     }
@@ -76,6 +76,14 @@ impl MtuSearch {
         if let Phase::Searching { waiting, tries, .. } = &mut self.phase {
             *waiting = true;
             *tries += 1;
+        }
+    }
+
+    /// The path died: what became of a probe says nothing of its size. The search starts anew when the path is back; a
+    /// finished one stays finished.
+    pub(crate) fn interrupt(&mut self) {
+        if matches!(self.phase, Phase::Searching { .. }) {
+            self.phase = Phase::Off;
         }
     }
 
@@ -152,5 +160,23 @@ mod tests {
         assert_eq!(search.current(), BASE);
         search.on_timeout(search.deadline().unwrap());
         assert_eq!(search.wanted(), Some(1472));
+    }
+
+    #[test]
+    fn a_search_that_was_interrupted_starts_anew_and_a_finished_one_stays_finished() {
+        let now = Instant::from_nanos(0);
+        let mut search = MtuSearch::new();
+        search.start(now, 1472);
+        search.on_probe_sent();
+        search.interrupt();
+        search.on_lost(now);
+        assert!(search.is_off());
+        search.start(now, 1472);
+        assert_eq!(search.wanted(), Some(1472));
+        search.on_probe_sent();
+        assert!(search.on_acked(now, 1472));
+        search.interrupt();
+        assert!(!search.is_off());
+        assert_eq!((search.wanted(), search.current()), (None, 1472));
     }
 }

@@ -280,7 +280,7 @@ impl PathRecovery {
 
     /// Tells the loss of a packet, and remembers it in case it arrives.
     fn settle_lost(&mut self, now: Instant, packet: SentPacket, why: LostBy, out: &mut Outcome) {
-        if packet.kind == PacketKind::MtuProbe && why != LostBy::Abandoning {
+        if packet.kind == PacketKind::MtuProbe {
             out.mtu_lost = Some(out.mtu_lost.map_or(packet.size, |size| size.min(packet.size)));
         }
         if !packet.moved {

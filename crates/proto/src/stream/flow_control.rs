@@ -51,6 +51,11 @@ impl SendCredit {
     pub(crate) fn on_reported(&mut self) {
         self.reported = Some(self.limit);
     }
+
+    /// The peer was not told after all.
+    pub(crate) fn on_report_lost(&mut self) {
+        self.reported = None;
+    }
 }
 
 /// A stretch of two round trips, see [`ReceiveCredit::consume`].

@@ -160,6 +160,11 @@ impl SendHalf {
         self.credit.on_reported();
     }
 
+    /// The peer was not told after all.
+    pub(crate) fn on_blocked_lost(&mut self) {
+        self.credit.on_report_lost();
+    }
+
     pub(crate) fn ready(&self) -> Ready {
         match self.state {
             SendState::Open | SendState::Finishing => {

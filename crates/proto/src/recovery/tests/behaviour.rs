@@ -200,6 +200,15 @@ fn an_abandoned_path_has_nothing_in_flight_and_keeps_its_window() {
 }
 
 #[test]
+fn an_mtu_probe_that_is_abandoned_is_reported_as_lost() {
+    let mut path = path("cubic");
+    send_kind(&mut path, at(0), 1452, PacketKind::MtuProbe);
+    let mut out = Outcome::default();
+    path.abandon(at(10), &mut out);
+    assert_eq!((out.mtu_lost, out.lost_bytes), (Some(1452), ByteCount::ZERO));
+}
+
+#[test]
 fn a_sender_that_uses_a_part_of_its_window_does_not_grow_it() {
     for controller in ["new-reno", "cubic"] {
         let mut path = path(controller);

@@ -6,7 +6,7 @@ use manyway_wire::{
 
 use super::agenda::ControlBlocks;
 use super::{Stream, StreamSet};
-use crate::packet::content::{Contents, SentContent};
+use crate::packet::content::{Contents, Limit, SentContent};
 use crate::stream::event::StreamEvent;
 use crate::stream::send::Progress;
 
@@ -65,10 +65,12 @@ impl StreamSet {
                 &Block::Blocked(Blocked { by: BlockedBy::Connection { limit: self.send_credit.limit() } }),
             )?;
             self.send_credit.on_reported();
+            contents.push(SentContent::Blocked { by: Limit::Connection });
         }
         if self.are_streams_blocked() {
             put(w, &Block::Blocked(Blocked { by: BlockedBy::Streams { limit: self.ours.limit } }))?;
             self.ours.reported_at = Some(self.ours.limit);
+            contents.push(SentContent::Blocked { by: Limit::Streams });
         }
         Ok(())
     }
@@ -191,6 +193,7 @@ impl StreamSet {
             | SentContent::StreamWindow { .. }
             | SentContent::StreamLimit
             | SentContent::StreamStop { .. }
+            | SentContent::Blocked { .. }
             | SentContent::Handshake { .. }
             | SentContent::PathAck { .. }
             | SentContent::NewCid { .. }
@@ -219,6 +222,7 @@ impl StreamSet {
             SentContent::StreamWindow { stream } => self.write_again(stream, ControlBlocks::WINDOW),
             SentContent::StreamReset { stream } => self.write_again(stream, ControlBlocks::RESET),
             SentContent::StreamStop { stream } => self.write_again(stream, ControlBlocks::STOP),
+            SentContent::Blocked { by } => self.on_blocked_lost(by),
             SentContent::Handshake { .. }
             | SentContent::PathAck { .. }
             | SentContent::NewCid { .. }
@@ -237,6 +241,21 @@ impl StreamSet {
     /// original arrives after all, the part of the copy that is not sent by then is cancelled.
     pub(crate) fn reinject(&mut self, content: &SentContent) {
         self.on_lost(content);
+    }
+
+    /// The peer may know nothing of what holds this end back, and wait with credit that is too little to be told
+    /// unasked: it is told again, if it is still true.
+    fn on_blocked_lost(&mut self, by: Limit) {
+        match by {
+            Limit::Connection => self.send_credit.on_report_lost(),
+            Limit::Streams => self.ours.reported_at = None,
+            Limit::Stream(stream) => {
+                if let Some(stream) = self.streams.get_mut(&stream) {
+                    stream.send.on_blocked_lost();
+                    self.agenda.update(stream);
+                }
+            }
+        }
     }
 
     fn write_again(&mut self, stream: StreamId, block: ControlBlocks) {
@@ -279,6 +298,7 @@ impl Stream {
         {
             put(w, &Block::Blocked(Blocked { by: BlockedBy::Stream { stream, limit } }))?;
             self.send.on_blocked_reported();
+            contents.push(SentContent::Blocked { by: Limit::Stream(stream) });
         }
         self.entry.control.remove(ControlBlocks::BLOCKED);
         Ok(())

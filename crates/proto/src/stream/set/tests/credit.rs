@@ -153,6 +153,61 @@ fn being_held_back_is_told_once() {
 }
 
 #[test]
+fn being_held_back_is_told_again_if_that_was_lost_and_is_still_true() {
+    for by_connection in [false, true] {
+        let (mut client, mut server) = pair(&small());
+        let mut held = client.streams.open().unwrap();
+        client.write(held, &[1; 16 << 10]);
+        if by_connection {
+            held = client.streams.open().unwrap();
+            client.write(held, &[1; 8 << 10]);
+        }
+        push(&mut client, &mut server);
+        client.write(held, &[1; 1]);
+        let lost = client.packet().unwrap();
+        assert!(!client.streams.wants_control());
+        client.lose(&lost);
+        assert!(client.streams.wants_control());
+        assert_eq!(client.packet().unwrap().payload, lost.payload);
+        server.accept_all();
+        server.read(held);
+        exchange(&mut server, &mut client);
+        client.lose(&lost);
+        assert!(!client.streams.wants_control(), "it is not true any more");
+    }
+}
+
+#[test]
+fn waiting_for_streams_is_told_again_if_that_was_lost() {
+    let (mut client, mut server) = pair(&small());
+    let open = |client: &mut Peer| {
+        let id = client.streams.open()?;
+        client.write(id, b"x");
+        Ok::<_, crate::Misuse>(id)
+    };
+    // One stream of four is over: too few for the server to tell of its own accord.
+    let first = open(&mut client).unwrap();
+    client.streams.finish(first).unwrap();
+    push(&mut client, &mut server);
+    server.accept_all();
+    server.streams.finish(first).unwrap();
+    server.read(first);
+    exchange(&mut client, &mut server);
+    client.read(first);
+    // The others stay.
+    for _ in 0..3 {
+        open(&mut client).unwrap();
+    }
+    exchange(&mut client, &mut server);
+    assert!(client.streams.open().is_err());
+    let lost = client.packet().unwrap();
+    client.lose(&lost);
+    exchange(&mut client, &mut server);
+    assert!(client.saw(StreamEvent::Available));
+    assert!(client.streams.open().is_ok());
+}
+
+#[test]
 fn a_peer_that_is_held_back_gets_what_credit_is_due_at_once() {
     let (mut client, mut server) = pair(&small());
     let id = client.streams.open().unwrap();
