@@ -128,6 +128,16 @@ async fn two_paths_with_the_same_last_part_are_refused_before_anything_is_sent()
     let paths = vec![RelativePath::parse("a/x").unwrap(), RelativePath::parse("b/x").unwrap()];
     let result = get(&client, paths, there.path().to_owned(), quiet()).await;
     assert!(matches!(result, Err(TransferError::Local(f)) if f.reason == Reason::Name));
+
+    let here = TempDir::new().unwrap();
+    let files: Vec<_> = ["a", "b"].iter().map(|parent| here.path().join(parent).join("x")).collect();
+    for file in &files {
+        std::fs::create_dir(file.parent().unwrap()).unwrap();
+        std::fs::write(file, "x").unwrap();
+    }
+    let result = put(&client, files, quiet()).await;
+    assert!(matches!(result, Err(TransferError::Local(f)) if f.reason == Reason::Name));
+    assert!(!there.path().join("x").exists());
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! Sending files to the other side.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use tokio::task::spawn_blocking;
 
 use crate::codec::CodecError;
 use crate::error::TransferError;
+use crate::failure::{Failure, Reason};
 use crate::files::{Source, Steering, send_files, survey};
 use crate::frame::Frame;
 use crate::pipe::send_produced;
@@ -22,7 +24,7 @@ use crate::wire::{finish, read_acceptance, read_frame, write_request};
 /// that changes meanwhile fails alone.
 ///
 /// # Errors
-/// No file could be found at all, the other side refuses, or the connection broke; files verified before stay there.
+/// Two files would get the same name, no file could be found at all, the other side refuses, or the connection broke; files verified before stay there.
 pub async fn put<S: Session>(
     session: &S,
     files: Vec<PathBuf>,
@@ -33,6 +35,7 @@ pub async fn put<S: Session>(
     if let (true, Some((_, failure))) = (sources.is_empty(), missing.first()) {
         return Err(TransferError::Local(failure.clone()));
     }
+    differ(&sources).map_err(TransferError::Local)?;
     progress.on_progress(ProgressEvent::Totals(totals));
     let (mut send, mut receive) = session.open().await.map_err(TransferError::stream("opening a stream"))?;
     let steering = Arc::new(Steering::default());
@@ -65,7 +68,7 @@ pub async fn put<S: Session>(
     Ok(Report { verified: verdicts.report.verified, bytes: verdicts.bytes, ..report })
 }
 
-type Missing = Vec<(PathBuf, crate::Failure)>;
+type Missing = Vec<(PathBuf, Failure)>;
 
 fn find(files: Vec<PathBuf>) -> (Vec<Source>, Totals, Missing) {
     let mut sources = Vec::new();
@@ -75,12 +78,24 @@ fn find(files: Vec<PathBuf>) -> (Vec<Source>, Totals, Missing) {
             Ok(source) => sources.push(source),
             Err(failure) => {
                 let text = format!("{}: {failure}", path.display());
-                missing.push((path, crate::Failure::with_text(failure.reason, text)));
+                missing.push((path, Failure::with_text(failure.reason, text)));
             }
         }
     }
     let totals = survey(&sources);
     (sources, totals, missing)
+}
+
+// transfer 3.8
+fn differ(sources: &[Source]) -> Result<(), Failure> {
+    let mut names = BTreeSet::new();
+    for name in sources.iter().filter_map(|source| source.name.as_ref()) {
+        if !names.insert(name.last()) {
+            let text = format!("two of the paths would both become {}", crate::name::printable(name.last()));
+            return Err(Failure::with_text(Reason::Name, text));
+        }
+    }
+    Ok(())
 }
 
 #[derive(Debug, Default)]
