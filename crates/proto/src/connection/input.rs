@@ -141,8 +141,14 @@ impl Connection {
         self.on_opened(facts, packet, size);
         let number = opened.packet_number;
         let result = self.read_packet(facts, number, ecn, payload);
-        if let Err(violation) = result {
-            self.fail(facts.now, violation);
+        match result {
+            Ok(()) => {}
+            // spec 4.20: anybody can write an open packet; only what TLS refuses can not be taken back
+            Err(violation) if facts.level == Level::Open && !matches!(violation, Violation::Tls { .. }) => {
+                tracing::debug!(reason = %violation, "open packet refused");
+                self.counts.refused += 1;
+            }
+            Err(violation) => self.fail(facts.now, violation),
         }
     }
 
@@ -165,6 +171,7 @@ impl Connection {
         match error {
             OpenError::NoKeys | OpenError::Replayed => {}
             OpenError::KeyUpdate => self.fail(facts.now, Violation::KeyUpdate),
+            OpenError::ReservedBits if facts.level == Level::Open => {}
             OpenError::ReservedBits => self.fail(facts.now, Violation::ReservedBits),
             OpenError::Failed => {
                 if self.protector.integrity_exhausted() {

@@ -36,7 +36,7 @@ pub enum Fact {
         path: PathId,
         /// Its number.
         packet_number: u64,
-        /// Its size, header and tag included.
+        /// Its size, without header and tag.
         size: u16,
     },
     /// Packets were declared lost.
