@@ -108,7 +108,7 @@ impl MtuSearch {
         }
     }
 
-    /// Large packets vanish while the path may be alive: back to what always fits; true if that is smaller.
+    /// Large packets vanish while the path may be alive (spec 6.34): back to what always fits; true if that is smaller.
     pub(crate) fn on_black_hole(&mut self, now: Instant) -> bool {
         let shrinks = self.current > BASE;
         if shrinks {
