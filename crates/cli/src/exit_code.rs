@@ -4,6 +4,8 @@ use std::process::ExitCode as ProcessExitCode;
 
 use manyway_transfer::{Report, TransferError};
 
+use crate::command::error::CommandError;
+
 /// What the shell is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -41,6 +43,18 @@ impl ExitCode {
             Self::Gain => 6,
             Self::Unreachable => 7,
             Self::Interrupted => 130,
+        }
+    }
+
+    /// The code of a command that has done its work and printed `printed`: a reader that has seen enough changes
+    /// nothing.
+    ///
+    /// # Errors
+    /// That of `printed` otherwise.
+    pub fn after_printing(self, printed: Result<(), CommandError>) -> Result<Self, CommandError> {
+        match printed {
+            Err(error) if error.code != Self::Ok => Err(error),
+            Err(_) | Ok(()) => Ok(self),
         }
     }
 

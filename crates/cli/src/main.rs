@@ -2,6 +2,7 @@
 
 use std::io::{self, Write as _};
 use std::process::ExitCode as ProcessExitCode;
+use std::time::Duration;
 
 use clap::Parser as _;
 use manyway_cli::args::{Cli, Command};
@@ -41,24 +42,28 @@ fn block_on(command: impl Future<Output = Result<ExitCode, CommandError>>) -> Ex
         Ok(runtime) => runtime,
         Err(error) => return fail(&CommandError::from(error)),
     };
-    runtime.block_on(command).unwrap_or_else(|error| fail(&error))
+    let code = runtime.block_on(command).unwrap_or_else(|error| fail(&error));
+    // Threads that still read or write find their queues closed.
+    runtime.shutdown_timeout(END_TIME);
+    code
 }
+
+/// For threads that are busy with a file.
+const END_TIME: Duration = Duration::from_secs(1);
 
 #[expect(clippy::print_stderr, reason = "this is what the user is told")]
 fn fail(error: &CommandError) -> ExitCode {
-    eprintln!("manyway: {error}");
+    if error.code != ExitCode::Ok {
+        eprintln!("manyway: {error}");
+    }
     error.code
 }
 
-/// Writes a document to standard output; a reader that has seen enough (`| head`) is no failure.
+/// Writes a document to standard output.
 fn print(write: impl FnOnce(&mut io::StdoutLock<'static>) -> io::Result<()>) -> ExitCode {
     let mut out = io::stdout().lock();
     match write(&mut out).and_then(|()| out.flush()) {
         Ok(()) => ExitCode::Ok,
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::Ok,
-        Err(reason) => {
-            tracing::error!(%reason, "cannot write to standard output");
-            ExitCode::Failed
-        }
+        Err(error) => fail(&CommandError::from(error)),
     }
 }

@@ -24,6 +24,9 @@ fn a_wrong_command_line_is_status_2_and_says_why_on_standard_error() {
         (&["get", "mw1x", "../x"], "\"..\""),
         (&["bench", "mw1x", "-P", "1000"], "1..=128"),
         (&["-I", "eth0,role=first", "demo"], "there is no role"),
+        (&["serve", "-4"], "--listen"),
+        (&["serve", "-I", "eth0"], "--listen"),
+        (&["serve", "--exclude", "eth0"], "--listen"),
         (&["-q", "-v", "demo"], "cannot be used with"),
         (&[], "Usage: manyway"),
     ] {

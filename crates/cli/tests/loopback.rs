@@ -159,6 +159,48 @@ fn an_interrupted_client_tells_the_server_at_once() {
     server.running.wait_for("client gone");
 }
 
+#[test]
+fn a_stopping_server_waits_for_a_silent_client_three_seconds_or_until_told_again() {
+    for (again, limit) in [(false, 10), (true, 2)] {
+        let place = Place::new();
+        let server = place.serve(&["-v"]);
+        let client = place.start(&["bench", "-t", "60", &server.ticket]);
+        wait_until("the connection", || server.running.messages().contains("from="));
+        client.signal("STOP");
+        server.running.signal("TERM");
+        server.running.wait_for("SIGTERM: closing");
+        if again {
+            std::thread::sleep(Duration::from_millis(200));
+            server.running.signal("INT");
+        }
+        server.running.end_within(Duration::from_secs(limit)).expect(0);
+    }
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_failure() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    make_file(&place.here().join("file"), 1000);
+    let ticket = server.ticket.as_str();
+    for arguments in [
+        &["bench", "-t", "60", "-i", "100ms", ticket][..],
+        &["send", "file", ticket],
+        &["get", ticket, "file", "-o", "back"],
+        &["man"],
+    ] {
+        let mut child = Command::new(MANYWAY)
+            .current_dir(place.here())
+            .args(arguments)
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{arguments:?}");
+    }
+    assert_same_content(&place.here().join("file"), &place.here().join("back/file"));
+}
+
 /// A directory for the client and one for the server.
 struct Place(TempDir);
 

@@ -12,9 +12,9 @@ use crate::connection::Connection;
 use crate::driver::{self, Command, Start};
 use crate::error::{BindFailure, ConnectError};
 use crate::interfaces::{InterfacePolicy, Snapshot};
+use crate::resolve;
 use crate::resolve::ResolveError;
 use crate::ticket::{HostPort, Ticket};
-use crate::{DEFAULT_PORT, resolve};
 
 /// Clients that may wait for [`Endpoint::accept`]; one more is turned away.
 const BACKLOG: usize = 1024;
@@ -38,7 +38,8 @@ impl Default for Locals {
 /// What a server needs beside the common settings.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
-    /// Addresses and ports to listen on. Empty: port 4455 on every address of both families.
+    /// Addresses and ports to listen on. Empty: port 4455 on every address of both families, or of the one
+    /// that this host has.
     pub listen: Vec<SocketAddr>,
     /// Who the server is.
     pub identity: Identity,
@@ -124,15 +125,9 @@ impl Endpoint {
     ///
     /// # Errors
     /// If an address can not be bound, the system refuses, or a setting is out of its range.
-    pub fn bind(mut options: EndpointOptions) -> Result<Self, BindFailure> {
+    pub fn bind(options: EndpointOptions) -> Result<Self, BindFailure> {
         options.connection.validate().map_err(BindFailure::Config)?;
         let connection = options.connection.clone();
-        if let Some(server) = options.server.as_mut().filter(|server| server.listen.is_empty()) {
-            server.listen = vec![
-                SocketAddr::from((Ipv4Addr::UNSPECIFIED, DEFAULT_PORT)),
-                SocketAddr::from((Ipv6Addr::UNSPECIFIED, DEFAULT_PORT)),
-            ];
-        }
         let (commands, command_receiver) = mpsc::unbounded_channel();
         let (incoming_sender, incoming) = mpsc::channel(BACKLOG);
         let start =

@@ -58,7 +58,7 @@ const EXAMPLES: &str = "\
 Examples:
   manyway bench mw1…
   manyway bench -t 30 -P 4 -R mw1…
-  manyway bench --json -i 100ms mw1… | jq .rate";
+  manyway bench --json -i 100ms mw1… | jq .bits_per_second";
 
 #[cfg(test)]
 mod tests {

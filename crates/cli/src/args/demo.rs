@@ -27,7 +27,7 @@ pub struct DemoArgs {
     /// Where to write the plot
     #[arg(long, value_name = "FILE", default_value = "manyway-demo.svg")]
     pub plot: PathBuf,
-    /// Leave every link whole, to measure how much they carry together
+    /// Cut no link (without this the best is cut at one quarter, and restored at one half or 8 s later), to measure how much they carry together
     #[arg(long)]
     pub no_cut: bool,
     /// Leave out the comparison with the best link alone
@@ -46,7 +46,7 @@ const EXAMPLES: &str = "\
 Examples:
   manyway demo
   manyway demo --link 50Mbit,10ms --link 50Mbit,10ms --no-cut
-  manyway demo --file film.mp4 --link 100M,5ms --link 20M,300ms,1%";
+  manyway demo --file film.mp4 --link 100M,5ms --link 20M,80ms,0.1%";
 
 #[cfg(test)]
 mod tests {

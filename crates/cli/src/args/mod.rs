@@ -59,8 +59,9 @@ Examples:
   manyway serve --dir /srv/incoming    on the server; prints a ticket
   manyway send film.mp4 mw1…           on the client, with that ticket
 
-Exit status: 0 done, 1 failed, 2 wrong usage, 3 authentication failed, 4 incomplete (run it again),
-5 forbidden by a policy, 6 worse than asked for, 7 the other side was not reached.";
+Exit status: 0 done, 1 failed, 2 wrong usage, 3 authentication failed,
+4 incomplete; run the same command again, 7 the other side was not reached,
+130 ended by Ctrl-C or SIGTERM.";
 
 #[cfg(test)]
 mod tests {

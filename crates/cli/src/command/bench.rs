@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use super::error::CommandError;
 use super::network::{connect, parse_ticket};
 use super::session::NetSession;
-use super::signal::until_interrupted_over;
+use super::signal::{close, until_interrupted_over};
 use super::watch::path_name;
 use crate::args::{BenchArgs, GlobalArgs};
 use crate::output::{json, units};
@@ -25,8 +25,7 @@ pub async fn run(global: &GlobalArgs, arguments: &BenchArgs) -> Result<(), Comma
     let ticket = parse_ticket(&arguments.ticket)?;
     let (endpoint, connection) = connect(global, &ticket).await?;
     until_interrupted_over(&endpoint, measure(global, arguments, &connection)).await?;
-    connection.close(0, "done").await;
-    endpoint.close(0, "done").await;
+    close(&endpoint, "done").await;
     Ok(())
 }
 

@@ -12,6 +12,7 @@ use super::error::CommandError;
 use super::network::connection_config;
 use super::signal::until_interrupted;
 use crate::args::{DemoArgs, GlobalArgs};
+use crate::demo::cutter::LONGEST_CUT;
 use crate::demo::emulator::SERIES_BIN;
 use crate::demo::link_spec::LinkSpec;
 use crate::demo::plot::{PathSeries, RatePlot};
@@ -34,11 +35,11 @@ pub fn run(global: &GlobalArgs, arguments: &DemoArgs) -> Result<ExitCode, Comman
     // Threads that still read or write find their queues closed.
     runtime.shutdown_timeout(END_TIME);
     let report = result?;
-    print(global, &report)?;
-    Ok(match report.hash {
+    let code = match report.hash {
         HashCheck::Right => ExitCode::Ok,
         HashCheck::Wrong => ExitCode::Failed,
-    })
+    };
+    code.after_printing(print(global, &report).map_err(CommandError::from))
 }
 
 fn settings(global: &GlobalArgs, arguments: &DemoArgs) -> Result<ConnectionConfig, CommandError> {
@@ -128,7 +129,9 @@ fn introduce(view: &ProgressView, trial: &Trial<'_>, alone: Option<usize>) {
     if let Some(cut) = trial.cut {
         let link = cut + 1;
         text += &format!(
-            "; link {link} is cut at one quarter and restored at one half, and Manyway has to find out by itself"
+            "; link {link} is cut at one quarter and restored at one half or {} s later, whichever comes first, and \
+             Manyway has to find out by itself",
+            LONGEST_CUT.as_secs()
         );
     }
     if let Some(alone) = alone {
@@ -167,7 +170,9 @@ fn expected(trial: &Trial<'_>, alone: Option<usize>) -> Duration {
     let rest = Rate::from_bits_per_second(all.bits_per_second().saturating_sub(cut.bits_per_second()));
     let quarter = ByteCount(trial.source.bytes / 4 * 11 / 10);
     let comparison = alone.map_or(Duration::ZERO, |index| quarter / rate(index) * 4);
-    quarter / rest + quarter / all * 3 + comparison
+    let outage = if trial.cut.is_some() { (quarter / rest).min(LONGEST_CUT) } else { quarter / rest };
+    let missing = quarter - rest * outage;
+    outage + missing / all + quarter / all * 3 + comparison
 }
 
 /// The link with the highest rate; of several the nearest.
@@ -228,14 +233,12 @@ fn links_in_words(count: usize) -> String {
 }
 
 fn print(global: &GlobalArgs, report: &DemoReport) -> io::Result<()> {
-    let written = if global.json {
-        json::print(&report.to_json())
-    } else {
-        let mut out = io::stdout().lock();
-        write!(out, "{report}").and_then(|()| out.flush())
-    };
-    // A reader that has seen enough is no failure.
-    written.or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
+    if global.json {
+        return json::print(&report.to_json());
+    }
+    let mut out = io::stdout().lock();
+    write!(out, "{report}")?;
+    out.flush()
 }
 
 /// Characters of a line.

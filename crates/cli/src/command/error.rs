@@ -32,7 +32,12 @@ impl CommandError {
         match connection {
             Some(reason @ ConnectionError::Authentication { .. }) => Self::of_connection(&reason),
             Some(reason) if error.is_resumable() => {
-                Self::new(ExitCode::Incomplete, format!("{error}: {reason}; run the same command again"))
+                let (mut text, reason) = (error.to_string(), reason.to_string());
+                // The stream may have said it already.
+                if !text.contains(&reason) {
+                    text += &format!(": {reason}");
+                }
+                Self::new(ExitCode::Incomplete, text + "; run the same command again")
             }
             _ => Self::new(ExitCode::from(error), error),
         }
@@ -91,8 +96,11 @@ impl From<Failure> for CommandError {
 }
 
 impl From<std::io::Error> for CommandError {
+    /// Nothing but standard output breaks as a pipe here; a reader that has seen enough (`| head`) is no failure.
     fn from(error: std::io::Error) -> Self {
-        Self::new(ExitCode::Failed, error)
+        let is_broken = error.kind() == std::io::ErrorKind::BrokenPipe;
+        let code = if is_broken { ExitCode::Ok } else { ExitCode::Failed };
+        Self::new(code, error)
     }
 }
 
@@ -103,3 +111,33 @@ impl fmt::Display for CommandError {
 }
 
 impl std::error::Error for CommandError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    #[test]
+    fn the_reason_of_a_broken_transfer_is_given_once() {
+        let text = |source| {
+            let error = TransferError::Stream { doing: "reading", source };
+            let error = CommandError::of_transfer(&error, Some(ConnectionError::NoPath));
+            assert_eq!(error.code, ExitCode::Incomplete);
+            error.text
+        };
+        let path = ConnectionError::NoPath;
+        let once = format!("the connection broke while reading: {path}; run the same command again");
+        assert_eq!(text(io::Error::other(ConnectionError::NoPath)), once);
+        let both = format!("the connection broke while reading: reset: {path}; run the same command again");
+        assert_eq!(text(io::Error::other("reset")), both);
+    }
+
+    #[test]
+    fn a_reader_that_has_seen_enough_is_no_failure() {
+        let broken = || CommandError::from(io::Error::from(io::ErrorKind::BrokenPipe));
+        assert_eq!(broken().code, ExitCode::Ok);
+        assert_eq!(ExitCode::Failed.after_printing(Err(broken())).unwrap(), ExitCode::Failed);
+        let full = CommandError::from(io::Error::from(io::ErrorKind::StorageFull));
+        assert_eq!(ExitCode::Ok.after_printing(Err(full)).unwrap_err().code, ExitCode::Failed);
+    }
+}

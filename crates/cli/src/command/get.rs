@@ -8,7 +8,7 @@ use manyway_transfer::get;
 use super::error::CommandError;
 use super::network::{connect, parse_ticket};
 use super::session::NetSession;
-use super::signal::until_interrupted_over;
+use super::signal::{close, until_interrupted_over};
 use super::summary::Summary;
 use super::watch::PathWatch;
 use crate::args::{GetArgs, GlobalArgs};
@@ -39,8 +39,7 @@ pub async fn run(global: &GlobalArgs, arguments: &GetArgs) -> Result<ExitCode, C
     view.finish();
     let report = result?;
     let summary = Summary::new("fetched", &report, elapsed, session.0.info().await.ok().as_ref());
-    session.0.close(0, "done").await;
-    endpoint.close(0, "done").await;
-    summary.print(global)?;
-    Ok(ExitCode::of_report(&report))
+    let printed = summary.print(global);
+    close(&endpoint, "done").await;
+    ExitCode::of_report(&report).after_printing(printed)
 }

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::error::CommandError;
 use super::network::connection_config;
 use super::session::NetSession;
-use super::signal::interrupted;
+use super::signal::{close, interrupted};
 use crate::args::{GlobalArgs, ServeArgs};
 use crate::output::json;
 
@@ -22,6 +22,7 @@ use crate::output::json;
 /// # Errors
 /// If the directory can not be served or a port not be bound.
 pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), CommandError> {
+    refuse_options_of_clients(global)?;
     let mut config = ServerConfig::default();
     config.application = concat!("manyway ", env!("CARGO_PKG_VERSION")).to_owned();
     if arguments.read_only {
@@ -43,8 +44,18 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
     let ticket = Ticket::new(identity.public_key().hash(), secret, hosts).map_err(CommandError::usage)?;
     announce(global, arguments, &endpoint, &ticket)?;
     accept(global, &endpoint, &server).await;
-    endpoint.close(0, "the server is stopping").await;
+    close(&endpoint, "the server is stopping").await;
     Ok(())
+}
+
+fn refuse_options_of_clients(global: &GlobalArgs) -> Result<(), CommandError> {
+    if global.interfaces.is_empty() && global.exclude.is_empty() && !global.ipv4 && !global.ipv6 {
+        return Ok(());
+    }
+    Err(CommandError::usage(
+        "a server does not choose interfaces, its clients do; leave out -I, --exclude, -4 and -6, and use --listen \
+         ADDR:PORT to serve on some addresses only",
+    ))
 }
 
 async fn accept(global: &GlobalArgs, endpoint: &Endpoint, server: &Server) {

@@ -32,10 +32,19 @@ pub async fn until_interrupted_over<T>(
 ) -> Result<T, CommandError> {
     let result = until_interrupted(work).await;
     if result.as_ref().is_err_and(|error| error.code == ExitCode::Interrupted) {
-        // Without an answer within this time the process ends all the same.
-        let _ = tokio::time::timeout(FAREWELL, endpoint.close(0, "interrupted")).await;
+        close(endpoint, "interrupted").await;
     }
     result
+}
+
+/// Says farewell on every connection of `endpoint`, until the other side has answered; not for long, and not if the user
+/// has had enough.
+pub async fn close(endpoint: &Endpoint, reason: &str) {
+    tokio::select! {
+        () = endpoint.close(0, reason) => {}
+        _ = interrupted() => {}
+        () = tokio::time::sleep(FAREWELL) => {}
+    }
 }
 
 /// Waits for Ctrl-C or SIGTERM and tells which it was.
@@ -56,4 +65,4 @@ pub async fn interrupted() -> &'static str {
 }
 
 /// Who presses Ctrl-C does not want to wait.
-const FAREWELL: Duration = Duration::from_secs(2);
+const FAREWELL: Duration = Duration::from_secs(3);

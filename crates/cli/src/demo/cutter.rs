@@ -5,6 +5,9 @@ use std::time::Duration;
 use super::emulator::{Direction, LinkHandle};
 use super::plot::{Mark, MarkKind};
 
+/// A link stays cut no longer, however slow the others are.
+pub const LONGEST_CUT: Duration = Duration::from_secs(8);
+
 /// What became of the cut; times count from the start of the transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CutReport {
@@ -66,7 +69,8 @@ enum Phase {
 }
 
 impl Cutter {
-    /// Will cut the `index`-th link at a quarter of `total` bytes and restore it at a half.
+    /// Will cut the `index`-th link at a quarter of `total` bytes and restore it at a half, or [`LONGEST_CUT`] later if
+    /// that comes first.
     pub fn new(index: usize, link: LinkHandle, total: u64) -> Self {
         Self { index, link, total, phase: Phase::Before }
     }
@@ -80,7 +84,7 @@ impl Cutter {
                 self.phase = Phase::Cut { at: now };
                 Some(CutEvent::Cut)
             }
-            Phase::Cut { at } if received >= self.total / 2 => {
+            Phase::Cut { at } if received >= self.total / 2 || now.saturating_sub(at) >= LONGEST_CUT => {
                 let delivered = self.delivered();
                 self.link.restore();
                 self.phase = Phase::Restored { at, restored_at: now, delivered };
@@ -133,9 +137,7 @@ mod tests {
 
     #[test]
     fn the_link_is_cut_at_a_quarter_and_restored_at_a_half() {
-        let spec = "10Mbit,1ms".parse().unwrap();
-        let server = "127.0.0.1:9".parse().unwrap();
-        let emulator = Emulator::start(&[spec], server, EmulatorConfig::default()).unwrap();
+        let emulator = one_link();
         let link = emulator.links()[0].clone();
         let mut cutter = Cutter::new(0, link.clone(), 1000);
         assert_eq!(cutter.step(S, 249, true), None);
@@ -150,5 +152,20 @@ mod tests {
         let report = cutter.report().unwrap();
         assert_eq!((report.outage(9 * S), report.carries_after), (2 * S, None));
         assert_eq!(report.marks().len(), 2);
+    }
+
+    #[test]
+    fn a_link_is_restored_after_a_while_even_if_the_others_are_slow() {
+        let emulator = one_link();
+        let mut cutter = Cutter::new(0, emulator.links()[0].clone(), 1000);
+        assert_eq!(cutter.step(S, 250, true), Some(CutEvent::Cut));
+        assert_eq!(cutter.step(S * 89 / 10, 251, true), None);
+        assert_eq!(cutter.step(9 * S, 252, true), Some(CutEvent::Restored));
+    }
+
+    fn one_link() -> Emulator {
+        let spec = "10Mbit,1ms".parse().unwrap();
+        let server = "127.0.0.1:9".parse().unwrap();
+        Emulator::start(&[spec], server, EmulatorConfig::default()).unwrap()
     }
 }

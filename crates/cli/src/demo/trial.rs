@@ -30,7 +30,7 @@ pub struct Trial<'a> {
     pub source: &'a Source,
     /// Over which links.
     pub links: &'a [LinkSpec],
-    /// Which of them to cut at one quarter and restore at one half; counted from zero.
+    /// Which of them to cut at one quarter and restore at one half or 8 s later; counted from zero.
     pub cut: Option<usize>,
     /// The settings of both ends.
     pub config: &'a ConnectionConfig,

@@ -15,6 +15,7 @@ mod tests_in_namespace;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -31,12 +32,13 @@ use connections::Connections;
 use rescue::Rescue;
 use sockets::{Socket, Sockets};
 
+use crate::DEFAULT_PORT;
 use crate::clock::{Clock, SuspendWatch};
 use crate::connection::Connection;
 use crate::endpoint::{EndpointOptions, Locals, reachable_addresses};
 use crate::error::BindFailure;
 use crate::interfaces::InterfaceWatcher;
-use crate::udp::ReceiveBuffer;
+use crate::udp::{BindError, ReceiveBuffer};
 
 /// Commands taken in one turn.
 const COMMANDS: usize = 64;
@@ -131,6 +133,45 @@ struct Closing {
     reply: Option<oneshot::Sender<()>>,
 }
 
+/// Listens on `addresses`; without any on the default port of each family that this host has.
+fn listen(sockets: &mut Sockets, addresses: &[SocketAddr]) -> Result<(), BindError> {
+    if addresses.is_empty() {
+        let (v4, v6) = (Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into());
+        return listen_where_possible(sockets, [v4, v6].map(|ip| SocketAddr::new(ip, DEFAULT_PORT)));
+    }
+    addresses.iter().try_for_each(|address| sockets.listen(*address))
+}
+
+/// Listens on those of `addresses` that this host can have; fails if that is none.
+fn listen_where_possible<const N: usize>(
+    sockets: &mut Sockets,
+    addresses: [SocketAddr; N],
+) -> Result<(), BindError> {
+    let mut missing = None;
+    for address in addresses {
+        match sockets.listen(address) {
+            Err(error) if is_missing(&error.source) => {
+                tracing::info!(%address, %error, "not listening");
+                missing = missing.or(Some(error));
+            }
+            result => result?,
+        }
+    }
+    missing.filter(|_| sockets.listening().is_empty()).map_or(Ok(()), Err)
+}
+
+/// Whether this host has no such address, or not even its family.
+fn is_missing(error: &io::Error) -> bool {
+    let no_family = if cfg!(any(target_os = "linux", target_os = "android")) {
+        97
+    } else if cfg!(windows) {
+        10047
+    } else {
+        47
+    };
+    error.kind() == io::ErrorKind::AddrNotAvailable || error.raw_os_error() == Some(no_family)
+}
+
 impl Driver {
     fn new(start: Start) -> Result<Self, BindFailure> {
         let Start { options, commands, command_receiver, incoming } = start;
@@ -147,9 +188,7 @@ impl Driver {
         let watcher =
             if watches { Some(InterfaceWatcher::new().map_err(BindFailure::System)?) } else { None };
         if let Some(server) = &options.server {
-            for address in &server.listen {
-                sockets.listen(*address).map_err(BindFailure::Socket)?;
-            }
+            listen(&mut sockets, &server.listen).map_err(BindFailure::Socket)?;
             let mut connection = options.connection.clone();
             connection.advertised.clone_from(&server.advertise);
             advertises = connection.advertised.is_empty();
@@ -334,7 +373,7 @@ impl Driver {
         &mut self,
         now: Instant,
         handle: manyway_proto::ConnectionHandle,
-        addresses: Vec<std::net::SocketAddr>,
+        addresses: Vec<SocketAddr>,
     ) {
         let Some(peer) = self.connections.peer(handle) else { return };
         let known = peer.remotes.len();
@@ -449,7 +488,7 @@ impl Driver {
     /// The addresses that lead to `remotes`, each with a socket; and why others do not.
     fn local_candidates(
         &mut self,
-        remotes: &[std::net::SocketAddr],
+        remotes: &[SocketAddr],
     ) -> (Vec<manyway_proto::LocalCandidate>, Vec<crate::interfaces::Excluded>) {
         let (wanted, excluded) = match (&self.locals, &self.watcher) {
             (Locals::Fixed(fixed), _) => (fixed.clone(), Vec::new()),
@@ -497,5 +536,23 @@ fn receive(
             socket.errors = socket.errors.saturating_add(1);
             tracing::debug!(local = %socket.udp.local(), %error, "receive");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_family_that_the_host_lacks_does_not_keep_a_server_from_the_other() {
+        let here = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        // Set aside for documentation: no host has it.
+        let elsewhere = SocketAddr::from(([192, 0, 2, 1], 0));
+        let mut sockets = Sockets::default();
+        listen_where_possible(&mut sockets, [here, elsewhere]).unwrap();
+        assert_eq!(sockets.listening().len(), 1);
+        let error = listen_where_possible(&mut Sockets::default(), [elsewhere]).unwrap_err();
+        assert_eq!(error.local.address, elsewhere);
+        listen(&mut Sockets::default(), &[here, elsewhere]).unwrap_err();
     }
 }
