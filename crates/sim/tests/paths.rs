@@ -309,7 +309,6 @@ fn a_search_for_the_largest_datagram_that_an_outage_interrupts_is_made_again() {
     for side in [Side::Client, Side::Server] {
         let builder = PairBuilder::new().path(mbit(20), 10 * MS).path(mbit(20), 10 * MS);
         let mut pair = connected(builder).unwrap();
-        pair.run_for(5 * MS).unwrap();
         let host = pair.host(side);
         pair.start(side, Box::new(Exchange::new(host, megabytes(40))));
         // The probe of the first path is on its way.
