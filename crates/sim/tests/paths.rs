@@ -355,9 +355,7 @@ fn a_path_that_merely_loses_packets_keeps_its_large_datagrams() {
             for _ in 0..rounds {
                 for side in [Side::Client, Side::Server] {
                     pair.transfer(side, ByteCount(20_000_000 / rounds), MINUTE).unwrap();
-                    if rounds > 1 {
-                        pair.run_for(200 * MS).unwrap();
-                    }
+                    pair.run_for(200 * MS).unwrap();
                 }
             }
             for side in [Side::Client, Side::Server] {

@@ -247,7 +247,6 @@ impl PathRecovery {
             self.episodes.forbid_undo();
             self.stretch.restart(self.sent.next_index());
             self.rtt.forget_minimum();
-            out.persistent_congestion = true;
         }
         count
     }

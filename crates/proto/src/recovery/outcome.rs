@@ -30,8 +30,6 @@ pub(crate) struct Outcome {
     pub(crate) mtu_lost: Option<u16>,
     /// Whether packets larger than every path must carry vanish, while smaller ones arrive.
     pub(crate) large_vanish: bool,
-    /// Whether everything was lost for so long that the window was reset.
-    pub(crate) persistent_congestion: bool,
 }
 
 impl Outcome {
