@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use manyway_proto::{ByteCount, ConnectionConfig, ConnectionError, PathId, PathReason, PathState, Role};
-use manyway_sim::link::{LinkConfig, LinkState};
+use manyway_sim::link::{LinkConfig, LinkState, LossModel, Probability};
 use manyway_sim::pair::Direction;
+use manyway_sim::rule::{Action, Matching};
 use manyway_sim::scenario::{
     MINUTE, MS, SECOND, connected, count_in, mbit, megabytes, path_events, path_figures,
 };
@@ -318,6 +319,47 @@ fn a_search_for_the_largest_datagram_that_an_outage_interrupts_is_made_again() {
         pair.restore(0, Direction::Both);
         pair.run_for(5 * SECOND).unwrap();
         assert_eq!(path_figures(&mut pair, side)[0].datagram, 1472);
+    }
+}
+
+#[test]
+fn one_of_two_paths_that_carries_smaller_datagrams_than_before_is_soon_used_with_those() {
+    for side in [Side::Client, Side::Server] {
+        let builder = PairBuilder::new().path(mbit(20), 10 * MS).path(mbit(20), 10 * MS);
+        let mut pair = connected(builder).unwrap();
+        let host = pair.host(side);
+        pair.start(side, Box::new(Exchange::new(host, megabytes(60))));
+        pair.run_for(2 * SECOND).unwrap();
+        let rule = Matching::all().at(pair.paths()[0].interface).sized(1400..=2000);
+        pair.world_mut().network_mut().add_rule(rule, Action::Drop);
+        pair.run_for(SECOND).unwrap();
+        let figures = path_figures(&mut pair, side);
+        let sizes: Vec<_> = figures.iter().map(|path| path.datagram).collect();
+        assert_eq!(sizes, [1200, 1472]);
+        let before = pair.delivered(side)[0];
+        pair.run_for(5 * SECOND).unwrap();
+        let delivered = pair.delivered(side)[0] - before;
+        assert!(delivered > megabytes(9), "{side:?} {delivered:?}");
+    }
+}
+
+#[test]
+fn a_path_that_merely_loses_packets_keeps_its_large_datagrams() {
+    for (percent, pieces) in [(1.0, 1), (5.0, 1), (1.0, 40), (5.0, 40)] {
+        let loss = LossModel::Random(Probability::from_percent(percent));
+        let lossy = LinkConfig::new(mbit(20), 10 * MS).with_loss(loss);
+        let builder = PairBuilder::new().path_with(lossy.clone(), lossy).path(mbit(5), 30 * MS);
+        let mut pair = connected(builder).unwrap();
+        // In one piece, and in many with probe timeouts at their ends.
+        for piece in 0..pieces * 2 {
+            let side = if piece % 2 == 0 { Side::Client } else { Side::Server };
+            pair.transfer(side, ByteCount(20_000_000 / pieces), MINUTE).unwrap();
+            pair.run_for(200 * MS).unwrap();
+        }
+        for side in [Side::Client, Side::Server] {
+            let datagram = path_figures(&mut pair, side)[0].datagram;
+            assert_eq!(datagram, 1472, "{percent} % in {pieces} {side:?}");
+        }
     }
 }
 

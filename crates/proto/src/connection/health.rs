@@ -43,8 +43,11 @@ impl Connection {
     pub(super) fn on_probe_timeout(&mut self, now: Instant, id: PathId, count: u32) {
         let another = self.another_works(now, id);
         let reason = PathReason::ProbeTimeout { count };
+        let lone = self.paths.best_live(Some(id)).is_none();
         let Some(path) = self.paths.get_mut(id) else { return };
-        if count >= 2 && path.mtu.on_black_hole(now) {
+        // The probes of a lone path carry data, so they are large; beside others they are small, and their loss says
+        // nothing of the size.
+        if count >= 2 && lone && path.mtu.on_black_hole(now) {
             path.space.recovery.set_max_datagram(crate::path::BASE_DATAGRAM);
         }
         match path.state() {

@@ -134,8 +134,9 @@ impl PathRecovery {
         out: &mut Outcome,
     ) {
         let largest_before = self.sent.largest_acked();
-        let Self { sent, lost, episodes, reordering, rtt, .. } = self;
+        let Self { sent, lost, large, episodes, reordering, rtt, .. } = self;
         lost.remove_range(&range, |packet| {
+            large.on_arrived(packet.packet_number, packet.size);
             arrivals.spurious_bytes += ByteCount(u64::from(packet.size));
             out.spurious += 1;
             match packet.why {
@@ -149,7 +150,10 @@ impl PathRecovery {
             }
             out.delivered.push(packet.contents);
         });
-        sent.remove_range(range, |packet| arrivals.add(packet, *episodes, out));
+        sent.remove_range(range, |packet| {
+            large.on_arrived(packet.packet_number, packet.size);
+            arrivals.add(packet, *episodes, out);
+        });
     }
 
     /// RFC 9002, section 5.1: a sample only if the largest number was newly acknowledged.
@@ -225,6 +229,7 @@ impl PathRecovery {
                 continue;
             }
             lost_bytes += packet.bytes();
+            self.large.on_lost(packet.packet_number, packet.size);
             event |= self.episodes.on_lost(packet.packet_number, next) == Meaning::NewEvent;
             trial_failed |= self.resume.on_lost(packet.packet_number);
             self.report_lost(now, &packet);
@@ -232,6 +237,9 @@ impl PathRecovery {
             self.settle_lost(now, packet, why, out);
         }
         out.lost_bytes += lost_bytes;
+        if lost_bytes > ByteCount::ZERO {
+            out.large_lost = self.large.lost();
+        }
         if event {
             self.on_congestion(now, lost_bytes, trial_failed);
         }

@@ -7,6 +7,7 @@ mod ack_processing;
 mod config;
 mod delivery_rate;
 mod episode;
+mod large_packets;
 mod loss;
 mod lost_packets;
 mod outcome;
@@ -39,6 +40,7 @@ pub(crate) struct PathRecovery {
     controller: Box<dyn CongestionController>,
     sent: sent_packets::SentPackets,
     lost: lost_packets::LostPackets,
+    large: large_packets::LargePackets,
     rtt: RttEstimator,
     reordering: reordering::Reordering,
     probe: probe_timeout::ProbeTimer,
@@ -62,6 +64,7 @@ impl PathRecovery {
             controller,
             sent: sent_packets::SentPackets::new(),
             lost: lost_packets::LostPackets::default(),
+            large: large_packets::LargePackets::default(),
             rtt: RttEstimator::new(config.initial_rtt),
             reordering: reordering::Reordering::new(),
             probe: probe_timeout::ProbeTimer::new(config.max_ack_delay),
@@ -190,6 +193,7 @@ impl PathRecovery {
     /// The size of datagrams changed.
     pub(crate) fn set_max_datagram(&mut self, size: u16) {
         self.config.max_datagram = size;
+        self.large.forget_losses();
         self.controller.on_max_datagram(size);
     }
 
