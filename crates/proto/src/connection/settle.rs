@@ -24,7 +24,7 @@ impl Connection {
             self.note_losses(now, path, outcome, lost);
         }
         if let Some(path) = self.paths.get_mut(path).filter(|_| level == Level::Data) {
-            if outcome.large_vanish && path.mtu.on_black_hole(now) {
+            if path.mtu.on_large_lost(now, outcome.large_lost) {
                 let size = path.mtu.current();
                 path.space.recovery.set_max_datagram(size);
                 let fact = Fact::DatagramSize { path: path.id, size };

@@ -9,6 +9,8 @@ pub(crate) const BASE: u16 = 1200;
 /// Payloads worth trying: Ethernet with IPv4 and IPv6, then common tunnels.
 const LADDER: [u16; 5] = [1472, 1452, 1420, 1372, 1280];
 const TRIES: u8 = 2;
+/// So many large packets lost in a row, while small ones arrive, are no chance.
+const BLACK_HOLE: u32 = 6;
 const RAISE_AFTER: Duration = Duration::from_secs(600);
 const RAISE_AFTER_BLACK_HOLE: Duration = Duration::from_secs(60);
 
@@ -108,6 +110,12 @@ impl MtuSearch {
         }
     }
 
+    /// So many packets larger than [`BASE`] were lost in a row, while smaller ones arrived; true if the size in use
+    /// shrinks for it.
+    pub(crate) fn on_large_lost(&mut self, now: Instant, in_a_row: u32) -> bool {
+        in_a_row >= BLACK_HOLE && self.on_black_hole(now)
+    }
+
     /// Large packets vanish while the path may be alive (spec 6.34): back to what always fits; true if that is smaller.
     pub(crate) fn on_black_hole(&mut self, now: Instant) -> bool {
         let shrinks = self.current > BASE;
@@ -134,7 +142,7 @@ impl MtuSearch {
 
 #[cfg(test)]
 mod tests {
-    use super::{BASE, MtuSearch};
+    use super::{BASE, BLACK_HOLE, MtuSearch};
     use crate::Instant;
 
     #[test]
@@ -156,7 +164,8 @@ mod tests {
         }
         assert_eq!(tried, [1472, 1472, 1452, 1452, 1420]);
         assert_eq!(search.current(), 1420);
-        assert!(search.on_black_hole(now));
+        assert!(!search.on_large_lost(now, BLACK_HOLE - 1));
+        assert!(search.on_large_lost(now, BLACK_HOLE));
         assert_eq!(search.current(), BASE);
         search.on_timeout(search.deadline().unwrap());
         assert_eq!(search.wanted(), Some(1472));

@@ -237,7 +237,9 @@ impl PathRecovery {
             self.settle_lost(now, packet, why, out);
         }
         out.lost_bytes += lost_bytes;
-        out.large_vanish |= lost_bytes > ByteCount::ZERO && self.large.vanish();
+        if lost_bytes > ByteCount::ZERO {
+            out.large_lost = self.large.lost();
+        }
         if event {
             self.on_congestion(now, lost_bytes, trial_failed);
         }

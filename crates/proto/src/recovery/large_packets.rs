@@ -2,9 +2,6 @@
 
 use crate::path::BASE_DATAGRAM;
 
-/// So many large packets lost in a row are no chance.
-const TOO_MANY: u32 = 6;
-
 /// Counts large packets that were lost in a row on a path that carries small ones.
 ///
 /// A packet is large if it is larger than what every path must carry. A lost one counts if a small packet that was sent
@@ -46,9 +43,9 @@ impl LargePackets {
         }
     }
 
-    /// Whether the path carries only small packets any more.
-    pub(crate) fn vanish(&self) -> bool {
-        self.lost >= TOO_MANY
+    /// How many large packets were lost in a row.
+    pub(crate) fn lost(&self) -> u32 {
+        self.lost
     }
 
     /// Another size is used from now on.
@@ -65,7 +62,7 @@ mod tests {
     const LARGE: u16 = 1472;
 
     #[test]
-    fn large_packets_that_vanish_among_small_ones_are_noticed() {
+    fn large_packets_that_vanish_among_small_ones_are_counted() {
         let mut path = LargePackets::default();
         path.on_arrived(0, LARGE);
         path.on_arrived(1, 40);
@@ -74,9 +71,9 @@ mod tests {
         }
         // That middling ones pass is no contradiction.
         path.on_arrived(7, 1300);
-        assert!(!path.vanish());
+        assert_eq!(path.lost(), 5);
         path.on_lost(8, LARGE);
-        assert!(path.vanish());
+        assert_eq!(path.lost(), 6);
     }
 
     #[test]
@@ -88,7 +85,7 @@ mod tests {
         for number in 1..101 {
             path.on_lost(number, LARGE);
         }
-        assert!(!path.vanish());
+        assert_eq!(path.lost(), 0);
     }
 
     #[test]
@@ -103,7 +100,7 @@ mod tests {
                 path.on_lost(number, LARGE);
             }
             path.on_lost(number, 1200);
-            assert!(!path.vanish());
+            assert!(path.lost() <= 5);
         }
     }
 }

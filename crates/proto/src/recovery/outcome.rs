@@ -28,8 +28,9 @@ pub(crate) struct Outcome {
     pub(crate) mtu_acked: Option<u16>,
     /// Size of the smallest MTU probe that was lost.
     pub(crate) mtu_lost: Option<u16>,
-    /// Whether packets larger than every path must carry vanish, while smaller ones arrive.
-    pub(crate) large_vanish: bool,
+    /// Packets larger than every path must carry that were lost in a row, while smaller ones arrived; zero if none was
+    /// lost now.
+    pub(crate) large_lost: u32,
 }
 
 impl Outcome {
