@@ -47,7 +47,8 @@ impl Connection {
         let reason = PathReason::ProbeTimeout { count };
         let lone = self.paths.best_live(Some(id)).is_none();
         let Some(path) = self.paths.get_mut(id) else { return };
-        let unheard = now - path.last_heard();
+        // What is heard on it tells nothing of the way there.
+        let unanswered = path.space.recovery.oldest_unacked_time().map_or(Duration::ZERO, |sent| now - sent);
         // The probes of a lone path carry data, so they are large; beside others they are small, and their loss says
         // nothing of the size.
         if count >= 2 && lone && path.mtu.on_black_hole(now) {
@@ -59,7 +60,7 @@ impl Connection {
             }
             PathState::Suspect => self.declare_dead(now, id, reason),
             PathState::Active | PathState::Backup | PathState::Probation
-                if count >= LONE_TIMEOUTS && unheard >= LONE_SILENCE =>
+                if count >= LONE_TIMEOUTS && unanswered >= LONE_SILENCE =>
             {
                 self.declare_dead(now, id, reason);
             }
