@@ -37,4 +37,5 @@ demo *ARGUMENTS:
 
 # Measures the figures of the README again.
 figures *ARGUMENTS:
+    cargo build --release -p manyway-cli
     cargo run --release -p xtask -- figures {{ARGUMENTS}}
