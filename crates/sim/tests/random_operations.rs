@@ -69,6 +69,11 @@ fn every_byte_arrives_even_if_no_path_is_spared() {
 }
 
 #[test]
+fn the_only_path_may_lose_its_address_before_there_are_ids_for_others() {
+    survive_with(5279, Chaos::everywhere);
+}
+
+#[test]
 fn probes_of_a_path_that_answers_now_and_then_exceed_its_window_by_little() {
     survive_with(63, Chaos::everywhere);
 }

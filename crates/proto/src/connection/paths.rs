@@ -42,13 +42,15 @@ impl Connection {
         self.open_missing_paths(now);
     }
 
-    /// While no path works the peer can not be told of a close and grants no further ids. So a silent path whose address
-    /// is gone keeps its id and tries another interface, now or when one appears; false if it has to be closed.
+    /// While no other path works the peer can not be told of a close and grants no further ids, and right after the
+    /// set-up there may be none yet. So the last path keeps its id when its address is gone, and tries another
+    /// interface, now or when one appears; false if it has to be closed.
     fn carry_over(&mut self, now: Instant, id: PathId) -> bool {
         let silent = |path: &Path| matches!(path.state(), PathState::Validating | PathState::Dead);
-        if self.paths.iter().any(|path| !silent(path)) {
+        if self.paths.iter().any(|path| path.id != id && !silent(path)) {
             return false;
         }
+        self.declare_dead(now, id, PathReason::AddressGone);
         let others = self.paths.iter().filter(|path| path.id != id);
         let busy: Vec<_> = others.map(|path| path.tuple.local).collect();
         let Some(open) = self.manager.missing(&busy).into_iter().next() else { return true };
