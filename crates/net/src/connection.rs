@@ -8,6 +8,7 @@ use manyway_proto::{
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use crate::driver::Command;
+use crate::path::Path;
 use crate::stream::pipe::Pipes;
 use crate::stream::{ReceiveStream, SendStream, halves};
 
@@ -156,8 +157,16 @@ impl Connection {
         self.link.events.subscribe()
     }
 
-    /// Closes a path; its data goes on over the others. It is opened again when its interface changes.
-    pub fn close_path(&self, path: PathId) {
+    /// The paths that are open now, by ascending id.
+    ///
+    /// # Errors
+    /// If the connection ended.
+    pub async fn paths(&self) -> Result<Vec<Path>, ConnectionError> {
+        let info = self.info().await?;
+        Ok(info.paths.iter().map(|path| Path::new(self.clone(), path.statistics.id)).collect())
+    }
+
+    pub(crate) fn close_path(&self, path: PathId) {
         self.link.send(Command::ClosePath { handle: self.link.handle, path });
     }
 

@@ -66,6 +66,7 @@ mod connection;
 mod driver;
 mod endpoint;
 mod error;
+mod path;
 mod stream;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
@@ -86,6 +87,7 @@ pub use manyway_proto::{
     FourTuple, LocalAddress, PathEvent, PathId, PathReason, PathState, PathStatistics, Rate, Role,
     StreamConfig, StreamId, congestion, scheduler,
 };
+pub use path::Path;
 pub use stream::{ReceiveStream, SendStream};
 pub use ticket::{Host, HostName, HostPort, HostPortError, Ticket, TicketError};
 

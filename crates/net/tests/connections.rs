@@ -308,11 +308,12 @@ async fn a_path_that_the_application_closes_leaves_its_data_to_the_others() {
     let data = pattern(20_000_000);
     send.write_chunk(data.clone().into()).await.unwrap();
     send.finish().unwrap();
-    let first = soon(pair.connected.info()).await.unwrap().paths[0].statistics.id;
-    pair.connected.close_path(first);
+    let first = soon(pair.connected.paths()).await.unwrap().swap_remove(0);
+    assert!(soon(first.info()).await.unwrap().is_some());
+    let (changed, ()) = soon(async { tokio::join!(first.changed(), async { first.close() }) }).await;
+    assert_eq!(changed.unwrap().state, PathState::Closed);
     assert!(within(30, read_all(&mut receive)).await == data);
-    let info = soon(pair.connected.info()).await.unwrap();
-    assert!(info.paths.iter().all(|path| path.statistics.id != first));
+    assert_eq!(soon(first.info()).await.unwrap(), None);
 }
 
 /// Whether the event says that the path to `remote` does not carry data any more.
@@ -359,8 +360,8 @@ async fn events_tell_of_paths_and_of_the_end() {
     let pair = Pair::of(server(ConnectionConfig::default()), client_from(config, &TWO)).await;
     let mut events = pair.connected.events();
     until_active(&pair.connected, 2).await;
-    let second = soon(pair.connected.info()).await.unwrap().paths[1].statistics.id;
-    pair.connected.close_path(second);
+    let path = soon(pair.connected.paths()).await.unwrap().swap_remove(1);
+    path.close();
     let mut states = Vec::new();
     soon(async {
         while !states.contains(&PathState::Closed) {

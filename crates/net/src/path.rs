@@ -1,0 +1,66 @@
+//! A path as an application holds it.
+
+use std::net::SocketAddr;
+
+use manyway_proto::{ConnectionError, Event, PathEvent, PathId};
+use tokio::sync::broadcast::error::RecvError;
+
+use crate::connection::{Connection, PathInfo};
+
+/// One path of a connection, got from [`Connection::paths`]; clones stand for the same one.
+///
+/// Dropping it changes nothing: paths belong to the connection.
+#[derive(Debug, Clone)]
+pub struct Path {
+    connection: Connection,
+    id: PathId,
+}
+
+impl Path {
+    pub(crate) fn new(connection: Connection, id: PathId) -> Self {
+        Self { connection, id }
+    }
+
+    /// Its number, which no other path of the connection ever has.
+    pub fn id(&self) -> PathId {
+        self.id
+    }
+
+    /// Reads its figures; `None` once it is closed. Costs a round to the driver.
+    ///
+    /// # Errors
+    /// If the connection ended.
+    pub async fn info(&self) -> Result<Option<PathInfo>, ConnectionError> {
+        let info = self.connection.info().await?;
+        Ok(info.paths.into_iter().find(|path| path.statistics.id == self.id))
+    }
+
+    /// The address of the peer on it; `None` once it is closed.
+    ///
+    /// # Errors
+    /// If the connection ended.
+    pub async fn remote(&self) -> Result<Option<SocketAddr>, ConnectionError> {
+        Ok(self.info().await?.map(|info| info.statistics.tuple.remote))
+    }
+
+    /// Waits until it comes into another state, and tells which and why. News from before the call are not told.
+    ///
+    /// # Errors
+    /// If the connection ended.
+    pub async fn changed(&self) -> Result<PathEvent, ConnectionError> {
+        let mut events = self.connection.events();
+        loop {
+            match events.recv().await {
+                Ok(Event::Path(event)) if event.path == self.id => return Ok(event),
+                Ok(Event::Closed(error)) => return Err(error),
+                Ok(_) | Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => return Err(self.connection.closed().await),
+            }
+        }
+    }
+
+    /// Closes it; its data goes on over the others. It is opened again when its interface changes.
+    pub fn close(&self) {
+        self.connection.close_path(self.id);
+    }
+}
