@@ -320,14 +320,13 @@ impl Connection {
         let mut builder = PacketBuilder::short(buffer, &facts, self.protector.key_phase());
         let mut writer = builder.writer(buffer);
         self.write_acks(now, id, &mut writer, &mut builder.contents);
-        if carry.load >= Load::Control {
+        // Asked first: in bulk there is nothing to say, and walking over every id would cost each packet.
+        if carry.load >= Load::Control && self.wants_control() {
             let before = writer.position();
             self.control.write_into(&mut writer, &mut builder.contents);
             self.ids.local.write_into(&mut writer, &mut builder.contents);
             self.ids.remote.write_into(&mut writer, &mut builder.contents);
-            if self.streams.wants_control() {
-                self.streams.write_control(&mut writer, &mut builder.contents);
-            }
+            self.streams.write_control(&mut writer, &mut builder.contents);
             builder.asks_for_ack |= writer.position() > before;
         }
         if carry.question {
