@@ -1,7 +1,5 @@
 //! A path as an application holds it.
 
-use std::net::SocketAddr;
-
 use manyway_proto::{ConnectionError, Event, PathEvent, PathId};
 use tokio::sync::broadcast::error::RecvError;
 
@@ -33,14 +31,6 @@ impl Path {
     pub async fn info(&self) -> Result<Option<PathInfo>, ConnectionError> {
         let info = self.connection.info().await?;
         Ok(info.paths.into_iter().find(|path| path.statistics.id == self.id))
-    }
-
-    /// The address of the peer on it; `None` once it is closed.
-    ///
-    /// # Errors
-    /// If the connection ended.
-    pub async fn remote(&self) -> Result<Option<SocketAddr>, ConnectionError> {
-        Ok(self.info().await?.map(|info| info.statistics.tuple.remote))
     }
 
     /// Waits until it comes into another state, and tells which and why. News from before the call are not told.
