@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::error::CommandError;
-use super::network::{connect, parse_ticket};
+use super::network::connect;
 use super::session::NetSession;
 use super::signal::{close, until_interrupted_over};
 use super::watch::path_name;
@@ -22,8 +22,7 @@ use crate::output::{json, units};
 /// # Errors
 /// If the server is not reached or refuses, or the connection breaks.
 pub async fn run(global: &GlobalArgs, arguments: &BenchArgs) -> Result<(), CommandError> {
-    let ticket = parse_ticket(&arguments.ticket)?;
-    let (endpoint, connection) = connect(global, &ticket).await?;
+    let (endpoint, connection) = connect(global, &arguments.ticket).await?;
     until_interrupted_over(&endpoint, measure(global, arguments, &connection)).await?;
     close(&endpoint, "done").await;
     Ok(())

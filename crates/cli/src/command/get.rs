@@ -6,7 +6,7 @@ use std::time::Instant;
 use manyway_transfer::get;
 
 use super::error::CommandError;
-use super::network::{connect, parse_ticket};
+use super::network::connect;
 use super::session::NetSession;
 use super::signal::{close, until_interrupted_over};
 use super::summary::Summary;
@@ -20,11 +20,10 @@ use crate::output::progress::{ProgressMode, ProgressView};
 /// # Errors
 /// If the server is not reached or has no such file, the output directory can not be written, or the transfer breaks.
 pub async fn run(global: &GlobalArgs, arguments: &GetArgs) -> Result<ExitCode, CommandError> {
-    let ticket = parse_ticket(&arguments.ticket)?;
     std::fs::create_dir_all(&arguments.output).map_err(|error| {
         CommandError::new(ExitCode::Failed, format!("{}: {error}", arguments.output.display()))
     })?;
-    let (endpoint, connection) = connect(global, &ticket).await?;
+    let (endpoint, connection) = connect(global, &arguments.ticket).await?;
     let view = Arc::new(ProgressView::new(ProgressMode::detect(global.quiet), "fetching"));
     let watch = PathWatch::start(&connection, Arc::clone(&view));
     let session = NetSession(connection);

@@ -59,20 +59,12 @@ pub fn client_options(global: &GlobalArgs) -> Result<EndpointOptions, CommandErr
     Ok(options)
 }
 
-/// Reads a ticket.
+/// Connects to the server that the command line names: a ticket.
 ///
 /// # Errors
-/// What is wrong with it.
-pub fn parse_ticket(text: &str) -> Result<Ticket, CommandError> {
-    text.parse::<Ticket>()
-        .map_err(|error| CommandError::usage(format!("the ticket can not be used: {error}")))
-}
-
-/// Connects to the server of a ticket.
-///
-/// # Errors
-/// If it is not reached, or is not the ticket's, or the user has had enough.
-pub async fn connect(global: &GlobalArgs, ticket: &Ticket) -> Result<(Endpoint, Connection), CommandError> {
+/// If the ticket can not be used, the server is not reached or is not the ticket's, or the user has had enough.
+pub async fn connect(global: &GlobalArgs, server: &str) -> Result<(Endpoint, Connection), CommandError> {
+    let ticket = parse_ticket(server)?;
     let endpoint = Endpoint::bind(client_options(global)?)?;
     let hosts: Vec<HostPort> =
         ticket.hosts().iter().filter(|host| fits_family(global, host)).cloned().collect();
@@ -84,6 +76,11 @@ pub async fn connect(global: &GlobalArgs, ticket: &Ticket) -> Result<(Endpoint, 
         Ticket::new(*ticket.server_key_hash(), *ticket.secret(), hosts).map_err(CommandError::usage)?;
     let connection = until_interrupted(async { Ok(endpoint.connect(&ticket).await?) }).await?;
     Ok((endpoint, connection))
+}
+
+fn parse_ticket(text: &str) -> Result<Ticket, CommandError> {
+    text.parse::<Ticket>()
+        .map_err(|error| CommandError::usage(format!("the ticket can not be used: {error}")))
 }
 
 /// Whether `-4` and `-6` allow an address; a name may have either.

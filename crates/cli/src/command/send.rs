@@ -6,7 +6,7 @@ use std::time::Instant;
 use manyway_transfer::put;
 
 use super::error::CommandError;
-use super::network::{connect, parse_ticket};
+use super::network::connect;
 use super::session::NetSession;
 use super::signal::{close, until_interrupted_over};
 use super::summary::Summary;
@@ -21,12 +21,11 @@ use crate::output::progress::{ProgressMode, ProgressView};
 /// If a file is not there, the server is not reached or refuses, or the transfer breaks.
 pub async fn run(global: &GlobalArgs, arguments: &SendArgs) -> Result<ExitCode, CommandError> {
     let recipient = arguments.recipient().map_err(CommandError::usage)?;
-    let ticket = parse_ticket(&recipient.ticket)?;
     for file in &recipient.files {
         std::fs::symlink_metadata(file)
             .map_err(|error| CommandError::new(ExitCode::Failed, format!("{}: {error}", file.display())))?;
     }
-    let (endpoint, connection) = connect(global, &ticket).await?;
+    let (endpoint, connection) = connect(global, &recipient.ticket).await?;
     let view = Arc::new(ProgressView::new(ProgressMode::detect(global.quiet), "sending"));
     let watch = PathWatch::start(&connection, Arc::clone(&view));
     let session = NetSession(connection);
