@@ -6,6 +6,9 @@
 mod commands;
 mod connections;
 mod rescue;
+#[cfg(test)]
+#[cfg(all(target_os = "linux", not(manyway_portable)))]
+mod sizes_in_namespace;
 mod sockets;
 mod streams;
 #[cfg(test)]
