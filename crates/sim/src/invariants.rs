@@ -175,6 +175,8 @@ struct Flying {
     window: ByteCount,
     /// What may be in flight: the window, or what was in flight when it shrank, as far as that is still so.
     ceiling: ByteCount,
+    /// The largest datagram: that of now, and of probes that are still beyond the window.
+    datagram: ByteCount,
 }
 
 impl Laws {
@@ -257,14 +259,16 @@ impl Laws {
     /// # Errors
     /// If it has.
     pub fn on_path(&mut self, now: Instant, host: HostId, figures: PathFigures) -> Result<(), BrokenLaw> {
-        let PathFigures { path, in_flight, window, .. } = figures;
-        let new = Flying { in_flight: ByteCount::ZERO, window, ceiling: window };
+        let PathFigures { path, in_flight, window, datagram, .. } = figures;
+        let new = Flying { in_flight: ByteCount::ZERO, window, ceiling: window, datagram };
         let before = self.flights.get(&(host, path)).copied().unwrap_or(new);
         // Since the last call the window may have been the old or the new one.
         let excess = before.ceiling.min(before.in_flight);
         let allowed = before.window.max(window).max(excess);
-        self.flights.insert((host, path), Flying { in_flight, window, ceiling: window.max(excess) });
-        let probes = figures.datagram * self.limits.probes;
+        let largest = if in_flight > allowed { datagram.max(before.datagram) } else { datagram };
+        let flying = Flying { in_flight, window, ceiling: window.max(excess), datagram: largest };
+        self.flights.insert((host, path), flying);
+        let probes = largest * self.limits.probes;
         if in_flight > before.in_flight && in_flight > allowed + probes {
             let before = (before.in_flight, before.window);
             return Err(self.broken(now, Law::Window { host, path, in_flight, window, before }));

@@ -313,7 +313,7 @@ fn a_search_for_the_largest_datagram_that_an_outage_interrupts_is_made_again() {
         pair.start(side, Box::new(Exchange::new(host, megabytes(40))));
         // The probe of the first path is on its way.
         pair.cut(0, Direction::Both);
-        pair.run_for(SECOND).unwrap();
+        pair.run_for(800 * MS).unwrap();
         assert_eq!(path_figures(&mut pair, side)[0].datagram, 1200);
         pair.restore(0, Direction::Both);
         pair.run_for(5 * SECOND).unwrap();

@@ -6,6 +6,9 @@
 mod commands;
 mod connections;
 mod rescue;
+#[cfg(test)]
+#[cfg(all(target_os = "linux", not(manyway_portable)))]
+mod sizes_in_namespace;
 mod sockets;
 mod streams;
 #[cfg(test)]
@@ -15,22 +18,20 @@ mod tests_in_namespace;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use manyway_proto::{
-    EndpointConfig, FourTuple, Instant, LocalAddress, PathState, Rng, ServerConfig, identity,
-};
+use manyway_proto::{EndpointConfig, Instant, LocalAddress, PathState, Rng, ServerConfig, identity};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant as TokioInstant, Sleep};
 
 pub(crate) use commands::Command;
 use connections::Connections;
 use rescue::Rescue;
-use sockets::{Socket, Sockets};
+use sockets::{Refusal, Socket, Sockets};
 
 use crate::DEFAULT_PORT;
 use crate::clock::{Clock, SuspendWatch};
@@ -52,7 +53,7 @@ const CLOSE_TIME: Duration = Duration::from_secs(65);
 const BIND_RETRY: Duration = Duration::from_secs(5);
 /// A refusal to send between two addresses is told to the connections once in this time.
 const REFUSAL_REPEAT: Duration = Duration::from_millis(100);
-/// Most address pairs of which a refusal is remembered.
+/// Most refusals that are remembered.
 const REFUSALS: usize = 256;
 /// Receive errors in a row after which a socket no longer keeps the driver awake.
 const RECEIVE_ERRORS: u32 = 64;
@@ -108,9 +109,11 @@ struct Driver {
     sockets: Sockets,
     connections: Connections,
     clock: Clock,
+    /// What the machine was told last of the sizes that interfaces carry.
+    mtus: Vec<(IpAddr, u32)>,
     locals: Locals,
-    /// Which interfaces there are; `None` where only fixed addresses are used.
-    watcher: Option<InterfaceWatcher>,
+    /// Which interfaces there are, and what they carry.
+    watcher: InterfaceWatcher,
     /// Whether the server names its addresses by itself.
     advertises: bool,
     commands: mpsc::UnboundedReceiver<Command>,
@@ -120,8 +123,8 @@ struct Driver {
     closing: Option<Closing>,
     rescue: Rescue,
     suspend: SuspendWatch,
-    /// Between which addresses the system refused to send, and when that was told last.
-    refusals: BTreeMap<FourTuple, Instant>,
+    /// What the system refused to send, and when that was told last.
+    refusals: BTreeMap<Refusal, Instant>,
     /// When addresses that could not be bound are tried again.
     bind_retry: Option<TokioInstant>,
     /// Turns in a row in which a deadline was past but nothing happened.
@@ -184,15 +187,13 @@ impl Driver {
         config.reset_key = options.reset_key;
         let mut advertises = false;
         let mut connections = Connections::new(streams, commands, incoming);
-        let watches = options.server.is_some() || matches!(options.locals, Locals::Interfaces(_));
-        let watcher =
-            if watches { Some(InterfaceWatcher::new().map_err(BindFailure::System)?) } else { None };
+        let watcher = InterfaceWatcher::new().map_err(BindFailure::System)?;
         if let Some(server) = &options.server {
             listen(&mut sockets, &server.listen).map_err(BindFailure::Socket)?;
             let mut connection = options.connection.clone();
             connection.advertised.clone_from(&server.advertise);
             advertises = connection.advertised.is_empty();
-            if let Some(watcher) = watcher.as_ref().filter(|_| advertises) {
+            if advertises {
                 connection.advertised = reachable_addresses(&sockets.listening(), watcher.snapshot());
                 connection.advertised.truncate(8);
                 connections.advertised = Some(connection.advertised.clone());
@@ -202,11 +203,16 @@ impl Driver {
                 connection: Arc::new(connection),
             });
         }
+        let clock = Clock::new();
+        let mut endpoint = manyway_proto::Endpoint::new(config, Rng::from_seed(seed));
+        let mtus = watcher.snapshot().mtus();
+        endpoint.set_interface_mtus(clock.now(), &mtus);
         Ok(Self {
-            endpoint: manyway_proto::Endpoint::new(config, Rng::from_seed(seed)),
+            endpoint,
             sockets,
             connections,
-            clock: Clock::new(),
+            clock,
+            mtus,
             locals: options.locals,
             watcher,
             advertises,
@@ -278,13 +284,11 @@ impl Driver {
     fn poll_surroundings(&mut self, now: Instant, context: &mut Context<'_>) {
         let woke = self.suspend.has_slept(now);
         let mut changed = woke;
-        if let Some(watcher) = &mut self.watcher {
-            if woke {
-                watcher.refresh();
-            }
-            while watcher.poll_changed(context).is_ready() {
-                changed = true;
-            }
+        if woke {
+            self.watcher.refresh();
+        }
+        while self.watcher.poll_changed(context).is_ready() {
+            changed = true;
         }
         let retry = self.bind_retry.is_some_and(|at| at <= TokioInstant::now());
         if changed || retry {
@@ -319,8 +323,8 @@ impl Driver {
     /// True if more could be sent at once.
     fn transmit(&mut self, now: Instant, context: &mut Context<'_>) -> bool {
         if self.sockets.has_pending() {
-            for tuple in self.sockets.flush(context) {
-                self.send_refused(now, tuple);
+            for refusal in self.sockets.flush(context) {
+                self.send_refused(now, &refusal);
             }
         }
         for _ in 0..BATCHES {
@@ -328,25 +332,24 @@ impl Driver {
                 return false;
             }
             let Some(transmit) = self.endpoint.poll_transmit(now, &mut self.buffer) else { return false };
-            if let Some(tuple) = self.sockets.send(now, context, &transmit, &self.buffer) {
-                self.send_refused(now, tuple);
+            if let Some(refusal) = self.sockets.send(now, context, &transmit, &self.buffer) {
+                self.send_refused(now, &refusal);
             }
         }
         true
     }
 
-    /// Tells the connections that the system refuses to send between two addresses. All are asked whether it is theirs,
-    /// so that is done now and then only.
-    fn send_refused(&mut self, now: Instant, tuple: FourTuple) {
+    /// Tells the connections what the system refuses to send. All are asked whether it is theirs, so that is done now
+    /// and then only.
+    fn send_refused(&mut self, now: Instant, refusal: &Refusal) {
         self.refusals.retain(|_, told_at| now - *told_at < REFUSAL_REPEAT);
-        if self.refusals.len() >= REFUSALS || self.refusals.contains_key(&tuple) {
+        if self.refusals.len() >= REFUSALS || self.refusals.contains_key(refusal) {
             return;
         }
-        self.refusals.insert(tuple, now);
-        for handle in self.endpoint.handles() {
-            if let Some(connection) = self.endpoint.connection(handle) {
-                connection.on_send_refused(now, tuple);
-            }
+        self.refusals.insert(*refusal, now);
+        match *refusal {
+            Refusal::Unreachable(tuple) => self.endpoint.on_send_refused(now, tuple),
+            Refusal::TooLarge(tuple, size) => self.endpoint.on_datagram_too_large(now, tuple, size),
         }
     }
 
@@ -445,16 +448,20 @@ impl Driver {
         for handle in self.connections.clients() {
             self.follow_addresses(now, handle);
         }
-        let Some(watcher) = &self.watcher else { return };
+        let mtus = self.watcher.snapshot().mtus();
+        if mtus != self.mtus {
+            self.endpoint.set_interface_mtus(now, &mtus);
+            self.mtus = mtus;
+        }
         if self.advertises {
-            let mut addresses = reachable_addresses(&self.sockets.listening(), watcher.snapshot());
+            let mut addresses = reachable_addresses(&self.sockets.listening(), self.watcher.snapshot());
             // Without any interface it names loopback, which leads nobody here.
             let listening = self.sockets.listening();
             let is_named = |address| listening.iter().any(|local| local.address == address);
             addresses.retain(|address| !address.ip().is_loopback() || is_named(*address));
             // An address without carrier will have it again; taking it back would close paths for good.
             let before = self.connections.advertised.iter().flatten();
-            for kept in before.filter(|address| watcher.snapshot().is_own(address.ip())) {
+            for kept in before.filter(|address| self.watcher.snapshot().is_own(address.ip())) {
                 if !addresses.contains(kept) {
                     addresses.push(*kept);
                 }
@@ -467,7 +474,7 @@ impl Driver {
             }
             self.connections.advertised = Some(addresses);
         }
-        self.sockets.drop_gone(watcher.snapshot());
+        self.sockets.drop_gone(self.watcher.snapshot());
     }
 
     /// Tells a client connection which addresses of this host lead to its peer now.
@@ -490,13 +497,12 @@ impl Driver {
         &mut self,
         remotes: &[SocketAddr],
     ) -> (Vec<manyway_proto::LocalCandidate>, Vec<crate::interfaces::Excluded>) {
-        let (wanted, excluded) = match (&self.locals, &self.watcher) {
-            (Locals::Fixed(fixed), _) => (fixed.clone(), Vec::new()),
-            (Locals::Interfaces(policy), Some(watcher)) => {
-                let selection = watcher.usable(policy, remotes);
+        let (wanted, excluded) = match &self.locals {
+            Locals::Fixed(fixed) => (fixed.clone(), Vec::new()),
+            Locals::Interfaces(policy) => {
+                let selection = self.watcher.usable(policy, remotes);
                 (selection.candidates.iter().map(|c| (c.local, c.role)).collect(), selection.excluded)
             }
-            (Locals::Interfaces(_), None) => (Vec::new(), Vec::new()),
         };
         let found = self.sockets.candidates(wanted);
         if self.sockets.has_failure() {
@@ -506,7 +512,7 @@ impl Driver {
     }
 
     fn interface_name(&self, index: u32) -> Option<String> {
-        let interface = self.watcher.as_ref()?.snapshot().interface(index)?;
+        let interface = self.watcher.snapshot().interface(index)?;
         Some(interface.name.clone())
     }
 }

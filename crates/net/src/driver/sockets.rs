@@ -36,14 +36,23 @@ pub(super) struct Socket {
 /// The longest that full sockets hold everything back: another one may be idle just because it has to wait for them.
 const HOLD: Duration = Duration::from_millis(20);
 
+/// What the system does not send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Refusal {
+    /// Anything between these addresses.
+    Unreachable(FourTuple),
+    /// Datagrams of so many bytes between these addresses.
+    TooLarge(FourTuple, usize),
+}
+
 /// What became of a batch.
 #[derive(Debug, PartialEq, Eq)]
 enum Sent {
     Done,
     /// The rest waits, and the task is woken when the socket has room.
     Waits,
-    /// The system refuses to send between these addresses.
-    Refused,
+    /// The system refuses to send it.
+    Refused(Refusal),
 }
 
 #[derive(Debug, Default)]
@@ -135,8 +144,8 @@ impl Sockets {
         });
     }
 
-    /// Sends what waited for full sockets. Returns the addresses between which the system refuses to send.
-    pub(super) fn flush(&mut self, context: &mut Context<'_>) -> Vec<FourTuple> {
+    /// Sends what waited for full sockets. Returns what the system refuses to send.
+    pub(super) fn flush(&mut self, context: &mut Context<'_>) -> Vec<Refusal> {
         let mut refused = Vec::new();
         for socket in &mut self.sockets {
             while let Some((transmit, bytes)) = socket.pending.pop_front() {
@@ -144,34 +153,37 @@ impl Sockets {
                 match socket.send(context, &transmit, &bytes) {
                     Sent::Done => {}
                     Sent::Waits => break,
-                    Sent::Refused => refused.push(transmit.tuple),
+                    Sent::Refused(refusal) => refused.push(refusal),
                 }
             }
         }
         refused
     }
 
-    /// Sends a batch; keeps it if the socket is full. Returns the addresses if the system refuses them.
+    /// Sends a batch; keeps it if the socket is full. Returns what the system refuses to send.
     pub(super) fn send(
         &mut self,
         now: Instant,
         context: &mut Context<'_>,
         transmit: &Transmit,
         bytes: &[u8],
-    ) -> Option<FourTuple> {
+    ) -> Option<Refusal> {
         let local = transmit.tuple.local;
         let exact = self.sockets.iter().position(|socket| socket.udp.local() == local);
         let index = exact.or_else(|| self.sockets.iter().position(|socket| socket.serves(&local)));
         let Some(socket) = index.and_then(|index| self.sockets.get_mut(index)) else {
             // The socket closed with its address; the path follows when the connection is told.
-            return Some(transmit.tuple);
+            return Some(Refusal::Unreachable(transmit.tuple));
         };
         socket.used_at = Some(now);
         if !socket.pending.is_empty() {
             socket.queue(transmit, bytes);
             return None;
         }
-        (socket.send(context, transmit, bytes) == Sent::Refused).then_some(transmit.tuple)
+        match socket.send(context, transmit, bytes) {
+            Sent::Refused(refusal) => Some(refusal),
+            Sent::Done | Sent::Waits => None,
+        }
     }
 
     /// Until when nothing more should be built: every socket in use is full.
@@ -228,9 +240,12 @@ impl Socket {
                     self.pending.push_front((transmit, bytes.to_vec()));
                     return Sent::Waits;
                 }
-                SendFailure::Unreachable => return Sent::Refused,
+                SendFailure::Unreachable => return Sent::Refused(Refusal::Unreachable(transmit.tuple)),
+                SendFailure::TooLarge => {
+                    return Sent::Refused(Refusal::TooLarge(transmit.tuple, transmit.segment));
+                }
                 // As if lost on the way: recovery knows what to do.
-                SendFailure::TooLarge | SendFailure::Refused | SendFailure::Dropped => return Sent::Done,
+                SendFailure::Refused | SendFailure::Dropped => return Sent::Done,
                 SendFailure::Denied | SendFailure::Other => {
                     tracing::debug!(tuple = %transmit.tuple, %error, "send");
                     return Sent::Done;

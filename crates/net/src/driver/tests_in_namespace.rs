@@ -11,15 +11,15 @@ use crate::test_namespace::{in_namespace, ip};
 use crate::{Connection, Endpoint, EndpointOptions, HostPort, Identity, PathState, ServerOptions, Ticket};
 
 /// A thread in a network namespace of its own; what it starts, driver threads above all, is there, too.
-struct There {
-    thread: String,
+pub(super) struct There {
+    pub(super) thread: String,
     orders: mpsc::Sender<Order>,
 }
 
 type Order = Box<dyn FnOnce() + Send>;
 
 impl There {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let (orders, receiver) = mpsc::channel::<Order>();
         let (ready, thread) = mpsc::channel();
         std::thread::spawn(move || {
@@ -30,7 +30,7 @@ impl There {
         Self { thread: thread.recv().unwrap(), orders }
     }
 
-    fn run<T: Send + 'static>(&self, order: impl FnOnce() -> T + Send + 'static) -> T {
+    pub(super) fn run<T: Send + 'static>(&self, order: impl FnOnce() -> T + Send + 'static) -> T {
         let (reply, answer) = mpsc::channel();
         self.orders.send(Box::new(move || reply.send(order()).unwrap())).unwrap();
         answer.recv().unwrap()

@@ -21,6 +21,16 @@ impl Snapshot {
         Self { interfaces, routes }
     }
 
+    /// The largest IP packet in bytes for each address of this host, where it is known.
+    pub fn mtus(&self) -> Vec<(IpAddr, u32)> {
+        let of_interface = |interface: &Interface| {
+            let mtu = interface.mtu;
+            let addresses = interface.addresses.iter().map(|own| own.prefix.address);
+            addresses.filter_map(move |address| Some((address, mtu?))).collect::<Vec<_>>()
+        };
+        self.interfaces.iter().flat_map(of_interface).collect()
+    }
+
     /// The interface of that index.
     pub fn interface(&self, index: u32) -> Option<&Interface> {
         self.interfaces.iter().find(|interface| interface.index == index)

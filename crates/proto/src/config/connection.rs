@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::congestion::{self, Factory as ControllerFactory};
+use crate::path::{BASE_DATAGRAM, LARGEST_DATAGRAM};
 use crate::scheduler::{self, SchedulerFactory};
 use crate::{KeyLimits, StreamConfig};
 
@@ -38,7 +39,8 @@ pub struct ConnectionConfig {
     pub path_limit: u32,
     /// Round-trip time assumed before the first measurement. Default 100 ms.
     pub initial_rtt: Duration,
-    /// Largest UDP payload to send or take, in bytes. Default 1472, at least 1200.
+    /// Largest UDP payload to send or take, in bytes; the smaller value of both ends counts, and what the path carries
+    /// is searched below it. Default 65 000, which is also the most; at least 1200.
     pub max_datagram: u16,
     /// A server's own addresses that the client should try, at most 8. Default none.
     pub advertised: Vec<SocketAddr>,
@@ -60,7 +62,7 @@ impl Default for ConnectionConfig {
             streams: StreamConfig::default(),
             path_limit: 7,
             initial_rtt: Duration::from_millis(100),
-            max_datagram: 1472,
+            max_datagram: LARGEST_DATAGRAM,
             advertised: Vec::new(),
             key_limits: KeyLimits::default(),
             scheduler: scheduler::default_factory(),
@@ -117,7 +119,8 @@ impl ConnectionConfig {
         check(self.connect_timeout >= Duration::from_millis(100), "connect_timeout", "at least 100 ms")?;
         check(self.path_limit <= 31, "path_limit", "at most 31")?;
         check(self.initial_rtt >= Duration::from_millis(1), "initial_rtt", "at least 1 ms")?;
-        check(self.max_datagram >= 1200, "max_datagram", "at least 1200 bytes")?;
+        let sizes = BASE_DATAGRAM..=LARGEST_DATAGRAM;
+        check(sizes.contains(&self.max_datagram), "max_datagram", "from 1200 to 65000 bytes")?;
         check(self.advertised.len() <= 8, "advertised", "at most 8 addresses")?;
         self.streams.check().map_err(|error| ConfigError { field: "streams", reason: error.to_string() })
     }

@@ -10,7 +10,8 @@ use crate::{ByteCount, Instant, Rate};
 pub struct ControllerConfig {
     /// Largest datagram of the path in bytes. Default 1200.
     pub max_datagram: u16,
-    /// Window at the start, in datagrams. Default 10 (RFC 9002, section 7.2); the smallest that is used is 2.
+    /// Window at the start, in datagrams of at most 1472 bytes. Default 10 (RFC 9002, section 7.2); the smallest that is
+    /// used is 2.
     pub initial_window: u32,
     /// A number that differs between the paths of a connection, so that they do not probe at the same time. Default 0.
     pub seed: u64,
@@ -22,9 +23,11 @@ impl ControllerConfig {
         Self { max_datagram, initial_window: 10, seed: 0 }
     }
 
-    /// The window at the start, in bytes.
+    /// The window at the start, in bytes: so many datagrams as long as those are of ordinary size, in any case two
+    /// (RFC 9002, section 7.2).
     pub fn initial_bytes(&self) -> ByteCount {
-        datagrams(self.max_datagram, self.initial_window.max(2))
+        let ordinary = self.max_datagram.min(ORDINARY);
+        datagrams(ordinary, self.initial_window).max(self.minimum_bytes())
     }
 
     /// The smallest window there is: two datagrams (RFC 9002, section 7.2).
@@ -38,6 +41,9 @@ impl Default for ControllerConfig {
         Self::new(1200)
     }
 }
+
+/// The largest datagram that the initial window is counted in: that of Ethernet with IPv4.
+const ORDINARY: u16 = 1472;
 
 fn datagrams(size: u16, count: u32) -> ByteCount {
     ByteCount(u64::from(size) * u64::from(count))

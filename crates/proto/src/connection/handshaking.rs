@@ -97,19 +97,18 @@ impl Connection {
         self.agree(&peer);
         self.life = Life::Established;
         self.counts.established = true;
-        let limit = self.agreed.max_datagram;
         if let Some(path) = self.paths.get_mut(PathId::FIRST) {
             path.space.recovery.set_max_ack_delay(peer.max_ack_delay);
             if let Some(rtt) = rtt {
                 path.space.recovery.seed_rtt(rtt);
             }
-            path.mtu.start(now, limit.min(super::health::family_limit(&path.tuple)));
             if !path.amplification.is_lifted() {
                 path.prober.start(now, vec![path.tuple], rtt);
             }
             let working = path.working_state();
             self.advance_path(now, PathId::FIRST, working, PathReason::SetUp);
         }
+        self.start_size_search(now, PathId::FIRST);
         self.protector.discard(Level::Open);
         if self.side == Initiator::Server {
             self.protector.discard(Level::SetUp);

@@ -51,10 +51,12 @@ impl Connection {
         let unanswered = path.space.recovery.oldest_unacked_time().map_or(Duration::ZERO, |sent| now - sent);
         // The probes of a lone path carry data, so they are large; beside others they are small, and their loss says
         // nothing of the size.
-        if count >= 2 && lone && path.mtu.on_black_hole(now) {
-            path.space.recovery.set_max_datagram(crate::path::BASE_DATAGRAM);
+        let state = path.state();
+        if count >= 2 && lone {
+            path.mtu.on_silence();
+            self.adopt_size(now, id);
         }
-        match path.state() {
+        match state {
             PathState::Active | PathState::Backup | PathState::Probation if another => {
                 self.suspect(now, id, reason);
             }
@@ -65,7 +67,9 @@ impl Connection {
                 self.declare_dead(now, id, reason);
             }
             PathState::Active | PathState::Backup | PathState::Probation => {
-                path.probes_due = 2;
+                if let Some(path) = self.paths.get_mut(id) {
+                    path.probes_due = 2;
+                }
                 self.reinject(now, id, 2);
             }
             PathState::Validating | PathState::Dead | PathState::Closed => {}
@@ -170,8 +174,8 @@ impl Connection {
                 path.amplification.lift();
                 path.prober.stop();
                 path.space.recovery.seed_rtt(answer.rtt);
-                path.mtu.start(now, self.agreed.max_datagram.min(family_limit(&answer.tuple)));
                 let working = path.working_state();
+                self.start_size_search(now, id);
                 self.advance_path(now, id, working, PathReason::Validated);
                 self.tell_status(id);
             }
@@ -186,15 +190,17 @@ impl Connection {
             }
             PathState::Dead => {
                 let same = path.tuple == answer.tuple;
+                let elsewhere = Self::leads_elsewhere(&path.tuple, &answer.tuple);
                 path.tuple = answer.tuple;
                 path.amplification.lift();
                 path.moved_at = None;
                 path.fallback = None;
                 path.prober.stop();
                 path.space.recovery.restart(now, same.then_some(answer.rtt));
-                if path.mtu.is_off() {
-                    path.mtu.start(now, self.agreed.max_datagram.min(family_limit(&answer.tuple)));
+                if elsewhere {
+                    self.forget_size(now, id);
                 }
+                self.start_size_search(now, id);
                 self.advance_path(now, id, PathState::Probation, PathReason::Answered);
                 self.tell_status(id);
             }
@@ -224,9 +230,4 @@ impl Connection {
             self.control.send_status(id, path.availability());
         }
     }
-}
-
-/// The largest UDP payload that fits into an Ethernet frame.
-pub(super) fn family_limit(tuple: &crate::FourTuple) -> u16 {
-    if tuple.remote.ip().to_canonical().is_ipv4() { 1472 } else { 1452 }
 }

@@ -266,7 +266,7 @@ impl Connection {
         if let Some(space) = self.space_mut(facts) {
             let arrival = space.received.insert(number, facts.now);
             space.received.count_ecn(ecn);
-            space.acks.on_packet(facts.now, arrival, traits.demand(ecn));
+            space.acks.on_packet(facts.now, arrival, traits.demand(ecn), payload.len());
         }
         self.observe(
             facts.now,

@@ -2,6 +2,7 @@
 
 mod close;
 mod control;
+mod datagram_size;
 mod deadline;
 mod dispatch;
 mod events;
@@ -35,7 +36,9 @@ use crate::handshake::Handshake;
 use crate::observe::{Fact, Observer};
 use crate::packet::ack_policy::AckPolicy;
 use crate::path::manager::PathManager;
-use crate::path::{BASE_DATAGRAM, LocalCandidate, Path, PathReason, PathSet, PathState, Role, Space};
+use crate::path::{
+    BASE_DATAGRAM, InterfaceMtus, LocalCandidate, Path, PathReason, PathSet, PathState, Role, Space,
+};
 use crate::protection::Protector;
 use crate::recovery::{Outcome, PathRecovery, RecoveryConfig};
 use crate::scheduler::Scheduler;
@@ -126,6 +129,7 @@ struct Shared {
     rng: Rng,
     outcome: Outcome,
     observer: Option<Box<dyn Observer>>,
+    interfaces: InterfaceMtus,
 }
 
 /// What the endpoint gives to a new connection, beside its configuration.
@@ -133,6 +137,7 @@ struct Shared {
 pub(crate) struct Start {
     pub(crate) now: Instant,
     pub(crate) config: Arc<ConnectionConfig>,
+    pub(crate) interfaces: InterfaceMtus,
     pub(crate) rng: Rng,
     pub(crate) reset_key: Arc<ResetKey>,
     pub(crate) first_destination: ConnectionId,
@@ -185,7 +190,7 @@ impl Connection {
         race: Race,
         remote_id: Option<ConnectionId>,
     ) -> Self {
-        let Start { now, config, rng, reset_key, first_destination, local_id, handshake } = start;
+        let Start { now, config, interfaces, rng, reset_key, first_destination, local_id, handshake } = start;
         let mut protector = Protector::new(side, config.key_limits);
         protector.set_open_keys(&first_destination);
         let setup = Setup {
@@ -239,7 +244,7 @@ impl Connection {
                 pathless_since: None,
             },
             events: Events::default(),
-            shared: Shared { rng, outcome: Outcome::default(), observer: None },
+            shared: Shared { rng, outcome: Outcome::default(), observer: None, interfaces },
             counts: Counts::default(),
             config,
         }

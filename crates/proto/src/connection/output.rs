@@ -253,6 +253,8 @@ impl Connection {
             };
             if let Some(path) = self.paths.get_mut(id) {
                 path.mtu.on_probe_sent();
+                // Behind it something small, whose answer tells of its loss: else the probe timer had to.
+                path.probes_due = path.probes_due.max(1);
             }
             return Some(transmit);
         }

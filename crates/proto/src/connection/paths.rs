@@ -8,7 +8,7 @@ use super::input::PacketFacts;
 use super::{Connection, Initiator, race_order};
 use crate::event::{Event, PathEvent};
 use crate::path::remotes::MAX_REMOTES;
-use crate::path::{Amplification, LocalCandidate, MtuSearch, Path, PathReason, PathState};
+use crate::path::{Amplification, LocalCandidate, Path, PathReason, PathState};
 use crate::{FourTuple, Instant};
 
 /// The code of a PATH-CLOSE whose reason needs none.
@@ -56,10 +56,9 @@ impl Connection {
         if let (Some(path), Some(tuple)) = (self.paths.get_mut(id), open.targets.first()) {
             path.tuple = *tuple;
             path.role = open.role;
-            path.mtu = MtuSearch::new();
-            path.space.recovery.set_max_datagram(crate::path::BASE_DATAGRAM);
             path.prober.start(now, open.targets, None);
             self.ids.remote.rotate(id);
+            self.forget_size(now, id);
         }
         true
     }
@@ -99,6 +98,11 @@ impl Connection {
         if self.life.is_established() && self.side == Initiator::Server {
             self.control.announce(addresses.get(..MAX_REMOTES).unwrap_or(addresses));
         }
+    }
+
+    /// Whether a path lies between these addresses.
+    pub(crate) fn uses(&self, tuple: &FourTuple) -> bool {
+        self.paths.iter().any(|path| path.tuple == *tuple)
     }
 
     /// The system refuses to send between these addresses: the path is dead at once.
@@ -297,13 +301,13 @@ impl Connection {
             path.prober.start(facts.now, vec![facts.tuple], Some(wait));
         }
         self.ids.remote.rotate(facts.path);
-        let event = PathEvent {
-            path: facts.path,
-            tuple: facts.tuple,
-            role: path.role,
-            state: path.state(),
-            reason: PathReason::Moved,
-        };
+        let (role, state) = (path.role, path.state());
+        if Self::leads_elsewhere(&old, &facts.tuple) {
+            self.forget_size(facts.now, facts.path);
+            self.start_size_search(facts.now, facts.path);
+        }
+        let event =
+            PathEvent { path: facts.path, tuple: facts.tuple, role, state, reason: PathReason::Moved };
         self.announce_path(facts.now, event);
     }
 
@@ -312,6 +316,7 @@ impl Connection {
         let Some(path) = self.paths.get_mut(id) else { return };
         if let Some(old) = path.fallback.filter(|_| path.prober.rounds() > 3) {
             path.fallback = None;
+            let elsewhere = Self::leads_elsewhere(&path.tuple, &old);
             path.tuple = old;
             path.amplification.lift();
             path.prober.stop();
@@ -322,6 +327,10 @@ impl Connection {
                 state: path.state(),
                 reason: PathReason::NoAnswer,
             };
+            if elsewhere {
+                self.forget_size(now, id);
+                self.start_size_search(now, id);
+            }
             self.announce_path(now, event);
         }
     }

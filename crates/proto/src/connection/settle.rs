@@ -23,19 +23,8 @@ impl Connection {
         {
             self.note_losses(now, path, outcome, lost);
         }
-        if let Some(path) = self.paths.get_mut(path).filter(|_| level == Level::Data) {
-            if path.mtu.on_large_lost(now, outcome.large_lost) {
-                let size = path.mtu.current();
-                path.space.recovery.set_max_datagram(size);
-                let fact = Fact::DatagramSize { path: path.id, size };
-                self.observe(now, &fact);
-            } else if let Some(size) = outcome.mtu_acked.filter(|size| path.mtu.on_acked(now, *size)) {
-                path.space.recovery.set_max_datagram(size);
-                let fact = Fact::DatagramSize { path: path.id, size };
-                self.observe(now, &fact);
-            } else if outcome.mtu_lost.is_some() {
-                path.mtu.on_lost(now);
-            }
+        if level == Level::Data {
+            self.settle_size(now, path, outcome);
         }
         outcome.clear();
         self.tune_windows(now);

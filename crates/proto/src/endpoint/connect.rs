@@ -76,6 +76,7 @@ impl Endpoint {
         let start = Start {
             now,
             config,
+            interfaces: self.interfaces.clone(),
             rng: self.rng.fork(),
             reset_key: Arc::clone(&self.reset_key),
             first_destination,

@@ -140,6 +140,7 @@ impl Endpoint {
         let start = Start {
             now,
             config,
+            interfaces: self.interfaces.clone(),
             rng: self.rng.fork(),
             reset_key: Arc::clone(&self.reset_key),
             first_destination: facts.first_destination,

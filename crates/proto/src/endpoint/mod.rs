@@ -19,6 +19,7 @@ pub use slots::ConnectionHandle;
 
 use crate::connection::{Arrival, Connection, IdChange};
 use crate::event::Event;
+use crate::path::InterfaceMtus;
 use crate::{ConnectionConfig, Ecn, FourTuple, Instant, Rng, Transmit};
 
 use admission::Admission;
@@ -71,6 +72,7 @@ pub struct Endpoint {
     /// Connections by the [mark](ResetKey::mark) of each token that ends them.
     resets: BTreeMap<[u8; 16], ConnectionHandle>,
     admission: Admission,
+    interfaces: InterfaceMtus,
     cookies: Option<CookieKeys>,
     reset_key: Arc<ResetKey>,
     rng: Rng,
@@ -95,6 +97,7 @@ impl Endpoint {
             outbox: VecDeque::new(),
             resets: BTreeMap::new(),
             admission: Admission::new(reset_key.secret(b"admission")),
+            interfaces: InterfaceMtus::default(),
             cookies: None,
             reset_key,
             rng,
@@ -188,6 +191,39 @@ impl Endpoint {
         self.slots.get(handle)?;
         self.touch(handle);
         self.slots.get_mut(handle)
+    }
+
+    /// Tells the largest IP packet, in bytes, that leaves from each address of this host, whenever that changes: the
+    /// size of datagrams is searched below it. Addresses that are not named count as 1500. Costs O(connections).
+    pub fn set_interface_mtus(&mut self, now: Instant, known: &[(std::net::IpAddr, u32)]) {
+        self.interfaces = InterfaceMtus::new(known);
+        for handle in self.handles() {
+            if let Some(connection) = self.slots.get_mut(handle) {
+                connection.set_interface_mtus(now, self.interfaces.clone());
+            }
+            self.touch(handle);
+        }
+    }
+
+    /// Tells the connections that the system refuses to send between two addresses: their paths there are dead at
+    /// once. Costs O(connections).
+    pub fn on_send_refused(&mut self, now: Instant, tuple: FourTuple) {
+        self.tell_users_of(&tuple, |connection| connection.on_send_refused(now, tuple));
+    }
+
+    /// Tells the connections that the system refuses datagrams of `size` bytes between two addresses as too large.
+    /// Costs O(connections).
+    pub fn on_datagram_too_large(&mut self, now: Instant, tuple: FourTuple, size: usize) {
+        self.tell_users_of(&tuple, |connection| connection.on_datagram_too_large(now, tuple, size));
+    }
+
+    fn tell_users_of(&mut self, tuple: &FourTuple, tell: impl Fn(&mut Connection)) {
+        for handle in self.handles() {
+            if let Some(connection) = self.slots.get_mut(handle).filter(|user| user.uses(tuple)) {
+                tell(connection);
+                self.touch(handle);
+            }
+        }
     }
 
     /// How many connections there are, those that drain included.

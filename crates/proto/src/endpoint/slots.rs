@@ -166,6 +166,7 @@ mod tests {
         let start = Start {
             now: Instant::from_nanos(0),
             config: Arc::new(ConnectionConfig::default()),
+            interfaces: crate::path::InterfaceMtus::default(),
             rng: Rng::from_seed([1; 32]),
             reset_key: Arc::new(ResetKey::new(&[2; 32])),
             first_destination: ConnectionId::from_u64(3),

@@ -3,7 +3,8 @@
 //! - at once: a gap opens, a late packet arrives, the peer asks (ACK-NOW), a congestion mark (CE), the first packet
 //!   after a pause;
 //! - for each [`AckPolicy::threshold`] packets: 2, then an eighth of what a round trip brings, so that a path has
-//!   about 8 acknowledgements in a round trip at any rate;
+//!   about 8 acknowledgements in a round trip at any rate. A packet larger than Ethernet carries counts as so many as
+//!   Ethernet would need for it, so that at most 94 KB wait, whatever the size;
 //! - else when the timer ends: a quarter of the round trip, from 1 to 25 ms.
 //!
 //! After a gap the threshold is 2 for a while: the sender decides about a loss by what arrives behind it.
@@ -17,7 +18,7 @@ use crate::Instant;
 #[derive(Debug)]
 pub(crate) struct AckPolicy {
     due: Due,
-    /// Packets that ask for an acknowledgement since the last one was sent.
+    /// Packets that ask for an acknowledgement since the last one was sent, large ones counted several times.
     waiting: u64,
     threshold: u64,
     /// Packets left for which the least threshold holds, after a gap.
@@ -58,6 +59,8 @@ const MOST_THRESHOLD: u64 = 64;
 const ACKS_A_ROUND: u64 = 8;
 /// Packets behind a gap that are acknowledged closely.
 const ALERT_PACKETS: u64 = 8;
+/// A packet counts once for so many bytes.
+const ORDINARY: usize = 1472;
 const PAUSE: Duration = Duration::from_millis(100);
 const LEAST_DELAY: Duration = Duration::from_millis(1);
 const MOST_DELAY: Duration = Duration::from_millis(25);
@@ -88,10 +91,11 @@ impl AckPolicy {
     }
 
     /// Takes note of a packet.
-    pub(crate) fn on_packet(&mut self, now: Instant, arrival: Arrival, demand: Demand) {
+    pub(crate) fn on_packet(&mut self, now: Instant, arrival: Arrival, demand: Demand, size: usize) {
         let after_pause = self.last_packet.is_none_or(|last| now - last >= PAUSE);
         self.last_packet = Some(now);
-        self.count_round(now);
+        let count = u64::try_from(size / ORDINARY).unwrap_or(u64::MAX).max(1);
+        self.count_round(now, count);
         if arrival == Arrival::OpensGap {
             self.alert = ALERT_PACKETS;
         }
@@ -103,7 +107,7 @@ impl AckPolicy {
             (Demand::Normal, Arrival::OpensGap | Arrival::Late | Arrival::Duplicate) => true,
             (Demand::Normal, Arrival::InOrder) => after_pause,
         };
-        self.waiting += 1;
+        self.waiting += count;
         let threshold = if self.alert > 0 { LEAST_THRESHOLD } else { self.threshold };
         self.alert = self.alert.saturating_sub(1);
         if immediate || self.waiting >= threshold {
@@ -113,12 +117,12 @@ impl AckPolicy {
         }
     }
 
-    fn count_round(&mut self, now: Instant) {
+    fn count_round(&mut self, now: Instant, count: u64) {
         let Some(round) = &mut self.round else {
-            self.round = Some(Round { started: now, packets: 1 });
+            self.round = Some(Round { started: now, packets: count });
             return;
         };
-        round.packets += 1;
+        round.packets += count;
         let elapsed = now - round.started;
         if elapsed < self.smoothed_rtt.max(LEAST_DELAY) {
             return;
@@ -184,7 +188,7 @@ mod tests {
     /// A policy that has seen its first packet at 0 ms.
     fn running() -> AckPolicy {
         let mut policy = AckPolicy::default();
-        policy.on_packet(at(0), Arrival::InOrder, Demand::Normal);
+        policy.on_packet(at(0), Arrival::InOrder, Demand::Normal, 1200);
         assert!(policy.due(at(0)), "the first packet is acknowledged at once");
         policy.on_ack_sent();
         policy
@@ -193,9 +197,9 @@ mod tests {
     #[test]
     fn every_second_packet_is_acknowledged_at_first() {
         let mut policy = running();
-        policy.on_packet(at(1), Arrival::InOrder, Demand::Normal);
+        policy.on_packet(at(1), Arrival::InOrder, Demand::Normal, 1200);
         assert!(!policy.due(at(1)));
-        policy.on_packet(at(1), Arrival::InOrder, Demand::Normal);
+        policy.on_packet(at(1), Arrival::InOrder, Demand::Normal, 1200);
         assert!(policy.due(at(1)));
     }
 
@@ -203,7 +207,7 @@ mod tests {
     fn a_lone_packet_waits_for_a_quarter_of_the_round_trip() {
         let mut policy = running();
         policy.set_rtt(Duration::from_millis(40));
-        policy.on_packet(at(1), Arrival::InOrder, Demand::Normal);
+        policy.on_packet(at(1), Arrival::InOrder, Demand::Normal, 1200);
         assert_eq!(policy.deadline(), Some(at(11)));
         assert!(!policy.due(at(10)) && policy.due(at(11)));
         policy.on_ack_sent();
@@ -220,7 +224,7 @@ mod tests {
         ];
         for (arrival, demand, millis) in urgent {
             let mut policy = running();
-            policy.on_packet(at(millis), arrival, demand);
+            policy.on_packet(at(millis), arrival, demand, 1200);
             assert!(policy.due(at(millis)), "{arrival:?} {demand:?}");
         }
     }
@@ -229,7 +233,7 @@ mod tests {
     fn packets_that_do_not_ask_are_never_answered() {
         let mut policy = running();
         for _ in 0..100 {
-            policy.on_packet(at(200), Arrival::OpensGap, Demand::None);
+            policy.on_packet(at(200), Arrival::OpensGap, Demand::None, 1200);
         }
         assert!(!policy.due(at(1_000)) && policy.deadline().is_none());
     }
@@ -240,15 +244,35 @@ mod tests {
         policy.set_rtt(Duration::from_millis(20));
         for millis in 1..100 {
             for _ in 0..20 {
-                policy.on_packet(at(millis), Arrival::InOrder, Demand::Normal);
+                policy.on_packet(at(millis), Arrival::InOrder, Demand::Normal, 1200);
             }
         }
         assert!((45..=55).contains(&policy.threshold()), "{}", policy.threshold());
-        policy.on_packet(at(100), Arrival::OpensGap, Demand::Normal);
+        policy.on_packet(at(100), Arrival::OpensGap, Demand::Normal, 1200);
         policy.on_ack_sent();
-        policy.on_packet(at(100), Arrival::InOrder, Demand::Normal);
-        policy.on_packet(at(100), Arrival::InOrder, Demand::Normal);
+        policy.on_packet(at(100), Arrival::InOrder, Demand::Normal, 1200);
+        policy.on_packet(at(100), Arrival::InOrder, Demand::Normal, 1200);
         assert!(policy.due(at(100)));
+    }
+
+    #[test]
+    fn large_packets_are_acknowledged_by_their_bytes() {
+        let mut policy = running();
+        policy.on_packet(at(1), Arrival::InOrder, Demand::Normal, 8972);
+        assert!(policy.due(at(1)), "six packets of Ethernet");
+        let mut policy = running();
+        for millis in 1..1_000 {
+            for _ in 0..40 {
+                policy.on_packet(at(millis), Arrival::InOrder, Demand::Normal, 8972);
+            }
+        }
+        policy.on_ack_sent();
+        let mut waiting = 0;
+        while !policy.due(at(1_000)) {
+            policy.on_packet(at(1_000), Arrival::InOrder, Demand::Normal, 8972);
+            waiting += 8972;
+        }
+        assert!((64_000..=100_000).contains(&waiting), "{waiting}");
     }
 
     #[test]
@@ -256,12 +280,12 @@ mod tests {
         let mut policy = running();
         for millis in 1..1_000 {
             for _ in 0..200 {
-                policy.on_packet(at(millis), Arrival::InOrder, Demand::Normal);
+                policy.on_packet(at(millis), Arrival::InOrder, Demand::Normal, 1200);
             }
         }
         assert_eq!(policy.threshold(), MOST_THRESHOLD);
         for second in 1..10 {
-            policy.on_packet(at(second * 2_000), Arrival::InOrder, Demand::Normal);
+            policy.on_packet(at(second * 2_000), Arrival::InOrder, Demand::Normal, 1200);
         }
         assert_eq!(policy.threshold(), LEAST_THRESHOLD);
     }

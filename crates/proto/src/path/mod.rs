@@ -2,6 +2,7 @@
 
 mod amplification;
 mod health;
+mod interface_mtu;
 pub(crate) mod manager;
 mod mtu;
 mod probe;
@@ -18,8 +19,9 @@ use manyway_wire::{PathAvailability, PathId};
 
 pub(crate) use amplification::Amplification;
 pub(crate) use health::{FEWEST_IN_FLIGHT, SilenceDetector};
+pub(crate) use interface_mtu::InterfaceMtus;
 pub use manager::LocalCandidate;
-pub(crate) use mtu::{BASE as BASE_DATAGRAM, MtuSearch};
+pub(crate) use mtu::{BASE as BASE_DATAGRAM, LARGEST as LARGEST_DATAGRAM, MtuSearch, SizeLimit};
 pub(crate) use probe::{ProbeAnswer, Prober};
 pub(crate) use set::PathSet;
 pub(crate) use space::Space;

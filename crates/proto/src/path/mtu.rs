@@ -1,24 +1,67 @@
-//! The largest datagram that a path carries, found by trying from the top (RFC 8899).
+//! The largest datagram that a path carries (RFC 8899): first the largest that may be, then a search between the
+//! largest that arrived and the smallest that did not.
+//!
+//! ```text
+//!  1. what the interface carries and both ends take      most paths end here, with one probe
+//!  2. the rungs between: Ethernet, then halves of the rest    tunnels, jumbo frames
+//!  3. a little above a rung that holds                   it is exactly that one, nearly always
+//!  4. halves, until the gap is at most PRECISION
+//! ```
 
 use std::time::Duration;
 
-use crate::Instant;
+use crate::{FourTuple, Instant};
 
 /// What every path must carry (spec 6.33).
 pub(crate) const BASE: u16 = 1200;
-/// Payloads worth trying: Ethernet with IPv4 and IPv6, then common tunnels.
-const LADDER: [u16; 5] = [1472, 1452, 1420, 1372, 1280];
-const TRIES: u8 = 2;
+/// The largest payload that is used: that of a loopback interface, rounded down. It fits a segmentation offload.
+pub(crate) const LARGEST: u16 = 65_000;
+/// The search ends when the smallest size that fails is so near to the largest that works.
+const PRECISION: u16 = 16;
+/// Probes of one size that are lost before it counts as too large.
+const TRIES: u8 = 3;
 /// So many large packets lost in a row, while small ones arrive, are no chance.
 const BLACK_HOLE: u32 = 6;
 const RAISE_AFTER: Duration = Duration::from_secs(600);
 const RAISE_AFTER_BLACK_HOLE: Duration = Duration::from_secs(60);
+/// The IP packet of an interface of which the system says nothing, and of nearly all networks.
+const ETHERNET: u16 = 1500;
+
+/// The smallest IP packet that every link with IPv6 carries: some tunnels carry no more.
+const IPV6_LEAST: u16 = 1280;
+
+/// What bounds a search: the largest payload that the interface and both ends take, and the headers before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SizeLimit {
+    most: u16,
+    headers: u16,
+}
+
+impl SizeLimit {
+    /// For datagrams between two addresses over an interface that carries IP packets of `interface` bytes (`None` if
+    /// that is not known), to a peer that takes `agreed` bytes of payload.
+    pub(crate) fn new(tuple: &FourTuple, interface: Option<u32>, agreed: u16) -> Self {
+        let headers = if tuple.remote.ip().to_canonical().is_ipv4() { 28 } else { 48 };
+        let interface = interface.map_or(ETHERNET, |mtu| u16::try_from(mtu).unwrap_or(u16::MAX));
+        let most = interface.saturating_sub(headers).min(agreed).clamp(BASE, LARGEST);
+        Self { most, headers }
+    }
+
+    /// Payloads worth trying, ascending: common tunnels, Ethernet, jumbo frames, virtual networks.
+    fn rungs(self) -> [u16; 10] {
+        let (least, ethernet) = (IPV6_LEAST - self.headers, ETHERNET - self.headers);
+        [least, 1280, 1372, 1400, 1420, ethernet, 4000, 9000 - self.headers, 16_384, LARGEST]
+    }
+}
 
 /// Searches the size of datagrams on one path.
 #[derive(Debug, Clone)]
 pub(crate) struct MtuSearch {
+    /// The largest size that arrived.
     current: u16,
-    limit: u16,
+    /// The smallest size above `current` that seems not to fit; above the limit if there is none.
+    failing: u16,
+    limit: SizeLimit,
     phase: Phase,
 }
 
@@ -26,11 +69,15 @@ pub(crate) struct MtuSearch {
 enum Phase {
     /// Nothing is known of the peer's limit yet, or the path died in mid search.
     Off,
-    /// `rung` is to be tried; `waiting` while a probe is on its way.
+    /// `size` is to be tried; `waiting` while a probe is on its way.
     Searching {
-        rung: usize,
+        size: u16,
         tries: u8,
         waiting: bool,
+    },
+    /// Nothing arrived for a while, for which the size may be to blame: it is tried again once something arrives.
+    Doubted {
+        size: u16,
     },
     Done {
         again_at: Instant,
@@ -39,7 +86,8 @@ enum Phase {
 
 impl MtuSearch {
     pub(crate) fn new() -> Self {
-        Self { current: BASE, limit: BASE, phase: Phase::Off }
+        let limit = SizeLimit { most: BASE, headers: 28 };
+        Self { current: BASE, failing: BASE + 1, limit, phase: Phase::Off }
     }
 
     /// Tells whether no search was started yet, or the last one was interrupted.
@@ -52,25 +100,63 @@ impl MtuSearch {
         self.current
     }
 
-    /// Starts the search below `limit`, the smaller of what both ends accept.
-    pub(crate) fn start(&mut self, now: Instant, limit: u16) {
+    /// Starts the search below `limit`.
+    pub(crate) fn start(&mut self, now: Instant, limit: SizeLimit) {
         self.limit = limit;
-        self.search(now, 0);
+        if self.current > limit.most {
+            self.current = BASE;
+        }
+        self.search(now);
     }
 
-    fn search(&mut self, now: Instant, from: usize) {
-        let next = LADDER.iter().enumerate().skip(from).find(|(_, size)| **size <= self.limit);
-        self.phase = match next {
-            Some((rung, size)) if *size > self.current => Phase::Searching { rung, tries: 0, waiting: false },
-            Some(_) | None => Phase::Done { again_at: now + RAISE_AFTER },
+    /// The interface carries larger or smaller packets than before. A size in use above the limit is given up at once.
+    pub(crate) fn set_limit(&mut self, now: Instant, limit: SizeLimit) {
+        if limit != self.limit && !self.is_off() {
+            self.start(now, limit);
+        }
+    }
+
+    fn search(&mut self, now: Instant) {
+        self.failing = self.limit.most + 1;
+        self.go_on(now);
+    }
+
+    fn go_on(&mut self, now: Instant) {
+        self.phase = match self.next_size() {
+            Some(size) => Phase::Searching { size, tries: 0, waiting: false },
+            None => Phase::Done { again_at: now + RAISE_AFTER },
         };
+    }
+
+    fn next_size(&self) -> Option<u16> {
+        let (works, fails) = (self.current, self.failing);
+        if fails > self.limit.most {
+            return Some(self.limit.most).filter(|most| *most > works);
+        }
+        if fails - works <= PRECISION {
+            return None;
+        }
+        let rungs = self.limit.rungs();
+        let between = || rungs.into_iter().filter(|size| (works + 1..fails).contains(size));
+        let ethernet = ETHERNET - self.limit.headers;
+        if between().any(|size| size == ethernet) {
+            return Some(ethernet);
+        }
+        if let Some(middle) = between().nth(between().count() / 2) {
+            return Some(middle);
+        }
+        let is_rung = works == BASE || rungs.contains(&works);
+        Some(if is_rung { works + PRECISION } else { works + (fails - works) / 2 })
     }
 
     /// The size to try now, if one should be.
     pub(crate) fn wanted(&self) -> Option<u16> {
         match self.phase {
-            Phase::Searching { rung, waiting: false, .. } => LADDER.get(rung).copied(),
-            Phase::Searching { waiting: true, .. } | Phase::Off | Phase::Done { .. } => None,
+            Phase::Searching { size, waiting: false, .. } => Some(size),
+            Phase::Searching { waiting: true, .. }
+            | Phase::Off
+            | Phase::Doubted { .. }
+            | Phase::Done { .. } => None,
         }
     }
 
@@ -84,108 +170,98 @@ impl MtuSearch {
     /// The path died: what became of a probe says nothing of its size. The search starts anew when the path is back; a
     /// finished one stays finished.
     pub(crate) fn interrupt(&mut self) {
-        if matches!(self.phase, Phase::Searching { .. }) {
+        if matches!(self.phase, Phase::Searching { .. } | Phase::Doubted { .. }) {
             self.phase = Phase::Off;
         }
     }
 
-    /// A datagram of `size` arrived; true if the size in use grew.
-    pub(crate) fn on_acked(&mut self, now: Instant, size: u16) -> bool {
-        let grew = size > self.current && size <= self.limit;
-        if grew {
-            self.current = size;
+    /// A probe of `size` arrived.
+    pub(crate) fn on_acked(&mut self, now: Instant, size: u16) {
+        if size <= self.current || size > self.limit.most {
+            return;
         }
-        if matches!(self.phase, Phase::Searching { .. }) {
-            self.phase = Phase::Done { again_at: now + RAISE_AFTER };
+        self.current = size;
+        if self.failing <= size {
+            // It had been called lost.
+            self.failing = self.limit.most + 1;
         }
-        grew
+        match self.phase {
+            // One that is still on its way may show more.
+            Phase::Searching { size: tried, .. } if tried > size => {}
+            Phase::Searching { .. } => self.go_on(now),
+            Phase::Off | Phase::Doubted { .. } | Phase::Done { .. } => {}
+        }
     }
 
-    pub(crate) fn on_lost(&mut self, now: Instant) {
-        let Phase::Searching { rung, tries, waiting } = &mut self.phase else { return };
+    /// A probe of `size` is lost.
+    pub(crate) fn on_lost(&mut self, now: Instant, size: u16) {
+        let Phase::Searching { size: tried, tries, waiting } = &mut self.phase else { return };
+        if *tried != size {
+            return;
+        }
         *waiting = false;
         if *tries >= TRIES {
-            let next = *rung + 1;
-            self.search(now, next);
+            self.failing = size;
+            self.go_on(now);
         }
     }
 
-    /// So many packets larger than [`BASE`] were lost in a row, while smaller ones arrived; true if the size in use
-    /// shrinks for it.
-    pub(crate) fn on_large_lost(&mut self, now: Instant, in_a_row: u32) -> bool {
-        in_a_row >= BLACK_HOLE && self.on_black_hole(now)
+    /// The system of this host refuses datagrams of `size`: no other try is needed (spec 6.34).
+    pub(crate) fn on_refused(&mut self, now: Instant, size: u16) {
+        if size <= BASE || self.is_off() {
+            return;
+        }
+        self.failing = self.failing.min(size);
+        if self.current >= size {
+            self.current = BASE;
+        }
+        let tried = match self.phase {
+            Phase::Searching { size, .. } => Some(size),
+            Phase::Off | Phase::Doubted { .. } | Phase::Done { .. } => None,
+        };
+        if tried.is_none_or(|tried| tried >= size) {
+            self.go_on(now);
+        }
     }
 
-    /// Large packets vanish while the path may be alive (spec 6.34): back to what always fits; true if that is smaller.
-    pub(crate) fn on_black_hole(&mut self, now: Instant) -> bool {
-        let shrinks = self.current > BASE;
-        if shrinks {
+    /// So many packets larger than [`BASE`] were lost in a row, while smaller ones arrived: if it can't be chance, back
+    /// to what always fits.
+    pub(crate) fn on_large_lost(&mut self, now: Instant, in_a_row: u32) {
+        if in_a_row >= BLACK_HOLE && self.current > BASE {
             self.current = BASE;
             self.phase = Phase::Done { again_at: now + RAISE_AFTER_BLACK_HOLE };
         }
-        shrinks
+    }
+
+    /// Nothing arrives, large or small (spec 6.34): what is sent now must be what always fits, but the size may well be
+    /// innocent.
+    pub(crate) fn on_silence(&mut self) {
+        if self.current > BASE {
+            self.phase = Phase::Doubted { size: self.current };
+            self.current = BASE;
+        }
+    }
+
+    /// Something arrived.
+    pub(crate) fn on_progress(&mut self) {
+        if let Phase::Doubted { size } = self.phase {
+            self.phase = Phase::Searching { size, tries: 0, waiting: false };
+        }
     }
 
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self.phase {
-            Phase::Done { again_at } if self.current < self.limit => Some(again_at),
-            Phase::Done { .. } | Phase::Off | Phase::Searching { .. } => None,
+            Phase::Done { again_at } if self.current < self.limit.most => Some(again_at),
+            Phase::Done { .. } | Phase::Off | Phase::Searching { .. } | Phase::Doubted { .. } => None,
         }
     }
 
     pub(crate) fn on_timeout(&mut self, now: Instant) {
         if self.deadline().is_some_and(|at| at <= now) {
-            self.search(now, 0);
+            self.search(now);
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{BASE, BLACK_HOLE, MtuSearch};
-    use crate::Instant;
-
-    #[test]
-    fn the_search_walks_down_until_a_size_fits() {
-        let now = Instant::from_nanos(0);
-        let mut search = MtuSearch::new();
-        assert_eq!(search.wanted(), None);
-        search.start(now, 1472);
-        let mut tried = Vec::new();
-        while let Some(size) = search.wanted() {
-            tried.push(size);
-            search.on_probe_sent();
-            assert_eq!(search.wanted(), None);
-            if size <= 1420 {
-                assert!(search.on_acked(now, size));
-            } else {
-                search.on_lost(now);
-            }
-        }
-        assert_eq!(tried, [1472, 1472, 1452, 1452, 1420]);
-        assert_eq!(search.current(), 1420);
-        assert!(!search.on_large_lost(now, BLACK_HOLE - 1));
-        assert!(search.on_large_lost(now, BLACK_HOLE));
-        assert_eq!(search.current(), BASE);
-        search.on_timeout(search.deadline().unwrap());
-        assert_eq!(search.wanted(), Some(1472));
-    }
-
-    #[test]
-    fn a_search_that_was_interrupted_starts_anew_and_a_finished_one_stays_finished() {
-        let now = Instant::from_nanos(0);
-        let mut search = MtuSearch::new();
-        search.start(now, 1472);
-        search.on_probe_sent();
-        search.interrupt();
-        search.on_lost(now);
-        assert!(search.is_off());
-        search.start(now, 1472);
-        assert_eq!(search.wanted(), Some(1472));
-        search.on_probe_sent();
-        assert!(search.on_acked(now, 1472));
-        search.interrupt();
-        assert!(!search.is_off());
-        assert_eq!((search.wanted(), search.current()), (None, 1472));
-    }
-}
+mod tests;

@@ -138,14 +138,16 @@ impl PathRecovery {
         let bytes = packet.bytes();
         packet.time_sent = now;
         packet.delivery = self.rate.on_sent(now, bytes, in_flight);
-        self.controller.on_sent(&SentSample {
-            now,
-            packet_number: packet.packet_number,
-            bytes,
-            in_flight,
-            app_limited: packet.delivery.app_limited(),
-        });
-        self.pacer.on_sent(bytes);
+        if packet.kind == PacketKind::Ordinary {
+            self.controller.on_sent(&SentSample {
+                now,
+                packet_number: packet.packet_number,
+                bytes,
+                in_flight,
+                app_limited: packet.delivery.app_limited(),
+            });
+            self.pacer.on_sent(bytes);
+        }
         self.probe.rearm(now);
         self.sent.insert(packet);
         self.rounds.on_sent(self.sent.bytes());
@@ -199,6 +201,11 @@ impl PathRecovery {
     /// How long the peer may hold acknowledgements back, as it said in its parameters.
     pub(crate) fn set_max_ack_delay(&mut self, delay: Duration) {
         self.probe.set_max_ack_delay(delay);
+    }
+
+    /// The size of datagrams in use.
+    pub(crate) fn max_datagram(&self) -> u16 {
+        self.config.max_datagram
     }
 
     /// The size of datagrams changed.
@@ -277,7 +284,7 @@ impl PathRecovery {
         self.probe.on_progress(now);
     }
 
-    /// Ten datagrams (RFC 9002, section 7.2).
+    /// That of a new path (RFC 9002, section 7.2).
     fn initial_window(&self) -> ByteCount {
         ControllerConfig::new(self.config.max_datagram).initial_bytes()
     }

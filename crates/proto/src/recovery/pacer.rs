@@ -15,6 +15,9 @@ const BUCKET_TIME: Duration = Duration::from_millis(2);
 /// Most bytes of a burst: a segmentation offload takes 64 KiB with its headers.
 const BURST_MAX: ByteCount = ByteCount(65_000);
 
+/// A datagram of Ethernet; of larger ones fewer make a burst.
+const ORDINARY: u64 = 1472;
+
 const NANOS: i128 = 1_000_000_000;
 
 /// Lets bytes out at a rate, in bursts that are worth a system call.
@@ -80,17 +83,18 @@ impl Pacer {
     }
 }
 
-/// How many bytes leave together at a rate, in whole datagrams.
+/// How many bytes leave together at a rate, in whole datagrams; above those of Ethernet one may be more than that.
 pub(crate) fn burst(rate: Rate, max_datagram: u16) -> ByteCount {
     let datagram = u64::from(max_datagram.max(1));
-    if rate < SLOW {
-        return ByteCount(datagram);
-    }
-    if rate < MEDIUM {
-        return ByteCount(2 * datagram);
-    }
-    let bytes = (rate * BURST_TIME).min(BURST_MAX);
-    ByteCount((bytes.get() / datagram).max(2) * datagram)
+    let ordinary = datagram.min(ORDINARY);
+    let bytes = if rate < SLOW {
+        ordinary
+    } else if rate < MEDIUM {
+        2 * ordinary
+    } else {
+        (rate * BURST_TIME).min(BURST_MAX).get().max(2 * ordinary)
+    };
+    ByteCount((bytes / datagram).max(1) * datagram)
 }
 
 /// How many bytes may leave at once after a pause.
@@ -115,6 +119,9 @@ mod tests {
         assert_eq!(burst(mbit(50), 1200), ByteCount(6000));
         assert_eq!(burst(mbit(10_000), 1200), ByteCount(64_800));
         assert_eq!(bucket(mbit(50), 1200), ByteCount(12_500));
+        assert_eq!(burst(mbit(50), 8972), ByteCount(8972));
+        assert_eq!(burst(mbit(400), 8972), ByteCount(5 * 8972));
+        assert_eq!(burst(mbit(10_000), 65_000), ByteCount(65_000));
     }
 
     proptest! {

@@ -15,7 +15,8 @@ pub(crate) enum PacketKind {
     AckOnly,
     /// It asks for an acknowledgement.
     Ordinary,
-    /// It tries a larger datagram: its loss says nothing about congestion.
+    /// It tries a larger datagram: its loss says nothing about congestion, and since there is one at a time and rarely
+    /// any, it takes no room in flight.
     MtuProbe,
 }
 
@@ -58,6 +59,14 @@ impl SentPacket {
     /// Its size as a number of bytes.
     pub(crate) fn bytes(&self) -> ByteCount {
         ByteCount(u64::from(self.size))
+    }
+
+    /// The room that it takes in flight.
+    fn room(&self) -> ByteCount {
+        match self.kind {
+            PacketKind::Ordinary => self.bytes(),
+            PacketKind::MtuProbe | PacketKind::AckOnly => ByteCount::ZERO,
+        }
     }
 }
 
@@ -132,7 +141,7 @@ impl SentPackets {
         self.largest_acked = self.largest_acked.max(Some(packet_number));
     }
 
-    /// Sum of the sizes of all packets in flight.
+    /// Sum of the sizes of all packets in flight, without MTU probes.
     pub(crate) fn bytes(&self) -> ByteCount {
         self.bytes
     }
@@ -150,7 +159,7 @@ impl SentPackets {
     pub(crate) fn insert(&mut self, mut packet: SentPacket) {
         packet.index = self.next_index;
         self.next_index += 1;
-        self.bytes += packet.bytes();
+        self.bytes += packet.room();
         self.ring.insert(packet.packet_number, packet);
     }
 
@@ -158,7 +167,7 @@ impl SentPackets {
     pub(crate) fn remove_range(&mut self, range: RangeInclusive<u64>, mut taken: impl FnMut(SentPacket)) {
         let bytes = &mut self.bytes;
         self.ring.remove_range(range, |packet| {
-            *bytes -= packet.bytes();
+            *bytes -= packet.room();
             taken(packet);
         });
     }
@@ -171,7 +180,7 @@ impl SentPackets {
     /// Takes the oldest packet in flight out.
     pub(crate) fn pop_front(&mut self) -> Option<SentPacket> {
         let packet = self.ring.pop_front()?;
-        self.bytes -= packet.bytes();
+        self.bytes -= packet.room();
         Some(packet)
     }
 
@@ -180,9 +189,9 @@ impl SentPackets {
         self.ring.iter_mut()
     }
 
-    /// Sum of the sizes of all packets in flight, counted anew.
+    /// [`Self::bytes`], counted anew.
     #[cfg(test)]
     pub(crate) fn counted_bytes(&self) -> ByteCount {
-        self.ring.iter().map(SentPacket::bytes).sum()
+        self.ring.iter().map(SentPacket::room).sum()
     }
 }

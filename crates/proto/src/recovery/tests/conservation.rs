@@ -87,7 +87,9 @@ fn run(controller: &str, steps: Vec<Step>) {
                 };
                 let number = send_kind(&mut path, now, size, kind);
                 if kind != PacketKind::AckOnly {
-                    model.in_flight.insert(number, (size, false));
+                    // An MTU probe takes no room.
+                    let room = if kind == PacketKind::MtuProbe { 0 } else { size };
+                    model.in_flight.insert(number, (room, false));
                 }
             }
             Step::Ack { back, count, skip } => {
