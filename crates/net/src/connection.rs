@@ -1,6 +1,7 @@
 //! A connection as an application holds it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use manyway_proto::{
     ClosedBy, ConnectionError, ConnectionHandle, ConnectionStatistics, Event, PathId, PathStatistics,
@@ -9,6 +10,7 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use crate::driver::Command;
 use crate::path::Path;
+use crate::report::PathReport;
 use crate::stream::pipe::Pipes;
 use crate::stream::{ReceiveStream, SendStream, halves};
 
@@ -164,6 +166,45 @@ impl Connection {
     pub async fn paths(&self) -> Result<Vec<Path>, ConnectionError> {
         let info = self.info().await?;
         Ok(info.paths.iter().map(|path| Path::new(self.clone(), path.statistics.id)).collect())
+    }
+
+    /// Says of every pair of addresses, and of every address of this host that leads nowhere, whether it is used and why
+    /// not: paths first. Costs a round to the driver.
+    ///
+    /// # Errors
+    /// If the connection ended.
+    pub async fn report(&self) -> Result<Vec<PathReport>, ConnectionError> {
+        let (reply, answer) = oneshot::channel();
+        self.link.send(Command::Report { handle: self.link.handle, reply });
+        match answer.await {
+            Ok(report) => Ok(report),
+            Err(_) => Err(self.closed().await),
+        }
+    }
+
+    /// Changes the congestion control of all paths, which begin anew with it; false, and nothing changes, if there is
+    /// none of that [name](manyway_proto::congestion::names).
+    ///
+    /// # Errors
+    /// If the connection ended.
+    pub async fn set_congestion(&self, name: &str) -> Result<bool, ConnectionError> {
+        let (reply, answer) = oneshot::channel();
+        let name = name.to_owned();
+        self.link.send(Command::SetCongestion { handle: self.link.handle, name, reply });
+        match answer.await {
+            Ok(known) => Ok(known),
+            Err(_) => Err(self.closed().await),
+        }
+    }
+
+    /// As [`Path::ping`].
+    pub(crate) async fn ping(&self, path: PathId) -> Result<Option<Duration>, ConnectionError> {
+        let (reply, answer) = oneshot::channel();
+        self.link.send(Command::Ping { handle: self.link.handle, path, reply });
+        match answer.await {
+            Ok(rtt) => Ok(rtt),
+            Err(_) => Err(self.closed().await),
+        }
     }
 
     pub(crate) fn close_path(&self, path: PathId) {

@@ -67,6 +67,7 @@ mod driver;
 mod endpoint;
 mod error;
 mod path;
+mod report;
 mod stream;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
@@ -84,10 +85,11 @@ pub use error::{BindFailure, ConnectError, ReadError, WriteError};
 pub use manyway_proto::identity::{AuthorisedKeys, Authoriser, Identity, PublicKey};
 pub use manyway_proto::{
     ByteCount, ClosedBy, ConfigError, ConnectionConfig, ConnectionError, ConnectionStatistics, Event,
-    FourTuple, LocalAddress, PathEvent, PathId, PathReason, PathState, PathStatistics, Rate, Role,
-    StreamConfig, StreamId, congestion, scheduler,
+    FourTuple, LocalAddress, PathAvailability, PathEvent, PathId, PathReason, PathState, PathStatistics,
+    Rate, Role, StreamConfig, StreamId, congestion, scheduler,
 };
 pub use path::Path;
+pub use report::{PathReport, Unused};
 pub use stream::{ReceiveStream, SendStream};
 pub use ticket::{Host, HostName, HostPort, HostPortError, Ticket, TicketError};
 

@@ -1,10 +1,11 @@
 //! What the application is told.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use manyway_wire::{PathId, StreamId};
 
-use crate::path::{PathReason, PathState, Role};
+use crate::path::{PathReason, PathState, PingToken, Role};
 use crate::{ConnectionError, FourTuple};
 
 /// Something that the application may want to know of a connection.
@@ -32,6 +33,15 @@ pub enum Event {
     },
     /// A path came into another state.
     Path(PathEvent),
+    /// A [`ping`](crate::Connection::ping) was answered.
+    Pong {
+        /// The path that was asked, and on which the answer came.
+        path: PathId,
+        /// Which question.
+        token: PingToken,
+        /// From the question to its answer.
+        rtt: Duration,
+    },
     /// The peer sees this address as ours: behind a NAT it differs from our own.
     AddressObserved {
         /// The path it was seen on.

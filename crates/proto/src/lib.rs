@@ -115,14 +115,14 @@ mod time;
 mod units;
 
 pub use config::{ConfigError, ConnectionConfig, StreamConfig, StreamConfigError};
-pub use connection::{Connection, ConnectionStatistics, PathStatistics};
+pub use connection::{AddressPair, Connection, ConnectionStatistics, PairUse, PathStatistics};
 pub use endpoint::{ClientConfig, ConnectError, ConnectionHandle, Endpoint, EndpointConfig, ServerConfig};
 pub use error::{ClosedBy, ConnectionError, Misuse, Violation};
 pub use event::{Event, PathEvent};
 pub use handshake::{ALPN, HandshakeError, is_authentication_alert};
 pub use io::{Ecn, FourTuple, LocalAddress, Transmit};
-pub use manyway_wire::{ConnectionId, Initiator, PathId, StreamId};
-pub use path::{LocalCandidate, PathReason, PathState, Role};
+pub use manyway_wire::{ConnectionId, Initiator, PathAvailability, PathId, StreamId};
+pub use path::{LocalCandidate, PathReason, PathState, PingToken, Role};
 pub use protection::{KeyLimits, Level};
 pub use recovery::RecoveryConfig;
 pub use rng::Rng;

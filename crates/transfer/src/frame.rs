@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use crate::bench::BenchAccount;
+use crate::bench::request::micros;
 use crate::codec::{CodecError, Fields, put_text};
 use crate::entry::Entry;
 use crate::failure::Failure;
 use crate::name::RelativePath;
-use crate::request::{Request, Totals, Unknown, micros};
+use crate::request::{Request, Totals, Unknown};
 
 /// Bytes of a frame's header.
 pub(crate) const HEADER: usize = 4;
@@ -33,6 +35,7 @@ pub(crate) enum Kind {
     Verdict = 0x20,
     Interval = 0x30,
     Summary = 0x31,
+    Account = 0x32,
 }
 
 impl Kind {
@@ -50,6 +53,7 @@ impl Kind {
             0x20 => Self::Verdict,
             0x30 => Self::Interval,
             0x31 => Self::Summary,
+            0x32 => Self::Account,
             value => return Err(CodecError::Value { field: "kind of frame", value: value.into() }),
         })
     }
@@ -95,11 +99,13 @@ pub(crate) struct Verdict {
 /// What a bench receiver got in one interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interval {
-    /// Counted from 0.
+    /// Counted from 0, those that are omitted included.
     pub index: u32,
-    /// Its start, since the first byte.
+    /// Whether it lies in the beginning that does not count.
+    pub omitted: bool,
+    /// Its start, since the measurement began or, if it is omitted, the run.
     pub start: Duration,
-    /// Its end, since the first byte.
+    /// Its end, since the same moment.
     pub end: Duration,
     /// Bytes received in it.
     pub bytes: u64,
@@ -110,9 +116,9 @@ pub struct Interval {
 pub struct BenchSummary {
     /// Bytes received.
     pub bytes: u64,
-    /// Time between the first and the last byte.
+    /// How long they took: the time that was asked for, or until the last byte.
     pub elapsed: Duration,
-    /// The longest time without a byte, between the first and the last.
+    /// The longest time without a byte, the waits at both ends included.
     pub worst_silence: Duration,
 }
 
@@ -130,6 +136,7 @@ pub(crate) enum Frame {
     Verdict(Verdict),
     Interval(Interval),
     Summary(BenchSummary),
+    Account(BenchAccount),
 }
 
 impl Frame {
@@ -146,6 +153,7 @@ impl Frame {
             Self::Verdict(_) => Kind::Verdict,
             Self::Interval(_) => Kind::Interval,
             Self::Summary(_) => Kind::Summary,
+            Self::Account(_) => Kind::Account,
         }
     }
 
@@ -182,10 +190,12 @@ impl Frame {
             Self::Verdict(verdict) => verdict.encode(out),
             Self::Interval(interval) => {
                 out.extend_from_slice(&interval.index.to_be_bytes());
+                out.push(u8::from(interval.omitted));
                 out.extend_from_slice(&micros(interval.start).to_be_bytes());
                 out.extend_from_slice(&micros(interval.end).to_be_bytes());
                 out.extend_from_slice(&interval.bytes.to_be_bytes());
             }
+            Self::Account(account) => account.encode(out),
             Self::Summary(summary) => {
                 out.extend_from_slice(&summary.bytes.to_be_bytes());
                 out.extend_from_slice(&micros(summary.elapsed).to_be_bytes());
@@ -214,10 +224,12 @@ impl Frame {
             Kind::Verdict => Self::Verdict(Verdict::decode(&mut fields)?),
             Kind::Interval => Self::Interval(Interval {
                 index: fields.u32("index")?,
+                omitted: decode_flag(&mut fields)?,
                 start: Duration::from_micros(fields.u64("start")?),
                 end: Duration::from_micros(fields.u64("end")?),
                 bytes: fields.u64("bytes")?,
             }),
+            Kind::Account => Self::Account(BenchAccount::decode(&mut fields)?),
             Kind::Summary => Self::Summary(BenchSummary {
                 bytes: fields.u64("bytes")?,
                 elapsed: Duration::from_micros(fields.u64("elapsed")?),
@@ -257,13 +269,18 @@ impl Verdict {
 fn decode_hello(fields: &mut Fields<'_>) -> Result<Frame, CodecError> {
     let oldest = fields.u8("oldest version")?;
     let newest = fields.u8("newest version")?;
-    let read_only = match fields.u8("flags")? {
-        0 => false,
-        1 => true,
-        value => return Err(CodecError::Value { field: "flags", value: value.into() }),
-    };
+    let read_only = decode_flag(fields)?;
     let application = fields.text("application", Request::MAX_APPLICATION)?.to_owned();
     Ok(Frame::Hello { application, oldest, newest, read_only })
+}
+
+/// A byte of which only the lowest bit has a meaning.
+fn decode_flag(fields: &mut Fields<'_>) -> Result<bool, CodecError> {
+    match fields.u8("flags")? {
+        0 => Ok(false),
+        1 => Ok(true),
+        value => Err(CodecError::Value { field: "flags", value: value.into() }),
+    }
 }
 
 #[cfg(test)]

@@ -26,7 +26,10 @@ mod server;
 mod session;
 mod wire;
 
-pub use bench::{BenchPlan, IntervalMerger, StreamInterval, bench};
+pub use bench::{
+    BenchAccount, BenchDirection, BenchFlow, BenchLimit, BenchOutcome, BenchPlan, IntervalMerger,
+    StreamInterval, bench,
+};
 pub use client::{Hello, MAX_LISTED, get, hello, list, put};
 pub use codec::CodecError;
 pub use entry::{Entry, EntryKind, Timestamp};
@@ -35,6 +38,6 @@ pub use failure::{Failure, Reason};
 pub use frame::{BenchSummary, Interval};
 pub use name::{NameError, RelativePath};
 pub use progress::{FailedFile, NoProgress, Progress, ProgressEvent, Report};
-pub use request::{BenchDirection, BenchLimit, Totals, VERSION};
+pub use request::{Totals, VERSION};
 pub use server::{Access, Server, ServerConfig};
-pub use session::Session;
+pub use session::{Session, Transport, TransportFacts};

@@ -1,12 +1,11 @@
 //! The first frame of every stream: what its opener wants.
 
-use std::time::Duration;
-
+use crate::bench::request::{AccountRequest, BenchRequest};
 use crate::codec::{CodecError, Fields, put_text};
 use crate::name::RelativePath;
 
 /// The newest version of the transfer protocol that this crate speaks, and the oldest.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// Files and bytes that are about to follow; an announcement for progress displays, not a promise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -15,40 +14,6 @@ pub struct Totals {
     pub files: u64,
     /// Bytes of content.
     pub bytes: u64,
-}
-
-/// Who sends the bytes of a bench stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BenchDirection {
-    /// The opener of the stream.
-    Upload,
-    /// The side that accepted it.
-    Download,
-}
-
-/// When a bench stream ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BenchLimit {
-    /// After so much time, in microseconds on the wire.
-    Duration(Duration),
-    /// After so many bytes.
-    Bytes(u64),
-}
-
-/// One stream of a bench run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct BenchRequest {
-    /// Who sends.
-    pub direction: BenchDirection,
-    /// When it ends.
-    pub limit: BenchLimit,
-    /// How often the receiver reports; at least [`BenchRequest::MIN_INTERVAL`].
-    pub interval: Duration,
-}
-
-impl BenchRequest {
-    /// The shortest interval between two reports.
-    pub(crate) const MIN_INTERVAL: Duration = Duration::from_millis(10);
 }
 
 /// What the opener of a stream wants.
@@ -68,6 +33,8 @@ pub(crate) enum Request {
     List(Option<RelativePath>),
     /// Moves bytes that nobody keeps.
     Bench(BenchRequest),
+    /// Keeps the account of a bench run.
+    Account(AccountRequest),
 }
 
 impl Request {
@@ -102,6 +69,10 @@ impl Request {
                 out.push(BENCH);
                 request.encode(out);
             }
+            Self::Account(request) => {
+                out.push(ACCOUNT);
+                request.encode(out);
+            }
         }
     }
 
@@ -123,6 +94,7 @@ impl Request {
                 path => Some(RelativePath::parse(path)?),
             }),
             BENCH => Self::Bench(BenchRequest::decode(fields)?),
+            ACCOUNT => Self::Account(AccountRequest::decode(fields)?),
             verb => return Ok(Err(Unknown::Verb(verb))),
         };
         fields.finish()?;
@@ -148,47 +120,6 @@ impl Totals {
     }
 }
 
-impl BenchRequest {
-    fn encode(self, out: &mut Vec<u8>) {
-        out.push(match self.direction {
-            BenchDirection::Upload => 0,
-            BenchDirection::Download => 1,
-        });
-        let (kind, amount) = match self.limit {
-            BenchLimit::Duration(duration) => (0, micros(duration)),
-            BenchLimit::Bytes(bytes) => (1, bytes),
-        };
-        out.push(kind);
-        out.extend_from_slice(&amount.to_be_bytes());
-        out.extend_from_slice(&micros(self.interval).to_be_bytes());
-    }
-
-    fn decode(fields: &mut Fields<'_>) -> Result<Self, CodecError> {
-        let direction = match fields.u8("direction")? {
-            0 => BenchDirection::Upload,
-            1 => BenchDirection::Download,
-            value => return Err(CodecError::Value { field: "direction", value: value.into() }),
-        };
-        let kind = fields.u8("kind of limit")?;
-        let amount = fields.u64("limit")?;
-        let limit = match kind {
-            0 => BenchLimit::Duration(Duration::from_micros(amount)),
-            1 => BenchLimit::Bytes(amount),
-            value => return Err(CodecError::Value { field: "kind of limit", value: value.into() }),
-        };
-        let interval = fields.u64("interval")?;
-        // transfer 6.3: a shorter interval would make the report the load
-        if u128::from(interval) < Self::MIN_INTERVAL.as_micros() {
-            return Err(CodecError::Value { field: "interval", value: interval });
-        }
-        Ok(Self { direction, limit, interval: Duration::from_micros(interval) })
-    }
-}
-
-pub(crate) fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
-}
-
 fn decode_paths(fields: &mut Fields<'_>) -> Result<Vec<RelativePath>, CodecError> {
     let count = usize::from(fields.u16("number of paths")?);
     if count > Request::MAX_PATHS {
@@ -207,3 +138,4 @@ const PUT: u8 = 2;
 const GET: u8 = 3;
 const LIST: u8 = 4;
 const BENCH: u8 = 5;
+const ACCOUNT: u8 = 6;

@@ -10,6 +10,7 @@ use tokio::task::{JoinSet, spawn_blocking};
 use tracing::{debug, info};
 
 use crate::bench;
+use crate::bench::request::BenchRequest;
 use crate::directory::Directory;
 use crate::entry::Entry;
 use crate::error::TransferError;
@@ -19,8 +20,8 @@ use crate::frame::{Frame, Verdict};
 use crate::name::RelativePath;
 use crate::pipe::{consume_received, send_produced};
 use crate::progress::{NoProgress, Progress, Report};
-use crate::request::{BenchRequest, Request, Totals, Unknown, VERSION};
-use crate::session::Session;
+use crate::request::{Request, Totals, Unknown, VERSION};
+use crate::session::{Session, Transport};
 use crate::wire::{finish, read_frame, write_frame};
 
 /// What clients may do with the served directory.
@@ -106,11 +107,13 @@ impl Server {
     pub async fn run<S: Session>(&self, session: &S) {
         let permits = Arc::new(Semaphore::new(self.shared.config.parallel_requests.max(1)));
         let mut requests = JoinSet::new();
+        let tally = Arc::new(bench::Tally::default());
         while let Ok(permit) = Arc::clone(&permits).acquire_owned().await {
             let Some((send, receive)) = session.accept().await else { break };
             let shared = Arc::clone(&self.shared);
+            let run = Run { tally: Arc::clone(&tally), transport: session.transport() };
             requests.spawn(async move {
-                if let Err(reason) = shared.answer(send, receive).await {
+                if let Err(reason) = shared.answer(&run, send, receive).await {
                     debug!(%reason, "request failed");
                 }
                 drop(permit);
@@ -121,8 +124,14 @@ impl Server {
     }
 }
 
+/// What the requests of one connection share.
+struct Run {
+    tally: Arc<bench::Tally>,
+    transport: Option<Arc<dyn Transport>>,
+}
+
 impl Shared {
-    async fn answer<W, R>(&self, mut send: W, mut receive: R) -> Result<(), TransferError>
+    async fn answer<W, R>(&self, run: &Run, mut send: W, mut receive: R) -> Result<(), TransferError>
     where
         W: AsyncWrite + Unpin + Send,
         R: AsyncRead + Unpin + Send,
@@ -146,7 +155,10 @@ impl Shared {
             Request::Put(totals) => self.put(totals, &mut send, &mut receive).await,
             Request::Get(paths) => self.get(paths, &mut send).await,
             Request::List(path) => self.list(path, &mut send).await,
-            Request::Bench(request) => self.bench(request, &mut send, &mut receive).await,
+            Request::Bench(request) => self.bench(request, &run.tally, send, receive).await,
+            Request::Account(request) => {
+                bench::keep_account(request, &run.tally, run.transport.as_deref(), send, receive).await
+            }
         }
     }
 
@@ -255,20 +267,21 @@ impl Shared {
     async fn bench<W, R>(
         &self,
         request: BenchRequest,
-        send: &mut W,
-        receive: &mut R,
+        tally: &bench::Tally,
+        mut send: W,
+        receive: R,
     ) -> Result<(), TransferError>
     where
         W: AsyncWrite + Unpin,
         R: AsyncRead + Unpin,
     {
         if let crate::BenchLimit::Duration(duration) = request.limit
-            && duration > self.config.longest_bench
+            && duration.saturating_add(request.omit) > self.config.longest_bench
         {
             let text = format!("at most {:?} at a time", self.config.longest_bench);
-            return refuse(send, Failure::with_text(Reason::Limit, text)).await;
+            return refuse(&mut send, Failure::with_text(Reason::Limit, text)).await;
         }
-        bench::answer(request, self.config.longest_bench, send, receive).await
+        bench::answer(request, self.config.longest_bench, tally, send, receive).await
     }
 }
 

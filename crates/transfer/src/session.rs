@@ -2,6 +2,8 @@
 
 use std::future::Future;
 use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -20,4 +22,37 @@ pub trait Session: Send + Sync {
 
     /// Waits for a stream that the other side opens; `None` when the connection has ended.
     fn accept(&self) -> impl Future<Output = Option<(Self::Send, Self::Receive)>> + Send;
+
+    /// What carries the streams, as far as measurements want to know. Default: it does not tell.
+    fn transport(&self) -> Option<Arc<dyn Transport>> {
+        None
+    }
+}
+
+/// What carries the streams of a [`Session`].
+pub trait Transport: Send + Sync {
+    /// Its figures; `None` once it has ended.
+    fn facts(&self) -> Pin<Box<dyn Future<Output = Option<TransportFacts>> + Send + '_>>;
+
+    /// Changes how it avoids congestion when it sends; false if it knows no such way.
+    fn set_congestion<'a>(&'a self, name: &'a str) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
+}
+
+/// Figures of what carries the streams, since it began.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TransportFacts {
+    /// Packets sent.
+    pub packets_sent: u64,
+    /// Of them, those that were lost.
+    pub packets_lost: u64,
+    /// Name of its congestion control; at most 64 bytes of it travel.
+    pub congestion: String,
+}
+
+/// The figures, or none if nobody tells.
+pub(crate) async fn facts_of(transport: Option<&dyn Transport>) -> TransportFacts {
+    match transport {
+        Some(transport) => transport.facts().await.unwrap_or_default(),
+        None => TransportFacts::default(),
+    }
 }

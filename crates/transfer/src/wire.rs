@@ -70,6 +70,7 @@ pub(crate) async fn read_acceptance<R: AsyncRead + Unpin>(receive: &mut R) -> Re
         | Frame::Done(_)
         | Frame::Verdict(_)
         | Frame::Interval(_)
-        | Frame::Summary(_) => Err(TransferError::Unexpected { wanted: "acceptance or refusal" }),
+        | Frame::Summary(_)
+        | Frame::Account(_) => Err(TransferError::Unexpected { wanted: "acceptance or refusal" }),
     }
 }

@@ -10,8 +10,8 @@ use std::time::{Duration, SystemTime};
 
 use common::{MemorySession, pair};
 use manyway_transfer::{
-    Access, BenchDirection, BenchLimit, BenchPlan, IntervalMerger, NoProgress, ProgressEvent, Reason,
-    RelativePath, Server, ServerConfig, Session, TransferError, bench, get, hello, list, put,
+    Access, BenchDirection, BenchFlow, BenchLimit, BenchPlan, NoProgress, ProgressEvent, Reason,
+    RelativePath, Server, ServerConfig, Session, StreamInterval, TransferError, bench, get, hello, list, put,
 };
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -159,41 +159,65 @@ async fn a_directory_is_listed_without_what_lies_deeper() {
 async fn a_bench_reports_every_byte_of_every_stream() {
     let there = TempDir::new().unwrap();
     let client = serve(there.path(), ServerConfig::default());
-    for direction in [BenchDirection::Upload, BenchDirection::Download] {
+    for flow in [BenchFlow::Upload, BenchFlow::Download, BenchFlow::Both] {
         let mut plan = BenchPlan::default();
-        plan.direction = direction;
+        plan.flow = flow;
         plan.limit = BenchLimit::Bytes(3_000_001);
         plan.interval = Duration::from_millis(10);
         plan.streams = 3;
         let mut sum = 0;
-        let mut merger = IntervalMerger::new(3);
-        let summaries = bench(&client, plan, |report| {
-            sum += merger.push(report).map_or(0, |i| i.bytes);
-        })
-        .await
-        .unwrap();
-        sum += merger.finish().map(|i| i.bytes).sum::<u64>();
-        assert_eq!(sum, 9_000_003);
-        assert!(summaries.iter().all(|s| s.bytes == 3_000_001));
+        let outcome = bench(&client, &plan, |report| sum += report.interval.bytes).await.unwrap();
+        let (up, down) =
+            (outcome.received(BenchDirection::Upload), outcome.received(BenchDirection::Download));
+        let expected = |direction| if flow.has(direction) { 3_000_001 } else { 0 };
+        assert_eq!(up.bytes, expected(BenchDirection::Upload));
+        assert_eq!(down.bytes, expected(BenchDirection::Download));
+        assert_eq!(sum, up.bytes + down.bytes);
+        assert_eq!((outcome.here.bytes_sent, outcome.there.bytes_sent), (up.bytes, down.bytes));
     }
 }
 
 #[tokio::test]
-async fn a_bench_by_time_ends() {
+async fn a_bench_by_time_measures_just_that_time() {
     let there = TempDir::new().unwrap();
     let client = serve(there.path(), ServerConfig::default());
-    for direction in [BenchDirection::Upload, BenchDirection::Download] {
+    for flow in [BenchFlow::Upload, BenchFlow::Download, BenchFlow::Both] {
         let mut plan = BenchPlan::default();
-        plan.direction = direction;
+        plan.flow = flow;
         plan.limit = BenchLimit::Duration(Duration::from_millis(80));
         plan.interval = Duration::from_millis(20);
-        let summaries = bench(&client, plan, |_| {}).await.unwrap();
-        assert!(summaries[0].bytes > 0);
+        plan.omit = Duration::from_millis(30);
+        plan.streams = 2;
+        let mut intervals = Vec::new();
+        let outcome = bench(&client, &plan, |report| intervals.push(report)).await.unwrap();
+        for direction in flow.directions() {
+            let received = outcome.received(direction);
+            assert!(received.bytes > 0 && received.elapsed == Duration::from_millis(80), "{outcome:?}");
+            let of = |omitted| {
+                let wanted = |report: &&StreamInterval| {
+                    report.direction == direction && report.interval.omitted == omitted
+                };
+                intervals.iter().filter(wanted).collect::<Vec<_>>()
+            };
+            // 20 and 10 ms of the beginning, then four whole ones, on each of two streams.
+            assert_eq!((of(true).len(), of(false).len()), (4, 8), "{intervals:?}");
+            assert_eq!(of(false).iter().map(|report| report.interval.bytes).sum::<u64>(), received.bytes);
+        }
     }
     let mut plan = BenchPlan::default();
     plan.limit = BenchLimit::Duration(Duration::from_secs(7200));
-    let result = bench(&client, plan, |_| {}).await;
+    let result = bench(&client, &plan, |_| {}).await;
     assert!(matches!(result, Err(TransferError::Refused(f)) if f.reason == Reason::Limit));
+}
+
+#[tokio::test]
+async fn a_congestion_control_that_the_other_side_lacks_is_refused() {
+    let there = TempDir::new().unwrap();
+    let client = serve(there.path(), ServerConfig::default());
+    let mut plan = BenchPlan::default();
+    plan.congestion = Some("magic".to_owned());
+    let result = bench(&client, &plan, |_| {}).await;
+    assert!(matches!(result, Err(TransferError::Refused(f)) if f.reason == Reason::Unsupported));
 }
 
 #[tokio::test]

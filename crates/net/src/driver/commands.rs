@@ -8,9 +8,12 @@ use tokio::sync::oneshot;
 
 use super::Driver;
 use super::connections::{ConnectReply, Peer};
+use super::pings::PingReply;
 use crate::HostPort;
+use crate::Locals;
 use crate::connection::{ConnectionInfo, Link, PathInfo};
 use crate::error::ConnectError;
+use crate::report::{Facts, PathReport};
 use crate::stream::{ReceiveStream, SendStream};
 
 /// A wish of an application.
@@ -49,6 +52,20 @@ pub(crate) enum Command {
     Info {
         handle: ConnectionHandle,
         reply: oneshot::Sender<ConnectionInfo>,
+    },
+    Ping {
+        handle: ConnectionHandle,
+        path: PathId,
+        reply: PingReply,
+    },
+    Report {
+        handle: ConnectionHandle,
+        reply: oneshot::Sender<Vec<PathReport>>,
+    },
+    SetCongestion {
+        handle: ConnectionHandle,
+        name: String,
+        reply: oneshot::Sender<bool>,
     },
     ClosePath {
         handle: ConnectionHandle,
@@ -93,6 +110,17 @@ impl Driver {
                     let _ = reply.send(info);
                 }
             }
+            Command::Ping { handle, path, reply } => connections.ping(endpoint, handle, path, reply),
+            Command::Report { handle, reply } => {
+                if let Some(report) = self.report(now, handle) {
+                    let _ = reply.send(report);
+                }
+            }
+            Command::SetCongestion { handle, name, reply } => {
+                if let Some(connection) = endpoint.connection(handle) {
+                    let _ = reply.send(connection.set_congestion(&name).is_ok());
+                }
+            }
             Command::ClosePath { handle, path } => {
                 if let Some(connection) = endpoint.connection(handle) {
                     let _ = connection.close_path(now, path);
@@ -107,7 +135,7 @@ impl Driver {
         }
     }
 
-    fn connect(&mut self, now: Instant, config: &ClientConfig, peer: Peer, reply: ConnectReply) {
+    fn connect(&mut self, now: Instant, config: &ClientConfig, mut peer: Peer, reply: ConnectReply) {
         if self.closing.is_some() {
             let _ = reply.send(Err(ConnectError::EndpointClosed));
             return;
@@ -120,12 +148,37 @@ impl Driver {
                 .map_or(ConnectError::NoInterface(excluded), ConnectError::Socket)));
             return;
         }
+        peer.remotes.retain(|remote| self.allows(remote));
         match self.endpoint.connect(now, config, &locals, &peer.remotes) {
             Ok(handle) => self.connections.add_client(handle, peer, reply),
             Err(error) => {
                 let _ = reply.send(Err(ConnectError::Start(error)));
             }
         }
+    }
+
+    /// Whether the policy allows addresses of that family.
+    pub(super) fn allows(&self, remote: &SocketAddr) -> bool {
+        match &self.locals {
+            Locals::Interfaces(policy) => policy.allows(remote.ip()),
+            Locals::Fixed(_) => true,
+        }
+    }
+
+    fn report(&mut self, now: Instant, handle: ConnectionHandle) -> Option<Vec<PathReport>> {
+        self.connections.entries.get(&handle)?;
+        let connection = self.endpoint.connection(handle)?;
+        let (paths, pairs) = (connection.statistics().paths, connection.address_pairs());
+        let mut remotes = connection.remote_addresses();
+        remotes.extend(self.connections.peer(handle).iter().flat_map(|peer| peer.remotes.iter().copied()));
+        let addresses = match (&self.locals, &self.watcher) {
+            (Locals::Interfaces(policy), Some(watcher)) if !remotes.is_empty() => {
+                watcher.snapshot().addresses(policy, &remotes)
+            }
+            (Locals::Interfaces(_) | Locals::Fixed(_), _) => Vec::new(),
+        };
+        let name = |index| self.interface_name(index);
+        Some(Facts { now, paths: &paths, pairs: &pairs, addresses, name: &name }.report())
     }
 
     /// `None` once the end was told, although the protocol machine may remember the connection a while longer.

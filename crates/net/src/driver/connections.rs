@@ -7,12 +7,14 @@ use std::task::Context;
 use std::time::Duration;
 
 use manyway_proto::{
-    ClosedBy, ConnectionError, ConnectionHandle, Endpoint, Event, Initiator, Instant, StreamConfig, StreamId,
+    ClosedBy, ConnectionError, ConnectionHandle, Endpoint, Event, Initiator, Instant, PathEvent, PathId,
+    PathState, StreamConfig, StreamId,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant as TokioInstant;
 
 use super::Command;
+use super::pings::{PingReply, Pings};
 use crate::HostPort;
 use crate::connection::{Connection, Link, LinkDriver, ended_with_endpoint};
 use crate::error::{ConnectError, ReadError, WriteError};
@@ -33,6 +35,7 @@ pub(super) struct Entry {
     /// Callers that wait for a stream. They hold the connection, not the other way round.
     pub(super) openers: VecDeque<(Weak<Link>, StreamReply)>,
     pub(super) budget: Arc<Budget>,
+    pub(super) pings: Pings,
     closing: Option<Closing>,
 }
 
@@ -174,6 +177,11 @@ impl Connections {
                     self.stopped(endpoint, now, (handle, stream), code);
                 }
                 Event::Closed(error) => self.closed(endpoint, handle, error),
+                Event::Pong { path, token, rtt } => {
+                    if let Some(entry) = self.entries.get_mut(&handle) {
+                        entry.pings.answer(path, token, rtt);
+                    }
+                }
                 other @ (Event::Path(_) | Event::AddressObserved { .. }) => self.tell(handle, other),
                 Event::PeerAddresses => {
                     self.address_news.insert(handle);
@@ -183,8 +191,29 @@ impl Connections {
         }
     }
 
+    /// Asks on a path; the reply comes with the answer.
+    pub(super) fn ping(
+        &mut self,
+        endpoint: &mut Endpoint,
+        handle: ConnectionHandle,
+        path: PathId,
+        reply: PingReply,
+    ) {
+        let (Some(entry), Some(connection)) = (self.entries.get_mut(&handle), endpoint.connection(handle))
+        else {
+            return;
+        };
+        match connection.ping(path) {
+            Ok(token) => entry.pings.add(path, token, reply),
+            Err(_) => drop(reply.send(None)),
+        }
+    }
+
     fn tell(&mut self, handle: ConnectionHandle, event: Event) {
-        let Some(entry) = self.entries.get(&handle) else { return };
+        let Some(entry) = self.entries.get_mut(&handle) else { return };
+        if let Event::Path(PathEvent { path, state: PathState::Closed, .. }) = event {
+            entry.pings.forget(path);
+        }
         // Nobody may be listening.
         let _ = entry.driver.events.send(event);
         if self.peers.contains_key(&handle) {
@@ -200,8 +229,14 @@ impl Connections {
         let peer_key = connection.peer_public_key().map(<[u8]>::to_vec);
         let (link, driver) = Link::new(handle, commands, peer_key);
         let budget = Arc::new(Budget::new(&self.streams));
-        let entry =
-            Entry { driver, streams: BTreeMap::new(), openers: VecDeque::new(), budget, closing: None };
+        let entry = Entry {
+            driver,
+            streams: BTreeMap::new(),
+            openers: VecDeque::new(),
+            budget,
+            pings: Pings::default(),
+            closing: None,
+        };
         self.entries.insert(handle, entry);
         let application = Connection::new(link);
         // If nobody takes the connection, dropping it closes it.

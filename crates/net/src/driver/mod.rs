@@ -5,6 +5,7 @@
 
 mod commands;
 mod connections;
+mod pings;
 mod rescue;
 #[cfg(test)]
 #[cfg(all(target_os = "linux", not(manyway_portable)))]
@@ -376,8 +377,9 @@ impl Driver {
         &mut self,
         now: Instant,
         handle: manyway_proto::ConnectionHandle,
-        addresses: Vec<SocketAddr>,
+        mut addresses: Vec<SocketAddr>,
     ) {
+        addresses.retain(|address| self.allows(address));
         let Some(peer) = self.connections.peer(handle) else { return };
         let known = peer.remotes.len();
         for address in addresses {

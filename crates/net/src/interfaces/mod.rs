@@ -26,6 +26,7 @@ mod change;
 mod netlink;
 mod policy;
 mod portable;
+mod report;
 mod select;
 mod snapshot;
 #[cfg(test)]
@@ -37,8 +38,9 @@ mod watcher;
 
 pub use change::Change;
 pub use manyway_proto::Role;
-pub use policy::{InterfacePattern, InterfacePolicy, InterfaceRule, InterfaceRuleError};
+pub use policy::{AddressFamily, InterfacePattern, InterfacePolicy, InterfaceRule, InterfaceRuleError};
 pub use portable::PortableSource;
+pub use report::AddressReport;
 pub use select::{Candidate, Excluded, Exclusion, Selection};
 pub use snapshot::{
     AddressState, Interface, InterfaceAddress, InterfaceKind, LinkState, Prefix, Route, Snapshot,

@@ -1,6 +1,7 @@
 //! What the user wants of the interfaces.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 
 use manyway_proto::Role;
@@ -98,6 +99,16 @@ pub struct InterfacePolicy {
     rules: Vec<InterfaceRule>,
     excluded: Vec<InterfacePattern>,
     own_tunnels: Vec<String>,
+    family: Option<AddressFamily>,
+}
+
+/// One of the two kinds of addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AddressFamily {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
 }
 
 impl InterfacePolicy {
@@ -126,6 +137,22 @@ impl InterfacePolicy {
     pub fn without_own_tunnel(mut self, name: impl Into<String>) -> Self {
         self.own_tunnels.push(name.into());
         self
+    }
+
+    /// Uses addresses of this family only, at both ends.
+    #[must_use]
+    pub fn only(mut self, family: AddressFamily) -> Self {
+        self.family = Some(family);
+        self
+    }
+
+    /// Whether addresses of that family may be used, at either end.
+    pub fn allows(&self, address: IpAddr) -> bool {
+        match self.family {
+            Some(AddressFamily::V4) => address.to_canonical().is_ipv4(),
+            Some(AddressFamily::V6) => address.to_canonical().is_ipv6(),
+            None => true,
+        }
     }
 
     pub(super) fn verdict(&self, name: &str) -> Verdict {

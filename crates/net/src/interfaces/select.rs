@@ -53,6 +53,8 @@ pub enum Exclusion {
     ByUser,
     /// The user named others.
     NotNamed,
+    /// The user wants addresses of the other family only.
+    FamilyNotWanted,
     /// This program itself carries it.
     OwnTunnel,
     /// Switched off.
@@ -79,6 +81,10 @@ pub enum Exclusion {
     NoAddressOfFamily,
     /// The system still checks whether its address is free, or no longer wants it used.
     AddressNotReady,
+    /// The address is good for the link alone, and the peer is not on it.
+    LinkLocal,
+    /// Another address of the interface fits better.
+    OtherAddress,
     /// No route leads through it to the peer.
     NoRoute,
 }
@@ -89,6 +95,7 @@ impl fmt::Display for Exclusion {
             Self::NotThere => write!(f, "there is no such interface"),
             Self::ByUser => write!(f, "excluded by the user"),
             Self::NotNamed => write!(f, "other interfaces were named; add --interface for this one"),
+            Self::FamilyNotWanted => write!(f, "the other address family was asked for"),
             Self::OwnTunnel => write!(f, "it is our own tunnel"),
             Self::Down => write!(f, "it is switched off; `ip link set dev NAME up`"),
             Self::NoCarrier => write!(f, "no carrier: no cable or no radio network"),
@@ -101,6 +108,8 @@ impl fmt::Display for Exclusion {
             Self::NoAddress => write!(f, "it has no address"),
             Self::NoAddressOfFamily => write!(f, "it has no address of the peer's family (IPv4 or IPv6)"),
             Self::AddressNotReady => write!(f, "its address is not ready yet or is being given up"),
+            Self::LinkLocal => write!(f, "link-local: it leads no farther than the link"),
+            Self::OtherAddress => write!(f, "another address of the interface is used"),
             Self::NoRoute => write!(f, "no route leads through it to the peer"),
         }
     }
@@ -155,11 +164,18 @@ impl Snapshot {
             Err(reason) => closest = closest.take().max(Some(reason)),
         };
         if peers.is_empty() {
-            collect(any_address(interface, IpAddr::V4(Ipv4Addr::UNSPECIFIED)));
-            collect(any_address(interface, IpAddr::V6(Ipv6Addr::UNSPECIFIED)));
+            let families = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
+            families
+                .into_iter()
+                .filter(|like| policy.allows(*like))
+                .for_each(|like| collect(any_address(interface, like)));
         }
         for peer in peers {
-            collect(self.address_towards(interface, *peer));
+            if policy.allows(peer.ip()) {
+                collect(self.address_towards(interface, *peer));
+            } else {
+                collect(Err(Exclusion::FamilyNotWanted));
+            }
         }
         if locals.is_empty() {
             return Err(closest.unwrap_or(Exclusion::NoAddress));

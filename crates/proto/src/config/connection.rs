@@ -44,6 +44,8 @@ pub struct ConnectionConfig {
     pub max_datagram: u16,
     /// A server's own addresses that the client should try, at most 8. Default none.
     pub advertised: Vec<SocketAddr>,
+    /// A client goes to this UDP port only: addresses with another one that the peer names are not tried. Default: any.
+    pub peer_port: Option<u16>,
     /// When keys change and end. The default is right for every use; tests of the change lower it.
     #[doc(hidden)]
     pub key_limits: KeyLimits,
@@ -64,6 +66,7 @@ impl Default for ConnectionConfig {
             initial_rtt: Duration::from_millis(100),
             max_datagram: LARGEST_DATAGRAM,
             advertised: Vec::new(),
+            peer_port: None,
             key_limits: KeyLimits::default(),
             scheduler: scheduler::default_factory(),
             congestion: congestion::default_factory(),

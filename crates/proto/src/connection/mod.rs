@@ -12,6 +12,7 @@ mod ids;
 mod input;
 mod output;
 mod output_setup;
+mod pairs;
 mod paths;
 mod settle;
 mod setup;
@@ -27,6 +28,7 @@ use manyway_wire::{ConnectionId, Initiator, Parameters, PathId, StreamId};
 
 pub(crate) use ids::IdChange;
 pub(crate) use input::Arrival;
+pub use pairs::{AddressPair, PairUse};
 pub use statistics::{ConnectionStatistics, PathStatistics};
 
 use crate::congestion::{self, ControllerConfig};
@@ -44,7 +46,7 @@ use crate::recovery::{Outcome, PathRecovery, RecoveryConfig};
 use crate::scheduler::Scheduler;
 use crate::stream::set::StreamSet;
 use crate::stream::{ReadOutcome, StreamEvent, WriteError};
-use crate::{ConnectionConfig, FourTuple, Instant, Misuse, Rng, Violation};
+use crate::{ConfigError, ConnectionConfig, FourTuple, Instant, Misuse, Rng, Violation};
 
 use control::Control;
 use events::Events;
@@ -295,6 +297,22 @@ impl Connection {
         self.shared.observer = Some(observer);
     }
 
+    /// Changes the congestion control of every path, also of those that come later. Each begins anew with it, as a path
+    /// on which nothing was sent yet. Default is that of the [`ConnectionConfig`].
+    ///
+    /// # Errors
+    /// If there is none of that name; nothing is changed then.
+    pub fn set_congestion(&mut self, name: &str) -> Result<(), ConfigError> {
+        let mut config = ConnectionConfig::clone(&self.config);
+        config.set_congestion(name)?;
+        for path in self.paths.iter_mut() {
+            let datagram = path.mtu.current();
+            path.space.recovery.set_controller((config.congestion)(&ControllerConfig::new(datagram)));
+        }
+        self.config = Arc::new(config);
+        Ok(())
+    }
+
     /// Opens a stream.
     ///
     /// # Errors
@@ -403,7 +421,7 @@ impl Connection {
     /// Moves a path to `state` and tells everybody; nothing happens if the table does not allow it.
     fn advance_path(&mut self, now: Instant, id: PathId, state: PathState, reason: PathReason) -> bool {
         let Some(path) = self.paths.get_mut(id) else { return false };
-        if !path.advance(now, state) {
+        if !path.advance(now, state, reason) {
             return false;
         }
         let event = PathEvent { path: id, tuple: path.tuple, role: path.role, state, reason };

@@ -86,11 +86,17 @@ impl Connection {
                 let asks_back = path.state() == PathState::Validating;
                 let question = asks_back.then(|| (tuple, path.prober.ask(now, tuple, &mut self.shared.rng)));
                 (tuple, Some(nonce), question)
+            } else if let Some(question) = path
+                .prober
+                .next_question(now, &mut self.shared.rng, |address| self.manager.may_ask(now, address))
+            {
+                (question.0, None, Some(question))
+            } else if path.pings.is_due() && path.amplification.has_room_for_probe() {
+                let tuple = path.tuple;
+                let nonce = path.pings.next_question(now, tuple, &mut self.shared.rng);
+                (tuple, None, nonce.map(|nonce| (tuple, nonce)))
             } else {
-                let may_ask = |address| self.manager.may_ask(now, address);
-                let question = path.prober.next_question(now, &mut self.shared.rng, may_ask);
-                let Some((tuple, _)) = question else { continue };
-                (tuple, None, question)
+                continue;
             };
             let limited = path.tuple == tuple;
             let room = match answer {
@@ -345,9 +351,9 @@ impl Connection {
             AckNow.encode(&mut writer);
             builder.asks_for_ack = true;
         }
-        if carry.load == Load::Data && self.streams.write_data(&mut writer, &mut builder.contents) {
-            builder.asks_for_ack = true;
-        }
+        let carries_data =
+            carry.load == Load::Data && self.streams.write_data(&mut writer, &mut builder.contents);
+        builder.asks_for_ack |= carries_data;
         if let Some(size) = carry.mtu_probe {
             builder.contents.push(SentContent::MtuProbe { size });
             builder.pad_to(buffer, usize::from(size));
@@ -358,6 +364,9 @@ impl Connection {
         }
         let size = builder.finish(buffer, &mut self.protector)?;
         let path = self.paths.get_mut(id)?;
+        if carries_data {
+            path.on_data(now);
+        }
         path.space.recovery.take_packet_number();
         let kind = if carry.mtu_probe.is_some() { PacketKind::MtuProbe } else { builder.kind() };
         path.space.recovery.on_sent(now, sent_packet(&builder, size, kind));

@@ -148,7 +148,8 @@ impl Connection {
     }
 
     pub(super) fn report_opened(&mut self, now: Instant, id: PathId, reason: PathReason) {
-        if let Some(path) = self.paths.get(id) {
+        if let Some(path) = self.paths.get_mut(id) {
+            path.set_reason(reason);
             let event =
                 PathEvent { path: id, tuple: path.tuple, role: path.role, state: path.state(), reason };
             self.announce_path(now, event);
@@ -216,6 +217,9 @@ impl Connection {
     }
 
     pub(super) fn on_add_address(&mut self, facts: &PacketFacts, block: &AddAddress) {
+        if self.config.peer_port.is_some_and(|port| port != block.address.port()) {
+            return;
+        }
         let peer = facts.tuple.remote.ip();
         if self.manager.on_add_address(block.id, block.sequence, block.address, peer) {
             self.retarget_paths(facts.now);

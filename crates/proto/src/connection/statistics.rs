@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use manyway_wire::PathId;
+use manyway_wire::{PathAvailability, PathId};
 
 use super::Connection;
-use crate::path::{PathState, Role};
-use crate::{ByteCount, FourTuple, Rate};
+use crate::congestion::ControllerConfig;
+use crate::path::{BASE_DATAGRAM, PathReason, PathState, Role};
+use crate::{ByteCount, FourTuple, Instant, Rate};
 
 /// Figures of one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +19,16 @@ pub struct PathStatistics {
     pub tuple: FourTuple,
     /// Where it stands.
     pub state: PathState,
+    /// Why it came into its state.
+    pub reason: PathReason,
+    /// When it came into its state.
+    pub since: Instant,
+    /// When any packet of the peer last came over it; when it was opened, before the first.
+    pub heard_at: Instant,
+    /// When bytes of streams last went over it, in either direction; `None` if none ever did.
+    pub data_at: Option<Instant>,
+    /// What the peer says of it.
+    pub peer_says: PathAvailability,
     /// What its interface is meant for.
     pub role: Role,
     /// Smoothed round-trip time; the assumed one before the first measurement.
@@ -48,6 +59,10 @@ pub struct PathStatistics {
 pub struct ConnectionStatistics {
     /// Every open path, by ascending id.
     pub paths: Vec<PathStatistics>,
+    /// Name of the scheduler.
+    pub scheduler: &'static str,
+    /// Name of the congestion control.
+    pub congestion: &'static str,
     /// Stream bytes waiting to be sent for the first time or again.
     pub backlog: ByteCount,
     /// Packets that could not be opened: damaged, forged, repeated or late.
@@ -61,10 +76,20 @@ impl Connection {
     pub fn statistics(&self) -> ConnectionStatistics {
         ConnectionStatistics {
             paths: self.paths.iter().map(path_statistics).collect(),
+            scheduler: self.scheduler.name(),
+            congestion: self.congestion(),
             backlog: self.streams.backlog(),
             packets_refused: self.counts.refused,
             key_updates: self.counts.key_updates,
         }
+    }
+}
+
+impl Connection {
+    fn congestion(&self) -> &'static str {
+        let path = self.paths.iter().next();
+        let of_a_new_one = || (self.config.congestion)(&ControllerConfig::new(BASE_DATAGRAM)).name();
+        path.map_or_else(of_a_new_one, |path| path.space.recovery.controller_name())
     }
 }
 
@@ -74,6 +99,11 @@ fn path_statistics(path: &crate::path::Path) -> PathStatistics {
         id: path.id,
         tuple: path.tuple,
         state: path.state(),
+        reason: path.reason(),
+        since: path.since(),
+        heard_at: path.last_heard(),
+        data_at: path.last_data(),
+        peer_says: path.peer_status.1,
         role: path.role,
         smoothed_rtt: recovery.rtt().smoothed(),
         minimum_rtt: recovery.rtt().minimum(),

@@ -119,6 +119,21 @@ impl PathManager {
             .collect()
     }
 
+    /// All pairs of one family that may be used, by own address.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (FourTuple, Role)> {
+        let locals = self.locals.iter().filter(|candidate| candidate.role != Role::Never);
+        locals.flat_map(|candidate| {
+            let fitting =
+                self.remotes().filter(|remote| remote.is_ipv4() == candidate.address.address.is_ipv4());
+            fitting.map(|remote| (FourTuple { local: candidate.address, remote }, candidate.role))
+        })
+    }
+
+    /// Whether the path over the interface of `local` was closed by an application.
+    pub(crate) fn is_set_aside(&self, local: &LocalAddress) -> bool {
+        self.set_aside.iter().any(|aside| same_interface(aside, local))
+    }
+
     /// The paths that should be opened beside those that use or try `busy`.
     pub(crate) fn missing(&self, busy: &[LocalAddress]) -> Vec<OpenPath> {
         let mut open: Vec<OpenPath> = Vec::new();
@@ -150,7 +165,7 @@ impl PathManager {
 }
 
 /// Addresses without an interface are told apart by themselves.
-fn same_interface(a: &LocalAddress, b: &LocalAddress) -> bool {
+pub(crate) fn same_interface(a: &LocalAddress, b: &LocalAddress) -> bool {
     if a.interface == 0 || b.interface == 0 { a == b } else { a.interface == b.interface }
 }
 

@@ -5,6 +5,7 @@ mod health;
 mod interface_mtu;
 pub(crate) mod manager;
 mod mtu;
+mod ping;
 mod probe;
 mod probe_budget;
 pub(crate) mod remotes;
@@ -22,6 +23,8 @@ pub(crate) use health::{FEWEST_IN_FLIGHT, SilenceDetector};
 pub(crate) use interface_mtu::InterfaceMtus;
 pub use manager::LocalCandidate;
 pub(crate) use mtu::{BASE as BASE_DATAGRAM, LARGEST as LARGEST_DATAGRAM, MtuSearch, SizeLimit};
+pub use ping::PingToken;
+pub(crate) use ping::Pings;
 pub(crate) use probe::{ProbeAnswer, Prober};
 pub(crate) use set::PathSet;
 pub(crate) use space::Space;
@@ -42,9 +45,12 @@ pub(crate) struct Path {
     pub(crate) fallback: Option<FourTuple>,
     pub(crate) role: Role,
     state: PathState,
+    /// Why it came into its state.
+    reason: PathReason,
     since: Instant,
     pub(crate) space: Space,
     pub(crate) prober: Prober,
+    pub(crate) pings: Pings,
     pub(crate) amplification: Amplification,
     pub(crate) silence: SilenceDetector,
     pub(crate) mtu: MtuSearch,
@@ -57,6 +63,8 @@ pub(crate) struct Path {
     asked_at: Instant,
     /// When any packet of the peer arrived last on it.
     heard_at: Instant,
+    /// When bytes of streams last went over it, in either direction.
+    data_at: Option<Instant>,
     /// When the peer's address on it changed last; `None` once the new one was proven.
     pub(crate) moved_at: Option<Instant>,
     pub(crate) counters: PathCounters,
@@ -80,9 +88,11 @@ impl Path {
             fallback: None,
             role,
             state: PathState::Validating,
+            reason: PathReason::Opened,
             since: now,
             space,
             prober: Prober::new(),
+            pings: Pings::default(),
             amplification: Amplification::limited(),
             silence: SilenceDetector::default(),
             mtu: MtuSearch::new(),
@@ -91,6 +101,7 @@ impl Path {
             probes_due: 0,
             asked_at: now,
             heard_at: now,
+            data_at: None,
             moved_at: None,
             counters: PathCounters::default(),
         }
@@ -112,6 +123,23 @@ impl Path {
         self.heard_at
     }
 
+    pub(crate) fn on_data(&mut self, now: Instant) {
+        self.data_at = Some(now);
+    }
+
+    pub(crate) fn last_data(&self) -> Option<Instant> {
+        self.data_at
+    }
+
+    /// Says why it was opened.
+    pub(crate) fn set_reason(&mut self, reason: PathReason) {
+        self.reason = reason;
+    }
+
+    pub(crate) fn reason(&self) -> PathReason {
+        self.reason
+    }
+
     pub(crate) fn last_asked(&self) -> Instant {
         self.asked_at
     }
@@ -127,11 +155,12 @@ impl Path {
     }
 
     /// Moves to another state; false, and nothing changes, if the table does not allow it.
-    pub(crate) fn advance(&mut self, now: Instant, next: PathState) -> bool {
+    pub(crate) fn advance(&mut self, now: Instant, next: PathState, reason: PathReason) -> bool {
         if !self.state.may_become(next) {
             return false;
         }
         self.state = next;
+        self.reason = reason;
         self.since = now;
         true
     }

@@ -116,6 +116,16 @@ impl PathRecovery {
         self.rtt.seed(rtt);
     }
 
+    /// Goes on under another controller, which begins as on a new path.
+    pub(crate) fn set_controller(&mut self, controller: Box<dyn CongestionController>) {
+        self.controller = controller;
+    }
+
+    /// The name of the controller.
+    pub(crate) fn controller_name(&self) -> &'static str {
+        self.controller.name()
+    }
+
     /// What may be sent now. The sender that cannot fill it for want of data calls [`Self::set_app_limited`].
     pub(crate) fn allowance(&mut self, now: Instant) -> Allowance {
         let datagram = self.config.max_datagram;

@@ -1,138 +1,205 @@
 //! Counts received bytes by interval; told the time by its caller.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::frame::{BenchSummary, Interval};
 
-/// Bytes of one stream over time. Time starts with the first byte; arguments are times since any fixed moment.
+use super::request::{BenchLimit, BenchRequest};
+
+/// Bytes of one stream over time. Times are since its request was accepted.
+// transfer 6.4
 #[derive(Debug)]
 pub(crate) struct Meter {
     interval: Duration,
-    progress: Option<Running>,
-}
-
-#[derive(Debug)]
-struct Running {
-    first: Duration,
-    last: Duration,
-    worst_silence: Duration,
-    bytes: u64,
+    omit: Duration,
+    /// When nothing counts any more; `None` if bytes are the limit.
+    end: Option<Duration>,
     index: u32,
+    /// When the present interval began.
+    start: Duration,
     in_interval: u64,
-    pending: Option<(Duration, u64)>,
+    bytes: u64,
+    last: Option<Duration>,
+    worst_silence: Duration,
+    closed: VecDeque<Interval>,
 }
 
 impl Meter {
-    pub(crate) fn new(interval: Duration) -> Self {
-        Self { interval, progress: None }
-    }
-
-    /// When an interval ends, if one has begun.
-    pub(crate) fn next_report(&self) -> Option<Duration> {
-        self.progress.as_ref().map(|r| r.first.saturating_add(r.end(self.interval)))
-    }
-
-    /// Takes note of bytes. Intervals that ended before `now` must be polled afterwards.
-    pub(crate) fn on_bytes(&mut self, now: Duration, bytes: u64) {
-        let Some(running) = &mut self.progress else {
-            self.progress = Some(Running {
-                first: now,
-                last: now,
-                worst_silence: Duration::ZERO,
-                bytes,
-                index: 0,
-                in_interval: bytes,
-                pending: None,
-            });
-            return;
+    pub(crate) fn new(request: &BenchRequest) -> Self {
+        let end = match request.limit {
+            BenchLimit::Duration(time) => Some(request.omit.saturating_add(time)),
+            BenchLimit::Bytes(_) => None,
         };
-        running.worst_silence = running.worst_silence.max(now.saturating_sub(running.last));
-        running.last = now;
-        running.bytes = running.bytes.saturating_add(bytes);
-        if now.saturating_sub(running.first) < running.end(self.interval) {
-            running.in_interval = running.in_interval.saturating_add(bytes);
-        } else {
-            running.pending = Some((now, bytes));
+        Self {
+            interval: request.interval,
+            omit: request.omit,
+            end,
+            index: 0,
+            start: Duration::ZERO,
+            in_interval: 0,
+            bytes: 0,
+            last: None,
+            worst_silence: Duration::ZERO,
+            closed: VecDeque::new(),
+        }
+    }
+
+    /// When [`Self::advance`] is due: an interval ends, or everything.
+    pub(crate) fn deadline(&self) -> Duration {
+        let whole = self.start.saturating_add(self.interval);
+        let whole = if self.start < self.omit { whole.min(self.omit) } else { whole };
+        self.end.map_or(whole, |end| whole.min(end))
+    }
+
+    /// Whether the time is up.
+    pub(crate) fn is_over(&self, now: Duration) -> bool {
+        self.end.is_some_and(|end| now >= end)
+    }
+
+    /// Whether what comes now counts.
+    pub(crate) fn counts(&self, now: Duration) -> bool {
+        now >= self.omit && !self.is_over(now)
+    }
+
+    /// Closes the intervals that have ended.
+    pub(crate) fn advance(&mut self, now: Duration) {
+        while self.deadline() <= now && self.end.is_none_or(|end| self.start < end) {
+            self.close(self.deadline());
+        }
+    }
+
+    /// Takes bytes, after [`Self::advance`] to the same moment.
+    pub(crate) fn on_bytes(&mut self, now: Duration, bytes: u64) {
+        if self.is_over(now) {
+            return;
+        }
+        self.in_interval = self.in_interval.saturating_add(bytes);
+        if now >= self.omit {
+            let silent = now.saturating_sub(self.last.unwrap_or(self.omit));
+            self.worst_silence = self.worst_silence.max(silent);
+            self.last = Some(now);
+            self.bytes = self.bytes.saturating_add(bytes);
         }
     }
 
     /// The next interval that has ended.
-    pub(crate) fn poll_interval(&mut self, now: Duration) -> Option<Interval> {
-        let running = self.progress.as_mut()?;
-        let end = running.end(self.interval);
-        if now.saturating_sub(running.first) < end {
-            return None;
+    pub(crate) fn poll_interval(&mut self) -> Option<Interval> {
+        self.closed.pop_front()
+    }
+
+    /// The end of everything: closes the last, shorter interval if anything came in it.
+    pub(crate) fn finish(&mut self, now: Duration) -> BenchSummary {
+        self.advance(now);
+        if self.in_interval > 0 {
+            let end = self.last.unwrap_or(now).max(self.start);
+            self.close(end);
         }
-        let closed = running.close(self.interval, end);
-        let (first, next_end) = (running.first, running.end(self.interval));
-        if let Some((_, bytes)) = running.pending.take_if(|(at, _)| at.saturating_sub(first) < next_end) {
-            running.in_interval = bytes;
+        let until = match self.end {
+            Some(end) => end.min(now),
+            None => self.last.unwrap_or(self.omit),
+        };
+        let silent = until.saturating_sub(self.last.unwrap_or(self.omit));
+        BenchSummary {
+            bytes: self.bytes,
+            elapsed: until.saturating_sub(self.omit),
+            worst_silence: self.worst_silence.max(silent),
         }
-        Some(closed)
     }
 
-    /// The last, shorter interval, if anything came in it.
-    pub(crate) fn finish(&mut self) -> Option<Interval> {
-        let running = self.progress.as_mut()?;
-        let end = running.last.saturating_sub(running.first);
-        (running.in_interval > 0).then(|| running.close(self.interval, end))
-    }
-
-    pub(crate) fn summary(&self) -> BenchSummary {
-        self.progress.as_ref().map_or_else(BenchSummary::default, |r| BenchSummary {
-            bytes: r.bytes,
-            elapsed: r.last.saturating_sub(r.first),
-            worst_silence: r.worst_silence,
-        })
-    }
-}
-
-impl Running {
-    fn end(&self, interval: Duration) -> Duration {
-        interval.saturating_mul(self.index.saturating_add(1))
-    }
-
-    fn close(&mut self, interval: Duration, end: Duration) -> Interval {
-        let start = interval.saturating_mul(self.index);
-        let closed = Interval { index: self.index, start, end, bytes: self.in_interval };
+    fn close(&mut self, end: Duration) {
+        let omitted = self.start < self.omit;
+        let base = if omitted { Duration::ZERO } else { self.omit };
+        self.closed.push_back(Interval {
+            index: self.index,
+            omitted,
+            start: self.start.saturating_sub(base),
+            end: end.saturating_sub(base),
+            bytes: self.in_interval,
+        });
         self.index = self.index.saturating_add(1);
+        self.start = end;
         self.in_interval = 0;
-        closed
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::BenchDirection;
     use proptest::prelude::*;
 
+    const MS: Duration = Duration::from_millis(1);
+
+    fn meter(limit: BenchLimit, omit: Duration) -> Meter {
+        let direction = BenchDirection::Upload;
+        Meter::new(&BenchRequest { direction, limit, interval: 100 * MS, omit, rate: None, length: 1 })
+    }
+
+    fn closed(meter: &mut Meter) -> Vec<(bool, u128, u128, u64)> {
+        std::iter::from_fn(|| meter.poll_interval())
+            .map(|i| (i.omitted, i.start.as_millis(), i.end.as_millis(), i.bytes))
+            .collect()
+    }
+
     #[test]
-    fn a_silence_makes_empty_intervals() {
-        let mut meter = Meter::new(Duration::from_millis(100));
-        meter.on_bytes(Duration::from_millis(1000), 5);
-        meter.on_bytes(Duration::from_millis(1350), 7);
-        let now = Duration::from_millis(1350);
-        let closed: Vec<_> = std::iter::from_fn(|| meter.poll_interval(now)).map(|i| i.bytes).collect();
-        assert_eq!(closed, [5, 0, 0]);
-        assert_eq!(meter.finish().map(|i| i.bytes), Some(7));
-        assert_eq!(meter.summary().worst_silence, Duration::from_millis(350));
-        assert_eq!(meter.summary().elapsed, Duration::from_millis(350));
+    fn a_silence_makes_empty_intervals_and_the_time_is_just_as_long_as_asked() {
+        let mut meter = meter(BenchLimit::Duration(400 * MS), Duration::ZERO);
+        meter.on_bytes(10 * MS, 5);
+        meter.advance(350 * MS);
+        meter.on_bytes(350 * MS, 7);
+        assert!(!meter.is_over(399 * MS) && meter.is_over(400 * MS));
+        meter.advance(405 * MS);
+        meter.on_bytes(405 * MS, 1000);
+        let summary = meter.finish(405 * MS);
+        let expected = [(false, 0, 100, 5), (false, 100, 200, 0), (false, 200, 300, 0), (false, 300, 400, 7)];
+        assert_eq!(closed(&mut meter), expected);
+        assert_eq!((summary.bytes, summary.elapsed, summary.worst_silence), (12, 400 * MS, 340 * MS));
+    }
+
+    #[test]
+    fn what_is_omitted_is_told_apart_and_not_counted() {
+        let mut meter = meter(BenchLimit::Duration(200 * MS), 150 * MS);
+        for at in [20, 120, 170, 260] {
+            meter.advance(at * MS);
+            meter.on_bytes(at * MS, 1);
+        }
+        let summary = meter.finish(350 * MS);
+        let expected = [(true, 0, 100, 1), (true, 100, 150, 1), (false, 0, 100, 1), (false, 100, 200, 1)];
+        assert_eq!(closed(&mut meter), expected);
+        assert_eq!((summary.bytes, summary.elapsed), (2, 200 * MS));
+        assert_eq!(summary.worst_silence, 90 * MS);
+    }
+
+    #[test]
+    fn a_stream_that_hears_nothing_at_all_was_silent_all_the_time() {
+        let mut meter = meter(BenchLimit::Duration(250 * MS), Duration::ZERO);
+        let summary = meter.finish(300 * MS);
+        assert_eq!(closed(&mut meter).len(), 3);
+        assert_eq!((summary.bytes, summary.worst_silence), (0, 250 * MS));
     }
 
     proptest! {
         #[test]
-        fn no_byte_is_lost_or_counted_twice(steps in prop::collection::vec((0_u64..400, 0_u64..1000), 1..60)) {
-            let mut meter = Meter::new(Duration::from_millis(100));
-            let (mut now, mut sum, mut reported) = (Duration::ZERO, 0, 0);
+        fn no_byte_is_lost_or_counted_twice(
+            omit in 0_u64..300,
+            steps in prop::collection::vec((0_u64..400, 1_u64..1000), 1..60),
+        ) {
+            let mut meter = meter(BenchLimit::Bytes(1), Duration::from_millis(omit));
+            let (mut now, mut sum, mut counted) = (Duration::ZERO, 0, 0);
             for (wait, bytes) in steps {
                 now += Duration::from_millis(wait);
+                meter.advance(now);
                 meter.on_bytes(now, bytes);
                 sum += bytes;
-                reported += std::iter::from_fn(|| meter.poll_interval(now)).map(|i| i.bytes).sum::<u64>();
+                counted += if now >= Duration::from_millis(omit) { bytes } else { 0 };
             }
-            reported += meter.finish().map_or(0, |i| i.bytes);
-            prop_assert_eq!(reported, sum);
-            prop_assert_eq!(meter.summary().bytes, sum);
+            let summary = meter.finish(now);
+            let all: Vec<_> = std::iter::from_fn(|| meter.poll_interval()).collect();
+            prop_assert_eq!(all.iter().map(|i| i.bytes).sum::<u64>(), sum);
+            let measured: u64 = all.iter().filter(|i| !i.omitted).map(|i| i.bytes).sum();
+            prop_assert_eq!((measured, summary.bytes), (counted, counted));
+            prop_assert!(all.windows(2).all(|pair| pair[0].index + 1 == pair[1].index));
         }
     }
 }

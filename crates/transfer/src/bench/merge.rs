@@ -4,18 +4,22 @@ use std::collections::BTreeMap;
 
 use crate::frame::Interval;
 
+use super::request::BenchDirection;
+
 /// What one stream of a bench run got in one interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamInterval {
-    /// The stream, counted from 0.
+    /// Where the bytes went.
+    pub direction: BenchDirection,
+    /// The stream, counted from 0 in each direction.
     pub stream: u16,
     /// Its figures.
     pub interval: Interval,
 }
 
-/// Adds up the intervals of all streams: one is complete when every stream has reported it.
+/// Adds up the intervals of all streams of a direction: one is complete when every stream has reported it.
 ///
-/// Intervals of a stream start with its own first byte; the streams of a run start together, so that intervals of the
+/// Intervals of a stream start when its request is accepted; the streams of a run start together, so that intervals of the
 /// same number cover the same time but for the few milliseconds between their starts.
 #[derive(Debug)]
 pub struct IntervalMerger {
@@ -56,8 +60,15 @@ mod tests {
     #[test]
     fn an_interval_is_complete_when_every_stream_has_reported() {
         let report = |stream, index, bytes| StreamInterval {
+            direction: BenchDirection::Upload,
             stream,
-            interval: Interval { index, start: Duration::ZERO, end: Duration::from_secs(1), bytes },
+            interval: Interval {
+                index,
+                omitted: false,
+                start: Duration::ZERO,
+                end: Duration::from_secs(1),
+                bytes,
+            },
         };
         let mut merger = IntervalMerger::new(2);
         assert_eq!(merger.push(report(0, 0, 5)), None);

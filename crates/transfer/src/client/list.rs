@@ -36,7 +36,8 @@ pub async fn list<S: Session>(session: &S, path: Option<RelativePath>) -> Result
             | Frame::Abandoned { .. }
             | Frame::Verdict(_)
             | Frame::Interval(_)
-            | Frame::Summary(_) => return Err(TransferError::Unexpected { wanted: "an entry" }),
+            | Frame::Summary(_)
+            | Frame::Account(_) => return Err(TransferError::Unexpected { wanted: "an entry" }),
         }
     }
 }

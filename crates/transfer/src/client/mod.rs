@@ -48,6 +48,7 @@ pub async fn hello<S: Session>(session: &S, application: &str) -> Result<Hello, 
         | Frame::Done(_)
         | Frame::Verdict(_)
         | Frame::Interval(_)
-        | Frame::Summary(_) => Err(TransferError::Unexpected { wanted: "hello" }),
+        | Frame::Summary(_)
+        | Frame::Account(_) => Err(TransferError::Unexpected { wanted: "hello" }),
     }
 }

@@ -150,7 +150,8 @@ async fn read_verdicts<R: AsyncRead + Unpin>(
             | Frame::End { .. }
             | Frame::Abandoned { .. }
             | Frame::Interval(_)
-            | Frame::Summary(_) => return Err(TransferError::Unexpected { wanted: "a verdict" }),
+            | Frame::Summary(_)
+            | Frame::Account(_) => return Err(TransferError::Unexpected { wanted: "a verdict" }),
         }
     }
 }

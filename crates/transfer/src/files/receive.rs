@@ -107,7 +107,8 @@ impl<'a> Receiver<'a> {
             | Frame::Hello { .. }
             | Frame::Verdict(_)
             | Frame::Interval(_)
-            | Frame::Summary(_) => return Err(TransferError::Unexpected { wanted: "a file" }),
+            | Frame::Summary(_)
+            | Frame::Account(_) => return Err(TransferError::Unexpected { wanted: "a file" }),
         }
         Ok(false)
     }

@@ -1,7 +1,9 @@
 use super::*;
+use crate::bench::request::{AccountRequest, BenchRequest};
+use crate::bench::{BenchDirection, BenchLimit};
 use crate::entry::{EntryKind, Timestamp};
 use crate::failure::Reason;
-use crate::request::{BenchDirection, BenchLimit, BenchRequest};
+use crate::session::TransportFacts;
 use proptest::prelude::*;
 
 // transfer 1.2
@@ -73,8 +75,16 @@ fn any_request() -> impl Strategy<Value = Request> {
         any::<(u64, u64)>().prop_map(|(files, bytes)| Request::Put(Totals { files, bytes })),
         prop::collection::vec(any_path(), 0..5).prop_map(Request::Get),
         prop::option::of(any_path()).prop_map(Request::List),
-        (any::<bool>(), any::<bool>(), any::<u64>(), 10_000_u64..).prop_map(
-            |(up, time, amount, interval)| {
+        "[a-z-]{0,20}".prop_map(|congestion| Request::Account(AccountRequest { congestion })),
+        (
+            any::<bool>(),
+            any::<bool>(),
+            any::<u64>(),
+            10_000_u64..,
+            prop::option::of(1_u64..),
+            1_u32..=1 << 20
+        )
+            .prop_map(|(up, time, amount, interval, rate, length)| {
                 Request::Bench(BenchRequest {
                     direction: if up { BenchDirection::Upload } else { BenchDirection::Download },
                     limit: if time {
@@ -83,9 +93,11 @@ fn any_request() -> impl Strategy<Value = Request> {
                         BenchLimit::Bytes(amount)
                     },
                     interval: Duration::from_micros(interval),
+                    omit: Duration::from_micros(amount / 2),
+                    rate,
+                    length,
                 })
-            }
-        ),
+            }),
     ]
 }
 
@@ -109,7 +121,16 @@ fn any_frame() -> impl Strategy<Value = Frame> {
         }),
         any::<(u32, u64, u64)>().prop_map(|(index, start, bytes)| {
             let (start, end) = (Duration::from_micros(start), Duration::from_micros(start / 2));
-            Frame::Interval(Interval { index, start, end, bytes })
+            Frame::Interval(Interval { index, omitted: index % 2 == 0, start, end, bytes })
+        }),
+        (any::<[u32; 5]>(), "[a-z-]{0,20}").prop_map(|(numbers, congestion)| {
+            let [bytes_sent, cpu, silence, packets_sent, packets_lost] = numbers.map(u64::from);
+            Frame::Account(BenchAccount {
+                bytes_sent,
+                cpu: Duration::from_micros(cpu),
+                longest_silence: Duration::from_micros(silence),
+                transport: TransportFacts { packets_sent, packets_lost, congestion },
+            })
         }),
     ]
 }
@@ -126,7 +147,7 @@ proptest! {
 
     #[test]
     fn decoding_never_panics_and_what_decodes_encodes_to_the_same_bytes(
-        code in prop_oneof![Just(1_u8), Just(2), Just(3), Just(4), 0x10_u8..0x15, Just(0x20), 0x30_u8..0x32],
+        code in prop_oneof![Just(1_u8), Just(2), Just(3), Just(4), 0x10_u8..0x15, Just(0x20), 0x30_u8..0x33],
         mut body in prop::collection::vec(any::<u8>(), 0..120),
         is_current in any::<bool>(),
     ) {

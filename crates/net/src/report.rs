@@ -1,0 +1,239 @@
+//! Why each pair of addresses is used or not.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use manyway_proto::{
+    AddressPair, FourTuple, Instant, PairUse, PathAvailability, PathId, PathReason, PathState,
+    PathStatistics, Role,
+};
+
+use crate::interfaces::{AddressReport, Exclusion};
+
+/// Data that flowed within this time counts as present load.
+const LOAD: Duration = Duration::from_secs(2);
+/// A path without data for so much longer than another is not needed.
+const APART: Duration = Duration::from_secs(1);
+
+/// A pair of addresses, or an own address that leads nowhere, and what becomes of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PathReport {
+    /// Name of the interface, where one is known.
+    pub interface: Option<String>,
+    /// The own address; `None` if the interface has none.
+    pub local: Option<IpAddr>,
+    /// The peer's address; `None` if the own address is not used towards any.
+    pub remote: Option<SocketAddr>,
+    /// What the interface is meant for; `None` if it is not used.
+    pub role: Option<Role>,
+    /// The figures of the path, if the pair is one.
+    pub path: Option<PathStatistics>,
+    /// Why it carries no data; `None` if it does, or would if there were any.
+    pub unused: Option<Unused>,
+}
+
+/// Why a pair of addresses carries no data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unused {
+    /// The interface or the address is not to be used.
+    Excluded(Exclusion),
+    /// Nobody answers.
+    NoAnswer {
+        /// Time since the last packet, or since the first question.
+        waited: Duration,
+    },
+    /// Silent with data in flight; it is being questioned.
+    Suspect {
+        /// Time since the last packet.
+        silent: Duration,
+    },
+    /// The peer hears nothing on it.
+    PeerHearsNothing,
+    /// The system refuses to send: it has no route.
+    NoRoute,
+    /// Its address is gone.
+    AddressGone,
+    /// It answers again and has to prove itself.
+    Probation,
+    /// Its role is backup, and another path works.
+    Backup,
+    /// The peer wants it as a backup, and another path works.
+    PeerWantsBackup,
+    /// Its role is secondary, and the primaries have room.
+    Secondary,
+    /// The others carry everything.
+    NotNeeded {
+        /// Time since it last carried data; `None` if it never did.
+        idle: Option<Duration>,
+    },
+    /// Another pair of the same interface answered first.
+    OtherPair {
+        /// That pair.
+        chosen: FourTuple,
+    },
+    /// The application closed the path over this interface.
+    Closed,
+    /// Both ends allow no more paths.
+    NoRoom,
+}
+
+impl fmt::Display for Unused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Excluded(reason) => reason.fmt(f),
+            Self::NoAnswer { waited } => write!(f, "no answer on UDP for {}", Span(*waited)),
+            Self::Suspect { silent } => write!(f, "silent for {}, being questioned", Span(*silent)),
+            Self::PeerHearsNothing => write!(f, "the peer hears nothing on it"),
+            Self::NoRoute => write!(f, "no route: the system refuses to send"),
+            Self::AddressGone => write!(f, "its address is gone"),
+            Self::Probation => write!(f, "answers again, on probation"),
+            Self::Backup => write!(f, "role backup: only when none of the others works"),
+            Self::PeerWantsBackup => {
+                write!(f, "backup at the peer: only when none of the others works")
+            }
+            Self::Secondary => write!(f, "role secondary: only when the primaries are full"),
+            Self::NotNeeded { idle: Some(idle) } => {
+                write!(f, "slower than needed: no data for {}", Span(*idle))
+            }
+            Self::NotNeeded { idle: None } => write!(f, "slower than needed: no data yet"),
+            Self::OtherPair { chosen } => {
+                let (local, remote) = (chosen.local.address.ip().to_canonical(), chosen.remote);
+                write!(f, "one path for each interface: {local} to {remote} answered first")
+            }
+            Self::Closed => write!(f, "closed by the application"),
+            Self::NoRoom => write!(f, "the two ends allow no more paths"),
+        }
+    }
+}
+
+/// A time that people wait.
+struct Span(Duration);
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.as_secs() {
+            0 => write!(f, "{} ms", self.0.as_millis()),
+            seconds @ 1..120 => write!(f, "{seconds} s"),
+            seconds => write!(f, "{} min", seconds / 60),
+        }
+    }
+}
+
+/// What a report is made of.
+pub(crate) struct Facts<'a> {
+    pub(crate) now: Instant,
+    pub(crate) paths: &'a [PathStatistics],
+    pub(crate) pairs: &'a [AddressPair],
+    /// Every own address, with the interfaces that have none.
+    pub(crate) addresses: Vec<AddressReport>,
+    /// The name of an interface of that number.
+    pub(crate) name: &'a dyn Fn(u32) -> Option<String>,
+}
+
+impl Facts<'_> {
+    /// Paths first, then the other pairs, then what leads nowhere.
+    pub(crate) fn report(self) -> Vec<PathReport> {
+        let mut report: Vec<_> = self.paths.iter().map(|path| self.of_path(path)).collect();
+        report.extend(self.pairs.iter().filter_map(|pair| self.of_pair(pair)));
+        let rest = self.addresses.into_iter().filter_map(|own| {
+            let reason = own.excluded?;
+            Some(PathReport {
+                interface: Some(own.interface),
+                local: own.address.map(|prefix| prefix.address),
+                remote: None,
+                role: None,
+                path: None,
+                unused: Some(Unused::Excluded(reason)),
+            })
+        });
+        report.extend(rest);
+        report
+    }
+
+    fn of_path(&self, path: &PathStatistics) -> PathReport {
+        self.row(&path.tuple, path.role, Some(path), self.why_unused(path))
+    }
+
+    fn of_pair(&self, pair: &AddressPair) -> Option<PathReport> {
+        let unused = match pair.usage {
+            PairUse::Path(_) => return None,
+            PairUse::Asked { path } => {
+                self.find(path).map(|path| Unused::NoAnswer { waited: self.silent(path) })
+            }
+            PairUse::Spare { path } => self.find(path).map(|path| Unused::OtherPair { chosen: path.tuple }),
+            PairUse::SetAside => Some(Unused::Closed),
+            PairUse::NoRoom | _ => Some(Unused::NoRoom),
+        };
+        Some(self.row(&pair.tuple, pair.role, None, unused))
+    }
+
+    fn row(
+        &self,
+        tuple: &FourTuple,
+        role: Role,
+        path: Option<&PathStatistics>,
+        unused: Option<Unused>,
+    ) -> PathReport {
+        PathReport {
+            interface: (self.name)(tuple.local.interface),
+            local: Some(tuple.local.address.ip().to_canonical()),
+            remote: Some(tuple.remote),
+            role: Some(role),
+            path: path.copied(),
+            unused,
+        }
+    }
+
+    fn find(&self, id: PathId) -> Option<&PathStatistics> {
+        self.paths.iter().find(|path| path.id == id)
+    }
+
+    fn silent(&self, path: &PathStatistics) -> Duration {
+        self.now - path.heard_at
+    }
+
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the protocol's lists are open")]
+    fn why_unused(&self, path: &PathStatistics) -> Option<Unused> {
+        let peer_is_deaf = matches!(path.peer_says, PathAvailability::Suspect | PathAvailability::Dead);
+        match path.state {
+            PathState::Validating => Some(Unused::NoAnswer { waited: self.silent(path) }),
+            PathState::Suspect => Some(Unused::Suspect { silent: self.silent(path) }),
+            PathState::Dead => Some(match path.reason {
+                PathReason::SendRefused => Unused::NoRoute,
+                PathReason::AddressGone => Unused::AddressGone,
+                _ => Unused::NoAnswer { waited: self.silent(path) },
+            }),
+            _ if peer_is_deaf => Some(Unused::PeerHearsNothing),
+            PathState::Backup if self.another_works(path.id) => Some(Unused::Backup),
+            _ if path.peer_says == PathAvailability::Backup && self.another_works(path.id) => {
+                Some(Unused::PeerWantsBackup)
+            }
+            PathState::Probation if self.another_works(path.id) => Some(Unused::Probation),
+            PathState::Active if !self.is_needed(path) => Some(match path.role {
+                Role::Secondary => Unused::Secondary,
+                Role::Primary | Role::Backup | Role::Never => {
+                    Unused::NotNeeded { idle: path.data_at.map(|at| self.now - at) }
+                }
+            }),
+            _ => None,
+        }
+    }
+
+    /// Whether a path works that is no backup.
+    fn another_works(&self, id: PathId) -> bool {
+        self.paths.iter().any(|path| {
+            let deaf = matches!(path.peer_says, PathAvailability::Suspect | PathAvailability::Dead);
+            path.id != id && path.state == PathState::Active && !deaf
+        })
+    }
+
+    /// Whether data went over it lately, or none went anywhere.
+    fn is_needed(&self, path: &PathStatistics) -> bool {
+        let Some(newest) = self.paths.iter().filter_map(|path| path.data_at).max() else { return true };
+        let idle_for = |at: Instant| newest - at;
+        self.now - newest > LOAD || path.data_at.is_some_and(|at| idle_for(at) < APART)
+    }
+}

@@ -1,0 +1,117 @@
+//! Questions of the application: how far is the peer on this path, now?
+//!
+//! A ping is a PROBE that is sent once (spec 6.35). It goes out whatever the state of the path, and its answer proves of
+//! the path what the answer to any other PROBE does.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use super::ProbeAnswer;
+use crate::{FourTuple, Instant, Rng};
+
+/// Most pings of a path that wait to be sent or answered.
+pub(crate) const MAX_PINGS: usize = 256;
+
+/// The number of a ping, by which its answer is known. On each path it counts from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PingToken(pub u64);
+
+impl fmt::Display for PingToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    token: PingToken,
+    nonce: u64,
+    tuple: FourTuple,
+    at: Instant,
+}
+
+/// The pings of one path.
+#[derive(Debug, Default)]
+pub(crate) struct Pings {
+    next: u64,
+    waiting: VecDeque<PingToken>,
+    asked: VecDeque<Asked>,
+}
+
+impl Pings {
+    /// Takes a wish; when there are too many, the oldest is forgotten.
+    pub(crate) fn wish(&mut self) -> PingToken {
+        let token = PingToken(self.next);
+        self.next += 1;
+        if self.waiting.len() + self.asked.len() >= MAX_PINGS && self.asked.pop_front().is_none() {
+            self.waiting.pop_front();
+        }
+        self.waiting.push_back(token);
+        token
+    }
+
+    pub(crate) fn is_due(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// The nonce of the next ping, which goes between these addresses now.
+    pub(crate) fn next_question(&mut self, now: Instant, tuple: FourTuple, rng: &mut Rng) -> Option<u64> {
+        let token = self.waiting.pop_front()?;
+        let nonce = rng.next_u64();
+        self.asked.push_back(Asked { token, nonce, tuple, at: now });
+        Some(nonce)
+    }
+
+    /// Takes an answer; `None` if it fits no ping, or came over another pair than was asked.
+    pub(crate) fn on_answer(
+        &mut self,
+        now: Instant,
+        tuple: &FourTuple,
+        nonce: u64,
+    ) -> Option<(PingToken, ProbeAnswer)> {
+        let index = self.asked.iter().position(|asked| asked.nonce == nonce && asked.tuple == *tuple)?;
+        let asked = self.asked.remove(index)?;
+        Some((asked.token, ProbeAnswer { tuple: asked.tuple, rtt: now - asked.at }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LocalAddress;
+    use std::time::Duration;
+
+    fn tuple(port: u16) -> FourTuple {
+        FourTuple {
+            local: LocalAddress { interface: 1, address: "10.0.0.1:1".parse().unwrap() },
+            remote: format!("10.0.0.2:{port}").parse().unwrap(),
+        }
+    }
+
+    #[test]
+    fn an_answer_counts_once_and_only_from_where_was_asked() {
+        let (mut pings, mut rng, now) = (Pings::default(), Rng::from_seed([1; 32]), Instant::from_nanos(0));
+        let token = pings.wish();
+        let nonce = pings.next_question(now, tuple(1), &mut rng).unwrap();
+        assert!(!pings.is_due());
+        let later = now + Duration::from_millis(9);
+        assert_eq!(pings.on_answer(later, &tuple(2), nonce), None);
+        assert_eq!(pings.on_answer(later, &tuple(1), nonce ^ 1), None);
+        let (answered, answer) = pings.on_answer(later, &tuple(1), nonce).unwrap();
+        assert_eq!((answered, answer.rtt), (token, Duration::from_millis(9)));
+        assert_eq!(pings.on_answer(later, &tuple(1), nonce), None);
+    }
+
+    #[test]
+    fn the_oldest_question_is_forgotten_when_there_are_too_many() {
+        let (mut pings, mut rng, now) = (Pings::default(), Rng::from_seed([1; 32]), Instant::from_nanos(0));
+        pings.wish();
+        let first = pings.next_question(now, tuple(1), &mut rng).unwrap();
+        for _ in 0..3 * MAX_PINGS {
+            pings.wish();
+        }
+        assert_eq!(pings.waiting.len() + pings.asked.len(), MAX_PINGS);
+        assert_eq!(pings.on_answer(now, &tuple(1), first), None);
+        assert_eq!(pings.waiting.back(), Some(&PingToken(3 * MAX_PINGS as u64)));
+    }
+}

@@ -1,0 +1,155 @@
+//! What one end did during a run, beside receiving.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::codec::{CodecError, Fields, put_text};
+use crate::session::TransportFacts;
+
+use super::request::micros;
+
+/// What one end did during a run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BenchAccount {
+    /// Bytes that it gave to its bench streams, the omitted ones included. Some of the last may not have arrived.
+    pub bytes_sent: u64,
+    /// Processor time of its whole process; zero where the system does not tell.
+    pub cpu: Duration,
+    /// The longest time without a byte on any of the streams that it counted; zero if it counted none.
+    pub longest_silence: Duration,
+    /// Packets and congestion control; zero and empty if its transport does not tell.
+    pub transport: TransportFacts,
+}
+
+impl BenchAccount {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        for value in [
+            self.bytes_sent,
+            micros(self.cpu),
+            micros(self.longest_silence),
+            self.transport.packets_sent,
+            self.transport.packets_lost,
+        ] {
+            out.extend_from_slice(&value.to_be_bytes());
+        }
+        put_text(out, crate::codec::cut(&self.transport.congestion, MAX_NAME));
+    }
+
+    pub(crate) fn decode(fields: &mut Fields<'_>) -> Result<Self, CodecError> {
+        Ok(Self {
+            bytes_sent: fields.u64("bytes sent")?,
+            cpu: Duration::from_micros(fields.u64("processor time")?),
+            longest_silence: Duration::from_micros(fields.u64("silence")?),
+            transport: TransportFacts {
+                packets_sent: fields.u64("packets sent")?,
+                packets_lost: fields.u64("packets lost")?,
+                congestion: fields.text("congestion control", MAX_NAME)?.to_owned(),
+            },
+        })
+    }
+}
+
+const MAX_NAME: usize = 64;
+
+/// Adds up what the bench streams of one connection do at one end.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    sent: AtomicU64,
+    silence: Mutex<Silence>,
+}
+
+#[derive(Debug, Default)]
+struct Silence {
+    since: Option<Instant>,
+    longest: Duration,
+}
+
+impl Tally {
+    pub(crate) fn on_sent(&self, bytes: usize) {
+        self.sent.fetch_add(u64::try_from(bytes).unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// Something arrived, or the time in which it could began or ended.
+    pub(crate) fn on_sign(&self, now: Instant) {
+        let mut silence = self.silence.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(since) = silence.since.replace(now) {
+            silence.longest = silence.longest.max(now.saturating_duration_since(since));
+        }
+    }
+
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
+    }
+
+    /// The longest silence since the last call; begins anew.
+    pub(crate) fn take_silence(&self) -> Duration {
+        let mut silence = self.silence.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *silence).longest
+    }
+}
+
+/// A run as one end sees it, from now on.
+#[derive(Debug)]
+pub(crate) struct Bookkeeping<'a> {
+    tally: &'a Tally,
+    sent: u64,
+    cpu: Option<Duration>,
+    transport: TransportFacts,
+}
+
+impl<'a> Bookkeeping<'a> {
+    pub(crate) fn start(tally: &'a Tally, transport: TransportFacts) -> Self {
+        tally.take_silence();
+        Self { tally, sent: tally.sent(), cpu: processor_time(), transport }
+    }
+
+    pub(crate) fn finish(self, transport: TransportFacts) -> BenchAccount {
+        let cpu = processor_time().zip(self.cpu).map(|(after, before)| after.saturating_sub(before));
+        BenchAccount {
+            bytes_sent: self.tally.sent().saturating_sub(self.sent),
+            cpu: cpu.unwrap_or_default(),
+            longest_silence: self.tally.take_silence(),
+            transport: TransportFacts {
+                packets_sent: transport.packets_sent.saturating_sub(self.transport.packets_sent),
+                packets_lost: transport.packets_lost.saturating_sub(self.transport.packets_lost),
+                congestion: transport.congestion,
+            },
+        }
+    }
+}
+
+/// The processor time of this process so far.
+#[cfg(unix)]
+fn processor_time() -> Option<Duration> {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Some(Duration::new(u64::try_from(time.tv_sec).ok()?, u32::try_from(time.tv_nsec).ok()?))
+}
+
+#[cfg(not(unix))]
+fn processor_time() -> Option<Duration> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silence_is_that_of_all_streams_together() {
+        let tally = Tally::default();
+        let book = Bookkeeping::start(&tally, TransportFacts::default());
+        for wait in [0, 30, 50, 20] {
+            tokio::time::advance(Duration::from_millis(wait)).await;
+            tally.on_sign(Instant::now());
+        }
+        tally.on_sent(700);
+        let account = book.finish(TransportFacts { packets_sent: 7, ..TransportFacts::default() });
+        assert_eq!((account.longest_silence.as_millis(), account.bytes_sent), (50, 700));
+        assert_eq!(account.transport.packets_sent, 7);
+        let next = Bookkeeping::start(&tally, account.transport).finish(TransportFacts::default());
+        assert_eq!((next.longest_silence, next.bytes_sent), (Duration::ZERO, 0));
+    }
+}

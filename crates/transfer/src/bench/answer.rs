@@ -1,0 +1,147 @@
+//! The side that did not ask: it sends or counts what it is told to, and keeps the account of a run.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout_at};
+
+use crate::error::TransferError;
+use crate::failure::{Failure, Reason};
+use crate::frame::{BenchSummary, Frame};
+use crate::request::Totals;
+use crate::session::{Transport, facts_of};
+use crate::wire::{finish, write_frame};
+
+use super::account::{Bookkeeping, Tally};
+use super::fill::{Filled, fill};
+use super::measure::Meter;
+use super::request::{AccountRequest, BenchDirection, BenchRequest};
+use super::{FAR_AWAY, REPORTS_WAITING, Reports, StreamInterval};
+
+/// Answers one bench stream.
+pub(crate) async fn answer<W, R>(
+    request: BenchRequest,
+    longest: Duration,
+    tally: &Tally,
+    mut send: W,
+    mut receive: R,
+) -> Result<(), TransferError>
+where
+    W: AsyncWrite + Unpin,
+    R: AsyncRead + Unpin,
+{
+    write_frame(&mut send, &Frame::Accepted(Totals::default())).await?;
+    match request.direction {
+        BenchDirection::Download => match fill(&mut send, &request, longest, tally).await? {
+            Filled::Complete => finish(&mut send).await,
+            // Dropped without an end: what waits in the stream is thrown away.
+            Filled::Enough => Ok(()),
+        },
+        BenchDirection::Upload => {
+            let (queue, mut reports) = mpsc::channel(REPORTS_WAITING);
+            // A client that goes on for ever is cut off with what was counted until then.
+            let until = Instant::now().checked_add(longest).unwrap_or_else(|| Instant::now() + FAR_AWAY);
+            let counting = async {
+                let to_client = Reports { direction: request.direction, stream: 0, queue };
+                count(&mut receive, &request, until, tally, &to_client).await
+            };
+            let telling = async {
+                while let Some(StreamInterval { interval, .. }) = reports.recv().await {
+                    write_frame(&mut send, &Frame::Interval(interval)).await?;
+                }
+                Ok::<(), TransferError>(())
+            };
+            let (summary, told) = tokio::join!(counting, telling);
+            let summary = summary?;
+            told?;
+            // The sender need not go on.
+            drop(receive);
+            write_frame(&mut send, &Frame::Summary(summary)).await?;
+            finish(&mut send).await
+        }
+    }
+}
+
+/// Counts what comes on a stream until its end, the limit of the request, or `until`.
+// transfer 6.4
+pub(crate) async fn count<R: AsyncRead + Unpin>(
+    receive: &mut R,
+    request: &BenchRequest,
+    until: Instant,
+    tally: &Tally,
+    reports: &Reports,
+) -> Result<BenchSummary, TransferError> {
+    let mut meter = Meter::new(request);
+    let mut buffer = vec![0; READ];
+    let began = Instant::now();
+    let mut counts = meter.counts(Duration::ZERO);
+    if counts {
+        tally.on_sign(began);
+    }
+    loop {
+        // An interval without a byte is told when it is over, not when the next byte comes.
+        let at = began.checked_add(meter.deadline()).map_or(until, |at| at.min(until));
+        let read = timeout_at(at, receive.read(&mut buffer)).await.ok();
+        let read = read.transpose().map_err(TransferError::stream("receiving filler"))?;
+        let (moment, now) = (Instant::now(), began.elapsed());
+        meter.advance(now);
+        if let Some(bytes) = read.filter(|bytes| *bytes > 0) {
+            meter.on_bytes(now, u64::try_from(bytes).unwrap_or(0));
+        }
+        let is_over = read == Some(0) || meter.is_over(now) || moment >= until;
+        if meter.counts(now) && (read.is_some_and(|bytes| bytes > 0) || !counts) {
+            counts = true;
+            tally.on_sign(moment);
+        }
+        let summary = is_over.then(|| meter.finish(now));
+        while let Some(interval) = meter.poll_interval() {
+            reports.tell(interval).await;
+        }
+        if let Some(summary) = summary {
+            if read != Some(0) {
+                tally.on_sign(moment);
+            }
+            return Ok(summary);
+        }
+    }
+}
+
+/// Keeps the account of a run until its opener ends it.
+// transfer 6.2
+pub(crate) async fn keep_account<W, R>(
+    request: AccountRequest,
+    tally: &Tally,
+    transport: Option<&dyn Transport>,
+    mut send: W,
+    mut receive: R,
+) -> Result<(), TransferError>
+where
+    W: AsyncWrite + Unpin,
+    R: AsyncRead + Unpin,
+{
+    if !request.congestion.is_empty() {
+        let done = match transport {
+            Some(transport) => transport.set_congestion(&request.congestion).await,
+            None => false,
+        };
+        if !done {
+            let text = format!("congestion control {:?}", request.congestion);
+            let failure = Failure::with_text(Reason::Unsupported, text);
+            write_frame(&mut send, &Frame::Refused(failure.clone())).await?;
+            finish(&mut send).await?;
+            return Err(TransferError::Local(failure));
+        }
+    }
+    let book = Bookkeeping::start(tally, facts_of(transport).await);
+    write_frame(&mut send, &Frame::Accepted(Totals::default())).await?;
+    let mut nothing = [0; 64];
+    while receive.read(&mut nothing).await.map_err(TransferError::stream("waiting for the end of a run"))? > 0
+    {
+    }
+    let account = book.finish(facts_of(transport).await);
+    write_frame(&mut send, &Frame::Account(account)).await?;
+    finish(&mut send).await
+}
+
+const READ: usize = 256 * 1024;
