@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use manyway_proto::identity::PublicKey;
 use manyway_proto::{
     ClosedBy, ConnectionError, ConnectionHandle, ConnectionStatistics, Event, PathId, PathStatistics,
 };
@@ -23,6 +24,26 @@ const EVENTS: usize = 128;
 #[derive(Debug, Clone)]
 pub struct Connection {
     link: Arc<Link>,
+}
+
+/// Why an application ends a connection at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ending {
+    /// The peer may not be here any longer; it sees
+    /// [`ConnectionError::Authentication`].
+    Unauthorised,
+    /// Any other reason, with a code of the application's.
+    Code(u64),
+}
+
+impl Ending {
+    pub(crate) fn code(self) -> u64 {
+        match self {
+            Self::Unauthorised => manyway_proto::UNAUTHORISED,
+            Self::Code(code) => code,
+        }
+    }
 }
 
 /// A path with the name of its interface.
@@ -53,7 +74,7 @@ pub(crate) struct Link {
     events: broadcast::Sender<Event>,
     closed: watch::Receiver<Option<ConnectionError>>,
     accepted: tokio::sync::Mutex<mpsc::UnboundedReceiver<Arc<Pipes>>>,
-    peer_key: Option<Vec<u8>>,
+    peer_key: Option<PublicKey>,
 }
 
 /// The driver's side of a [`Link`].
@@ -68,7 +89,7 @@ impl Link {
     pub(crate) fn new(
         handle: ConnectionHandle,
         commands: mpsc::UnboundedSender<Command>,
-        peer_key: Option<Vec<u8>>,
+        peer_key: Option<PublicKey>,
     ) -> (Arc<Self>, LinkDriver) {
         let (events, _) = broadcast::channel(EVENTS);
         let (closed_sender, closed) = watch::channel(None);
@@ -170,9 +191,15 @@ impl Connection {
         self.link.send(Command::ClosePath { handle: self.link.handle, path });
     }
 
-    /// The peer's key as DER of its `SubjectPublicKeyInfo`.
-    pub fn peer_public_key(&self) -> Option<Vec<u8>> {
-        self.link.peer_key.clone()
+    /// The key that the peer has proved to own; `None` of a server that showed a certificate.
+    pub fn peer_key(&self) -> Option<PublicKey> {
+        self.link.peer_key
+    }
+
+    /// Ends the connection at once: what was written may be lost, the peer learns `reason`, at most 512 bytes of it. With
+    /// [`Ending::Unauthorised`] it takes that for the end of its rights.
+    pub fn abort(&self, ending: Ending, reason: &str) {
+        self.link.send(Command::Abort { handle: self.link.handle, ending, reason: reason.to_owned() });
     }
 
     /// Closes: what was written still arrives, then the peer learns `code` and `reason`, at most 512 bytes of it.

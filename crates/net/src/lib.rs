@@ -78,10 +78,13 @@ pub mod resolve;
 pub mod udp;
 
 pub use clock::Clock;
-pub use connection::{Connection, ConnectionInfo, PathInfo};
+pub use connection::{Connection, ConnectionInfo, Ending, PathInfo};
 pub use endpoint::{Endpoint, EndpointOptions, Locals, ServerOptions, reachable_addresses};
 pub use error::{BindFailure, ConnectError, ReadError, WriteError};
-pub use manyway_proto::identity::{AuthorisedKeys, Authoriser, Identity, PublicKey};
+pub use manyway_proto::identity::{
+    AuthorisedKeys, Authoriser, CertificateFault, Identity, KEY_HASH_LENGTH, PublicKey, RootCertificates,
+    Seed, SeedError, ServerCertificate, ServerTrust,
+};
 pub use manyway_proto::{
     ByteCount, ClosedBy, ConfigError, ConnectionConfig, ConnectionError, ConnectionStatistics, Event,
     FourTuple, LocalAddress, PathEvent, PathId, PathReason, PathState, PathStatistics, Rate, Role,

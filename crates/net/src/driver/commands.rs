@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use super::Driver;
 use super::connections::{ConnectReply, Peer};
 use crate::HostPort;
-use crate::connection::{ConnectionInfo, Link, PathInfo};
+use crate::connection::{ConnectionInfo, Ending, Link, PathInfo};
 use crate::error::ConnectError;
 use crate::stream::{ReceiveStream, SendStream};
 
@@ -59,6 +59,12 @@ pub(crate) enum Command {
         code: u64,
         reason: String,
     },
+    /// Ends a connection without waiting for anything.
+    Abort {
+        handle: ConnectionHandle,
+        ending: Ending,
+        reason: String,
+    },
     Shutdown {
         code: u64,
         reason: String,
@@ -100,6 +106,11 @@ impl Driver {
             }
             Command::Close { handle, code, reason } => {
                 connections.close(endpoint, now, handle, (code, &reason));
+            }
+            Command::Abort { handle, ending, reason } => {
+                if let Some(connection) = endpoint.connection(handle) {
+                    connection.abort(now, ending.code(), &reason);
+                }
             }
             Command::Shutdown { code, reason, reply } => {
                 self.start_closing(now, code, &reason, Some(reply));

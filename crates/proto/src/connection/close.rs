@@ -101,8 +101,9 @@ impl Connection {
                 }
             }
             (CloseStep::Abort, _) => {
-                let alert = ErrorCode(block.code).alert();
-                let error = if alert.is_some_and(is_authentication_alert) {
+                let code = ErrorCode(block.code);
+                let is_refusal = code.alert().is_some_and(is_authentication_alert);
+                let error = if is_refusal || code == ErrorCode::UNAUTHORISED {
                     ConnectionError::Authentication { reason: farewell.reason }
                 } else {
                     ConnectionError::AbortedByPeer { code: block.code, reason: farewell.reason }
