@@ -26,26 +26,6 @@ pub struct Connection {
     link: Arc<Link>,
 }
 
-/// Why an application ends a connection at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Ending {
-    /// The peer may not be here any longer; it sees
-    /// [`ConnectionError::Authentication`].
-    Unauthorised,
-    /// Any other reason, with a code of the application's.
-    Code(u64),
-}
-
-impl Ending {
-    pub(crate) fn code(self) -> u64 {
-        match self {
-            Self::Unauthorised => manyway_proto::UNAUTHORISED,
-            Self::Code(code) => code,
-        }
-    }
-}
-
 /// A path with the name of its interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -196,10 +176,10 @@ impl Connection {
         self.link.peer_key
     }
 
-    /// Ends the connection at once: what was written may be lost, the peer learns `reason`, at most 512 bytes of it. With
-    /// [`Ending::Unauthorised`] it takes that for the end of its rights.
-    pub fn abort(&self, ending: Ending, reason: &str) {
-        self.link.send(Command::Abort { handle: self.link.handle, ending, reason: reason.to_owned() });
+    /// Ends the connection at once because the peer may not be here any longer. What was written may be lost; the peer
+    /// sees [`ConnectionError::Authentication`] with `reason`, at most 512 bytes of it.
+    pub fn revoke(&self, reason: &str) {
+        self.link.send(Command::Revoke { handle: self.link.handle, reason: reason.to_owned() });
     }
 
     /// Closes: what was written still arrives, then the peer learns `code` and `reason`, at most 512 bytes of it.

@@ -78,7 +78,7 @@ pub mod resolve;
 pub mod udp;
 
 pub use clock::Clock;
-pub use connection::{Connection, ConnectionInfo, Ending, PathInfo};
+pub use connection::{Connection, ConnectionInfo, PathInfo};
 pub use endpoint::{Endpoint, EndpointOptions, Locals, ServerOptions, reachable_addresses};
 pub use error::{BindFailure, ConnectError, ReadError, WriteError};
 pub use manyway_proto::identity::{

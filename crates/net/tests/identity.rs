@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use common::{Pair, address, client, identity, soon};
 use manyway::{
-    AuthorisedKeys, ConnectError, ConnectionConfig, ConnectionError, Ending, Endpoint, EndpointOptions,
-    HostPort, Identity, RootCertificates, ServerCertificate, ServerOptions, ServerTrust,
+    AuthorisedKeys, ConnectError, ConnectionConfig, ConnectionError, Endpoint, EndpointOptions, HostPort,
+    Identity, RootCertificates, ServerCertificate, ServerOptions, ServerTrust,
 };
 
 #[tokio::test]
@@ -46,23 +46,30 @@ async fn a_server_with_a_certificate_is_known_by_its_name_or_by_its_key() {
     let elsewhere = HostPort::from(SocketAddr::from(([127, 0, 0, 9], 1)));
     let hosts = [elsewhere, HostPort::from(address(&server))];
     let refused = soon(client.connect_to(&hosts, ServerTrust::Certificate(roots), &own())).await;
-    let Err(ConnectError::Failed(ConnectionError::Authentication { reason })) = refused else {
+    let Err(ConnectError::Failed(ConnectionError::Authentication { reason, .. })) = refused else {
         panic!("{refused:?}")
     };
     assert!(reason.contains("127.0.0.9"), "{reason}");
 }
 
 #[tokio::test]
+async fn a_server_with_another_key_is_refused_and_its_key_is_told() {
+    let (server, client) = (server(None), client(ConnectionConfig::default()));
+    let hosts = [HostPort::from(address(&server))];
+    let refused = soon(client.connect_to(&hosts, [1; 16], &own())).await;
+    let Err(ConnectError::Failed(ConnectionError::Authentication { shown, .. })) = refused else {
+        panic!("{refused:?}")
+    };
+    assert_eq!(shown, Some(*identity().public_key()));
+}
+
+#[tokio::test]
 async fn a_client_whose_rights_end_is_told_so_at_once() {
     let pair = Pair::new().await;
-    pair.accepted.abort(Ending::Unauthorised, "the ticket was revoked");
+    pair.accepted.revoke("the ticket was revoked");
     let end = soon(pair.connected.closed()).await;
-    assert_eq!(end, ConnectionError::Authentication { reason: "the ticket was revoked".into() });
-
-    let pair = Pair::new().await;
-    pair.accepted.abort(Ending::Code(0x1234), "enough");
-    let end = soon(pair.connected.closed()).await;
-    assert_eq!(end, ConnectionError::AbortedByPeer { code: 0x1234, reason: "enough".into() });
+    assert_eq!(end, ConnectionError::Authentication { reason: "the ticket was revoked".into(), shown: None });
+    assert!(matches!(soon(pair.accepted.closed()).await, ConnectionError::Closed { .. }));
 }
 
 fn own() -> Identity {

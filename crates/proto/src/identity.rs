@@ -43,6 +43,7 @@ mod tests_with_certificates;
 
 pub use self::certificate::{CertificateFault, RootCertificates, ServerCertificate};
 pub use self::seed::{Seed, SeedError};
+pub(crate) use self::verifier::WrongServerKey;
 use self::verifier::{AuthorisedClients, RawKeyServer};
 
 /// How many bytes of a hash name a key.

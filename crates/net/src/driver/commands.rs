@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use super::Driver;
 use super::connections::{ConnectReply, Peer};
 use crate::HostPort;
-use crate::connection::{ConnectionInfo, Ending, Link, PathInfo};
+use crate::connection::{ConnectionInfo, Link, PathInfo};
 use crate::error::ConnectError;
 use crate::stream::{ReceiveStream, SendStream};
 
@@ -59,10 +59,9 @@ pub(crate) enum Command {
         code: u64,
         reason: String,
     },
-    /// Ends a connection without waiting for anything.
-    Abort {
+    /// Ends a connection whose peer may not be here any longer.
+    Revoke {
         handle: ConnectionHandle,
-        ending: Ending,
         reason: String,
     },
     Shutdown {
@@ -107,9 +106,9 @@ impl Driver {
             Command::Close { handle, code, reason } => {
                 connections.close(endpoint, now, handle, (code, &reason));
             }
-            Command::Abort { handle, ending, reason } => {
+            Command::Revoke { handle, reason } => {
                 if let Some(connection) = endpoint.connection(handle) {
-                    connection.abort(now, ending.code(), &reason);
+                    connection.abort(now, manyway_proto::UNAUTHORISED, &reason);
                 }
             }
             Command::Shutdown { code, reason, reply } => {

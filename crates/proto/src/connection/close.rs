@@ -45,7 +45,8 @@ impl Connection {
         let error = if let Violation::Tls { alert, reason } = &violation
             && is_authentication_alert(*alert)
         {
-            ConnectionError::Authentication { reason: reason.clone() }
+            let shown = self.setup.as_ref().and_then(|setup| setup.handshake.unexpected_key());
+            ConnectionError::Authentication { reason: reason.clone(), shown }
         } else {
             ConnectionError::Violation(violation)
         };
@@ -104,7 +105,7 @@ impl Connection {
                 let code = ErrorCode(block.code);
                 let is_refusal = code.alert().is_some_and(is_authentication_alert);
                 let error = if is_refusal || code == ErrorCode::UNAUTHORISED {
-                    ConnectionError::Authentication { reason: farewell.reason }
+                    ConnectionError::Authentication { reason: farewell.reason, shown: None }
                 } else {
                     ConnectionError::AbortedByPeer { code: block.code, reason: farewell.reason }
                 };

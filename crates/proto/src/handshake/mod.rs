@@ -24,6 +24,7 @@ use rustls::{AlertDescription, CertificateError};
 pub use self::alert::is_authentication_alert;
 use self::byte_stream::{ReceiveBytes, SendBytes};
 use crate::Violation;
+use crate::identity::{PublicKey, WrongServerKey};
 use crate::packet::content::{Contents, SentContent};
 use crate::protection::Level;
 
@@ -43,6 +44,7 @@ pub(crate) struct Handshake {
     keys: VecDeque<NewKeys>,
     parameters: PeerParameters,
     alert: Option<u8>,
+    unexpected_key: Option<PublicKey>,
     fallback: Option<Box<Fallback>>,
 }
 
@@ -180,6 +182,7 @@ impl Handshake {
             keys: VecDeque::new(),
             parameters: PeerParameters::Waiting,
             alert: None,
+            unexpected_key: None,
             fallback: None,
         }
     }
@@ -258,6 +261,9 @@ impl Handshake {
             self.tls.alert().map_or(INTERNAL_ERROR, u8::from)
         };
         self.alert = Some(alert);
+        if let rustls::Error::InvalidCertificate(CertificateError::Other(other)) = error {
+            self.unexpected_key = other.0.downcast_ref::<WrongServerKey>().map(|wrong| wrong.shown);
+        }
         Violation::Tls { alert, reason: reason_of(error) }
     }
 
@@ -357,6 +363,11 @@ impl Handshake {
             return None;
         }
         self.tls.peer_certificates()?.first().map(|key| key.as_ref().to_vec())
+    }
+
+    /// The key of a server that showed another one than the expected, and was refused for it.
+    pub(crate) fn unexpected_key(&self) -> Option<PublicKey> {
+        self.unexpected_key
     }
 
     /// The alert to close with, if the handshake has failed.

@@ -47,9 +47,9 @@ impl ServerCertificate {
     /// If one of them can not be read, or they do not belong together.
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, CertificateFault> {
         let chain = certificates(chain)?;
-        let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| match error {
-            rustls::pki_types::pem::Error::NoItemsFound => CertificateFault::NoKey,
-            other => CertificateFault::Pem(other.to_string()),
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| {
+            let is_missing = matches!(error, rustls::pki_types::pem::Error::NoItemsFound);
+            if is_missing { CertificateFault::NoKey } else { CertificateFault::Pem(error.to_string()) }
         })?;
         let key = crypto().key_provider.load_private_key(key);
         let key = key.map_err(|error| CertificateFault::Key(error.to_string()))?;

@@ -32,8 +32,8 @@ impl RawKeyServer {
 
 /// The server showed another key than the ticket says.
 #[derive(Debug)]
-struct WrongServerKey {
-    shown: PublicKey,
+pub(crate) struct WrongServerKey {
+    pub(crate) shown: PublicKey,
 }
 
 impl fmt::Display for WrongServerKey {
