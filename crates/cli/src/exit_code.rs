@@ -46,6 +46,21 @@ impl ExitCode {
         }
     }
 
+    /// Its name in documents for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Failed => "failed",
+            Self::Usage => "usage",
+            Self::Authentication => "authentication",
+            Self::Incomplete => "incomplete",
+            Self::Policy => "policy",
+            Self::Gain => "gain",
+            Self::Unreachable => "unreachable",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
     /// The code of a command that has done its work and printed `printed`: a reader that has seen enough changes
     /// nothing.
     ///

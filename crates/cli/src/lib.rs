@@ -2,8 +2,11 @@
 
 pub mod args;
 pub mod command;
+pub mod config;
 pub mod demo;
 pub mod documents;
 pub mod exit_code;
+pub mod home;
 pub mod logging;
 pub mod output;
+pub mod serving;

@@ -5,65 +5,92 @@ use std::process::ExitCode as ProcessExitCode;
 use std::time::Duration;
 
 use clap::Parser as _;
-use manyway_cli::args::{Cli, Command};
+use manyway_cli::args::{Cli, Command, GlobalArgs};
 use manyway_cli::command::error::CommandError;
-use manyway_cli::command::{bench, demo, get, send, serve};
+use manyway_cli::command::{bench, demo, get, keys, send, serve};
 use manyway_cli::exit_code::ExitCode;
-use manyway_cli::{documents, logging};
+use manyway_cli::{config, documents, logging, output};
 
 fn main() -> ProcessExitCode {
-    // A wrong command line ends here, with status 2.
-    let cli = Cli::parse();
+    let mut cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return fail_to_parse(&error).into(),
+    };
+    if let Err(error) = config::complete(&mut cli) {
+        return fail(&cli.global, &error).into();
+    }
     logging::start(&cli.global);
     run(&cli).into()
 }
 
 fn run(cli: &Cli) -> ExitCode {
+    let global = &cli.global;
+    let done = |result: Result<ExitCode, CommandError>| result.unwrap_or_else(|error| fail(global, &error));
     match &cli.command {
-        Command::Completion(arguments) => print(|out| documents::completion(arguments.shell, out)),
-        Command::Man => print(documents::manual),
-        Command::Serve(arguments) => block_on(async {
-            serve::run(&cli.global, arguments).await?;
+        Command::Completion(arguments) => done(print(|out| documents::completion(arguments.shell, out))),
+        Command::Man => done(print(documents::manual)),
+        Command::Keys(arguments) => done(keys::run(global, arguments).map(|()| ExitCode::Ok)),
+        Command::Serve(arguments) => done(block_on(async {
+            serve::run(global, arguments).await?;
             Ok(ExitCode::Ok)
-        }),
-        Command::Send(arguments) => block_on(send::run(&cli.global, arguments)),
-        Command::Get(arguments) => block_on(get::run(&cli.global, arguments)),
-        Command::Bench(arguments) => block_on(async {
-            bench::run(&cli.global, arguments).await?;
+        })),
+        Command::Send(arguments) => done(block_on(send::run(global, arguments))),
+        Command::Get(arguments) => done(block_on(get::run(global, arguments))),
+        Command::Bench(arguments) => done(block_on(async {
+            bench::run(global, arguments).await?;
             Ok(ExitCode::Ok)
-        }),
-        Command::Demo(arguments) => demo::run(&cli.global, arguments).unwrap_or_else(|error| fail(&error)),
+        })),
+        Command::Demo(arguments) => done(demo::run(global, arguments)),
     }
 }
 
-/// Runs a command to its end and says why it failed, if it did.
-fn block_on(command: impl Future<Output = Result<ExitCode, CommandError>>) -> ExitCode {
-    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return fail(&CommandError::from(error)),
-    };
-    let code = runtime.block_on(command).unwrap_or_else(|error| fail(&error));
+/// Runs a command to its end.
+fn block_on(command: impl Future<Output = Result<ExitCode, CommandError>>) -> Result<ExitCode, CommandError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let result = runtime.block_on(command);
     // Threads that still read or write find their queues closed.
     runtime.shutdown_timeout(END_TIME);
-    code
+    result
 }
 
 /// For threads that are busy with a file.
 const END_TIME: Duration = Duration::from_secs(1);
 
+/// Tells why a command failed: people on standard error, programs that asked for JSON on standard output.
 #[expect(clippy::print_stderr, reason = "this is what the user is told")]
-fn fail(error: &CommandError) -> ExitCode {
+fn fail(global: &GlobalArgs, error: &CommandError) -> ExitCode {
     if error.code != ExitCode::Ok {
         eprintln!("manyway: {error}");
+        if global.json {
+            // Whoever has closed standard output does not want to know.
+            let _ = output::json::print(&error.to_json());
+        }
     }
     error.code
 }
 
-/// Writes a document to standard output.
-fn print(write: impl FnOnce(&mut io::StdoutLock<'static>) -> io::Result<()>) -> ExitCode {
-    let mut out = io::stdout().lock();
-    match write(&mut out).and_then(|()| out.flush()) {
-        Ok(()) => ExitCode::Ok,
-        Err(error) => fail(&CommandError::from(error)),
+/// Help and version are asked for; all else is a wrong command line.
+fn fail_to_parse(error: &clap::Error) -> ExitCode {
+    // Nothing more can be done if nobody listens.
+    let _ = error.print();
+    if !error.use_stderr() {
+        return ExitCode::Ok;
     }
+    let wants_json = std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json");
+    if wants_json {
+        let text = error.to_string();
+        let reason = text.lines().next().unwrap_or_default();
+        let reason = reason.strip_prefix("error: ").unwrap_or(reason);
+        let _ = output::json::print(&CommandError::usage(reason).to_json());
+    }
+    ExitCode::Usage
+}
+
+/// Writes a document to standard output.
+fn print(
+    write: impl FnOnce(&mut io::StdoutLock<'static>) -> io::Result<()>,
+) -> Result<ExitCode, CommandError> {
+    let mut out = io::stdout().lock();
+    write(&mut out).and_then(|()| out.flush())?;
+    Ok(ExitCode::Ok)
 }

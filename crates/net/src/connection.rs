@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use manyway_proto::identity::PublicKey;
 use manyway_proto::{
     ClosedBy, ConnectionError, ConnectionHandle, ConnectionStatistics, Event, PathId, PathStatistics,
 };
@@ -55,7 +56,7 @@ pub(crate) struct Link {
     events: broadcast::Sender<Event>,
     closed: watch::Receiver<Option<ConnectionError>>,
     accepted: tokio::sync::Mutex<mpsc::UnboundedReceiver<Arc<Pipes>>>,
-    peer_key: Option<Vec<u8>>,
+    peer_key: Option<PublicKey>,
 }
 
 /// The driver's side of a [`Link`].
@@ -70,7 +71,7 @@ impl Link {
     pub(crate) fn new(
         handle: ConnectionHandle,
         commands: mpsc::UnboundedSender<Command>,
-        peer_key: Option<Vec<u8>>,
+        peer_key: Option<PublicKey>,
     ) -> (Arc<Self>, LinkDriver) {
         let (events, _) = broadcast::channel(EVENTS);
         let (closed_sender, closed) = watch::channel(None);
@@ -211,9 +212,15 @@ impl Connection {
         self.link.send(Command::ClosePath { handle: self.link.handle, path });
     }
 
-    /// The peer's key as DER of its `SubjectPublicKeyInfo`.
-    pub fn peer_public_key(&self) -> Option<Vec<u8>> {
-        self.link.peer_key.clone()
+    /// The key that the peer has proved to own; `None` of a server that showed a certificate.
+    pub fn peer_key(&self) -> Option<PublicKey> {
+        self.link.peer_key
+    }
+
+    /// Ends the connection at once because the peer may not be here any longer. What was written may be lost; the peer
+    /// sees [`ConnectionError::Authentication`] with `reason`, at most 512 bytes of it.
+    pub fn revoke(&self, reason: &str) {
+        self.link.send(Command::Revoke { handle: self.link.handle, reason: reason.to_owned() });
     }
 
     /// Closes: what was written still arrives, then the peer learns `code` and `reason`, at most 512 bytes of it.

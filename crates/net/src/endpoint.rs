@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use manyway_proto::identity::{self, AuthorisedKeys, Authoriser, Identity};
+use manyway_proto::identity::{self, AuthorisedKeys, Authoriser, Identity, ServerCertificate, ServerTrust};
 use manyway_proto::{ConnectionConfig, LocalAddress, Role};
+use rustls::pki_types::ServerName;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::connection::Connection;
@@ -14,7 +15,7 @@ use crate::error::{BindFailure, ConnectError};
 use crate::interfaces::{InterfacePolicy, Snapshot};
 use crate::resolve;
 use crate::resolve::ResolveError;
-use crate::ticket::{HostPort, Ticket};
+use crate::ticket::{Host, HostPort, Ticket};
 
 /// Clients that may wait for [`Endpoint::accept`]; one more is turned away.
 const BACKLOG: usize = 1024;
@@ -43,6 +44,8 @@ pub struct ServerOptions {
     pub listen: Vec<SocketAddr>,
     /// Who the server is.
     pub identity: Identity,
+    /// A certificate for clients that know the server by its name instead of its key; all others are shown the key.
+    pub certificate: Option<ServerCertificate>,
     /// Who may connect.
     pub authoriser: Arc<dyn Authoriser>,
     /// Where clients are told to come beside the address they know; at most 8. Empty: every address of this host that
@@ -55,7 +58,12 @@ impl ServerOptions {
     pub fn new(identity: Identity, secret: &[u8; 16]) -> Self {
         let client = Identity::from_ticket_secret(secret);
         let authoriser: AuthorisedKeys = std::iter::once(*client.public_key()).collect();
-        Self { listen: Vec::new(), identity, authoriser: Arc::new(authoriser), advertise: Vec::new() }
+        Self::with_authoriser(identity, Arc::new(authoriser))
+    }
+
+    /// A server with `identity` that lets in whom `authoriser` accepts.
+    pub fn with_authoriser(identity: Identity, authoriser: Arc<dyn Authoriser>) -> Self {
+        Self { listen: Vec::new(), identity, certificate: None, authoriser, advertise: Vec::new() }
     }
 }
 
@@ -160,14 +168,19 @@ impl Endpoint {
         self.connect_to(ticket.hosts(), *ticket.server_key_hash(), &client).await
     }
 
-    /// Connects to a server with a key of one's own.
+    /// Connects to a server with a key of one's own. The server proves by `trust` that it is the right one, such as by the
+    /// hash of its key; a certificate must be for the first of `hosts`.
+    ///
+    /// With [`ServerTrust::AnyKey`], compare [`Connection::peer_key`] with what is known from elsewhere before anything
+    /// is said to the server. That the server accepts the client shows with its first answer: if it does not, the
+    /// connection ends with [`ConnectionError::Authentication`](crate::ConnectionError::Authentication).
     ///
     /// # Errors
     /// As [`Self::connect`].
     pub async fn connect_to(
         &self,
         hosts: &[HostPort],
-        server_key_hash: [u8; 16],
+        trust: impl Into<ServerTrust>,
         client: &Identity,
     ) -> Result<Connection, ConnectError> {
         let patience = self.connection.connect_timeout;
@@ -175,9 +188,8 @@ impl Endpoint {
         let remotes =
             found.unwrap_or_else(|_| Err(ResolveError::late(hosts))).map_err(ConnectError::Resolve)?;
         let config = manyway_proto::ClientConfig {
-            tls: identity::client_config(server_key_hash, client),
-            // Without meaning for raw keys, and never sent.
-            server_name: rustls::pki_types::ServerName::IpAddress(Ipv4Addr::UNSPECIFIED.into()),
+            tls: identity::client_config(trust, client),
+            server_name: server_name(hosts),
             connection: Arc::new(self.connection.clone()),
         };
         let (reply, answer) = oneshot::channel();
@@ -204,6 +216,16 @@ impl Endpoint {
             // It has answered, so it ends at once.
             let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         }
+    }
+}
+
+/// The name that a certificate must be for; without meaning for raw keys, and never sent.
+fn server_name(hosts: &[HostPort]) -> ServerName<'static> {
+    let nobody = ServerName::IpAddress(Ipv4Addr::UNSPECIFIED.into());
+    match hosts.first().map(HostPort::host) {
+        Some(Host::Ip(address)) => ServerName::IpAddress((*address).into()),
+        Some(Host::Name(name)) => ServerName::try_from(name.to_string()).unwrap_or(nobody),
+        None => nobody,
     }
 }
 

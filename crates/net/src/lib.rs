@@ -82,7 +82,10 @@ pub use clock::Clock;
 pub use connection::{Connection, ConnectionInfo, PathInfo};
 pub use endpoint::{Endpoint, EndpointOptions, Locals, ServerOptions, reachable_addresses};
 pub use error::{BindFailure, ConnectError, ReadError, WriteError};
-pub use manyway_proto::identity::{AuthorisedKeys, Authoriser, Identity, PublicKey};
+pub use manyway_proto::identity::{
+    AuthorisedKeys, Authoriser, CertificateFault, Identity, KEY_HASH_LENGTH, PublicKey, RootCertificates,
+    Seed, SeedError, ServerCertificate, ServerTrust,
+};
 pub use manyway_proto::{
     ByteCount, ClosedBy, ConfigError, ConnectionConfig, ConnectionError, ConnectionStatistics, Event,
     FourTuple, LocalAddress, PathAvailability, PathEvent, PathId, PathReason, PathState, PathStatistics,

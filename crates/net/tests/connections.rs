@@ -392,7 +392,7 @@ async fn statistics_count_what_was_sent_and_received() {
     assert!(far.bytes_received.get() > 5_000_000 && far.bytes_received.get() <= near.bytes_sent.get());
     assert!(near.minimum_rtt > Duration::ZERO && near.minimum_rtt < Duration::from_secs(1));
     assert_eq!(near.tuple.remote, far.tuple.local.address);
-    assert!(pair.accepted.peer_public_key().is_some());
+    assert!(pair.accepted.peer_key().is_some());
 }
 
 /// Counts what passes on an idle connection: its own keep-alive and nothing else.

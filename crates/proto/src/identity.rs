@@ -1,8 +1,9 @@
 //! Who the two ends are: Ed25519 keys, shown to each other as raw public keys (RFC 7250).
 //!
 //! The server is known by a hash of its key, which stands in the ticket. The client proves the ticket's secret by a
-//! key that both derive from it; or it has a key of its own that the server was told to accept. Nobody is let in
-//! without proof: there is no setting that turns the checks off.
+//! key that both derive from it; or it has a key of its own that the server was told to accept. A server may have an
+//! ordinary certificate as well, for clients that know its name but not its key. Nobody is let in without proof: there
+//! is no setting that turns the checks off.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -22,20 +23,31 @@ use std::sync::Arc;
 
 use crate::ALPN;
 use ring::{digest, hkdf};
+use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{AlwaysResolvesClientRawPublicKeys, Resumption};
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::ring as provider;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
-use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage};
+use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, ServerConfig};
 
+mod certificate;
+mod seed;
 mod verifier;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_with_certificates;
 
-use self::verifier::{AuthorisedClients, PinnedServer};
+pub use self::certificate::{CertificateFault, RootCertificates, ServerCertificate};
+pub use self::seed::{Seed, SeedError};
+pub(crate) use self::verifier::WrongServerKey;
+use self::verifier::{AuthorisedClients, RawKeyServer};
+
+/// How many bytes of a hash name a key.
+pub const KEY_HASH_LENGTH: usize = 16;
 
 /// An Ed25519 private key in PKCS#8, up to the 32 bytes of the seed (RFC 8410, section 7).
 const PKCS8_HEAD: [u8; 16] = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
@@ -58,9 +70,9 @@ impl PublicKey {
     }
 
     /// The name of the key in tickets: the first 16 bytes of SHA-256 over its `SubjectPublicKeyInfo`.
-    pub fn hash(&self) -> [u8; 16] {
+    pub fn hash(&self) -> [u8; KEY_HASH_LENGTH] {
         let digest = digest::digest(&digest::SHA256, &self.to_spki());
-        let mut hash = [0; 16];
+        let mut hash = [0; KEY_HASH_LENGTH];
         for (to, from) in hash.iter_mut().zip(digest.as_ref()) {
             *to = *from;
         }
@@ -158,20 +170,55 @@ impl Authoriser for AuthorisedKeys {
     }
 }
 
+/// How a client decides that a server is the right one.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum ServerTrust {
+    /// Its key has this hash.
+    KeyHash([u8; KEY_HASH_LENGTH]),
+    /// It proves that it owns the key it shows, whichever that is. For the first connection to a server: before anything
+    /// is said to it, the application compares [`peer_public_key`](crate::Connection::peer_public_key) with what it
+    /// knows from elsewhere, or asks its user.
+    AnyKey,
+    /// It has a certificate from one of these authorities, valid now by the system's clock, for the
+    /// [`server_name`](crate::ClientConfig::server_name) that is asked for.
+    Certificate(RootCertificates),
+}
+
+impl From<[u8; KEY_HASH_LENGTH]> for ServerTrust {
+    fn from(key_hash: [u8; KEY_HASH_LENGTH]) -> Self {
+        Self::KeyHash(key_hash)
+    }
+}
+
 /// The TLS settings of a server: shows `identity`, lets in whom `authoriser` accepts.
 ///
 /// TLS 1.3 only, no resumption, no early data. A client that is refused is told so by the alert `access_denied`.
-#[expect(
-    clippy::expect_used,
-    clippy::missing_panics_doc,
-    reason = "the provider is chosen here, it has suites of TLS 1.3"
-)]
 pub fn server_config(identity: &Identity, authoriser: Arc<dyn Authoriser>) -> Arc<ServerConfig> {
+    server_config_with(
+        Arc::new(AlwaysResolvesServerRawPublicKeys::new(Arc::clone(&identity.key))),
+        authoriser,
+    )
+}
+
+/// The TLS settings of a server for clients that ask for a certificate; all else is as with [`server_config`].
+pub fn certificate_config(
+    certificate: &ServerCertificate,
+    authoriser: Arc<dyn Authoriser>,
+) -> Arc<ServerConfig> {
+    server_config_with(Arc::new(certificate.clone()), authoriser)
+}
+
+#[expect(clippy::expect_used, reason = "the provider is chosen here, it has suites of TLS 1.3")]
+fn server_config_with(
+    shown: Arc<dyn ResolvesServerCert>,
+    authoriser: Arc<dyn Authoriser>,
+) -> Arc<ServerConfig> {
     let mut config = ServerConfig::builder_with_provider(crypto())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .expect("the provider speaks TLS 1.3")
         .with_client_cert_verifier(Arc::new(AuthorisedClients::new(authoriser)))
-        .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(Arc::clone(&identity.key))));
+        .with_cert_resolver(shown);
     config.alpn_protocols = vec![ALPN.to_vec()];
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
@@ -179,7 +226,8 @@ pub fn server_config(identity: &Identity, authoriser: Arc<dyn Authoriser>) -> Ar
     Arc::new(config)
 }
 
-/// The TLS settings of a client: shows `identity`, accepts only the server whose key has this hash.
+/// The TLS settings of a client: shows `identity`, accepts only a server that `trust` allows, such as the one whose key
+/// has a hash.
 ///
 /// TLS 1.3 only, no resumption, no early data, and no name of the server in the clear.
 #[expect(
@@ -187,12 +235,17 @@ pub fn server_config(identity: &Identity, authoriser: Arc<dyn Authoriser>) -> Ar
     clippy::missing_panics_doc,
     reason = "the provider is chosen here, it has suites of TLS 1.3"
 )]
-pub fn client_config(server_key_hash: [u8; 16], identity: &Identity) -> Arc<ClientConfig> {
+pub fn client_config(trust: impl Into<ServerTrust>, identity: &Identity) -> Arc<ClientConfig> {
+    let verifier: Arc<dyn ServerCertVerifier> = match trust.into() {
+        ServerTrust::KeyHash(hash) => Arc::new(RawKeyServer::with_hash(hash)),
+        ServerTrust::AnyKey => Arc::new(RawKeyServer::any()),
+        ServerTrust::Certificate(roots) => roots.verifier(),
+    };
     let mut config = ClientConfig::builder_with_provider(crypto())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .expect("the provider speaks TLS 1.3")
-        .dangerous() // the word of rustls for any check but that of certificates
-        .with_custom_certificate_verifier(Arc::new(PinnedServer::new(server_key_hash)))
+        .dangerous() // the word of rustls for any check but that of certificates by its own rules
+        .with_custom_certificate_verifier(verifier)
         .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(Arc::clone(
             &identity.key,
         ))));

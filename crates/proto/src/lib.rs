@@ -40,6 +40,7 @@
 //! let mut config = EndpointConfig::default();
 //! config.server = Some(ServerConfig {
 //!     tls: identity::server_config(&server_key, Arc::new(authorised)),
+//!     certificate: None,
 //!     connection: Arc::clone(&settings),
 //! });
 //! let mut server = Endpoint::new(config, Rng::from_seed([3; 32]));
@@ -129,3 +130,7 @@ pub use rng::Rng;
 pub use stream::{ReadOutcome, StreamEvent, WriteError};
 pub use time::Instant;
 pub use units::{ByteCount, Rate};
+
+/// The code that ends a connection whose peer may not be there any more; that end sees
+/// [`ConnectionError::Authentication`].
+pub const UNAUTHORISED: u64 = manyway_wire::ErrorCode::UNAUTHORISED.0;

@@ -43,6 +43,7 @@ impl Net {
         let mut config = EndpointConfig::default();
         config.server = Some(ServerConfig {
             tls: identity::server_config(&server_identity, Arc::new(authorised)),
+            certificate: None,
             connection: Arc::clone(&connection),
         });
         let server = Endpoint::new(config, Rng::from_seed([3; 32]));

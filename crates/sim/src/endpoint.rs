@@ -85,7 +85,7 @@ impl EndpointPeer {
         let clients = AuthorisedKeys::from_iter([*client_identity().public_key()]);
         let tls = server_config(&server_identity(), Arc::new(clients));
         let mut config = EndpointConfig::default();
-        config.server = Some(ServerConfig { tls, connection });
+        config.server = Some(ServerConfig { tls, certificate: None, connection });
         // A lasting key, as a server has that keeps it in a file.
         config.reset_key = Some([3; 32]);
         Self::new(config, None, rng)

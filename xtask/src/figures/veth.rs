@@ -32,7 +32,12 @@ pub(super) fn gigabits(time: Duration) -> Result<f64, String> {
     }
     let directory = tempfile::TempDir::new().map_err(|error| error.to_string())?;
     let mut serve = far.command(&program);
-    serve.arg("serve").arg("--dir").arg(directory.path()).stdout(Stdio::piped()).stderr(Stdio::null());
+    serve
+        .args(["serve", "--ephemeral"])
+        .arg("--dir")
+        .arg(directory.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
     let mut server = Server(serve.spawn().map_err(|error| error.to_string())?);
     let mut ticket = String::new();
     let out = server.0.stdout.take().ok_or("the server has no output")?;

@@ -1,5 +1,8 @@
 //! Options of every command.
 
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
@@ -8,7 +11,7 @@ use manyway::interfaces::InterfaceRule;
 use crate::output::units::parse_duration;
 
 /// Options of every command.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Options of every command")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct GlobalArgs {
@@ -39,12 +42,61 @@ pub struct GlobalArgs {
     #[arg(long, global = true, value_name = "NAME")]
     pub congestion: Option<String>,
     /// How long to try to reach the other side
-    #[arg(long, global = true, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
-    pub connect_timeout: Duration,
+    #[arg(long, global = true, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long_help = "How long to try to reach the other side; default 10s")]
+    pub connect_timeout: Option<Duration>,
     /// Use IPv4 only
     #[arg(short = '4', long, global = true, conflicts_with = "ipv6")]
     pub ipv4: bool,
     /// Use IPv6 only
     #[arg(short = '6', long, global = true)]
     pub ipv6: bool,
+    /// Whom to believe that a server named by HOST is the right one: keys, system or FILE
+    #[arg(long, global = true, value_name = "keys|system|FILE")]
+    #[arg(
+        long_help = "Whom to believe that a server named by HOST[:PORT] is the right one: keys (the default: its key is \
+        asked about once and kept), system (certificates of the authorities that this system trusts) or a FILE with \
+        certificates of authorities (PEM)."
+    )]
+    pub trust: Option<Trust>,
+    /// Keep the key of a server that is not known yet without asking
+    #[arg(long, global = true)]
+    pub trust_on_first_use: bool,
+    /// Read settings from here instead of ~/.config/manyway/config.toml
+    #[arg(long, global = true, value_name = "FILE", conflicts_with = "no_config")]
+    pub config: Option<PathBuf>,
+    /// Read no file of settings
+    #[arg(long, global = true)]
+    pub no_config: bool,
+}
+
+impl GlobalArgs {
+    /// How long to try to reach the other side.
+    pub fn connect_timeout(&self) -> Duration {
+        self.connect_timeout.unwrap_or(Duration::from_secs(10))
+    }
+}
+
+/// Whom to believe that a server is the right one.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Trust {
+    /// Nobody: its key is known.
+    #[default]
+    Keys,
+    /// The authorities that the system trusts.
+    System,
+    /// The authorities in this file.
+    File(PathBuf),
+}
+
+impl FromStr for Trust {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(match text {
+            "keys" => Self::Keys,
+            "system" => Self::System,
+            file => Self::File(file.into()),
+        })
+    }
 }

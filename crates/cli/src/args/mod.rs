@@ -5,6 +5,7 @@ mod completion;
 mod demo;
 mod get;
 mod global;
+mod keys;
 mod send;
 mod serve;
 
@@ -12,7 +13,11 @@ pub use bench::BenchArgs;
 pub use completion::CompletionArgs;
 pub use demo::DemoArgs;
 pub use get::GetArgs;
-pub use global::GlobalArgs;
+pub use global::{GlobalArgs, Trust};
+pub use keys::{
+    AddArgs, AddClientArgs, AddServerArgs, AddTicketArgs, AddWhat, DEFAULT_TICKET, EntryKind, KeysAction,
+    KeysArgs, ListArgs, RemoveArgs, RightsArgs, ShowArgs,
+};
 pub use send::{Recipient, SendArgs};
 pub use serve::ServeArgs;
 
@@ -47,6 +52,8 @@ pub enum Command {
     Get(GetArgs),
     /// Measure throughput to a server
     Bench(BenchArgs),
+    /// Show and change tickets, authorised clients and known servers
+    Keys(KeysArgs),
     /// Print a completion script for a shell
     Completion(CompletionArgs),
     /// Print the manual page
@@ -60,8 +67,11 @@ Examples:
   manyway send film.mp4 mw1…           on the client, with that ticket
 
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 authentication failed,
-4 incomplete; run the same command again, 7 the other side was not reached,
-130 ended by Ctrl-C or SIGTERM.";
+4 incomplete; run the same command again, 5 a limit forbids it, 7 the other
+side was not reached, 130 ended by Ctrl-C or SIGTERM.
+
+Settings may stand in ~/.config/manyway/config.toml; the command line wins.
+Keys and tickets stand beside it (`manyway keys show`); MANYWAY_HOME moves all.";
 
 #[cfg(test)]
 mod tests {

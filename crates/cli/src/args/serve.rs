@@ -1,17 +1,19 @@
 //! `manyway serve`.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use manyway::HostPort;
 
 /// Arguments of `serve`.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ServeArgs {
-    /// The directory that clients fetch from and send to
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    pub dir: PathBuf,
+    /// The directory that clients fetch from and send to; default the current one
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
     /// Let clients fetch, not send
     #[arg(long)]
     pub read_only: bool,
@@ -20,16 +22,38 @@ pub struct ServeArgs {
     pub listen: Vec<SocketAddr>,
     /// Tell clients to come here, for a server behind NAT; may be given several times
     #[arg(long, value_name = "HOST:PORT")]
-    pub advertise: Vec<String>,
+    pub advertise: Vec<HostPort>,
+    /// Connections at the same time; default no limit
+    #[arg(long, value_name = "N")]
+    pub max_clients: Option<NonZeroUsize>,
+    /// Show this certificate (PEM, own one first) to clients that trust authorities instead of the key
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub cert: Option<PathBuf>,
+    /// The private key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
+    /// Keep nothing: a new key and a new ticket that are good until this server ends
+    #[arg(long)]
+    pub ephemeral: bool,
 }
 
 impl ServeArgs {
     /// The port where nothing else is asked for, UDP and TCP.
     pub const DEFAULT_PORT: u16 = 4455;
+
+    /// The directory to serve.
+    pub fn dir(&self) -> &Path {
+        self.dir.as_deref().unwrap_or_else(|| Path::new("."))
+    }
 }
 
 const EXAMPLES: &str = "\
 Examples:
   manyway serve --dir /srv/incoming
   manyway serve --read-only --dir films --advertise media.example.org:4455
-  manyway serve --listen 192.0.2.7:4455 --listen [2001:db8::7]:4455";
+  manyway serve --listen 192.0.2.7:4455 --listen [2001:db8::7]:4455
+  manyway serve --cert fullchain.pem --key privkey.pem
+
+The ticket stays the same when the server is started again, until
+`manyway keys remove default`. `manyway keys` makes more tickets and lets in
+clients by their keys.";

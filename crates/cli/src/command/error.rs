@@ -2,10 +2,15 @@
 
 use std::fmt;
 
-use manyway::{BindFailure, ConnectError, ConnectionError};
+use manyway::{BindFailure, ClosedBy, ConnectError, ConnectionError};
 use manyway_transfer::{Failure, TransferError};
+use serde_json::{Value, json};
 
 use crate::exit_code::ExitCode;
+use crate::home::HomeError;
+
+/// The code by which a server closes a connection that is one too many for it or for the client's rights.
+pub const REFUSED_BY_LIMIT: u64 = 5;
 
 /// The end of a command that did not do what it should.
 #[derive(Debug)]
@@ -27,10 +32,18 @@ impl CommandError {
         Self::new(ExitCode::Usage, text)
     }
 
+    /// The error as a document for programs.
+    pub fn to_json(&self) -> Value {
+        json!({ "error": { "code": self.code.number(), "kind": self.code.name(), "text": self.text } })
+    }
+
     /// A transfer ended early: if the connection is to blame, its own reason says more.
     pub fn of_transfer(error: &TransferError, connection: Option<ConnectionError>) -> Self {
         match connection {
-            Some(reason @ ConnectionError::Authentication { .. }) => Self::of_connection(&reason),
+            Some(
+                reason @ (ConnectionError::Authentication { .. }
+                | ConnectionError::Closed { by: ClosedBy::Peer, code: REFUSED_BY_LIMIT, .. }),
+            ) => Self::of_connection(&reason),
             Some(reason) if error.is_resumable() => {
                 let (mut text, reason) = (error.to_string(), reason.to_string());
                 // The stream may have said it already.
@@ -46,10 +59,16 @@ impl CommandError {
     fn of_connection(error: &ConnectionError) -> Self {
         #[expect(clippy::wildcard_enum_match_arm, reason = "the protocol's list is open")]
         match error {
-            ConnectionError::Authentication { reason } => Self::new(
+            ConnectionError::Authentication { reason, .. } => Self::new(
                 ExitCode::Authentication,
-                format!("{reason}; check that the ticket is the one that `manyway serve` prints now"),
+                format!(
+                    "{reason}; check that the ticket is the one that the server gave out, neither expired nor revoked, \
+                     or that the server lets this client's key in: `manyway keys list` there tells"
+                ),
             ),
+            ConnectionError::Closed { by: ClosedBy::Peer, code: REFUSED_BY_LIMIT, reason } => {
+                Self::new(ExitCode::Policy, format!("the server refused: {reason}"))
+            }
             ConnectionError::ConnectTimeout => Self::new(
                 ExitCode::Unreachable,
                 "no answer from any address of the ticket; is `manyway serve` running there, and does its firewall \
@@ -60,6 +79,12 @@ impl CommandError {
             }
             other => Self::new(ExitCode::Failed, other),
         }
+    }
+}
+
+impl From<HomeError> for CommandError {
+    fn from(error: HomeError) -> Self {
+        Self::new(ExitCode::Failed, error)
     }
 }
 
@@ -130,6 +155,24 @@ mod tests {
         assert_eq!(text(io::Error::other(ConnectionError::NoPath)), once);
         let both = format!("the connection broke while reading: reset: {path}; run the same command again");
         assert_eq!(text(io::Error::other("reset")), both);
+    }
+
+    #[test]
+    fn programs_are_told_the_code_its_name_and_the_text() {
+        let error = CommandError::usage("no such thing");
+        let expected = json!({ "error": { "code": 2, "kind": "usage", "text": "no such thing" } });
+        assert_eq!(error.to_json(), expected);
+    }
+
+    #[test]
+    fn a_limit_of_the_server_is_a_policy() {
+        let closed = |code| ConnectionError::Closed { by: ClosedBy::Peer, code, reason: "2 at once".into() };
+        let limit = CommandError::from(closed(REFUSED_BY_LIMIT));
+        assert_eq!((limit.code, limit.text.as_str()), (ExitCode::Policy, "the server refused: 2 at once"));
+        let broken = TransferError::Stream { doing: "reading", source: io::Error::other("closed") };
+        let in_transfer = |code| CommandError::of_transfer(&broken, Some(closed(code))).code;
+        assert_eq!(in_transfer(REFUSED_BY_LIMIT), ExitCode::Policy);
+        assert_eq!(in_transfer(0), ExitCode::Incomplete);
     }
 
     #[test]

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use manyway::interfaces::InterfacePolicy;
-use manyway::{Connection, ConnectionConfig, Endpoint, EndpointOptions, Host, HostPort, Locals, Ticket};
+use manyway::{Connection, ConnectionConfig, Endpoint, EndpointOptions, Host, HostPort, Locals};
 
 use super::error::CommandError;
-use super::signal::until_interrupted;
+use super::signal::{close, until_interrupted};
+use super::target::Target;
 use crate::args::GlobalArgs;
 
 /// How often a quiet path is asked while a command runs.
@@ -22,7 +23,7 @@ pub fn connection_config(global: &GlobalArgs) -> Result<ConnectionConfig, Comman
     let mut config = ConnectionConfig::default();
     config.application = APPLICATION.to_vec();
     config.keep_alive = Some(KEEP_ALIVE);
-    config.connect_timeout = global.connect_timeout;
+    config.connect_timeout = global.connect_timeout();
     if let Some(name) = &global.scheduler {
         config.set_scheduler(name).map_err(CommandError::usage)?;
     }
@@ -59,28 +60,29 @@ pub fn client_options(global: &GlobalArgs) -> Result<EndpointOptions, CommandErr
     Ok(options)
 }
 
-/// Connects to the server that the command line names: a ticket.
+/// Connects to the server that the command line names: by a ticket, by its name in `manyway keys list servers`, or by
+/// `HOST[:PORT]`.
 ///
 /// # Errors
-/// If the ticket can not be used, the server is not reached or is not the ticket's, or the user has had enough.
+/// If the server is not reached, can not prove that it is the right one, or is not trusted; or the user has had enough.
 pub async fn connect(global: &GlobalArgs, server: &str) -> Result<(Endpoint, Connection), CommandError> {
-    let ticket = parse_ticket(server)?;
-    let endpoint = Endpoint::bind(client_options(global)?)?;
+    let target = Target::find(global, server)?;
     let hosts: Vec<HostPort> =
-        ticket.hosts().iter().filter(|host| fits_family(global, host)).cloned().collect();
+        target.hosts().iter().filter(|host| fits_family(global, host)).cloned().collect();
     if hosts.is_empty() {
         let family = if global.ipv4 { "IPv4" } else { "IPv6" };
-        return Err(CommandError::usage(format!("the ticket has no {family} address; leave out -4 or -6")));
+        return Err(CommandError::usage(format!("the server has no {family} address; leave out -4 or -6")));
     }
-    let ticket =
-        Ticket::new(*ticket.server_key_hash(), *ticket.secret(), hosts).map_err(CommandError::usage)?;
-    let connection = until_interrupted(async { Ok(endpoint.connect(&ticket).await?) }).await?;
+    let (trust, client) = target.credentials()?;
+    let endpoint = Endpoint::bind(client_options(global)?)?;
+    let connected =
+        until_interrupted(async { Ok(endpoint.connect_to(&hosts, trust, &client).await) }).await?;
+    let connection = connected.map_err(|error| target.explain(error))?;
+    if let Err(error) = until_interrupted(target.check(global, &connection)).await {
+        close(&endpoint, "the server is not trusted").await;
+        return Err(error);
+    }
     Ok((endpoint, connection))
-}
-
-fn parse_ticket(text: &str) -> Result<Ticket, CommandError> {
-    text.parse::<Ticket>()
-        .map_err(|error| CommandError::usage(format!("the ticket can not be used: {error}")))
 }
 
 /// Whether `-4` and `-6` allow an address; a name may have either.

@@ -1,51 +1,72 @@
 //! `manyway serve`: one server for all verbs.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
-use manyway::interfaces::InterfaceWatcher;
 use manyway::{
-    Connection, Endpoint, EndpointOptions, Host, HostPort, Identity, ServerOptions, Ticket,
-    reachable_addresses,
+    Authoriser, Connection, Endpoint, EndpointOptions, Host, HostPort, Seed, ServerOptions, Ticket,
 };
 use manyway_transfer::{Access, Server, ServerConfig};
 use serde_json::json;
 
 use super::error::CommandError;
+use super::keys::own_hosts;
 use super::network::connection_config;
-use super::session::NetSession;
-use super::signal::{close, interrupted};
-use crate::args::{GlobalArgs, ServeArgs};
-use crate::output::json;
+use super::signal::{Farewell, close, interrupted};
+use crate::args::{DEFAULT_TICKET, GlobalArgs, ServeArgs};
+use crate::exit_code::ExitCode;
+use crate::home::{ClientEntry, Entries, Home, HomeError, Rights, Secret, TicketEntry, random};
+use crate::output::{json, note, print_line};
+use crate::serving::certificate::CertificateFiles;
+use crate::serving::guests::Guests;
+use crate::serving::notify::{Notice, tell};
+use crate::serving::session::GuestSession;
+use crate::serving::visitors::Visitors;
+
+/// How often the files of keys are looked at.
+const LOOK: Duration = Duration::from_millis(250);
 
 /// Serves until Ctrl-C or SIGTERM.
 ///
 /// # Errors
-/// If the directory can not be served or a port not be bound.
+/// If the directory can not be served, a port not be bound, or the keys not be read; [`ExitCode::Interrupted`] if a
+/// second signal came before everybody was told.
 pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), CommandError> {
     refuse_options_of_clients(global)?;
-    let mut config = ServerConfig::default();
-    config.application = concat!("manyway ", env!("CARGO_PKG_VERSION")).to_owned();
-    if arguments.read_only {
-        config.access = Access::ReadOnly;
-    }
-    let server = Server::new(&arguments.dir, config).map_err(|error| {
-        CommandError::new(crate::exit_code::ExitCode::Failed, format!("{}: {error}", arguments.dir.display()))
-    })?;
+    let services = Services::open(arguments)?;
     let advertised = advertised(arguments).await?;
-    let (identity, secret) = (Identity::from_seed(&random()?), random()?);
+    let certificate = match (&arguments.cert, &arguments.key) {
+        (Some(chain), Some(key)) => Some(CertificateFiles::open(chain, key)?),
+        _ => None,
+    };
+    let keys = Keys::open(arguments)?;
+    let authoriser: Arc<dyn Authoriser> = Arc::<Guests>::clone(&keys.guests);
+    let mut server = ServerOptions::with_authoriser(keys.seed.identity(), authoriser);
+    server.listen.clone_from(&arguments.listen);
+    server.advertise = advertised;
+    server.certificate = certificate.as_ref().map(CertificateFiles::certificate);
     let mut options = EndpointOptions::default();
     options.connection = connection_config(global)?;
-    let mut server_options = ServerOptions::new(identity.clone(), &secret);
-    server_options.listen.clone_from(&arguments.listen);
-    server_options.advertise = advertised.addresses;
-    options.server = Some(server_options);
+    options.server = Some(server);
+    options.reset_key = Some(keys.seed.reset_key());
     let endpoint = Endpoint::bind(options)?;
-    let hosts = if advertised.hosts.is_empty() { own_hosts(&endpoint)? } else { advertised.hosts };
-    let ticket = Ticket::new(identity.public_key().hash(), secret, hosts).map_err(CommandError::usage)?;
-    announce(global, arguments, &endpoint, &ticket)?;
-    accept(global, &endpoint, &server).await;
-    close(&endpoint, "the server is stopping").await;
-    Ok(())
+    let ticket = keys.ticket(arguments, &endpoint)?;
+    announce(global, arguments, &endpoint, &keys, ticket.as_ref())?;
+    tell(Notice::Ready);
+    let visitors = Visitors::new(arguments.max_clients.map(Into::into));
+    let house = House { guests: keys.guests, visitors, services, certificate };
+    let signal = house.serve(&endpoint).await;
+    tell(Notice::Stopping);
+    if let Some(name) = signal.filter(|_| !global.quiet) {
+        note(&format!("{name}: closing"));
+    }
+    match close(&endpoint, "the server is stopping").await {
+        Farewell::Said => Ok(()),
+        Farewell::CutShort => {
+            Err(CommandError::new(ExitCode::Interrupted, "ended before every client was told"))
+        }
+    }
 }
 
 fn refuse_options_of_clients(global: &GlobalArgs) -> Result<(), CommandError> {
@@ -58,74 +79,150 @@ fn refuse_options_of_clients(global: &GlobalArgs) -> Result<(), CommandError> {
     ))
 }
 
-async fn accept(global: &GlobalArgs, endpoint: &Endpoint, server: &Server) {
-    let stop = interrupted();
-    tokio::pin!(stop);
-    loop {
-        tokio::select! {
-            name = &mut stop => {
-                if !global.quiet {
-                    note(&format!("{name}: closing"));
-                }
-                return;
-            }
-            connection = endpoint.accept() => {
-                let Some(connection) = connection else { return };
-                let server = server.clone();
-                tokio::spawn(async move { answer(&server, connection).await });
+/// The same directory twice: for those who may send, and for those who may only fetch.
+#[derive(Debug, Clone)]
+struct Services {
+    read_write: Server,
+    read_only: Server,
+}
+
+impl Services {
+    fn open(arguments: &ServeArgs) -> Result<Self, CommandError> {
+        let server = |access| {
+            let mut config = ServerConfig::default();
+            config.application = concat!("manyway ", env!("CARGO_PKG_VERSION")).to_owned();
+            config.access = access;
+            Server::new(arguments.dir(), config).map_err(|error| {
+                CommandError::new(ExitCode::Failed, format!("{}: {error}", arguments.dir().display()))
+            })
+        };
+        let read_only = server(Access::ReadOnly)?;
+        let read_write = if arguments.read_only { read_only.clone() } else { server(Access::ReadWrite)? };
+        Ok(Self { read_write, read_only })
+    }
+}
+
+/// Who the server is and who may come in.
+struct Keys {
+    home: Option<Home>,
+    seed: Seed,
+    guests: Arc<Guests>,
+    /// The ticket to print, if there is one that everybody gets.
+    printed: Option<TicketEntry>,
+}
+
+impl Keys {
+    fn open(arguments: &ServeArgs) -> Result<Self, CommandError> {
+        if arguments.ephemeral {
+            let ticket = TicketEntry::new(Secret(random()?), Rights::default(), Vec::new());
+            let guests = Arc::new(Guests::of_ticket(DEFAULT_TICKET, &ticket));
+            return Ok(Self { home: None, seed: Seed::new(random()?), guests, printed: Some(ticket) });
+        }
+        let home = Home::find()?;
+        let seed = home.identity()?;
+        let printed = default_ticket(&home)?;
+        let guests = Arc::new(Guests::of_home(home.clone())?);
+        Ok(Self { home: Some(home), seed, guests, printed })
+    }
+
+    /// The text of the ticket to print. Where the server is reached is kept for tickets that are made later.
+    fn ticket(&self, arguments: &ServeArgs, endpoint: &Endpoint) -> Result<Option<Ticket>, CommandError> {
+        let mut hosts = arguments.advertise.clone();
+        if hosts.is_empty() {
+            hosts = own_hosts(endpoint.local_addresses())?;
+        }
+        hosts.truncate(Ticket::MAX_HOSTS);
+        if let Some(home) = &self.home {
+            home.remember_hosts(&hosts)?;
+        }
+        let Some(entry) = &self.printed else { return Ok(None) };
+        if !entry.advertise.is_empty() {
+            hosts = entry.advertise.iter().map(|host| host.0.clone()).collect();
+        }
+        let hash = self.seed.identity().public_key().hash();
+        Ticket::new(hash, entry.secret.0, hosts).map(Some).map_err(CommandError::usage)
+    }
+}
+
+/// The ticket with the name that stands for everybody. It is made only where nobody could come in otherwise, so that a
+/// server for named tickets and clients stays one.
+fn default_ticket(home: &Home) -> Result<Option<TicketEntry>, CommandError> {
+    let has_clients = !home.entries::<ClientEntry>()?.is_empty();
+    if has_clients || !home.entries::<TicketEntry>()?.is_empty() {
+        return Ok(home.entries()?.remove(DEFAULT_TICKET));
+    }
+    let secret = Secret(random()?);
+    home.change(|tickets: &mut Entries<TicketEntry>| {
+        let make = || TicketEntry::new(secret, Rights::default(), Vec::new());
+        Ok::<_, HomeError>(Some(tickets.entry(DEFAULT_TICKET.to_owned()).or_insert_with(make).clone()))
+    })
+    .map_err(CommandError::from)
+}
+
+/// Everything that clients meet.
+struct House {
+    guests: Arc<Guests>,
+    visitors: Arc<Visitors>,
+    services: Services,
+    certificate: Option<CertificateFiles>,
+}
+
+impl House {
+    /// Takes clients until a signal comes, whose name it returns, or the endpoint ends.
+    async fn serve(mut self, endpoint: &Endpoint) -> Option<&'static str> {
+        let stop = interrupted();
+        tokio::pin!(stop);
+        let mut look = tokio::time::interval(LOOK);
+        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                name = &mut stop => return Some(name),
+                _ = look.tick() => self.look(),
+                connection = endpoint.accept() => self.welcome(connection?),
             }
         }
     }
-}
 
-async fn answer(server: &Server, connection: Connection) {
-    let from = match connection.info().await {
-        Ok(info) => {
-            info.paths.first().map(|path| path.statistics.tuple.remote.to_string()).unwrap_or_default()
+    fn look(&mut self) {
+        if let Err(error) = self.guests.refresh() {
+            tracing::warn!(reason = %error, "the list of tickets and clients stays as it was");
         }
-        Err(_) => return,
-    };
-    tracing::info!(%from, "client");
-    let session = NetSession(connection);
-    server.run(&session).await;
-    let end = session.0.closed().await;
-    tracing::info!(%from, %end, "client gone");
+        self.visitors.check(&self.guests);
+        match self.certificate.as_mut().map(CertificateFiles::refresh) {
+            Some(Ok(true)) => tracing::info!("the certificate was renewed"),
+            Some(Err(error)) => tracing::warn!(reason = %error, "the certificate stays as it was"),
+            Some(Ok(false)) | None => {}
+        }
+    }
+
+    fn welcome(&self, connection: Connection) {
+        let (guests, visitors) = (Arc::clone(&self.guests), Arc::clone(&self.visitors));
+        let services = self.services.clone();
+        tokio::spawn(async move {
+            let Some(pass) = visitors.admit(&guests, &connection).await else { return };
+            let from = match connection.info().await {
+                Ok(info) => info.paths.first().map(|path| path.statistics.tuple.remote.to_string()),
+                Err(_) => return,
+            };
+            let from = from.unwrap_or_default();
+            tracing::info!(%from, name = %pass.guest.name, "client");
+            let may_send = !pass.guest.rights.read_only;
+            let server = if may_send { &services.read_write } else { &services.read_only };
+            server.run(&GuestSession::new(connection.clone(), pass.limits.clone())).await;
+            let end = connection.closed().await;
+            tracing::info!(%from, %end, "client gone");
+        });
+    }
 }
 
-/// What `--advertise` names.
-#[derive(Debug, Default)]
-struct Advertised {
-    hosts: Vec<HostPort>,
-    addresses: Vec<SocketAddr>,
-}
-
-async fn advertised(arguments: &ServeArgs) -> Result<Advertised, CommandError> {
-    let mut hosts = Vec::new();
-    for text in &arguments.advertise {
-        hosts.push(text.parse::<HostPort>().map_err(CommandError::usage)?);
+/// The addresses of what `--advertise` names.
+async fn advertised(arguments: &ServeArgs) -> Result<Vec<SocketAddr>, CommandError> {
+    if arguments.advertise.is_empty() {
+        return Ok(Vec::new());
     }
-    if hosts.is_empty() {
-        return Ok(Advertised::default());
-    }
-    let mut addresses = manyway::resolve::resolve(&hosts).await.map_err(CommandError::usage)?;
+    let mut addresses = manyway::resolve::resolve(&arguments.advertise).await.map_err(CommandError::usage)?;
     addresses.truncate(8);
-    Ok(Advertised { hosts, addresses })
-}
-
-/// Every address at which another host may reach this server, as far as a ticket holds.
-fn own_hosts(endpoint: &Endpoint) -> Result<Vec<HostPort>, CommandError> {
-    let watcher = InterfaceWatcher::new()?;
-    let mut addresses = reachable_addresses(endpoint.local_addresses(), watcher.snapshot());
-    addresses.truncate(Ticket::MAX_HOSTS);
-    Ok(addresses.into_iter().map(HostPort::from).collect())
-}
-
-fn random<const N: usize>() -> Result<[u8; N], CommandError> {
-    let mut bytes = [0; N];
-    ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut bytes).map_err(|_| {
-        CommandError::new(crate::exit_code::ExitCode::Failed, "the system gives no random numbers")
-    })?;
-    Ok(bytes)
+    Ok(addresses)
 }
 
 /// The ticket to standard output, everything else to standard error.
@@ -133,15 +230,19 @@ fn announce(
     global: &GlobalArgs,
     arguments: &ServeArgs,
     endpoint: &Endpoint,
-    ticket: &Ticket,
+    keys: &Keys,
+    ticket: Option<&Ticket>,
 ) -> Result<(), CommandError> {
     let listening: Vec<_> =
         endpoint.local_addresses().iter().map(|local| local.address.to_string()).collect();
+    let key = keys.seed.identity().public_key().to_string();
     if global.json {
-        json::print(&json!({ "ticket": ticket.to_string(), "listening": listening }))?;
+        let ticket = ticket.map(Ticket::to_string);
+        json::print(&json!({ "ticket": ticket, "listening": listening, "key": key }))?;
         return Ok(());
     }
-    if ticket.hosts().iter().all(|host| matches!(host.host(), Host::Ip(ip) if ip.is_loopback()))
+    let is_local = |host: &HostPort| matches!(host.host(), Host::Ip(ip) if ip.is_loopback());
+    if ticket.is_some_and(|ticket| ticket.hosts().iter().all(is_local))
         && endpoint.local_addresses().iter().any(|local| local.address.ip().is_unspecified())
     {
         note(
@@ -150,30 +251,30 @@ fn announce(
     }
     if !global.quiet {
         let access = if arguments.read_only { "for reading" } else { "for reading and writing" };
-        note(&format!("serving {} {access} on UDP {}", arguments.dir.display(), listening.join(", ")));
+        note(&format!("serving {} {access} on UDP {}", arguments.dir().display(), listening.join(", ")));
         let port =
             endpoint.local_addresses().first().map_or(manyway::DEFAULT_PORT, |local| local.address.port());
         note(&format!(
             "a firewall must let UDP port {port} in, for example: nft add rule inet filter input udp dport {port} accept"
         ));
-        note("whoever has this ticket may connect, until this server ends:");
     }
-    print_ticket(ticket)?;
+    let Some(ticket) = ticket else {
+        if !global.quiet {
+            let count = keys.guests.count();
+            note(&format!("{count} named tickets and clients may connect; `manyway keys list` shows them"));
+            note(&format!("the key of this server is {key}"));
+        }
+        return Ok(());
+    };
+    if !global.quiet {
+        note(match keys.home {
+            Some(_) => "whoever has this ticket may connect, until: manyway keys remove default",
+            None => "whoever has this ticket may connect, until this server ends:",
+        });
+    }
+    print_line(&ticket.to_string())?;
     if !global.quiet {
         note("on the other side: manyway send FILE… TICKET, manyway get TICKET PATH…, manyway bench TICKET");
     }
-    Ok(())
-}
-
-#[expect(clippy::print_stderr, reason = "this is what the user is told")]
-fn note(text: &str) {
-    eprintln!("{text}");
-}
-
-fn print_ticket(ticket: &Ticket) -> Result<(), CommandError> {
-    use std::io::Write as _;
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{ticket}")?;
-    out.flush()?;
     Ok(())
 }

@@ -37,13 +37,22 @@ pub async fn until_interrupted_over<T>(
     result
 }
 
+/// Whether the other ends were told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Farewell {
+    /// They were, or had their time for it.
+    Said,
+    /// The user did not want to wait.
+    CutShort,
+}
+
 /// Says farewell on every connection of `endpoint`, until the other side has answered; not for long, and not if the user
 /// has had enough.
-pub async fn close(endpoint: &Endpoint, reason: &str) {
+pub async fn close(endpoint: &Endpoint, reason: &str) -> Farewell {
     tokio::select! {
-        () = endpoint.close(0, reason) => {}
-        _ = interrupted() => {}
-        () = tokio::time::sleep(FAREWELL) => {}
+        () = endpoint.close(0, reason) => Farewell::Said,
+        _ = interrupted() => Farewell::CutShort,
+        () = tokio::time::sleep(FAREWELL) => Farewell::Said,
     }
 }
 

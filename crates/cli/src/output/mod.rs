@@ -4,3 +4,6 @@ pub mod json;
 pub mod progress;
 pub mod table;
 pub mod units;
+mod words;
+
+pub use words::{note, print_line};

@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use tempfile::TempDir;
+
 /// The program under test.
 pub(crate) const MANYWAY: &str = env!("CARGO_BIN_EXE_manyway");
 /// What nothing here takes on a machine that is busy with other things.
@@ -16,6 +18,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// A child process; what it prints is collected. Dropping it kills it.
 pub(crate) struct Running {
     child: RefCell<Child>,
+    _home: TempDir,
     out: Collected,
     err: Collected,
 }
@@ -36,13 +39,18 @@ pub(crate) struct Server {
 }
 
 impl Running {
-    /// Starts `command`, which is `manyway` and perhaps a wrapper of it.
+    /// Starts `command`, which is `manyway` and perhaps a wrapper of it. Unless it says where its keys are, it has new
+    /// ones.
     pub(crate) fn start(mut command: Command) -> Self {
+        let home = TempDir::new().unwrap();
+        if !command.get_envs().any(|(name, _)| name == "MANYWAY_HOME") {
+            command.env("MANYWAY_HOME", home.path());
+        }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.env_remove("MANYWAY_LOG").spawn().unwrap();
         let out = Collected::new(child.stdout.take().unwrap());
         let err = Collected::new(child.stderr.take().unwrap());
-        Self { child: RefCell::new(child), out, err }
+        Self { child: RefCell::new(child), _home: home, out, err }
     }
 
     /// What it printed for people until now.

@@ -76,6 +76,11 @@ pub(crate) enum Command {
         code: u64,
         reason: String,
     },
+    /// Ends a connection whose peer may not be here any longer.
+    Revoke {
+        handle: ConnectionHandle,
+        reason: String,
+    },
     Shutdown {
         code: u64,
         reason: String,
@@ -128,6 +133,11 @@ impl Driver {
             }
             Command::Close { handle, code, reason } => {
                 connections.close(endpoint, now, handle, (code, &reason));
+            }
+            Command::Revoke { handle, reason } => {
+                if let Some(connection) = endpoint.connection(handle) {
+                    connection.abort(now, manyway_proto::UNAUTHORISED, &reason);
+                }
             }
             Command::Shutdown { code, reason, reply } => {
                 self.start_closing(now, code, &reason, Some(reply));

@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 use std::task::Context;
 use std::time::Duration;
 
+use manyway_proto::identity::PublicKey;
 use manyway_proto::{
     ClosedBy, ConnectionError, ConnectionHandle, Endpoint, Event, Initiator, Instant, PathEvent, PathId,
     PathState, StreamConfig, StreamId,
@@ -226,7 +227,7 @@ impl Connections {
         let Some(commands) = self.commands.upgrade() else {
             return connection.close(now, 0, "the endpoint is closing");
         };
-        let peer_key = connection.peer_public_key().map(<[u8]>::to_vec);
+        let peer_key = connection.peer_public_key().and_then(PublicKey::from_spki);
         let (link, driver) = Link::new(handle, commands, peer_key);
         let budget = Arc::new(Budget::new(&self.streams));
         let entry = Entry {

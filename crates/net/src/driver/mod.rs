@@ -201,6 +201,9 @@ impl Driver {
             }
             config.server = Some(ServerConfig {
                 tls: identity::server_config(&server.identity, Arc::clone(&server.authoriser)),
+                certificate: server.certificate.as_ref().map(|certificate| {
+                    identity::certificate_config(certificate, Arc::clone(&server.authoriser))
+                }),
                 connection: Arc::new(connection),
             });
         }

@@ -48,7 +48,8 @@ impl Connection {
             if self.side == Initiator::Server {
                 self.counts.refused_client = Some(now);
             }
-            ConnectionError::Authentication { reason: reason.clone() }
+            let shown = self.setup.as_ref().and_then(|setup| setup.handshake.unexpected_key());
+            ConnectionError::Authentication { reason: reason.clone(), shown }
         } else {
             ConnectionError::Violation(violation)
         };
@@ -129,9 +130,10 @@ impl Connection {
                 }
             }
             (CloseStep::Abort, _) => {
-                let alert = ErrorCode(block.code).alert();
-                let error = if alert.is_some_and(is_authentication_alert) {
-                    ConnectionError::Authentication { reason: farewell.reason }
+                let code = ErrorCode(block.code);
+                let is_refusal = code.alert().is_some_and(is_authentication_alert);
+                let error = if is_refusal || code == ErrorCode::UNAUTHORISED {
+                    ConnectionError::Authentication { reason: farewell.reason, shown: None }
                 } else {
                     ConnectionError::AbortedByPeer { code: block.code, reason: farewell.reason }
                 };

@@ -130,7 +130,12 @@ impl Endpoint {
         let info = self.make_info(now, facts);
         let config = server.connection;
         let parameters = own_parameters(&config, local_id, Some((facts.first_destination, &self.reset_key)));
-        let handshake = match Handshake::server(server.tls, &parameters) {
+        let handshake = Handshake::server(server.tls, &parameters);
+        let handshake = match server.certificate {
+            Some(tls) => handshake.and_then(|handshake| handshake.with_fallback(tls, &parameters)),
+            None => handshake,
+        };
+        let handshake = match handshake {
             Ok(handshake) => handshake,
             Err(error) => {
                 tracing::error!(%error, "the server's TLS configuration can not be used");
@@ -263,7 +268,8 @@ mod tests {
         let at = |address: &str| LocalAddress { interface: 1, address: address.parse().unwrap() };
         let (server_address, client_address) = (at("10.0.0.2:1"), at("10.0.0.1:1"));
         let tls = testing::server_config(1, 2);
-        let server = ServerConfig { tls, connection: Arc::new(ConnectionConfig::default()) };
+        let server =
+            ServerConfig { tls, certificate: None, connection: Arc::new(ConnectionConfig::default()) };
         let config = EndpointConfig { server: Some(server), ..EndpointConfig::default() };
         let mut server = Endpoint::new(config, crate::Rng::from_seed([1; 32]));
         let mut client = Endpoint::new(EndpointConfig::default(), crate::Rng::from_seed([2; 32]));

@@ -42,6 +42,9 @@ pub struct EndpointConfig {
 pub struct ServerConfig {
     /// Certificates or raw keys, and who may connect; TLS 1.3 with ALPN `mmsp/2`.
     pub tls: Arc<rustls::ServerConfig>,
+    /// Beside raw keys in `tls`: the certificate for clients that ask for one
+    /// ([`certificate_config`](crate::identity::certificate_config)).
+    pub certificate: Option<Arc<rustls::ServerConfig>>,
     /// Settings of each connection.
     pub connection: Arc<ConnectionConfig>,
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::identity::PublicKey;
+
 /// Which end closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClosedBy {
@@ -50,6 +52,8 @@ pub enum ConnectionError {
     Authentication {
         /// What is wrong with the key or the certificate.
         reason: String,
+        /// The key that the server showed, if it is not the expected one.
+        shown: Option<PublicKey>,
     },
 }
 
@@ -75,7 +79,7 @@ impl fmt::Display for ConnectionError {
                 write!(f, "the peer speaks other versions of the protocol:")?;
                 offered.iter().try_for_each(|version| write!(f, " {version:#010x}"))
             }
-            Self::Authentication { reason } => write!(f, "authentication failed: {reason}"),
+            Self::Authentication { reason, .. } => write!(f, "authentication failed: {reason}"),
         }
     }
 }

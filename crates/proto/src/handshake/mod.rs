@@ -17,13 +17,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use manyway_wire::{HandshakeBytes, Initiator, Parameters, Writer};
-use rustls::CertificateError;
 use rustls::pki_types::ServerName;
 use rustls::quic::{ClientConnection, Connection, KeyChange, Keys, Secrets, ServerConnection, Version};
+use rustls::{AlertDescription, CertificateError};
 
 pub use self::alert::is_authentication_alert;
 use self::byte_stream::{ReceiveBytes, SendBytes};
 use crate::Violation;
+use crate::identity::{PublicKey, WrongServerKey};
 use crate::packet::content::{Contents, SentContent};
 use crate::protection::Level;
 
@@ -43,6 +44,17 @@ pub(crate) struct Handshake {
     keys: VecDeque<NewKeys>,
     parameters: PeerParameters,
     alert: Option<u8>,
+    unexpected_key: Option<PublicKey>,
+    fallback: Option<Box<Fallback>>,
+}
+
+/// What a server with a certificate goes on with if the client does not take raw keys. rustls decides that before it
+/// has seen the client's choice, so the `ClientHello` is read a second time.
+struct Fallback {
+    tls: Arc<rustls::ServerConfig>,
+    parameters: Vec<u8>,
+    /// What was read until now; bounded as all bytes of a level are.
+    hello: Vec<u8>,
 }
 
 #[derive(Debug, Default)]
@@ -139,13 +151,24 @@ impl Handshake {
         tls: Arc<rustls::ServerConfig>,
         parameters: &Parameters,
     ) -> Result<Self, HandshakeError> {
-        check_alpn(&tls.alpn_protocols)?;
-        if tls.send_tls13_tickets != 0 || tls.max_early_data_size != 0 {
-            return Err(HandshakeError::Resumption);
-        }
+        check_server(&tls)?;
         let tls =
             ServerConnection::new(tls, Version::V1, parameters.encode()).map_err(HandshakeError::Tls)?;
         Ok(Self::new(Connection::Server(tls), Initiator::Server))
+    }
+
+    /// Goes on with these settings, those of a certificate, if the client turns out not to take raw keys.
+    ///
+    /// # Errors
+    /// As [`Self::server`].
+    pub(crate) fn with_fallback(
+        mut self,
+        tls: Arc<rustls::ServerConfig>,
+        parameters: &Parameters,
+    ) -> Result<Self, HandshakeError> {
+        check_server(&tls)?;
+        self.fallback = Some(Box::new(Fallback { tls, parameters: parameters.encode(), hello: Vec::new() }));
+        Ok(self)
     }
 
     fn new(tls: Connection, side: Initiator) -> Self {
@@ -159,6 +182,8 @@ impl Handshake {
             keys: VecDeque::new(),
             parameters: PeerParameters::Waiting,
             alert: None,
+            unexpected_key: None,
+            fallback: None,
         }
     }
 
@@ -191,10 +216,13 @@ impl Handshake {
             let Some(bytes) = self.bytes_mut(level).and_then(|bytes| bytes.receive.take()) else {
                 return Ok(());
             };
-            if let Err(error) = self.tls.read_hs(&bytes) {
+            if let Err(error) = self.give(&bytes) {
                 return Err(self.fail(&error));
             }
             self.pump();
+            if !self.is_waiting_for_hello() {
+                self.fallback = None;
+            }
             let ended = level != self.reading || self.is_complete();
             if ended && self.bytes_mut(level).is_some_and(|bytes| bytes.receive.has_gap()) {
                 return Err(Violation::UnexpectedBlock { kind: HandshakeBytes::KIND });
@@ -202,9 +230,40 @@ impl Handshake {
         }
     }
 
+    /// Gives TLS bytes in order; a server begins anew with them when only its certificate will do.
+    fn give(&mut self, bytes: &[u8]) -> Result<(), rustls::Error> {
+        if let Some(fallback) = &mut self.fallback {
+            fallback.hello.extend_from_slice(bytes);
+        }
+        let read = self.tls.read_hs(bytes);
+        match (read, self.fallback.take()) {
+            (Err(error), Some(fallback)) if is_about_certificate_type(&error) => {
+                let Fallback { tls, parameters, hello } = *fallback;
+                self.tls = Connection::Server(ServerConnection::new(tls, Version::V1, parameters)?);
+                self.tls.read_hs(&hello)
+            }
+            (read, fallback) => {
+                self.fallback = fallback;
+                read
+            }
+        }
+    }
+
+    /// Nothing was answered yet, not even by a request to say hello again.
+    fn is_waiting_for_hello(&self) -> bool {
+        self.reading == Level::Open && !self.open.send.wants()
+    }
+
     fn fail(&mut self, error: &rustls::Error) -> Violation {
-        let alert = self.tls.alert().map_or(INTERNAL_ERROR, u8::from);
+        let alert = if is_about_certificate_type(error) {
+            u8::from(AlertDescription::UnsupportedCertificate)
+        } else {
+            self.tls.alert().map_or(INTERNAL_ERROR, u8::from)
+        };
         self.alert = Some(alert);
+        if let rustls::Error::InvalidCertificate(CertificateError::Other(other)) = error {
+            self.unexpected_key = other.0.downcast_ref::<WrongServerKey>().map(|wrong| wrong.shown);
+        }
         Violation::Tls { alert, reason: reason_of(error) }
     }
 
@@ -306,6 +365,11 @@ impl Handshake {
         self.tls.peer_certificates()?.first().map(|key| key.as_ref().to_vec())
     }
 
+    /// The key of a server that showed another one than the expected, and was refused for it.
+    pub(crate) fn unexpected_key(&self) -> Option<PublicKey> {
+        self.unexpected_key
+    }
+
     /// The alert to close with, if the handshake has failed.
     #[cfg(test)]
     pub(crate) fn alert(&self) -> Option<u8> {
@@ -354,12 +418,30 @@ fn check_alpn(names: &[Vec<u8>]) -> Result<(), HandshakeError> {
     if names == [ALPN] { Ok(()) } else { Err(HandshakeError::ApplicationProtocol) }
 }
 
+fn check_server(tls: &rustls::ServerConfig) -> Result<(), HandshakeError> {
+    check_alpn(&tls.alpn_protocols)?;
+    if tls.send_tls13_tickets != 0 || tls.max_early_data_size != 0 {
+        return Err(HandshakeError::Resumption);
+    }
+    Ok(())
+}
+
+/// One end takes raw keys only, the other has or takes certificates only.
+fn is_about_certificate_type(error: &rustls::Error) -> bool {
+    *error == rustls::PeerIncompatible::IncorrectCertificateTypeExtension.into()
+}
+
 /// What went wrong, in words for a user where it is about keys.
 fn reason_of(error: &rustls::Error) -> String {
+    if is_about_certificate_type(error) {
+        return "one end asks for a certificate and the other has none, only a key".into();
+    }
     if let rustls::Error::InvalidCertificate(CertificateError::Other(other)) = error {
         other.0.to_string()
     } else if *error == CertificateError::ApplicationVerificationFailure.into() {
         "the key that the peer showed is not accepted here".into()
+    } else if *error == CertificateError::UnknownIssuer.into() {
+        "the server's certificate comes from an authority that is not trusted here".into()
     } else {
         error.to_string()
     }

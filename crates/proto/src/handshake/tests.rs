@@ -54,7 +54,7 @@ fn a_client_that_is_not_authorised_is_refused() {
     let (by, violation) = run(&mut client, &mut server).unwrap_err();
     assert_eq!(by, Initiator::Server);
     let Violation::Tls { alert, .. } = violation else { panic!("{violation:?}") };
-    assert_eq!(alert, u8::from(rustls::AlertDescription::AccessDenied));
+    assert_eq!(alert, u8::from(AlertDescription::AccessDenied));
     assert!(is_authentication_alert(alert));
     assert!(matches!(server.poll_keys(), Some(NewKeys::SetUp(_))));
     assert!(server.poll_keys().is_none(), "it can neither send nor take data");
@@ -74,7 +74,7 @@ fn a_client_of_another_application_protocol_is_refused_and_that_is_no_matter_of_
         let (_, mut server) = pair();
         let violation = server.on_bytes(Level::Open, 0, &hello).unwrap_err();
         let Violation::Tls { alert, .. } = violation else { panic!("{violation:?}") };
-        assert_eq!(alert, u8::from(rustls::AlertDescription::NoApplicationProtocol));
+        assert_eq!(alert, u8::from(AlertDescription::NoApplicationProtocol));
         assert!(!is_authentication_alert(alert));
     }
 }

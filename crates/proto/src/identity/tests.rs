@@ -5,16 +5,16 @@ use super::*;
 
 const SECRET: [u8; 16] = [7; 16];
 
-fn server() -> Identity {
+pub(super) fn server() -> Identity {
     Identity::from_seed(&[1; 32])
 }
 
-fn accepts(keys: &[PublicKey]) -> Arc<dyn Authoriser> {
+pub(super) fn accepts(keys: &[PublicKey]) -> Arc<dyn Authoriser> {
     Arc::new(AuthorisedKeys::from_iter(keys.iter().copied()))
 }
 
 /// Runs a TLS handshake; which end refuses and by which alert, if one does.
-fn connect(
+pub(super) fn connect(
     client: Arc<ClientConfig>,
     server: Arc<ServerConfig>,
 ) -> Result<(Connection, Connection), (&'static str, AlertDescription)> {
@@ -67,6 +67,28 @@ fn a_server_with_another_key_is_refused_by_the_client() {
     let for_server = server_config(&other, accepts(&[*client.public_key()]));
     let refused = connect(client_config(server().public_key().hash(), &client), for_server);
     assert_eq!(refused.unwrap_err(), ("client", AlertDescription::CertificateUnknown));
+}
+
+#[test]
+fn a_client_that_takes_any_key_learns_which_one_it_is() {
+    let client = Identity::from_seed(&[5; 32]);
+    let for_server = server_config(&server(), accepts(&[*client.public_key()]));
+    let (at_client, _) = connect(client_config(ServerTrust::AnyKey, &client), for_server).unwrap();
+    let shown = &at_client.peer_certificates().unwrap()[0];
+    assert_eq!(PublicKey::from_spki(shown), Some(*server().public_key()));
+}
+
+#[test]
+fn a_server_that_does_not_own_the_key_it_shows_is_refused_by_a_client_that_takes_any() {
+    let client = Identity::from_seed(&[5; 32]);
+    let impostor = Identity::from_seed(&[6; 32]);
+    let stolen = Identity {
+        key: Arc::new(CertifiedKey::new(server().key.cert.clone(), Arc::clone(&impostor.key.key))),
+        public_key: *server().public_key(),
+    };
+    let for_server = server_config(&stolen, accepts(&[*client.public_key()]));
+    let refused = connect(client_config(ServerTrust::AnyKey, &client), for_server);
+    assert_eq!(refused.unwrap_err(), ("client", AlertDescription::DecryptError));
 }
 
 #[test]

@@ -12,24 +12,28 @@ use rustls::{
     SignatureScheme,
 };
 
-use super::{Authoriser, PublicKey};
+use super::{Authoriser, KEY_HASH_LENGTH, PublicKey};
 
-/// Accepts the server whose key has a known hash.
+/// Accepts the server whose raw public key has a known hash, or any server that owns the key it shows.
 #[derive(Debug)]
-pub(super) struct PinnedServer {
-    key_hash: [u8; 16],
+pub(super) struct RawKeyServer {
+    expected: Option<[u8; KEY_HASH_LENGTH]>,
 }
 
-impl PinnedServer {
-    pub(super) fn new(key_hash: [u8; 16]) -> Self {
-        Self { key_hash }
+impl RawKeyServer {
+    pub(super) fn with_hash(hash: [u8; KEY_HASH_LENGTH]) -> Self {
+        Self { expected: Some(hash) }
+    }
+
+    pub(super) fn any() -> Self {
+        Self { expected: None }
     }
 }
 
 /// The server showed another key than the ticket says.
 #[derive(Debug)]
-struct WrongServerKey {
-    shown: PublicKey,
+pub(crate) struct WrongServerKey {
+    pub(crate) shown: PublicKey,
 }
 
 impl fmt::Display for WrongServerKey {
@@ -40,7 +44,7 @@ impl fmt::Display for WrongServerKey {
 
 impl std::error::Error for WrongServerKey {}
 
-impl ServerCertVerifier for PinnedServer {
+impl ServerCertVerifier for RawKeyServer {
     fn verify_server_cert(
         &self,
         key: &CertificateDer<'_>,
@@ -50,7 +54,7 @@ impl ServerCertVerifier for PinnedServer {
         _now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         let shown = read_key(key)?;
-        if shown.hash() == self.key_hash {
+        if self.expected.is_none_or(|expected| shown.hash() == expected) {
             Ok(ServerCertVerified::assertion())
         } else {
             Err(CertificateError::Other(OtherError(Arc::new(WrongServerKey { shown }))).into())

@@ -1,0 +1,103 @@
+//! `manyway keys list`: everything but secrets.
+
+use std::io::Write as _;
+
+use serde_json::{Map, Value, json};
+
+use crate::args::{EntryKind, GlobalArgs};
+use crate::command::error::CommandError;
+use crate::home::{ClientEntry, Home, HostText, Rights, ServerEntry, TicketEntry, Timestamp};
+use crate::output::json;
+use crate::output::table::{Align, Table};
+
+/// Prints the entries of one kind, or of all.
+pub(super) fn run(global: &GlobalArgs, home: &Home, kind: Option<EntryKind>) -> Result<(), CommandError> {
+    let wanted = |which| kind.is_none_or(|kind| kind == which);
+    let tickets =
+        if wanted(EntryKind::Tickets) { home.entries::<TicketEntry>()? } else { Default::default() };
+    let clients =
+        if wanted(EntryKind::Clients) { home.entries::<ClientEntry>()? } else { Default::default() };
+    let servers =
+        if wanted(EntryKind::Servers) { home.entries::<ServerEntry>()? } else { Default::default() };
+    if global.json {
+        let tickets = tickets.iter().map(|(name, entry)| {
+            let own = json!({ "name": name, "created": entry.created, "advertise": entry.advertise });
+            with_rights(own, &entry.rights())
+        });
+        let clients = clients.iter().map(|(name, entry)| {
+            let own = json!({ "name": name, "created": entry.created, "key": entry.key });
+            with_rights(own, &entry.rights())
+        });
+        let servers = servers.iter().map(|(name, entry)| {
+            let has_ticket = entry.secret.is_some();
+            json!({
+                "name": name, "created": entry.created, "key": entry.key, "hosts": entry.hosts, "ticket": has_ticket,
+            })
+        });
+        let mut document = Map::new();
+        for (which, key, values) in [
+            (EntryKind::Tickets, "tickets", tickets.collect::<Vec<_>>()),
+            (EntryKind::Clients, "clients", clients.collect()),
+            (EntryKind::Servers, "servers", servers.collect()),
+        ] {
+            if wanted(which) {
+                document.insert(key.to_owned(), values.into());
+            }
+        }
+        json::print(&document)?;
+        return Ok(());
+    }
+    let columns = ["kind", "name", "rights", "expires", "key", "addresses"];
+    let mut table = Table::new(columns.map(|name| (name, Align::Left)));
+    for (name, entry) in &tickets {
+        let rights = entry.rights();
+        let places = addresses(&entry.advertise);
+        table.row(["ticket".into(), name.clone(), words(&rights), end(&rights), "-".into(), places]);
+    }
+    for (name, entry) in &clients {
+        let rights = entry.rights();
+        let key = entry.key.to_string();
+        table.row(["client".into(), name.clone(), words(&rights), end(&rights), key, "-".into()]);
+    }
+    for (name, entry) in &servers {
+        let opens = if entry.secret.is_some() { "by its ticket" } else { "by your key" };
+        let (key, places) = (entry.key.to_string(), addresses(&entry.hosts));
+        table.row(["server".into(), name.clone(), opens.into(), "-".into(), key, places]);
+    }
+    let mut out = std::io::stdout().lock();
+    write!(out, "{table}")?;
+    out.flush()?;
+    Ok(())
+}
+
+fn with_rights(mut document: Value, rights: &Rights) -> Value {
+    if let Some(fields) = document.as_object_mut() {
+        fields.insert("expires".to_owned(), json!(rights.expires));
+        fields.insert("expired".to_owned(), json!(rights.are_over()));
+        fields.insert("read_only".to_owned(), json!(rights.read_only));
+        let rate = rights.max_rate.map(|rate| rate.0.bits_per_second());
+        fields.insert("max_bits_per_second".to_owned(), json!(rate));
+        fields.insert("max_connections".to_owned(), json!(rights.max_connections));
+    }
+    document
+}
+
+fn words(rights: &Rights) -> String {
+    let mut words = vec![if rights.read_only { "fetch" } else { "fetch and send" }.to_owned()];
+    words.extend(rights.max_rate.map(|rate| rate.to_string()));
+    words.extend(rights.max_connections.map(|count| format!("{count} at once")));
+    words.join(", ")
+}
+
+fn end(rights: &Rights) -> String {
+    match rights.expires {
+        None => "never".to_owned(),
+        Some(at) if Timestamp::is_past(at) => format!("{at} (over)"),
+        Some(at) => at.to_string(),
+    }
+}
+
+fn addresses(hosts: &[HostText]) -> String {
+    let texts: Vec<_> = hosts.iter().map(HostText::to_string).collect();
+    if texts.is_empty() { "-".to_owned() } else { texts.join(" ") }
+}

@@ -1,0 +1,234 @@
+//! The server that a command line names, and how it is known to be the right one.
+
+use std::io::{IsTerminal as _, Write as _};
+
+use manyway::{
+    ConnectError, Connection, ConnectionError, HostPort, Identity, PublicKey, RootCertificates, ServerTrust,
+    Ticket,
+};
+
+use super::error::CommandError;
+use crate::args::{GlobalArgs, Trust};
+use crate::exit_code::ExitCode;
+use crate::home::{Entries, Entry as _, Home, HomeError, KeyHash, ServerEntry};
+use crate::output::note;
+
+/// A server, before it is connected to.
+#[derive(Debug)]
+pub struct Target {
+    hosts: Vec<HostPort>,
+    way: Way,
+}
+
+/// How the two ends know each other.
+#[derive(Debug)]
+enum Way {
+    /// A ticket says all.
+    Ticket(Ticket),
+    /// A known server, or one that will be known by this name.
+    Key { home: Home, name: String, known: Option<ServerEntry> },
+    /// A certificate for its name.
+    Certificate { home: Home, roots: RootCertificates },
+}
+
+impl Target {
+    /// Finds out what `text` stands for.
+    ///
+    /// # Errors
+    /// If it is none of the three, or the files of keys can not be read.
+    pub fn find(global: &GlobalArgs, text: &str) -> Result<Self, CommandError> {
+        let text = text.trim();
+        if is_ticket(text) {
+            let ticket: Ticket = text
+                .parse()
+                .map_err(|error| CommandError::usage(format!("the ticket can not be used: {error}")))?;
+            return Ok(Self { hosts: ticket.hosts().to_vec(), way: Way::Ticket(ticket) });
+        }
+        let home = Home::find()?;
+        let mut servers = home.entries::<ServerEntry>()?;
+        if let Some(entry) = servers.remove(text) {
+            return Ok(Self::known(home, text.to_owned(), entry));
+        }
+        let host: HostPort = text.parse().map_err(|error| {
+            CommandError::usage(format!(
+                "{text:?} is neither a ticket (mw1…) nor a name of `manyway keys list servers` nor HOST[:PORT]: {error}"
+            ))
+        })?;
+        let roots = match &global.trust {
+            None | Some(Trust::Keys) => {
+                let name = host.to_string();
+                return Ok(match servers.remove(&name) {
+                    Some(entry) => Self::known(home, name, entry),
+                    None => Self { hosts: vec![host], way: Way::Key { home, name, known: None } },
+                });
+            }
+            Some(Trust::System) => system_roots()?,
+            Some(Trust::File(file)) => {
+                let usage = |reason: &dyn std::fmt::Display| {
+                    CommandError::usage(format!("--trust {}: {reason}", file.display()))
+                };
+                let pem = std::fs::read(file).map_err(|error| usage(&error))?;
+                RootCertificates::from_pem(&pem).map_err(|fault| usage(&fault))?
+            }
+        };
+        Ok(Self { hosts: vec![host], way: Way::Certificate { home, roots } })
+    }
+
+    fn known(home: Home, name: String, entry: ServerEntry) -> Self {
+        let hosts: Vec<_> = entry.hosts.iter().map(|host| host.0.clone()).collect();
+        Self { hosts, way: Way::Key { home, name, known: Some(entry) } }
+    }
+
+    /// Where it is, best first.
+    pub fn hosts(&self) -> &[HostPort] {
+        &self.hosts
+    }
+
+    /// What the server has to prove, and by which key this end proves who it is.
+    ///
+    /// # Errors
+    /// If the own key can not be read or made.
+    pub fn credentials(&self) -> Result<(ServerTrust, Identity), CommandError> {
+        Ok(match &self.way {
+            Way::Ticket(ticket) => {
+                ((*ticket.server_key_hash()).into(), Identity::from_ticket_secret(ticket.secret()))
+            }
+            Way::Key { home, known: Some(entry), .. } => {
+                let own = match &entry.secret {
+                    Some(secret) => Identity::from_ticket_secret(&secret.0),
+                    None => home.identity()?.identity(),
+                };
+                (entry.key.0.into(), own)
+            }
+            Way::Key { home, known: None, .. } => (ServerTrust::AnyKey, home.identity()?.identity()),
+            Way::Certificate { home, roots } => {
+                (ServerTrust::Certificate(roots.clone()), home.identity()?.identity())
+            }
+        })
+    }
+
+    /// Why the connection did not come about: a key that changed is a matter of its own.
+    pub fn explain(&self, error: ConnectError) -> CommandError {
+        match (&self.way, &error) {
+            (
+                Way::Key { home, name, known: Some(entry) },
+                ConnectError::Failed(ConnectionError::Authentication { shown: Some(shown), .. }),
+            ) => changed_key(home, name, entry, shown),
+            _ => error.into(),
+        }
+    }
+
+    /// Decides about a server that is not known yet. Nothing was said to it before.
+    ///
+    /// # Errors
+    /// [`ExitCode::Authentication`] if it is not trusted.
+    pub async fn check(&self, global: &GlobalArgs, connection: &Connection) -> Result<(), CommandError> {
+        let Way::Key { home, name, known: None } = &self.way else { return Ok(()) };
+        let Some(shown) = connection.peer_key() else {
+            return Err(CommandError::new(ExitCode::Authentication, "the server showed no key"));
+        };
+        let hash = KeyHash::from(&shown);
+        if !global.trust_on_first_use {
+            if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+                return Err(unknown_key(name, &hash));
+            }
+            ask(name, &hash).await?;
+        }
+        let entry = ServerEntry::new(hash, self.hosts.clone(), None);
+        let kept = home.change(|servers: &mut Entries<ServerEntry>| {
+            Ok::<_, HomeError>(servers.entry(name.clone()).or_insert(entry).clone())
+        })?;
+        if kept.key != hash {
+            // Another command met another server of this name at the same time.
+            return Err(changed_key(home, name, &kept, &shown));
+        }
+        if !global.quiet {
+            note(&format!("{name} is known from now on by its key {hash}"));
+        }
+        Ok(())
+    }
+}
+
+/// Whether a text is meant as a ticket, of this version or another: no host is called so.
+pub fn is_ticket(text: &str) -> bool {
+    let mut characters = text.chars().map(|c| c.to_ascii_lowercase());
+    characters.next() == Some('m')
+        && characters.next() == Some('w')
+        && characters.next().is_some_and(|c| c.is_ascii_digit())
+        && characters.all(|c| c.is_ascii_alphanumeric() || !c.is_ascii())
+}
+
+fn system_roots() -> Result<RootCertificates, CommandError> {
+    let found = rustls_native_certs::load_native_certs();
+    for error in &found.errors {
+        tracing::warn!(reason = %error, "an authority of the system can not be read");
+    }
+    RootCertificates::from_der(found.certs.iter().map(|certificate| certificate.to_vec())).map_err(|_| {
+        CommandError::new(
+            ExitCode::Failed,
+            "this system trusts no authority; install its package of certificates (ca-certificates), or name a file \
+             by --trust FILE",
+        )
+    })
+}
+
+fn unknown_key(name: &str, hash: &KeyHash) -> CommandError {
+    CommandError::new(
+        ExitCode::Authentication,
+        format!(
+            "the server {name} is not known yet; its key is {hash}. If `manyway keys show` there prints the same, run: \
+             manyway keys add server NAME {name} --key {hash}, or use --trust-on-first-use to keep it unseen"
+        ),
+    )
+}
+
+fn changed_key(home: &Home, name: &str, entry: &ServerEntry, shown: &PublicKey) -> CommandError {
+    CommandError::new(
+        ExitCode::Authentication,
+        format!(
+            "the key of the server {name} CHANGED: it is {shown} now, and was {} (in {}, since {}). Somebody may be \
+             in its place. If `manyway keys show` there prints the new one, run: manyway keys remove {name}",
+            entry.key,
+            home.file_of::<ServerEntry>().display(),
+            entry.created,
+        ),
+    )
+}
+
+/// Asks the user, who has to write a whole word.
+async fn ask(name: &str, hash: &KeyHash) -> Result<(), CommandError> {
+    let mut err = std::io::stderr().lock();
+    write!(
+        err,
+        "The {} {name} is not known yet. Its key is\n  {hash}\nCompare it with what `manyway keys show` prints \
+         there. Is it the same? (yes/no) ",
+        ServerEntry::NOUN
+    )?;
+    err.flush()?;
+    drop(err);
+    let answer = tokio::task::spawn_blocking(|| {
+        let mut line = String::new();
+        std::io::stdin().read_line(&mut line).map(|_| line)
+    });
+    let answer = answer.await.map_err(|error| CommandError::new(ExitCode::Failed, error))??;
+    if answer.trim().eq_ignore_ascii_case("yes") {
+        Ok(())
+    } else {
+        Err(CommandError::new(ExitCode::Authentication, format!("the server {name} is not trusted")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tickets_are_told_from_hosts() {
+        for text in ["mw1abc", "MW1ABC", "mw9x", "mw1", "mw1ab…"] {
+            assert!(is_ticket(text), "{text}");
+        }
+        for text in ["mw1.example.org", "mwx", "media:4455", "mw1-server", "192.0.2.7", ""] {
+            assert!(!is_ticket(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! The file of settings: defaults for the command line, which wins over it.
+//!
+//! A key that is not known is an error that names it and its line. Paths are relative to the directory of the file.
+
+use std::fmt::Display;
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use manyway::HostPort;
+use manyway::interfaces::InterfaceRule;
+use serde::{Deserialize, Deserializer};
+
+use crate::args::{Cli, Command, GlobalArgs, ServeArgs, Trust};
+use crate::command::error::CommandError;
+use crate::exit_code::ExitCode;
+use crate::home::Home;
+use crate::output::units::{UnitError, parse_duration};
+
+/// What the file may hold.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Settings {
+    interfaces: Vec<Text<InterfaceRule>>,
+    exclude: Vec<String>,
+    scheduler: Option<String>,
+    congestion: Option<String>,
+    connect_timeout: Option<Text<Time>>,
+    trust: Option<Text<Trust>>,
+    serve: ServeSettings,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+struct ServeSettings {
+    dir: Option<PathBuf>,
+    read_only: bool,
+    listen: Vec<SocketAddr>,
+    advertise: Vec<Text<HostPort>>,
+    max_clients: Option<NonZeroUsize>,
+    cert: Option<PathBuf>,
+    key: Option<PathBuf>,
+}
+
+/// A value that is written as on the command line.
+#[derive(Debug)]
+struct Text<T>(T);
+
+impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Text<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+#[derive(Debug)]
+struct Time(Duration);
+
+impl FromStr for Time {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        parse_duration(text).map(Self)
+    }
+}
+
+/// Fills in what the command line leaves open.
+///
+/// # Errors
+/// If a file that was asked for is missing, or the file can not be understood.
+pub fn complete(cli: &mut Cli) -> Result<(), CommandError> {
+    if cli.global.no_config {
+        return Ok(());
+    }
+    let (path, must_exist) = match &cli.global.config {
+        Some(path) => (path.clone(), true),
+        // Whoever has no home has no settings there either.
+        None => match Home::find() {
+            Ok(home) => (home.directory().join("config.toml"), false),
+            Err(_) => return Ok(()),
+        },
+    };
+    let failed =
+        |reason: &dyn Display| CommandError::new(ExitCode::Usage, format!("{}: {reason}", path.display()));
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !must_exist => return Ok(()),
+        Err(error) => return Err(failed(&error)),
+    };
+    let settings = Settings::parse(&text).map_err(|error| failed(&error.trim_end()))?;
+    settings.apply(cli, path.parent().unwrap_or_else(|| Path::new(".")));
+    Ok(())
+}
+
+impl Settings {
+    /// Reads the text of a file.
+    ///
+    /// # Errors
+    /// What is wrong, with the line, the key and what it might be instead.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        toml::from_str(text).map_err(|error| error.to_string())
+    }
+
+    fn apply(self, cli: &mut Cli, directory: &Path) {
+        let Self { interfaces, exclude, scheduler, congestion, connect_timeout, trust, serve } = self;
+        let global: &mut GlobalArgs = &mut cli.global;
+        global.scheduler = global.scheduler.take().or(scheduler);
+        global.congestion = global.congestion.take().or(congestion);
+        global.connect_timeout = global.connect_timeout.or_else(|| connect_timeout.map(|time| time.0.0));
+        global.trust = global.trust.take().or_else(|| {
+            Some(match trust?.0 {
+                Trust::File(file) => Trust::File(directory.join(file)),
+                other @ (Trust::Keys | Trust::System) => other,
+            })
+        });
+        if let Command::Serve(arguments) = &mut cli.command {
+            return serve.apply(arguments, directory);
+        }
+        // A server chooses no interfaces, so these are for all others.
+        if global.interfaces.is_empty() && global.exclude.is_empty() {
+            global.interfaces = interfaces.into_iter().map(|rule| rule.0).collect();
+            global.exclude = exclude;
+        }
+    }
+}
+
+impl ServeSettings {
+    fn apply(self, arguments: &mut ServeArgs, directory: &Path) {
+        let Self { dir, read_only, listen, advertise, max_clients, cert, key } = self;
+        let path = |path: PathBuf| directory.join(path);
+        arguments.dir = arguments.dir.take().or_else(|| dir.map(path));
+        arguments.read_only |= read_only;
+        if arguments.listen.is_empty() {
+            arguments.listen = listen;
+        }
+        if arguments.advertise.is_empty() {
+            arguments.advertise = advertise.into_iter().map(|host| host.0).collect();
+        }
+        arguments.max_clients = arguments.max_clients.or(max_clients);
+        if arguments.cert.is_none() {
+            arguments.cert = cert.map(path);
+            arguments.key = key.map(path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    const ALL: &str = r#"
+interfaces = ["eth0", "wwan0,role=backup"]
+exclude = ["docker0"]
+scheduler = "min-rtt"
+congestion = "cubic"
+connect-timeout = "3s"
+trust = "authority.pem"
+
+[serve]
+dir = "films"
+read-only = true
+listen = ["192.0.2.7:5000"]
+advertise = ["media.example.org"]
+max-clients = 10
+cert = "/etc/chain.pem"
+key = "key.pem"
+"#;
+
+    fn applied(text: &str, arguments: &[&str]) -> Cli {
+        let mut cli = Cli::try_parse_from([&["manyway"], arguments].concat()).unwrap();
+        Settings::parse(text).unwrap().apply(&mut cli, Path::new("/home/x"));
+        cli
+    }
+
+    fn serve_of(cli: &Cli) -> &ServeArgs {
+        let Command::Serve(serve) = &cli.command else { panic!("another command") };
+        serve
+    }
+
+    #[test]
+    fn the_file_fills_in_what_the_command_line_leaves_open() {
+        let client = applied(ALL, &["get", "mw1x"]).global;
+        assert_eq!((client.interfaces.len(), client.exclude.as_slice()), (2, &["docker0".to_owned()][..]));
+        assert_eq!(client.scheduler.as_deref(), Some("min-rtt"));
+        assert_eq!(client.connect_timeout(), Duration::from_secs(3));
+        assert_eq!(client.trust, Some(Trust::File("/home/x/authority.pem".into())));
+
+        let cli = applied(ALL, &["serve"]);
+        assert!(cli.global.interfaces.is_empty() && cli.global.exclude.is_empty());
+        let serve = serve_of(&cli);
+        assert_eq!(serve.dir(), Path::new("/home/x/films"));
+        assert!(serve.read_only);
+        assert_eq!(serve.listen, ["192.0.2.7:5000".parse().unwrap()]);
+        assert_eq!(serve.advertise, ["media.example.org:4455".parse().unwrap()]);
+        assert_eq!(serve.max_clients.map(NonZeroUsize::get), Some(10));
+        assert_eq!(serve.cert.as_deref(), Some(Path::new("/etc/chain.pem")));
+        assert_eq!(serve.key.as_deref(), Some(Path::new("/home/x/key.pem")));
+    }
+
+    #[test]
+    fn the_command_line_wins() {
+        let client =
+            applied(ALL, &["--exclude", "eth1", "--connect-timeout", "9s", "--trust", "keys", "get", "mw1x"]);
+        let client = client.global;
+        assert_eq!((client.interfaces.len(), client.exclude.as_slice()), (0, &["eth1".to_owned()][..]));
+        assert_eq!((client.connect_timeout(), client.trust), (Duration::from_secs(9), Some(Trust::Keys)));
+        let cli = applied(ALL, &["serve", "--dir", "d", "--cert", "c", "--key", "k", "--max-clients", "1"]);
+        let serve = serve_of(&cli);
+        assert_eq!((serve.dir(), serve.max_clients.map(NonZeroUsize::get)), (Path::new("d"), Some(1)));
+        assert_eq!(
+            (serve.cert.as_deref(), serve.key.as_deref()),
+            (Some(Path::new("c")), Some(Path::new("k")))
+        );
+    }
+
+    #[test]
+    fn an_error_names_the_line_and_the_key() {
+        for (text, parts) in [
+            ("\nschedular = \"x\"", &["line 2", "schedular", "scheduler"][..]),
+            ("[serve]\nreadonly = true", &["line 2", "readonly", "read-only"]),
+            ("connect-timeout = \"soon\"", &["line 1", "connect-timeout", "15ms"]),
+            ("interfaces = [\"eth0,role=first\"]", &["line 1", "role"]),
+            ("[serve]\nmax-clients = 0", &["line 2", "max-clients"]),
+            ("[serve]\nlisten = [\"4455\"]", &["line 2", "listen"]),
+            ("exclude = 3", &["line 1", "exclude"]),
+            ("trust = ", &["line 1"]),
+        ] {
+            let error = Settings::parse(text).unwrap_err();
+            for part in parts {
+                assert!(error.contains(part), "{part} in\n{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_empty_file_changes_nothing() {
+        let cli = applied("", &["serve"]);
+        assert_eq!(serve_of(&cli).dir(), Path::new("."));
+        assert_eq!(cli.global.connect_timeout(), Duration::from_secs(10));
+    }
+}

@@ -1,0 +1,22 @@
+//! Lines for people: data on stdout, messages on stderr.
+
+use std::io::Write as _;
+
+use crate::command::error::CommandError;
+
+/// Writes a message.
+#[expect(clippy::print_stderr, reason = "this is what the user is told")]
+pub fn note(text: &str) {
+    eprintln!("{text}");
+}
+
+/// Writes a line of data, which is there at once.
+///
+/// # Errors
+/// If standard output is closed or full.
+pub fn print_line(text: &str) -> Result<(), CommandError> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{text}")?;
+    out.flush()?;
+    Ok(())
+}

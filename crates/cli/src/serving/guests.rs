@@ -1,0 +1,187 @@
+//! Who may come in: the bearers of tickets, and clients with a key of their own.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use manyway::{Authoriser, PublicKey};
+
+use crate::home::{ClientEntry, Entries, Entry, Home, HomeError, KeyHash, Rights, Stamp, TicketEntry};
+
+/// Somebody who may come in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Guest {
+    /// The name of the ticket or client.
+    pub name: String,
+    /// `ticket` or `client`.
+    pub noun: &'static str,
+    /// What he may do.
+    pub rights: Rights,
+}
+
+/// The list that the server goes by; follows the files while it runs.
+#[derive(Debug)]
+pub struct Guests {
+    list: RwLock<Arc<BTreeMap<KeyHash, Guest>>>,
+    source: Option<Source>,
+}
+
+/// The files, and what they looked like when they were read.
+#[derive(Debug)]
+struct Source {
+    home: Home,
+    seen: RwLock<[Stamp; 2]>,
+}
+
+impl Guests {
+    /// The list of these files.
+    ///
+    /// # Errors
+    /// If one of them is damaged or readable by others.
+    pub fn of_home(home: Home) -> Result<Self, HomeError> {
+        // The stamps come first: a change in between is seen again.
+        let seen = stamps(&home);
+        let list = read(&home)?;
+        let source = Source { home, seen: RwLock::new(seen) };
+        Ok(Self { list: RwLock::new(Arc::new(list)), source: Some(source) })
+    }
+
+    /// A list of one ticket that stands in no file.
+    pub fn of_ticket(name: &str, ticket: &TicketEntry) -> Self {
+        let guest = Guest { name: name.to_owned(), noun: TicketEntry::NOUN, rights: ticket.rights() };
+        let list = BTreeMap::from([(ticket.client_key(), guest)]);
+        Self { list: RwLock::new(Arc::new(list)), source: None }
+    }
+
+    /// Who has this key, if he may come in now.
+    pub fn find(&self, key: &PublicKey) -> Option<Guest> {
+        let list = Arc::clone(&self.list.read().unwrap_or_else(PoisonError::into_inner));
+        list.get(&KeyHash::from(key)).filter(|guest| !guest.rights.are_over()).cloned()
+    }
+
+    /// How many may come in.
+    pub fn count(&self) -> usize {
+        self.list.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Reads the files again if they changed; whether they did. A list that can not be read changes nothing, until the
+    /// files change once more.
+    ///
+    /// # Errors
+    /// If one of them is damaged or readable by others.
+    pub fn refresh(&self) -> Result<bool, HomeError> {
+        let Some(source) = &self.source else { return Ok(false) };
+        let now = stamps(&source.home);
+        let mut seen = source.seen.write().unwrap_or_else(PoisonError::into_inner);
+        if *seen == now {
+            return Ok(false);
+        }
+        *seen = now;
+        let list = read(&source.home)?;
+        *self.list.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(list);
+        Ok(true)
+    }
+}
+
+impl Authoriser for Guests {
+    fn is_authorised(&self, client: &PublicKey) -> bool {
+        self.find(client).is_some()
+    }
+}
+
+fn stamps(home: &Home) -> [Stamp; 2] {
+    [home.stamp::<TicketEntry>(), home.stamp::<ClientEntry>()]
+}
+
+fn read(home: &Home) -> Result<BTreeMap<KeyHash, Guest>, HomeError> {
+    let tickets: Entries<TicketEntry> = home.entries()?;
+    let clients: Entries<ClientEntry> = home.entries()?;
+    let mut list = BTreeMap::new();
+    for (name, entry) in tickets {
+        let (key, rights) = (entry.client_key(), entry.rights());
+        list.insert(key, Guest { name, noun: TicketEntry::NOUN, rights });
+    }
+    for (name, entry) in clients {
+        let rights = entry.rights();
+        list.insert(entry.key, Guest { name, noun: ClientEntry::NOUN, rights });
+    }
+    Ok(list)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use manyway::Identity;
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::home::{Secret, Timestamp};
+
+    #[test]
+    fn the_list_follows_its_files() {
+        let place = TempDir::new().unwrap();
+        let home = Home::at(place.path());
+        let guests = Guests::of_home(home.clone()).unwrap();
+        let bearer = *Identity::from_ticket_secret(&[1; 16]).public_key();
+        assert!(!guests.is_authorised(&bearer) && !guests.refresh().unwrap());
+
+        let rights = Rights { read_only: true, ..Rights::default() };
+        change(&home, |tickets| drop(tickets.insert("alice".into(), ticket(rights))));
+        assert!(!guests.is_authorised(&bearer), "not before it was read");
+        assert!(guests.refresh().unwrap() && !guests.refresh().unwrap());
+        let guest = guests.find(&bearer).unwrap();
+        assert_eq!((guest.name.as_str(), guest.noun, guest.rights), ("alice", "ticket", rights));
+
+        change(&home, Entries::clear);
+        assert!(guests.refresh().unwrap() && !guests.is_authorised(&bearer));
+    }
+
+    #[test]
+    fn a_client_with_a_key_of_its_own_is_known_by_it() {
+        let place = TempDir::new().unwrap();
+        let home = Home::at(place.path());
+        let laptop = *Identity::from_seed(&[3; 32]).public_key();
+        home.change(|clients: &mut Entries<ClientEntry>| {
+            clients.insert("laptop".into(), ClientEntry::new(KeyHash::from(&laptop), Rights::default()));
+            Ok::<_, HomeError>(())
+        })
+        .unwrap();
+        let guests = Guests::of_home(home).unwrap();
+        assert_eq!(guests.find(&laptop).unwrap().noun, "client");
+        assert!(guests.find(Identity::from_seed(&[4; 32]).public_key()).is_none());
+        assert_eq!(guests.count(), 1);
+    }
+
+    #[test]
+    fn rights_that_are_over_let_nobody_in() {
+        let bearer = *Identity::from_ticket_secret(&[1; 16]).public_key();
+        let until = |expires| Rights { expires: Some(expires), ..Rights::default() };
+        let is_in = |rights| Guests::of_ticket("t", &ticket(rights)).is_authorised(&bearer);
+        assert!(is_in(until(Timestamp::now().after(Duration::from_secs(60)))));
+        assert!(!is_in(until(Timestamp::now())));
+    }
+
+    #[test]
+    fn files_that_can_not_be_read_leave_the_list_as_it_was() {
+        let place = TempDir::new().unwrap();
+        let home = Home::at(place.path());
+        change(&home, |tickets| drop(tickets.insert("alice".into(), ticket(Rights::default()))));
+        let guests = Guests::of_home(home.clone()).unwrap();
+        std::fs::write(home.file_of::<TicketEntry>(), "nonsense").unwrap();
+        assert!(guests.refresh().is_err());
+        assert!(!guests.refresh().unwrap(), "it is said once");
+        assert_eq!(guests.count(), 1);
+    }
+
+    fn ticket(rights: Rights) -> TicketEntry {
+        TicketEntry::new(Secret([1; 16]), rights, Vec::new())
+    }
+
+    fn change(home: &Home, change: impl FnOnce(&mut Entries<TicketEntry>)) {
+        home.change(|tickets| {
+            change(tickets);
+            Ok::<_, HomeError>(())
+        })
+        .unwrap();
+    }
+}

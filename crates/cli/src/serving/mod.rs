@@ -1,0 +1,8 @@
+//! The parts of `manyway serve` that decide who may come in, how much he may take, and when he has to go.
+
+pub mod certificate;
+pub mod guests;
+pub mod limit;
+pub mod notify;
+pub mod session;
+pub mod visitors;

@@ -1,0 +1,151 @@
+//! A guest's connection as the transfer protocol wants it, no faster than the guest may be.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use manyway::{Connection, ReceiveStream, SendStream};
+use manyway_transfer::Session;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep};
+
+use super::limit::{Bucket, Limits};
+
+/// A connection with the limits of its guest.
+#[derive(Debug, Clone)]
+pub struct GuestSession {
+    connection: Connection,
+    limits: Option<Arc<Limits>>,
+}
+
+/// One half of a stream.
+#[derive(Debug)]
+pub struct Limited<S> {
+    stream: S,
+    limits: Option<Arc<Limits>>,
+    pause: Option<Pin<Box<Sleep>>>,
+}
+
+impl GuestSession {
+    /// A connection that is as fast as `limits` allow.
+    pub fn new(connection: Connection, limits: Option<Arc<Limits>>) -> Self {
+        Self { connection, limits }
+    }
+
+    fn limited<S>(&self, stream: S) -> Limited<S> {
+        Limited { stream, limits: self.limits.clone(), pause: None }
+    }
+}
+
+impl Session for GuestSession {
+    type Send = Limited<SendStream>;
+    type Receive = Limited<ReceiveStream>;
+
+    async fn open(&self) -> io::Result<(Self::Send, Self::Receive)> {
+        let (send, receive) = self.connection.open().await.map_err(io::Error::other)?;
+        Ok((self.limited(send), self.limited(receive)))
+    }
+
+    async fn accept(&self) -> Option<(Self::Send, Self::Receive)> {
+        let (send, receive) = self.connection.accept().await.ok()?;
+        Some((self.limited(send), self.limited(receive)))
+    }
+}
+
+/// Waits until something may pass.
+fn poll_bucket(bucket: &Bucket, pause: &mut Option<Pin<Box<Sleep>>>, context: &mut Context<'_>) -> Poll<()> {
+    while let Some(wait) = bucket.wait(Instant::now()) {
+        let until = Instant::now() + wait;
+        let sleep = pause.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until)));
+        sleep.as_mut().reset(until);
+        ready!(sleep.as_mut().poll(context));
+    }
+    *pause = None;
+    Poll::Ready(())
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Limited<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        let Some(limits) = &this.limits else { return Pin::new(&mut this.stream).poll_read(context, buffer) };
+        ready!(poll_bucket(&limits.inwards, &mut this.pause, context));
+        let room = buffer.remaining().min(limits.inwards.chunk());
+        let mut part = ReadBuf::new(buffer.initialize_unfilled_to(room));
+        ready!(Pin::new(&mut this.stream).poll_read(context, &mut part))?;
+        let read = part.filled().len();
+        buffer.advance(read);
+        limits.inwards.spend(read);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Limited<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = &mut *self;
+        let Some(limits) = &this.limits else { return Pin::new(&mut this.stream).poll_write(context, data) };
+        ready!(poll_bucket(&limits.outwards, &mut this.pause, context));
+        let (part, _) = data.split_at(data.len().min(limits.outwards.chunk()));
+        let written = ready!(Pin::new(&mut this.stream).poll_write(context, part))?;
+        limits.outwards.spend(written);
+        Poll::Ready(Ok(written))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use manyway::Rate;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
+
+    use super::*;
+
+    fn limited(stream: DuplexStream, rate: Option<u64>) -> Limited<DuplexStream> {
+        let limits = rate.map(|rate| Arc::new(Limits::new(Rate::from_bytes_per_second(rate))));
+        Limited { stream, limits, pause: None }
+    }
+
+    /// How long a megabyte takes from the first to the second.
+    async fn carry(mut from: Limited<DuplexStream>, mut to: Limited<DuplexStream>) -> Duration {
+        let start = Instant::now();
+        let data: Vec<u8> = (0..1_000_000_u32).map(|i| i.to_be_bytes()[3]).collect();
+        let expected = data.clone();
+        let writing = tokio::spawn(async move {
+            from.write_all(&data).await.unwrap();
+            from.shutdown().await.unwrap();
+        });
+        let mut received = Vec::new();
+        to.read_to_end(&mut received).await.unwrap();
+        writing.await.unwrap();
+        assert!(received == expected);
+        start.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_keeps_to_its_limit_in_both_directions_and_loses_nothing() {
+        for (writer, reader) in [(Some(100_000), None), (None, Some(100_000))] {
+            let (a, b) = tokio::io::duplex(64 * 1024);
+            let took = carry(limited(a, writer), limited(b, reader)).await;
+            assert!((9_500..10_100).contains(&took.as_millis()), "{took:?}");
+        }
+        let (a, b) = tokio::io::duplex(64 * 1024);
+        assert!(carry(limited(a, None), limited(b, None)).await < Duration::from_secs(1));
+    }
+}

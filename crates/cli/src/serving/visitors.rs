@@ -1,0 +1,130 @@
+//! The guests that are connected now.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use manyway::{Connection, PublicKey};
+
+use super::guests::{Guest, Guests};
+use super::limit::Limits;
+use crate::command::error::REFUSED_BY_LIMIT;
+
+/// Every open connection with the guest at its other end.
+#[derive(Debug)]
+pub struct Visitors {
+    most: Option<usize>,
+    inside: Mutex<Inside>,
+}
+
+#[derive(Debug, Default)]
+struct Inside {
+    next: u64,
+    visits: BTreeMap<u64, Visit>,
+    /// Shared by all connections of a guest, and kept while there is one.
+    limits: BTreeMap<PublicKey, Weak<Limits>>,
+}
+
+#[derive(Debug)]
+struct Visit {
+    key: PublicKey,
+    guest: Guest,
+    connection: Connection,
+}
+
+/// A guest who was let in; dropping it gives his place free.
+#[derive(Debug)]
+pub struct Pass {
+    visitors: Arc<Visitors>,
+    number: u64,
+    /// Who he is.
+    pub guest: Guest,
+    /// How fast he may be.
+    pub limits: Option<Arc<Limits>>,
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        let mut inside = self.visitors.lock();
+        inside.visits.remove(&self.number);
+        self.limits = None;
+        inside.limits.retain(|_, limits| limits.strong_count() > 0);
+    }
+}
+
+impl Visitors {
+    /// Nobody is there yet, and at most so many connections will be at a time.
+    pub fn new(most: Option<usize>) -> Arc<Self> {
+        Arc::new(Self { most, inside: Mutex::new(Inside::default()) })
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets the other end of a connection in, or closes it and says why.
+    pub async fn admit(self: &Arc<Self>, guests: &Guests, connection: &Connection) -> Option<Pass> {
+        let known = connection.peer_key().and_then(|key| Some((key, guests.find(&key)?)));
+        let Some((key, guest)) = known else {
+            // Revoked while the connection was being set up.
+            connection.revoke("this ticket or key was revoked or has expired");
+            return None;
+        };
+        match self.enter(key, guest, connection) {
+            Ok(pass) => Some(pass),
+            Err(reason) => {
+                tracing::info!(%reason, "a client was refused");
+                connection.close(REFUSED_BY_LIMIT, &reason).await;
+                None
+            }
+        }
+    }
+
+    fn enter(
+        self: &Arc<Self>,
+        key: PublicKey,
+        guest: Guest,
+        connection: &Connection,
+    ) -> Result<Pass, String> {
+        let mut inside = self.lock();
+        if let Some(most) = self.most.filter(|most| inside.visits.len() >= *most) {
+            return Err(format!("it serves {most} connections at once (--max-clients), and they are taken"));
+        }
+        let own = inside.visits.values().filter(|visit| visit.key == key).count();
+        let most = guest.rights.max_connections;
+        if let Some(most) = most.filter(|most| own >= usize::try_from(*most).unwrap_or(usize::MAX)) {
+            let Guest { noun, name, .. } = &guest;
+            return Err(format!("the {noun} {name} allows {most} connections at once, and they are taken"));
+        }
+        let limits = guest.rights.max_rate.map(|rate| {
+            let shared = inside.limits.get(&key).and_then(Weak::upgrade);
+            let limits = shared.unwrap_or_else(|| Arc::new(Limits::new(rate.0)));
+            inside.limits.insert(key, Arc::downgrade(&limits));
+            limits
+        });
+        let number = inside.next;
+        inside.next += 1;
+        inside.visits.insert(number, Visit { key, guest: guest.clone(), connection: connection.clone() });
+        Ok(Pass { visitors: Arc::clone(self), number, guest, limits })
+    }
+
+    /// Ends the connections of those whose rights have ended or changed.
+    pub fn check(&self, guests: &Guests) {
+        let inside = self.lock();
+        for visit in inside.visits.values() {
+            let reason = match guests.find(&visit.key) {
+                Some(guest) if guest == visit.guest => continue,
+                Some(_) => "its rights were changed; connect again".to_owned(),
+                None if visit.guest.rights.are_over() => "it has expired".to_owned(),
+                None => "it was revoked".to_owned(),
+            };
+            let Guest { noun, name, .. } = &visit.guest;
+            tracing::info!(%noun, %name, %reason, "a client has to go");
+            visit.connection.revoke(&format!("the {noun} {name} is good no longer: {reason}"));
+        }
+    }
+
+    /// How many connections there are.
+    pub fn count(&self) -> usize {
+        self.lock().visits.len()
+    }
+}

@@ -1,0 +1,135 @@
+//! The secret from which an identity and what belongs to it follow, and its text form.
+
+use std::fmt;
+use std::str::FromStr;
+
+use ring::hkdf;
+
+use super::{Identity, PKCS8_HEAD};
+
+/// The 32 secret bytes of an identity.
+///
+/// The text form is PKCS#8 in PEM (RFC 8410), which other programs read and write too:
+/// `openssl genpkey -algorithm ed25519`. [`Debug`](fmt::Debug) prints none of it.
+///
+/// ```
+/// use manyway_proto::identity::Seed;
+/// let seed = Seed::new([7; 32]); // from the system's random numbers
+/// assert_eq!(seed.to_pem().parse(), Ok(seed));
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Seed([u8; 32]);
+
+/// A text is no Ed25519 private key in PEM.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SeedError {
+    /// There is no `PRIVATE KEY` section, or it is not whole.
+    NoPrivateKey,
+    /// It is a private key of another kind, or protected by a password.
+    OtherKind,
+}
+
+impl Seed {
+    /// Takes 32 bytes; they must be random.
+    pub fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// The key pair that others know.
+    pub fn identity(&self) -> Identity {
+        Identity::from_seed(&self.0)
+    }
+
+    /// The key of stateless resets: a server that was restarted can then end the connections that it has forgotten, and
+    /// their clients need not wait. Derived by HKDF-SHA256 (RFC 5869).
+    #[expect(
+        clippy::expect_used,
+        clippy::missing_panics_doc,
+        reason = "HKDF fails only for outputs over 255 hashes long"
+    )]
+    pub fn reset_key(&self) -> [u8; 32] {
+        let mut key = [0; 32];
+        hkdf::Salt::new(hkdf::HKDF_SHA256, b"manyway identity, version 1")
+            .extract(&self.0)
+            .expand(&[b"reset key"], hkdf::HKDF_SHA256)
+            .and_then(|output| output.fill(&mut key))
+            .expect("one hash of output is asked for");
+        key
+    }
+
+    /// The text to keep in a file that nobody else can read.
+    pub fn to_pem(&self) -> String {
+        let der = [&PKCS8_HEAD[..], &self.0].concat();
+        format!("{BEGIN}\n{}\n{END}\n", data_encoding::BASE64.encode(&der))
+    }
+}
+
+impl FromStr for Seed {
+    type Err = SeedError;
+
+    fn from_str(text: &str) -> Result<Self, SeedError> {
+        let (_, rest) = text.split_once(BEGIN).ok_or(SeedError::NoPrivateKey)?;
+        let (code, _) = rest.split_once(END).ok_or(SeedError::NoPrivateKey)?;
+        let code: String = code.split_whitespace().collect();
+        let der = data_encoding::BASE64.decode(code.as_bytes()).map_err(|_| SeedError::NoPrivateKey)?;
+        der.strip_prefix(&PKCS8_HEAD)
+            .and_then(|seed| seed.try_into().ok())
+            .map(Self)
+            .ok_or(SeedError::OtherKind)
+    }
+}
+
+impl fmt::Debug for Seed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Seed(hidden)")
+    }
+}
+
+impl fmt::Display for SeedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoPrivateKey => write!(f, "there is no whole section {BEGIN:?} in it"),
+            Self::OtherKind => write!(f, "it is not an Ed25519 private key (PKCS#8 without a password)"),
+        }
+    }
+}
+
+impl std::error::Error for SeedError {}
+
+const BEGIN: &str = "-----BEGIN PRIVATE KEY-----";
+const END: &str = "-----END PRIVATE KEY-----";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_openssl_made_is_read() {
+        // The private key of RFC 8410, section 10.3.
+        let text = "-----BEGIN PRIVATE KEY-----\n\
+            MC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n\
+            -----END PRIVATE KEY-----\n";
+        let seed: Seed = text.parse().unwrap();
+        assert_eq!(seed.0[..4], [0xd4, 0xee, 0x72, 0xdb]);
+        assert_eq!(seed.to_pem(), text);
+        assert_eq!(format!("{seed:?}"), "Seed(hidden)");
+    }
+
+    #[test]
+    fn other_texts_are_no_seed() {
+        for text in ["", BEGIN, "-----BEGIN PUBLIC KEY-----\nMC4C\n-----END PUBLIC KEY-----\n"] {
+            assert_eq!(text.parse::<Seed>(), Err(SeedError::NoPrivateKey), "{text}");
+        }
+        let other = format!("{BEGIN}\nAAAA\n{END}\n");
+        assert_eq!(other.parse::<Seed>(), Err(SeedError::OtherKind));
+    }
+
+    #[test]
+    fn the_reset_key_follows_from_the_seed_and_does_not_tell_it() {
+        let key = |byte| Seed::new([byte; 32]).reset_key();
+        assert_eq!(key(1), key(1));
+        assert_ne!(key(1), key(2));
+        assert_ne!(key(1), [1; 32]);
+    }
+}
