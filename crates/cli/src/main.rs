@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Parser as _;
 use manyway_cli::args::{Cli, Command};
 use manyway_cli::command::error::CommandError;
-use manyway_cli::command::{bench, demo, get, send, serve};
+use manyway_cli::command::{bench, decode, demo, get, send, serve};
 use manyway_cli::exit_code::ExitCode;
 use manyway_cli::{documents, logging};
 
@@ -32,6 +32,9 @@ fn run(cli: &Cli) -> ExitCode {
             bench::run(&cli.global, arguments).await?;
             Ok(ExitCode::Ok)
         }),
+        Command::Decode(arguments) => {
+            decode::run(&cli.global, arguments).unwrap_or_else(|error| fail(&error))
+        }
         Command::Demo(arguments) => demo::run(&cli.global, arguments).unwrap_or_else(|error| fail(&error)),
     }
 }

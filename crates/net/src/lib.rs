@@ -66,6 +66,7 @@ mod connection;
 mod driver;
 mod endpoint;
 mod error;
+mod key_log;
 mod path;
 mod stream;
 #[cfg(test)]
@@ -74,6 +75,7 @@ mod test_namespace;
 mod ticket;
 
 pub mod interfaces;
+pub mod qlog;
 pub mod resolve;
 pub mod udp;
 
@@ -82,6 +84,7 @@ pub use connection::{Connection, ConnectionInfo, PathInfo};
 pub use endpoint::{Endpoint, EndpointOptions, Locals, ServerOptions, reachable_addresses};
 pub use error::{BindFailure, ConnectError, ReadError, WriteError};
 pub use manyway_proto::identity::{AuthorisedKeys, Authoriser, Identity, PublicKey};
+pub use manyway_proto::observe;
 pub use manyway_proto::{
     ByteCount, ClosedBy, ConfigError, ConnectionConfig, ConnectionError, ConnectionStatistics, Event,
     FourTuple, LocalAddress, PathEvent, PathId, PathReason, PathState, PathStatistics, Rate, Role,

@@ -18,6 +18,8 @@ pub enum Field<'a> {
     Number(u64),
     /// A number that stands for itself, shown in hexadecimal.
     Nonce(u64),
+    /// A version of the protocol.
+    Version(u32),
     /// A number of a path.
     Path(PathId),
     /// A number of a stream.
@@ -49,8 +51,10 @@ impl fmt::Display for Field<'_> {
         match self {
             Self::Number(number) => write!(f, "{number}"),
             Self::Nonce(nonce) => write!(f, "{nonce:016x}"),
+            Self::Version(version) => write!(f, "{version:#010x}"),
             Self::Path(path) => write!(f, "{path}"),
             Self::Stream(stream) => write!(f, "{stream}"),
+            Self::Duration(duration) if duration.is_zero() => write!(f, "0s"),
             Self::Duration(duration) => write!(f, "{duration:?}"),
             Self::Id(id) if id.as_slice().is_empty() => write!(f, "(empty)"),
             Self::Id(id) => write!(f, "{id}"),
@@ -243,7 +247,8 @@ impl fmt::Display for Block<'_> {
             result = result.and_then(|()| match (name, field) {
                 (_, Field::Flag(false)) => Ok(()),
                 (name, Field::Flag(true)) => write!(f, "{separator}{name}"),
-                ("data", field) => write!(f, "{separator}{field}"),
+                // The word says enough.
+                ("data" | "kind" | "what" | "step", field) => write!(f, "{separator}{field}"),
                 (name, field) => write!(f, "{separator}{name} {field}"),
             });
         });
@@ -304,7 +309,7 @@ fn liveness_fields(block: &Liveness, see: &mut dyn FnMut(&'static str, Field<'_>
 impl Parameters {
     /// Gives every parameter that is there, with its name in the specification, to `see`. Shows the reset token too.
     pub fn fields(&self, see: &mut dyn FnMut(&'static str, Field<'_>)) {
-        see("version", Field::Nonce(u64::from(self.version)));
+        see("version", Field::Version(self.version));
         if let Some(id) = self.first_destination {
             see("first destination", Field::Id(id));
         }
@@ -371,6 +376,6 @@ mod tests {
     fn text_of_the_peer_can_not_steer_the_terminal() {
         let close = Close { step: CloseStep::Abort, code: 0x10, text: b"\x1b[2Jbye\xff\n" };
         let words = Block::Close(close).to_string();
-        assert_eq!(words, "CLOSE step ABORT, code no path left (0x10), text \"\\u{1b}[2Jbye\u{fffd}\\n\"");
+        assert_eq!(words, "CLOSE ABORT, code no path left (0x10), text \"\\u{1b}[2Jbye\u{fffd}\\n\"");
     }
 }

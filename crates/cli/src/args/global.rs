@@ -1,5 +1,6 @@
 //! Options of every command.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -41,6 +42,9 @@ pub struct GlobalArgs {
     /// How long to try to reach the other side
     #[arg(long, global = true, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
     pub connect_timeout: Duration,
+    /// Write a log of each connection in qlog into this directory; it has addresses, but no content
+    #[arg(long, global = true, value_name = "DIR")]
+    pub qlog: Option<PathBuf>,
     /// Use IPv4 only
     #[arg(short = '4', long, global = true, conflicts_with = "ipv6")]
     pub ipv4: bool,

@@ -2,6 +2,7 @@
 
 mod bench;
 mod completion;
+mod decode;
 mod demo;
 mod get;
 mod global;
@@ -10,6 +11,7 @@ mod serve;
 
 pub use bench::BenchArgs;
 pub use completion::CompletionArgs;
+pub use decode::DecodeArgs;
 pub use demo::DemoArgs;
 pub use get::GetArgs;
 pub use global::GlobalArgs;
@@ -47,6 +49,8 @@ pub enum Command {
     Get(GetArgs),
     /// Measure throughput to a server
     Bench(BenchArgs),
+    /// Show packets and blocks in words, from a capture or hex text
+    Decode(DecodeArgs),
     /// Print a completion script for a shell
     Completion(CompletionArgs),
     /// Print the manual page

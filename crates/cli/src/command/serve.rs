@@ -35,6 +35,7 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
     let (identity, secret) = (Identity::from_seed(&random()?), random()?);
     let mut options = EndpointOptions::default();
     options.connection = connection_config(global)?;
+    options.key_log = true;
     let mut server_options = ServerOptions::new(identity.clone(), &secret);
     server_options.listen.clone_from(&arguments.listen);
     server_options.advertise = advertised.addresses;

@@ -7,7 +7,6 @@ use manyway_wire::{Close, CloseStep, ErrorCode};
 use super::input::PacketFacts;
 use super::state::{DueClose, FLUSH_TIME, Farewell, LastWord, Life, Repeat};
 use super::{Connection, Initiator, Violation};
-use crate::event::Event;
 use crate::handshake::is_authentication_alert;
 use crate::protection::Level;
 use crate::{ClosedBy, ConnectionError, Instant};
@@ -70,7 +69,7 @@ impl Connection {
         let last_word = word.map(|(step, code, reason)| LastWord::new(step, code, reason));
         self.life = Life::Draining { until: now + self.drain_time(), last_word };
         if !told {
-            self.events.push_back(Event::Closed(error));
+            self.conclude(now, error);
         }
     }
 
@@ -110,14 +109,14 @@ impl Connection {
                 self.end(now, error, None);
             }
             (CloseStep::Fin, Life::Established | Life::Flushing { .. }) => {
-                self.events.push_back(Event::Closed(farewell.clone().into_error(ClosedBy::Peer)));
+                self.conclude(now, farewell.clone().into_error(ClosedBy::Peer));
                 self.life = Life::PeerClosing { until: now + FLUSH_TIME, farewell };
                 self.drive_close(now);
             }
             // Both closed at once: each answers the other.
             (CloseStep::Fin, Life::FinSent { farewell, .. }) => {
                 let own = farewell.clone();
-                self.events.push_back(Event::Closed(own.clone().into_error(ClosedBy::Us)));
+                self.conclude(now, own.clone().into_error(ClosedBy::Us));
                 self.life = Life::FinAckSent { repeat, farewell: own };
             }
             (CloseStep::Fin, Life::FinAckSent { repeat: pending, .. }) => *pending = repeat,

@@ -111,6 +111,9 @@ impl Connection {
             if let Some((_, nonce)) = question {
                 Probe { nonce }.encode(&mut writer);
             }
+            if self.shared.observer.is_some() {
+                builder.keep_clear(buffer);
+            }
             let size = builder.finish(buffer, &mut self.protector)?;
             if limited {
                 path.amplification.on_sent(size);
@@ -344,6 +347,9 @@ impl Connection {
             builder.cancel(buffer);
             return None;
         }
+        if self.shared.observer.is_some() {
+            builder.keep_clear(buffer);
+        }
         let size = builder.finish(buffer, &mut self.protector)?;
         let path = self.paths.get_mut(id)?;
         path.space.recovery.take_packet_number();
@@ -398,6 +404,9 @@ impl Connection {
             now,
             &Fact::PacketSent { path, packet_number: builder.packet_number, size, asks_for_ack },
         );
+        if let Some(packet) = builder.observed(usize::from(size)) {
+            self.observe_packet(now, &packet);
+        }
     }
 }
 

@@ -8,26 +8,26 @@ use std::time::Duration;
 use manyway_inspect::capture::{self, Item};
 use manyway_inspect::{Inspector, KeyLog, Packet};
 use manyway_proto::{
-    ByteCount, ConnectionConfig, ConnectionError, Ecn, FourTuple, Instant, LocalAddress, Transmit,
+    ByteCount, ConnectionConfig, ConnectionError, Ecn, FourTuple, Initiator, Instant, LocalAddress, StreamId,
+    Transmit,
 };
 use manyway_sim::scenario::{MINUTE, MS, SECOND, mbit};
 use manyway_sim::traffic::Streams;
-use manyway_sim::world::Node;
-use manyway_sim::{EndpointPeer, Pair, PairBuilder, Peer, Side};
+use manyway_sim::{EndpointPeer, Node, Pair, PairBuilder, Pattern, Peer, Side};
 
 /// A datagram at the server.
 #[derive(Debug, Clone)]
-pub struct Seen {
-    pub at: Duration,
-    pub from: SocketAddr,
-    pub to: SocketAddr,
-    pub payload: Vec<u8>,
+pub(crate) struct Seen {
+    pub(crate) at: Duration,
+    pub(crate) from: SocketAddr,
+    pub(crate) to: SocketAddr,
+    pub(crate) payload: Vec<u8>,
 }
 
 /// A machine whose datagrams are written down.
 #[derive(Debug)]
-pub struct Tap {
-    pub inner: EndpointPeer,
+pub(crate) struct Tap {
+    pub(crate) inner: EndpointPeer,
     seen: Arc<Mutex<Vec<Seen>>>,
 }
 
@@ -87,7 +87,7 @@ impl Peer for Tap {
         self.inner.ended()
     }
 
-    fn figures(&mut self, now: Instant, out: &mut Vec<manyway_sim::invariants::PathFigures>) {
+    fn figures(&mut self, now: Instant, out: &mut Vec<manyway_sim::PathFigures>) {
         self.inner.figures(now, out);
     }
 
@@ -98,7 +98,7 @@ impl Peer for Tap {
 
 /// Writes down secrets as the file of `SSLKEYLOGFILE` does.
 #[derive(Debug, Default)]
-pub struct Secrets(Mutex<String>);
+pub(crate) struct Secrets(Mutex<String>);
 
 impl rustls::KeyLog for Secrets {
     fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
@@ -110,15 +110,16 @@ impl rustls::KeyLog for Secrets {
 
 /// What was seen of a connection, and its secrets.
 #[derive(Debug, Clone)]
-pub struct Recorded {
-    pub seen: Vec<Seen>,
-    pub key_log: String,
-    pub key_updates: u64,
+pub(crate) struct Recorded {
+    pub(crate) seen: Vec<Seen>,
+    pub(crate) key_log: String,
+    /// What the client wrote to its first stream.
+    pub(crate) written: Pattern,
 }
 
 /// A connection over two paths that carries so much from the client to the server, with a change of keys every 100
 /// packets, and is closed.
-pub fn connection(seed: u64, total: ByteCount) -> Recorded {
+pub(crate) fn connection(seed: u64, total: ByteCount) -> Recorded {
     let mut config = ConnectionConfig::default();
     config.key_limits.update_after_packets = 100;
     let config = Arc::new(config);
@@ -136,16 +137,16 @@ pub fn connection(seed: u64, total: ByteCount) -> Recorded {
     pair.transfer(Side::Client, total, MINUTE).unwrap();
     let now = pair.now();
     let connection = pair.peer(Side::Client).unwrap().inner.connection().unwrap();
-    let key_updates = connection.statistics().key_updates;
     connection.close(now, 0, "done");
     pair.run_for(SECOND).unwrap();
     let seen = seen.lock().unwrap().clone();
     let key_log = secrets.0.lock().unwrap().clone();
-    Recorded { seen, key_log, key_updates }
+    let written = Pattern::new(pair.host(Side::Client), StreamId::new(Initiator::Client, 0));
+    Recorded { seen, key_log, written }
 }
 
 /// The IP packet around a datagram.
-pub fn ip_packet(seen: &Seen) -> Vec<u8> {
+pub(crate) fn ip_packet(seen: &Seen) -> Vec<u8> {
     let (IpAddr::V4(from), IpAddr::V4(to)) = (seen.from.ip(), seen.to.ip()) else { panic!("IPv4 only") };
     let length = |headers: usize| u16::try_from(headers + seen.payload.len()).unwrap().to_be_bytes();
     let mut packet = vec![0x45, 0];
@@ -162,7 +163,7 @@ pub fn ip_packet(seen: &Seen) -> Vec<u8> {
 }
 
 /// A pcap file of raw IP packets.
-pub fn pcap(seen: &[Seen]) -> Vec<u8> {
+pub(crate) fn pcap(seen: &[Seen]) -> Vec<u8> {
     let mut file = Vec::new();
     for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 101] {
         file.extend(word.to_le_bytes());
@@ -180,7 +181,7 @@ pub fn pcap(seen: &[Seen]) -> Vec<u8> {
 }
 
 /// A pcapng file of raw IP packets, with a key log inside.
-pub fn pcapng(seen: &[Seen], key_log: &str) -> Vec<u8> {
+pub(crate) fn pcapng(seen: &[Seen], key_log: &str) -> Vec<u8> {
     let mut file = Vec::new();
     let mut block = |kind: u32, body: &[u8]| {
         let padded = body.len().next_multiple_of(4);
@@ -208,7 +209,7 @@ pub fn pcapng(seen: &[Seen], key_log: &str) -> Vec<u8> {
 }
 
 /// All packets of a capture.
-pub fn inspect(file: &[u8], key_log: &str) -> Vec<Packet> {
+pub(crate) fn inspect(file: &[u8], key_log: &str) -> Vec<Packet> {
     let mut log = KeyLog::default();
     log.add(key_log.as_bytes());
     let mut inspector = Inspector::new(log);

@@ -1,7 +1,5 @@
 //! Foreign bytes never make it panic, wherever they are foreign.
 
-mod common;
-
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
 
@@ -9,7 +7,7 @@ use manyway_inspect::{Inspector, KeyLog, capture};
 use manyway_proto::ByteCount;
 use proptest::prelude::*;
 
-use common::{Recorded, connection, inspect, pcap, pcapng};
+use crate::common::{Recorded, connection, inspect, pcap, pcapng};
 
 fn recorded() -> &'static Recorded {
     static RECORDED: OnceLock<Recorded> = OnceLock::new();
