@@ -41,7 +41,9 @@ impl Qlog {
                     if reason == LossReason::MtuProbe {
                         o.flag("is_mtu_probe_packet", true);
                     }
-                    o.text("trigger", trigger(reason));
+                    if reason == LossReason::PathAbandoned {
+                        o.text("trigger", "mmsp_path_abandoned");
+                    }
                 });
             }
             Fact::SpuriousLoss { path, packets } => {
@@ -190,14 +192,6 @@ fn packet_header(o: &mut Object<'_>, level: Level, number: u64) {
     };
     o.text("packet_type", kind);
     o.number("packet_number", number);
-}
-
-fn trigger(reason: LossReason) -> &'static str {
-    match reason {
-        LossReason::Detected => "reordering_threshold",
-        LossReason::MtuProbe => "time_threshold",
-        LossReason::PathAbandoned => "mmsp_path_abandoned",
-    }
 }
 
 fn count(o: &mut Object<'_>, path: PathId, packets: u64) {
