@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Parser as _;
 use manyway_cli::args::{Cli, Command, GlobalArgs};
 use manyway_cli::command::error::CommandError;
-use manyway_cli::command::{bench, demo, get, keys, send, serve};
+use manyway_cli::command::{bench, decode, demo, get, keys, send, serve};
 use manyway_cli::exit_code::ExitCode;
 use manyway_cli::{config, documents, logging, output};
 
@@ -40,6 +40,7 @@ fn run(cli: &Cli) -> ExitCode {
             bench::run(global, arguments).await?;
             Ok(ExitCode::Ok)
         })),
+        Command::Decode(arguments) => done(decode::run(global, arguments)),
         Command::Demo(arguments) => done(demo::run(global, arguments)),
     }
 }

@@ -13,6 +13,7 @@ use crate::connection::Connection;
 use crate::driver::{self, Command, Start};
 use crate::error::{BindFailure, ConnectError};
 use crate::interfaces::{InterfacePolicy, Snapshot};
+use crate::key_log::KeyLog;
 use crate::resolve;
 use crate::resolve::ResolveError;
 use crate::ticket::{Host, HostPort, Ticket};
@@ -79,6 +80,10 @@ pub struct EndpointOptions {
     pub server: Option<ServerOptions>,
     /// The lasting key of stateless resets; `None` takes a random one.
     pub reset_key: Option<[u8; 32]>,
+    /// Whether the secrets of every connection are appended to the file that the environment variable `SSLKEYLOGFILE`
+    /// names, if it names one, as browsers do. Default false. With them, whoever has seen the packets can read them: for
+    /// `manyway decode` and other tools that look for mistakes.
+    pub key_log: bool,
 }
 
 /// Sockets and connections of one driver thread.
@@ -124,6 +129,7 @@ pub struct Endpoint {
     commands: mpsc::UnboundedSender<Command>,
     incoming: tokio::sync::Mutex<mpsc::Receiver<Connection>>,
     connection: ConnectionConfig,
+    key_log: KeyLog,
     listening: Vec<LocalAddress>,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
@@ -136,15 +142,22 @@ impl Endpoint {
     pub fn bind(options: EndpointOptions) -> Result<Self, BindFailure> {
         options.connection.validate().map_err(BindFailure::Config)?;
         let connection = options.connection.clone();
+        let key_log = KeyLog::new(options.key_log);
         let (commands, command_receiver) = mpsc::unbounded_channel();
         let (incoming_sender, incoming) = mpsc::channel(BACKLOG);
-        let start =
-            Start { options, commands: commands.downgrade(), command_receiver, incoming: incoming_sender };
+        let start = Start {
+            options,
+            key_log: key_log.clone(),
+            commands: commands.downgrade(),
+            command_receiver,
+            incoming: incoming_sender,
+        };
         let (listening, thread) = driver::spawn(start)?;
         Ok(Self {
             commands,
             incoming: tokio::sync::Mutex::new(incoming),
             connection,
+            key_log,
             listening,
             thread: Mutex::new(Some(thread)),
         })
@@ -188,7 +201,7 @@ impl Endpoint {
         let remotes =
             found.unwrap_or_else(|_| Err(ResolveError::late(hosts))).map_err(ConnectError::Resolve)?;
         let config = manyway_proto::ClientConfig {
-            tls: identity::client_config(trust, client),
+            tls: self.key_log.client(identity::client_config(trust, client)),
             server_name: server_name(hosts),
             connection: Arc::new(self.connection.clone()),
         };

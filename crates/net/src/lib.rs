@@ -66,6 +66,7 @@ mod connection;
 mod driver;
 mod endpoint;
 mod error;
+mod key_log;
 mod path;
 mod report;
 mod stream;
@@ -75,6 +76,7 @@ mod test_namespace;
 mod ticket;
 
 pub mod interfaces;
+pub mod qlog;
 pub mod resolve;
 pub mod udp;
 
@@ -86,6 +88,7 @@ pub use manyway_proto::identity::{
     AuthorisedKeys, Authoriser, CertificateFault, Identity, KEY_HASH_LENGTH, PublicKey, RootCertificates,
     Seed, SeedError, ServerCertificate, ServerTrust,
 };
+pub use manyway_proto::observe;
 pub use manyway_proto::{
     ByteCount, ClosedBy, ConfigError, ConnectionConfig, ConnectionError, ConnectionStatistics, Event,
     FourTuple, LocalAddress, PathAvailability, PathEvent, PathId, PathReason, PathState, PathStatistics,

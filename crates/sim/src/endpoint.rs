@@ -109,6 +109,13 @@ impl EndpointPeer {
         self.roles.push((interface, role));
     }
 
+    /// Lets a client tell the secrets of its connections, as `SSLKEYLOGFILE` does; without effect at a server.
+    pub fn set_key_log(&mut self, log: Arc<dyn rustls::KeyLog>) {
+        if let Some(client) = &mut self.client {
+            Arc::make_mut(&mut client.tls).key_log = log;
+        }
+    }
+
     /// How a client starts connections; `None` for a server, or once it has.
     pub fn client_config(&self) -> Option<&ClientConfig> {
         self.client.as_ref()

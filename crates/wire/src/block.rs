@@ -245,6 +245,11 @@ impl<'a> Blocks<'a> {
         Self { reader: Reader::new(payload) }
     }
 
+    /// Where the next block begins; after the last one, where the filling behind it does.
+    pub fn offset(&self) -> usize {
+        self.reader.offset()
+    }
+
     fn take(&mut self) -> Result<Block<'a>, DecodeError> {
         let offset = self.reader.offset();
         let left = self.reader.remaining();

@@ -14,6 +14,7 @@ mod address;
 mod block;
 mod decode_error;
 mod error_code;
+mod fields;
 mod header;
 mod ids;
 mod mmsp2;
@@ -30,6 +31,7 @@ mod testing;
 pub use block::{BLOCK_HEADER_LEN, Block, Blocks, encode_padding};
 pub use decode_error::{DecodeError, Part};
 pub use error_code::ErrorCode;
+pub use fields::Field;
 pub use header::{
     HeaderForm, LengthField, LongHeader, LongKind, MIN_SEALED, ProtectedPacket, VERSION, decode_protected,
     encode_short, encode_version_list, key_phase, number_length, patch_length, reserved_bits_are_clear,

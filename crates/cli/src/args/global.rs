@@ -45,6 +45,9 @@ pub struct GlobalArgs {
     #[arg(long, global = true, value_name = "TIME", value_parser = parse_duration)]
     #[arg(long_help = "How long to try to reach the other side; default 10s")]
     pub connect_timeout: Option<Duration>,
+    /// Write a log of each connection in qlog into this directory; it has addresses, but no content
+    #[arg(long, global = true, value_name = "DIR")]
+    pub qlog: Option<PathBuf>,
     /// Use IPv4 only
     #[arg(short = '4', long, global = true, conflicts_with = "ipv6")]
     pub ipv4: bool,

@@ -2,6 +2,7 @@
 
 mod bench;
 mod completion;
+mod decode;
 mod demo;
 mod get;
 mod global;
@@ -11,6 +12,7 @@ mod serve;
 
 pub use bench::BenchArgs;
 pub use completion::CompletionArgs;
+pub use decode::DecodeArgs;
 pub use demo::DemoArgs;
 pub use get::GetArgs;
 pub use global::{GlobalArgs, Trust};
@@ -54,6 +56,8 @@ pub enum Command {
     Bench(BenchArgs),
     /// Show and change tickets, authorised clients and known servers
     Keys(KeysArgs),
+    /// Show packets and blocks in words, from a capture or hex text
+    Decode(DecodeArgs),
     /// Print a completion script for a shell
     Completion(CompletionArgs),
     /// Print the manual page

@@ -1,6 +1,7 @@
 //! What each command does: one file a command.
 
 pub mod bench;
+pub mod decode;
 pub mod demo;
 pub mod error;
 pub mod get;

@@ -9,6 +9,7 @@ use super::error::CommandError;
 use super::signal::{close, until_interrupted};
 use super::target::Target;
 use crate::args::GlobalArgs;
+use crate::exit_code::ExitCode;
 
 /// How often a quiet path is asked while a command runs.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -29,6 +30,12 @@ pub fn connection_config(global: &GlobalArgs) -> Result<ConnectionConfig, Comman
     }
     if let Some(name) = &global.congestion {
         config.set_congestion(name).map_err(CommandError::usage)?;
+    }
+    if let Some(directory) = &global.qlog {
+        let observers = manyway::qlog::directory(directory).map_err(|error| {
+            CommandError::new(ExitCode::Failed, format!("{}: {error}", directory.display()))
+        })?;
+        config.set_observers(observers);
     }
     config.validate().map_err(CommandError::usage)?;
     Ok(config)
@@ -56,6 +63,7 @@ pub fn interface_policy(global: &GlobalArgs) -> Result<InterfacePolicy, CommandE
 pub fn client_options(global: &GlobalArgs) -> Result<EndpointOptions, CommandError> {
     let mut options = EndpointOptions::default();
     options.connection = connection_config(global)?;
+    options.key_log = true;
     options.locals = Locals::Interfaces(interface_policy(global)?);
     Ok(options)
 }

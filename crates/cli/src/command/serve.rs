@@ -48,6 +48,7 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
     server.certificate = certificate.as_ref().map(CertificateFiles::certificate);
     let mut options = EndpointOptions::default();
     options.connection = connection_config(global)?;
+    options.key_log = true;
     options.server = Some(server);
     options.reset_key = Some(keys.seed.reset_key());
     let endpoint = Endpoint::bind(options)?;

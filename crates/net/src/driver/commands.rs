@@ -181,11 +181,11 @@ impl Driver {
         let (paths, pairs) = (connection.statistics().paths, connection.address_pairs());
         let mut remotes = connection.remote_addresses();
         remotes.extend(self.connections.peer(handle).iter().flat_map(|peer| peer.remotes.iter().copied()));
-        let addresses = match (&self.locals, &self.watcher) {
-            (Locals::Interfaces(policy), Some(watcher)) if !remotes.is_empty() => {
-                watcher.snapshot().addresses(policy, &remotes)
+        let addresses = match &self.locals {
+            Locals::Interfaces(policy) if !remotes.is_empty() => {
+                self.watcher.snapshot().addresses(policy, &remotes)
             }
-            (Locals::Interfaces(_) | Locals::Fixed(_), _) => Vec::new(),
+            Locals::Interfaces(_) | Locals::Fixed(_) => Vec::new(),
         };
         let name = |index| self.interface_name(index);
         Some(Facts { now, paths: &paths, pairs: &pairs, addresses, name: &name }.report())

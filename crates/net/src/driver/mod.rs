@@ -40,6 +40,7 @@ use crate::connection::Connection;
 use crate::endpoint::{EndpointOptions, Locals, reachable_addresses};
 use crate::error::BindFailure;
 use crate::interfaces::InterfaceWatcher;
+use crate::key_log::KeyLog;
 use crate::udp::{BindError, ReceiveBuffer};
 
 /// Commands taken in one turn.
@@ -65,6 +66,7 @@ const IDLE_TURNS: u32 = 16;
 #[derive(Debug)]
 pub(crate) struct Start {
     pub(crate) options: EndpointOptions,
+    pub(crate) key_log: KeyLog,
     pub(crate) commands: mpsc::WeakUnboundedSender<Command>,
     pub(crate) command_receiver: mpsc::UnboundedReceiver<Command>,
     pub(crate) incoming: mpsc::Sender<Connection>,
@@ -178,7 +180,7 @@ fn is_missing(error: &io::Error) -> bool {
 
 impl Driver {
     fn new(start: Start) -> Result<Self, BindFailure> {
-        let Start { options, commands, command_receiver, incoming } = start;
+        let Start { options, key_log, commands, command_receiver, incoming } = start;
         let mut seed = [0; 32];
         ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut seed)
             .map_err(|_| BindFailure::System(io::Error::other("the system gives no random numbers")))?;
@@ -200,9 +202,10 @@ impl Driver {
                 connections.advertised = Some(connection.advertised.clone());
             }
             config.server = Some(ServerConfig {
-                tls: identity::server_config(&server.identity, Arc::clone(&server.authoriser)),
+                tls: key_log
+                    .server(identity::server_config(&server.identity, Arc::clone(&server.authoriser))),
                 certificate: server.certificate.as_ref().map(|certificate| {
-                    identity::certificate_config(certificate, Arc::clone(&server.authoriser))
+                    key_log.server(identity::certificate_config(certificate, Arc::clone(&server.authoriser)))
                 }),
                 connection: Arc::new(connection),
             });

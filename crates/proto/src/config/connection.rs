@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::congestion::{self, Factory as ControllerFactory};
+use crate::observe::Observers;
 use crate::path::{BASE_DATAGRAM, LARGEST_DATAGRAM};
 use crate::scheduler::{self, SchedulerFactory};
 use crate::{KeyLimits, StreamConfig};
@@ -51,6 +52,7 @@ pub struct ConnectionConfig {
     pub key_limits: KeyLimits,
     pub(crate) scheduler: SchedulerFactory,
     pub(crate) congestion: ControllerFactory,
+    pub(crate) observers: Option<Observers>,
 }
 
 impl Default for ConnectionConfig {
@@ -70,6 +72,7 @@ impl Default for ConnectionConfig {
             key_limits: KeyLimits::default(),
             scheduler: scheduler::default_factory(),
             congestion: congestion::default_factory(),
+            observers: None,
         }
     }
 }
@@ -107,6 +110,12 @@ impl ConnectionConfig {
     /// Uses a congestion controller of one's own.
     pub fn set_congestion_factory(&mut self, factory: ControllerFactory) {
         self.congestion = factory;
+    }
+
+    /// Lets `observers` hear what goes on inside of each connection, such as [`qlog`](crate::observe::qlog). Default
+    /// nobody, which costs one branch a fact.
+    pub fn set_observers(&mut self, observers: Observers) {
+        self.observers = Some(observers);
     }
 
     /// Checks every field against its range.

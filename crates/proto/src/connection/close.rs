@@ -7,7 +7,6 @@ use manyway_wire::{Close, CloseStep, ConnectionId, ErrorCode};
 use super::input::PacketFacts;
 use super::state::{DueClose, FLUSH_TIME, Farewell, LastWord, Life, Repeat};
 use super::{Connection, Initiator, Violation};
-use crate::event::Event;
 use crate::handshake::is_authentication_alert;
 use crate::protection::Level;
 use crate::{ClosedBy, ConnectionError, Instant};
@@ -67,10 +66,10 @@ impl Connection {
     }
 
     /// Ends at once and leaves nothing behind: a set-up of a client gives way to newer ones. Returns this end's id.
-    pub(crate) fn give_way(&mut self) -> Option<ConnectionId> {
+    pub(crate) fn give_way(&mut self, now: Instant) -> Option<ConnectionId> {
         let id = self.setup.as_ref().map(|setup| setup.local_id);
         if self.life.is_open() {
-            self.events.push(Event::Closed(ConnectionError::ConnectTimeout));
+            self.conclude(now, ConnectionError::ConnectTimeout);
         }
         self.vanish();
         id
@@ -99,7 +98,7 @@ impl Connection {
             self.life = Life::Draining { until: now + self.drain_time(), last_word };
         }
         if !told {
-            self.events.push(Event::Closed(error));
+            self.conclude(now, error);
         }
     }
 
@@ -140,14 +139,14 @@ impl Connection {
                 self.end(now, error, None);
             }
             (CloseStep::Fin, Life::Established | Life::Flushing { .. }) => {
-                self.events.push(Event::Closed(farewell.clone().into_error(ClosedBy::Peer)));
+                self.conclude(now, farewell.clone().into_error(ClosedBy::Peer));
                 self.life = Life::PeerClosing { until: now + FLUSH_TIME, farewell };
                 self.drive_close(now);
             }
             // Both closed at once: each answers the other.
             (CloseStep::Fin, Life::FinSent { farewell, .. }) => {
                 let own = farewell.clone();
-                self.events.push(Event::Closed(own.clone().into_error(ClosedBy::Us)));
+                self.conclude(now, own.clone().into_error(ClosedBy::Us));
                 self.life = Life::FinAckSent { until: now + FLUSH_TIME, repeat, farewell: own };
             }
             (CloseStep::Fin, Life::FinAckSent { repeat: pending, .. }) => *pending = repeat,

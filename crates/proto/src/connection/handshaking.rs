@@ -8,6 +8,7 @@ use super::state::Life;
 use super::{Checked, Connection, Initiator};
 use crate::event::Event;
 use crate::handshake::NewKeys;
+use crate::observe::Fact;
 use crate::path::PathReason;
 use crate::protection::Level;
 use crate::{Instant, Violation};
@@ -97,6 +98,7 @@ impl Connection {
         self.agree(&peer);
         self.life = Life::Established;
         self.counts.established = true;
+        self.observe(now, &Fact::Established);
         if let Some(path) = self.paths.get_mut(PathId::FIRST) {
             path.space.recovery.set_max_ack_delay(peer.max_ack_delay);
             if let Some(rtt) = rtt {

@@ -3,7 +3,7 @@
 use manyway_wire::{Block, Blocks, ConnectionId, HeaderForm, LongKind, PathId, ProtectedPacket};
 
 use super::{Checked, Connection, Life, Setup};
-use crate::observe::Fact;
+use crate::observe::{Direction, Fact, ObservedPacket};
 use crate::packet::ack_policy::Demand;
 use crate::path::{Path, PathReason, PathState, Space};
 use crate::protection::{Incoming, Level, OpenError};
@@ -140,6 +140,18 @@ impl Connection {
         let payload = bytes.get(opened.payload.clone()).unwrap_or_default();
         self.on_opened(facts, packet, size);
         let number = opened.packet_number;
+        if opened.key_phase_changed {
+            self.observe(facts.now, &Fact::PeerKeyUpdate);
+        }
+        let observed = ObservedPacket {
+            direction: Direction::Received,
+            level: facts.level,
+            path: facts.path,
+            packet_number: number,
+            size,
+            payload,
+        };
+        self.observe_packet(facts.now, &observed);
         let result = self.read_packet(facts, number, ecn, payload);
         match result {
             Ok(()) => {}

@@ -35,7 +35,7 @@ use crate::congestion::{self, ControllerConfig};
 use crate::endpoint::ResetKey;
 use crate::event::{Event, PathEvent};
 use crate::handshake::Handshake;
-use crate::observe::{Fact, Observer};
+use crate::observe::{Beginning, Fact, ObservedPacket, Observer};
 use crate::packet::ack_policy::AckPolicy;
 use crate::path::manager::PathManager;
 use crate::path::{
@@ -46,7 +46,7 @@ use crate::recovery::{Outcome, PathRecovery, RecoveryConfig};
 use crate::scheduler::Scheduler;
 use crate::stream::set::StreamSet;
 use crate::stream::{ReadOutcome, StreamEvent, WriteError};
-use crate::{ConfigError, ConnectionConfig, FourTuple, Instant, Misuse, Rng, Violation};
+use crate::{ConfigError, ConnectionConfig, ConnectionError, FourTuple, Instant, Misuse, Rng, Violation};
 
 use control::Control;
 use events::Events;
@@ -193,6 +193,8 @@ impl Connection {
         remote_id: Option<ConnectionId>,
     ) -> Self {
         let Start { now, config, interfaces, rng, reset_key, first_destination, local_id, handshake } = start;
+        let beginning = Beginning { now, side, first_destination, local_id, tuple };
+        let observer = config.observers.as_ref().and_then(|observers| observers.observer(&beginning));
         let mut protector = Protector::new(side, config.key_limits);
         protector.set_open_keys(&first_destination);
         let setup = Setup {
@@ -246,7 +248,7 @@ impl Connection {
                 pathless_since: None,
             },
             events: Events::default(),
-            shared: Shared { rng, outcome: Outcome::default(), observer: None, interfaces },
+            shared: Shared { rng, outcome: Outcome::default(), observer, interfaces },
             counts: Counts::default(),
             config,
         }
@@ -409,6 +411,20 @@ impl Connection {
         if let Some(observer) = &mut self.shared.observer {
             observer.on_fact(now, fact);
         }
+    }
+
+    fn observe_packet(&mut self, now: Instant, packet: &ObservedPacket<'_>) {
+        if let Some(observer) = &mut self.shared.observer {
+            observer.on_packet(now, packet);
+        }
+    }
+
+    /// Tells everybody how the connection ends.
+    fn conclude(&mut self, now: Instant, error: ConnectionError) {
+        if let Some(observer) = &mut self.shared.observer {
+            observer.on_closed(now, &error);
+        }
+        self.events.push(Event::Closed(error));
     }
 
     /// The number space of a path that is added to the first.

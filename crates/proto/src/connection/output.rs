@@ -126,6 +126,9 @@ impl Connection {
             if let Some((_, nonce)) = question {
                 Probe { nonce }.encode(&mut writer);
             }
+            if self.shared.observer.is_some() {
+                builder.keep_clear(buffer);
+            }
             let size = builder.finish(buffer, &mut self.protector)?;
             if limited {
                 path.amplification.on_sent(size);
@@ -362,6 +365,9 @@ impl Connection {
             builder.cancel(buffer);
             return None;
         }
+        if self.shared.observer.is_some() {
+            builder.keep_clear(buffer);
+        }
         let size = builder.finish(buffer, &mut self.protector)?;
         let path = self.paths.get_mut(id)?;
         if carries_data {
@@ -419,6 +425,9 @@ impl Connection {
             now,
             &Fact::PacketSent { path, packet_number: builder.packet_number, size, asks_for_ack },
         );
+        if let Some(packet) = builder.observed(usize::from(size)) {
+            self.observe_packet(now, &packet);
+        }
     }
 }
 

@@ -43,9 +43,15 @@ impl Connection {
             let mut writer = builder.writer(buffer);
             write_ack(now, id, &mut path.space, &mut writer, &mut builder.contents);
             close.encode(&mut writer);
+            if self.shared.observer.is_some() {
+                builder.keep_clear(buffer);
+            }
             let size = builder.finish(buffer, &mut self.protector)?;
             path.space.recovery.on_sent(now, sent_packet(&builder, size, PacketKind::AckOnly));
             path.counters.bytes_sent += size as u64;
+            if let Some(packet) = builder.observed(size) {
+                self.observe_packet(now, &packet);
+            }
         }
         if let Some(path) = self.paths.get_mut(id) {
             if path.amplification.room() < buffer.len() {
@@ -151,8 +157,14 @@ impl Connection {
         if builder.is_empty(buffer) {
             return builder.cancel(buffer);
         }
+        if self.shared.observer.is_some() {
+            builder.keep_clear(buffer);
+        }
         if let Some(size) = builder.finish(buffer, &mut self.protector) {
             space.recovery.on_sent(now, sent_packet(&builder, size, builder.kind()));
+            if let Some(packet) = builder.observed(size) {
+                self.observe_packet(now, &packet);
+            }
         }
     }
 }

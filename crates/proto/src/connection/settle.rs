@@ -3,10 +3,10 @@
 use manyway_wire::PathId;
 
 use super::Connection;
-use crate::observe::Fact;
+use crate::observe::{Fact, Metrics};
 use crate::packet::content::SentContent;
 use crate::protection::Level;
-use crate::recovery::Outcome;
+use crate::recovery::{LostNote, Outcome};
 use crate::{ByteCount, Instant};
 
 impl Connection {
@@ -24,6 +24,9 @@ impl Connection {
             self.note_losses(now, path, outcome, lost);
         }
         if level == Level::Data {
+            if self.shared.observer.is_some() {
+                self.observe_recovery(now, path, outcome);
+            }
             self.settle_size(now, path, outcome);
         }
         outcome.clear();
@@ -44,6 +47,29 @@ impl Connection {
         if spurious > 0 {
             self.observe(now, &Fact::SpuriousLoss { path: id, packets: spurious });
         }
+    }
+
+    /// What only observers hear: each lost packet, and the figures of the path.
+    fn observe_recovery(&mut self, now: Instant, id: PathId, outcome: &Outcome) {
+        for lost in &outcome.lost_packets {
+            let LostNote { packet_number, size, reason } = *lost;
+            self.observe(now, &Fact::PacketLost { path: id, packet_number, size, reason });
+        }
+        let Some(path) = self.paths.get(id) else { return };
+        let recovery = &path.space.recovery;
+        let metrics = Metrics {
+            path: id,
+            latest_rtt: recovery.rtt().latest(),
+            smoothed_rtt: recovery.rtt().smoothed(),
+            minimum_rtt: recovery.rtt().minimum(),
+            rtt_variation: recovery.rtt().variation(),
+            window: recovery.window(),
+            in_flight: recovery.bytes_in_flight(),
+            packets_in_flight: recovery.packets_in_flight() as u64,
+            pacing_rate: recovery.pacing_rate(),
+            is_in_slow_start: recovery.is_in_slow_start(),
+        };
+        self.observe(now, &Fact::Metrics(metrics));
     }
 
     fn on_content_delivered(&mut self, level: Level, content: &SentContent) {

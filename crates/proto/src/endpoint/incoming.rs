@@ -166,7 +166,7 @@ impl Endpoint {
         if let Some(oldest) = gives_way
             && let Some(connection) = self.slots.get_mut(oldest)
         {
-            connection.give_way().into_iter().for_each(|id| self.admission.begun.forget(&id));
+            connection.give_way(now).into_iter().for_each(|id| self.admission.begun.forget(&id));
             self.touch(oldest);
         }
         self.touch(handle);

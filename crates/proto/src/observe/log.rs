@@ -28,5 +28,8 @@ pub(crate) fn log(fact: &Fact) {
             debug!(path = path.0, bytes = size, "size of datagrams");
         }
         Fact::KeyUpdate => debug!("keys changed"),
+        Fact::PeerKeyUpdate => debug!("keys changed by the peer"),
+        Fact::Established => debug!("established"),
+        Fact::PacketLost { .. } | Fact::Metrics(_) => {}
     }
 }

@@ -2,6 +2,7 @@
 
 use manyway_wire::{ConnectionId, LengthField, LongHeader, LongKind, Pad, PathId, Writer, packet_number};
 
+use crate::observe::{Direction, ObservedPacket};
 use crate::packet::content::Contents;
 use crate::protection::{Level, Outgoing, Protector};
 use crate::recovery::PacketKind;
@@ -22,6 +23,8 @@ pub(crate) struct PacketBuilder {
     pub(crate) contents: Contents,
     /// Whether some block asks for an acknowledgement.
     pub(crate) asks_for_ack: bool,
+    /// The inside before it was sealed, if somebody wants to see it.
+    clear: Option<Vec<u8>>,
 }
 
 /// What the header says.
@@ -91,6 +94,7 @@ impl PacketBuilder {
             length_field,
             contents: Contents::new(),
             asks_for_ack: false,
+            clear: None,
         }
     }
 
@@ -126,6 +130,23 @@ impl PacketBuilder {
         if missing > 0 {
             Pad { length: missing }.encode(&mut self.writer(buffer));
         }
+    }
+
+    /// Keeps a copy of the inside, as it is now.
+    pub(crate) fn keep_clear(&mut self, buffer: &[u8]) {
+        self.clear = buffer.get(self.payload..).map(<[u8]>::to_vec);
+    }
+
+    /// The packet for observers, if its inside was kept.
+    pub(crate) fn observed(&self, size: usize) -> Option<ObservedPacket<'_>> {
+        Some(ObservedPacket {
+            direction: Direction::Sent,
+            level: self.level,
+            path: self.path,
+            packet_number: self.packet_number,
+            size,
+            payload: self.clear.as_deref()?,
+        })
     }
 
     /// Seals the packet; returns its size, or `None` if the keys can not be used any more.

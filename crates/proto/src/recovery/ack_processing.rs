@@ -8,11 +8,12 @@ use super::delivery_rate::DeliverySnapshot;
 use super::episode::{Episodes, Meaning};
 use super::loss::{Verdict, judge};
 use super::lost_packets::{LostBy, LostPacket};
-use super::outcome::{Outcome, ReceivedAck};
+use super::outcome::{LostNote, Outcome, ReceivedAck};
 use super::persistent::is_persistent;
 use super::rounds::Round;
 use super::sent_packets::{PacketKind, SentPacket};
 use crate::congestion::{AckSample, CongestionSign, LossSample, LostPacketSample, Sibling};
+use crate::observe::LossReason;
 use crate::{ByteCount, Instant, Violation};
 
 /// Packets called lost are remembered for so many probe timeouts.
@@ -298,6 +299,12 @@ impl PathRecovery {
             out.lost.push(packet.contents.clone());
         }
         let SentPacket { packet_number, time_sent, size, contents, .. } = packet;
+        let reason = match why {
+            LostBy::Detection { .. } => LossReason::Detected,
+            LostBy::MtuProbe => LossReason::MtuProbe,
+            LostBy::Abandoning => LossReason::PathAbandoned,
+        };
+        out.lost_packets.push(LostNote { packet_number, size, reason });
         let lost = LostPacket { packet_number, time_sent, time_lost: now, size, why, contents };
         if let Some(forgotten) = self.lost.push(lost) {
             forget(&mut self.episodes, &forgotten);

@@ -24,7 +24,7 @@ mod traps;
 use std::time::Duration;
 
 pub use config::RecoveryConfig;
-pub(crate) use outcome::{Allowance, Outcome, ReceivedAck, TimeoutKind};
+pub(crate) use outcome::{Allowance, LostNote, Outcome, ReceivedAck, TimeoutKind};
 pub(crate) use rtt::RttEstimator;
 pub(crate) use sent_packets::{PacketKind, SentPacket};
 
@@ -176,6 +176,11 @@ impl PathRecovery {
     /// The congestion window.
     pub(crate) fn window(&self) -> ByteCount {
         self.controller.window()
+    }
+
+    /// Whether the window still grows exponentially.
+    pub(crate) fn is_in_slow_start(&self) -> bool {
+        self.controller.is_in_slow_start()
     }
 
     /// The rate at which packets may leave.

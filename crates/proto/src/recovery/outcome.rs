@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use manyway_wire::PathId;
 
+use crate::observe::LossReason;
 use crate::packet::content::Contents;
 use crate::{ByteCount, Instant};
 
@@ -16,6 +17,8 @@ pub(crate) struct Outcome {
     pub(crate) delivered: Vec<Contents>,
     /// Contents that were lost, without those that were moved to another path.
     pub(crate) lost: Vec<Contents>,
+    /// The packets that were lost, each.
+    pub(crate) lost_packets: Vec<LostNote>,
     /// Bytes that left flight by arriving.
     pub(crate) newly_acked_bytes: ByteCount,
     /// Bytes that left flight by being lost; without MTU probes.
@@ -36,12 +39,22 @@ pub(crate) struct Outcome {
 impl Outcome {
     /// Empties it, keeping its memory.
     pub(crate) fn clear(&mut self) {
-        let Self { delivered, lost, .. } = self;
+        let Self { delivered, lost, lost_packets, .. } = self;
         let (mut delivered, mut lost) = (std::mem::take(delivered), std::mem::take(lost));
+        let mut lost_packets = std::mem::take(lost_packets);
         delivered.clear();
         lost.clear();
-        *self = Self { delivered, lost, ..Self::default() };
+        lost_packets.clear();
+        *self = Self { delivered, lost, lost_packets, ..Self::default() };
     }
+}
+
+/// A packet that was lost.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LostNote {
+    pub(crate) packet_number: u64,
+    pub(crate) size: u16,
+    pub(crate) reason: LossReason,
 }
 
 /// An acknowledgement as it came.

@@ -1,0 +1,217 @@
+//! Shows what stands in captures.
+
+mod json;
+mod text;
+
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read};
+use std::net::SocketAddr;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::Duration;
+
+use manyway_inspect::capture::{self, CaptureError, Datagram, Item, Skip};
+use manyway_inspect::{Inside, Inspector, KeyLog, Packet, Sealed};
+
+use super::error::CommandError;
+use crate::args::{DecodeArgs, GlobalArgs};
+use crate::exit_code::ExitCode;
+
+/// What is said of a packet beside what stands in it.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    /// Number of its frame.
+    number: u64,
+    /// When it was seen, since 1970.
+    time: Option<Duration>,
+    /// The same since the first frame.
+    elapsed: Option<Duration>,
+    addresses: Option<(SocketAddr, SocketAddr)>,
+    /// Bytes of its datagram that the capture lacks.
+    missing: usize,
+}
+
+/// One way to show packets.
+trait Show {
+    fn packet(&mut self, place: &Place, packet: &Packet, bytes: &[u8]) -> io::Result<()>;
+    fn skipped(&mut self, place: &Place, why: Skip) -> io::Result<()>;
+    /// Bare blocks.
+    fn blocks(&mut self, payload: &[u8]) -> io::Result<()>;
+    fn end(&mut self, summary: &Summary) -> io::Result<()>;
+}
+
+/// What it came to.
+#[derive(Debug, Clone, Copy, Default)]
+struct Summary {
+    packets: u64,
+    malformed: u64,
+    /// Packets that a key log would open.
+    without_secret: u64,
+    skipped: u64,
+    has_keys: bool,
+}
+
+/// Shows the file on standard output.
+///
+/// # Errors
+/// If the file or the key log can not be read, or the output not be written.
+pub fn run(global: &GlobalArgs, arguments: &DecodeArgs) -> Result<ExitCode, CommandError> {
+    let out = BufWriter::new(io::stdout().lock());
+    let mut show: Box<dyn Show> = if global.json {
+        Box::new(json::Json::new(out))
+    } else {
+        Box::new(text::Text::new(out, global.verbose > 0, global.quiet))
+    };
+    let input: Box<dyn Read + Send> = if arguments.file == Path::new("-") {
+        Box::new(io::stdin())
+    } else {
+        Box::new(BufReader::new(File::open(&arguments.file).map_err(|e| of_file(&arguments.file, &e))?))
+    };
+    if arguments.blocks {
+        return bare_blocks(input, show.as_mut(), &arguments.file);
+    }
+    let log = key_log(arguments)?;
+    let mut decoder = Decoder {
+        summary: Summary { has_keys: !log.is_empty(), ..Summary::default() },
+        inspector: Inspector::new(log),
+        port: arguments.port,
+        start: None,
+        show: show.as_mut(),
+        failure: None,
+    };
+    let read = capture::read(input, &mut |item| decoder.take(&item));
+    let Decoder { summary, failure, .. } = decoder;
+    if let Some(error) = failure {
+        return Err(error.into());
+    }
+    show.end(&summary)?;
+    match read {
+        Ok(()) if summary.malformed > 0 => Ok(ExitCode::Failed),
+        Ok(()) => Ok(ExitCode::Ok),
+        Err(error) => Err(of_capture(&arguments.file, &error)),
+    }
+}
+
+fn bare_blocks(
+    mut input: Box<dyn Read + Send>,
+    show: &mut dyn Show,
+    file: &Path,
+) -> Result<ExitCode, CommandError> {
+    let mut text = Vec::new();
+    input.by_ref().take(LONGEST_BLOCKS).read_to_end(&mut text).map_err(|error| of_file(file, &error))?;
+    let payload = capture::parse_bytes(&text)
+        .map_err(|error| CommandError::new(ExitCode::Failed, format!("{}: {error}", name(file))))?;
+    show.blocks(&payload)?;
+    let malformed = manyway_inspect::blocks(&payload).any(|at| at.block.is_err());
+    Ok(if malformed { ExitCode::Failed } else { ExitCode::Ok })
+}
+
+/// Longest text of bare blocks, in bytes.
+const LONGEST_BLOCKS: u64 = 16 << 20;
+
+/// The key log that the user names, or the one that programs write anyway.
+fn key_log(arguments: &DecodeArgs) -> Result<KeyLog, CommandError> {
+    let mut log = KeyLog::default();
+    if let Some(path) = &arguments.keylog {
+        let text = std::fs::read(path).map_err(|error| of_file(path, &error))?;
+        if log.add(&text) == 0 {
+            let text = format!(
+                "{}: no secrets of TLS 1.3; SSLKEYLOGFILE must name it while a program runs",
+                name(path)
+            );
+            return Err(CommandError::new(ExitCode::Failed, text));
+        }
+    } else if let Some(path) = std::env::var_os("SSLKEYLOGFILE")
+        && let Ok(text) = std::fs::read(path)
+    {
+        log.add(&text);
+    }
+    Ok(log)
+}
+
+fn of_file(path: &Path, error: &io::Error) -> CommandError {
+    CommandError::new(ExitCode::Failed, format!("{}: {error}", name(path)))
+}
+
+fn of_capture(path: &Path, error: &CaptureError) -> CommandError {
+    CommandError::new(ExitCode::Failed, format!("{}: {error}", name(path)))
+}
+
+fn name(path: &Path) -> String {
+    if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() }
+}
+
+struct Decoder<'s> {
+    inspector: Inspector,
+    port: Option<u16>,
+    start: Option<Duration>,
+    show: &'s mut dyn Show,
+    summary: Summary,
+    /// Why the output could not be written.
+    failure: Option<io::Error>,
+}
+
+impl Decoder<'_> {
+    fn take(&mut self, item: &Item<'_>) -> ControlFlow<()> {
+        match self.try_take(item) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                self.failure = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    }
+
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the list of the capture is open")]
+    fn try_take(&mut self, item: &Item<'_>) -> io::Result<()> {
+        match item {
+            Item::Datagram(datagram) => self.datagram(datagram),
+            Item::Skipped { number, time, why } => {
+                // What is no UDP is nobody's business here; the rest may hide a packet.
+                if *why == Skip::NotUdp || self.port.is_some() && *why == Skip::Cut {
+                    return Ok(());
+                }
+                self.summary.skipped += 1;
+                let place = Place {
+                    number: *number,
+                    time: *time,
+                    elapsed: self.elapsed(*time),
+                    addresses: None,
+                    missing: 0,
+                };
+                self.show.skipped(&place, *why)
+            }
+            Item::KeyLog(text) => {
+                self.summary.has_keys |= self.inspector.add_keys(text) > 0;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn datagram(&mut self, datagram: &Datagram<'_>) -> io::Result<()> {
+        let Datagram { number, time, addresses, payload, missing } = *datagram;
+        let elapsed = self.elapsed(time);
+        if let (Some(port), Some((from, to))) = (self.port, addresses)
+            && from.port() != port
+            && to.port() != port
+        {
+            return Ok(());
+        }
+        let place = Place { number, time, elapsed, addresses, missing };
+        for packet in self.inspector.datagram(payload) {
+            self.summary.packets += 1;
+            self.summary.malformed += u64::from(packet.is_malformed());
+            self.summary.without_secret +=
+                u64::from(matches!(packet.inside, Inside::Sealed(Sealed::NoSecret(_))));
+            let bytes = payload.get(packet.offset..packet.offset + packet.length).unwrap_or_default();
+            self.show.packet(&place, &packet, bytes)?;
+        }
+        Ok(())
+    }
+
+    fn elapsed(&mut self, time: Option<Duration>) -> Option<Duration> {
+        let time = time?;
+        Some(time.saturating_sub(*self.start.get_or_insert(time)))
+    }
+}

@@ -1,0 +1,133 @@
+//! Where datagrams come from: pcap, pcapng, or hex text; which of them is found out.
+
+mod hex;
+mod link;
+mod pcap;
+
+use std::fmt;
+use std::io::{self, Read};
+use std::net::SocketAddr;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+pub use hex::{HexError, parse_bytes};
+
+/// What stands in a capture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Item<'a> {
+    /// A UDP datagram.
+    Datagram(Datagram<'a>),
+    /// A frame without one that could be read.
+    Skipped {
+        /// Its number in the capture, from 1.
+        number: u64,
+        /// When it was seen, since 1970; `None` if the capture does not say.
+        time: Option<Duration>,
+        /// What it is instead.
+        why: Skip,
+    },
+    /// Lines of a TLS key log, inside a pcapng file.
+    KeyLog(&'a [u8]),
+}
+
+/// A UDP datagram in a capture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Datagram<'a> {
+    /// Number of the frame in the capture, from 1.
+    pub number: u64,
+    /// When it was seen, since 1970; `None` in hex text.
+    pub time: Option<Duration>,
+    /// Source and destination; `None` in hex text without IP headers.
+    pub addresses: Option<(SocketAddr, SocketAddr)>,
+    /// What UDP carries, as far as it was captured.
+    pub payload: &'a [u8],
+    /// Bytes at its end that were not captured.
+    pub missing: usize,
+}
+
+/// Why a frame is passed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Skip {
+    /// It carries no UDP.
+    NotUdp,
+    /// It is one of several fragments of an IP packet; they are not put together.
+    Fragment,
+    /// It ends within its headers.
+    Cut,
+    /// The capture's kind of link is not known here, by its number in the registry of tcpdump.
+    UnknownLink(i32),
+}
+
+impl fmt::Display for Skip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotUdp => write!(f, "no UDP"),
+            Self::Fragment => write!(f, "fragment of an IP packet; fragments are not put together"),
+            Self::Cut => write!(f, "ends within its headers"),
+            Self::UnknownLink(number) => write!(f, "link type {number} is not known here"),
+        }
+    }
+}
+
+/// Why a capture could not be read, or not to its end.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum CaptureError {
+    /// The system says so.
+    Io(io::Error),
+    /// The text is no hex text.
+    Hex(HexError),
+    /// The file is cut or damaged behind the frame with this number.
+    Damaged {
+        /// The last frame that was read; 0: none.
+        after: u64,
+    },
+}
+
+impl fmt::Display for CaptureError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => write!(f, "{error}"),
+            Self::Hex(error) => write!(f, "neither pcap nor pcapng, and no hex text: {error}"),
+            Self::Damaged { after: 0 } => write!(f, "the capture is cut or damaged at its start"),
+            Self::Damaged { after } => write!(f, "the capture is cut or damaged behind frame {after}"),
+        }
+    }
+}
+
+impl std::error::Error for CaptureError {}
+
+impl From<io::Error> for CaptureError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// Reads a capture to its end, or until `each` breaks; every item is given to `each` as soon as it is read, so that a
+/// pipe from `tcpdump -w -` can be followed. Hex text is read as a whole: one datagram a line, or a dump of `xxd`,
+/// `hexdump -C` or `tcpdump -x` (which shows IP packets).
+///
+/// # Errors
+/// If the input can not be read, is cut or damaged, or is no capture. What stands before that is given to `each`.
+pub fn read(
+    mut input: impl Read + Send,
+    each: &mut dyn FnMut(Item<'_>) -> ControlFlow<()>,
+) -> Result<(), CaptureError> {
+    let mut head = Vec::new();
+    read_up_to(&mut input, &mut head, pcap::LEAST)?;
+    if pcap::is_capture(&head) {
+        // The reader wants the whole first block at once.
+        let first = pcap::first_block(&head);
+        read_up_to(&mut input, &mut head, first)?;
+        return pcap::read(pcap::is_pcapng(&head), io::Cursor::new(head).chain(input), each);
+    }
+    input.take(hex::MOST_TEXT).read_to_end(&mut head)?;
+    hex::read(&head, each).map_err(CaptureError::Hex)
+}
+
+fn read_up_to(input: &mut impl Read, head: &mut Vec<u8>, length: usize) -> io::Result<()> {
+    let missing = length.saturating_sub(head.len()) as u64;
+    input.take(missing).read_to_end(head).map(|_| ())
+}

@@ -1,0 +1,27 @@
+//! The largest packet numbers seen, to complete the truncated ones on the wire.
+
+use std::collections::BTreeMap;
+
+use manyway_wire::{Initiator, PathId, packet_number};
+
+use crate::packet::Level;
+
+/// A run of packet numbers.
+pub(crate) type Space = (Initiator, Level, PathId);
+
+/// What number is expected next in each space.
+#[derive(Debug, Default)]
+pub(crate) struct Numbers(BTreeMap<Space, u64>);
+
+impl Numbers {
+    /// Completes a number (spec 4.6).
+    pub(crate) fn expand(&self, space: Space, truncated: u32, length: usize) -> u64 {
+        packet_number::expand(truncated, length, self.0.get(&space).copied().unwrap_or(0))
+    }
+
+    /// A packet with this number was opened.
+    pub(crate) fn on_opened(&mut self, space: Space, number: u64) {
+        let next = self.0.entry(space).or_insert(0);
+        *next = (*next).max(number.saturating_add(1));
+    }
+}

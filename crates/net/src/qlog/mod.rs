@@ -1,0 +1,220 @@
+//! Logs of connections in qlog, a file for each; see [`observe::qlog`](crate::observe::qlog) for what stands in them.
+//!
+//! ```no_run
+//! use manyway::{Endpoint, EndpointOptions, qlog};
+//!
+//! let mut options = EndpointOptions::default();
+//! options.connection.set_observers(qlog::directory("logs")?);
+//! let endpoint = Endpoint::bind(options)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod time;
+mod writer;
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime};
+
+use manyway_proto::Initiator;
+use manyway_proto::observe::qlog::{Qlog, Sink};
+use manyway_proto::observe::{Beginning, Fact, ObservedPacket, Observer, Observers};
+use manyway_proto::{ConnectionError, Instant};
+
+use writer::{FileId, Writer};
+
+/// Records are handed to the thread in such pieces.
+const PIECE: usize = 16 * 1024;
+/// More than that waits for a disk that can't keep up only in its queue; further records are dropped and counted.
+const MOST_WAITING: usize = 4 * PIECE;
+/// Records do not wait longer than that for the next event of their connection.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// Set-ups at a server that did not complete are logged up to this number: anybody can begin one.
+const MOST_INCOMPLETE: usize = 1000;
+
+/// Logs every connection into a file of its own in `directory`, which is made if it is not there. Give it to
+/// [`ConnectionConfig::set_observers`](crate::ConnectionConfig::set_observers).
+///
+/// A file is named by the connection's first destination id, the same at both ends, and the end that writes it:
+/// `0102030405060708_client.sqlog`. An existing file is never changed: a number is added to the name.
+///
+/// A thread of its own writes. Its queue is bounded: when the disk does not keep up, records are dropped, and a record
+/// says how many. When a file can't be written, one warning goes to the log of the program, and everything else goes on.
+/// When the last endpoint with these observers ends, it waits up to 2 s until all is written. Set-ups at a server that
+/// do not complete are logged up to 1000 times.
+///
+/// Whoever reads the files learns addresses, ids, and how much went when; no keys and no content.
+///
+/// # Errors
+/// If the directory can not be made, or the thread not be started.
+pub fn directory(directory: impl AsRef<Path>) -> io::Result<Observers> {
+    let writer = Arc::new(Writer::start(directory.as_ref())?);
+    let incomplete = Arc::new(AtomicUsize::new(0));
+    Ok(Observers::new(move |beginning| {
+        let proof = Proof::ask(beginning, &incomplete)?;
+        let side = match beginning.side {
+            Initiator::Client => "client",
+            Initiator::Server => "server",
+        };
+        let id = writer.open(format!("{}_{side}", beginning.first_destination));
+        let sink = FileSink { writer: Arc::clone(&writer), id, waiting: String::new(), since: None };
+        let wall_clock = time::rfc_3339(SystemTime::now());
+        let log = Qlog::new(beginning, wall_clock.as_deref(), Box::new(sink));
+        Some(Box::new(Log { log, proof }))
+    }))
+}
+
+/// Counts the set-ups at a server that have not completed.
+#[derive(Debug)]
+struct Proof(Option<Arc<AtomicUsize>>);
+
+impl Proof {
+    /// `None` if there are too many.
+    fn ask(beginning: &Beginning, incomplete: &Arc<AtomicUsize>) -> Option<Self> {
+        if beginning.side == Initiator::Client {
+            return Some(Self(None));
+        }
+        if incomplete.load(Ordering::Relaxed) >= MOST_INCOMPLETE {
+            return None;
+        }
+        incomplete.fetch_add(1, Ordering::Relaxed);
+        Some(Self(Some(Arc::clone(incomplete))))
+    }
+
+    fn complete(&mut self) {
+        if let Some(incomplete) = self.0.take() {
+            incomplete.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The log of one connection.
+#[derive(Debug)]
+struct Log {
+    log: Qlog,
+    proof: Proof,
+}
+
+impl Observer for Log {
+    fn on_fact(&mut self, now: Instant, fact: &Fact) {
+        if matches!(fact, Fact::Established) {
+            self.proof.complete();
+        }
+        self.log.on_fact(now, fact);
+    }
+
+    fn on_packet(&mut self, now: Instant, packet: &ObservedPacket<'_>) {
+        self.log.on_packet(now, packet);
+    }
+
+    fn on_closed(&mut self, now: Instant, error: &ConnectionError) {
+        self.log.on_closed(now, error);
+    }
+}
+
+/// Gathers the records of one file.
+#[derive(Debug)]
+struct FileSink {
+    writer: Arc<Writer>,
+    id: FileId,
+    waiting: String,
+    /// When the oldest of them came.
+    since: Option<Instant>,
+}
+
+impl FileSink {
+    fn hand_over(&mut self) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        // The queue has room again some time, or the records are counted as dropped.
+        if let Err(back) = self.writer.append(self.id, std::mem::take(&mut self.waiting)) {
+            self.waiting = back;
+        } else {
+            self.since = None;
+        }
+    }
+}
+
+impl Sink for FileSink {
+    fn take(&mut self, now: Instant, record: &str) -> bool {
+        if self.waiting.len() + record.len() > MOST_WAITING {
+            self.hand_over();
+            if !self.waiting.is_empty() {
+                return false;
+            }
+        }
+        self.waiting.push_str(record);
+        let since = *self.since.get_or_insert(now);
+        if self.waiting.len() >= PIECE || now - since >= PATIENCE {
+            self.hand_over();
+        }
+        true
+    }
+
+    fn flush(&mut self) {
+        self.hand_over();
+    }
+}
+
+impl Drop for FileSink {
+    fn drop(&mut self) {
+        self.hand_over();
+        self.writer.close(self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use manyway_proto::{ConnectionId, FourTuple, LocalAddress};
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_there_is_not_changed_and_all_is_written_when_the_last_owner_goes() {
+        let home = tempfile::tempdir().unwrap();
+        let logs = home.path().join("a/b");
+        for _ in 0..2 {
+            let observers = directory(&logs).unwrap();
+            drop(observers);
+        }
+        let writer = Writer::start(&logs).unwrap();
+        let id = writer.open("x_client".to_owned());
+        writer.append(id, "one\n".to_owned()).unwrap();
+        writer.append(id, "two\n".to_owned()).unwrap();
+        let other = writer.open("x_client".to_owned());
+        writer.append(other, "three\n".to_owned()).unwrap();
+        writer.close(id);
+        drop(writer);
+        assert_eq!(std::fs::read_to_string(logs.join("x_client.sqlog")).unwrap(), "one\ntwo\n");
+        assert_eq!(std::fs::read_to_string(logs.join("x_client-2.sqlog")).unwrap(), "three\n");
+    }
+
+    #[test]
+    fn a_directory_that_vanishes_stops_nothing() {
+        let home = tempfile::tempdir().unwrap();
+        let writer = Writer::start(home.path()).unwrap();
+        drop(home);
+        let id = writer.open("x".to_owned());
+        for _ in 0..3 {
+            writer.append(id, "lost".to_owned()).unwrap();
+        }
+    }
+
+    #[test]
+    fn set_ups_that_do_not_complete_are_logged_up_to_a_limit() {
+        let incomplete = Arc::new(AtomicUsize::new(MOST_INCOMPLETE - 1));
+        let address: SocketAddr = "127.0.0.1:1".parse().unwrap();
+        let tuple = FourTuple { local: LocalAddress { interface: 0, address }, remote: address };
+        let id = ConnectionId::from_u64(1);
+        let server = Beginning::new(Instant::from_nanos(0), Initiator::Server, [id, id], tuple);
+        let mut last = Proof::ask(&server, &incomplete).unwrap();
+        assert!(Proof::ask(&server, &incomplete).is_none());
+        last.complete();
+        assert!(Proof::ask(&server, &incomplete).is_some());
+    }
+}

@@ -1,0 +1,157 @@
+//! Blocks as frames of qlog: under the names of QUIC where they mean the same, under names of our own else.
+
+use manyway_wire::{Block, Blocked, BlockedBy, Field};
+
+use super::json::{Array, Object};
+
+/// Appends a block. Never the bytes that an application or TLS sent, nor a token or INFO: they are secrets.
+pub(super) fn write(array: &mut Array<'_>, block: &Block<'_>) {
+    array.object(|o| {
+        o.text("frame_type", frame_type(block));
+        match block {
+            Block::Stream(piece) => {
+                o.number("stream_id", piece.stream.0);
+                o.number("offset", piece.offset);
+                o.flag("fin", piece.end);
+                payload(o, piece.data.len());
+            }
+            Block::Handshake(piece) => {
+                o.number("offset", piece.offset);
+                payload(o, piece.data.len());
+            }
+            Block::PathAck(ack) => {
+                o.number("path_id", ack.path.0);
+                o.millis("ack_delay", ack.delay);
+                o.array("acked_ranges", |a| {
+                    ack.ranges.iter().for_each(|range| a.range(*range.start(), *range.end()));
+                });
+                if let Some(ecn) = ack.ecn {
+                    o.number("ect1", ecn.ect1);
+                    o.number("ect0", ecn.ect0);
+                    o.number("ce", ecn.ce);
+                }
+            }
+            Block::Window(block) => o.number("maximum", block.credit),
+            Block::StreamWindow(block) => {
+                o.number("stream_id", block.stream.0);
+                o.number("maximum", block.credit);
+            }
+            Block::StreamLimit(block) => {
+                o.text("stream_type", "bidirectional");
+                o.number("maximum", block.count);
+            }
+            Block::Blocked(block) => blocked(o, *block),
+            Block::NewCid(block) => {
+                o.number("path_id", block.path.0);
+                o.number("sequence_number", block.sequence);
+                o.number("retire_prior_to", block.retire_prior_to);
+                o.text("connection_id", block.id.to_string());
+            }
+            Block::RetireCid(block) => {
+                o.number("path_id", block.path.0);
+                o.number("sequence_number", block.sequence);
+            }
+            Block::StreamReset(block) => {
+                o.number("stream_id", block.stream.0);
+                error(o, "error", block.code);
+                o.number("final_size", block.final_size);
+            }
+            Block::StreamStop(block) => {
+                o.number("stream_id", block.stream.0);
+                error(o, "error", block.code);
+            }
+            Block::Probe(block) => o.text("data", format!("{:016x}", block.nonce)),
+            Block::ProbeAck(block) => {
+                o.text("data", format!("{:016x}", block.nonce));
+                o.text("observed_address", block.observed.to_string());
+            }
+            Block::Close(block) => {
+                o.text("step", block.step.name());
+                error(o, "error", block.code);
+                o.text("reason", String::from_utf8_lossy(block.text));
+            }
+            Block::Syn(_) | Block::SynAck(_) | Block::Ping(_) | Block::Pong | Block::AckNow | Block::Pad => {}
+            Block::AddAddress(_)
+            | Block::RemoveAddress(_)
+            | Block::PathStatus(_)
+            | Block::PathClose(_)
+            | Block::Liveness(_)
+            | Block::PathLimit(_) => own(o, block),
+        }
+    });
+}
+
+fn payload(o: &mut Object<'_>, length: usize) {
+    o.object("raw", |o| o.number("payload_length", length as u64));
+}
+
+/// Codes are not those of QUIC, so they have no name there.
+pub(super) fn error(o: &mut Object<'_>, key: &str, code: u64) {
+    o.text(key, "unknown");
+    o.number("error_code", code);
+}
+
+fn blocked(o: &mut Object<'_>, block: Blocked) {
+    match block.by {
+        BlockedBy::Connection { limit } => o.number("limit", limit),
+        BlockedBy::Stream { stream, limit } => {
+            o.number("stream_id", stream.0);
+            o.number("limit", limit);
+        }
+        BlockedBy::Streams { limit } => {
+            o.text("stream_type", "bidirectional");
+            o.number("limit", limit);
+        }
+    }
+}
+
+/// The fields of a block that QUIC does not have.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the list of the wire crate is open; words do for the rest"
+)]
+fn own(o: &mut Object<'_>, block: &Block<'_>) {
+    block.fields(&mut |name, field| {
+        let key = name.replace(' ', "_");
+        match field {
+            Field::Number(number) => o.number(&key, number),
+            Field::Path(path) => o.number("path_id", path.0),
+            Field::Duration(duration) => o.millis(&key, duration),
+            Field::Flag(flag) => o.flag(&key, flag),
+            other => o.text(&key, other.to_string()),
+        }
+    });
+}
+
+fn frame_type(block: &Block<'_>) -> &'static str {
+    match block {
+        Block::Syn(_) => "mmsp_syn",
+        Block::SynAck(_) => "mmsp_syn_ack",
+        Block::Ping(_) => "ping",
+        Block::Pong => "mmsp_pong",
+        Block::Probe(_) => "path_challenge",
+        Block::ProbeAck(_) => "path_response",
+        Block::PathAck(_) => "ack",
+        Block::Handshake(_) => "crypto",
+        Block::Stream(_) => "stream",
+        Block::Window(_) => "max_data",
+        Block::StreamWindow(_) => "max_stream_data",
+        Block::StreamLimit(_) => "max_streams",
+        Block::StreamReset(_) => "reset_stream",
+        Block::StreamStop(_) => "stop_sending",
+        Block::Blocked(Blocked { by: BlockedBy::Connection { .. } }) => "data_blocked",
+        Block::Blocked(Blocked { by: BlockedBy::Stream { .. } }) => "stream_data_blocked",
+        Block::Blocked(Blocked { by: BlockedBy::Streams { .. } }) => "streams_blocked",
+        Block::NewCid(_) => "new_connection_id",
+        Block::RetireCid(_) => "retire_connection_id",
+        Block::AddAddress(_) => "mmsp_add_address",
+        Block::RemoveAddress(_) => "mmsp_remove_address",
+        Block::PathStatus(_) => "mmsp_path_status",
+        Block::PathClose(_) => "mmsp_path_close",
+        Block::Liveness(_) => "mmsp_liveness",
+        Block::AckNow => "mmsp_ack_now",
+        Block::Close(_) => "connection_close",
+        Block::Pad => "padding",
+        Block::PathLimit(_) => "mmsp_path_limit",
+    }
+}

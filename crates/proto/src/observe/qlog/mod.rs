@@ -1,0 +1,177 @@
+//! Facts as qlog, the log format of the IETF for QUIC (draft-ietf-quic-qlog-main-schema-14 and -quic-events-13): one
+//! JSON record an event, in sequence (JSON-SEQ), for tools that draw and analyse.
+//!
+//! Events that mean what they mean in QUIC have its names (`quic:packet_sent`, `quic:recovery_metrics_updated`); what
+//! QUIC does not know is in the namespace `mmsp`:
+//!
+//! | event | says |
+//! |---|---|
+//! | `mmsp:path_updated` | a path came into another state: `path_id`, `state`, `reason`, `role` |
+//! | `mmsp:reinjected` | what was in flight on a suspect path goes again on others: `path_id`, `packets` |
+//! | `mmsp:spurious_loss` | packets called lost arrived after all: `path_id`, `packets` |
+//! | `mmsp:records_dropped` | so many records are missing here, because the sink could not keep up: `count` |
+//!
+//! Every event of a path has its id as `tuple`. Addresses and ids of the connection stand in the log, and how much went
+//! when; no key, no token and no byte of the application does.
+
+mod events;
+mod frames;
+mod json;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use manyway_wire::{Initiator, PathId};
+
+use self::events::Streams;
+use self::json::Object;
+use super::{Beginning, Fact, Metrics, ObservedPacket, Observer};
+use crate::{ConnectionError, FourTuple, Instant};
+
+/// Names of the events' schemas; the second one is that of this project.
+const SCHEMAS: [&str; 2] = ["urn:ietf:params:qlog:events:quic-13", "urn:manyway:qlog:events:mmsp-1"];
+/// The figures of a path are logged so often at most.
+const METRICS_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Takes records.
+pub trait Sink: Send + fmt::Debug {
+    /// Takes one record, complete with its separator and its end of line; must not block. False if there is no room:
+    /// then the record is dropped, and a later one tells how many were.
+    fn take(&mut self, now: Instant, record: &str) -> bool;
+
+    /// Something happened that a reader should see at once.
+    fn flush(&mut self) {}
+}
+
+/// An observer that writes qlog.
+///
+/// Costs some µs a packet, and no memory that grows with the connection.
+#[derive(Debug)]
+pub struct Qlog {
+    sink: Box<dyn Sink>,
+    start: Instant,
+    record: String,
+    /// Records that the sink had no room for, since the last that it took.
+    dropped: u64,
+    paths: BTreeMap<PathId, PathNotes>,
+    streams: Streams,
+}
+
+/// What was logged last of a path.
+#[derive(Debug, Default)]
+struct PathNotes {
+    tuple: Option<FourTuple>,
+    metrics: Option<Metrics>,
+    metrics_at: Option<Instant>,
+    is_in_slow_start: Option<bool>,
+    datagram: Option<u16>,
+}
+
+impl Qlog {
+    /// Begins the log of a connection. `wall_clock` is the time of the beginning as in RFC 3339, if it is known; times of
+    /// events count from there.
+    pub fn new(beginning: &Beginning, wall_clock: Option<&str>, sink: Box<dyn Sink>) -> Self {
+        let mut log = Self {
+            sink,
+            start: beginning.now,
+            record: String::new(),
+            dropped: 0,
+            paths: BTreeMap::new(),
+            streams: Streams::default(),
+        };
+        log.write(beginning.now, |o| head(o, beginning, wall_clock));
+        log.event(beginning.now, None, "quic:connection_started", |o| {
+            events::connection_started(o, beginning);
+        });
+        log
+    }
+
+    /// Appends an event; a path's with its id.
+    fn event(&mut self, now: Instant, path: Option<PathId>, name: &str, data: impl FnOnce(&mut Object<'_>)) {
+        let time = now - self.start;
+        if self.dropped > 0 {
+            let count = self.dropped;
+            let taken = self.write(now, |o| {
+                o.millis("time", time);
+                o.text("name", "mmsp:records_dropped");
+                o.object("data", |o| o.number("count", count));
+            });
+            if !taken {
+                self.dropped += 1;
+                return;
+            }
+            self.dropped = 0;
+        }
+        let taken = self.write(now, |o| {
+            o.millis("time", time);
+            o.text("name", name);
+            if let Some(path) = path {
+                o.text("tuple", path.to_string());
+            }
+            o.object("data", data);
+        });
+        if !taken {
+            self.dropped += 1;
+        }
+    }
+
+    fn write(&mut self, now: Instant, content: impl FnOnce(&mut Object<'_>)) -> bool {
+        self.record.clear();
+        // RFC 7464: a record separator before each text, a line feed behind it.
+        self.record.push('\u{1e}');
+        Object::write(&mut self.record, content);
+        self.record.push('\n');
+        self.sink.take(now, &self.record)
+    }
+
+    fn notes(&mut self, path: PathId) -> &mut PathNotes {
+        self.paths.entry(path).or_default()
+    }
+}
+
+impl Observer for Qlog {
+    fn on_fact(&mut self, now: Instant, fact: &Fact) {
+        self.log_fact(now, fact);
+    }
+
+    fn on_packet(&mut self, now: Instant, packet: &ObservedPacket<'_>) {
+        self.log_packet(now, packet);
+    }
+
+    fn on_closed(&mut self, now: Instant, error: &ConnectionError) {
+        self.event(now, None, "quic:connection_closed", |o| events::connection_closed(o, error));
+        self.sink.flush();
+    }
+}
+
+/// The first record of a file. Tools of older drafts look for `qlog_version` and `qlog_format`.
+fn head(o: &mut Object<'_>, beginning: &Beginning, wall_clock: Option<&str>) {
+    let side = match beginning.side {
+        Initiator::Client => "client",
+        Initiator::Server => "server",
+    };
+    o.text("file_schema", "urn:ietf:params:qlog:file:sequential");
+    o.text("serialization_format", "application/qlog+json-seq");
+    o.text("qlog_version", "0.3");
+    o.text("qlog_format", "JSON-SEQ");
+    o.text("title", "manyway");
+    o.object("trace", |o| {
+        o.object("vantage_point", |o| {
+            o.text("name", "manyway");
+            o.text("type", side);
+        });
+        o.array("event_schemas", |a| SCHEMAS.iter().for_each(|schema| a.text(schema)));
+        o.object("common_fields", |o| {
+            o.text("group_id", beginning.first_destination.to_string());
+            o.text("time_format", "relative_to_epoch");
+            o.object("reference_time", |o| {
+                o.text("clock_type", "monotonic");
+                o.text("epoch", "unknown");
+                if let Some(time) = wall_clock {
+                    o.text("wall_clock_time", time);
+                }
+            });
+        });
+    });
+}

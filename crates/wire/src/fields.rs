@@ -1,0 +1,381 @@
+//! The name of every block and its fields, one by one: for people, for JSON, for logs.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::block::Block;
+use crate::error_code::ErrorCode;
+use crate::ids::{ConnectionId, PathId, StreamId};
+use crate::mmsp2::{AckRanges, BlockedBy, CloseStep, EcnCounts, Liveness, PathAvailability};
+use crate::parameters::Parameters;
+
+/// A value within a block, as [`Block::fields`] gives it. [`Display`](fmt::Display) shows it in words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Field<'a> {
+    /// A number without a unit, or a count of bytes.
+    Number(u64),
+    /// A number that stands for itself, shown in hexadecimal.
+    Nonce(u64),
+    /// A version of the protocol.
+    Version(u32),
+    /// A number of a path.
+    Path(PathId),
+    /// A number of a stream.
+    Stream(StreamId),
+    /// A span of time; whole µs on the wire.
+    Duration(Duration),
+    /// An id of a connection.
+    Id(ConnectionId),
+    /// An address with its port.
+    Address(SocketAddr),
+    /// Why something ended.
+    Code(ErrorCode),
+    /// One of a few words.
+    Word(&'static str),
+    /// It is there, or it is not.
+    Flag(bool),
+    /// Text for people; UTF-8 unless the peer is careless.
+    Text(&'a [u8]),
+    /// Bytes of which the protocol knows nothing more, such as those of a stream; shown by their number only.
+    Data(&'a [u8]),
+    /// A few bytes that stand for themselves, such as a token; shown in hexadecimal.
+    Bytes(&'a [u8]),
+    /// Packet numbers, newest first.
+    Ranges(AckRanges<'a>),
+}
+
+impl fmt::Display for Field<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Nonce(nonce) => write!(f, "{nonce:016x}"),
+            Self::Version(version) => write!(f, "{version:#010x}"),
+            Self::Path(path) => write!(f, "{path}"),
+            Self::Stream(stream) => write!(f, "{stream}"),
+            Self::Duration(duration) if duration.is_zero() => write!(f, "0s"),
+            Self::Duration(duration) => write!(f, "{duration:?}"),
+            Self::Id(id) if id.as_slice().is_empty() => write!(f, "(empty)"),
+            Self::Id(id) => write!(f, "{id}"),
+            Self::Address(address) => write!(f, "{address}"),
+            Self::Code(code) => write!(f, "{code}"),
+            Self::Word(word) => write!(f, "{word}"),
+            Self::Flag(flag) => write!(f, "{}", if *flag { "yes" } else { "no" }),
+            // Quoted and escaped: it comes from the peer and may be meant for the terminal.
+            Self::Text(text) => write!(f, "{:?}", String::from_utf8_lossy(text)),
+            Self::Data(data) => write!(f, "{} bytes", data.len()),
+            Self::Bytes(bytes) => bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}")),
+            Self::Ranges(ranges) => write_ranges(f, *ranges),
+        }
+    }
+}
+
+fn write_ranges(f: &mut fmt::Formatter<'_>, ranges: AckRanges<'_>) -> fmt::Result {
+    for (at, range) in ranges.iter().enumerate() {
+        let comma = if at == 0 { "" } else { "," };
+        let (start, end) = range.into_inner();
+        if start == end {
+            write!(f, "{comma}{end}")?;
+        } else {
+            write!(f, "{comma}{start}-{end}")?;
+        }
+    }
+    Ok(())
+}
+
+impl Block<'_> {
+    /// The name of the block in the specification.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Syn(_) => "SYN",
+            Self::SynAck(_) => "SYN-ACK",
+            Self::Ping(_) => "PING",
+            Self::Pong => "PONG",
+            Self::Probe(_) => "PROBE",
+            Self::ProbeAck(_) => "PROBE-ACK",
+            Self::PathAck(_) => "PATH-ACK",
+            Self::Handshake(_) => "HANDSHAKE",
+            Self::Stream(_) => "STREAM",
+            Self::Window(_) => "WINDOW",
+            Self::StreamWindow(_) => "STREAM-WINDOW",
+            Self::StreamLimit(_) => "STREAM-LIMIT",
+            Self::StreamReset(_) => "STREAM-RESET",
+            Self::StreamStop(_) => "STREAM-STOP",
+            Self::Blocked(_) => "BLOCKED",
+            Self::NewCid(_) => "NEW-CID",
+            Self::RetireCid(_) => "RETIRE-CID",
+            Self::AddAddress(_) => "ADD-ADDRESS",
+            Self::RemoveAddress(_) => "REMOVE-ADDRESS",
+            Self::PathStatus(_) => "PATH-STATUS",
+            Self::PathClose(_) => "PATH-CLOSE",
+            Self::Liveness(_) => "LIVENESS",
+            Self::AckNow => "ACK-NOW",
+            Self::Close(_) => "CLOSE",
+            Self::Pad => "PAD",
+            Self::PathLimit(_) => "PATH-LIMIT",
+        }
+    }
+
+    /// Gives every field with its name in the specification to `see`, in the order of the wire. Shows all there is,
+    /// reset tokens included: who must not know them must not be shown.
+    pub fn fields(&self, see: &mut dyn FnMut(&'static str, Field<'_>)) {
+        match self {
+            Self::Syn(crate::Syn { info })
+            | Self::SynAck(crate::SynAck { info })
+            | Self::Ping(crate::Ping { info }) => {
+                if !info.is_empty() {
+                    see("info", Field::Bytes(info));
+                }
+            }
+            Self::Pong | Self::AckNow | Self::Pad => {}
+            Self::Probe(block) => see("nonce", Field::Nonce(block.nonce)),
+            Self::ProbeAck(block) => {
+                see("nonce", Field::Nonce(block.nonce));
+                see("address", Field::Address(block.observed));
+            }
+            Self::PathAck(block) => path_ack_fields(block, see),
+            Self::Handshake(block) => {
+                see("offset", Field::Number(block.offset));
+                see("data", Field::Data(block.data));
+            }
+            Self::Stream(block) => {
+                see("stream", Field::Stream(block.stream));
+                see("offset", Field::Number(block.offset));
+                see("data", Field::Data(block.data));
+                see("end", Field::Flag(block.end));
+            }
+            Self::StreamReset(block) => {
+                see("stream", Field::Stream(block.stream));
+                see("code", Field::Number(block.code));
+                see("final size", Field::Number(block.final_size));
+            }
+            Self::StreamStop(block) => {
+                see("stream", Field::Stream(block.stream));
+                see("code", Field::Number(block.code));
+            }
+            Self::Window(block) => see("credit", Field::Number(block.credit)),
+            Self::StreamWindow(block) => {
+                see("stream", Field::Stream(block.stream));
+                see("credit", Field::Number(block.credit));
+            }
+            Self::StreamLimit(block) => see("count", Field::Number(block.count)),
+            Self::Blocked(block) => blocked_fields(block.by, see),
+            Self::NewCid(_)
+            | Self::RetireCid(_)
+            | Self::AddAddress(_)
+            | Self::RemoveAddress(_)
+            | Self::PathStatus(_)
+            | Self::PathClose(_)
+            | Self::Liveness(_)
+            | Self::PathLimit(_) => self.path_fields(see),
+            Self::Close(block) => {
+                see("step", Field::Word(block.step.name()));
+                see("code", Field::Code(ErrorCode(block.code)));
+                see("text", Field::Text(block.text));
+            }
+        }
+    }
+
+    /// The fields of the blocks about ids, addresses and paths.
+    fn path_fields(&self, see: &mut dyn FnMut(&'static str, Field<'_>)) {
+        match self {
+            Self::NewCid(block) => {
+                see("path", Field::Path(block.path));
+                see("sequence", Field::Number(block.sequence));
+                see("retire prior to", Field::Number(block.retire_prior_to));
+                see("id", Field::Id(block.id));
+                see("reset token", Field::Bytes(&block.reset_token));
+            }
+            Self::RetireCid(block) => {
+                see("path", Field::Path(block.path));
+                see("sequence", Field::Number(block.sequence));
+            }
+            Self::AddAddress(block) => {
+                see("address id", Field::Number(block.id));
+                see("sequence", Field::Number(block.sequence));
+                see("priority", Field::Number(u64::from(block.priority)));
+                see("cost", Field::Number(u64::from(block.cost)));
+                see("address", Field::Address(block.address));
+            }
+            Self::RemoveAddress(block) => {
+                see("address id", Field::Number(block.id));
+                see("sequence", Field::Number(block.sequence));
+            }
+            Self::PathStatus(block) => {
+                see("path", Field::Path(block.path));
+                see("sequence", Field::Number(block.sequence));
+                see("state", Field::Word(block.state.name()));
+                see("cost", Field::Number(u64::from(block.cost)));
+            }
+            Self::PathClose(block) => {
+                see("path", Field::Path(block.path));
+                see("code", Field::Code(ErrorCode(block.code)));
+            }
+            Self::Liveness(block) => liveness_fields(block, see),
+            Self::PathLimit(block) => see("limit", Field::Number(u64::from(block.limit))),
+            Self::Syn(_)
+            | Self::SynAck(_)
+            | Self::Ping(_)
+            | Self::Pong
+            | Self::Probe(_)
+            | Self::ProbeAck(_)
+            | Self::PathAck(_)
+            | Self::Handshake(_)
+            | Self::Stream(_)
+            | Self::Window(_)
+            | Self::StreamWindow(_)
+            | Self::StreamLimit(_)
+            | Self::StreamReset(_)
+            | Self::StreamStop(_)
+            | Self::Blocked(_)
+            | Self::AckNow
+            | Self::Close(_)
+            | Self::Pad => {}
+        }
+    }
+}
+
+/// The block in words: its name and its fields, all on one line.
+impl fmt::Display for Block<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        let mut result = Ok(());
+        let mut first = true;
+        self.fields(&mut |name, field| {
+            let separator = if std::mem::take(&mut first) { " " } else { ", " };
+            result = result.and_then(|()| match (name, field) {
+                (_, Field::Flag(false)) => Ok(()),
+                (name, Field::Flag(true)) => write!(f, "{separator}{name}"),
+                // The word says enough.
+                ("data" | "kind" | "what" | "step", field) => write!(f, "{separator}{field}"),
+                (name, field) => write!(f, "{separator}{name} {field}"),
+            });
+        });
+        result
+    }
+}
+
+fn path_ack_fields(block: &crate::PathAck<'_>, see: &mut dyn FnMut(&'static str, Field<'_>)) {
+    see("path", Field::Path(block.path));
+    see("ranges", Field::Ranges(block.ranges));
+    see("delay", Field::Duration(block.delay));
+    see("receive time", Field::Number(u64::from(block.receive_time_micros)));
+    if let Some(EcnCounts { ect0, ect1, ce }) = block.ecn {
+        see("ECT(0)", Field::Number(ect0));
+        see("ECT(1)", Field::Number(ect1));
+        see("CE", Field::Number(ce));
+    }
+}
+
+fn blocked_fields(by: BlockedBy, see: &mut dyn FnMut(&'static str, Field<'_>)) {
+    match by {
+        BlockedBy::Connection { limit } => {
+            see("what", Field::Word("connection"));
+            see("limit", Field::Number(limit));
+        }
+        BlockedBy::Stream { stream, limit } => {
+            see("what", Field::Word("stream"));
+            see("stream", Field::Stream(stream));
+            see("limit", Field::Number(limit));
+        }
+        BlockedBy::Streams { limit } => {
+            see("what", Field::Word("streams"));
+            see("limit", Field::Number(limit));
+        }
+    }
+}
+
+fn liveness_fields(block: &Liveness, see: &mut dyn FnMut(&'static str, Field<'_>)) {
+    match block {
+        Liveness::Question { path } => {
+            see("kind", Field::Word("question"));
+            see("path", Field::Path(*path));
+        }
+        Liveness::Answer { path, largest, age } => {
+            see("kind", Field::Word("answer"));
+            see("path", Field::Path(*path));
+            match largest {
+                Some(largest) => {
+                    see("largest", Field::Number(*largest));
+                    see("age", Field::Duration(*age));
+                }
+                None => see("nothing received", Field::Flag(true)),
+            }
+        }
+    }
+}
+
+impl Parameters {
+    /// Gives every parameter that is there, with its name in the specification, to `see`. Shows the reset token too.
+    pub fn fields(&self, see: &mut dyn FnMut(&'static str, Field<'_>)) {
+        see("version", Field::Version(self.version));
+        if let Some(id) = self.first_destination {
+            see("first destination", Field::Id(id));
+        }
+        see("source", Field::Id(self.source));
+        see("idle timeout", Field::Duration(self.idle_timeout));
+        see("connection window", Field::Number(self.connection_window));
+        see("stream window", Field::Number(self.stream_window));
+        see("stream limit", Field::Number(self.stream_limit));
+        see("path limit", Field::Number(u64::from(self.path_limit)));
+        see("max ack delay", Field::Duration(self.max_ack_delay));
+        see("max datagram", Field::Number(u64::from(self.max_datagram)));
+        if let Some(token) = &self.reset_token {
+            see("reset token", Field::Bytes(token));
+        }
+        see("application", Field::Text(&self.application));
+    }
+}
+
+impl CloseStep {
+    /// The name of the step in the specification.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fin => "FIN",
+            Self::FinAck => "FIN-ACK",
+            Self::FinDone => "FIN-DONE",
+            Self::Abort => "ABORT",
+        }
+    }
+}
+
+impl PathAvailability {
+    /// The name of the state in the specification.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Available => "available",
+            Self::Backup => "backup",
+            Self::Suspect => "suspect",
+            Self::Dead => "dead",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::Blocks;
+    use crate::mmsp2::{Close, StreamData, encode_path_ack};
+    use crate::writer::Writer;
+
+    #[test]
+    fn a_block_reads_as_a_line() {
+        let stream = StreamData { stream: StreamId(4), offset: 1200, end: true, data: b"abc" };
+        assert_eq!(Block::Stream(stream).to_string(), "STREAM stream 4, offset 1200, 3 bytes, end");
+        assert_eq!(Block::Pong.to_string(), "PONG");
+        let mut bytes = Vec::new();
+        let ranges = [90..=100, 88..=88, 0..=3];
+        let delay = Duration::from_micros(2500);
+        encode_path_ack(&mut Writer::new(&mut bytes, 99), PathId(1), delay, 7, ranges.into_iter(), None);
+        let words: Vec<_> = Blocks::new(&bytes).map(|block| block.unwrap().to_string()).collect();
+        assert_eq!(words, ["PATH-ACK path 1, ranges 90-100,88,0-3, delay 2.5ms, receive time 7"]);
+    }
+
+    #[test]
+    fn text_of_the_peer_can_not_steer_the_terminal() {
+        let close = Close { step: CloseStep::Abort, code: 0x10, text: b"\x1b[2Jbye\xff\n" };
+        let words = Block::Close(close).to_string();
+        assert_eq!(words, "CLOSE ABORT, code no path left (0x10), text \"\\u{1b}[2Jbye\u{fffd}\\n\"");
+    }
+}
