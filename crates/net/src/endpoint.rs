@@ -8,6 +8,7 @@ use manyway_proto::identity::{self, AuthorisedKeys, Authoriser, Identity};
 use manyway_proto::{ConnectionConfig, LocalAddress, Role};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::advice::{Advice, AdviceBoard};
 use crate::connection::Connection;
 use crate::driver::{self, Command, Start};
 use crate::error::{BindFailure, ConnectError};
@@ -15,6 +16,7 @@ use crate::interfaces::{InterfacePolicy, Snapshot};
 use crate::resolve;
 use crate::resolve::ResolveError;
 use crate::ticket::{HostPort, Ticket};
+use crate::udp::BufferSizes;
 
 /// Clients that may wait for [`Endpoint::accept`]; one more is turned away.
 const BACKLOG: usize = 1024;
@@ -71,6 +73,8 @@ pub struct EndpointOptions {
     pub server: Option<ServerOptions>,
     /// The lasting key of stateless resets; `None` takes a random one.
     pub reset_key: Option<[u8; 32]>,
+    /// What every socket asks the system for; [`Endpoint::advice`] tells if it gave less.
+    pub buffers: BufferSizes,
 }
 
 /// Sockets and connections of one driver thread.
@@ -117,6 +121,7 @@ pub struct Endpoint {
     incoming: tokio::sync::Mutex<mpsc::Receiver<Connection>>,
     connection: ConnectionConfig,
     listening: Vec<LocalAddress>,
+    advice: AdviceBoard,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
@@ -130,14 +135,21 @@ impl Endpoint {
         let connection = options.connection.clone();
         let (commands, command_receiver) = mpsc::unbounded_channel();
         let (incoming_sender, incoming) = mpsc::channel(BACKLOG);
-        let start =
-            Start { options, commands: commands.downgrade(), command_receiver, incoming: incoming_sender };
+        let advice = AdviceBoard::default();
+        let start = Start {
+            options,
+            commands: commands.downgrade(),
+            command_receiver,
+            incoming: incoming_sender,
+            advice: advice.clone(),
+        };
         let (listening, thread) = driver::spawn(start)?;
         Ok(Self {
             commands,
             incoming: tokio::sync::Mutex::new(incoming),
             connection,
             listening,
+            advice,
             thread: Mutex::new(Some(thread)),
         })
     }
@@ -145,6 +157,22 @@ impl Endpoint {
     /// The addresses that the server listens on, with the ports that the system chose.
     pub fn local_addresses(&self) -> &[LocalAddress] {
         &self.listening
+    }
+
+    /// What the system of this host has kept from the endpoint's sockets so far, each piece once, with the commands that
+    /// change it. A client's sockets are made when it connects.
+    ///
+    /// ```
+    /// use manyway::{Advice, Endpoint, EndpointOptions};
+    ///
+    /// let endpoint = Endpoint::bind(EndpointOptions::default())?;
+    /// for advice in endpoint.advice() {
+    ///     eprintln!("{advice}");
+    /// }
+    /// # Ok::<(), manyway::BindFailure>(())
+    /// ```
+    pub fn advice(&self) -> Vec<Advice> {
+        self.advice.all()
     }
 
     /// Connects to the server of a ticket over every interface that leads to it. Gives up after

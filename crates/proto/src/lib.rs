@@ -122,7 +122,7 @@ pub use event::{Event, PathEvent};
 pub use handshake::{ALPN, HandshakeError, is_authentication_alert};
 pub use io::{Ecn, FourTuple, LocalAddress, Transmit};
 pub use manyway_wire::{ConnectionId, Initiator, PathId, StreamId};
-pub use path::{LocalCandidate, PathReason, PathState, Role};
+pub use path::{LocalCandidate, PathReason, PathState, Role, SendRefusal};
 pub use protection::{KeyLimits, Level};
 pub use recovery::RecoveryConfig;
 pub use rng::Rng;

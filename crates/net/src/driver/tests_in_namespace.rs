@@ -11,7 +11,7 @@ use crate::test_namespace::{in_namespace, ip};
 use crate::{Connection, Endpoint, EndpointOptions, HostPort, Identity, PathState, ServerOptions, Ticket};
 
 /// A thread in a network namespace of its own; what it starts, driver threads above all, is there, too.
-struct There {
+pub(super) struct There {
     thread: String,
     orders: mpsc::Sender<Order>,
 }
@@ -19,7 +19,7 @@ struct There {
 type Order = Box<dyn FnOnce() + Send>;
 
 impl There {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let (orders, receiver) = mpsc::channel::<Order>();
         let (ready, thread) = mpsc::channel();
         std::thread::spawn(move || {
@@ -30,14 +30,14 @@ impl There {
         Self { thread: thread.recv().unwrap(), orders }
     }
 
-    fn run<T: Send + 'static>(&self, order: impl FnOnce() -> T + Send + 'static) -> T {
+    pub(super) fn run<T: Send + 'static>(&self, order: impl FnOnce() -> T + Send + 'static) -> T {
         let (reply, answer) = mpsc::channel();
         self.orders.send(Box::new(move || reply.send(order()).unwrap())).unwrap();
         answer.recv().unwrap()
     }
 
     /// Lays a cable between here and there, with addresses that end in 1 and 2.
-    fn lay_cable(&self, number: u8) {
+    pub(super) fn lay_cable(&self, number: u8) {
         ip(&format!("link add mwhere{number} type veth peer name mwthere{number} netns {}", self.thread));
         ip(&format!("address add 10.98.{number}.1/24 dev mwhere{number}"));
         ip(&format!("link set dev mwhere{number} up"));
@@ -49,7 +49,7 @@ impl There {
 }
 
 /// Waits until the active paths are on just these interfaces.
-async fn until_active(connection: &Connection, interfaces: &[&str]) {
+pub(super) async fn until_active(connection: &Connection, interfaces: &[&str]) {
     let start = Instant::now();
     loop {
         let info = connection.info().await.unwrap();

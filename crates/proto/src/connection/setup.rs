@@ -89,6 +89,13 @@ impl Race {
         !self.legs.is_empty()
     }
 
+    /// The system refuses to send on a leg: if the second one waits for it, it waits no longer.
+    pub(crate) fn on_refused(&mut self, now: Instant, tuple: &FourTuple) {
+        if self.legs.first() == Some(tuple) {
+            self.second_at = self.second_at.map(|_| now);
+        }
+    }
+
     pub(crate) fn contains(&self, tuple: &FourTuple) -> bool {
         self.legs.contains(tuple)
     }
@@ -182,6 +189,20 @@ mod tests {
         assert_eq!((race.deadline(), race.on_timeout(now + HEAD_START)), (None, false));
         race.restart();
         assert_eq!(served(&mut race), [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_leg_that_the_system_refuses_has_no_head_start() {
+        let now = Instant::from_nanos(0);
+        let mut race = Race::new(now, legs(1..4));
+        assert_eq!(served(&mut race), [1]);
+        race.on_refused(now, &legs(2..3)[0]);
+        assert_eq!(race.deadline(), Some(now + HEAD_START));
+        race.on_refused(now, &legs(1..2)[0]);
+        assert_eq!(race.deadline(), Some(now));
+        assert!(race.on_timeout(now));
+        race.on_refused(now, &legs(1..2)[0]);
+        assert_eq!((served(&mut race), race.deadline()), (vec![2], None));
     }
 
     #[test]

@@ -82,6 +82,24 @@ impl PathManager {
         true
     }
 
+    /// Takes a new answer to the question for the peer's name. Its addresses come first; when there are too many, those
+    /// go that it does not contain and that are not `used`, the oldest word of the application first.
+    pub(crate) fn refresh_remotes(&mut self, fresh: &[SocketAddr], used: &[SocketAddr]) {
+        for address in fresh.iter().take(MAX_REMOTES).rev() {
+            if self.remotes.iter().any(|remote| remote.address == *address) {
+                continue;
+            }
+            if self.remotes.len() >= MAX_REMOTES {
+                let stale =
+                    |remote: &Remote| !fresh.contains(&remote.address) && !used.contains(&remote.address);
+                let named = self.remotes.iter().rposition(|remote| remote.id.is_none() && stale(remote));
+                let Some(at) = named.or_else(|| self.remotes.iter().rposition(stale)) else { return };
+                self.remotes.remove(at);
+            }
+            self.remotes.insert(0, Remote { address: *address, id: None, sequence: 0, lasting: true });
+        }
+    }
+
     /// Takes an address that the peer names; false if it is refused or old.
     pub(crate) fn on_add_address(
         &mut self,
@@ -266,6 +284,18 @@ mod tests {
         assert!(!manager.on_add_address(0, 1, named, peer));
         assert_eq!(manager.on_remove_address(0, 2), None);
         assert_eq!(manager.remotes().collect::<Vec<_>>(), [named]);
+    }
+
+    #[test]
+    fn a_name_that_moves_for_ever_always_finds_room_and_working_addresses_stay() {
+        let address = |host: usize| format!("192.0.2.{}:4455", host + 1).parse().unwrap();
+        let mut manager = PathManager::new(&[], &[address(0)]);
+        for host in 1..100 {
+            manager.refresh_remotes(&[address(host), address(host + 100)], &[address(0)]);
+            let known: Vec<_> = manager.remotes().collect();
+            assert_eq!(known[..2], [address(host), address(host + 100)]);
+            assert!(known.contains(&address(0)) && known.len() <= MAX_REMOTES);
+        }
     }
 
     #[test]

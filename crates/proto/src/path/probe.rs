@@ -38,6 +38,8 @@ pub(crate) struct ProbeAnswer {
 pub(crate) struct Prober {
     outstanding: VecDeque<Challenge>,
     phase: Phase,
+    /// When a late answer made the ones before it worthless.
+    doubted_at: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -55,7 +57,7 @@ enum Phase {
 
 impl Prober {
     pub(crate) fn new() -> Self {
-        Self { outstanding: VecDeque::new(), phase: Phase::Resting }
+        Self { outstanding: VecDeque::new(), phase: Phase::Resting, doubted_at: None }
     }
 
     /// Starts asking `targets` at once, first with `first_wait` between rounds (`None` for an unknown distance).
@@ -64,6 +66,7 @@ impl Prober {
         let wait =
             first_wait.unwrap_or(FIRST_WAIT).clamp(Duration::from_millis(10), longest_wait(Duration::ZERO));
         self.phase = Phase::Asking { targets, since: now, next_at: now, wait, rounds: 0, due: Vec::new() };
+        self.doubted_at = None;
     }
 
     /// Changes whom to ask; if there is anybody new, all are asked at once.
@@ -145,6 +148,22 @@ impl Prober {
         nonce
     }
 
+    /// Tells whether an answer came so late that its question may have waited for a peer that slept, and says nothing
+    /// of the distance. Then all are asked once more at once, and what answers older questions does not count.
+    pub(crate) fn doubts(&mut self, now: Instant, answer: &ProbeAnswer, usual: Duration) -> bool {
+        if answer.rtt <= usual {
+            return false;
+        }
+        match self.doubted_at {
+            Some(doubted_at) => now - doubted_at < answer.rtt,
+            None => {
+                self.doubted_at = Some(now);
+                self.hurry(now);
+                true
+            }
+        }
+    }
+
     /// Asks one more address pair in the rounds that follow.
     pub(crate) fn add_target(&mut self, tuple: FourTuple) {
         if let Phase::Asking { targets, .. } = &mut self.phase
@@ -175,7 +194,7 @@ fn longest_wait(open_for: Duration) -> Duration {
 mod tests {
     use std::time::Duration;
 
-    use super::Prober;
+    use super::{ProbeAnswer, Prober};
     use crate::{FourTuple, Instant, LocalAddress, Rng};
 
     fn tuple(port: u16) -> FourTuple {
@@ -207,6 +226,28 @@ mod tests {
         }
         assert!(prober.next_question(now, &mut rng).is_some());
         assert_eq!(prober.deadline().unwrap() - now, Duration::from_secs(5));
+    }
+
+    #[test]
+    fn a_late_answer_counts_only_if_the_next_question_is_answered_as_late() {
+        let second = Duration::from_secs(1);
+        let usual = Duration::from_millis(100);
+        let answer = |rtt| ProbeAnswer { tuple: tuple(1), rtt };
+        let mut prober = Prober::new();
+        let start = Instant::from_nanos(0) + 10 * second;
+        prober.start(start, vec![tuple(1)], None);
+        assert!(!prober.doubts(start, &answer(usual), usual));
+        // Three questions waited; the question that follows the first answer is as late.
+        let now = start + 5 * second;
+        assert!(prober.doubts(now, &answer(3 * second), usual));
+        assert_eq!(prober.deadline(), Some(now));
+        assert!(prober.doubts(now, &answer(2 * second), usual));
+        assert!(prober.doubts(now + second, &answer(2 * second), usual));
+        assert!(!prober.doubts(now + 3 * second, &answer(3 * second), usual));
+        // Or it is not.
+        prober.start(start, vec![tuple(1)], None);
+        assert!(prober.doubts(now, &answer(3 * second), usual));
+        assert!(!prober.doubts(now + usual, &answer(usual), usual));
     }
 
     #[test]
