@@ -43,6 +43,7 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
     let hosts = if advertised.hosts.is_empty() { own_hosts(&endpoint)? } else { advertised.hosts };
     let ticket = Ticket::new(identity.public_key().hash(), secret, hosts).map_err(CommandError::usage)?;
     announce(global, arguments, &endpoint, &ticket)?;
+    super::advice::print(global, &endpoint);
     accept(global, &endpoint, &server).await;
     close(&endpoint, "the server is stopping").await;
     Ok(())

@@ -173,11 +173,9 @@ fn a_system_that_begins_to_refuse_batches_gets_single_datagrams_and_none_is_lost
         traffic.until_more(10_000_000).await;
         let after = connected.info().await.unwrap().paths[0].statistics;
         assert_eq!(after.state, PathState::Active);
-println!("LOST {} {}", after.packets_lost - before.packets_lost, after.packets_sent - before.packets_sent);
-        // What a queue drops while the window still grows is not meant; a refused batch has dozens of datagrams.
-        let sent = after.packets_sent - before.packets_sent;
+        // A queue may be full for a moment; a refused batch has dozens of datagrams.
         let lost = after.packets_lost - before.packets_lost;
-        assert!(lost * 100 < sent, "{lost} of {sent}");
+        assert!(lost < 10, "{lost} of {}", after.packets_sent - before.packets_sent);
     });
 }
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 use manyway_wire::{AddAddress, PathAvailability, PathId, PathStatus, RemoveAddress};
 
 use super::input::PacketFacts;
-use super::{Connection, Initiator, race_order};
+use super::setup::race_order;
+use super::{Connection, Initiator};
 use crate::event::{Event, PathEvent};
 use crate::path::manager::MAX_REMOTES;
 use crate::path::{Amplification, LocalCandidate, MtuSearch, Path, PathReason, PathState, SendRefusal};
