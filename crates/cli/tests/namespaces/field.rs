@@ -148,7 +148,6 @@ fn a_broken_address_family_delays_the_set_up_by_less_than_a_second() {
         make_file(&lab.here().join("file"), MB);
         lab.swallow_family(broken);
         let sent = lab.run_client(&["--json", "send", "file", &server.ticket]).expect(0);
-        eprintln!("TOOK {:?}", sent.took);
         assert!(sent.took < Duration::from_secs(2), "{sent:?}");
         assert_paths_avoid(&sent.summary(), broken);
         server.stop().expect(0);

@@ -71,7 +71,8 @@ impl Modem {
     pub(crate) fn ports(&self) -> Vec<String> {
         let mappings = self.router.run("cat", "/proc/net/nf_conntrack");
         let outside = format!("dst=10.7.{}.1", self.number);
-        let ports = mappings.lines().filter_map(|line| {
+        // What still comes for a port that was given up belongs to the modem itself.
+        let ports = mappings.lines().filter(|line| line.contains("src=192.168.8.")).filter_map(|line| {
             let answer = &line[line.find(&outside)?..];
             answer.split_whitespace().find_map(|word| word.strip_prefix("dport=")).map(str::to_owned)
         });

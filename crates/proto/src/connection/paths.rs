@@ -272,7 +272,7 @@ impl Connection {
                 self.reinject(now, block.path, usize::MAX);
             }
         } else if is_ready && !was_ready && path.state() == PathState::Dead {
-            path.prober.hurry(now);
+            path.prober.nudge(now);
         }
         self.weigh_paths(now);
     }

@@ -40,6 +40,8 @@ pub(crate) struct Prober {
     phase: Phase,
     /// When a late answer made the ones before it worthless.
     doubted_at: Option<Instant>,
+    /// When a packet of the peer last made a question due.
+    nudged_at: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -57,7 +59,7 @@ enum Phase {
 
 impl Prober {
     pub(crate) fn new() -> Self {
-        Self { outstanding: VecDeque::new(), phase: Phase::Resting, doubted_at: None }
+        Self { outstanding: VecDeque::new(), phase: Phase::Resting, doubted_at: None, nudged_at: None }
     }
 
     /// Starts asking `targets` at once, first with `first_wait` between rounds (`None` for an unknown distance).
@@ -67,6 +69,7 @@ impl Prober {
             first_wait.unwrap_or(FIRST_WAIT).clamp(Duration::from_millis(10), longest_wait(Duration::ZERO));
         self.phase = Phase::Asking { targets, since: now, next_at: now, wait, rounds: 0, due: Vec::new() };
         self.doubted_at = None;
+        self.nudged_at = None;
     }
 
     /// Changes whom to ask; if there is anybody new, all are asked at once.
@@ -90,6 +93,17 @@ impl Prober {
     pub(crate) fn hurry(&mut self, now: Instant) {
         if let Phase::Asking { next_at, .. } = &mut self.phase {
             *next_at = now;
+        }
+    }
+
+    /// Asks again at once, because a packet of the peer arrived; but not for each of many. Were each answer of a full
+    /// queue another question, the queue would stay full, and each answer come when its question is forgotten.
+    pub(crate) fn nudge(&mut self, now: Instant) {
+        let Phase::Asking { wait, .. } = &self.phase else { return };
+        let pause = (*wait).min(longest_wait(Duration::ZERO));
+        if self.nudged_at.is_none_or(|nudged_at| now - nudged_at >= pause) {
+            self.nudged_at = Some(now);
+            self.hurry(now);
         }
     }
 
@@ -226,6 +240,24 @@ mod tests {
         }
         assert!(prober.next_question(now, &mut rng).is_some());
         assert_eq!(prober.deadline().unwrap() - now, Duration::from_secs(5));
+    }
+
+    #[test]
+    fn many_packets_of_the_peer_are_one_reason_to_ask() {
+        let mut rng = Rng::from_seed([1; 32]);
+        let mut prober = Prober::new();
+        let start = Instant::from_nanos(0);
+        prober.start(start, vec![tuple(1)], Some(Duration::from_millis(10)));
+        let mut questions = 0;
+        for tick in 0..1000 {
+            let now = start + Duration::from_millis(tick);
+            prober.nudge(now);
+            while prober.next_question(now, &mut rng).is_some() {
+                questions += 1;
+            }
+        }
+        // In a second: those of the rounds, and no more of the nudges.
+        assert!((8..=20).contains(&questions), "{questions}");
     }
 
     #[test]
