@@ -62,7 +62,7 @@ pub(crate) struct SuspendWatch {
 
 impl SuspendWatch {
     /// Shorter sleeps hurt nobody; the two clocks are not read at quite the same time.
-    const NOTICEABLE: Duration = Duration::from_millis(500);
+    pub(crate) const NOTICEABLE: Duration = Duration::from_millis(500);
     /// The clocks are read so often at most.
     const INTERVAL: Duration = Duration::from_millis(100);
 

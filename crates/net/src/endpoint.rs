@@ -9,6 +9,7 @@ use manyway_proto::{ConnectionConfig, LocalAddress, Role};
 use rustls::pki_types::ServerName;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::advice::{Advice, AdviceBoard};
 use crate::connection::Connection;
 use crate::driver::{self, Command, Start};
 use crate::error::{BindFailure, ConnectError};
@@ -17,6 +18,7 @@ use crate::key_log::KeyLog;
 use crate::resolve;
 use crate::resolve::ResolveError;
 use crate::ticket::{Host, HostPort, Ticket};
+use crate::udp::BufferSizes;
 
 /// Clients that may wait for [`Endpoint::accept`]; one more is turned away.
 const BACKLOG: usize = 1024;
@@ -84,6 +86,8 @@ pub struct EndpointOptions {
     /// names, if it names one, as browsers do. Default false. With them, whoever has seen the packets can read them: for
     /// `manyway decode` and other tools that look for mistakes.
     pub key_log: bool,
+    /// What every socket asks the system for; [`Endpoint::advice`] tells if it gave less.
+    pub buffers: BufferSizes,
 }
 
 /// Sockets and connections of one driver thread.
@@ -131,6 +135,7 @@ pub struct Endpoint {
     connection: ConnectionConfig,
     key_log: KeyLog,
     listening: Vec<LocalAddress>,
+    advice: AdviceBoard,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
@@ -145,12 +150,14 @@ impl Endpoint {
         let key_log = KeyLog::new(options.key_log);
         let (commands, command_receiver) = mpsc::unbounded_channel();
         let (incoming_sender, incoming) = mpsc::channel(BACKLOG);
+        let advice = AdviceBoard::default();
         let start = Start {
             options,
             key_log: key_log.clone(),
             commands: commands.downgrade(),
             command_receiver,
             incoming: incoming_sender,
+            advice: advice.clone(),
         };
         let (listening, thread) = driver::spawn(start)?;
         Ok(Self {
@@ -159,6 +166,7 @@ impl Endpoint {
             connection,
             key_log,
             listening,
+            advice,
             thread: Mutex::new(Some(thread)),
         })
     }
@@ -166,6 +174,22 @@ impl Endpoint {
     /// The addresses that the server listens on, with the ports that the system chose.
     pub fn local_addresses(&self) -> &[LocalAddress] {
         &self.listening
+    }
+
+    /// What the system of this host has kept from the endpoint's sockets so far, each piece once, with the commands that
+    /// change it. A client's sockets are made when it connects.
+    ///
+    /// ```
+    /// use manyway::{Advice, Endpoint, EndpointOptions};
+    ///
+    /// let endpoint = Endpoint::bind(EndpointOptions::default())?;
+    /// for advice in endpoint.advice() {
+    ///     eprintln!("{advice}");
+    /// }
+    /// # Ok::<(), manyway::BindFailure>(())
+    /// ```
+    pub fn advice(&self) -> Vec<Advice> {
+        self.advice.all()
     }
 
     /// Connects to the server of a ticket over every interface that leads to it. Gives up after

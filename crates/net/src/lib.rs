@@ -61,6 +61,7 @@
 //! - Memory is bounded: a peer can fill the windows of [`StreamConfig`], a quarter of
 //!   [`max_window`](StreamConfig::max_window) that is read ahead, and 64 KiB for each open stream.
 
+mod advice;
 mod clock;
 mod connection;
 mod driver;
@@ -73,6 +74,9 @@ mod stream;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod test_namespace;
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod test_seccomp;
 mod ticket;
 
 pub mod interfaces;
@@ -80,6 +84,7 @@ pub mod qlog;
 pub mod resolve;
 pub mod udp;
 
+pub use advice::Advice;
 pub use clock::Clock;
 pub use connection::{Connection, ConnectionInfo, PathInfo};
 pub use endpoint::{Endpoint, EndpointOptions, Locals, ServerOptions, reachable_addresses};

@@ -123,7 +123,7 @@ pub use event::{Event, PathEvent};
 pub use handshake::{ALPN, HandshakeError, is_authentication_alert};
 pub use io::{Ecn, FourTuple, LocalAddress, Transmit};
 pub use manyway_wire::{ConnectionId, Initiator, PathAvailability, PathId, StreamId};
-pub use path::{LocalCandidate, PathReason, PathState, PingToken, Role};
+pub use path::{LocalCandidate, PathReason, PathState, PingToken, Role, SendRefusal};
 pub use protection::{KeyLimits, Level};
 pub use recovery::RecoveryConfig;
 pub use rng::Rng;

@@ -8,7 +8,7 @@ use manyway_proto::identity::{AuthorisedKeys, Identity, client_config, server_co
 use manyway_proto::{
     ByteCount, ClientConfig, Connection, ConnectionConfig, ConnectionError, ConnectionHandle, Ecn, Endpoint,
     EndpointConfig, Event, FourTuple, Instant, LocalAddress, LocalCandidate, ReadOutcome, Rng, Role,
-    ServerConfig, StreamId, Transmit,
+    SendRefusal, ServerConfig, StreamId, Transmit,
 };
 use rustls::pki_types::ServerName;
 
@@ -35,10 +35,18 @@ pub type EndpointPair = Pair<EndpointPeer>;
 
 /// Makes a pair of protocol machines with the same settings at both ends.
 pub fn endpoint_pair(builder: PairBuilder, config: &ConnectionConfig) -> EndpointPair {
-    let config = Arc::new(config.clone());
+    endpoint_pair_with(builder, config, config)
+}
+
+/// Makes a pair of protocol machines with settings for each end.
+pub fn endpoint_pair_with(
+    builder: PairBuilder,
+    client: &ConnectionConfig,
+    server: &ConnectionConfig,
+) -> EndpointPair {
     builder.build(
-        |rng| EndpointPeer::client(Arc::clone(&config), rng),
-        |rng| EndpointPeer::server(Arc::clone(&config), rng),
+        |rng| EndpointPeer::client(Arc::new(client.clone()), rng),
+        |rng| EndpointPeer::server(Arc::new(server.clone()), rng),
     )
 }
 
@@ -177,7 +185,7 @@ impl Node for EndpointPeer {
     fn handle_send_error(&mut self, now: Instant, local: LocalAddress) {
         if let Some(connection) = self.connection() {
             for path in connection.statistics().paths.iter().filter(|path| path.tuple.local == local) {
-                connection.on_send_refused(now, path.tuple);
+                connection.on_send_refused(now, path.tuple, SendRefusal::Unreachable);
             }
         }
     }

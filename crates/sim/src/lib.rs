@@ -52,7 +52,9 @@ mod reference;
 mod world;
 
 pub use clock::Clock;
-pub use endpoint::{EndpointPair, EndpointPeer, client_identity, endpoint_pair, server_identity};
+pub use endpoint::{
+    EndpointPair, EndpointPeer, client_identity, endpoint_pair, endpoint_pair_with, server_identity,
+};
 pub use invariants::{BrokenLaw, Law, Laws, Limits, PathFigures};
 pub use network::{Arrival, HostId, InterfaceId, LinkId, Network, NetworkCounters, SendError, Transit};
 pub use packet::Packet;

@@ -1,10 +1,12 @@
 //! The loop: what happens next, who is told, what they send; until nothing happens or the time is up.
 
+use std::collections::BTreeMap;
+
 use manyway_proto::{Ecn, FourTuple, Instant, LocalAddress, Rng, Transmit};
 
 use crate::clock::Clock;
 use crate::invariants::{BrokenLaw, Law, Laws, Limits};
-use crate::network::{HostId, Network, SendError};
+use crate::network::{Arrival, HostId, Network, SendError};
 use crate::record::{Record, What};
 
 /// A protocol machine that a world drives: the calls that every driver makes, on real sockets too.
@@ -25,6 +27,9 @@ pub trait Node {
     fn handle_send_error(&mut self, now: Instant, local: LocalAddress);
 }
 
+/// Datagrams that wait for a stopped machine: about what fits into the buffer of a socket.
+const MOST_WAITING: usize = 3000;
+
 /// Hosts with a protocol machine each, on one network, in one time.
 #[derive(Debug)]
 pub struct World<N> {
@@ -35,6 +40,7 @@ pub struct World<N> {
     record: Record,
     rng: Rng,
     buffer: Vec<u8>,
+    stopped: BTreeMap<HostId, Vec<Arrival>>,
 }
 
 /// What a [step](World::step) did.
@@ -62,6 +68,7 @@ impl<N: Node> World<N> {
             record: Record::default(),
             rng,
             buffer: Vec::new(),
+            stopped: BTreeMap::new(),
         }
     }
 
@@ -104,6 +111,25 @@ impl<N: Node> World<N> {
     /// The machine of a host, to call. What it wants to send leaves with the next [`step`](Self::step).
     pub fn node_mut(&mut self, host: HostId) -> Option<&mut N> {
         self.nodes.get_mut(host.0)
+    }
+
+    /// Stops a machine, as a suspend or a signal stops a process: its timers do not fire, it sends nothing, and what
+    /// arrives waits.
+    pub fn stop(&mut self, host: HostId) {
+        self.stopped.entry(host).or_default();
+    }
+
+    /// Whether a machine is stopped.
+    pub fn is_stopped(&self, host: HostId) -> bool {
+        self.stopped.contains_key(&host)
+    }
+
+    /// Lets a stopped machine go on: first it gets what waits for it.
+    pub fn resume(&mut self, host: HostId) {
+        let now = self.clock.now();
+        for arrival in self.stopped.remove(&host).into_iter().flatten() {
+            self.hand_over(now, arrival);
+        }
     }
 
     /// What has happened.
@@ -157,27 +183,36 @@ impl<N: Node> World<N> {
 
     /// When something happens next by itself.
     pub fn next_event(&mut self) -> Option<Instant> {
-        let timers = self.nodes.iter_mut().filter_map(Node::poll_timeout).min();
+        let timers =
+            running(&mut self.nodes, &self.stopped).filter_map(|(_, node)| node.poll_timeout()).min();
         let network = self.network.next_event();
         timers.into_iter().chain(network).min()
     }
 
     fn deliver(&mut self, now: Instant) {
-        while let Some(mut arrival) = self.network.poll(now) {
-            self.record.note(now, arrival.host, What::Received { tuple: arrival.tuple }, arrival.data.len());
-            if let Some(node) = self.nodes.get_mut(arrival.host.0) {
-                node.handle_datagram(now, arrival.tuple, arrival.ecn, &mut arrival.data);
+        while let Some(arrival) = self.network.poll(now) {
+            match self.stopped.get_mut(&arrival.host) {
+                Some(waiting) if waiting.len() < MOST_WAITING => waiting.push(arrival),
+                Some(_) => {}
+                None => self.hand_over(now, arrival),
             }
+        }
+    }
+
+    fn hand_over(&mut self, now: Instant, mut arrival: Arrival) {
+        self.record.note(now, arrival.host, What::Received { tuple: arrival.tuple }, arrival.data.len());
+        if let Some(node) = self.nodes.get_mut(arrival.host.0) {
+            node.handle_datagram(now, arrival.tuple, arrival.ecn, &mut arrival.data);
         }
     }
 
     /// Tells machines whose time has come; says whether there was any.
     fn fire(&mut self, now: Instant) -> bool {
         let mut fired = false;
-        for (index, node) in self.nodes.iter_mut().enumerate() {
+        for (host, node) in running(&mut self.nodes, &self.stopped) {
             if node.poll_timeout().is_some_and(|deadline| deadline <= now) {
                 node.handle_timeout(now);
-                self.record.note(now, HostId(index), What::Timeout, 0);
+                self.record.note(now, host, What::Timeout, 0);
                 fired = true;
             }
         }
@@ -186,16 +221,15 @@ impl<N: Node> World<N> {
 
     /// After everything due was done and sent, deadlines lie in the future again.
     fn check_deadlines(&mut self, now: Instant) -> Result<(), BrokenLaw> {
-        for (index, node) in self.nodes.iter_mut().enumerate() {
-            self.laws.on_deadline(now, HostId(index), node.poll_timeout())?;
+        for (host, node) in running(&mut self.nodes, &self.stopped) {
+            self.laws.on_deadline(now, host, node.poll_timeout())?;
         }
         Ok(())
     }
 
     fn transmit(&mut self) -> Result<(), BrokenLaw> {
         let now = self.clock.now();
-        for (index, node) in self.nodes.iter_mut().enumerate() {
-            let host = HostId(index);
+        for (host, node) in running(&mut self.nodes, &self.stopped) {
             loop {
                 self.buffer.clear();
                 let Some(transmit) = node.poll_transmit(now, &mut self.buffer) else { break };
@@ -211,6 +245,15 @@ impl<N: Node> World<N> {
         }
         Ok(())
     }
+}
+
+/// The machines that are not stopped.
+fn running<'a, N>(
+    nodes: &'a mut [N],
+    stopped: &'a BTreeMap<HostId, Vec<Arrival>>,
+) -> impl Iterator<Item = (HostId, &'a mut N)> {
+    let numbered = nodes.iter_mut().enumerate().map(|(index, node)| (HostId(index), node));
+    numbered.filter(|(host, _)| !stopped.contains_key(host))
 }
 
 fn send(

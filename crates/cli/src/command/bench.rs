@@ -23,6 +23,7 @@ use crate::output::{json, units};
 /// If the server is not reached or refuses, or the connection breaks.
 pub async fn run(global: &GlobalArgs, arguments: &BenchArgs) -> Result<(), CommandError> {
     let (endpoint, connection) = connect(global, &arguments.ticket).await?;
+    super::advice::print(global, &endpoint);
     until_interrupted_over(&endpoint, measure(global, arguments, &connection)).await?;
     close(&endpoint, "done").await;
     Ok(())

@@ -1,5 +1,6 @@
 //! What each command does: one file a command.
 
+pub mod advice;
 pub mod bench;
 pub mod decode;
 pub mod demo;

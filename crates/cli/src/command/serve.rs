@@ -54,6 +54,7 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
     let endpoint = Endpoint::bind(options)?;
     let ticket = keys.ticket(arguments, &endpoint)?;
     announce(global, arguments, &endpoint, &keys, ticket.as_ref())?;
+    super::advice::print(global, &endpoint);
     tell(Notice::Ready);
     let visitors = Visitors::new(arguments.max_clients.map(Into::into));
     let house = House { guests: keys.guests, visitors, services, certificate };

@@ -18,6 +18,7 @@ use crate::program::{Finished, MANYWAY, Running, Server, wait_until};
 pub(crate) struct Lab {
     pub(crate) client: Namespace,
     pub(crate) server: Namespace,
+    name: String,
     family: Family,
     files: TempDir,
 }
@@ -49,15 +50,20 @@ impl Lab {
         LEFTOVERS.call_once(remove_leftovers);
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let namespace = |side| Namespace::new(format!("{PREFIX}{}-{number}{side}", std::process::id()));
-        let (client, server) = (namespace('a'), namespace('b'));
+        let name = format!("{PREFIX}{}-{number}", std::process::id());
+        let (client, server) = (Namespace::new(format!("{name}a")), Namespace::new(format!("{name}b")));
         let files = TempDir::new().unwrap();
         for side in ["client", "server"] {
             std::fs::create_dir(files.path().join(side)).unwrap();
         }
-        let lab = Self { client, server, family, files };
+        let lab = Self { client, server, name, family, files };
         (1..=links).for_each(|link| lab.add_link(link));
         Some(lab)
+    }
+
+    /// Makes a further host.
+    pub(crate) fn host(&self, suffix: &str) -> Namespace {
+        Namespace::new(format!("{}{suffix}", self.name))
     }
 
     /// Adds a link and waits until it carries packets.
@@ -112,6 +118,17 @@ impl Lab {
     /// Makes links black holes in both directions.
     pub(crate) fn swallow_all(&self, links: &[u8]) {
         links.iter().for_each(|link| self.swallow(*link, Hole::Both));
+    }
+
+    /// Lets UDP of one family vanish on every link: nobody is told.
+    pub(crate) fn swallow_family(&self, family: Family) {
+        let protocol = if family == Family::V4 { "ipv4" } else { "ipv6" };
+        for end in [&self.client, &self.server] {
+            end.nft(&format!(
+                "table inet hole {{\nchain {protocol} {{ type filter hook input priority 0; \
+                 meta nfproto {protocol} meta l4proto udp drop; }}\n}}"
+            ));
+        }
     }
 
     /// Ends every black hole.
@@ -182,6 +199,13 @@ impl Namespace {
 
     pub(crate) fn ip(&self, arguments: &str) -> String {
         run(Command::new("ip").args(["-n", &self.name]).args(arguments.split_whitespace()))
+    }
+
+    /// Writes a setting of the system below `/proc/sys/net`.
+    pub(crate) fn set(&self, setting: &str, value: &str) {
+        let mut command = self.command("sh");
+        command.args(["-c", "echo \"$1\" > /proc/sys/net/$0", setting, value]);
+        run(&mut command);
     }
 
     pub(crate) fn nft(&self, script: &str) {

@@ -15,6 +15,8 @@ mod program;
 mod endings;
 mod failover;
 mod faults;
+mod field;
+mod modems;
 mod selection;
 mod together;
 

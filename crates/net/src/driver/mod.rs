@@ -3,8 +3,12 @@
 //! Each turn does some of everything that waits (commands, datagrams, timers, news of interfaces), then sends what the
 //! protocol machine has ready and tells applications what happened.
 
+mod advise;
 mod commands;
 mod connections;
+#[cfg(test)]
+#[cfg(all(target_os = "linux", not(manyway_portable)))]
+mod field_tests;
 mod pings;
 mod rescue;
 #[cfg(test)]
@@ -35,6 +39,7 @@ use rescue::Rescue;
 use sockets::{Refusal, Socket, Sockets};
 
 use crate::DEFAULT_PORT;
+use crate::advice::AdviceBoard;
 use crate::clock::{Clock, SuspendWatch};
 use crate::connection::Connection;
 use crate::endpoint::{EndpointOptions, Locals, reachable_addresses};
@@ -70,6 +75,7 @@ pub(crate) struct Start {
     pub(crate) commands: mpsc::WeakUnboundedSender<Command>,
     pub(crate) command_receiver: mpsc::UnboundedReceiver<Command>,
     pub(crate) incoming: mpsc::Sender<Connection>,
+    pub(crate) advice: AdviceBoard,
 }
 
 /// Starts the thread; returns the addresses it listens on.
@@ -126,6 +132,9 @@ struct Driver {
     closing: Option<Closing>,
     rescue: Rescue,
     suspend: SuspendWatch,
+    advice: AdviceBoard,
+    /// When the next turn is to begin at the latest; `None` while nothing is due.
+    due_at: Option<TokioInstant>,
     /// What the system refused to send, and when that was told last.
     refusals: BTreeMap<Refusal, Instant>,
     /// When addresses that could not be bound are tried again.
@@ -180,12 +189,12 @@ fn is_missing(error: &io::Error) -> bool {
 
 impl Driver {
     fn new(start: Start) -> Result<Self, BindFailure> {
-        let Start { options, key_log, commands, command_receiver, incoming } = start;
+        let Start { options, key_log, commands, command_receiver, incoming, advice } = start;
         let mut seed = [0; 32];
         ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut seed)
             .map_err(|_| BindFailure::System(io::Error::other("the system gives no random numbers")))?;
         let streams = options.connection.streams.clone();
-        let mut sockets = Sockets::default();
+        let mut sockets = Sockets::new(options.buffers);
         let mut config = EndpointConfig::default();
         config.reset_key = options.reset_key;
         let mut advertises = false;
@@ -214,7 +223,7 @@ impl Driver {
         let mut endpoint = manyway_proto::Endpoint::new(config, Rng::from_seed(seed));
         let mtus = watcher.snapshot().mtus();
         endpoint.set_interface_mtus(clock.now(), &mtus);
-        Ok(Self {
+        let mut driver = Self {
             endpoint,
             sockets,
             connections,
@@ -230,10 +239,14 @@ impl Driver {
             closing: None,
             rescue: Rescue::new(),
             suspend: SuspendWatch::new(),
+            advice,
+            due_at: None,
             refusals: BTreeMap::new(),
             bind_retry: None,
             idle_turns: 0,
-        })
+        };
+        driver.note_granted();
+        Ok(driver)
     }
 
     async fn run(&mut self) {
@@ -264,6 +277,7 @@ impl Driver {
         }
         if more {
             self.idle_turns = 0;
+            self.due_at = Some(TokioInstant::now());
             context.waker().wake_by_ref();
         } else {
             self.arm_timer(now, context);
@@ -287,9 +301,12 @@ impl Driver {
         true
     }
 
-    /// Notices what happens around the process: interfaces that come and go, time that was slept through.
+    /// Notices what happens around the process: interfaces that come and go, time that was slept through, by the whole
+    /// system or, because it was stopped, by the process alone.
     fn poll_surroundings(&mut self, now: Instant, context: &mut Context<'_>) {
-        let woke = self.suspend.has_slept(now);
+        let stood_still =
+            self.due_at.take().is_some_and(|due_at| due_at.elapsed() >= SuspendWatch::NOTICEABLE);
+        let woke = self.suspend.has_slept(now) || stood_still;
         let mut changed = woke;
         if woke {
             self.watcher.refresh();
@@ -306,7 +323,7 @@ impl Driver {
             tracing::info!("time was slept through: asking every path");
             for handle in self.endpoint.handles() {
                 if let Some(connection) = self.endpoint.connection(handle) {
-                    connection.probe_all_paths(now);
+                    connection.on_wake(now);
                 }
             }
         }
@@ -355,7 +372,7 @@ impl Driver {
         }
         self.refusals.insert(*refusal, now);
         match *refusal {
-            Refusal::Unreachable(tuple) => self.endpoint.on_send_refused(now, tuple),
+            Refusal::Addresses(tuple, refusal) => self.endpoint.on_send_refused(now, tuple, refusal),
             Refusal::TooLarge(tuple, size) => self.endpoint.on_datagram_too_large(now, tuple, size),
         }
     }
@@ -387,27 +404,19 @@ impl Driver {
     ) {
         addresses.retain(|address| self.allows(address));
         let Some(peer) = self.connections.peer(handle) else { return };
-        let known = peer.remotes.len();
-        for address in addresses {
-            if !peer.remotes.contains(&address) && peer.remotes.len() < crate::resolve::MAX_ADDRESSES {
-                peer.remotes.push(address);
-            }
-        }
-        if peer.remotes.len() == known {
+        if addresses.iter().all(|address| peer.remotes.contains(address)) {
             return;
         }
+        tracing::info!(?addresses, "the server has new addresses");
+        // What the names led to before may still be right, but comes behind.
+        let before = std::mem::replace(&mut peer.remotes, addresses.clone());
+        peer.remotes.extend(before.into_iter().filter(|address| !addresses.contains(address)));
+        peer.remotes.truncate(crate::resolve::MAX_ADDRESSES);
         let remotes = peer.remotes.clone();
-        tracing::info!(addresses = ?remotes.get(known..), "the server has new addresses");
         let (locals, _) = self.local_candidates(&remotes);
         let Some(connection) = self.endpoint.connection(handle) else { return };
-        connection.add_remote_addresses(now, &remotes);
+        connection.add_remote_addresses(now, &addresses);
         connection.set_local_addresses(now, &locals);
-        // A dead path asks only the addresses that it knew when it died; one in its place asks all.
-        let dead =
-            connection.statistics().paths.iter().find(|path| path.state == PathState::Dead).map(|p| p.id);
-        if let Some(path) = dead {
-            let _ = connection.close_path(now, path);
-        }
     }
 
     fn arm_timer(&mut self, now: Instant, context: &mut Context<'_>) {
@@ -426,7 +435,8 @@ impl Driver {
         let deadline = deadline.map(|at| TokioInstant::from_std(self.clock.to_std(at)));
         let closing = self.closing.as_ref().map(|closing| closing.until);
         let others = [closing, self.bind_retry, self.rescue.deadline(), self.connections.deadline()];
-        if let Some(at) = others.into_iter().flatten().chain(deadline).min() {
+        self.due_at = others.into_iter().flatten().chain(deadline).min();
+        if let Some(at) = self.due_at {
             if self.sleep.deadline() != at {
                 self.sleep.as_mut().reset(at);
             }
@@ -513,6 +523,7 @@ impl Driver {
             }
         };
         let found = self.sockets.candidates(wanted);
+        self.note_granted();
         if self.sockets.has_failure() {
             self.bind_retry = Some(TokioInstant::now() + BIND_RETRY);
         }

@@ -4,20 +4,24 @@
 //! built for a moment: that holds the sender back without any loss. Beside others it must not stop them: it goes on
 //! queueing up to [`MOST_PENDING`] bytes, and what is beyond is dropped as any full queue on the way would drop it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use manyway_proto::{FourTuple, Instant, LocalAddress, LocalCandidate, Role, Transmit};
+use manyway_proto::{FourTuple, Instant, LocalAddress, LocalCandidate, Role, SendRefusal, Transmit};
 
 use crate::interfaces::Snapshot;
-use crate::udp::{BindError, BindOptions, DeviceBinding, SendFailure, UdpSocket};
+use crate::udp::{BindError, BindOptions, BufferSizes, Capabilities, SendFailure, UdpSocket};
 
 /// With so many bytes waiting a socket counts as full.
 const FULL: usize = 256 * 1024;
 /// The most bytes that wait for a full socket.
 const MOST_PENDING: usize = 2 * 1024 * 1024;
+/// A firewall that lets so much pass and no more denies now and then; one that denies so often in a row means it.
+const DENIALS: u32 = 3;
+/// Most address pairs whose denials are counted.
+const MOST_DENIED: usize = 256;
 /// A socket that sent nothing for so long is not in use.
 const IN_USE: Duration = Duration::from_secs(1);
 
@@ -40,7 +44,7 @@ const HOLD: Duration = Duration::from_millis(20);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Refusal {
     /// Anything between these addresses.
-    Unreachable(FourTuple),
+    Addresses(FourTuple, SendRefusal),
     /// Datagrams of so many bytes between these addresses.
     TooLarge(FourTuple, usize),
 }
@@ -58,24 +62,63 @@ enum Sent {
 #[derive(Debug, Default)]
 pub(super) struct Sockets {
     sockets: Vec<Socket>,
+    buffers: BufferSizes,
+    /// What the system granted to new sockets, until it is asked for.
+    granted: Vec<(LocalAddress, Capabilities)>,
     failure: Option<BindError>,
+    denials: Denials,
     /// Since when every socket in use is full.
     full_since: Option<Instant>,
 }
 
+/// How often in a row the system forbade to send between two addresses.
+#[derive(Debug, Default)]
+struct Denials(BTreeMap<FourTuple, u32>);
+
+impl Denials {
+    /// The system forbade it; `Some` if it means it.
+    fn on_denied(&mut self, tuple: FourTuple) -> Option<SendRefusal> {
+        if self.0.len() >= MOST_DENIED && !self.0.contains_key(&tuple) {
+            self.0.clear();
+        }
+        let count = self.0.entry(tuple).or_insert(0);
+        *count = count.saturating_add(1);
+        (*count >= DENIALS).then_some(SendRefusal::Denied)
+    }
+
+    fn on_sent(&mut self, tuple: &FourTuple) {
+        if !self.0.is_empty() {
+            self.0.remove(tuple);
+        }
+    }
+}
+
 impl Sockets {
+    /// No sockets yet; those to come ask for buffers of these sizes.
+    pub(super) fn new(buffers: BufferSizes) -> Self {
+        Self { buffers, ..Self::default() }
+    }
+
+    /// The sizes of buffers that sockets ask for.
+    pub(super) fn buffers(&self) -> BufferSizes {
+        self.buffers
+    }
+
+    /// What the system granted to the sockets that were made since the last call.
+    pub(super) fn take_granted(&mut self) -> Vec<(LocalAddress, Capabilities)> {
+        std::mem::take(&mut self.granted)
+    }
+
     pub(super) fn listen(&mut self, address: SocketAddr) -> Result<(), BindError> {
         self.bind(LocalAddress { interface: 0, address }, true).map(|_| ())
     }
 
     fn bind(&mut self, local: LocalAddress, listens: bool) -> Result<LocalAddress, BindError> {
-        let udp = UdpSocket::bind(&BindOptions::new(local))?;
+        let mut options = BindOptions::new(local);
+        options.buffers = self.buffers;
+        let udp = UdpSocket::bind(&options)?;
         let bound = udp.local();
-        let capabilities = udp.capabilities();
-        tracing::debug!(local = %bound, ?capabilities, "socket");
-        if let DeviceBinding::Refused { reason } = &capabilities.device {
-            tracing::warn!(local = %bound, %reason, "not bound to its interface: the system's routes decide");
-        }
+        self.granted.push((bound, udp.capabilities()));
         let pending = VecDeque::new();
         self.sockets.push(Socket { udp, pending, pending_bytes: 0, used_at: None, listens, errors: 0 });
         Ok(bound)
@@ -147,10 +190,11 @@ impl Sockets {
     /// Sends what waited for full sockets. Returns what the system refuses to send.
     pub(super) fn flush(&mut self, context: &mut Context<'_>) -> Vec<Refusal> {
         let mut refused = Vec::new();
-        for socket in &mut self.sockets {
+        let Self { sockets, denials, .. } = self;
+        for socket in sockets {
             while let Some((transmit, bytes)) = socket.pending.pop_front() {
                 socket.pending_bytes -= bytes.len();
-                match socket.send(context, &transmit, &bytes) {
+                match socket.send(context, &transmit, &bytes, denials) {
                     Sent::Done => {}
                     Sent::Waits => break,
                     Sent::Refused(refusal) => refused.push(refusal),
@@ -169,18 +213,19 @@ impl Sockets {
         bytes: &[u8],
     ) -> Option<Refusal> {
         let local = transmit.tuple.local;
-        let exact = self.sockets.iter().position(|socket| socket.udp.local() == local);
-        let index = exact.or_else(|| self.sockets.iter().position(|socket| socket.serves(&local)));
-        let Some(socket) = index.and_then(|index| self.sockets.get_mut(index)) else {
+        let Self { sockets, denials, .. } = self;
+        let exact = sockets.iter().position(|socket| socket.udp.local() == local);
+        let index = exact.or_else(|| sockets.iter().position(|socket| socket.serves(&local)));
+        let Some(socket) = index.and_then(|index| sockets.get_mut(index)) else {
             // The socket closed with its address; the path follows when the connection is told.
-            return Some(Refusal::Unreachable(transmit.tuple));
+            return Some(Refusal::Addresses(transmit.tuple, SendRefusal::Unreachable));
         };
         socket.used_at = Some(now);
         if !socket.pending.is_empty() {
             socket.queue(transmit, bytes);
             return None;
         }
-        match socket.send(context, transmit, bytes) {
+        match socket.send(context, transmit, bytes, denials) {
             Sent::Refused(refusal) => Some(refusal),
             Sent::Done | Sent::Waits => None,
         }
@@ -221,11 +266,20 @@ impl Socket {
         }
     }
 
-    fn send(&mut self, context: &mut Context<'_>, transmit: &Transmit, bytes: &[u8]) -> Sent {
+    fn send(
+        &mut self,
+        context: &mut Context<'_>,
+        transmit: &Transmit,
+        bytes: &[u8],
+        denials: &mut Denials,
+    ) -> Sent {
         let (mut transmit, mut bytes) = (*transmit, bytes);
         loop {
             let error = match self.udp.try_send(&transmit, bytes) {
-                Ok(()) => return Sent::Done,
+                Ok(()) => {
+                    denials.on_sent(&transmit.tuple);
+                    return Sent::Done;
+                }
                 Err(error) => error,
             };
             match error.failure {
@@ -240,17 +294,49 @@ impl Socket {
                     self.pending.push_front((transmit, bytes.to_vec()));
                     return Sent::Waits;
                 }
-                SendFailure::Unreachable => return Sent::Refused(Refusal::Unreachable(transmit.tuple)),
+                SendFailure::Unreachable => {
+                    return Sent::Refused(Refusal::Addresses(transmit.tuple, SendRefusal::Unreachable));
+                }
+                SendFailure::Denied => {
+                    let refusal = denials.on_denied(transmit.tuple);
+                    return refusal.map_or(Sent::Done, |refusal| {
+                        Sent::Refused(Refusal::Addresses(transmit.tuple, refusal))
+                    });
+                }
                 SendFailure::TooLarge => {
                     return Sent::Refused(Refusal::TooLarge(transmit.tuple, transmit.segment));
                 }
                 // As if lost on the way: recovery knows what to do.
                 SendFailure::Refused | SendFailure::Dropped => return Sent::Done,
-                SendFailure::Denied | SendFailure::Other => {
+                SendFailure::Other => {
                     tracing::debug!(tuple = %transmit.tuple, %error, "send");
                     return Sent::Done;
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_denials_in_a_row_are_a_refusal_and_fewer_are_losses() {
+        let tuple = |port| FourTuple {
+            local: LocalAddress { interface: 0, address: ([127, 0, 0, 1], 1).into() },
+            remote: ([127, 0, 0, 1], port).into(),
+        };
+        let mut denials = Denials::default();
+        for _ in 0..5 {
+            assert_eq!(denials.on_denied(tuple(1)), None);
+            assert_eq!(denials.on_denied(tuple(1)), None);
+            denials.on_sent(&tuple(1));
+        }
+        assert_eq!((denials.on_denied(tuple(2)), denials.on_denied(tuple(2))), (None, None));
+        denials.on_sent(&tuple(1));
+        assert_eq!(denials.on_denied(tuple(2)), Some(SendRefusal::Denied));
+        assert!((3..2000).all(|port| denials.on_denied(tuple(port)).is_none()));
+        assert!(denials.0.len() <= MOST_DENIED);
     }
 }

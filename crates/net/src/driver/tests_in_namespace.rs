@@ -37,7 +37,7 @@ impl There {
     }
 
     /// Lays a cable between here and there, with addresses that end in 1 and 2.
-    fn lay_cable(&self, number: u8) {
+    pub(super) fn lay_cable(&self, number: u8) {
         ip(&format!("link add mwhere{number} type veth peer name mwthere{number} netns {}", self.thread));
         ip(&format!("address add 10.98.{number}.1/24 dev mwhere{number}"));
         ip(&format!("link set dev mwhere{number} up"));
@@ -49,7 +49,7 @@ impl There {
 }
 
 /// Waits until the active paths are on just these interfaces.
-async fn until_active(connection: &Connection, interfaces: &[&str]) {
+pub(super) async fn until_active(connection: &Connection, interfaces: &[&str]) {
     let start = Instant::now();
     loop {
         let info = connection.info().await.unwrap();

@@ -36,6 +36,14 @@ impl Snapshot {
         self.interfaces.iter().find(|interface| interface.index == index)
     }
 
+    /// The router for everything that has no route of its own, behind an interface.
+    pub fn gateway(&self, interface: u32, like: IpAddr) -> Option<IpAddr> {
+        let routes = self.routes.iter().flatten();
+        let mut defaults =
+            routes.filter(|route| route.interface == interface && route.destination.length == 0);
+        defaults.find_map(|route| route.gateway.filter(|gateway| gateway.is_ipv4() == like.is_ipv4()))
+    }
+
     /// Whether the address is one of this host.
     pub fn is_own(&self, address: IpAddr) -> bool {
         address.is_loopback()
@@ -197,12 +205,14 @@ pub struct Route {
     pub destination: Prefix,
     /// The address that packets should come from, if the route says so.
     pub source: Option<IpAddr>,
+    /// The router that packets go to first, if there is one.
+    pub gateway: Option<IpAddr>,
 }
 
 impl Route {
     /// A route that leaves the choice of the source to the host.
     pub fn new(interface: u32, destination: Prefix) -> Self {
-        Self { interface, destination, source: None }
+        Self { interface, destination, source: None, gateway: None }
     }
 }
 

@@ -49,4 +49,6 @@ mod tests_in_namespace;
 
 pub use receive::{Datagram, Datagrams, ReceiveBuffer};
 pub use send::{SendError, SendFailure};
-pub use socket::{BindError, BindOptions, BindStep, Capabilities, DeviceBinding, Segmentation, UdpSocket};
+pub use socket::{
+    BindError, BindOptions, BindStep, BufferSizes, Capabilities, DeviceBinding, Segmentation, UdpSocket,
+};

@@ -16,10 +16,8 @@ pub struct BindOptions {
     /// Address and port; port 0 lets the system choose one. An interface other than 0 is bound to, so that what is
     /// sent leaves through it whatever the routes say; if the system refuses, the address alone is bound.
     pub local: LocalAddress,
-    /// Bytes asked for the receive buffer. Default 4 MiB; the system may give less.
-    pub receive_buffer: usize,
-    /// Bytes asked for the send buffer. Default 4 MiB; the system may give less.
-    pub send_buffer: usize,
+    /// Sizes of its buffers.
+    pub buffers: BufferSizes,
     /// Whether the kernel may cut large buffers into datagrams. Default: where it can.
     pub segmentation: Segmentation,
 }
@@ -27,13 +25,23 @@ pub struct BindOptions {
 impl BindOptions {
     /// The defaults for an address.
     pub fn new(local: LocalAddress) -> Self {
-        const DEFAULT_BUFFER: usize = 4 * 1024 * 1024;
-        Self {
-            local,
-            receive_buffer: DEFAULT_BUFFER,
-            send_buffer: DEFAULT_BUFFER,
-            segmentation: Segmentation::WherePossible,
-        }
+        Self { local, buffers: BufferSizes::default(), segmentation: Segmentation::WherePossible }
+    }
+}
+
+/// Bytes to ask of the system for the buffers of a socket. It may give less: beyond its limit only root gets them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BufferSizes {
+    /// For what arrives faster than it is taken. Default 4 MiB.
+    pub receive: usize,
+    /// For what is sent faster than the interface takes it. Default 4 MiB.
+    pub send: usize,
+}
+
+impl Default for BufferSizes {
+    fn default() -> Self {
+        const SIZE: usize = 4 * 1024 * 1024;
+        Self { receive: SIZE, send: SIZE }
     }
 }
 
@@ -125,7 +133,8 @@ impl UdpSocket {
             SocketAddr::V4(_) => address,
         };
         let local = LocalAddress { interface: local.interface, address };
-        let socket = Self { io, state, local, segmentation: options.segmentation, device };
+        let segmentation = if cfg!(manyway_portable) { Segmentation::Off } else { options.segmentation };
+        let socket = Self { io, state, local, segmentation, device };
         tracing::debug!(capabilities = ?socket.capabilities(), "UDP socket opened");
         Ok(socket)
     }
@@ -147,7 +156,7 @@ impl UdpSocket {
         let socket = SockRef::from(&self.io);
         Capabilities {
             send_segments: self.send_segments(),
-            receive_segments: self.state.gro_segments(),
+            receive_segments: if cfg!(manyway_portable) { 1 } else { self.state.gro_segments() },
             receive_buffer: socket.recv_buffer_size().unwrap_or(0) / divisor,
             send_buffer: socket.send_buffer_size().unwrap_or(0) / divisor,
             device: self.device.clone(),
@@ -189,12 +198,22 @@ impl UdpSocket {
 }
 
 /// Switches on what the system offers for large batches.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(manyway_portable)))]
 pub(super) fn offload_state(socket: &impl std::os::fd::AsFd) -> io::Result<UdpSocketState> {
     let state = UdpSocketState::new(UdpSockRef::from(socket))?;
     // quinn-udp 0.6.3 also asks for a timestamp with each datagram. Together with the segment size it fills the
     // room for such notes (96 bytes), the kernel drops the last one, and that is the ECN mark.
     nix::sys::socket::setsockopt(socket, nix::sys::socket::sockopt::ReceiveTimestampns, &false)?;
+    Ok(state)
+}
+
+/// Linux in the part of a system that joins nothing.
+#[cfg(all(target_os = "linux", manyway_portable))]
+pub(super) fn offload_state(socket: &impl std::os::fd::AsFd) -> io::Result<UdpSocketState> {
+    use nix::sys::socket::{setsockopt, sockopt};
+    let state = UdpSocketState::new(UdpSockRef::from(socket))?;
+    setsockopt(socket, sockopt::ReceiveTimestampns, &false)?;
+    setsockopt(socket, sockopt::UdpGroSegment, &false)?;
     Ok(state)
 }
 
@@ -214,14 +233,11 @@ fn bind_device(socket: &Socket, local: LocalAddress) -> DeviceBinding {
     }
     match bind_device_by_index(socket, local) {
         Ok(()) => DeviceBinding::Bound,
-        Err(error) => {
-            tracing::warn!(interface = local.interface, reason = %error, "socket not tied to its interface");
-            DeviceBinding::Refused { reason: error.to_string() }
-        }
+        Err(error) => DeviceBinding::Refused { reason: error.to_string() },
     }
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(manyway_portable)))]
 fn bind_device_by_index(socket: &Socket, local: LocalAddress) -> io::Result<()> {
     let name = nix::net::if_::if_indextoname(local.interface)?;
     if name.is_empty() {
@@ -231,7 +247,7 @@ fn bind_device_by_index(socket: &Socket, local: LocalAddress) -> io::Result<()> 
     socket.bind_device(Some(name.to_bytes()))
 }
 
-#[cfg(target_vendor = "apple")]
+#[cfg(all(target_vendor = "apple", not(manyway_portable)))]
 fn bind_device_by_index(socket: &Socket, local: LocalAddress) -> io::Result<()> {
     let index = std::num::NonZeroU32::new(local.interface);
     if local.address.is_ipv4() {
@@ -241,7 +257,7 @@ fn bind_device_by_index(socket: &Socket, local: LocalAddress) -> io::Result<()> 
     }
 }
 
-#[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
+#[cfg(any(manyway_portable, not(any(target_os = "linux", target_vendor = "apple"))))]
 fn bind_device_by_index(_: &Socket, _: LocalAddress) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::Unsupported, "not possible on this system"))
 }
@@ -252,17 +268,17 @@ fn enlarge_buffers(socket: &Socket, options: &BindOptions) {
     let (receive_done, send_done) = {
         use nix::sys::socket::{setsockopt, sockopt};
         (
-            setsockopt(socket, sockopt::RcvBufForce, &options.receive_buffer).is_ok(),
-            setsockopt(socket, sockopt::SndBufForce, &options.send_buffer).is_ok(),
+            setsockopt(socket, sockopt::RcvBufForce, &options.buffers.receive).is_ok(),
+            setsockopt(socket, sockopt::SndBufForce, &options.buffers.send).is_ok(),
         )
     };
     #[cfg(not(target_os = "linux"))]
     let (receive_done, send_done) = (false, false);
     // Refusal is no failure: the size that was given stands in the capabilities.
-    if !receive_done && let Err(error) = socket.set_recv_buffer_size(options.receive_buffer) {
+    if !receive_done && let Err(error) = socket.set_recv_buffer_size(options.buffers.receive) {
         tracing::debug!(reason = %error, "receive buffer not enlarged");
     }
-    if !send_done && let Err(error) = socket.set_send_buffer_size(options.send_buffer) {
+    if !send_done && let Err(error) = socket.set_send_buffer_size(options.buffers.send) {
         tracing::debug!(reason = %error, "send buffer not enlarged");
     }
 }

@@ -89,11 +89,54 @@ async fn a_socket_is_tied_to_its_interface_or_says_why_not() {
     assert!(matches!(socket.capabilities().device, DeviceBinding::Refused { .. }));
 }
 
+/// As before Linux 5.7, and in strict containers. A filter holds for one thread, so that others are not disturbed.
+#[test]
+#[cfg(all(target_os = "linux", not(manyway_portable)))]
+fn a_socket_that_may_not_be_tied_to_its_interface_works_by_its_address() {
+    let test = async {
+        crate::test_seccomp::refuse_socket_option(nix::libc::SO_BINDTODEVICE);
+        let local = LocalAddress { interface: 1, address: "127.0.0.1:0".parse().unwrap() };
+        let mut here = UdpSocket::bind(&BindOptions::new(local)).unwrap();
+        let reason = nix::errno::Errno::EPERM.desc().to_owned();
+        let DeviceBinding::Refused { reason: told } = here.capabilities().device else { panic!("tied") };
+        assert!(told.contains(&reason), "{told}");
+        let there = bound("127.0.0.1:0");
+        here.try_send(&transmit(&here, &there, 5, 5), b"hello").unwrap();
+        assert_eq!(receive(&there, 1).await, [b"hello"]);
+    };
+    in_own_thread(test);
+}
+
+/// Others than root get the system's limit, whatever they ask for.
+#[test]
+#[cfg(target_os = "linux")]
+fn buffers_beyond_the_limit_of_the_system_are_granted_up_to_it() {
+    in_own_thread(async {
+        crate::test_seccomp::refuse_socket_option(nix::libc::SO_RCVBUFFORCE);
+        crate::test_seccomp::refuse_socket_option(nix::libc::SO_SNDBUFFORCE);
+        let limit = |name: &str| {
+            let text = std::fs::read_to_string(format!("/proc/sys/net/core/{name}")).unwrap();
+            text.trim().parse::<usize>().unwrap()
+        };
+        let (receive, send) = (limit("rmem_max"), limit("wmem_max"));
+        let mut options = options("127.0.0.1:0");
+        options.buffers = BufferSizes { receive: receive + 1_000_000, send: send + 1_000_000 };
+        let granted = UdpSocket::bind(&options).unwrap().capabilities();
+        assert_eq!((granted.receive_buffer, granted.send_buffer), (receive, send));
+    });
+}
+
+#[cfg(target_os = "linux")]
+fn in_own_thread(test: impl Future<Output = ()> + Send + 'static) {
+    let run = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test);
+    std::thread::spawn(run).join().unwrap();
+}
+
 #[tokio::test]
 async fn the_capabilities_tell_what_was_given() {
     let mut options = options("127.0.0.1:0");
-    options.receive_buffer = 300_000;
-    options.send_buffer = 200_000;
+    options.buffers.receive = 300_000;
+    options.buffers.send = 200_000;
     let capabilities = UdpSocket::bind(&options).unwrap().capabilities();
     assert!(capabilities.send_segments >= 1 && capabilities.receive_segments >= 1);
     assert!((100_000..=300_000).contains(&capabilities.receive_buffer), "{capabilities:?}");

@@ -30,7 +30,7 @@ fn a_full_socket_would_block_and_becomes_writable_again() {
             let (first, tuple) = on_cable();
             let mut options =
                 BindOptions::new(LocalAddress { address: "10.97.0.1:0".parse().unwrap(), ..first.local() });
-            options.send_buffer = 100_000;
+            options.buffers.send = 100_000;
             let mut socket = UdpSocket::bind(&options).unwrap();
             let slow = "qdisc add dev mwa root tbf rate 20mbit burst 20kb limit 1mb";
             let tc = std::process::Command::new("tc").args(slow.split(' ')).output().unwrap();

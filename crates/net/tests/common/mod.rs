@@ -5,8 +5,8 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "these are tests")]
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use manyway::{
@@ -117,9 +117,20 @@ pub async fn read_all(receive: &mut ReceiveStream) -> Vec<u8> {
     all
 }
 
+/// A server with a lasting key for resets, as one that keeps its keys in files.
+pub fn lasting_server(listen: SocketAddr) -> Endpoint {
+    let mut server = ServerOptions::new(identity(), &SECRET);
+    server.listen = vec![listen];
+    let mut options = EndpointOptions::default();
+    options.server = Some(server);
+    options.reset_key = Some([5; 32]);
+    Endpoint::bind(options).unwrap()
+}
+
 /// Passes datagrams on between clients and a server, until it is told not to.
 pub struct Relay {
     pub address: SocketAddr,
+    server: Arc<Mutex<SocketAddr>>,
     pub passes: Arc<AtomicBool>,
     /// Bytes from clients.
     pub upward: Arc<AtomicU64>,
@@ -135,8 +146,14 @@ impl Relay {
         let socket = Arc::new(UdpSocket::bind(own).await.unwrap());
         let address = socket.local_addr().unwrap();
         let (passes, upward) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicU64::new(0)));
-        let task = tokio::spawn(relay(socket, server, Arc::clone(&passes), Arc::clone(&upward)));
-        Self { address, passes, upward, task }
+        let server = Arc::new(Mutex::new(server));
+        let task = tokio::spawn(relay(socket, Arc::clone(&server), Arc::clone(&passes), Arc::clone(&upward)));
+        Self { address, server, passes, upward, task }
+    }
+
+    /// Another server takes the place of the one before.
+    pub fn redirect(&self, server: SocketAddr) {
+        *self.server.lock().unwrap() = server;
     }
 
     pub fn set_passing(&self, passes: bool) {
@@ -150,7 +167,12 @@ impl Drop for Relay {
     }
 }
 
-async fn relay(inner: Arc<UdpSocket>, server: SocketAddr, passes: Arc<AtomicBool>, upward: Arc<AtomicU64>) {
+async fn relay(
+    inner: Arc<UdpSocket>,
+    server: Arc<Mutex<SocketAddr>>,
+    passes: Arc<AtomicBool>,
+    upward: Arc<AtomicU64>,
+) {
     let mut legs = std::collections::BTreeMap::<SocketAddr, Leg>::new();
     let mut buffer = vec![0; 65_536];
     loop {
@@ -165,6 +187,7 @@ async fn relay(inner: Arc<UdpSocket>, server: SocketAddr, passes: Arc<AtomicBool
             vacant.insert(Leg { outer, back });
         }
         upward.fetch_add(length as u64, Ordering::Relaxed);
+        let server = *server.lock().unwrap();
         let _ = legs[&from].outer.send_to(&buffer[..length], server).await;
     }
 }

@@ -163,6 +163,11 @@ impl Connection {
     /// A PROBE of a path was answered from one of its address pairs.
     pub(super) fn on_path_answered(&mut self, now: Instant, id: PathId, answer: ProbeAnswer) {
         let Some(path) = self.paths.get_mut(id) else { return };
+        let usual = path.space.recovery.pto();
+        // spec 6.41
+        if path.state() == PathState::Dead && path.prober.doubts(now, &answer, usual) {
+            return;
+        }
         if matches!(path.state(), PathState::Suspect | PathState::Dead) && !path.peer_ready() {
             // What the peer said of the path before is outdated by its answer on it; its newer word may have no other
             // path to come by.

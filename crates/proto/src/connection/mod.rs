@@ -39,7 +39,7 @@ use crate::observe::{Beginning, Fact, ObservedPacket, Observer};
 use crate::packet::ack_policy::AckPolicy;
 use crate::path::manager::PathManager;
 use crate::path::{
-    BASE_DATAGRAM, InterfaceMtus, LocalCandidate, Path, PathReason, PathSet, PathState, Role, Space,
+    BASE_DATAGRAM, InterfaceMtus, LocalCandidate, Path, PathReason, PathSet, PathState, Space,
 };
 use crate::protection::Protector;
 use crate::recovery::{Outcome, PathRecovery, RecoveryConfig};
@@ -51,7 +51,7 @@ use crate::{ConfigError, ConnectionConfig, ConnectionError, FourTuple, Instant, 
 use control::Control;
 use events::Events;
 use ids::{LocalIds, RemoteIds};
-use setup::{Race, Setup};
+use setup::{Race, Setup, race_order};
 use state::Life;
 
 /// Ids of both directions.
@@ -479,20 +479,6 @@ fn data_space(config: &ConnectionConfig) -> Space {
 
 fn recovery_config(config: &ConnectionConfig) -> RecoveryConfig {
     RecoveryConfig { initial_rtt: config.initial_rtt, ..RecoveryConfig::default() }
-}
-
-/// First each interface's best pair, then the other pairs: the race starts on two different interfaces.
-fn race_order(manager: &PathManager) -> Vec<FourTuple> {
-    let mut rounds: Vec<_> = manager.missing(&[]);
-    rounds.sort_by_key(|open| match open.role {
-        Role::Primary => 0,
-        Role::Secondary => 1,
-        Role::Backup | Role::Never => 2,
-    });
-    let deepest = rounds.iter().map(|open| open.targets.len()).max().unwrap_or(0);
-    (0..deepest)
-        .flat_map(|round| rounds.iter().filter_map(move |open| open.targets.get(round).copied()))
-        .collect()
 }
 
 /// The parameters of this end.

@@ -5,10 +5,11 @@ use std::time::Duration;
 use manyway_wire::{AddAddress, PathAvailability, PathId, PathStatus, RemoveAddress};
 
 use super::input::PacketFacts;
-use super::{Connection, Initiator, race_order};
+use super::setup::race_order;
+use super::{Connection, Initiator};
 use crate::event::{Event, PathEvent};
 use crate::path::remotes::MAX_REMOTES;
-use crate::path::{Amplification, LocalCandidate, Path, PathReason, PathState};
+use crate::path::{Amplification, LocalCandidate, Path, PathReason, PathState, SendRefusal};
 use crate::{FourTuple, Instant};
 
 /// The code of a PATH-CLOSE whose reason needs none.
@@ -72,11 +73,12 @@ impl Connection {
         self.manager.remotes().collect()
     }
 
-    /// Adds addresses of the peer, as from a new look at its name.
+    /// Adds addresses of the peer, as from a new look at its name, and has them asked first. Where there is no room for
+    /// them, they take the places of others that no working path uses.
     pub fn add_remote_addresses(&mut self, now: Instant, remotes: &[std::net::SocketAddr]) {
-        for address in remotes {
-            self.manager.add_remote(*address);
-        }
+        let working = self.paths.iter().filter(|path| path.is_live());
+        let used: Vec<_> = working.map(|path| path.tuple.remote).collect();
+        self.manager.refresh_remotes(remotes, &used);
         self.retarget_paths(now);
         self.open_missing_paths(now);
     }
@@ -100,24 +102,40 @@ impl Connection {
         }
     }
 
-    /// Whether a path lies between these addresses.
+    /// Whether a path lies between these addresses, or may during the set-up.
     pub(crate) fn uses(&self, tuple: &FourTuple) -> bool {
-        self.paths.iter().any(|path| path.tuple == *tuple)
+        self.is_handshaking() || self.paths.iter().any(|path| path.tuple == *tuple)
     }
 
-    /// The system refuses to send between these addresses: the path is dead at once.
-    pub fn on_send_refused(&mut self, now: Instant, tuple: FourTuple) {
+    /// The system refuses to send between these addresses: the path is dead at once. During the set-up, the other address
+    /// pairs go on.
+    pub fn on_send_refused(&mut self, now: Instant, tuple: FourTuple, refusal: SendRefusal) {
+        if self.is_handshaking() {
+            if let Some(setup) = &mut self.setup {
+                setup.race.on_refused(now, &tuple);
+            }
+            return;
+        }
+        let reason = match refusal {
+            SendRefusal::Unreachable => PathReason::SendRefused,
+            SendRefusal::Denied => PathReason::SendDenied,
+        };
         for id in self.paths.ids() {
             if self.paths.get(id).is_some_and(|path| path.tuple == tuple) {
-                self.declare_dead(now, id, PathReason::SendRefused);
+                self.declare_dead(now, id, reason);
             }
         }
     }
 
-    /// Something happened that makes silent paths worth a question at once, such as a link that came up or a suspend
-    /// that ended.
-    pub fn probe_all_paths(&mut self, now: Instant) {
+    /// This host slept, or the program stood still, until now: asks all paths at once, and counts the time for idleness
+    /// and for the silence of paths from now on. To be called before anything else that has to do with time (spec 6.40).
+    pub fn on_wake(&mut self, now: Instant) {
+        self.clock.last_activity = now;
+        self.clock.pathless_since = self.clock.pathless_since.map(|_| now);
         for path in self.paths.iter_mut() {
+            path.on_heard(now);
+            path.silence.on_pause();
+            path.space.recovery.on_wake(now);
             path.prober.hurry(now);
             if path.is_live() {
                 path.probes_due = path.probes_due.max(1);
@@ -261,7 +279,7 @@ impl Connection {
                 self.reinject(now, block.path, usize::MAX);
             }
         } else if is_ready && !was_ready && path.state() == PathState::Dead {
-            path.prober.hurry(now);
+            path.prober.nudge(now);
         }
         self.weigh_paths(now);
     }

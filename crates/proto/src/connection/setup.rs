@@ -6,10 +6,11 @@ use std::time::Duration;
 use manyway_wire::ConnectionId;
 
 use crate::handshake::Handshake;
-use crate::path::Space;
+use crate::path::manager::PathManager;
+use crate::path::{Role, Space};
 use crate::{FourTuple, Instant};
 
-/// How long the second address pair waits for the first (spec 7.20, RFC 8305).
+/// How long each address pair waits for the one before (spec 7.20, RFC 8305).
 const HEAD_START: Duration = Duration::from_millis(50);
 /// Address pairs that a server answers in one set-up and tells apart; with more, none is proven by its answer.
 const MOST_LEGS: usize = 4;
@@ -54,21 +55,24 @@ pub(crate) struct Race {
     legs: Vec<FourTuple>,
     /// Legs that should get the flight now, the front one being served.
     due: VecDeque<FourTuple>,
-    second_at: Option<Instant>,
+    /// How many legs had their first turn.
+    started: usize,
+    /// When the next leg has its first turn.
+    next_at: Option<Instant>,
     settled: bool,
 }
 
 impl Race {
-    /// Starts with the first leg at once and the second 50 ms later; the rest follow at the probe timeout.
+    /// Starts with the first leg at once and three more 50 ms after each other; the rest follow at the probe timeout.
     pub(crate) fn new(now: Instant, legs: Vec<FourTuple>) -> Self {
         let due = legs.first().copied().into_iter().collect();
-        let second_at = (legs.len() > 1).then(|| now + HEAD_START);
-        Self { legs, due, second_at, settled: false }
+        let next_at = (legs.len() > 1).then(|| now + HEAD_START);
+        Self { legs, due, started: 1, next_at, settled: false }
     }
 
     /// A server answers where it was asked.
     pub(crate) fn settled(leg: FourTuple) -> Self {
-        Self { legs: vec![leg], due: VecDeque::new(), second_at: None, settled: true }
+        Self { legs: vec![leg], due: VecDeque::new(), started: 1, next_at: None, settled: true }
     }
 
     /// A server's answer goes to one more address pair.
@@ -91,6 +95,13 @@ impl Race {
         !self.legs.is_empty()
     }
 
+    /// The system refuses to send on a leg: if the next one waits for it, it waits no longer.
+    pub(crate) fn on_refused(&mut self, now: Instant, tuple: &FourTuple) {
+        if self.started.checked_sub(1).and_then(|last| self.legs.get(last)) == Some(tuple) {
+            self.next_at = self.next_at.map(|_| now);
+        }
+    }
+
     pub(crate) fn contains(&self, tuple: &FourTuple) -> bool {
         self.legs.contains(tuple)
     }
@@ -109,7 +120,7 @@ impl Race {
     /// This leg answered first.
     pub(crate) fn settle(&mut self) {
         self.settled = true;
-        self.second_at = None;
+        self.next_at = None;
         self.due.clear();
     }
 
@@ -118,22 +129,23 @@ impl Race {
     }
 
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.second_at
+        self.next_at
     }
 
-    /// The second leg's time has come; true if the flight has to be sent again.
+    /// The next leg's time has come; true if the flight has to be sent again.
     pub(crate) fn on_timeout(&mut self, now: Instant) -> bool {
-        if self.second_at.is_none_or(|at| at > now) {
+        if self.next_at.is_none_or(|at| at > now) {
             return false;
         }
-        self.second_at = None;
-        self.due.extend(self.legs.get(1).copied());
+        self.due.extend(self.legs.get(self.started).copied());
+        self.started += 1;
+        self.next_at = (self.started < self.legs.len().min(MOST_LEGS)).then(|| now + HEAD_START);
         true
     }
 
     /// Nobody answered in time: all legs get the flight again.
     pub(crate) fn restart(&mut self) {
-        self.second_at = None;
+        self.next_at = None;
         self.due = self.legs.iter().copied().collect();
     }
 
@@ -152,10 +164,84 @@ impl Race {
     }
 }
 
+/// The order in which address pairs join the race (spec 7.20): first one pair of each interface, then the other pairs,
+/// the families of an interface in turn; but the second pair is of the other family at once. So neither a broken
+/// interface nor a broken family costs more than the head start.
+pub(crate) fn race_order(manager: &PathManager) -> Vec<FourTuple> {
+    let mut rounds: Vec<_> = manager.missing(&[]);
+    for open in &mut rounds {
+        alternate_families(&mut open.targets);
+    }
+    rounds.sort_by_key(|open| match open.role {
+        Role::Primary => 0,
+        Role::Secondary => 1,
+        Role::Backup | Role::Never => 2,
+    });
+    let deepest = rounds.iter().map(|open| open.targets.len()).max().unwrap_or(0);
+    let mut legs: Vec<(FourTuple, Role)> = (0..deepest)
+        .flat_map(|round| {
+            rounds.iter().filter_map(move |open| Some((open.targets.get(round).copied()?, open.role)))
+        })
+        .collect();
+    if let Some((first, role)) = legs.first().copied() {
+        let other_family = |leg: &FourTuple| leg.remote.is_ipv4() != first.remote.is_ipv4();
+        let elsewhere = |leg: &FourTuple| leg.local.interface != first.local.interface;
+        let best = legs.iter().position(|(leg, its)| other_family(leg) && elsewhere(leg) && *its == role);
+        if let Some(second) = best.or_else(|| legs.iter().position(|(leg, _)| other_family(leg))) {
+            let leg = legs.remove(second);
+            legs.insert(1, leg);
+        }
+    }
+    legs.into_iter().map(|(leg, _)| leg).collect()
+}
+
+/// Puts pairs of the two families in turn, beginning with that of the first.
+fn alternate_families(targets: &mut Vec<FourTuple>) {
+    let Some(first) = targets.first().copied() else { return };
+    let is_first = |target: &FourTuple| target.remote.is_ipv4() == first.remote.is_ipv4();
+    let (ours, others): (Vec<_>, Vec<_>) = targets.drain(..).partition(is_first);
+    let (mut ours, mut others) = (ours.into_iter(), others.into_iter());
+    loop {
+        let (one, other) = (ours.next(), others.next());
+        if one.is_none() && other.is_none() {
+            return;
+        }
+        targets.extend(one.into_iter().chain(other));
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{HEAD_START, Race};
+    use super::{HEAD_START, Race, race_order};
+    use crate::path::manager::PathManager;
+    use crate::path::{LocalCandidate, Role};
     use crate::{FourTuple, Instant, LocalAddress};
+
+    fn order(locals: &[(u32, &str, Role)]) -> Vec<(u32, bool)> {
+        let candidate = |(interface, address, role): &(u32, &str, Role)| LocalCandidate {
+            address: LocalAddress { interface: *interface, address: address.parse().unwrap() },
+            role: *role,
+        };
+        let locals: Vec<_> = locals.iter().map(candidate).collect();
+        let remotes =
+            ["[2001:db8::1]:1", "192.0.2.1:1", "[2001:db8::2]:1", "192.0.2.2:1"].map(|a| a.parse().unwrap());
+        let legs = race_order(&PathManager::new(&locals, &remotes));
+        legs.iter().map(|leg| (leg.local.interface, leg.remote.is_ipv4())).collect()
+    }
+
+    #[test]
+    fn the_second_leg_is_of_the_other_family_and_of_another_interface_where_there_is_one() {
+        use Role::{Backup, Primary};
+        let (v6, v4) = (false, true);
+        let one = [(1, "[fd00::1]:1", Primary), (1, "10.0.0.1:1", Primary)];
+        assert_eq!(order(&one), [(1, v6), (1, v4), (1, v6), (1, v4)]);
+        let second = [(2, "[fd00::2]:1", Primary), (2, "10.0.1.1:1", Primary)];
+        assert_eq!(order(&[one, second].concat())[..3], [(1, v6), (2, v4), (2, v6)]);
+        // A backup is not drawn in for that.
+        let backup = [(2, "[fd00::2]:1", Backup), (2, "10.0.1.1:1", Backup)];
+        assert_eq!(order(&[one, backup].concat())[..3], [(1, v6), (1, v4), (2, v6)]);
+        assert_eq!(order(&[(1, "10.0.0.1:1", Primary), (2, "10.0.1.1:1", Primary)])[..2], [(1, v4), (2, v4)]);
+    }
 
     fn legs(ports: std::ops::Range<u16>) -> Vec<FourTuple> {
         let local = LocalAddress { interface: 1, address: "10.0.0.1:1".parse().unwrap() };
@@ -173,17 +259,33 @@ mod tests {
     }
 
     #[test]
-    fn the_second_leg_starts_after_the_head_start_and_the_others_after_a_timeout() {
+    fn four_legs_start_one_after_the_other_and_the_rest_after_a_timeout() {
         let now = Instant::from_nanos(0);
-        let mut race = Race::new(now, legs(1..4));
+        let mut race = Race::new(now, legs(1..6));
         assert_eq!(served(&mut race), [1]);
         assert!(!race.on_timeout(now));
-        assert_eq!(race.deadline(), Some(now + HEAD_START));
-        assert!(race.on_timeout(now + HEAD_START));
-        assert_eq!(served(&mut race), [2]);
-        assert_eq!((race.deadline(), race.on_timeout(now + HEAD_START)), (None, false));
+        for (turn, leg) in [(1, 2), (2, 3), (3, 4)] {
+            assert_eq!(race.deadline(), Some(now + HEAD_START * turn));
+            assert!(race.on_timeout(now + HEAD_START * turn));
+            assert_eq!(served(&mut race), [leg]);
+        }
+        assert_eq!((race.deadline(), race.on_timeout(now + HEAD_START * 9)), (None, false));
         race.restart();
-        assert_eq!(served(&mut race), [1, 2, 3]);
+        assert_eq!(served(&mut race), [1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn a_leg_that_the_system_refuses_has_no_head_start() {
+        let now = Instant::from_nanos(0);
+        let mut race = Race::new(now, legs(1..3));
+        assert_eq!(served(&mut race), [1]);
+        race.on_refused(now, &legs(2..3)[0]);
+        assert_eq!(race.deadline(), Some(now + HEAD_START));
+        race.on_refused(now, &legs(1..2)[0]);
+        assert_eq!(race.deadline(), Some(now));
+        assert!(race.on_timeout(now));
+        race.on_refused(now, &legs(2..3)[0]);
+        assert_eq!((served(&mut race), race.deadline()), (vec![2], None));
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub use slots::ConnectionHandle;
 use crate::connection::{Arrival, Connection, IdChange};
 use crate::event::Event;
 use crate::path::InterfaceMtus;
-use crate::{ConnectionConfig, Ecn, FourTuple, Instant, Rng, Transmit};
+use crate::{ConnectionConfig, Ecn, FourTuple, Instant, Rng, SendRefusal, Transmit};
 
 use admission::Admission;
 use cookie::CookieKeys;
@@ -210,8 +210,8 @@ impl Endpoint {
 
     /// Tells the connections that the system refuses to send between two addresses: their paths there are dead at
     /// once. Costs O(connections).
-    pub fn on_send_refused(&mut self, now: Instant, tuple: FourTuple) {
-        self.tell_users_of(&tuple, |connection| connection.on_send_refused(now, tuple));
+    pub fn on_send_refused(&mut self, now: Instant, tuple: FourTuple, refusal: SendRefusal) {
+        self.tell_users_of(&tuple, |connection| connection.on_send_refused(now, tuple, refusal));
     }
 
     /// Tells the connections that the system refuses datagrams of `size` bytes between two addresses as too large.

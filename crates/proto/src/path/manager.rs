@@ -68,6 +68,12 @@ impl PathManager {
         self.remotes.add_lasting(address)
     }
 
+    /// Takes a new answer to the question for the peer's name. Its addresses come first; when there are too many, those
+    /// go that it does not contain and that are not `used`.
+    pub(crate) fn refresh_remotes(&mut self, fresh: &[SocketAddr], used: &[SocketAddr]) {
+        self.remotes.refresh_lasting(fresh, used);
+    }
+
     /// Takes an address that the peer names; false if it changes nothing.
     pub(crate) fn on_add_address(
         &mut self,

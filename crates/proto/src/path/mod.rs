@@ -28,7 +28,7 @@ pub(crate) use ping::Pings;
 pub(crate) use probe::{ProbeAnswer, Prober};
 pub(crate) use set::PathSet;
 pub(crate) use space::Space;
-pub use state::{PathReason, PathState, Role};
+pub use state::{PathReason, PathState, Role, SendRefusal};
 
 use crate::scheduler::PathView;
 use crate::{ByteCount, FourTuple, Instant};

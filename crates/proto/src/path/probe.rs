@@ -39,6 +39,10 @@ pub(crate) struct ProbeAnswer {
 pub(crate) struct Prober {
     outstanding: VecDeque<Challenge>,
     phase: Phase,
+    /// When a late answer made the ones before it worthless.
+    doubted_at: Option<Instant>,
+    /// When a packet of the peer last made a question due.
+    nudged_at: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -58,7 +62,7 @@ enum Phase {
 
 impl Prober {
     pub(crate) fn new() -> Self {
-        Self { outstanding: VecDeque::new(), phase: Phase::Resting }
+        Self { outstanding: VecDeque::new(), phase: Phase::Resting, doubted_at: None, nudged_at: None }
     }
 
     /// Starts asking `targets` at once, first with `first_wait` between rounds (`None` for an unknown distance).
@@ -75,6 +79,8 @@ impl Prober {
             due: Vec::new(),
             held_until: None,
         };
+        self.doubted_at = None;
+        self.nudged_at = None;
     }
 
     /// Changes whom to ask; if there is anybody new, all are asked at once.
@@ -98,6 +104,17 @@ impl Prober {
     pub(crate) fn hurry(&mut self, now: Instant) {
         if let Phase::Asking { next_at, .. } = &mut self.phase {
             *next_at = now;
+        }
+    }
+
+    /// Asks again at once, because a packet of the peer arrived; but not for each of many. Were each answer of a full
+    /// queue another question, the queue would stay full, and each answer come when its question is forgotten.
+    pub(crate) fn nudge(&mut self, now: Instant) {
+        let Phase::Asking { wait, .. } = &self.phase else { return };
+        let pause = (*wait).min(longest_wait(Duration::ZERO));
+        if self.nudged_at.is_none_or(|nudged_at| now - nudged_at >= pause) {
+            self.nudged_at = Some(now);
+            self.hurry(now);
         }
     }
 
@@ -185,6 +202,22 @@ impl Prober {
         nonce
     }
 
+    /// Tells whether an answer came so late that its question may have waited for a peer that slept, and says nothing
+    /// of the distance. Then all are asked once more at once, and what answers older questions does not count.
+    pub(crate) fn doubts(&mut self, now: Instant, answer: &ProbeAnswer, usual: Duration) -> bool {
+        if answer.rtt <= usual {
+            return false;
+        }
+        match self.doubted_at {
+            Some(doubted_at) => now - doubted_at < answer.rtt,
+            None => {
+                self.doubted_at = Some(now);
+                self.hurry(now);
+                true
+            }
+        }
+    }
+
     /// Takes an answer; `None` if it fits no question, or came to another address than it was asked from.
     pub(crate) fn on_answer(&mut self, now: Instant, tuple: &FourTuple, nonce: u64) -> Option<ProbeAnswer> {
         let index = self.outstanding.iter().position(|challenge| challenge.nonce == nonce)?;
@@ -205,7 +238,7 @@ fn longest_wait(open_for: Duration) -> Duration {
 mod tests {
     use std::time::Duration;
 
-    use super::Prober;
+    use super::{ProbeAnswer, Prober};
     use crate::{FourTuple, Instant, LocalAddress, Rng};
 
     fn tuple(port: u16) -> FourTuple {
@@ -237,6 +270,46 @@ mod tests {
         }
         assert!(prober.next_question(now, &mut rng, |_| Ok(())).is_some());
         assert_eq!(prober.deadline().unwrap() - now, Duration::from_secs(5));
+    }
+
+    #[test]
+    fn many_packets_of_the_peer_are_one_reason_to_ask() {
+        let mut rng = Rng::from_seed([1; 32]);
+        let mut prober = Prober::new();
+        let start = Instant::from_nanos(0);
+        prober.start(start, vec![tuple(1)], Some(Duration::from_millis(10)));
+        let mut questions = 0;
+        for tick in 0..1000 {
+            let now = start + Duration::from_millis(tick);
+            prober.nudge(now);
+            while prober.next_question(now, &mut rng, |_| Ok(())).is_some() {
+                questions += 1;
+            }
+        }
+        // In a second: those of the rounds, and no more of the nudges.
+        assert!((8..=20).contains(&questions), "{questions}");
+    }
+
+    #[test]
+    fn a_late_answer_counts_only_if_the_next_question_is_answered_as_late() {
+        let second = Duration::from_secs(1);
+        let usual = Duration::from_millis(100);
+        let answer = |rtt| ProbeAnswer { tuple: tuple(1), rtt };
+        let mut prober = Prober::new();
+        let start = Instant::from_nanos(0) + 10 * second;
+        prober.start(start, vec![tuple(1)], None);
+        assert!(!prober.doubts(start, &answer(usual), usual));
+        // Three questions waited; the question that follows the first answer is as late.
+        let now = start + 5 * second;
+        assert!(prober.doubts(now, &answer(3 * second), usual));
+        assert_eq!(prober.deadline(), Some(now));
+        assert!(prober.doubts(now, &answer(2 * second), usual));
+        assert!(prober.doubts(now + second, &answer(2 * second), usual));
+        assert!(!prober.doubts(now + 3 * second, &answer(3 * second), usual));
+        // Or it is not.
+        prober.start(start, vec![tuple(1)], None);
+        assert!(prober.doubts(now, &answer(3 * second), usual));
+        assert!(!prober.doubts(now + usual, &answer(usual), usual));
     }
 
     #[test]

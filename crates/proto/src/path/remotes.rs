@@ -37,6 +37,22 @@ impl Remotes {
         true
     }
 
+    /// Takes a new answer to the question for the peer's name. Its addresses come first; when there are too many, those
+    /// go that it does not contain and that are not `used`, the last first.
+    pub(crate) fn refresh_lasting(&mut self, fresh: &[SocketAddr], used: &[SocketAddr]) {
+        for address in fresh.iter().take(MAX_REMOTES).rev() {
+            if self.lasting.contains(address) {
+                continue;
+            }
+            if self.lasting.len() >= MAX_REMOTES {
+                let is_stale = |known: &SocketAddr| !fresh.contains(known) && !used.contains(known);
+                let Some(at) = self.lasting.iter().rposition(is_stale) else { return };
+                self.lasting.remove(at);
+            }
+            self.lasting.insert(0, *address);
+        }
+    }
+
     /// Takes an address that the peer names; false if it is refused, old, or known otherwise.
     pub(crate) fn on_add(&mut self, id: u64, sequence: u64, address: SocketAddr, peer: IpAddr) -> bool {
         if !may_be_probed(address, peer) || self.is_outdated(id, sequence) {
@@ -245,6 +261,18 @@ mod tests {
         let first: Vec<_> = remotes.iter().take(4).collect();
         assert_eq!(first, [address(100), address(0), address(101), address(1)]);
         assert_eq!(remotes.iter().count(), 2 * MAX_REMOTES);
+    }
+
+    #[test]
+    fn a_name_that_moves_for_ever_always_finds_room_and_working_addresses_stay() {
+        let mut remotes = Remotes::default();
+        remotes.add_lasting(address(0));
+        for host in 1..100 {
+            remotes.refresh_lasting(&[address(host), address(host + 100)], &[address(0)]);
+            let known: Vec<_> = remotes.iter().collect();
+            assert_eq!(known[..2], [address(host), address(host + 100)]);
+            assert!(known.contains(&address(0)) && known.len() <= MAX_REMOTES);
+        }
     }
 
     // spec 2.14

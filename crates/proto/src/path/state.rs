@@ -102,8 +102,10 @@ pub enum PathReason {
     },
     /// The peer received nothing on it although data was sent.
     PeerHeardNothing,
-    /// The system refused to send on it.
+    /// The system refused to send on it: its address or the route is gone.
     SendRefused,
+    /// A firewall of this host forbids to send on it.
+    SendDenied,
     /// It behaved for long enough.
     ProbationServed,
     /// Its local address is gone.
@@ -128,7 +130,8 @@ impl fmt::Display for PathReason {
             Self::Silence { lasted } => write!(f, "silent for {} ms with data in flight", lasted.as_millis()),
             Self::ProbeTimeout { count } => write!(f, "probe timer ran out {count} times"),
             Self::PeerHeardNothing => write!(f, "the peer heard nothing on it"),
-            Self::SendRefused => write!(f, "the system refuses to send"),
+            Self::SendRefused => write!(f, "the system refuses to send: its address or the route is gone"),
+            Self::SendDenied => write!(f, "a firewall of this host forbids to send"),
             Self::ProbationServed => write!(f, "probation served"),
             Self::AddressGone => write!(f, "local address is gone"),
             Self::ClosedByPeer => write!(f, "closed by the peer"),
@@ -136,6 +139,16 @@ impl fmt::Display for PathReason {
             Self::NoAnswer => write!(f, "no answer to probes"),
         }
     }
+}
+
+/// Why the system of this host does not send between two addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum SendRefusal {
+    /// The own address, its interface or the route is gone.
+    Unreachable,
+    /// A firewall of this host forbids it.
+    Denied,
 }
 
 /// What an interface is meant for.

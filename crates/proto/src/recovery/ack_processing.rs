@@ -160,6 +160,9 @@ impl PathRecovery {
     /// RFC 9002, section 5.1: a sample only if the largest number was newly acknowledged.
     fn measure_rtt(&mut self, now: Instant, arrivals: &Arrivals, delay: Duration) -> Option<Duration> {
         let newest = arrivals.newest.filter(|newest| Some(newest.packet_number) == arrivals.largest)?;
+        if self.woke_at.is_some_and(|woke_at| newest.time_sent < woke_at) {
+            return None;
+        }
         if !self.rtt.has_sample() {
             self.stretch.restart(self.sent.next_index());
         }

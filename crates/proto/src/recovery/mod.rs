@@ -55,6 +55,8 @@ pub(crate) struct PathRecovery {
     last_progress: Option<Instant>,
     /// When the oldest packet in flight counts as lost, if nothing is heard of it.
     loss_time: Option<Instant>,
+    /// When this host last woke: what was sent before tells nothing of the round trip.
+    woke_at: Option<Instant>,
 }
 
 impl PathRecovery {
@@ -78,6 +80,7 @@ impl PathRecovery {
             resume: resume::Resume::default(),
             last_progress: None,
             loss_time: None,
+            woke_at: None,
         }
     }
 
@@ -254,6 +257,13 @@ impl PathRecovery {
             return TimeoutKind::ProbeTimeout { count: self.probe.on_fired(now) };
         }
         TimeoutKind::Nothing
+    }
+
+    /// This host slept until now: the answers to what was sent before may have waited for it, so they are waited for
+    /// anew, and their age is no round trip.
+    pub(crate) fn on_wake(&mut self, now: Instant) {
+        self.woke_at = Some(now);
+        self.probe.on_progress(now);
     }
 
     /// The time to wait for an answer on this path, without back-off.

@@ -398,6 +398,18 @@ impl<N: Peer> Pair<N> {
         self.tell_addresses();
     }
 
+    /// Stops an end with its applications, as a suspend or a signal does: what arrives waits for it.
+    pub fn stop(&mut self, side: Side) {
+        let host = self.host(side);
+        self.world.stop(host);
+    }
+
+    /// Lets an end that was stopped go on.
+    pub fn resume(&mut self, side: Side) {
+        let host = self.host(side);
+        self.world.resume(host);
+    }
+
     /// Gives the client's interface of a path another address; the client's system knows and tells.
     pub fn change_address(&mut self, path: usize) {
         let family = self.family;
@@ -477,6 +489,9 @@ impl<N: Peer> Pair<N> {
     fn act_at(&mut self, side: Side) -> Result<(), PairError> {
         let now = self.now();
         let (host, peer) = (self.host(side), self.host(side.other()));
+        if self.world.is_stopped(host) {
+            return Ok(());
+        }
         let ([to_client, to_server], [client_service, server_service]) =
             (&mut self.received, &mut self.services);
         let [client_applications, server_applications] = &mut self.applications;

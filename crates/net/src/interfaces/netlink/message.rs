@@ -217,6 +217,8 @@ pub(super) struct RouteMessage {
     pub(super) is_unicast: bool,
     pub(super) destination: Prefix,
     pub(super) source: Option<IpAddr>,
+    /// The router of a route over one interface.
+    pub(super) gateway: Option<IpAddr>,
     pub(super) interfaces: Vec<u32>,
 }
 
@@ -230,6 +232,7 @@ impl RouteMessage {
         const RTM_F_CLONED: u32 = 0x200;
         const RTA_DST: u16 = 1;
         const RTA_OIF: u16 = 4;
+        const RTA_GATEWAY: u16 = 5;
         const RTA_PREFSRC: u16 = 7;
         const RTA_MULTIPATH: u16 = 9;
         let anywhere = match *body.first()? {
@@ -243,11 +246,13 @@ impl RouteMessage {
                 && flags & (RTNH_F_DEAD | RTNH_F_LINKDOWN | RTM_F_CLONED) == 0,
             destination: Prefix { address: anywhere, length: *body.get(1)? },
             source: None,
+            gateway: None,
             interfaces: Vec::new(),
         };
         for (kind, value) in attributes(body.get(12..)?) {
             match kind {
                 RTA_DST => route.destination.address = ip(value)?,
+                RTA_GATEWAY => route.gateway = ip(value),
                 RTA_PREFSRC => route.source = ip(value),
                 RTA_OIF => route.interfaces.extend(u32_at(value, 0)),
                 RTA_MULTIPATH => route.interfaces.extend(next_hops(value)),
@@ -382,6 +387,16 @@ mod tests {
         assert!(route.is_unicast);
         assert_eq!(route.destination.to_string(), "0.0.0.0/0");
         assert_eq!(route.interfaces, [4, 5]);
+    }
+
+    #[test]
+    fn a_route_names_its_router() {
+        let header = [&[AF_INET, 0, 0, 0, 254, 3, 0, 1][..], &[0; 4]].concat();
+        let parts = [attribute(5, &[192, 168, 8, 1]), attribute(4, &7u32.to_ne_bytes())].concat();
+        let Message::RouteSet(route) = only(&message(RTM_NEWROUTE, &[&header, &parts])) else {
+            panic!("not a route")
+        };
+        assert_eq!((route.gateway, route.interfaces), (Some("192.168.8.1".parse().unwrap()), vec![7]));
     }
 
     #[test]

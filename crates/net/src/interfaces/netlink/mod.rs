@@ -182,8 +182,8 @@ impl AddressMessage {
 
 impl RouteMessage {
     fn routes(self) -> impl Iterator<Item = Route> {
-        let (destination, source) = (self.destination, self.source);
-        let route = move |interface| Route { source, ..Route::new(interface, destination) };
+        let (destination, source, gateway) = (self.destination, self.source, self.gateway);
+        let route = move |interface| Route { source, gateway, ..Route::new(interface, destination) };
         self.interfaces.into_iter().map(route)
     }
 }

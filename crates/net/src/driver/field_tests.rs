@@ -1,0 +1,285 @@
+//! Cases from the field: what systems refuse, before and in the middle of a transfer.
+
+use std::os::fd::{BorrowedFd, RawFd};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use manyway_proto::LocalAddress;
+use nix::sys::socket::{SockaddrIn, getsockname, setsockopt};
+use nix::{libc, setsockopt_impl, sockopt_impl};
+
+use super::tests_in_namespace::{There, until_active};
+use crate::test_namespace::{in_namespace, ip};
+use crate::test_seccomp::refuse_socket_option;
+use crate::udp::BufferSizes;
+use crate::{
+    Advice, Connection, ConnectionConfig, Endpoint, EndpointOptions, Event, HostPort, Identity, Locals,
+    PathReason, PathState, Role, ServerOptions, Ticket,
+};
+
+const SECRET: [u8; 16] = [2; 16];
+
+fn identity() -> Identity {
+    Identity::from_seed(&[1; 32])
+}
+
+fn server_options() -> EndpointOptions {
+    EndpointOptions { server: Some(ServerOptions::new(identity(), &SECRET)), ..EndpointOptions::default() }
+}
+
+fn ticket(hosts: &[&str]) -> Ticket {
+    let hosts = hosts.iter().map(|host| host.parse::<HostPort>().unwrap()).collect();
+    Ticket::new(identity().public_key().hash(), SECRET, hosts).unwrap()
+}
+
+/// A client that uses every path for everything.
+fn client_options() -> EndpointOptions {
+    let mut connection = ConnectionConfig::default();
+    connection.set_scheduler("round-robin").unwrap();
+    EndpointOptions { connection, ..EndpointOptions::default() }
+}
+
+fn here(test: &str) -> String {
+    format!("driver::field_tests::{test}")
+}
+
+/// Runs a test in a thread of its own, so that what the system is told to refuse hurts no other test.
+fn in_own_thread(test: impl Future<Output = ()> + Send + 'static) {
+    let run = || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        runtime.unwrap().block_on(test);
+    };
+    std::thread::spawn(run).join().unwrap();
+}
+
+async fn connect(client: &Endpoint, server: &Endpoint, ticket: &Ticket) -> (Connection, Connection) {
+    let (connected, accepted) = tokio::join!(client.connect(ticket), server.accept());
+    (connected.unwrap(), accepted.unwrap())
+}
+
+/// Sends without end until it is dropped; the receiver checks every byte.
+struct Traffic {
+    tasks: [tokio::task::JoinHandle<()>; 2],
+    read: std::sync::Arc<std::sync::atomic::AtomicU64>,
+}
+
+impl Traffic {
+    async fn start(from: &Connection, to: &Connection) -> Self {
+        const CHUNK: [u8; 50_000] = [0x5a; 50_000];
+        let (mut send, _) = from.open().await.unwrap();
+        send.write_chunk(Bytes::from_static(&CHUNK)).await.unwrap();
+        let (_, mut receive) = to.accept().await.unwrap();
+        let read = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
+        let count = std::sync::Arc::clone(&read);
+        let writer =
+            tokio::spawn(async move { while send.write_chunk(Bytes::from_static(&CHUNK)).await.is_ok() {} });
+        let reader = tokio::spawn(async move {
+            while let Ok(Some(chunk)) = receive.read_chunk(usize::MAX).await {
+                assert!(chunk.iter().all(|byte| *byte == 0x5a));
+                count.fetch_add(chunk.len() as u64, std::sync::atomic::Ordering::Relaxed);
+            }
+        });
+        Self { tasks: [writer, reader], read }
+    }
+
+    /// Waits until so many more bytes have arrived.
+    async fn until_more(&self, bytes: u64) {
+        let wanted = self.read.load(std::sync::atomic::Ordering::Relaxed) + bytes;
+        let start = Instant::now();
+        while self.read.load(std::sync::atomic::Ordering::Relaxed) < wanted {
+            assert!(start.elapsed() < Duration::from_secs(20), "the transfer stands still");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+impl Drop for Traffic {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(tokio::task::JoinHandle::abort);
+    }
+}
+
+#[test]
+fn a_receive_buffer_that_the_system_limits_is_told_once_with_the_command_that_changes_it() {
+    in_own_thread(async {
+        // Only root gets more than the limit, and nobody does from now on.
+        refuse_socket_option(libc::SO_RCVBUFFORCE);
+        refuse_socket_option(libc::SO_SNDBUFFORCE);
+        let text = std::fs::read_to_string("/proc/sys/net/core/rmem_max").unwrap();
+        let limit: usize = text.trim().parse().unwrap();
+        let mut options = server_options();
+        options.buffers = BufferSizes { receive: limit + 65_536, send: 4096 };
+        if let Some(server) = &mut options.server {
+            server.listen = vec!["127.0.0.1:0".parse().unwrap(), "127.0.0.2:0".parse().unwrap()];
+        }
+        let server = Endpoint::bind(options).unwrap();
+        assert_eq!(server.advice(), [Advice::ReceiveBuffer { wanted: limit + 65_536, granted: limit }]);
+        let text = server.advice()[0].to_string();
+        assert!(text.ends_with(&format!("\n  sysctl -w net.core.rmem_max={}", limit + 65_536)), "{text}");
+
+        let mut options = server_options();
+        options.buffers = BufferSizes { receive: limit, send: 4096 };
+        if let Some(server) = &mut options.server {
+            server.listen = vec!["127.0.0.1:0".parse().unwrap()];
+        }
+        assert_eq!(Endpoint::bind(options).unwrap().advice(), []);
+    });
+}
+
+sockopt_impl!(
+    /// Sends without checksums, which the kernel refuses to do for a batch: EINVAL.
+    NoChecksum,
+    SetOnly,
+    libc::SOL_SOCKET,
+    libc::SO_NO_CHECK,
+    bool
+);
+
+/// The socket of this process that is bound to an address.
+fn socket_at(local: LocalAddress) -> BorrowedFd<'static> {
+    let numbers = std::fs::read_dir("/proc/self/fd").unwrap();
+    let numbers: Vec<RawFd> =
+        numbers.map(|entry| entry.unwrap().file_name().to_str().unwrap().parse().unwrap()).collect();
+    let is_it = |fd: &RawFd| {
+        let address = getsockname::<SockaddrIn>(*fd);
+        address.is_ok_and(|address| {
+            std::net::SocketAddr::from(std::net::SocketAddrV4::from(address)) == local.address
+        })
+    };
+    let fd = numbers.into_iter().find(is_it).unwrap();
+    // SAFETY: the socket belongs to an endpoint that the test keeps until its end.
+    unsafe { BorrowedFd::borrow_raw(fd) }
+}
+
+#[test]
+fn a_system_that_begins_to_refuse_batches_gets_single_datagrams_and_none_is_lost() {
+    in_own_thread(async {
+        let mut options = server_options();
+        if let Some(server) = &mut options.server {
+            server.listen = vec!["127.0.0.1:0".parse().unwrap()];
+        }
+        let server = Endpoint::bind(options).unwrap();
+        let mut options = EndpointOptions::default();
+        let local = LocalAddress { interface: 0, address: "127.0.0.1:0".parse().unwrap() };
+        options.locals = Locals::Fixed(vec![(local, Role::Primary)]);
+        let client = Endpoint::bind(options).unwrap();
+        let ticket = ticket(&[&server.local_addresses()[0].address.to_string()]);
+        let (connected, accepted) = connect(&client, &server, &ticket).await;
+        let traffic = Traffic::start(&connected, &accepted).await;
+        traffic.until_more(3_000_000).await;
+        let before = connected.info().await.unwrap().paths[0].statistics;
+        setsockopt(&socket_at(before.tuple.local), NoChecksum, &true).unwrap();
+        traffic.until_more(10_000_000).await;
+        let after = connected.info().await.unwrap().paths[0].statistics;
+        assert_eq!(after.state, PathState::Active);
+        // A queue may be full for a moment; a refused batch has dozens of datagrams.
+        let lost = after.packets_lost - before.packets_lost;
+        assert!(lost < 10, "{lost} of {}", after.packets_sent - before.packets_sent);
+    });
+}
+
+/// Where sockets can not be tied to interfaces, only routes by source address lead packets through all networks: the
+/// advice has the very commands, and with them it works.
+#[test]
+fn sockets_that_may_not_be_tied_use_every_network_once_the_advice_is_followed() {
+    in_namespace(&here("sockets_that_may_not_be_tied_use_every_network_once_the_advice_is_followed"), || {
+        let test = async {
+            let there = two_networks_to_one_address();
+            let server = there.run(|| Endpoint::bind(server_options())).unwrap();
+            refuse_socket_option(libc::SO_BINDTODEVICE);
+            let client = Endpoint::bind(client_options()).unwrap();
+            let (connected, accepted) = connect(&client, &server, &ticket(&["10.9.9.9"])).await;
+            let traffic = Traffic::start(&connected, &accepted).await;
+            until_active(&connected, &["mwhere1"]).await;
+            traffic.until_more(1_000_000).await;
+            let advice = client.advice();
+            let commands: Vec<String> = advice.iter().flat_map(Advice::commands).collect();
+            assert_eq!((advice.len(), commands.len()), (2, 4), "{advice:?}");
+            assert!(commands[0].contains("default via 10.98.1.2 dev mwhere1 table"), "{commands:?}");
+            commands.iter().for_each(|command| ip(command.strip_prefix("ip ").unwrap()));
+            until_active(&connected, &["mwhere1", "mwhere2"]).await;
+            until_each_carries(&connected, 1_000_000).await;
+        };
+        in_own_thread(test);
+    });
+}
+
+/// A firewall of this host: the path is told dead with that reason, is asked now and then, and returns.
+#[test]
+fn a_path_that_the_own_firewall_forbids_is_told_so_and_does_not_spin() {
+    in_namespace(&here("a_path_that_the_own_firewall_forbids_is_told_so_and_does_not_spin"), || {
+        let test = async {
+            let there = two_networks_to_one_address();
+            let server = there.run(|| Endpoint::bind(server_options())).unwrap();
+            let client = Endpoint::bind(client_options()).unwrap();
+            let (connected, accepted) = connect(&client, &server, &ticket(&["10.9.9.9"])).await;
+            let traffic = Traffic::start(&connected, &accepted).await;
+            until_active(&connected, &["mwhere1", "mwhere2"]).await;
+            let mut events = connected.events();
+            nft("add table inet w; add chain inet w o { type filter hook output priority 0; }; \
+                 add rule inet w o oifname mwhere1 udp dport 4455 counter drop");
+            let event = loop {
+                let event = tokio::time::timeout(Duration::from_secs(5), events.recv()).await;
+                if let Event::Path(event) = event.unwrap().unwrap()
+                    && event.state == PathState::Dead
+                {
+                    break event;
+                }
+            };
+            assert_eq!(event.reason, PathReason::SendDenied);
+            let before = denied();
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let more = denied() - before;
+            assert!(more < 50, "{more} datagrams in a second");
+            traffic.until_more(1_000_000).await;
+            until_active(&connected, &["mwhere2"]).await;
+            nft("flush ruleset");
+            until_active(&connected, &["mwhere1", "mwhere2"]).await;
+        };
+        in_own_thread(test);
+    });
+}
+
+/// Two cables to a host with one address behind both, which takes from each only what has the right source.
+fn two_networks_to_one_address() -> There {
+    let there = There::new();
+    there.lay_cable(1);
+    there.lay_cable(2);
+    ip("route add default via 10.98.1.2 metric 10");
+    ip("route add default via 10.98.2.2 metric 20");
+    there.run(|| {
+        ip("link set lo up");
+        ip("address add 10.9.9.9/32 dev lo");
+        nft("add table inet w; add chain inet w i { type filter hook input priority 0; }; \
+             add rule inet w i iifname mwthere1 ip saddr != 10.98.1.0/24 drop; \
+             add rule inet w i iifname mwthere2 ip saddr != 10.98.2.0/24 drop");
+    });
+    there
+}
+
+async fn until_each_carries(connection: &Connection, bytes: u64) {
+    let start = Instant::now();
+    loop {
+        let paths = connection.info().await.unwrap().paths;
+        if paths.iter().all(|path| path.statistics.bytes_sent.get() > bytes) {
+            return;
+        }
+        assert!(start.elapsed() < Duration::from_secs(10), "{paths:#?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+fn nft(script: &str) -> String {
+    let output = Command::new("nft").arg(script).output().unwrap();
+    assert!(output.status.success(), "nft {script}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// How many datagrams the rule dropped so far.
+fn denied() -> u64 {
+    let rules = nft("list ruleset");
+    let words: Vec<_> = rules.split_whitespace().collect();
+    let at = words.iter().position(|word| *word == "packets").unwrap();
+    words[at + 1].parse().unwrap()
+}

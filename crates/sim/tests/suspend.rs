@@ -1,0 +1,142 @@
+//! A host sleeps, or its program is stopped, and goes on in the middle of what it did.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+use std::time::Duration;
+
+use manyway_proto::{ConnectionConfig, ConnectionError, PathState};
+use manyway_sim::pair::Direction;
+use manyway_sim::scenario::{
+    MINUTE, MS, SECOND, connected, connected_with, count_in, mbit, megabytes, path_events, path_figures,
+};
+use manyway_sim::traffic::Exchange;
+use manyway_sim::{EndpointPair, PairBuilder, Peer as _, Side, endpoint_pair_with};
+
+fn two_paths() -> PairBuilder {
+    PairBuilder::new().path(mbit(20), 10 * MS).path(mbit(20), 20 * MS)
+}
+
+/// Lets an end sleep and wake, and tells its machine as a driver does.
+fn sleep(pair: &mut EndpointPair, side: Side, time: Duration) {
+    pair.stop(side);
+    pair.run_for(time).unwrap();
+    wake(pair, side);
+}
+
+fn wake(pair: &mut EndpointPair, side: Side) {
+    let now = pair.now();
+    pair.peer(side).unwrap().connection().unwrap().on_wake(now);
+    pair.resume(side);
+}
+
+#[test]
+fn a_transfer_goes_on_within_a_second_after_either_end_slept() {
+    for from in [Side::Client, Side::Server] {
+        for sleeper in [Side::Client, Side::Server] {
+            for time in [SECOND, 3 * SECOND, 20 * SECOND] {
+                let case = format!("{from:?} sends, {sleeper:?} sleeps for {time:?}");
+                let mut pair = connected(two_paths()).unwrap();
+                let host = pair.host(from);
+                pair.start(from, Box::new(Exchange::new(host, megabytes(20))));
+                pair.run_for(SECOND).unwrap();
+                sleep(&mut pair, sleeper, time);
+                let (woke_at, before) = (pair.now(), pair.delivered(from));
+                pair.run_for(SECOND).unwrap();
+                let moved = pair.received(from.other()).first_bin_with_bytes_after(woke_at);
+                assert!(moved.is_some_and(|at| at - woke_at < 500 * MS), "{case}: {moved:?}");
+                pair.run_for(2 * SECOND).unwrap();
+                let after = pair.delivered(from);
+                for path in 0..2 {
+                    assert!(after[path] > before[path] + megabytes(1), "{case}: {before:?} {after:?}");
+                }
+                pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet()).unwrap();
+                assert_eq!(count_in(&mut pair, sleeper, PathState::Active), 2, "{case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_time_of_a_sleep_is_no_round_trip() {
+    for sleeper in [Side::Client, Side::Server] {
+        let mut pair = connected(two_paths()).unwrap();
+        let host = pair.host(sleeper);
+        pair.start(sleeper, Box::new(Exchange::new(host, megabytes(20))));
+        pair.run_for(2 * SECOND).unwrap();
+        sleep(&mut pair, sleeper, 5 * SECOND);
+        pair.run_for(300 * MS).unwrap();
+        for path in path_figures(&mut pair, sleeper) {
+            assert!(path.smoothed_rtt < 300 * MS, "{sleeper:?}: {path:?}");
+        }
+    }
+}
+
+#[test]
+fn a_sleeper_suspects_no_path_for_what_it_slept_through() {
+    let mut pair = connected(two_paths()).unwrap();
+    let host = pair.host(Side::Client);
+    pair.start(Side::Client, Box::new(Exchange::new(host, megabytes(20))));
+    pair.run_for(2 * SECOND).unwrap();
+    let before = path_events(&mut pair, Side::Client).len();
+    // Too short for the peer to find the paths dead.
+    sleep(&mut pair, Side::Client, 300 * MS);
+    pair.run_for(2 * SECOND).unwrap();
+    let events = path_events(&mut pair, Side::Client).split_off(before);
+    assert!(events.is_empty(), "{events:?}");
+}
+
+/// Ten minutes are beyond every time-out of the sleeper, but the peer is patient.
+#[test]
+fn a_sleep_of_ten_minutes_does_not_use_up_the_sleepers_own_patience() {
+    for sleeper in [Side::Client, Side::Server] {
+        let mut config = ConnectionConfig::default();
+        config.idle_timeout = 20 * MINUTE;
+        config.no_path_timeout = 20 * MINUTE;
+        let mut pair = connected_with(two_paths(), &config).unwrap();
+        let host = pair.host(sleeper);
+        pair.start(sleeper, Box::new(Exchange::new(host, megabytes(10))));
+        pair.run_for(SECOND).unwrap();
+        sleep(&mut pair, sleeper, 10 * MINUTE);
+        pair.run_until(10 * SECOND, "transferred", |pair| pair.is_quiet()).unwrap();
+    }
+}
+
+#[test]
+fn an_idle_connection_outlives_a_sleep_beyond_its_own_idle_time_out_if_the_peer_does() {
+    // No path works when the sleep begins: 50 of 60 s are used up, and ten minutes follow.
+    let (config, mut patient) = (ConnectionConfig::default(), ConnectionConfig::default());
+    patient.no_path_timeout = 20 * MINUTE;
+    for (slept_through, lives) in [(true, true), (false, false)] {
+        let mut pair = endpoint_pair_with(two_paths(), &config, &patient);
+        pair.connect(10 * SECOND).unwrap();
+        let host = pair.host(Side::Client);
+        pair.start(Side::Client, Box::new(Exchange::new(host, megabytes(10))));
+        pair.run_for(SECOND).unwrap();
+        (0..2).for_each(|path| pair.cut(path, Direction::Both));
+        pair.run_for(50 * SECOND).unwrap();
+        if slept_through {
+            pair.stop(Side::Client);
+        }
+        pair.run_for(10 * MINUTE).unwrap();
+        (0..2).for_each(|path| pair.restore(path, Direction::Both));
+        if slept_through {
+            wake(&mut pair, Side::Client);
+        }
+        if lives {
+            pair.run_until(20 * SECOND, "transferred", |pair| pair.is_quiet()).unwrap();
+        } else {
+            assert_eq!(pair.ended().map(|(_, error)| error), Some(ConnectionError::NoPath));
+        }
+    }
+}
+
+/// The peer gave up meanwhile and forgot the connection: its reset says so at once.
+#[test]
+fn a_sleeper_learns_at_once_that_the_peer_gave_up() {
+    let mut pair = connected(two_paths()).unwrap();
+    pair.run_for(SECOND).unwrap();
+    sleep(&mut pair, Side::Client, 10 * MINUTE);
+    assert!(pair.peer(Side::Client).unwrap().connection().is_some());
+    pair.run_for(SECOND).unwrap();
+    let error = pair.peer(Side::Client).unwrap().ended().cloned();
+    assert_eq!(error, Some(ConnectionError::Reset));
+}
