@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Parser as _;
 use manyway_cli::args::{Cli, Command};
 use manyway_cli::command::error::CommandError;
-use manyway_cli::command::{bench, demo, get, send, serve};
+use manyway_cli::command::{bench, demo, get, paths, ping, send, serve};
 use manyway_cli::exit_code::ExitCode;
 use manyway_cli::{documents, logging};
 
@@ -28,10 +28,9 @@ fn run(cli: &Cli) -> ExitCode {
         }),
         Command::Send(arguments) => block_on(send::run(&cli.global, arguments)),
         Command::Get(arguments) => block_on(get::run(&cli.global, arguments)),
-        Command::Bench(arguments) => block_on(async {
-            bench::run(&cli.global, arguments).await?;
-            Ok(ExitCode::Ok)
-        }),
+        Command::Bench(arguments) => block_on(bench::run(&cli.global, arguments)),
+        Command::Ping(arguments) => block_on(ping::run(&cli.global, arguments)),
+        Command::Paths(arguments) => block_on(paths::run(&cli.global, arguments)),
         Command::Demo(arguments) => demo::run(&cli.global, arguments).unwrap_or_else(|error| fail(&error)),
     }
 }

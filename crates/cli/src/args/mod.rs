@@ -5,6 +5,8 @@ mod completion;
 mod demo;
 mod get;
 mod global;
+mod paths;
+mod ping;
 mod send;
 mod serve;
 
@@ -13,6 +15,8 @@ pub use completion::CompletionArgs;
 pub use demo::DemoArgs;
 pub use get::GetArgs;
 pub use global::GlobalArgs;
+pub use paths::PathsArgs;
+pub use ping::PingArgs;
 pub use send::{Recipient, SendArgs};
 pub use serve::ServeArgs;
 
@@ -47,6 +51,10 @@ pub enum Command {
     Get(GetArgs),
     /// Measure throughput to a server
     Bench(BenchArgs),
+    /// Ask a server on every path how far it is
+    Ping(PingArgs),
+    /// List interfaces and paths, and say why each is used or not
+    Paths(PathsArgs),
     /// Print a completion script for a shell
     Completion(CompletionArgs),
     /// Print the manual page

@@ -5,6 +5,8 @@ pub mod demo;
 pub mod error;
 pub mod get;
 pub mod network;
+pub mod paths;
+pub mod ping;
 pub mod send;
 pub mod serve;
 pub mod session;
