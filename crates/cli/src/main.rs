@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Parser as _;
 use manyway_cli::args::{Cli, Command, GlobalArgs};
 use manyway_cli::command::error::CommandError;
-use manyway_cli::command::{bench, decode, demo, get, keys, send, serve};
+use manyway_cli::command::{bench, decode, demo, get, keys, paths, ping, send, serve};
 use manyway_cli::exit_code::ExitCode;
 use manyway_cli::{config, documents, logging, output};
 
@@ -36,10 +36,9 @@ fn run(cli: &Cli) -> ExitCode {
         })),
         Command::Send(arguments) => done(block_on(send::run(global, arguments))),
         Command::Get(arguments) => done(block_on(get::run(global, arguments))),
-        Command::Bench(arguments) => done(block_on(async {
-            bench::run(global, arguments).await?;
-            Ok(ExitCode::Ok)
-        })),
+        Command::Bench(arguments) => done(block_on(bench::run(global, arguments))),
+        Command::Ping(arguments) => done(block_on(ping::run(global, arguments))),
+        Command::Paths(arguments) => done(block_on(paths::run(global, arguments))),
         Command::Decode(arguments) => done(decode::run(global, arguments)),
         Command::Demo(arguments) => done(demo::run(global, arguments)),
     }

@@ -208,6 +208,11 @@ impl Connection {
         }
     }
 
+    /// The path of that id; perhaps it is closed already.
+    pub fn path(&self, id: PathId) -> Path {
+        Path::new(self.clone(), id)
+    }
+
     pub(crate) fn close_path(&self, path: PathId) {
         self.link.send(Command::ClosePath { handle: self.link.handle, path });
     }

@@ -80,6 +80,28 @@ pub enum Unused {
     NoRoom,
 }
 
+impl Unused {
+    /// The reason in one word, for programs.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Excluded(_) => "excluded",
+            Self::NoAnswer { .. } => "no-answer",
+            Self::Suspect { .. } => "suspect",
+            Self::PeerHearsNothing => "peer-hears-nothing",
+            Self::NoRoute => "no-route",
+            Self::AddressGone => "address-gone",
+            Self::Probation => "probation",
+            Self::Backup => "backup",
+            Self::PeerWantsBackup => "peer-wants-backup",
+            Self::Secondary => "secondary",
+            Self::NotNeeded { .. } => "not-needed",
+            Self::OtherPair { .. } => "other-pair",
+            Self::Closed => "closed",
+            Self::NoRoom => "no-room",
+        }
+    }
+}
+
 impl fmt::Display for Unused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use common::{MemorySession, pair};
 use manyway_transfer::{
     Access, BenchDirection, BenchFlow, BenchLimit, BenchPlan, NoProgress, ProgressEvent, Reason,
-    RelativePath, Server, ServerConfig, Session, StreamInterval, TransferError, bench, get, hello, list, put,
+    RelativePath, Server, ServerConfig, Session, TransferError, bench, get, hello, list, put,
 };
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -193,15 +193,14 @@ async fn a_bench_by_time_measures_just_that_time() {
         for direction in flow.directions() {
             let received = outcome.received(direction);
             assert!(received.bytes > 0 && received.elapsed == Duration::from_millis(80), "{outcome:?}");
-            let of = |omitted| {
-                let wanted = |report: &&StreamInterval| {
-                    report.direction == direction && report.interval.omitted == omitted
-                };
-                intervals.iter().filter(wanted).collect::<Vec<_>>()
-            };
+            let (omitted, counted): (Vec<_>, Vec<_>) = intervals
+                .iter()
+                .filter(|report| report.direction == direction)
+                .map(|report| report.interval)
+                .partition(|interval| interval.omitted);
             // 20 and 10 ms of the beginning, then four whole ones, on each of two streams.
-            assert_eq!((of(true).len(), of(false).len()), (4, 8), "{intervals:?}");
-            assert_eq!(of(false).iter().map(|report| report.interval.bytes).sum::<u64>(), received.bytes);
+            assert_eq!((omitted.len(), counted.len()), (4, 8), "{intervals:?}");
+            assert_eq!(counted.iter().map(|interval| interval.bytes).sum::<u64>(), received.bytes);
         }
     }
     let mut plan = BenchPlan::default();

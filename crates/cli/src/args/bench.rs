@@ -3,25 +3,28 @@
 use std::time::Duration;
 
 use clap::Args;
-use manyway_transfer::{BenchDirection, BenchLimit, BenchPlan};
+use manyway::Rate;
+use manyway_transfer::{BenchFlow, BenchLimit, BenchPlan};
 
-use crate::output::units::{parse_duration, parse_size};
+use super::ping::parse_interval;
+use crate::output::units::{parse_duration, parse_rate, parse_size};
 
 /// Arguments of `bench`; letters as in iperf3.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct BenchArgs {
     /// The ticket that `manyway serve` printed
     #[arg(value_name = "TICKET")]
     pub ticket: String,
-    /// How long to send
-    #[arg(short = 't', long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
+    /// How long to measure
+    #[arg(short = 't', long, value_name = "TIME", default_value = "10s", value_parser = parse_time)]
     pub time: Duration,
-    /// Send so much on each stream instead
-    #[arg(short = 'n', long, value_name = "SIZE", conflicts_with = "time", value_parser = parse_size)]
+    /// Send so much in all instead; K, M and G are powers of 1024
+    #[arg(short = 'n', long, value_name = "SIZE", conflicts_with = "time", value_parser = parse_bytes)]
     pub bytes: Option<u64>,
-    /// How often to print figures
-    #[arg(short = 'i', long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
+    /// How often to print figures; 0 prints only the summary
+    #[arg(short = 'i', long, value_name = "TIME", default_value = "1s", value_parser = parse_pause)]
     pub interval: Duration,
     /// How many streams at once
     #[arg(short = 'P', long = "parallel", value_name = "N", default_value_t = 1)]
@@ -30,35 +33,118 @@ pub struct BenchArgs {
     /// Let the server send
     #[arg(short = 'R', long)]
     pub reverse: bool,
+    /// Let both send at the same time
+    #[arg(long, conflicts_with = "reverse")]
+    pub bidir: bool,
+    /// Bytes of each write [default: 64K, with -b what goes in 10 ms]
+    #[arg(short = 'l', long, value_name = "SIZE", value_parser = parse_length)]
+    pub length: Option<u32>,
+    /// Bits a second of each stream, on average; K, M and G are powers of 1000
+    #[arg(short = 'b', long = "bitrate", value_name = "RATE", value_parser = parse_positive_rate)]
+    pub bitrate: Option<Rate>,
+    /// Leave the beginning out of all figures
+    #[arg(short = 'O', long, value_name = "TIME", default_value = "0s", value_parser = parse_omit)]
+    pub omit: Duration,
+    /// How both ends avoid congestion (without this, --congestion sets this end alone)
+    #[arg(short = 'C', long = "control", value_name = "NAME", conflicts_with = "congestion")]
+    pub control: Option<String>,
+    /// Connect to this port instead of the ticket's
+    #[arg(short = 'p', long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: Option<u16>,
+    /// Measure each path alone too, and print the gain over the best
+    #[arg(long)]
+    pub compare: bool,
+    /// End with status 6 if the gain is smaller, in percent; implies --compare
+    #[arg(long, value_name = "PERCENT", allow_negative_numbers = true, value_parser = parse_gain)]
+    pub min_gain: Option<f64>,
+    /// Print one JSON document at the end instead of anything else
+    #[arg(short = 'J', long = "json-document", conflicts_with = "json")]
+    pub document: bool,
 }
 
 impl BenchArgs {
     /// What to measure.
     pub fn plan(&self) -> BenchPlan {
         let mut plan = BenchPlan::default();
-        plan.direction = if self.reverse { BenchDirection::Download } else { BenchDirection::Upload };
+        plan.flow = match (self.bidir, self.reverse) {
+            (true, _) => BenchFlow::Both,
+            (false, true) => BenchFlow::Download,
+            (false, false) => BenchFlow::Upload,
+        };
         plan.limit = self.bytes.map_or(BenchLimit::Duration(self.time), BenchLimit::Bytes);
-        plan.interval = self.interval;
+        plan.interval = if self.interval.is_zero() { SELDOM } else { self.interval };
         plan.streams = self.parallel;
+        plan.omit = self.omit;
+        plan.rate = self.bitrate.map(Rate::bits_per_second);
+        plan.length = self.length;
+        plan.congestion.clone_from(&self.control);
         plan
     }
-}
 
-fn parse_interval(text: &str) -> Result<Duration, String> {
-    let interval = parse_duration(text).map_err(|error| error.to_string())?;
-    if interval < SHORTEST_INTERVAL {
-        return Err("10ms is the shortest interval".to_owned());
+    /// Whether each path is measured alone, too.
+    pub fn compares(&self) -> bool {
+        self.compare || self.min_gain.is_some()
     }
-    Ok(interval)
 }
 
-const SHORTEST_INTERVAL: Duration = Duration::from_millis(10);
+/// The interval of a run whose intervals nobody wants to see.
+const SELDOM: Duration = Duration::from_secs(3600);
+
+fn parse_time(text: &str) -> Result<Duration, String> {
+    let time = parse_duration(text).map_err(|error| error.to_string())?;
+    if time.is_zero() {
+        Err("a measurement takes some time; -n ends it by size".to_owned())
+    } else {
+        Ok(time)
+    }
+}
+
+fn parse_pause(text: &str) -> Result<Duration, String> {
+    match parse_duration(text) {
+        Ok(Duration::ZERO) => Ok(Duration::ZERO),
+        Ok(_) | Err(_) => parse_interval(text),
+    }
+}
+
+fn parse_omit(text: &str) -> Result<Duration, String> {
+    let omit = parse_duration(text).map_err(|error| error.to_string())?;
+    if omit > BenchPlan::MAX_OMIT { Err("60s is the most that can be left out".to_owned()) } else { Ok(omit) }
+}
+
+fn parse_bytes(text: &str) -> Result<u64, String> {
+    let bytes = parse_size(text).map_err(|error| error.to_string())?;
+    if bytes == 0 { Err("0 bytes measure nothing".to_owned()) } else { Ok(bytes) }
+}
+
+fn parse_length(text: &str) -> Result<u32, String> {
+    let length = parse_size(text).map_err(|error| error.to_string())?;
+    let length = u32::try_from(length).ok().filter(|length| (1..=BenchPlan::MAX_LENGTH).contains(length));
+    length.ok_or_else(|| "a write has 1 byte to 1 MiB".to_owned())
+}
+
+/// As in iperf3, 0 is no limit; nobody needs to ask for that here.
+fn parse_positive_rate(text: &str) -> Result<Rate, String> {
+    let rate = parse_rate(text).map_err(|error| error.to_string())?;
+    if rate == Rate::ZERO { Err("leave -b out to send as fast as it goes".to_owned()) } else { Ok(rate) }
+}
+
+fn parse_gain(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).parse::<f64>().ok().filter(|gain| gain.is_finite());
+    number.ok_or_else(|| format!("{text:?} is not a number of percent; write it like 20"))
+}
 
 const EXAMPLES: &str = "\
+Prints what was received in each interval and the rate of each path, events of paths between; at the end the sums, the
+longest time without a byte, and what was lost. Letters mean what they mean in iperf3. With -C both ends change their
+congestion control, so it also works with -R.
+
 Examples:
   manyway bench mw1…
   manyway bench -t 30 -P 4 -R mw1…
-  manyway bench --json -i 100ms mw1… | jq .bits_per_second";
+  manyway bench --bidir -b 5M -O 2 mw1…
+  manyway bench --min-gain 20 mw1…     is the bond 20 % better than the best path alone?
+  manyway bench --json -i 100ms mw1… | jq .bits_per_second
+  manyway bench -J mw1… > result.json";
 
 #[cfg(test)]
 mod tests {
@@ -77,10 +163,27 @@ mod tests {
         };
         assert_eq!(plan(&[]).unwrap(), BenchPlan::default());
         let reverse = plan(&["-R", "-P", "3", "-n", "5M"]).unwrap();
-        assert_eq!((reverse.direction, reverse.streams), (BenchDirection::Download, 3));
+        assert_eq!((reverse.flow, reverse.streams), (BenchFlow::Download, 3));
         assert_eq!(reverse.limit, BenchLimit::Bytes(5 << 20));
-        assert!(plan(&["-P", "0"]).is_err());
-        assert!(plan(&["-i", "1ms"]).is_err());
-        assert!(plan(&["-n", "5M", "-t", "3"]).is_err());
+        let both =
+            plan(&["--bidir", "-b", "5M", "-l", "8K", "-O", "2", "-C", "new-reno", "-i", "0"]).unwrap();
+        assert_eq!((both.flow, both.rate, both.length), (BenchFlow::Both, Some(5_000_000), Some(8192)));
+        assert_eq!((both.omit, both.congestion.as_deref()), (Duration::from_secs(2), Some("new-reno")));
+        for wrong in [
+            &["-P", "0"][..],
+            &["-i", "1ms"],
+            &["-n", "5M", "-t", "3"],
+            &["-n", "0"],
+            &["-t", "0"],
+            &["-R", "--bidir"],
+            &["-l", "2M"],
+            &["-b", "0"],
+            &["-O", "2m"],
+            &["-J", "--json"],
+            &["--min-gain", "lots"],
+            &["-p", "0"],
+        ] {
+            assert!(plan(wrong).is_err(), "{wrong:?}");
+        }
     }
 }

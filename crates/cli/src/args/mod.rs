@@ -7,6 +7,8 @@ mod demo;
 mod get;
 mod global;
 mod keys;
+mod paths;
+mod ping;
 mod send;
 mod serve;
 
@@ -20,6 +22,8 @@ pub use keys::{
     AddArgs, AddClientArgs, AddServerArgs, AddTicketArgs, AddWhat, DEFAULT_TICKET, EntryKind, KeysAction,
     KeysArgs, ListArgs, RemoveArgs, RightsArgs, ShowArgs,
 };
+pub use paths::PathsArgs;
+pub use ping::PingArgs;
 pub use send::{Recipient, SendArgs};
 pub use serve::ServeArgs;
 
@@ -54,6 +58,10 @@ pub enum Command {
     Get(GetArgs),
     /// Measure throughput to a server
     Bench(BenchArgs),
+    /// Ask a server on every path how far it is
+    Ping(PingArgs),
+    /// List interfaces and paths, and say why each is used or not
+    Paths(PathsArgs),
     /// Show and change tickets, authorised clients and known servers
     Keys(KeysArgs),
     /// Show packets and blocks in words, from a capture or hex text

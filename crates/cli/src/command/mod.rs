@@ -8,6 +8,8 @@ pub mod error;
 pub mod get;
 pub mod keys;
 pub mod network;
+pub mod paths;
+pub mod ping;
 pub mod send;
 pub mod serve;
 pub mod session;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use manyway::interfaces::InterfacePolicy;
+use manyway::interfaces::{AddressFamily, InterfacePolicy};
 use manyway::{Connection, ConnectionConfig, Endpoint, EndpointOptions, Host, HostPort, Locals};
 
 use super::error::CommandError;
@@ -53,6 +53,11 @@ pub fn interface_policy(global: &GlobalArgs) -> Result<InterfacePolicy, CommandE
     for name in &global.exclude {
         policy = policy.without(name.parse().map_err(CommandError::usage)?);
     }
+    if global.ipv4 {
+        policy = policy.only(AddressFamily::V4);
+    } else if global.ipv6 {
+        policy = policy.only(AddressFamily::V6);
+    }
     Ok(policy)
 }
 
@@ -68,21 +73,36 @@ pub fn client_options(global: &GlobalArgs) -> Result<EndpointOptions, CommandErr
     Ok(options)
 }
 
+/// As [`connect_on`], to the ports that the server names.
+///
+/// # Errors
+/// As [`connect_on`].
+pub async fn connect(global: &GlobalArgs, server: &str) -> Result<(Endpoint, Connection), CommandError> {
+    connect_on(global, server, None).await
+}
+
 /// Connects to the server that the command line names: by a ticket, by its name in `manyway keys list servers`, or by
-/// `HOST[:PORT]`.
+/// `HOST[:PORT]`. A port replaces those of the server's addresses.
 ///
 /// # Errors
 /// If the server is not reached, can not prove that it is the right one, or is not trusted; or the user has had enough.
-pub async fn connect(global: &GlobalArgs, server: &str) -> Result<(Endpoint, Connection), CommandError> {
+pub async fn connect_on(
+    global: &GlobalArgs,
+    server: &str,
+    port: Option<u16>,
+) -> Result<(Endpoint, Connection), CommandError> {
     let target = Target::find(global, server)?;
+    let at_port = |host: &HostPort| HostPort::new(host.host().clone(), port.unwrap_or_else(|| host.port()));
     let hosts: Vec<HostPort> =
-        target.hosts().iter().filter(|host| fits_family(global, host)).cloned().collect();
+        target.hosts().iter().filter(|host| fits_family(global, host)).map(at_port).collect();
     if hosts.is_empty() {
         let family = if global.ipv4 { "IPv4" } else { "IPv6" };
         return Err(CommandError::usage(format!("the server has no {family} address; leave out -4 or -6")));
     }
     let (trust, client) = target.credentials()?;
-    let endpoint = Endpoint::bind(client_options(global)?)?;
+    let mut options = client_options(global)?;
+    options.connection.peer_port = port;
+    let endpoint = Endpoint::bind(options)?;
     let connected =
         until_interrupted(async { Ok(endpoint.connect_to(&hosts, trust, &client).await) }).await?;
     let connection = connected.map_err(|error| target.explain(error))?;

@@ -65,9 +65,75 @@ impl fmt::Display for Table {
     }
 }
 
+/// Columns of fixed width for rows that come one after the other. A cell that is wider pushes the rest of its row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Columns {
+    columns: Vec<(String, Align, usize)>,
+}
+
+impl Columns {
+    /// Columns with a name, a side and a width; none is narrower than its name.
+    pub fn new<S: Into<String>>(columns: impl IntoIterator<Item = (S, Align, usize)>) -> Self {
+        let wide_enough = |(name, align, width): (S, Align, usize)| {
+            let name = name.into();
+            let width = width.max(name.chars().count());
+            (name, align, width)
+        };
+        Self { columns: columns.into_iter().map(wide_enough).collect() }
+    }
+
+    /// The line above the rows.
+    pub fn head(&self) -> String {
+        self.row(self.columns.iter().map(|(name, ..)| name.as_str()))
+    }
+
+    /// One line; cells beyond the columns are not shown.
+    pub fn row<S: AsRef<str>>(&self, cells: impl IntoIterator<Item = S>) -> String {
+        let mut line = String::new();
+        for (index, ((_, align, width), cell)) in self.columns.iter().zip(cells).enumerate() {
+            let cell = cell.as_ref();
+            let gap = " ".repeat(width.saturating_sub(cell.chars().count()));
+            if index > 0 {
+                line.push_str("  ");
+            }
+            match align {
+                Align::Left => line.extend([cell, &gap]),
+                Align::Right => line.extend([&gap, cell]),
+            }
+        }
+        line.truncate(line.trim_end().len());
+        line
+    }
+}
+
+/// Cuts a line so that a terminal of that width does not wrap it.
+pub fn clip(line: &str, width: usize) -> String {
+    if line.chars().count() <= width {
+        return line.to_owned();
+    }
+    line.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_that_come_later_stand_in_the_same_columns() {
+        let columns =
+            Columns::new([("seq", Align::Right, 4), ("path", Align::Left, 6), ("rtt", Align::Right, 8)]);
+        let rows =
+            [columns.head(), columns.row(["1", "eth0", "3.2"]), columns.row(["2", "wireless0", "30.1"])];
+        insta::assert_snapshot!(rows.join("\n"), @r"
+        ");
+        assert_eq!(columns.row(["1", "x"]), "   1  x");
+    }
+
+    #[test]
+    fn a_line_never_wraps() {
+        assert_eq!(clip("0123456789", 10), "0123456789");
+        assert_eq!(clip("Grüße aus 0", 8), "Grüße a…");
+    }
 
     #[test]
     fn columns_are_aligned_and_lines_end_with_text() {

@@ -168,6 +168,25 @@ fn scaled(number: &str, factor: u64) -> Option<u64> {
 
 const BILLION: u64 = 1_000_000_000;
 
+/// A rate as a bare number of Mbit/s, for columns whose head names the unit.
+pub fn megabits(rate: Rate) -> String {
+    let hundredths = (rate.bits_per_second() + 5_000) / 10_000;
+    format!("{}.{:02}", hundredths / 100, hundredths % 100)
+}
+
+/// A time as a bare number of milliseconds, for columns whose head names the unit.
+pub fn milliseconds(time: Duration) -> String {
+    let thousandths = (time.as_nanos() + 500) / 1_000;
+    format!("{}.{:03}", thousandths / 1_000, thousandths % 1_000)
+}
+
+/// A part of a whole with one digit after the point: `0.4 %`; `-` of nothing.
+pub fn fine_percent(part: u64, whole: u64) -> String {
+    let thousandths =
+        (u128::from(part) * 1000 + u128::from(whole) / 2).checked_div(u128::from(whole)).unwrap_or(0);
+    if whole == 0 { "-".to_owned() } else { format!("{}.{} %", thousandths / 10, thousandths % 10) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -211,5 +230,9 @@ mod tests {
         assert_eq!(duration(Duration::from_secs(185)), "3 m 05 s");
         assert_eq!(percent(935, 1000), "94 %");
         assert_eq!(percent(1, 0), "-");
+        assert_eq!(megabits(Rate::from_bits_per_second(16_784_000)), "16.78");
+        assert_eq!(megabits(Rate::from_bits_per_second(999_999_999)), "1000.00");
+        assert_eq!(milliseconds(Duration::from_nanos(31_041_600)), "31.042");
+        assert_eq!((fine_percent(1, 250), fine_percent(1, 0)), ("0.4 %".to_owned(), "-".to_owned()));
     }
 }

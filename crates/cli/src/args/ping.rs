@@ -1,0 +1,46 @@
+//! `manyway ping`.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::output::units::parse_duration;
+
+/// Arguments of `ping`; letters as in ping(8).
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct PingArgs {
+    /// The ticket that `manyway serve` printed
+    #[arg(value_name = "TICKET")]
+    pub ticket: String,
+    /// Ask so often, then end; default until Ctrl-C
+    #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// How often to ask; at least 10ms
+    #[arg(short = 'i', long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
+    pub interval: Duration,
+    /// How long to wait for an answer
+    #[arg(short = 'W', long = "wait", value_name = "TIME", default_value = "2s", value_parser = parse_duration)]
+    pub wait: Duration,
+}
+
+/// Reads a time that is not too short to repeat something.
+pub(super) fn parse_interval(text: &str) -> Result<Duration, String> {
+    let interval = parse_duration(text).map_err(|error| error.to_string())?;
+    if interval < SHORTEST_INTERVAL {
+        return Err("10ms is the shortest interval".to_owned());
+    }
+    Ok(interval)
+}
+
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(10);
+
+const EXAMPLES: &str = "\
+Asks the server on every path at once and prints each answer; at the end a line for each path. Round-trip times are
+those of one packet with its path to itself. Ends with status 0 if there was any answer, else with 1.
+
+Examples:
+  manyway ping mw1…
+  manyway ping -c 20 -i 100ms mw1…
+  manyway ping -I wwan0 -W 5s mw1…
+  manyway ping --json -c 5 mw1… | jq .rtt";

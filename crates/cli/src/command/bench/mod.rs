@@ -1,0 +1,340 @@
+//! `manyway bench`: throughput, by interval and by path.
+
+mod compare;
+mod output;
+mod rates;
+mod rows;
+mod summary;
+
+use manyway::interfaces::InterfaceRule;
+use manyway::{Connection, ConnectionInfo, Event, PathState, Rate, Role};
+use manyway_transfer::{BenchOutcome, BenchPlan, StreamInterval, TransferError, bench};
+use serde_json::{Value, json};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast, mpsc};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::error::CommandError;
+use super::network::connect_on;
+use super::session::NetSession;
+use super::signal::{close, until_interrupted_over};
+use crate::args::{BenchArgs, GlobalArgs};
+use crate::exit_code::ExitCode;
+use crate::output::json;
+use crate::output::path::PathLabel;
+use compare::{Comparison, Single};
+use output::{Mode, Output};
+use rates::PathRates;
+use rows::{Row, RowClock};
+use summary::{PathSum, Summary, Sums};
+
+/// Measures and prints; [`ExitCode::Gain`] if the bond gains less than was asked for.
+///
+/// # Errors
+/// If the server is not reached or refuses, the connection breaks, or standard output is full.
+pub async fn run(global: &GlobalArgs, arguments: &BenchArgs) -> Result<ExitCode, CommandError> {
+    let mut global = global.clone();
+    if let Some(name) = &arguments.control {
+        global.congestion = Some(name.clone());
+    }
+    let mode = match (arguments.document, global.json, global.quiet || arguments.interval.is_zero()) {
+        (true, ..) => Mode::Document,
+        (false, _, true) => Mode::Quiet,
+        (false, true, false) => Mode::Lines,
+        (false, false, false) => Mode::Table,
+    };
+    let plan = arguments.plan();
+    let (endpoint, connection) = connect_on(&global, &arguments.ticket, arguments.port).await?;
+    let mut run = Run::new(&connection, &plan, mode);
+    let mut summary = until_interrupted_over(&endpoint, run.measure()).await?;
+    let start = run.start.take();
+    let members = compare::interfaces(&connection.info().await?);
+    close(&endpoint, "done").await;
+    if arguments.compares() {
+        let mut singles = Vec::new();
+        for interface in members {
+            let rate = alone(&global, arguments, &interface).await?;
+            singles.push(Single { interface, rate });
+        }
+        summary.comparison = Some(Comparison { bond: summary.rate(), singles });
+    }
+    let code = verdict(&global, arguments, summary.comparison.as_ref());
+    let printed = print(&global, arguments, &summary, start, run.output);
+    code.after_printing(printed)
+}
+
+fn verdict(global: &GlobalArgs, arguments: &BenchArgs, comparison: Option<&Comparison>) -> ExitCode {
+    match (arguments.min_gain, comparison) {
+        (Some(least), Some(comparison)) if comparison.gain() < least => {
+            if !global.quiet {
+                note(&format!("the gain is {:.1} %, less than {least} %", comparison.gain()));
+            }
+            ExitCode::Gain
+        }
+        (Some(_) | None, _) => ExitCode::Ok,
+    }
+}
+
+fn print(
+    global: &GlobalArgs,
+    arguments: &BenchArgs,
+    summary: &Summary,
+    start: Option<Value>,
+    output: Output,
+) -> Result<(), CommandError> {
+    use std::io::Write as _;
+    if arguments.document {
+        let document = json!({
+            "start": { "version": env!("CARGO_PKG_VERSION"), "options": options(arguments), "connection": start },
+            "intervals": output.intervals, "events": output.events, "end": summary.json(),
+        });
+        json::print(&document)?;
+    } else if global.json {
+        let mut value = summary.json();
+        if let Some(value) = value.as_object_mut() {
+            value.insert("summary".to_owned(), true.into());
+        }
+        json::print(&value)?;
+    } else {
+        let mut out = std::io::stdout().lock();
+        write!(out, "\n{summary}")?;
+        out.flush()?;
+    }
+    Ok(())
+}
+
+fn options(arguments: &BenchArgs) -> Value {
+    json!({
+        "time": arguments.bytes.is_none().then(|| arguments.time.as_secs_f64()),
+        "bytes": arguments.bytes, "interval": arguments.interval.as_secs_f64(),
+        "parallel": arguments.parallel, "reverse": arguments.reverse, "bidir": arguments.bidir,
+        "length": arguments.length, "bitrate": arguments.bitrate.map(Rate::bits_per_second),
+        "omit": arguments.omit.as_secs_f64(), "control": arguments.control, "port": arguments.port,
+    })
+}
+
+/// The rate of the same load over one interface alone; `None` if the server is not reached over it.
+async fn alone(
+    global: &GlobalArgs,
+    arguments: &BenchArgs,
+    interface: &str,
+) -> Result<Option<Rate>, CommandError> {
+    let mut global = global.clone();
+    let pattern = interface.parse().map_err(CommandError::usage)?;
+    global.interfaces = vec![InterfaceRule::new(pattern, Role::Primary)];
+    if !global.quiet && !global.json && !arguments.document {
+        note(&format!("for comparison the same over {interface} alone …"));
+    }
+    let (endpoint, connection) = match connect_on(&global, &arguments.ticket, arguments.port).await {
+        Ok(connected) => connected,
+        Err(error) if error.code == ExitCode::Unreachable => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let plan = arguments.plan();
+    let mut run = Run::new(&connection, &plan, Mode::Quiet);
+    let summary = until_interrupted_over(&endpoint, run.measure()).await;
+    close(&endpoint, "done").await;
+    Ok(Some(summary?.rate()))
+}
+
+#[expect(clippy::print_stderr, reason = "this is what the user is told")]
+fn note(text: &str) {
+    eprintln!("{text}");
+}
+
+/// One run over one connection.
+struct Run<'a> {
+    connection: &'a Connection,
+    plan: &'a BenchPlan,
+    output: Output,
+    clocks: Vec<RowClock>,
+    rates: PathRates,
+    labels: Vec<PathLabel>,
+    /// What the document says of the connection.
+    start: Option<Value>,
+    began: Instant,
+}
+
+type Outcome = Result<BenchOutcome, TransferError>;
+
+impl<'a> Run<'a> {
+    fn new(connection: &'a Connection, plan: &'a BenchPlan, mode: Mode) -> Self {
+        Self {
+            connection,
+            plan,
+            output: Output::new(mode, plan.flow),
+            clocks: plan.flow.directions().map(|direction| RowClock::new(direction, plan)).collect(),
+            rates: PathRates::default(),
+            labels: Vec::new(),
+            start: None,
+            began: Instant::now(),
+        }
+    }
+
+    async fn measure(&mut self) -> Result<Summary, CommandError> {
+        let mut events = self.connection.events();
+        let before = self.look().await?;
+        self.start = Some(connection_json(&before));
+        for direction in self.plan.flow.directions() {
+            self.rates.take(Instant::now(), direction, &before);
+        }
+        self.began = Instant::now();
+        let (sender, mut reports) = mpsc::unbounded_channel();
+        let (session, plan) = (NetSession(self.connection.clone()), self.plan.clone());
+        // A set, since it ends its task when it is dropped.
+        let mut task = JoinSet::new();
+        task.spawn(async move {
+            // The receiver lives as long as the run.
+            bench(&session, &plan, |report| {
+                let _ = sender.send(report);
+            })
+            .await
+        });
+        self.follow(&mut reports, &mut events).await?;
+        let outcome: Outcome = match task.join_next().await {
+            Some(outcome) => outcome.map_err(|error| CommandError::new(ExitCode::Failed, error))?,
+            None => Err(TransferError::Internal),
+        };
+        let outcome =
+            outcome.map_err(|error| CommandError::of_transfer(&error, self.connection.close_reason()))?;
+        let elapsed = self.began.elapsed();
+        for clock in std::mem::take(&mut self.clocks) {
+            for row in clock.finish() {
+                self.show(&row).await?;
+            }
+        }
+        let after = self.connection.info().await?;
+        Ok(Summary {
+            flow: self.plan.flow,
+            elapsed,
+            outcome: Sums::from(&outcome),
+            paths: PathSum::between(&before, &after),
+            comparison: None,
+        })
+    }
+
+    /// Shows rows and events until the run has told everything.
+    async fn follow(
+        &mut self,
+        reports: &mut mpsc::UnboundedReceiver<StreamInterval>,
+        events: &mut broadcast::Receiver<Event>,
+    ) -> Result<(), CommandError> {
+        let mut heard = true;
+        loop {
+            let due = self.clocks.iter().filter_map(RowClock::due).min();
+            let due = due.and_then(|due| self.began.checked_add(due));
+            let overdue = async {
+                match due {
+                    Some(due) => tokio::time::sleep_until(due).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                report = reports.recv() => match report {
+                    Some(report) => self.take(report).await?,
+                    None => return Ok(()),
+                },
+                () = overdue => self.show_overdue().await?,
+                event = events.recv(), if heard => match event {
+                    Ok(event) => self.tell(&event)?,
+                    Err(RecvError::Lagged(_)) => {}
+                    // The run finds out by itself.
+                    Err(RecvError::Closed) => heard = false,
+                },
+            }
+        }
+    }
+
+    async fn take(&mut self, report: StreamInterval) -> Result<(), CommandError> {
+        let clock = self.clocks.iter_mut().find(|clock| clock.direction() == report.direction);
+        match clock.and_then(|clock| clock.push(report)) {
+            Some(row) => self.show(&row).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn show_overdue(&mut self) -> Result<(), CommandError> {
+        let now = self.began.elapsed();
+        let rows: Vec<_> = self.clocks.iter_mut().filter_map(|clock| clock.overdue(now)).collect();
+        for row in rows {
+            self.show(&row).await?;
+        }
+        Ok(())
+    }
+
+    async fn show(&mut self, row: &Row) -> Result<(), CommandError> {
+        // A last sliver in which hardly anything fits tells nothing.
+        if self.output.is_table() && row.span() < self.plan.interval / SLIVER && row.end > self.plan.interval
+        {
+            return Ok(());
+        }
+        let Ok(info) = self.look().await else { return Ok(()) };
+        let paths = self.rates.take(Instant::now(), row.direction, &info);
+        self.output.row(row, &paths)
+    }
+
+    async fn look(&mut self) -> Result<ConnectionInfo, CommandError> {
+        let info = self.connection.info().await?;
+        self.labels = info.paths.iter().map(PathLabel::of).collect();
+        Ok(info)
+    }
+
+    fn tell(&mut self, event: &Event) -> Result<(), CommandError> {
+        let Event::Path(event) = event else { return Ok(()) };
+        if event.state == PathState::Validating {
+            return Ok(());
+        }
+        let label = self.labels.iter().find(|label| label.id == event.path);
+        let name = label.and_then(|label| label.interface.as_deref());
+        self.output.event(event, name, self.began.elapsed().as_secs_f64())
+    }
+}
+
+/// What the document says of the connection at the beginning.
+fn connection_json(info: &ConnectionInfo) -> Value {
+    let paths: Vec<_> = info
+        .paths
+        .iter()
+        .map(|path| {
+            let figures = &path.statistics;
+            PathLabel::of(path).json(json!({
+                "state": figures.state.word(), "role": figures.role.to_string(),
+                "rtt": figures.smoothed_rtt.as_secs_f64(), "datagram": figures.datagram,
+            }))
+        })
+        .collect();
+    json!({
+        "scheduler": info.statistics.scheduler, "congestion": info.statistics.congestion, "paths": paths,
+    })
+}
+
+/// An interval shorter than this part of a whole one is not printed for people.
+const SLIVER: u32 = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Cli, Command};
+    use clap::Parser as _;
+
+    #[test]
+    fn a_gain_that_is_too_small_is_status_6() {
+        let cli = Cli::try_parse_from(["manyway", "-q", "bench", "mw1x", "--min-gain", "20%"]).unwrap();
+        let Command::Bench(arguments) = &cli.command else { panic!("another command") };
+        assert!(arguments.compares());
+        let rate = |megabits: u64| Rate::from_bits_per_second(megabits * 1_000_000);
+        let single = |megabits| Single { interface: "eth0".to_owned(), rate: Some(rate(megabits)) };
+        let with = |megabits| Comparison { bond: rate(100), singles: vec![single(megabits)] };
+        assert_eq!(verdict(&cli.global, arguments, Some(&with(80))), ExitCode::Ok);
+        assert_eq!(verdict(&cli.global, arguments, Some(&with(90))), ExitCode::Gain);
+    }
+
+    #[test]
+    fn the_document_names_the_options() {
+        let cli = Cli::try_parse_from(["manyway", "bench", "mw1x", "-n", "1M", "-b", "5M", "-R"]).unwrap();
+        let Command::Bench(arguments) = &cli.command else { panic!("another command") };
+        insta::assert_snapshot!(options(arguments), @r"
+        ");
+    }
+}

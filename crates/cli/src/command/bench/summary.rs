@@ -1,0 +1,348 @@
+//! The end of a run: sums, paths, processors, the gain.
+
+use std::fmt;
+use std::time::Duration;
+
+use manyway::{ByteCount, ConnectionInfo, PathInfo, Rate};
+use manyway_transfer::{BenchAccount, BenchDirection, BenchFlow, BenchOutcome, BenchSummary};
+use serde_json::{Map, Value, json};
+
+use super::compare::Comparison;
+use super::output::direction_word;
+use crate::output::path::PathLabel;
+use crate::output::table::{Align, Table};
+use crate::output::units::{duration, fine_percent, megabits, milliseconds, size};
+
+/// What came of a run.
+#[derive(Debug)]
+pub(super) struct Summary {
+    pub(super) flow: BenchFlow,
+    /// From the first request to the last answer.
+    pub(super) elapsed: Duration,
+    pub(super) outcome: Sums,
+    pub(super) paths: Vec<PathSum>,
+    pub(super) comparison: Option<Comparison>,
+}
+
+/// The sums of both directions, and what each end did.
+#[derive(Debug, Clone)]
+pub(super) struct Sums {
+    pub(super) up: BenchSummary,
+    pub(super) down: BenchSummary,
+    pub(super) here: BenchAccount,
+    pub(super) there: BenchAccount,
+}
+
+impl From<&BenchOutcome> for Sums {
+    fn from(outcome: &BenchOutcome) -> Self {
+        Self {
+            up: outcome.received(BenchDirection::Upload),
+            down: outcome.received(BenchDirection::Download),
+            here: outcome.here.clone(),
+            there: outcome.there.clone(),
+        }
+    }
+}
+
+impl Sums {
+    fn received(&self, direction: BenchDirection) -> &BenchSummary {
+        match direction {
+            BenchDirection::Upload => &self.up,
+            BenchDirection::Download => &self.down,
+        }
+    }
+
+    /// The end that sends in a direction.
+    fn sender(&self, direction: BenchDirection) -> &BenchAccount {
+        match direction {
+            BenchDirection::Upload => &self.here,
+            BenchDirection::Download => &self.there,
+        }
+    }
+}
+
+/// What went over a path during the run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PathSum {
+    pub(super) label: PathLabel,
+    pub(super) state: String,
+    pub(super) rtt: Duration,
+    pub(super) sent: u64,
+    pub(super) received: u64,
+    pub(super) packets_lost: u64,
+    pub(super) packets_sent: u64,
+}
+
+impl PathSum {
+    /// The paths at the end, without what went over them before the run.
+    pub(super) fn between(before: &ConnectionInfo, after: &ConnectionInfo) -> Vec<Self> {
+        let earlier = |path: &PathInfo| {
+            before.paths.iter().find(|other| other.statistics.id == path.statistics.id).map(|p| p.statistics)
+        };
+        let sum = |path: &PathInfo| {
+            let (now, then) = (path.statistics, earlier(path));
+            let since = |pick: fn(&manyway::PathStatistics) -> u64| {
+                pick(&now).saturating_sub(then.as_ref().map_or(0, pick))
+            };
+            Self {
+                label: PathLabel::of(path),
+                state: now.state.to_string(),
+                rtt: now.smoothed_rtt,
+                sent: since(|figures| figures.bytes_sent.get()),
+                received: since(|figures| figures.bytes_received.get()),
+                packets_lost: since(|figures| figures.packets_lost),
+                packets_sent: since(|figures| figures.packets_sent),
+            }
+        };
+        after.paths.iter().map(sum).collect()
+    }
+
+    fn moved(&self, flow: BenchFlow) -> u64 {
+        match flow {
+            BenchFlow::Upload => self.sent,
+            BenchFlow::Download => self.received,
+            BenchFlow::Both => self.sent.saturating_add(self.received),
+        }
+    }
+}
+
+impl Summary {
+    /// The rate of both directions together.
+    pub(super) fn rate(&self) -> Rate {
+        rate_of(&self.outcome.up) + rate_of(&self.outcome.down)
+    }
+
+    /// The longest time without a byte in any direction.
+    fn worst_silence(&self) -> Duration {
+        self.flow
+            .directions()
+            .map(|direction| self.outcome.received(direction).worst_silence)
+            .max()
+            .unwrap_or_default()
+    }
+
+    /// Everything for programs.
+    pub(super) fn json(&self) -> Value {
+        let mut value = Map::new();
+        for direction in self.flow.directions() {
+            value.insert(direction_word(direction).to_owned(), self.direction_json(direction));
+        }
+        let all: u64 = self.paths.iter().map(|path| path.moved(self.flow)).sum();
+        let paths: Vec<_> = self.paths.iter().map(|path| path.json(self.flow, all)).collect();
+        let cpu = |account: &BenchAccount| json!({ "seconds": account.cpu.as_secs_f64(), "percent": self.processor_share(account) });
+        let rest = json!({
+            "bytes": self.outcome.up.bytes + self.outcome.down.bytes,
+            "seconds": self.outcome.up.elapsed.max(self.outcome.down.elapsed).as_secs_f64(),
+            "bits_per_second": self.rate().bits_per_second(),
+            "worst_silence": self.worst_silence().as_secs_f64(),
+            "packets_lost": self.flow.directions().map(|d| self.outcome.sender(d).transport.packets_lost).sum::<u64>(),
+            "paths": paths,
+            "cpu": { "here": cpu(&self.outcome.here), "there": cpu(&self.outcome.there) },
+            "congestion": {
+                "here": self.outcome.here.transport.congestion,
+                "there": self.outcome.there.transport.congestion,
+            },
+            "comparison": self.comparison.as_ref().map(Comparison::json),
+            "gain_percent": self.comparison.as_ref().map(Comparison::gain),
+        });
+        if let Value::Object(rest) = rest {
+            value.extend(rest);
+        }
+        Value::Object(value)
+    }
+
+    fn direction_json(&self, direction: BenchDirection) -> Value {
+        let (received, sender) = (self.outcome.received(direction), self.outcome.sender(direction));
+        json!({
+            "sender": { "bytes": sender.bytes_sent },
+            "receiver": {
+                "bytes": received.bytes, "seconds": received.elapsed.as_secs_f64(),
+                "bits_per_second": rate_of(received).bits_per_second(),
+                "worst_silence": received.worst_silence.as_secs_f64(),
+            },
+            "packets_sent": sender.transport.packets_sent, "packets_lost": sender.transport.packets_lost,
+        })
+    }
+
+    fn processor_share(&self, account: &BenchAccount) -> f64 {
+        let elapsed = self.elapsed.as_secs_f64();
+        if elapsed > 0.0 { account.cpu.as_secs_f64() / elapsed * 100.0 } else { 0.0 }
+    }
+
+    fn sums(&self) -> Table {
+        let mut table = Table::new([
+            ("", Align::Left),
+            ("", Align::Left),
+            ("bytes", Align::Right),
+            ("seconds", Align::Right),
+            ("Mbit/s", Align::Right),
+            ("lost packets", Align::Right),
+        ]);
+        for direction in self.flow.directions() {
+            let (received, sender) = (self.outcome.received(direction), self.outcome.sender(direction));
+            let transport = &sender.transport;
+            table.row([
+                direction_word(direction).to_owned(),
+                "sent".to_owned(),
+                size(sender.bytes_sent),
+                String::new(),
+                String::new(),
+                fine_percent(transport.packets_lost, transport.packets_sent),
+            ]);
+            table.row([
+                direction_word(direction).to_owned(),
+                "received".to_owned(),
+                size(received.bytes),
+                format!("{:.2}", received.elapsed.as_secs_f64()),
+                megabits(rate_of(received)),
+            ]);
+        }
+        table
+    }
+
+    fn paths(&self) -> Table {
+        let mut table = Table::new([
+            ("interface", Align::Left),
+            ("local", Align::Left),
+            ("remote", Align::Left),
+            ("state", Align::Left),
+            ("rtt ms", Align::Right),
+            ("sent", Align::Right),
+            ("received", Align::Right),
+            ("share", Align::Right),
+            ("lost", Align::Right),
+        ]);
+        let all: u64 = self.paths.iter().map(|path| path.moved(self.flow)).sum();
+        for path in &self.paths {
+            table.row([
+                path.label.interface.clone().unwrap_or_else(|| "-".to_owned()),
+                path.label.local.to_string(),
+                path.label.remote.to_string(),
+                path.state.clone(),
+                milliseconds(path.rtt),
+                size(path.sent),
+                size(path.received),
+                fine_percent(path.moved(self.flow), all),
+                fine_percent(path.packets_lost, path.packets_sent),
+            ]);
+        }
+        table
+    }
+}
+
+impl PathSum {
+    fn json(&self, flow: BenchFlow, all: u64) -> Value {
+        #[expect(clippy::cast_precision_loss, reason = "a share; the counts stand beside it")]
+        let share = if all > 0 { Some(self.moved(flow) as f64 / all as f64) } else { None };
+        self.label.json(json!({
+            "state": self.state, "rtt": self.rtt.as_secs_f64(), "bytes_sent": self.sent,
+            "bytes_received": self.received, "share": share,
+            "packets_sent": self.packets_sent, "packets_lost": self.packets_lost,
+        }))
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.sums())?;
+        writeln!(f, "{}", self.paths())?;
+        writeln!(f, "longest silence  {}", duration(self.worst_silence()))?;
+        let (here, there) = (&self.outcome.here, &self.outcome.there);
+        writeln!(
+            f,
+            "processor time   {} here ({:.0} %), {} at the server ({:.0} %)",
+            duration(here.cpu),
+            self.processor_share(here),
+            duration(there.cpu),
+            self.processor_share(there)
+        )?;
+        let (ours, theirs) = (&here.transport.congestion, &there.transport.congestion);
+        writeln!(f, "congestion       {ours} here, {theirs} at the server")?;
+        if let Some(comparison) = &self.comparison {
+            writeln!(f, "{}", comparison.words())?;
+        }
+        Ok(())
+    }
+}
+
+/// What was received in a direction, over the time that it took.
+pub(super) fn rate_of(received: &BenchSummary) -> Rate {
+    if received.elapsed.is_zero() { Rate::ZERO } else { ByteCount(received.bytes).per(received.elapsed) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::compare::Single;
+    use super::*;
+    use manyway::PathId;
+    use manyway_transfer::TransportFacts;
+
+    fn summary(flow: BenchFlow) -> Summary {
+        let ten = Duration::from_secs(10);
+        let received = |bytes, silence| BenchSummary {
+            bytes,
+            elapsed: ten,
+            worst_silence: Duration::from_millis(silence),
+        };
+        let account = |bytes_sent, cpu, packets_lost| BenchAccount {
+            bytes_sent,
+            cpu: Duration::from_millis(cpu),
+            longest_silence: Duration::ZERO,
+            transport: TransportFacts { packets_sent: 20_000, packets_lost, congestion: "cubic".to_owned() },
+        };
+        let path = |id, interface: &str, sent, received| PathSum {
+            label: PathLabel {
+                id: PathId(id),
+                interface: Some(interface.to_owned()),
+                local: "192.0.2.7".parse().unwrap(),
+                remote: "203.0.113.5:4455".parse().unwrap(),
+            },
+            state: "active".to_owned(),
+            rtt: Duration::from_micros(31_250),
+            sent,
+            received,
+            packets_lost: 12,
+            packets_sent: 12_000,
+        };
+        let rate = Rate::from_bits_per_second;
+        Summary {
+            flow,
+            elapsed: Duration::from_millis(10_100),
+            outcome: Sums {
+                up: received(25_000_000, 140),
+                down: if flow == BenchFlow::Both { received(5_000_000, 50) } else { BenchSummary::default() },
+                here: account(25_400_000, 1200, 14),
+                there: account(5_100_000, 900, 0),
+            },
+            paths: vec![path(0, "eth0", 17_000_000, 700_000), path(1, "wlan0", 9_000_000, 300_000)],
+            comparison: Some(Comparison {
+                bond: rate(20_000_000),
+                singles: vec![
+                    Single { interface: "eth0".to_owned(), rate: Some(rate(13_400_000)) },
+                    Single { interface: "wlan0".to_owned(), rate: None },
+                ],
+            }),
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_run_tells_sums_paths_and_the_gain() {
+        insta::assert_snapshot!(summary(BenchFlow::Upload), @r"
+        ");
+    }
+
+    #[test]
+    fn a_run_in_both_directions_has_both_sums() {
+        let both = Summary { comparison: None, ..summary(BenchFlow::Both) };
+        insta::assert_snapshot!(both, @r"
+        ");
+        assert_eq!(both.rate().bits_per_second(), 24_000_000);
+    }
+
+    #[test]
+    fn the_end_for_programs_has_every_figure() {
+        let json = summary(BenchFlow::Upload).json();
+        insta::assert_snapshot!(serde_json::to_string_pretty(&json).unwrap(), @r"
+        ");
+    }
+}

@@ -1,0 +1,175 @@
+//! `manyway paths`: which interfaces and pairs of addresses there are, and why each is used or not.
+
+mod pings;
+mod rows;
+
+use std::time::Duration;
+
+use manyway::interfaces::InterfaceWatcher;
+use manyway::{Connection, Event, PathState};
+use serde_json::{Value, json};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::{Instant, MissedTickBehavior};
+
+use super::error::CommandError;
+use super::network::{connect, interface_policy};
+use super::signal::{close, interrupted};
+use crate::args::{GlobalArgs, PathsArgs};
+use crate::exit_code::ExitCode;
+use crate::output::json;
+use crate::output::path::{event_json, event_words};
+use crate::output::screen::Screen;
+use pings::Pings;
+use rows::{PairRow, address_json, address_table, pair_table};
+
+/// Lists once, or again and again.
+///
+/// # Errors
+/// If the server is not reached or is not the ticket's, the connection ends, or standard output is full.
+pub async fn run(global: &GlobalArgs, arguments: &PathsArgs) -> Result<ExitCode, CommandError> {
+    let mut view = View::new(global, arguments);
+    let Some(ticket) = &arguments.ticket else {
+        return until_enough(arguments, view.follow_addresses(global)).await;
+    };
+    let (endpoint, connection) = connect(global, ticket).await?;
+    let result = until_enough(arguments, view.follow_paths(&connection)).await;
+    close(&endpoint, "done").await;
+    result
+}
+
+/// The end of watching by Ctrl-C is no failure.
+async fn until_enough(
+    arguments: &PathsArgs,
+    work: impl Future<Output = Result<(), CommandError>>,
+) -> Result<ExitCode, CommandError> {
+    tokio::select! {
+        result = work => result?,
+        name = interrupted() => if !arguments.watch {
+            return Err(CommandError::new(ExitCode::Interrupted, format!("ended by {name}")));
+        },
+    }
+    Ok(ExitCode::Ok)
+}
+
+struct View {
+    json: bool,
+    watch: bool,
+    interval: Duration,
+    started: Instant,
+    screen: Screen,
+    /// What is shown now.
+    block: String,
+}
+
+impl View {
+    fn new(global: &GlobalArgs, arguments: &PathsArgs) -> Self {
+        Self {
+            json: global.json,
+            watch: arguments.watch,
+            interval: arguments.interval,
+            started: Instant::now(),
+            screen: Screen::new(arguments.watch && !global.json),
+            block: String::new(),
+        }
+    }
+
+    async fn follow_addresses(&mut self, global: &GlobalArgs) -> Result<(), CommandError> {
+        let policy = interface_policy(global)?;
+        let mut watcher = InterfaceWatcher::new()?;
+        loop {
+            let addresses = watcher.snapshot().addresses(&policy, &[]);
+            if self.json {
+                let rows: Vec<_> = addresses.iter().map(address_json).collect();
+                self.print_document("addresses", rows)?;
+            } else {
+                self.show(address_table(&addresses).to_string())?;
+            }
+            if !self.watch {
+                return Ok(());
+            }
+            tokio::time::sleep(self.interval).await;
+            watcher.refresh();
+        }
+    }
+
+    async fn follow_paths(&mut self, connection: &Connection) -> Result<(), CommandError> {
+        let mut events = connection.events();
+        let mut pings = Pings::new(connection);
+        let mut ask = tokio::time::interval(pings::EVERY);
+        ask.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let first = self.started + SETTLE;
+        let mut refresh = tokio::time::interval_at(first, self.interval);
+        refresh.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                _ = ask.tick() => pings.ask().await?,
+                () = pings.take(), if pings.is_waiting() => {}
+                _ = refresh.tick() => {
+                    self.refresh(connection, &pings).await?;
+                    if !self.watch {
+                        return Ok(());
+                    }
+                }
+                event = events.recv() => match event {
+                    Ok(Event::Closed(error)) => return Err(error.into()),
+                    Ok(event) => self.tell(&event, &pings)?,
+                    Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => return Err(connection.closed().await.into()),
+                },
+            }
+        }
+    }
+
+    async fn refresh(&mut self, connection: &Connection, pings: &Pings<'_>) -> Result<(), CommandError> {
+        let report = connection.report().await?;
+        let paths = report.iter().filter_map(|row| row.path.as_ref());
+        let bytes = paths.map(|path| path.bytes_sent.get() + path.bytes_received.get()).sum();
+        let rows: Vec<_> = report
+            .iter()
+            .map(|row| PairRow::of(row, row.path.as_ref().map(|path| pings.of(path.id)), bytes))
+            .collect();
+        if self.json {
+            self.print_document("pairs", rows.iter().map(PairRow::json).collect())
+        } else {
+            self.show(pair_table(&rows).to_string())
+        }
+    }
+
+    /// Says what happened to a path since the last look.
+    fn tell(&mut self, event: &Event, pings: &Pings<'_>) -> Result<(), CommandError> {
+        let Event::Path(event) = event else { return Ok(()) };
+        if !self.watch || event.state == PathState::Validating {
+            return Ok(());
+        }
+        let (name, seconds) = (pings.interface(event.path), self.started.elapsed().as_secs_f64());
+        if self.json {
+            json::print(&event_json(event, name, seconds))?;
+        } else {
+            let line = format!("{seconds:>7.2} s  {}", event_words(event, name));
+            let block = if self.screen.is_in_place() { self.block.as_str() } else { "" };
+            self.screen.tell(&line, block)?;
+        }
+        Ok(())
+    }
+
+    fn print_document(&self, name: &str, rows: Vec<Value>) -> Result<(), CommandError> {
+        let mut document = json!({ "time": self.started.elapsed().as_secs_f64() });
+        if let Some(document) = document.as_object_mut() {
+            document.insert(name.to_owned(), rows.into());
+        }
+        json::print(&document)?;
+        Ok(())
+    }
+
+    fn show(&mut self, table: String) -> Result<(), CommandError> {
+        self.block = table;
+        if self.watch && !self.screen.is_in_place() {
+            self.block = format!("after {:.1} s\n{}", self.started.elapsed().as_secs_f64(), self.block);
+        }
+        self.screen.show(&self.block)?;
+        Ok(())
+    }
+}
+
+/// Until the other paths have had time to come up, and every path was asked a few times.
+const SETTLE: Duration = Duration::from_millis(1300);

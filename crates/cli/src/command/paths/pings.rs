@@ -1,0 +1,120 @@
+//! Pings that keep the figures of quiet paths fresh.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use manyway::{Connection, PathId};
+use tokio::task::JoinSet;
+
+use super::rows::Pinged;
+use crate::command::error::CommandError;
+
+/// How often every path is asked.
+pub(super) const EVERY: Duration = Duration::from_millis(200);
+/// A question without an answer for so long is lost.
+const WAIT: Duration = Duration::from_secs(2);
+/// The last questions of a path that count: 20 s of them.
+const COUNTED: usize = 100;
+/// The last answers whose mean is shown.
+const AVERAGED: usize = 5;
+
+/// The pings of all paths of a connection.
+#[derive(Debug)]
+pub(super) struct Pings<'a> {
+    connection: &'a Connection,
+    waiting: JoinSet<(PathId, Option<Duration>)>,
+    paths: BTreeMap<PathId, Recent>,
+}
+
+#[derive(Debug, Default)]
+struct Recent {
+    interface: Option<String>,
+    /// The last fates, `None` for lost.
+    fates: VecDeque<Option<Duration>>,
+}
+
+impl<'a> Pings<'a> {
+    pub(super) fn new(connection: &'a Connection) -> Self {
+        Self { connection, waiting: JoinSet::new(), paths: BTreeMap::new() }
+    }
+
+    /// Asks on every path that there is.
+    pub(super) async fn ask(&mut self) -> Result<(), CommandError> {
+        let info = self.connection.info().await?;
+        self.paths.retain(|id, _| info.paths.iter().any(|path| path.statistics.id == *id));
+        for path in info.paths {
+            let id = path.statistics.id;
+            self.paths.entry(id).or_default().interface = path.interface;
+            let path = self.connection.path(id);
+            self.waiting.spawn(async move {
+                let answer = tokio::time::timeout(WAIT, path.ping()).await;
+                (id, answer.ok().and_then(Result::ok).flatten())
+            });
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Waits for the fate of the next question.
+    pub(super) async fn take(&mut self) {
+        if let Some(Ok((id, fate))) = self.waiting.join_next().await
+            && let Some(path) = self.paths.get_mut(&id)
+        {
+            path.take(fate);
+        }
+    }
+
+    /// What is known of a path.
+    pub(super) fn of(&self, id: PathId) -> Pinged {
+        self.paths.get(&id).map_or_else(Pinged::default, Recent::pinged)
+    }
+
+    /// The interface of a path that was there at the last question.
+    pub(super) fn interface(&self, id: PathId) -> Option<&str> {
+        self.paths.get(&id)?.interface.as_deref()
+    }
+}
+
+impl Recent {
+    fn take(&mut self, fate: Option<Duration>) {
+        if self.fates.len() >= COUNTED {
+            self.fates.pop_front();
+        }
+        self.fates.push_back(fate);
+    }
+
+    fn pinged(&self) -> Pinged {
+        let answers: Vec<_> = self.fates.iter().rev().filter_map(|fate| *fate).take(AVERAGED).collect();
+        let sum: Duration = answers.iter().sum();
+        let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+        Pinged {
+            rtt: u32::try_from(answers.len()).ok().and_then(|answers| sum.checked_div(answers)),
+            lost: count(self.fates.iter().filter(|fate| fate.is_none()).count()),
+            asked: count(self.fates.len()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mean_is_that_of_the_last_answers_and_old_losses_are_forgotten() {
+        let mut recent = Recent::default();
+        recent.take(None);
+        for millis in [90, 10, 10, 10, 20, 20] {
+            recent.take(Some(Duration::from_millis(millis)));
+        }
+        let pinged = recent.pinged();
+        assert_eq!((pinged.rtt, pinged.lost, pinged.asked), (Some(Duration::from_millis(14)), 1, 7));
+        for _ in 0..COUNTED {
+            recent.take(Some(Duration::from_millis(1)));
+        }
+        assert_eq!(recent.pinged().lost, 0);
+        assert_eq!(Recent::default().pinged(), Pinged::default());
+    }
+}

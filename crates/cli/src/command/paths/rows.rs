@@ -1,0 +1,252 @@
+//! The lines of `manyway paths`, for people and for programs.
+
+use std::time::Duration;
+
+use manyway::Rate;
+use manyway::interfaces::{AddressReport, InterfaceKind, LinkState};
+use manyway::{PathReport, PathState};
+use serde_json::{Value, json};
+
+use crate::output::table::{Align, Table};
+use crate::output::units::{fine_percent, megabits, milliseconds};
+
+/// One pair of addresses, or an own address that leads nowhere.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct PairRow {
+    pub(super) interface: Option<String>,
+    pub(super) local: Option<String>,
+    pub(super) remote: Option<String>,
+    pub(super) path: Option<u32>,
+    pub(super) role: Option<String>,
+    pub(super) state: Option<String>,
+    pub(super) rtt: Option<Duration>,
+    /// Pings: lost and asked.
+    pub(super) loss: Option<(u64, u64)>,
+    pub(super) rate: Option<Rate>,
+    /// Bytes of the path, and of all.
+    pub(super) share: Option<(u64, u64)>,
+    /// Why it is not used: a word for programs, a sentence for people.
+    pub(super) unused: Option<(&'static str, String)>,
+}
+
+/// What pings found out about a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Pinged {
+    pub(super) rtt: Option<Duration>,
+    pub(super) lost: u64,
+    pub(super) asked: u64,
+}
+
+impl PairRow {
+    /// A line of a report; `bytes` are those of all paths together.
+    pub(super) fn of(report: &PathReport, pinged: Option<Pinged>, bytes: u64) -> Self {
+        let path = report.path.as_ref();
+        let moved =
+            |path: &manyway::PathStatistics| path.bytes_sent.get().saturating_add(path.bytes_received.get());
+        let measured = path.filter(|path| path.state != PathState::Validating);
+        let pinged = pinged.unwrap_or_default();
+        Self {
+            interface: report.interface.clone(),
+            local: report.local.map(|local| local.to_string()),
+            remote: report.remote.map(|remote| remote.to_string()),
+            path: path.map(|path| path.id.0),
+            role: report.role.map(|role| role.to_string()),
+            state: path.map(|path| path.state.to_string()),
+            rtt: pinged.rtt.or_else(|| measured.map(|path| path.smoothed_rtt)),
+            loss: (pinged.asked > 0).then_some((pinged.lost, pinged.asked)),
+            rate: path.map(|path| path.delivery_rate).filter(|rate| *rate > Rate::ZERO),
+            share: path.map(|path| (moved(path), bytes)),
+            unused: report.unused.as_ref().map(|reason| (reason.word(), reason.to_string())),
+        }
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let part = |pair: Option<(u64, u64)>| {
+            let (part, whole) = pair.filter(|(_, whole)| *whole > 0)?;
+            #[expect(clippy::cast_precision_loss, reason = "a share")]
+            Some(part as f64 / whole as f64)
+        };
+        json!({
+            "interface": self.interface, "local": self.local, "remote": self.remote,
+            "path": self.path, "role": self.role, "state": self.state,
+            "rtt": self.rtt.map(|rtt| rtt.as_secs_f64()), "loss": part(self.loss),
+            "bits_per_second": self.rate.map(Rate::bits_per_second), "share": part(self.share),
+            "used": self.unused.is_none(),
+            "reason": self.unused.as_ref().map(|(word, _)| *word),
+            "why": self.unused.as_ref().map(|(_, words)| words),
+        })
+    }
+}
+
+/// The table of pairs.
+pub(super) fn pair_table(rows: &[PairRow]) -> Table {
+    let mut table = Table::new([
+        ("interface", Align::Left),
+        ("local", Align::Left),
+        ("remote", Align::Left),
+        ("role", Align::Left),
+        ("state", Align::Left),
+        ("rtt ms", Align::Right),
+        ("loss", Align::Right),
+        ("Mbit/s", Align::Right),
+        ("share", Align::Right),
+        ("why", Align::Left),
+    ]);
+    let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
+    let part = |pair: Option<(u64, u64)>| {
+        pair.map_or_else(|| "-".to_owned(), |(part, whole)| fine_percent(part, whole))
+    };
+    for row in rows {
+        table.row([
+            text(&row.interface),
+            text(&row.local),
+            text(&row.remote),
+            text(&row.role),
+            text(&row.state),
+            row.rtt.map_or_else(|| "-".to_owned(), milliseconds),
+            part(row.loss),
+            row.rate.map_or_else(|| "-".to_owned(), megabits),
+            part(row.share),
+            row.unused.as_ref().map_or_else(|| "used".to_owned(), |(_, words)| words.clone()),
+        ]);
+    }
+    table
+}
+
+/// The table of the addresses of this host, where there is no peer.
+pub(super) fn address_table(addresses: &[AddressReport]) -> Table {
+    let mut table = Table::new([
+        ("interface", Align::Left),
+        ("address", Align::Left),
+        ("kind", Align::Left),
+        ("link", Align::Left),
+        ("mtu", Align::Right),
+        ("role", Align::Left),
+        ("why", Align::Left),
+    ]);
+    let dash = || "-".to_owned();
+    for own in addresses {
+        table.row([
+            own.interface.clone(),
+            own.address.map_or_else(dash, |address| address.to_string()),
+            own.kind.as_ref().map_or_else(dash, kind_word),
+            own.state.map_or_else(dash, |state| link_word(state).to_owned()),
+            own.mtu.map_or_else(dash, |mtu| mtu.to_string()),
+            own.role.map_or_else(dash, |role| role.to_string()),
+            own.excluded.as_ref().map_or_else(|| "used".to_owned(), ToString::to_string),
+        ]);
+    }
+    table
+}
+
+/// The same for programs.
+pub(super) fn address_json(own: &AddressReport) -> Value {
+    json!({
+        "interface": own.interface,
+        "address": own.address.map(|address| address.to_string()),
+        "kind": own.kind.as_ref().map(kind_word),
+        "link": own.state.map(link_word),
+        "mtu": own.mtu,
+        "role": own.role.map(|role| role.to_string()),
+        "used": own.excluded.is_none(),
+        "why": own.excluded.as_ref().map(ToString::to_string),
+    })
+}
+
+fn kind_word(kind: &InterfaceKind) -> String {
+    match kind {
+        InterfaceKind::Loopback => "loopback".to_owned(),
+        InterfaceKind::Ordinary => "network".to_owned(),
+        InterfaceKind::Tun => "tun".to_owned(),
+        InterfaceKind::Tunnel { kind } => format!("{kind} tunnel"),
+        _ => "other".to_owned(),
+    }
+}
+
+fn link_word(state: LinkState) -> &'static str {
+    match state {
+        LinkState::Up => "up",
+        LinkState::Down => "down",
+        LinkState::NoCarrier => "no carrier",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use manyway::Unused;
+    use manyway::interfaces::{Exclusion, Interface, InterfaceAddress, InterfacePolicy, Route, Snapshot};
+
+    fn rows() -> Vec<PairRow> {
+        let row = |interface: &str, local: &str, unused: Option<Unused>| PairRow {
+            interface: Some(interface.to_owned()),
+            local: Some(local.to_owned()),
+            unused: unused.map(|reason| (reason.word(), reason.to_string())),
+            ..PairRow::default()
+        };
+        let pair = |row: PairRow, path: Option<(u32, &str)>, role: &str| PairRow {
+            remote: Some("203.0.113.5:4455".to_owned()),
+            path: path.map(|(id, _)| id),
+            state: path.map(|(_, state)| state.to_owned()),
+            role: Some(role.to_owned()),
+            ..row
+        };
+        let used = PairRow {
+            rtt: Some(Duration::from_micros(31_250)),
+            loss: Some((1, 50)),
+            rate: Some(Rate::from_bits_per_second(38_200_000)),
+            share: Some((580_000, 1_000_000)),
+            ..pair(row("eth0", "192.0.2.7", None), Some((0, "active")), "primary")
+        };
+        let waited = Duration::from_secs(12);
+        vec![
+            used,
+            pair(row("wlan0", "10.1.2.3", Some(Unused::NoAnswer { waited })), Some((1, "dead")), "primary"),
+            pair(row("wwan0", "10.9.8.7", Some(Unused::Backup)), Some((2, "backup")), "backup"),
+            pair(
+                row("eth1", "10.3.3.3", Some(Unused::NotNeeded { idle: Some(waited) })),
+                Some((3, "active")),
+                "primary",
+            ),
+            row("docker0", "172.17.0.1", Some(Unused::Excluded(Exclusion::NoRoute))),
+        ]
+    }
+
+    #[test]
+    fn every_pair_has_a_line_that_says_why() {
+        insta::assert_snapshot!(pair_table(&rows()), @r"
+        ");
+    }
+
+    #[test]
+    fn a_pair_for_programs_has_every_field() {
+        let json: Vec<_> = rows().iter().take(2).map(PairRow::json).collect();
+        insta::assert_snapshot!(serde_json::to_string_pretty(&json).unwrap(), @r"
+        ");
+    }
+
+    #[test]
+    fn the_addresses_of_this_host_are_listed_with_their_reasons() {
+        let mut eth = Interface::new(2, "eth0");
+        eth.mtu = Some(1500);
+        eth.addresses = vec![
+            InterfaceAddress::new("192.0.2.7".parse().unwrap(), 24),
+            InterfaceAddress::new("fe80::7".parse().unwrap(), 64),
+        ];
+        let mut lo = Interface::new(1, "lo");
+        lo.kind = InterfaceKind::Loopback;
+        lo.addresses = vec![InterfaceAddress::new("127.0.0.1".parse().unwrap(), 8)];
+        let mut tunnel = Interface::new(3, "wg0");
+        tunnel.kind = InterfaceKind::Tunnel { kind: "wireguard".to_owned() };
+        tunnel.state = LinkState::Up;
+        tunnel.addresses = vec![InterfaceAddress::new("10.0.0.2".parse().unwrap(), 24)];
+        let mut down = Interface::new(4, "wlan0");
+        down.state = LinkState::NoCarrier;
+        let snapshot = Snapshot::new(vec![eth, lo, tunnel, down], Some(Vec::<Route>::new()));
+        let addresses = snapshot.addresses(&InterfacePolicy::new(), &[]);
+        insta::assert_snapshot!(address_table(&addresses), @r"
+        ");
+        insta::assert_snapshot!(address_json(&addresses[1]), @r"
+        ");
+    }
+}

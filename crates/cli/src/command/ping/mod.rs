@@ -1,0 +1,260 @@
+//! `manyway ping`: round trip, loss and jitter of every path at once.
+
+mod figures;
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use manyway::{Connection, Event, PathId, PathState};
+use serde_json::json;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
+
+use super::error::CommandError;
+use super::network::connect;
+use super::signal::{close, interrupted};
+use crate::args::{GlobalArgs, PingArgs};
+use crate::exit_code::ExitCode;
+use crate::output::json;
+use crate::output::path::{PathLabel, event_json, event_words};
+use crate::output::table::{Align, Columns};
+use crate::output::units::milliseconds;
+use figures::Figures;
+
+/// Asks until it is enough, then sums up; [`ExitCode::Failed`] if nobody ever answered.
+///
+/// # Errors
+/// If the server is not reached or is not the ticket's, the connection ends, or standard output is full.
+pub async fn run(global: &GlobalArgs, arguments: &PingArgs) -> Result<ExitCode, CommandError> {
+    let (endpoint, connection) = connect(global, &arguments.ticket).await?;
+    let mut pinger = Pinger::new(global, arguments, &connection);
+    let result = tokio::select! {
+        result = pinger.run() => result,
+        _ = interrupted() => Ok(()),
+    };
+    let answered = pinger.figures.has_answers();
+    let printed = pinger.finish();
+    close(&endpoint, "done").await;
+    result?;
+    let code = if answered { ExitCode::Ok } else { ExitCode::Failed };
+    code.after_printing(printed)
+}
+
+struct Pinger<'a> {
+    global: &'a GlobalArgs,
+    arguments: &'a PingArgs,
+    connection: &'a Connection,
+    started: tokio::time::Instant,
+    columns: Option<Columns>,
+    labels: Vec<PathLabel>,
+    waiting: JoinSet<Answer>,
+    figures: Figures,
+}
+
+/// What became of one question.
+struct Answer {
+    sequence: u64,
+    label: PathLabel,
+    fate: Fate,
+}
+
+enum Fate {
+    Answered(Duration),
+    Lost,
+    /// The path or the connection ended before.
+    Void,
+}
+
+impl<'a> Pinger<'a> {
+    fn new(global: &'a GlobalArgs, arguments: &'a PingArgs, connection: &'a Connection) -> Self {
+        Self {
+            global,
+            arguments,
+            connection,
+            started: tokio::time::Instant::now(),
+            columns: None,
+            labels: Vec::new(),
+            waiting: JoinSet::new(),
+            figures: Figures::default(),
+        }
+    }
+
+    async fn run(&mut self) -> Result<(), CommandError> {
+        let mut events = self.connection.events();
+        let mut tick = tokio::time::interval(self.arguments.interval);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut sequence = 0;
+        loop {
+            let more = self.arguments.count.is_none_or(|count| sequence < count);
+            if !more && self.waiting.is_empty() {
+                return Ok(());
+            }
+            tokio::select! {
+                _ = tick.tick(), if more => {
+                    self.ask(sequence).await?;
+                    sequence += 1;
+                }
+                Some(answer) = self.waiting.join_next(), if !self.waiting.is_empty() => {
+                    if let Ok(answer) = answer {
+                        self.take(&answer)?;
+                    }
+                }
+                event = events.recv() => match event {
+                    Ok(event) => self.tell(&event)?,
+                    Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => return Err(self.connection.closed().await.into()),
+                },
+            }
+        }
+    }
+
+    /// Asks on every path that there is.
+    async fn ask(&mut self, sequence: u64) -> Result<(), CommandError> {
+        let info = self.connection.info().await?;
+        self.labels = info.paths.iter().map(PathLabel::of).collect();
+        for label in self.labels.clone() {
+            self.figures.on_sent(&label);
+            let path = self.connection.path(label.id);
+            let wait = self.arguments.wait;
+            self.waiting.spawn(async move {
+                let fate = match tokio::time::timeout(wait, path.ping()).await {
+                    Ok(Ok(Some(rtt))) => Fate::Answered(rtt),
+                    Ok(Ok(None) | Err(_)) => Fate::Void,
+                    Err(_) => Fate::Lost,
+                };
+                Answer { sequence, label, fate }
+            });
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, answer: &Answer) -> Result<(), CommandError> {
+        let rtt = match answer.fate {
+            Fate::Answered(rtt) => {
+                self.figures.on_answer(answer.label.id, rtt);
+                Some(rtt)
+            }
+            Fate::Lost => None,
+            Fate::Void => {
+                self.figures.on_given_up(answer.label.id);
+                return Ok(());
+            }
+        };
+        if self.global.quiet {
+            return Ok(());
+        }
+        if self.global.json {
+            let facts = json!({ "seq": answer.sequence, "rtt": rtt.map(|rtt| rtt.as_secs_f64()) });
+            json::print(&answer.label.json(facts))?;
+            return Ok(());
+        }
+        let mut out = std::io::stdout().lock();
+        if self.columns.is_none() {
+            let columns = columns(&self.labels);
+            writeln!(out, "{}", columns.head())?;
+            self.columns = Some(columns);
+        }
+        if let Some(columns) = &self.columns {
+            writeln!(out, "{}", row(columns, answer.sequence, &answer.label, rtt))?;
+        }
+        out.flush()?;
+        Ok(())
+    }
+
+    /// Says which paths come, fail and go.
+    fn tell(&self, event: &Event) -> Result<(), CommandError> {
+        #[expect(clippy::wildcard_enum_match_arm, reason = "the library's list is open")]
+        let event = match event {
+            Event::Path(event) => event,
+            Event::Closed(error) => return Err(error.clone().into()),
+            _ => return Ok(()),
+        };
+        if self.global.quiet || event.state == PathState::Validating {
+            return Ok(());
+        }
+        let name = self.name(event.path);
+        let seconds = self.started.elapsed().as_secs_f64();
+        if self.global.json {
+            json::print(&event_json(event, name, seconds))?;
+        } else {
+            let mut out = std::io::stdout().lock();
+            writeln!(out, "{seconds:>7.2} s  {}", event_words(event, name))?;
+        }
+        Ok(())
+    }
+
+    fn name(&self, id: PathId) -> Option<&str> {
+        self.labels.iter().find(|label| label.id == id)?.interface.as_deref()
+    }
+
+    /// Prints the summary. Questions that still wait do not count: nobody knows their fate.
+    fn finish(mut self) -> Result<(), CommandError> {
+        while let Some(answer) = self.waiting.try_join_next() {
+            if let Ok(answer) = answer {
+                self.take(&answer)?;
+            }
+        }
+        self.waiting.abort_all();
+        if self.global.json {
+            json::print(&self.figures.json())?;
+            return Ok(());
+        }
+        let mut out = std::io::stdout().lock();
+        if self.columns.is_some() {
+            writeln!(out)?;
+        }
+        write!(out, "{}", self.figures.table())?;
+        Ok(())
+    }
+}
+
+fn columns(labels: &[PathLabel]) -> Columns {
+    let widest = |of: fn(&PathLabel) -> String, least: usize| {
+        labels.iter().map(|label| of(label).chars().count()).fold(least, usize::max)
+    };
+    Columns::new([
+        ("seq", Align::Right, 5),
+        ("interface", Align::Left, widest(|label| label.interface.clone().unwrap_or_default(), 9)),
+        ("local", Align::Left, widest(|label| label.local.to_string(), 15)),
+        ("remote", Align::Left, widest(|label| label.remote.to_string(), 20)),
+        ("rtt ms", Align::Right, 10),
+    ])
+}
+
+fn row(columns: &Columns, sequence: u64, label: &PathLabel, rtt: Option<Duration>) -> String {
+    columns.row([
+        sequence.to_string(),
+        label.interface.clone().unwrap_or_else(|| "-".to_owned()),
+        label.local.to_string(),
+        label.remote.to_string(),
+        rtt.map_or_else(|| "no answer".to_owned(), milliseconds),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_stand_in_columns() {
+        let label = |id, interface: Option<&str>, local: &str, remote: &str| PathLabel {
+            id: PathId(id),
+            interface: interface.map(str::to_owned),
+            local: local.parse().unwrap(),
+            remote: remote.parse().unwrap(),
+        };
+        let labels = [
+            label(0, Some("eth0"), "192.0.2.7", "192.0.2.1:4455"),
+            label(1, None, "2001:db8::7", "[2001:db8::1]:4455"),
+        ];
+        let columns = columns(&labels);
+        let lines = [
+            columns.head(),
+            row(&columns, 0, &labels[0], Some(Duration::from_micros(12_345))),
+            row(&columns, 0, &labels[1], None),
+        ];
+        insta::assert_snapshot!(lines.join("\n"), @r"
+        ");
+    }
+}
