@@ -80,6 +80,8 @@ struct Direction {
     ids: BTreeMap<ConnectionId, (PathId, u64)>,
     /// One above the largest number of each path.
     next: BTreeMap<PathId, u64>,
+    /// The tokens that came with ids.
+    tokens: Vec<[u8; 16]>,
     /// The numbers of each path that were seen.
     seen: BTreeMap<PathId, BTreeSet<u64>>,
 }
@@ -173,6 +175,7 @@ impl Duel {
             keys: Keys::from_secret(secret, cipher),
             ids: BTreeMap::new(),
             next: BTreeMap::new(),
+            tokens: Vec::new(),
             seen: BTreeMap::new(),
         };
         let make = |cipher| (direction(&of_client, cipher), direction(&of_server, cipher));
@@ -218,6 +221,11 @@ impl Duel {
     pub fn victim_id(&self, path: PathId) -> Option<(ConnectionId, u64)> {
         let of_path = self.to_victim.ids.iter().filter(|(_, (of, _))| *of == path);
         of_path.max_by_key(|(_, (_, sequence))| *sequence).map(|(id, (_, sequence))| (*id, *sequence))
+    }
+
+    /// The token of an id that the forger's end gave to the victim during the set-up.
+    pub fn reset_token(&self) -> Option<[u8; 16]> {
+        self.to_victim.tokens.first().copied()
     }
 
     /// The number that the forger's next packet of a path will have.
@@ -353,6 +361,7 @@ impl Direction {
         for block in Blocks::new(&opened.payload).filter_map(Result::ok) {
             if let Block::NewCid(block) = block {
                 other.ids.insert(block.id, (block.path, block.sequence));
+                self.tokens.push(block.reset_token);
             }
         }
         Some(opened)

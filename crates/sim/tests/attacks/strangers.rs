@@ -28,7 +28,9 @@ fn give(server: &mut Endpoint, now: Instant, from: SocketAddr, datagram: &[u8]) 
 fn answers(server: &mut Endpoint, now: Instant) -> Vec<(SocketAddr, Vec<u8>)> {
     let (mut sent, mut buffer) = (Vec::new(), Vec::new());
     while let Some(transmit) = server.poll_transmit(now, &mut buffer) {
-        sent.extend(buffer.chunks(transmit.segment).map(|datagram| (transmit.tuple.remote, datagram.to_vec())));
+        sent.extend(
+            buffer.chunks(transmit.segment).map(|datagram| (transmit.tuple.remote, datagram.to_vec())),
+        );
     }
     while server.poll_event().is_some() {}
     sent
@@ -55,9 +57,9 @@ fn syn(stranger: &Stranger, number: u64) -> Vec<u8> {
 
 fn info_in(first_destination: &ConnectionId, datagram: &[u8]) -> Option<Vec<u8>> {
     let opened = Stranger::open_answer(first_destination, datagram)?;
-    let info = Blocks::new(&opened.payload).filter_map(Result::ok).find_map(|block| {
-        if let Block::SynAck(block) = block { Some(block.info.to_vec()) } else { None }
-    });
+    let info = Blocks::new(&opened.payload)
+        .filter_map(Result::ok)
+        .find_map(|block| if let Block::SynAck(block) = block { Some(block.info.to_vec()) } else { None });
     info.filter(|info| !info.is_empty())
 }
 
@@ -136,8 +138,7 @@ fn info_for_another_address_or_too_old_is_no_proof_and_earns_another() {
     let mut bent = info.clone();
     bent[20] ^= 1;
     let port = SocketAddr::new(source(1).ip(), 1001);
-    let attempts =
-        [(source(2), 1, &info), (port, 1, &info), (source(1), 2, &info), (source(1), 1, &bent)];
+    let attempts = [(source(2), 1, &info), (port, 1, &info), (source(1), 2, &info), (source(1), 1, &bent)];
     for (packet, (from, number, info)) in (1..).zip(attempts) {
         give(&mut server, START, from, &ping(&stranger, number, packet, info));
         let answers = answers(&mut server, START);
@@ -163,7 +164,8 @@ fn info_that_was_used_begins_nothing_again_while_it_is_good() {
     let info = info_in(&ids(1).0, &answers(&mut server, START)[0].1).unwrap();
     // A ClientHello that TLS refuses: the set-up ends at once.
     let data = [1, 0, 0, 4, 9, 9, 9, 9];
-    let bad = [Block::Ping(Ping { info: &info }), Block::Handshake(HandshakeBytes { offset: 0, data: &data })];
+    let bad =
+        [Block::Ping(Ping { info: &info }), Block::Handshake(HandshakeBytes { offset: 0, data: &data })];
     let flight = Stranger::open_packet(ids(1), 1, &bad);
     give(&mut server, START, source(1), &flight);
     assert_eq!(server.connections(), 65);
