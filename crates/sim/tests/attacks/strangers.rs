@@ -255,7 +255,7 @@ fn a_reset_goes_to_bearers_of_an_issued_id_is_smaller_than_its_cause_and_limited
     let packet = duel.packet(manyway_proto::PathId::FIRST, &[Block::AckNow]);
     // The server was restarted: it has its key and nothing else.
     let mut server = server();
-    let mut padded = packet.clone();
+    let mut padded = packet;
     padded.resize(1200, 7);
     for length in 1..padded.len() {
         give(&mut server, START, source(1), &padded[..length]);
