@@ -60,6 +60,7 @@ pub struct EndpointPeer {
     events: Vec<(Instant, Event)>,
     config: EndpointConfig,
     roles: Vec<(u32, Role)>,
+    arrivals: Option<Vec<(FourTuple, Vec<u8>)>>,
 }
 
 #[derive(Debug)]
@@ -102,7 +103,8 @@ impl EndpointPeer {
     fn new(config: EndpointConfig, client: Option<ClientConfig>, rng: Rng) -> Self {
         let endpoint = Endpoint::new(config.clone(), rng);
         let (handle, life) = (None, Life::SettingUp);
-        Self { endpoint, client, handle, life, events: Vec::new(), config, roles: Vec::new() }
+        let (events, roles) = (Vec::new(), Vec::new());
+        Self { endpoint, client, handle, life, events, config, roles, arrivals: None }
     }
 
     /// Forgets every connection, as a process does that is killed and started again.
@@ -149,6 +151,12 @@ impl EndpointPeer {
         self.endpoint.connection(self.handle?)
     }
 
+    /// Keeps a copy of every datagram that arrives from now on, as an attacker does who listens next to this host; returns
+    /// those since the last call.
+    pub fn take_arrivals(&mut self) -> Vec<(FourTuple, Vec<u8>)> {
+        self.arrivals.replace(Vec::new()).unwrap_or_default()
+    }
+
     /// All events so far with their moments.
     pub fn events(&self) -> &[(Instant, Event)] {
         &self.events
@@ -167,6 +175,9 @@ pub fn server_identity() -> Identity {
 
 impl Node for EndpointPeer {
     fn handle_datagram(&mut self, now: Instant, tuple: FourTuple, ecn: Ecn, datagram: &mut [u8]) {
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.push((tuple, datagram.to_vec()));
+        }
         self.endpoint.handle_datagram(now, tuple, ecn, datagram);
     }
 

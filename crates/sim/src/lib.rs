@@ -35,6 +35,7 @@
 //! Everything random follows from one seed. A broken law names the seed and the moment.
 #![forbid(unsafe_code)]
 
+pub mod forger;
 pub mod link;
 pub mod nat;
 pub mod pair;

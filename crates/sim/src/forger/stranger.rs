@@ -1,0 +1,115 @@
+//! A sender without keys: all that anybody can write who knows the protocol.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use manyway_proto::{
+    ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, FourTuple, Initiator, Instant, LocalCandidate,
+    PathId, Rng, Role,
+};
+use manyway_wire::{Block, Blocks, HeaderForm, LongHeader, LongKind, Pad, Writer, patch_length};
+
+use super::{CLIENT, Keys, SERVER, Secrets, keys, local, settings};
+
+/// The server that a stranger meets: that of every [`Duel`](super::Duel).
+fn server(config: &ConnectionConfig) -> Endpoint {
+    let (_, server) = settings(config, &Arc::default());
+    Endpoint::new(server, Rng::from_seed([2; 32]))
+}
+
+/// The first datagrams of a client that the server would let in, with their ids.
+///
+/// # Panics
+/// If a client can not begin.
+#[expect(clippy::expect_used, reason = "a failed beginning is a failed test")]
+pub fn first_flight(number: u64, config: &ConnectionConfig) -> Vec<Vec<u8>> {
+    let (client, _) = settings(config, &Arc::<Secrets>::default());
+    let mut seed = [9; 32];
+    seed.iter_mut().zip(number.to_be_bytes()).for_each(|(to, from)| *to = from);
+    let mut endpoint = Endpoint::new(EndpointConfig::default(), Rng::from_seed(seed));
+    let locals = [LocalCandidate { address: local(CLIENT), role: Role::Primary }];
+    let now = Instant::from_nanos(0);
+    endpoint.connect(now, &client, &locals, &[SERVER]).expect("the addresses fit each other");
+    let (mut flight, mut buffer) = (Vec::new(), Vec::new());
+    while endpoint.poll_transmit(now, &mut buffer).is_some() {
+        flight.push(buffer.clone());
+    }
+    flight
+}
+
+/// Writes open packets around one real `ClientHello`, as cheaply as an attacker can.
+#[derive(Debug)]
+pub struct Stranger {
+    hello: Vec<u8>,
+}
+
+impl Default for Stranger {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Stranger {
+    /// Takes a `ClientHello` from a real client.
+    pub fn new() -> Self {
+        let flight = first_flight(0, &ConnectionConfig::default());
+        let packets = flight.iter().flat_map(|datagram| keys::packets(datagram));
+        let payloads = packets.filter_map(|(form, offset, bytes)| {
+            let HeaderForm::Long { destination, .. } = form else { return None };
+            Keys::initial(&destination, Initiator::Client).open(PathId::FIRST, offset, 0, bytes)
+        });
+        let mut hello = Vec::new();
+        for opened in payloads {
+            for block in Blocks::new(&opened.payload).filter_map(Result::ok) {
+                let Block::Handshake(bytes) = block else { continue };
+                hello.extend_from_slice(bytes.data);
+            }
+        }
+        Self { hello }
+    }
+
+    /// The `ClientHello`, as far as it fits into one packet.
+    pub fn hello(&self) -> &[u8] {
+        self.hello.get(..self.hello.len().min(1000)).unwrap_or_default()
+    }
+
+    /// A server for strangers.
+    pub fn server(config: &ConnectionConfig) -> Endpoint {
+        server(config)
+    }
+
+    /// Where strangers find it.
+    pub fn tuple(from: SocketAddr) -> FourTuple {
+        FourTuple { local: local(SERVER), remote: from }
+    }
+
+    /// The id number `n` of a stranger.
+    pub fn id(number: u64) -> ConnectionId {
+        ConnectionId::from_u64(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    /// An open packet in a datagram of 1200 bytes.
+    pub fn open_packet(ids: (ConnectionId, ConnectionId), number: u64, blocks: &[Block<'_>]) -> Vec<u8> {
+        let header = LongHeader { kind: LongKind::Open, destination: ids.0, source: ids.1 };
+        let mut buffer = Vec::new();
+        let mut writer = Writer::new(&mut buffer, 1200 - 16);
+        let field = header.encode(&mut writer, number, 4);
+        let offset = writer.position() - 4;
+        for block in blocks {
+            block.encode(&mut writer);
+        }
+        let left = writer.remaining();
+        Pad { length: left }.encode(&mut writer);
+        let end = buffer.len() + 16;
+        patch_length(&mut buffer, field, end);
+        Keys::initial(&ids.0, Initiator::Client).seal(PathId::FIRST, number, offset, &mut buffer);
+        buffer
+    }
+
+    /// The blocks of the open packet with which a server answers a stranger.
+    pub fn open_answer(first_destination: &ConnectionId, datagram: &[u8]) -> Option<super::Opened> {
+        let packets = keys::packets(datagram);
+        let (HeaderForm::Long { .. }, offset, bytes) = packets.first()? else { return None };
+        Keys::initial(first_destination, Initiator::Server).open(PathId::FIRST, *offset, 0, bytes)
+    }
+}
