@@ -29,7 +29,10 @@ fn run(cli: &Cli) -> ExitCode {
     match &cli.command {
         Command::Completion(arguments) => done(print(|out| documents::completion(arguments.shell, out))),
         Command::Man => done(print(documents::manual)),
-        Command::Keys(arguments) => done(keys::run(global, arguments).map(|()| ExitCode::Ok)),
+        Command::Keys(arguments) => done(block_on(async {
+            keys::run(global, arguments)?;
+            Ok(ExitCode::Ok)
+        })),
         Command::Serve(arguments) => done(block_on(async {
             serve::run(global, arguments).await?;
             Ok(ExitCode::Ok)

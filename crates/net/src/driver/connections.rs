@@ -393,11 +393,12 @@ impl Entry {
 
     /// Tells everybody who waits for anything of the connection.
     fn end(self, error: &ConnectionError) {
+        // First, so that whoever sees a stream fail finds the reason.
+        self.driver.closed.send_replace(Some(error.clone()));
         for pipes in self.streams.values() {
             pipes.fail(&WriteError::Connection(error.clone()), &ReadError::Connection(error.clone()));
         }
         let _ = self.driver.events.send(Event::Closed(error.clone()));
-        self.driver.closed.send_replace(Some(error.clone()));
     }
 }
 
