@@ -165,10 +165,9 @@ impl Relay {
             let (passed, stop) = (Arc::clone(&passed), Arc::clone(&stop));
             std::thread::spawn(move || {
                 receive(&far, &stop, |_, bytes| {
-                    if let Some(client) = *client.lock().unwrap() {
-                        passed.lock().unwrap().push((server, client, bytes.to_vec()));
-                        let _ = near.send_to(bytes, client);
-                    }
+                    let Some(client) = *client.lock().unwrap() else { return };
+                    passed.lock().unwrap().push((server, client, bytes.to_vec()));
+                    let _ = near.send_to(bytes, client);
                 });
             })
         };
