@@ -98,7 +98,7 @@ fn what_can_not_be_read_is_status_1_and_says_where() {
     for (arguments, input, reason) in [
         (&["decode"][..], "no hex", "line 1 has other characters"),
         (&["decode"], "", "there are no bytes"),
-        (&["decode"], "\u{a}\r\r\u{a}", "line 1"),
+        (&["decode"], "\u{a}\r\r\u{a}", "cut or damaged at its start"),
         (&["decode", "--blocks"], "123", "odd number of digits"),
         (&["decode", "no/such/file"], "", "no/such/file"),
         (&["decode", "--keylog", "no/such/file"], "40", "no/such/file"),
@@ -165,10 +165,9 @@ impl Relay {
             let (passed, stop) = (Arc::clone(&passed), Arc::clone(&stop));
             std::thread::spawn(move || {
                 receive(&far, &stop, |_, bytes| {
-                    if let Some(client) = *client.lock().unwrap() {
-                        passed.lock().unwrap().push((server, client, bytes.to_vec()));
-                        let _ = near.send_to(bytes, client);
-                    }
+                    let Some(client) = *client.lock().unwrap() else { return };
+                    passed.lock().unwrap().push((server, client, bytes.to_vec()));
+                    let _ = near.send_to(bytes, client);
                 });
             })
         };
@@ -194,7 +193,7 @@ impl RunningRelay {
             thread.join().unwrap();
         }
         let mut file = Vec::new();
-        let mut words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
+        let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
         file.extend(words(&[0xa1b2_c3d4, 0x0004_0002, 0, 0, 65_535, 101]));
         for (number, (from, to, payload)) in (0..).zip(self.passed.lock().unwrap().iter()) {
             let total = u16::try_from(28 + payload.len()).unwrap();

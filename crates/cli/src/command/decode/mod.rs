@@ -60,7 +60,7 @@ pub fn run(global: &GlobalArgs, arguments: &DecodeArgs) -> Result<ExitCode, Comm
     let mut show: Box<dyn Show> = if global.json {
         Box::new(json::Json::new(out))
     } else {
-        Box::new(text::Text::new(out, global.verbose > 0, global.quiet))
+        Box::new(text::Text::new(out, text::Detail::of(global)))
     };
     let input: Box<dyn Read + Send> = if arguments.file == Path::new("-") {
         Box::new(io::stdin())
@@ -162,7 +162,6 @@ impl Decoder<'_> {
         }
     }
 
-    #[expect(clippy::wildcard_enum_match_arm, reason = "the list of the capture is open")]
     fn try_take(&mut self, item: &Item<'_>) -> io::Result<()> {
         match item {
             Item::Datagram(datagram) => self.datagram(datagram),

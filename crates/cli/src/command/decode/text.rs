@@ -8,6 +8,7 @@ use manyway_inspect::{BlockAt, Inside, Opened, Packet, blocks, handshake_message
 use manyway_wire::{Block, HeaderForm, Initiator};
 
 use super::{Place, Show, Summary};
+use crate::args::GlobalArgs;
 
 /// How far blocks stand to the right of their packet.
 const INDENT: &str = "        ";
@@ -15,19 +16,44 @@ const INDENT: &str = "        ";
 /// Writes text.
 pub(super) struct Text<W> {
     out: W,
-    shows_bytes: bool,
-    is_quiet: bool,
+    detail: Detail,
+}
+
+/// How much is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Detail {
+    /// Packets and blocks.
+    Quiet,
+    /// Beside them a summary at the end.
+    Summary,
+    /// Beside them the bytes of each block.
+    Bytes,
+}
+
+impl Detail {
+    /// By `-q` and `-v`.
+    pub(super) fn of(global: &GlobalArgs) -> Self {
+        match (global.quiet, global.verbose) {
+            (true, _) => Self::Quiet,
+            (false, 0) => Self::Summary,
+            (false, _) => Self::Bytes,
+        }
+    }
 }
 
 impl<W: Write> Text<W> {
-    pub(super) fn new(out: W, shows_bytes: bool, is_quiet: bool) -> Self {
-        Self { out, shows_bytes, is_quiet }
+    pub(super) fn new(out: W, detail: Detail) -> Self {
+        Self { out, detail }
+    }
+
+    fn shows_bytes(&self) -> bool {
+        self.detail == Detail::Bytes
     }
 
     fn payload(&mut self, payload: &[u8]) -> io::Result<()> {
         for at in blocks(payload) {
             writeln!(self.out, "{INDENT}{}", words(&at))?;
-            if self.shows_bytes {
+            if self.shows_bytes() {
                 let bytes = payload.get(at.offset..at.offset + at.length).unwrap_or_default();
                 self.dump(bytes, at.offset)?;
             }
@@ -67,9 +93,9 @@ impl<W: Write> Show for Text<W> {
             }
             Inside::Sealed(why) => {
                 writeln!(self.out, "{INDENT}{why}")?;
-                if self.shows_bytes { self.dump(bytes, 0) } else { Ok(()) }
+                if self.shows_bytes() { self.dump(bytes, 0) } else { Ok(()) }
             }
-            Inside::Nothing if self.shows_bytes => self.dump(bytes, 0),
+            Inside::Nothing if self.shows_bytes() => self.dump(bytes, 0),
             Inside::Nothing => Ok(()),
         }
     }
@@ -86,7 +112,7 @@ impl<W: Write> Show for Text<W> {
     #[expect(clippy::print_stderr, reason = "this is what the user is told")]
     fn end(&mut self, summary: &Summary) -> io::Result<()> {
         self.out.flush()?;
-        if self.is_quiet {
+        if self.detail == Detail::Quiet {
             return Ok(());
         }
         let Summary { packets, malformed, without_secret, skipped, has_keys } = *summary;
@@ -204,7 +230,7 @@ mod tests {
             let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
             let mut bytes = manyway_inspect::capture::parse_bytes(&fs::read(&file).unwrap()).unwrap();
             let mut out = Vec::new();
-            let mut text = Text::new(&mut out, false, true);
+            let mut text = Text::new(&mut out, Detail::Quiet);
             if name == "parameters" {
                 let parameters = manyway_wire::Parameters::decode(&bytes).unwrap();
                 parameters.fields(&mut |name, field| {
@@ -234,10 +260,22 @@ mod tests {
     #[test]
     fn bytes_are_shown_below_their_block_with_their_place() {
         let mut out = Vec::new();
-        Text::new(&mut out, true, true)
+        Text::new(&mut out, Detail::Bytes)
             .blocks(&[0x98, 0, 0, 4, 0x85, 0, 0, 5, 7, 0, 0, 0, 0xee, 0, 0, 4])
             .unwrap();
         let text = String::from_utf8(out).unwrap();
-        insta::assert_snapshot!(text, @"");
+        let lines: Vec<_> =
+            text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        assert_eq!(
+            lines,
+            [
+                "ACK-NOW",
+                "0000: 9800 0004 ....",
+                "WINDOW credit 7",
+                "0004: 8500 0005 0700 0000 ........",
+                "malformed: unknown block 0xee at byte 12",
+                "000c: ee00 0004 ....",
+            ]
+        );
     }
 }
