@@ -4,6 +4,8 @@ mod close;
 mod control;
 mod deadline;
 mod dispatch;
+#[cfg(feature = "fuzzing")]
+mod forge;
 mod handshaking;
 mod health;
 mod ids;
