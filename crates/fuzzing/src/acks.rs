@@ -11,7 +11,7 @@ use manyway_wire::{Block, Blocks, PathAck, Writer, encode_path_ack};
 use crate::script::Script;
 
 /// Steps of one input; more teach nothing new.
-const MOST_STEPS: usize = 2_000;
+const MOST_STEPS: usize = 400;
 
 /// What the model knows of each packet that asks for an acknowledgement.
 #[derive(Default)]

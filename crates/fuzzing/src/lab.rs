@@ -13,7 +13,7 @@ use manyway_proto::{
 };
 
 use crate::material::{
-    INTERFACES, KEYS, SETTINGS, client_addresses, client_config, endpoint_config, server_address,
+    INTERFACES, KEYS, RESET_KEYS, SETTINGS, client_addresses, client_config, endpoint_config, server_address,
 };
 
 /// One of the two ends, as an index.
@@ -114,6 +114,7 @@ impl Lab {
             peer: Arc::clone(settings),
             locals: &locals,
             remotes: &[server.address],
+            peer_reset_key: RESET_KEYS[SERVER],
         };
         lab.handles[CLIENT] = lab.ends[CLIENT].add_established(now, &client, &KEYS).ok();
         let there = [manyway_proto::LocalCandidate { address: server, role: manyway_proto::Role::Primary }];
@@ -121,6 +122,7 @@ impl Lab {
             side: Initiator::Server,
             locals: &there,
             remotes: &locals.iter().take(1).map(|local| local.address.address).collect::<Vec<_>>(),
+            peer_reset_key: RESET_KEYS[CLIENT],
             ..client
         };
         lab.handles[SERVER] = lab.ends[SERVER].add_established(now, &server, &KEYS).ok();

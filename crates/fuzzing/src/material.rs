@@ -13,8 +13,8 @@ use manyway_sim::{client_identity, server_identity};
 
 /// The client's interfaces.
 pub(crate) const INTERFACES: u8 = 2;
-/// The lasting key of both endpoints.
-const RESET_KEY: [u8; 32] = [9; 32];
+/// The lasting keys of client and server.
+pub(crate) const RESET_KEYS: [[u8; 32]; 2] = [[8; 32], [9; 32]];
 
 static CLIENT_TLS: LazyLock<Arc<rustls::ClientConfig>> =
     LazyLock::new(|| identity::client_config(server_identity().public_key().hash(), &client_identity()));
@@ -46,7 +46,7 @@ pub(crate) static SETTINGS: LazyLock<Arc<ConnectionConfig>> = LazyLock::new(|| {
 
 pub(crate) fn endpoint_config(is_server: bool) -> EndpointConfig {
     let mut config = EndpointConfig::default();
-    config.reset_key = Some(RESET_KEY);
+    config.reset_key = Some(RESET_KEYS[usize::from(is_server)]);
     if is_server {
         config.server =
             Some(ServerConfig { tls: Arc::clone(&SERVER_TLS), connection: Arc::clone(&SETTINGS) });

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use manyway_wire::{ConnectionId, Initiator, PathId};
 
-use super::{ConnectError, ConnectionHandle, Endpoint};
+use super::{ConnectError, ConnectionHandle, Endpoint, ResetKey};
 use crate::connection::{Connection, Start, own_parameters};
 use crate::fuzzing::SharedKeys;
 use crate::handshake::{Handshake, NewKeys};
@@ -29,11 +29,13 @@ pub struct EstablishedEnd<'a> {
     pub locals: &'a [LocalCandidate],
     /// The other end's addresses.
     pub remotes: &'a [SocketAddr],
+    /// The other end's lasting reset key.
+    pub peer_reset_key: [u8; 32],
 }
 
 impl Endpoint {
-    /// Adds a connection as it is when TLS is complete and nothing was sent since. Both ends need the same `keys` and
-    /// the same lasting reset key in their configuration, and there can be one such connection at a time.
+    /// Adds a connection as it is when TLS is complete and nothing was sent since. Both ends need the same `keys`, and
+    /// there can be one such connection at a time.
     ///
     /// # Errors
     /// If no pair of addresses fits, or TLS does not start.
@@ -50,7 +52,8 @@ impl Endpoint {
             Initiator::Server => (SERVER, CLIENT),
         };
         let (local_id, remote_id) = (ConnectionId::from_u64(local_id), ConnectionId::from_u64(remote_id));
-        let answered = (end.side == Initiator::Client).then_some((first_destination, &*self.reset_key));
+        let peer_reset_key = ResetKey::new(&end.peer_reset_key);
+        let answered = (end.side == Initiator::Client).then_some((first_destination, &peer_reset_key));
         let parameters = own_parameters(&end.peer, remote_id, answered);
         // It is thrown away unused: a server's costs least.
         let handshake = Handshake::server(keys.server_config(), &parameters).map_err(ConnectError::Tls)?;
