@@ -5,8 +5,9 @@
 mod common;
 
 use manyway_wire::{
-    Block, Blocks, ConnectionId, HeaderForm, Initiator, LongHeader, LongKind, Parameters, Reader, StreamId, VERSION, Writer,
-    decode_protected, encode_short, encode_version_list, key_phase, number_length, packet_number, patch_length, varint_len,
+    Block, Blocks, ConnectionId, HeaderForm, Initiator, LongHeader, LongKind, Parameters, Reader, StreamId,
+    VERSION, Writer, decode_protected, encode_short, encode_version_list, key_phase, number_length,
+    packet_number, patch_length, varint_len,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use manyway_wire::{Close, CloseStep, ErrorCode};
+use manyway_wire::{Close, CloseStep, ConnectionId, ErrorCode};
 
 use super::input::PacketFacts;
 use super::state::{DueClose, FLUSH_TIME, Farewell, LastWord, Life, Repeat};
@@ -45,6 +45,9 @@ impl Connection {
         let error = if let Violation::Tls { alert, reason } = &violation
             && is_authentication_alert(*alert)
         {
+            if self.side == Initiator::Server {
+                self.counts.refused_client = Some(now);
+            }
             ConnectionError::Authentication { reason: reason.clone() }
         } else {
             ConnectionError::Violation(violation)
@@ -62,15 +65,40 @@ impl Connection {
         self.end(now, error, None);
     }
 
+    /// Ends at once and leaves nothing behind: a set-up of a client gives way to newer ones. Returns this end's id.
+    pub(crate) fn give_way(&mut self) -> Option<ConnectionId> {
+        let id = self.setup.as_ref().map(|setup| setup.local_id);
+        if self.life.is_open() {
+            self.events.push(Event::Closed(ConnectionError::ConnectTimeout));
+        }
+        self.vanish();
+        id
+    }
+
+    /// Nothing is left to say or to hear.
+    fn vanish(&mut self) {
+        self.life = Life::Closed;
+        self.ids.local.forget_all();
+        self.ids.remote.forget_all();
+        if let Some(setup) = self.setup.take() {
+            self.ids.local.release(setup.first_destination);
+        }
+    }
+
     fn end(&mut self, now: Instant, error: ConnectionError, word: Option<(CloseStep, u64, String)>) {
         if !self.life.is_open() {
             return;
         }
         let told = matches!(self.life, Life::PeerClosing { .. } | Life::FinAckSent { .. });
         let last_word = word.map(|(step, code, reason)| LastWord::new(step, code, reason));
-        self.life = Life::Draining { until: now + self.drain_time(), last_word };
+        if self.is_handshaking() && last_word.is_none() {
+            // Nobody expects a word of it, and strangers must not make it cost more.
+            self.vanish();
+        } else {
+            self.life = Life::Draining { until: now + self.drain_time(), last_word };
+        }
         if !told {
-            self.events.push_back(Event::Closed(error));
+            self.events.push(Event::Closed(error));
         }
     }
 
@@ -110,15 +138,15 @@ impl Connection {
                 self.end(now, error, None);
             }
             (CloseStep::Fin, Life::Established | Life::Flushing { .. }) => {
-                self.events.push_back(Event::Closed(farewell.clone().into_error(ClosedBy::Peer)));
+                self.events.push(Event::Closed(farewell.clone().into_error(ClosedBy::Peer)));
                 self.life = Life::PeerClosing { until: now + FLUSH_TIME, farewell };
                 self.drive_close(now);
             }
             // Both closed at once: each answers the other.
             (CloseStep::Fin, Life::FinSent { farewell, .. }) => {
                 let own = farewell.clone();
-                self.events.push_back(Event::Closed(own.clone().into_error(ClosedBy::Us)));
-                self.life = Life::FinAckSent { repeat, farewell: own };
+                self.events.push(Event::Closed(own.clone().into_error(ClosedBy::Us)));
+                self.life = Life::FinAckSent { until: now + FLUSH_TIME, repeat, farewell: own };
             }
             (CloseStep::Fin, Life::FinAckSent { repeat: pending, .. }) => *pending = repeat,
             (CloseStep::FinAck, Life::FinSent { farewell, .. }) => {
@@ -160,7 +188,8 @@ impl Connection {
             }
             Life::PeerClosing { farewell, .. } if flushed => {
                 let farewell = farewell.clone();
-                self.life = Life::FinAckSent { repeat: Repeat::new(now, wait), farewell };
+                let repeat = Repeat::new(now, wait);
+                self.life = Life::FinAckSent { until: now + FLUSH_TIME, repeat, farewell };
             }
             Life::Flushing { until, farewell } if *until <= now => {
                 let farewell = farewell.clone();
@@ -179,17 +208,12 @@ impl Connection {
                 let farewell = farewell.clone();
                 self.give_up(now, farewell.into_error(ClosedBy::Us));
             }
-            Life::FinAckSent { repeat, farewell } if repeat.is_exhausted(now) => {
+            Life::FinAckSent { until, repeat, farewell } if *until <= now || repeat.is_exhausted(now) => {
                 let farewell = farewell.clone();
                 self.give_up(now, farewell.into_error(ClosedBy::Peer));
             }
             Life::Draining { until, .. } if *until <= now => {
-                self.life = Life::Closed;
-                self.ids.local.forget_all();
-                self.ids.remote.forget_all();
-                if let Some(setup) = self.setup.take() {
-                    self.ids.local.release(setup.first_destination);
-                }
+                self.vanish();
             }
             Life::Handshaking
             | Life::Established
@@ -209,7 +233,7 @@ impl Connection {
                 let (code, reason) = (farewell.code, farewell.reason.clone());
                 repeat.take_due(now).map(|turn| DueClose { step: CloseStep::Fin, code, reason, turn })
             }
-            Life::FinAckSent { repeat, farewell } => {
+            Life::FinAckSent { repeat, farewell, .. } => {
                 let (code, reason) = (farewell.code, String::new());
                 repeat.take_due(now).map(|turn| DueClose { step: CloseStep::FinAck, code, reason, turn })
             }

@@ -21,7 +21,7 @@ impl Connection {
         match block {
             Block::Syn(_) | Block::AckNow | Block::Pad => Ok(()),
             Block::SynAck(block) => {
-                self.on_syn_ack(block.info);
+                self.on_syn_ack(facts, block.info);
                 Ok(())
             }
             Block::Ping(block) => {
@@ -154,17 +154,15 @@ impl Connection {
     fn on_probe(&mut self, facts: &PacketFacts, block: &Probe) {
         let Some(path) = self.paths.get_mut(facts.path) else { return };
         path.push_answer(facts.tuple, block.nonce);
-        if path.state() == PathState::Validating {
-            path.prober.add_target(facts.tuple);
-        }
     }
 
     fn on_probe_ack(&mut self, facts: &PacketFacts, block: &ProbeAck) {
         let Some(path) = self.paths.get_mut(facts.path) else { return };
         let Some(answer) = path.prober.on_answer(facts.now, &facts.tuple, block.nonce) else { return };
+        self.manager.on_answered(answer.tuple.remote);
         let address = block.observed;
         if address != facts.tuple.local.address {
-            self.events.push_back(Event::AddressObserved { path: facts.path, address });
+            self.events.push(Event::AddressObserved { path: facts.path, address });
         }
         self.on_path_answered(facts.now, facts.path, answer);
     }

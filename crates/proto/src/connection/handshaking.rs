@@ -12,12 +12,21 @@ use crate::path::PathReason;
 use crate::protection::Level;
 use crate::{Instant, Violation};
 
+/// INFOs that a client takes in one set-up.
+const MOST_INFOS: u8 = 8;
+/// Bytes of an INFO that a client takes.
+const LONGEST_INFO: usize = 256;
+
 impl Connection {
     /// The server's INFO came. Without TLS bytes beside it the server keeps no state yet and wants the INFO back
-    /// together with the `ClientHello` (spec 4.12, 7.4).
-    pub(super) fn on_syn_ack(&mut self, info: &[u8]) {
+    /// together with the `ClientHello` (spec 4.12, 7.4). A newer one replaces it: the one before may be too old by now,
+    /// or made for another address. Since anybody can write one, only so many are taken.
+    pub(super) fn on_syn_ack(&mut self, facts: &PacketFacts, info: &[u8]) {
+        let here = self.paths.get(PathId::FIRST).is_some_and(|path| path.tuple == facts.tuple);
         let Some(setup) = &mut self.setup else { return };
-        if setup.info.is_empty() && !info.is_empty() {
+        let usable = !info.is_empty() && info.len() <= LONGEST_INFO && setup.info != info;
+        if here && usable && setup.infos_taken < MOST_INFOS {
+            setup.infos_taken += 1;
             setup.info = info.to_vec();
             setup.handshake.resend_all(Level::Open);
         }
@@ -87,6 +96,7 @@ impl Connection {
         self.agreed.peer_key = setup.handshake.peer_public_key();
         self.agree(&peer);
         self.life = Life::Established;
+        self.counts.established = true;
         let limit = self.agreed.max_datagram;
         if let Some(path) = self.paths.get_mut(PathId::FIRST) {
             path.space.recovery.set_max_ack_delay(peer.max_ack_delay);
@@ -108,7 +118,7 @@ impl Connection {
             self.control.announce(&self.config.advertised);
         }
         self.issue_ids();
-        self.events.push_back(Event::Connected);
+        self.events.push(Event::Connected);
         Ok(())
     }
 

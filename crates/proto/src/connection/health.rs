@@ -178,6 +178,7 @@ impl Connection {
             PathState::Suspect => {
                 if answer.tuple == path.tuple {
                     path.amplification.lift();
+                    path.moved_at = None;
                     path.fallback = None;
                 }
                 let working = path.working_state();
@@ -187,6 +188,7 @@ impl Connection {
                 let same = path.tuple == answer.tuple;
                 path.tuple = answer.tuple;
                 path.amplification.lift();
+                path.moved_at = None;
                 path.fallback = None;
                 path.prober.stop();
                 path.space.recovery.restart(now, same.then_some(answer.rtt));
@@ -201,6 +203,7 @@ impl Connection {
             PathState::Active | PathState::Backup | PathState::Probation => {
                 // Its new address is proven.
                 path.amplification.lift();
+                path.moved_at = None;
                 path.fallback = None;
                 path.prober.stop();
             }

@@ -28,6 +28,8 @@ struct Issued {
     sequence: u64,
     id: ConnectionId,
     wanted: bool,
+    /// The peer may know it.
+    told: bool,
 }
 
 #[derive(Debug, Default)]
@@ -50,7 +52,7 @@ impl LocalIds {
     /// Starts with the id that this end chose for the set-up; it becomes the first of path 0.
     pub(crate) fn new(first: ConnectionId, reset_key: Arc<ResetKey>) -> Self {
         let mut paths = BTreeMap::new();
-        let ids = vec![Issued { sequence: 0, id: first, wanted: false }];
+        let ids = vec![Issued { sequence: 0, id: first, wanted: false, told: true }];
         paths.insert(PathId::FIRST, IssuedToPath { next_sequence: 1, ids });
         let changes = VecDeque::from([IdChange::Added(first, PathId::FIRST)]);
         Self { paths, changes, reset_key, wanted: 0, issued_up_to: PathId::FIRST }
@@ -71,8 +73,8 @@ impl LocalIds {
         }
         let issued = self.paths.entry(path).or_default();
         while issued.ids.len() < AHEAD {
-            let id = ConnectionId::from_u64(rng.next_u64());
-            issued.ids.push(Issued { sequence: issued.next_sequence, id, wanted: true });
+            let id = self.reset_key.issue_id(rng.next_u64());
+            issued.ids.push(Issued { sequence: issued.next_sequence, id, wanted: true, told: false });
             issued.next_sequence += 1;
             self.wanted += 1;
             self.changes.push_back(IdChange::Added(id, path));
@@ -82,7 +84,8 @@ impl LocalIds {
     /// The peer gives an id back: it gets another one while the path lives.
     pub(crate) fn on_retire(&mut self, block: &RetireCid, rng: &mut Rng) -> Result<(), Violation> {
         let Some(issued) = self.paths.get_mut(&block.path) else { return Ok(()) };
-        if block.sequence >= issued.next_sequence {
+        let untold = issued.ids.iter().any(|issued| issued.sequence == block.sequence && !issued.told);
+        if block.sequence >= issued.next_sequence || untold {
             return Err(Violation::ConnectionId {
                 path: block.path,
                 reason: "an id was retired that was never issued",
@@ -141,7 +144,7 @@ impl LocalIds {
                 }
                 block.encode(writer);
                 contents.push(SentContent::NewCid { path: *path, sequence: issued.sequence });
-                issued.wanted = false;
+                (issued.wanted, issued.told) = (false, true);
                 self.wanted -= 1;
             }
         }

@@ -4,6 +4,7 @@ mod close;
 mod control;
 mod deadline;
 mod dispatch;
+mod events;
 #[cfg(feature = "fuzzing")]
 mod forge;
 mod handshaking;
@@ -18,7 +19,6 @@ mod setup;
 mod state;
 mod statistics;
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,6 +46,7 @@ use crate::stream::{ReadOutcome, StreamEvent, WriteError};
 use crate::{ConnectionConfig, FourTuple, Instant, Misuse, Rng, Violation};
 
 use control::Control;
+use events::Events;
 use ids::{LocalIds, RemoteIds};
 use setup::{Race, Setup};
 use state::Life;
@@ -90,6 +91,10 @@ struct Clock {
 #[derive(Debug, Default)]
 struct Counts {
     heard: bool,
+    /// TLS was complete once.
+    established: bool,
+    /// When this server refused the client's key, until the endpoint has heard of it.
+    refused_client: Option<Instant>,
     refused: u64,
     key_updates: u64,
 }
@@ -112,7 +117,7 @@ pub struct Connection {
     scheduler: Box<dyn Scheduler>,
     agreed: Agreed,
     clock: Clock,
-    events: VecDeque<Event>,
+    events: Events,
     shared: Shared,
     counts: Counts,
 }
@@ -165,8 +170,8 @@ impl Connection {
             Self::new(Initiator::Server, start, PathManager::default(), tuple, race, Some(remote_id));
         if let Some(setup) = &mut connection.setup {
             setup.info = info;
-            // Number 0 belongs to the stateless answer (spec 4.13).
-            setup.open.recovery.take_packet_number();
+            // spec 4.13: those below belong to answers without state
+            setup.open.recovery.begin_at(FIRST_KEPT_NUMBER);
         }
         if let Some(path) = connection.paths.get_mut(PathId::FIRST).filter(|_| proven) {
             path.amplification.lift();
@@ -194,6 +199,7 @@ impl Connection {
             open: setup_space(&config),
             set_up: setup_space(&config),
             info: Vec::new(),
+            infos_taken: 0,
             info_for: tuple.remote,
             race,
             open_probes: 0,
@@ -234,7 +240,7 @@ impl Connection {
                 paced_until: None,
                 pathless_since: None,
             },
-            events: VecDeque::new(),
+            events: Events::default(),
             shared: Shared { rng, outcome: Outcome::default(), observer: None },
             counts: Counts::default(),
             config,
@@ -269,6 +275,16 @@ impl Connection {
     /// Whether any packet of the peer was opened.
     pub(crate) fn has_heard(&self) -> bool {
         self.counts.heard
+    }
+
+    /// Whether the set-up was complete, now or before the end.
+    pub(crate) fn was_established(&self) -> bool {
+        self.counts.established
+    }
+
+    /// When this server refused the client's key, told once.
+    pub(crate) fn take_refused(&mut self) -> Option<Instant> {
+        self.counts.refused_client.take()
     }
 
     /// Tells `observer` what happens from now on.
@@ -345,7 +361,7 @@ impl Connection {
 
     /// The next thing to tell the application.
     pub fn poll_event(&mut self) -> Option<Event> {
-        if let Some(event) = self.events.pop_front() {
+        if let Some(event) = self.events.pop() {
             return Some(event);
         }
         Some(match self.streams.poll_event()? {
@@ -394,7 +410,7 @@ impl Connection {
 
     fn announce_path(&mut self, now: Instant, event: PathEvent) {
         self.observe(now, &Fact::Path(event));
-        self.events.push_back(Event::Path(event));
+        self.events.push(Event::Path(event));
         self.weigh_paths(now);
     }
 
@@ -463,6 +479,9 @@ pub(crate) fn own_parameters(
         application: config.application.clone(),
     }
 }
+
+/// The packet number in the open space with which a server that keeps state begins (spec 4.13).
+pub(crate) const FIRST_KEPT_NUMBER: u64 = 1 << 16;
 
 /// A breach of the protocol, or the wish to end.
 type Checked = Result<(), Violation>;

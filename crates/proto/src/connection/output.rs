@@ -10,7 +10,7 @@ use crate::packet::content::{Contents, SentContent};
 use crate::path::{Path, PathState, Space};
 use crate::recovery::{Allowance, PacketKind, SentPacket};
 use crate::scheduler::{Decision, PathView, View};
-use crate::{ByteCount, Ecn, FourTuple, Instant, Transmit};
+use crate::{ByteCount, Ecn, FourTuple, Instant, Transmit, Violation};
 
 /// Most datagrams of a batch, and most bytes: what one system call with segmentation offload takes.
 const MAX_SEGMENTS: usize = 64;
@@ -57,6 +57,11 @@ impl Connection {
             self.counts.key_updates += 1;
             self.observe(now, &Fact::KeyUpdate);
         }
+        if self.protector.is_worn_out() {
+            self.fail(now, Violation::KeyWornOut);
+            let word = self.take_due_close(now)?;
+            return self.transmit_close(now, buffer, &word);
+        }
         self.transmit_probing(now, buffer)
             .or_else(|| self.transmit_timeout_probes(now, buffer))
             .or_else(|| self.transmit_control(now, buffer))
@@ -81,15 +86,18 @@ impl Connection {
                 let asks_back = path.state() == PathState::Validating;
                 let question = asks_back.then(|| (tuple, path.prober.ask(now, tuple, &mut self.shared.rng)));
                 (tuple, Some(nonce), question)
-            } else if path.prober.is_due(now) {
-                let question = path.prober.next_question(now, &mut self.shared.rng);
+            } else {
+                let may_ask = |address| self.manager.may_ask(now, address);
+                let question = path.prober.next_question(now, &mut self.shared.rng, may_ask);
                 let Some((tuple, _)) = question else { continue };
                 (tuple, None, question)
-            } else {
-                continue;
             };
             let limited = path.tuple == tuple;
-            if limited && !path.amplification.has_room() {
+            let room = match answer {
+                Some(_) => path.amplification.has_room(),
+                None => path.amplification.has_room_for_probe(),
+            };
+            if limited && !room {
                 continue;
             }
             let facts = HeaderFacts {
@@ -102,7 +110,8 @@ impl Connection {
             let mut builder = PacketBuilder::short(buffer, &facts, self.protector.key_phase());
             let mut writer = builder.writer(buffer);
             // Not to an address where perhaps nobody is: an acknowledgement is written once.
-            if carries_own_acks && tuple == path.tuple && path.space.acks.is_waiting() {
+            let settled = path.amplification.is_lifted() && tuple == path.tuple;
+            if carries_own_acks && settled && path.space.acks.is_waiting() {
                 write_ack(now, id, &mut path.space, &mut writer, &mut builder.contents);
             }
             if let Some(nonce) = answer {
@@ -304,12 +313,13 @@ impl Connection {
         carry: Carry,
     ) -> Option<usize> {
         let destination = self.ids.remote.current(id)?;
-        let path = self.paths.get(id)?;
+        let path = self.paths.get_mut(id)?;
         let room = path.amplification.room();
         if room == 0 || carry.mtu_probe.is_some_and(|size| room < usize::from(size)) {
             return None;
         }
         let size = size.min(room);
+        path.space.recovery.set_trap(&mut self.shared.rng);
         let facts = HeaderFacts {
             path: id,
             destination,

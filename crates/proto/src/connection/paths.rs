@@ -7,15 +7,14 @@ use manyway_wire::{AddAddress, PathAvailability, PathId, PathStatus, RemoveAddre
 use super::input::PacketFacts;
 use super::{Connection, Initiator, race_order};
 use crate::event::{Event, PathEvent};
-use crate::path::manager::MAX_REMOTES;
+use crate::path::remotes::MAX_REMOTES;
 use crate::path::{Amplification, LocalCandidate, MtuSearch, Path, PathReason, PathState};
 use crate::{FourTuple, Instant};
 
 /// The code of a PATH-CLOSE whose reason needs none.
 const NO_ERROR: u64 = 0;
-/// Bytes that a move counts as received at least, and the least time between two such gifts.
-const GIFT: usize = 256;
-const BETWEEN_GIFTS: Duration = Duration::from_millis(250);
+/// A peer is followed so often, unless the address that it went to last was proven (spec 6.30).
+const BETWEEN_MOVES: Duration = Duration::from_secs(1);
 
 impl Connection {
     /// Tells which addresses this end may use from now on: paths over missing ones close at once, new ones are tried.
@@ -217,7 +216,7 @@ impl Connection {
         if self.manager.on_add_address(block.id, block.sequence, block.address, peer) {
             self.retarget_paths(facts.now);
             self.open_missing_paths(facts.now);
-            self.events.push_back(Event::PeerAddresses);
+            self.events.push(Event::PeerAddresses);
         }
     }
 
@@ -229,7 +228,7 @@ impl Connection {
             }
         }
         self.retarget_paths(now);
-        self.events.push_back(Event::PeerAddresses);
+        self.events.push(Event::PeerAddresses);
     }
 
     pub(super) fn on_path_status(&mut self, now: Instant, block: &PathStatus) {
@@ -269,6 +268,10 @@ impl Connection {
             return;
         };
         let old = path.tuple;
+        let too_soon = path.moved_at.is_some_and(|moved| facts.now - moved < BETWEEN_MOVES);
+        if too_soon && path.state() != PathState::Validating && path.fallback != Some(facts.tuple) {
+            return;
+        }
         if path.state() == PathState::Validating {
             // Several pairs were tried, and the client settled on this one.
             path.tuple = facts.tuple;
@@ -277,18 +280,22 @@ impl Connection {
             path.prober.start(facts.now, vec![facts.tuple], None);
             return;
         }
-        if path.amplification.is_lifted() {
-            path.fallback = Some(old);
-        }
         path.tuple = facts.tuple;
-        path.amplification = Amplification::limited();
-        // A receiver may have sent no more than one acknowledgement: without credit for some PROBEs a lost one would
-        // be the end. Who moves often gets it rarely, and can not aim much at others.
-        let seldom = path.moved_at.is_none_or(|moved| facts.now - moved >= BETWEEN_GIFTS);
-        path.amplification.on_received(if seldom { facts.datagram.max(GIFT) } else { facts.datagram });
-        path.moved_at = Some(facts.now);
-        let wait = path.space.recovery.pto();
-        path.prober.start(facts.now, vec![facts.tuple], Some(wait));
+        if path.fallback == Some(facts.tuple) {
+            // Back at an address that is proven: somebody in between had sent copies, or a NAT changed its mind.
+            path.fallback = None;
+            path.amplification.lift();
+            path.prober.stop();
+        } else {
+            if path.amplification.is_lifted() {
+                path.fallback = Some(old);
+            }
+            path.amplification = Amplification::limited();
+            path.amplification.on_received(facts.datagram);
+            path.moved_at = Some(facts.now);
+            let wait = path.space.recovery.pto();
+            path.prober.start(facts.now, vec![facts.tuple], Some(wait));
+        }
         self.ids.remote.rotate(facts.path);
         let event = PathEvent {
             path: facts.path,

@@ -30,6 +30,8 @@ pub(crate) struct Setup {
     pub(crate) set_up: Space,
     /// The server's INFO: made by the server, returned by the client.
     pub(crate) info: Vec<u8>,
+    /// How many INFOs a client took.
+    pub(crate) infos_taken: u8,
     /// The address that a server made its INFO for.
     pub(crate) info_for: std::net::SocketAddr,
     pub(crate) race: Race,

@@ -27,7 +27,7 @@ pub(crate) enum Life {
     /// FIN came; what this end wrote is still on its way.
     PeerClosing { until: Instant, farewell: Farewell },
     /// FIN-ACK was sent, FIN-DONE is awaited.
-    FinAckSent { repeat: Repeat, farewell: Farewell },
+    FinAckSent { until: Instant, repeat: Repeat, farewell: Farewell },
     /// The end is known and told; late packets are answered by the last word, if there is one.
     Draining { until: Instant, last_word: Option<LastWord> },
     /// Nothing is left.
@@ -146,8 +146,9 @@ impl Life {
             Self::Flushing { until, .. } | Self::PeerClosing { until, .. } | Self::Draining { until, .. } => {
                 Some(*until)
             }
-            Self::FinSent { until, repeat, .. } => Some(repeat.deadline().min(*until)),
-            Self::FinAckSent { repeat, .. } => Some(repeat.deadline()),
+            Self::FinSent { until, repeat, .. } | Self::FinAckSent { until, repeat, .. } => {
+                Some(repeat.deadline().min(*until))
+            }
         }
     }
 }

@@ -7,8 +7,10 @@ use manyway_wire::{
 };
 
 use super::Endpoint;
-use super::admission::Answer;
+use super::admission::{Answer, Prefix};
 use super::cookie::{CookieFacts, CookieKeys};
+use super::slots::HalfOpen;
+use crate::connection::FIRST_KEPT_NUMBER;
 use crate::connection::{Arrival, Connection, Start, own_parameters};
 use crate::handshake::Handshake;
 use crate::packet::builder::{HeaderFacts, PacketBuilder};
@@ -40,20 +42,31 @@ impl Endpoint {
         {
             return;
         }
-        let facts = CookieFacts { client: tuple.remote, first_destination: destination, source };
-        // Garbage costs one attempt to open it, and neither a place nor a TLS session.
-        let Some(proven) = self.look_into(now, &facts, datagram) else { return };
-        let slots = &self.slots;
-        self.admission.prune(|handle| slots.get(handle).is_some_and(Connection::is_handshaking));
-        if self.admission.is_under_load() && !proven {
-            return self.answer_with_info(now, tuple, &facts);
+        // spec 7.38
+        let prefix = Prefix::of(tuple.remote);
+        if self.admission.is_barred(now, prefix) {
+            return;
         }
-        self.accept(now, Arrival { tuple, ecn, path: PathId::FIRST, datagram }, &facts, proven);
+        let facts = CookieFacts { client: tuple.remote, first_destination: destination, source };
+        let local_id = self.server_id(&facts);
+        // spec 7.8: a late copy of a first flight; its connection has another id for the client by now, or has ended
+        if self.demux.contains_key(&local_id) || self.admission.begun.contains(now, &local_id) {
+            return;
+        }
+        // Garbage costs one attempt to open it, and neither a place nor a TLS session.
+        let Some(first) = self.look_into(now, &facts, datagram) else { return };
+        if self.admission.is_under_load() && !first.proven {
+            return self.answer_with_info(now, tuple, &facts, first.packet_number);
+        }
+        if first.proven && self.admission.has_its_share(prefix) {
+            return;
+        }
+        let arrival = Arrival { tuple, ecn, path: PathId::FIRST, datagram };
+        self.accept(now, arrival, &facts, first.proven);
     }
 
-    /// Opens a copy of the datagram without keeping anything: `None` if that fails, otherwise whether it holds a valid
-    /// INFO.
-    fn look_into(&self, now: Instant, facts: &CookieFacts, datagram: &[u8]) -> Option<bool> {
+    /// Opens a copy of the datagram without keeping anything; `None` if that fails.
+    fn look_into(&self, now: Instant, facts: &CookieFacts, datagram: &[u8]) -> Option<FirstPacket> {
         let mut copy = datagram.to_vec();
         let packet = manyway_wire::decode_protected(&copy).ok()?;
         let bytes = copy.get_mut(..packet.length)?;
@@ -72,12 +85,14 @@ impl Endpoint {
                 _ => false,
             })
         };
-        Some(self.cookies.as_ref().is_some_and(proven))
+        let proven = self.cookies.as_ref().is_some_and(proven);
+        Some(FirstPacket { packet_number: opened.packet_number, proven })
     }
 
     /// SYN-ACK with the INFO and nothing else: the client comes back with it (spec 4.12, 7.10).
-    fn answer_with_info(&mut self, now: Instant, tuple: FourTuple, facts: &CookieFacts) {
-        if !self.admission.may_answer(now, Answer::Info) {
+    fn answer_with_info(&mut self, now: Instant, tuple: FourTuple, facts: &CookieFacts, number: u64) {
+        let answer = Answer::Info(Prefix::of(tuple.remote));
+        if number >= FIRST_KEPT_NUMBER || !self.admission.may_answer(now, answer) {
             return;
         }
         let info = self.make_info(now, facts);
@@ -85,7 +100,8 @@ impl Endpoint {
         let header = HeaderFacts {
             path: PathId::FIRST,
             destination: facts.source,
-            packet_number: 0,
+            // spec 4.13
+            packet_number: number,
             largest_acked: None,
             size: FIRST_FLIGHT,
         };
@@ -110,10 +126,7 @@ impl Endpoint {
     fn accept(&mut self, now: Instant, arrival: Arrival<'_>, facts: &CookieFacts, proven: bool) {
         let Some(server) = self.config.server.clone() else { return };
         let local_id = self.server_id(facts);
-        if self.demux.contains_key(&local_id) {
-            // A late copy of a first flight: its connection is beyond the set-up and keeps its id.
-            return;
-        }
+        let prefix = Prefix::of(arrival.tuple.remote);
         let info = self.make_info(now, facts);
         let config = server.connection;
         let parameters = own_parameters(&config, local_id, Some((facts.first_destination, &self.reset_key)));
@@ -141,10 +154,13 @@ impl Endpoint {
         let handle = self.slots.insert(connection);
         self.demux.insert(facts.first_destination, (handle, PathId::FIRST));
         self.demux.insert(local_id, (handle, PathId::FIRST));
-        if let Some(oldest) = self.admission.admit(handle)
+        self.admission.begun.note(now, local_id);
+        let (place, gives_way) = self.admission.admit(handle, proven.then_some(prefix));
+        self.slots.set_half_open(handle, Some(HalfOpen { place, prefix }));
+        if let Some(oldest) = gives_way
             && let Some(connection) = self.slots.get_mut(oldest)
         {
-            connection.give_up(now, ConnectionError::ConnectTimeout);
+            connection.give_way().into_iter().for_each(|id| self.admission.begun.forget(&id));
             self.touch(oldest);
         }
         self.touch(handle);
@@ -163,7 +179,10 @@ impl Endpoint {
 
     /// A packet of a connection that is gone: tells the peer so, in a way that only the id's issuer can.
     pub(super) fn reset_stranger(&mut self, now: Instant, tuple: FourTuple, id: &ConnectionId, size: usize) {
-        if size <= LEAST_RESET || !self.admission.may_answer(now, Answer::Refusal) {
+        if size <= LEAST_RESET || !self.reset_key.may_have_issued(id) {
+            return;
+        }
+        if !self.admission.may_answer(now, Answer::Reset) {
             return;
         }
         let length = (size - 1).clamp(LEAST_RESET, MOST_RESET);
@@ -183,7 +202,7 @@ impl Endpoint {
         let HeaderForm::OtherVersion { destination, source, .. } = form else { return };
         if self.config.server.is_none()
             || size < FIRST_FLIGHT
-            || !self.admission.may_answer(now, Answer::Refusal)
+            || !self.admission.may_answer(now, Answer::Versions)
         {
             return;
         }
@@ -214,6 +233,14 @@ impl Endpoint {
             self.outbox.push_back((transmit, bytes));
         }
     }
+}
+
+/// What the first packet of a stranger holds.
+#[derive(Debug, Clone, Copy)]
+struct FirstPacket {
+    packet_number: u64,
+    /// Whether it brings a valid INFO.
+    proven: bool,
 }
 
 fn open_protector(first_destination: &ConnectionId) -> Protector {

@@ -86,6 +86,7 @@ impl Endpoint {
             rng.fill(&mut key);
             key
         });
+        let reset_key = Arc::new(ResetKey::new(&key));
         Self {
             config,
             slots: Slots::default(),
@@ -95,9 +96,9 @@ impl Endpoint {
             eventful: VecDeque::new(),
             outbox: VecDeque::new(),
             resets: BTreeMap::new(),
-            admission: Admission::default(),
+            admission: Admission::new(reset_key.secret(b"admission")),
             cookies: None,
-            reset_key: Arc::new(ResetKey::new(&key)),
+            reset_key,
             rng,
         }
     }
@@ -232,6 +233,16 @@ impl Endpoint {
         }
         let deadline = connection.poll_timeout();
         let ended = connection.is_closed();
+        let established = connection.was_established();
+        let refused = connection.take_refused();
+        if let Some((at, half_open)) = refused.zip(self.slots.half_open(handle)) {
+            self.admission.on_refused(at, half_open.prefix);
+        }
+        if (established || ended)
+            && let Some(half_open) = self.slots.set_half_open(handle, None)
+        {
+            self.admission.release(half_open.place);
+        }
         let old = self.slots.set_deadline(handle, deadline);
         if old != deadline {
             old.map(|at| self.timers.remove(&(at, handle)));

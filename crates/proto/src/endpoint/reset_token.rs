@@ -1,4 +1,5 @@
-//! Tokens by which an endpoint that has forgotten a connection can end it (RFC 9000, section 10.3).
+//! Tokens by which an endpoint that has forgotten a connection can end it (RFC 9000, section 10.3), and ids that it
+//! knows again for its own although it has forgotten them.
 
 use std::fmt;
 
@@ -7,6 +8,11 @@ use ring::hmac;
 
 /// Length of a reset token in bytes.
 pub(crate) const RESET_TOKEN_LENGTH: usize = 16;
+
+/// Bytes of an id that are random; the rest proves who issued it.
+const RANDOM: usize = 6;
+/// Bytes of the proof.
+const PROOF: usize = ConnectionId::LENGTH - RANDOM;
 
 /// Makes reset tokens from ids, so that none has to be remembered.
 pub(crate) struct ResetKey(hmac::Key);
@@ -25,7 +31,38 @@ impl ResetKey {
         context.update(source.as_slice());
         let tag = context.sign();
         let bytes = tag.as_ref().first_chunk::<8>().copied().unwrap_or_default();
+        self.issue_id(u64::from_be_bytes(bytes))
+    }
+
+    /// An id from 48 random bits: two more bytes, a keyed hash of them, tell this endpoint later that the id is one of
+    /// its own. To anybody else the whole id is random (spec 4.11).
+    pub(crate) fn issue_id(&self, random: u64) -> ConnectionId {
+        let mut bytes = random.to_be_bytes();
+        let (random, proof) = bytes.split_at_mut(RANDOM);
+        proof.copy_from_slice(&self.proof(random));
         ConnectionId::from_u64(u64::from_be_bytes(bytes))
+    }
+
+    /// Whether this endpoint, or one before it with the same key, may have issued the id: true for all that it did, and
+    /// for one in 65 536 of all others.
+    pub(crate) fn may_have_issued(&self, id: &ConnectionId) -> bool {
+        let Some((random, proof)) = id.as_slice().split_at_checked(RANDOM) else { return false };
+        proof == self.proof(random)
+    }
+
+    fn proof(&self, random: &[u8]) -> [u8; PROOF] {
+        let mut context = hmac::Context::with_key(&self.0);
+        context.update(b"own");
+        context.update(random);
+        context.sign().as_ref().first_chunk().copied().unwrap_or_default()
+    }
+
+    /// A secret of the endpoint for another use, told apart from all others by its label.
+    pub(crate) fn secret(&self, label: &[u8]) -> [u8; 16] {
+        let mut context = hmac::Context::with_key(&self.0);
+        context.update(b"secret");
+        context.update(label);
+        context.sign().as_ref().first_chunk().copied().unwrap_or_default()
     }
 
     /// By what a token of the peer is found again: the time that the search takes tells nothing about the token itself
@@ -66,6 +103,20 @@ mod tests {
         assert_eq!(key.token(&id), ResetKey::new(&[1; 32]).token(&id));
         assert_ne!(key.token(&id), key.token(&second));
         assert_ne!(key.token(&id), other.token(&id));
+    }
+
+    // spec 4.11
+    #[test]
+    fn an_endpoint_knows_its_own_ids_and_hardly_any_other() {
+        let (key, other) = (ResetKey::new(&[1; 32]), ResetKey::new(&[2; 32]));
+        let client = (ConnectionId::from_u64(5), ConnectionId::from_u64(6));
+        assert!(key.may_have_issued(&key.derive_id(&client.0, &client.1)));
+        for random in 0..1000 {
+            assert!(key.may_have_issued(&key.issue_id(random << 16 | 7)));
+        }
+        let taken = (0..100_000_u64).filter(|n| key.may_have_issued(&other.issue_id(n << 16))).count();
+        assert!(taken < 12, "{taken}");
+        assert!(!key.may_have_issued(&ConnectionId::from_slice(&[1; 5]).unwrap()));
     }
 
     #[test]

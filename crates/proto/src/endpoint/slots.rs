@@ -1,5 +1,6 @@
 //! Connections in slots with a generation: a handle of an ended connection finds nothing.
 
+use super::admission::{Place, Prefix};
 use crate::Instant;
 use crate::connection::Connection;
 
@@ -24,6 +25,15 @@ struct Entry {
     deadline: Option<Instant>,
     queued: bool,
     eventful: bool,
+    half_open: Option<HalfOpen>,
+}
+
+/// A set-up of a client that is not complete.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HalfOpen {
+    pub(crate) place: Place,
+    /// Where the client's first flight came from.
+    pub(crate) prefix: Prefix,
 }
 
 #[derive(Debug, Default)]
@@ -40,8 +50,13 @@ pub(crate) struct Slots {
 
 impl Slots {
     pub(crate) fn insert(&mut self, connection: Connection) -> ConnectionHandle {
-        let entry =
-            Entry { connection: Box::new(connection), deadline: None, queued: false, eventful: false };
+        let entry = Entry {
+            connection: Box::new(connection),
+            deadline: None,
+            queued: false,
+            eventful: false,
+            half_open: None,
+        };
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
             u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX)
@@ -94,6 +109,21 @@ impl Slots {
     ) -> Option<Instant> {
         let entry = self.entry_mut(handle)?;
         std::mem::replace(&mut entry.deadline, deadline)
+    }
+
+    /// Notes that a client's set-up is not complete, or, with `None`, that it does not count any more; returns the note
+    /// before.
+    pub(crate) fn set_half_open(
+        &mut self,
+        handle: ConnectionHandle,
+        half_open: Option<HalfOpen>,
+    ) -> Option<HalfOpen> {
+        let entry = self.entry_mut(handle)?;
+        std::mem::replace(&mut entry.half_open, half_open)
+    }
+
+    pub(crate) fn half_open(&self, handle: ConnectionHandle) -> Option<HalfOpen> {
+        self.entry(handle)?.half_open
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -82,6 +82,8 @@ pub enum Violation {
     KeyUpdate,
     /// More packets failed to open than the cipher can bear.
     IntegrityLimit,
+    /// A key sealed as many packets as its cipher can bear, and the peer acknowledged none of them.
+    KeyWornOut,
 }
 
 impl fmt::Display for Violation {
@@ -113,6 +115,7 @@ impl fmt::Display for Violation {
             Self::ConnectionId { path, reason } => write!(f, "connection ids of path {path}: {reason}"),
             Self::KeyUpdate => write!(f, "keys were changed too early"),
             Self::IntegrityLimit => write!(f, "too many packets failed to open"),
+            Self::KeyWornOut => write!(f, "a key is worn out and the peer acknowledged nothing of it"),
         }
     }
 }
@@ -130,7 +133,7 @@ impl Violation {
             Self::Parameters { .. } => ErrorCode::PARAMETERS,
             Self::ConnectionId { .. } => ErrorCode::CONNECTION_ID,
             Self::KeyUpdate => ErrorCode::KEY_UPDATE,
-            Self::IntegrityLimit => ErrorCode::AEAD_LIMIT,
+            Self::IntegrityLimit | Self::KeyWornOut => ErrorCode::AEAD_LIMIT,
             Self::ReservedBits
             | Self::TooManyGaps { .. }
             | Self::AckOfUnsent { .. }

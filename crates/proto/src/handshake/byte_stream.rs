@@ -6,8 +6,6 @@ use super::ranges::Ranges;
 use crate::Violation;
 use crate::packet::content::{Contents, SentContent};
 
-/// How far ahead of the bytes in order the peer may send.
-const MAX_AHEAD: u64 = 64 * 1024;
 /// How many gaps are remembered; 64 KiB in packets of a usual size have far fewer.
 const MAX_GAPS: usize = 256;
 /// Blocks are padded to a multiple of this.
@@ -103,15 +101,15 @@ impl ReceiveBytes {
     /// Takes bytes in, in any order and any number of times.
     ///
     /// # Errors
-    /// [`Violation::TooManyGaps`] if they lie more than 64 KiB ahead of those in order, or leave too many gaps.
-    pub(super) fn insert(&mut self, offset: u64, data: &[u8]) -> Result<(), Violation> {
+    /// [`Violation::TooManyGaps`] if they end more than `most_ahead` bytes behind those in order, or leave too many gaps.
+    pub(super) fn insert(&mut self, offset: u64, data: &[u8], most_ahead: u64) -> Result<(), Violation> {
         const TOO_FAR: Violation = Violation::TooManyGaps { stream: None };
         let end = offset.checked_add(length_of(data)).ok_or(TOO_FAR)?;
         let start = offset.max(self.next);
         if end <= start {
             return Ok(());
         }
-        if end - self.next > MAX_AHEAD {
+        if end - self.next > most_ahead {
             return Err(TOO_FAR);
         }
         let (to, upto) = (to_usize(start - self.next), to_usize(end - self.next));
@@ -122,7 +120,12 @@ impl ReceiveBytes {
             to.copy_from_slice(from);
         }
         self.arrived.insert(start..end);
-        if self.arrived.len() > MAX_GAPS { Err(TOO_FAR) } else { Ok(()) }
+        if self.arrived.len() > MAX_GAPS {
+            // In an open packet this does not end the connection: nothing of it may stay.
+            self.arrived.remove(&(start..end));
+            return Err(TOO_FAR);
+        }
+        Ok(())
     }
 
     /// Takes the bytes that are in order, if any.
@@ -156,6 +159,8 @@ fn to_usize(length: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const MAX_AHEAD: u64 = 1000;
 
     fn blocks(buffer: &[u8], contents: &Contents) -> Vec<(u64, u32)> {
         assert_eq!(buffer.len() % 4, 0);
@@ -205,14 +210,14 @@ mod tests {
     #[test]
     fn bytes_in_any_order_come_out_in_order() {
         let mut bytes = ReceiveBytes::default();
-        bytes.insert(4, b"efgh").unwrap();
+        bytes.insert(4, b"efgh", MAX_AHEAD).unwrap();
         assert_eq!(bytes.take(), None);
         assert!(bytes.has_gap());
-        bytes.insert(0, b"abcdef").unwrap();
-        bytes.insert(0, b"abc").unwrap();
+        bytes.insert(0, b"abcdef", MAX_AHEAD).unwrap();
+        bytes.insert(0, b"abc", MAX_AHEAD).unwrap();
         assert_eq!(bytes.take().as_deref(), Some(&b"abcdefgh"[..]));
-        bytes.insert(10, b"k").unwrap();
-        bytes.insert(6, b"ghij").unwrap();
+        bytes.insert(10, b"k", MAX_AHEAD).unwrap();
+        bytes.insert(6, b"ghij", MAX_AHEAD).unwrap();
         assert_eq!(bytes.take().as_deref(), Some(&b"ijk"[..]));
         assert!(!bytes.has_gap());
     }
@@ -220,15 +225,15 @@ mod tests {
     #[test]
     fn bytes_too_far_ahead_are_refused() {
         let mut bytes = ReceiveBytes::default();
-        assert_eq!(bytes.insert(MAX_AHEAD - 1, b"a"), Ok(()));
-        assert_eq!(bytes.insert(MAX_AHEAD, b"a"), Err(Violation::TooManyGaps { stream: None }));
-        assert_eq!(bytes.insert(u64::MAX, b"a"), Err(Violation::TooManyGaps { stream: None }));
+        assert_eq!(bytes.insert(MAX_AHEAD - 1, b"a", MAX_AHEAD), Ok(()));
+        assert_eq!(bytes.insert(MAX_AHEAD, b"a", MAX_AHEAD), Err(Violation::TooManyGaps { stream: None }));
+        assert_eq!(bytes.insert(u64::MAX, b"a", MAX_AHEAD), Err(Violation::TooManyGaps { stream: None }));
     }
 
     #[test]
     fn bytes_in_crumbs_are_refused() {
         let mut bytes = ReceiveBytes::default();
-        let refused = (1..1000).find(|at| bytes.insert(at * 2, b"a").is_err());
+        let refused = (1..1000).find(|at| bytes.insert(at * 2, b"a", MAX_AHEAD).is_err());
         assert_eq!(refused, Some(1 + u64::try_from(MAX_GAPS).unwrap()));
     }
 }

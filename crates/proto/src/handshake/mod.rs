@@ -180,7 +180,7 @@ impl Handshake {
         if ended {
             return Err(MISPLACED);
         }
-        bytes.receive.insert(offset, data)?;
+        bytes.receive.insert(offset, data, most_ahead(level))?;
         if level == self.reading { self.read() } else { Ok(()) }
     }
 
@@ -338,6 +338,15 @@ impl fmt::Debug for Handshake {
             .field("complete", &self.is_complete())
             .field("alert", &self.alert)
             .finish_non_exhaustive()
+    }
+}
+
+/// How far ahead of the bytes in order the peer may send (spec 7.24). A server holds open bytes for strangers, so they
+/// get no more than the largest `ClientHello` needs.
+fn most_ahead(level: Level) -> u64 {
+    match level {
+        Level::Open => 16 << 10,
+        Level::SetUp | Level::Data => 64 << 10,
     }
 }
 

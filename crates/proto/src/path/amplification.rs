@@ -11,6 +11,8 @@ pub(crate) enum Amplification {
 
 /// Less room than this is none: no packet that says anything fits.
 const LEAST_PACKET: usize = 80;
+/// The largest packet with a PROBE and nothing else.
+const PROBE_PACKET: usize = 41;
 /// How many bytes go out for each that came in.
 const FACTOR: u64 = 3;
 
@@ -44,13 +46,22 @@ impl Amplification {
         self.room() > 0
     }
 
+    /// Tells whether a packet with a PROBE and nothing else may go out now.
+    pub(crate) fn has_room_for_probe(&self) -> bool {
+        self.left() >= PROBE_PACKET
+    }
+
     /// Bytes that may go out now; zero when they are too few for a packet.
     pub(crate) fn room(&self) -> usize {
+        let left = self.left();
+        if left < LEAST_PACKET { 0 } else { left }
+    }
+
+    fn left(&self) -> usize {
         match self {
             Self::Limited { received, sent } => {
                 let left = received.saturating_mul(FACTOR).saturating_sub(*sent);
-                let left = usize::try_from(left).unwrap_or(usize::MAX);
-                if left < LEAST_PACKET { 0 } else { left }
+                usize::try_from(left).unwrap_or(usize::MAX)
             }
             Self::Lifted => usize::MAX,
         }
@@ -70,6 +81,9 @@ mod tests {
         assert_eq!(limit.room(), 100);
         limit.on_sent(21);
         assert!(!limit.has_room(), "79 bytes are too few for a packet");
+        assert!(limit.has_room_for_probe());
+        limit.on_sent(39);
+        assert!(!limit.has_room_for_probe());
         limit.lift();
         assert_eq!(limit.room(), usize::MAX);
     }

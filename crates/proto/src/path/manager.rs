@@ -5,15 +5,15 @@
 //!    of the peer at once, and the pair that answers first is the path.
 //! 3. An address that is gone closes its path at once; an interface that appears is tried at once.
 //! 4. A path that an application closed stays closed until its interface has been gone.
-//! 5. Addresses that the peer names are limited in number and in kind, so that nobody can make this host probe a third.
+//! 5. Addresses that the peer names are limited in number, in kind and in how often they are asked, so that nobody can
+//!    make this host probe a third.
 
 use std::net::{IpAddr, SocketAddr};
 
+use super::probe_budget::ProbeBudget;
+use super::remotes::Remotes;
 use super::state::Role;
-use crate::{FourTuple, LocalAddress};
-
-/// Most addresses kept of a peer (spec 6.6).
-pub(crate) const MAX_REMOTES: usize = 8;
+use crate::{FourTuple, Instant, LocalAddress};
 
 /// An address of this host that may be used, and what for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,17 +22,6 @@ pub struct LocalCandidate {
     pub address: LocalAddress,
     /// What the interface is meant for.
     pub role: Role,
-}
-
-/// An address of the peer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Remote {
-    address: SocketAddr,
-    /// The peer's number for it; `None` if the peer has not named it.
-    id: Option<u64>,
-    sequence: u64,
-    /// The application named it, and keeps it whatever the peer says of it.
-    lasting: bool,
 }
 
 /// A path to open: all pairs to try for it.
@@ -46,7 +35,8 @@ pub(crate) struct OpenPath {
 #[derive(Debug, Default)]
 pub(crate) struct PathManager {
     locals: Vec<LocalCandidate>,
-    remotes: Vec<Remote>,
+    remotes: Remotes,
+    budget: ProbeBudget,
     /// Addresses whose path an application closed: not tried again before they have been gone.
     set_aside: Vec<LocalAddress>,
 }
@@ -75,14 +65,10 @@ impl PathManager {
 
     /// Takes an address that the application or the ticket names; false if it is known or there are too many.
     pub(crate) fn add_remote(&mut self, address: SocketAddr) -> bool {
-        if self.remotes.len() >= MAX_REMOTES || self.remotes.iter().any(|remote| remote.address == address) {
-            return false;
-        }
-        self.remotes.push(Remote { address, id: None, sequence: 0, lasting: true });
-        true
+        self.remotes.add_lasting(address)
     }
 
-    /// Takes an address that the peer names; false if it is refused or old.
+    /// Takes an address that the peer names; false if it changes nothing.
     pub(crate) fn on_add_address(
         &mut self,
         id: u64,
@@ -90,44 +76,31 @@ impl PathManager {
         address: SocketAddr,
         peer: IpAddr,
     ) -> bool {
-        if !may_be_probed(address, peer) {
-            return false;
-        }
-        if let Some(known) = self.remotes.iter_mut().find(|remote| remote.id == Some(id)) {
-            let newer = sequence > known.sequence;
-            if newer {
-                known.address = address;
-                known.sequence = sequence;
-            }
-            return newer;
-        }
-        if let Some(known) = self.remotes.iter_mut().find(|remote| remote.address == address) {
-            known.id = Some(id);
-            known.sequence = sequence;
-            return false;
-        }
-        if self.remotes.len() >= MAX_REMOTES {
-            return false;
-        }
-        self.remotes.push(Remote { address, id: Some(id), sequence, lasting: false });
-        true
+        self.remotes.on_add(id, sequence, address, peer)
+    }
+
+    /// Forgets an address that the peer takes back, and returns it.
+    pub(crate) fn on_remove_address(&mut self, id: u64, sequence: u64) -> Option<SocketAddr> {
+        self.remotes.on_remove(id, sequence)
     }
 
     /// Every address of the peer that is known.
     pub(crate) fn remotes(&self) -> impl Iterator<Item = SocketAddr> {
-        self.remotes.iter().map(|remote| remote.address)
+        self.remotes.iter()
     }
 
-    /// Forgets an address that the peer takes back, and returns it. One that the application named stays: it is how the
-    /// peer was found, and may be the only way back to it.
-    pub(crate) fn on_remove_address(&mut self, id: u64, sequence: u64) -> Option<SocketAddr> {
-        let at =
-            self.remotes.iter().position(|remote| remote.id == Some(id) && sequence > remote.sequence)?;
-        if let Some(remote) = self.remotes.get_mut(at).filter(|remote| remote.lasting) {
-            remote.id = None;
-            return None;
-        }
-        Some(self.remotes.remove(at).address)
+    /// Whether a question may go to an address now; yes takes it out of the budget.
+    ///
+    /// # Errors
+    /// When it may, at the earliest.
+    pub(crate) fn may_ask(&mut self, now: Instant, address: SocketAddr) -> Result<(), Instant> {
+        if self.remotes.is_hearsay(address) { self.budget.take(now, address) } else { Ok(()) }
+    }
+
+    /// Somebody answered at an address of the peer.
+    pub(crate) fn on_answered(&mut self, address: SocketAddr) {
+        self.remotes.on_answered(address);
+        self.budget.on_answered(address);
     }
 
     /// All pairs of `local`'s interface with the peer's addresses, `local` itself first.
@@ -139,7 +112,7 @@ impl PathManager {
             .flat_map(|local| {
                 self.remotes
                     .iter()
-                    .map(move |remote| FourTuple { local, remote: remote.address })
+                    .map(move |remote| FourTuple { local, remote })
                     .filter(|tuple| tuple.local.address.is_ipv4() == tuple.remote.is_ipv4())
             })
             .take(super::probe::MAX_TARGETS)
@@ -181,32 +154,9 @@ fn same_interface(a: &LocalAddress, b: &LocalAddress) -> bool {
     if a.interface == 0 || b.interface == 0 { a == b } else { a.interface == b.interface }
 }
 
-/// Refuses addresses that no honest peer names (spec 6.7): a peer must not aim this host at others.
-fn may_be_probed(address: SocketAddr, peer: IpAddr) -> bool {
-    let ip = address.ip().to_canonical();
-    let peer = peer.to_canonical();
-    if address.port() == 0 || ip.is_unspecified() || ip.is_multicast() {
-        return false;
-    }
-    if ip.is_loopback() {
-        return peer.is_loopback();
-    }
-    match (ip, peer) {
-        (IpAddr::V4(ip), _) if ip.is_broadcast() || ip.is_link_local() => false,
-        (IpAddr::V4(ip), IpAddr::V4(peer)) if ip.is_private() => peer.is_private() || peer.is_loopback(),
-        (IpAddr::V4(ip), IpAddr::V6(_)) if ip.is_private() => false,
-        (IpAddr::V6(ip), IpAddr::V6(peer)) if ip.is_unique_local() => {
-            peer.is_unique_local() || peer.is_loopback()
-        }
-        (IpAddr::V6(ip), IpAddr::V4(_)) if ip.is_unique_local() => false,
-        (IpAddr::V6(ip), _) if ip.is_unicast_link_local() => false,
-        (IpAddr::V4(_) | IpAddr::V6(_), _) => true,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{LocalCandidate, MAX_REMOTES, PathManager, may_be_probed};
+    use super::{LocalCandidate, PathManager};
     use crate::LocalAddress;
     use crate::path::Role;
 
@@ -234,51 +184,5 @@ mod tests {
             &["127.0.1.2:1".parse().unwrap()],
         );
         assert_eq!(manager.missing(&[]).len(), 2);
-    }
-
-    #[test]
-    fn a_peer_can_not_aim_this_host_at_others() {
-        for (address, peer, allowed) in [
-            ("192.0.2.7:4455", "192.0.2.1", true),
-            ("192.0.2.7:0", "192.0.2.1", false),
-            ("127.0.0.1:4455", "192.0.2.1", false),
-            ("127.0.0.1:4455", "127.0.0.1", true),
-            ("224.0.0.1:4455", "192.0.2.1", false),
-            ("10.0.0.1:4455", "192.0.2.1", false),
-            ("10.0.0.1:4455", "10.9.9.9", true),
-            ("[fe80::1]:4455", "2001:db8::1", false),
-            ("[::ffff:127.0.0.1]:4455", "192.0.2.1", false),
-            ("[fd00::5]:4455", "2001:db8::1", false),
-        ] {
-            assert_eq!(
-                may_be_probed(address.parse().unwrap(), peer.parse().unwrap()),
-                allowed,
-                "{address} {peer}"
-            );
-        }
-    }
-
-    #[test]
-    fn an_address_that_the_application_named_outlives_what_the_peer_says() {
-        let named = "192.0.2.1:4455".parse().unwrap();
-        let mut manager = PathManager::new(&[], &[named]);
-        let peer = "192.0.2.1".parse().unwrap();
-        assert!(!manager.on_add_address(0, 1, named, peer));
-        assert_eq!(manager.on_remove_address(0, 2), None);
-        assert_eq!(manager.remotes().collect::<Vec<_>>(), [named]);
-    }
-
-    #[test]
-    fn the_addresses_of_a_peer_are_bounded_and_never_go_back() {
-        let mut manager = PathManager::new(&[], &[]);
-        let peer = "192.0.2.1".parse().unwrap();
-        for id in 0..100 {
-            let address = format!("192.0.2.{}:4455", id + 1).parse().unwrap();
-            assert_eq!(manager.on_add_address(id, 5, address, peer), id < MAX_REMOTES as u64);
-        }
-        assert!(!manager.on_add_address(0, 4, "192.0.2.99:1".parse().unwrap(), peer));
-        assert!(manager.on_add_address(0, 6, "192.0.2.99:1".parse().unwrap(), peer));
-        assert_eq!(manager.on_remove_address(0, 6), None);
-        assert_eq!(manager.on_remove_address(0, 7), Some("192.0.2.99:1".parse().unwrap()));
     }
 }

@@ -5,6 +5,8 @@ mod health;
 pub(crate) mod manager;
 mod mtu;
 mod probe;
+mod probe_budget;
+pub(crate) mod remotes;
 mod set;
 mod space;
 mod state;
@@ -53,7 +55,7 @@ pub(crate) struct Path {
     asked_at: Instant,
     /// When any packet of the peer arrived last on it.
     heard_at: Instant,
-    /// When the peer's address on it changed last.
+    /// When the peer's address on it changed last; `None` once the new one was proven.
     pub(crate) moved_at: Option<Instant>,
     pub(crate) counters: PathCounters,
 }
@@ -170,7 +172,10 @@ impl Path {
         }
     }
 
+    /// Notes a PROBE to answer. Each address gets one answer for what comes from it at a time, so that it gets no more
+    /// than it sends.
     pub(crate) fn push_answer(&mut self, tuple: FourTuple, nonce: u64) {
+        self.answers.retain(|(waiting, _)| *waiting != tuple);
         if self.answers.len() >= MAX_ANSWERS {
             self.answers.pop_front();
         }

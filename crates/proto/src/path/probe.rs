@@ -1,6 +1,7 @@
 //! PROBE and PROBE-ACK: is there somebody at that address, and how far away?
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::{FourTuple, Instant, Rng};
@@ -54,6 +55,8 @@ enum Phase {
         wait: Duration,
         rounds: u32,
         due: Vec<FourTuple>,
+        /// Those that are due have to wait until then.
+        held_until: Option<Instant>,
     },
 }
 
@@ -67,7 +70,15 @@ impl Prober {
         targets.truncate(MAX_TARGETS);
         let wait =
             first_wait.unwrap_or(FIRST_WAIT).clamp(Duration::from_millis(10), longest_wait(Duration::ZERO));
-        self.phase = Phase::Asking { targets, since: now, next_at: now, wait, rounds: 0, due: Vec::new() };
+        self.phase = Phase::Asking {
+            targets,
+            since: now,
+            next_at: now,
+            wait,
+            rounds: 0,
+            due: Vec::new(),
+            held_until: None,
+        };
     }
 
     /// Changes whom to ask; if there is anybody new, all are asked at once.
@@ -116,7 +127,9 @@ impl Prober {
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match &self.phase {
             Phase::Resting => None,
-            Phase::Asking { next_at, .. } => Some(*next_at),
+            Phase::Asking { next_at, due, held_until, .. } => {
+                Some(held_until.filter(|_| !due.is_empty()).unwrap_or(*next_at))
+            }
         }
     }
 
@@ -124,22 +137,49 @@ impl Prober {
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         match &self.phase {
             Phase::Resting => false,
-            Phase::Asking { next_at, due, .. } => !due.is_empty() || *next_at <= now,
+            Phase::Asking { next_at, due, held_until, .. } => {
+                if due.is_empty() {
+                    *next_at <= now
+                } else {
+                    held_until.is_none_or(|at| at <= now)
+                }
+            }
         }
     }
 
-    /// The next question to send, if one is due: an address pair and the nonce for it.
-    pub(crate) fn next_question(&mut self, now: Instant, rng: &mut Rng) -> Option<(FourTuple, u64)> {
-        let Phase::Asking { targets, since, next_at, wait, rounds, due } = &mut self.phase else {
+    /// The next question to send, if one is due: an address pair and the nonce for it. `may_ask` tells whether an address
+    /// may be asked now, or else when; those that may go first.
+    pub(crate) fn next_question(
+        &mut self,
+        now: Instant,
+        rng: &mut Rng,
+        mut may_ask: impl FnMut(SocketAddr) -> Result<(), Instant>,
+    ) -> Option<(FourTuple, u64)> {
+        if !self.is_due(now) {
+            return None;
+        }
+        let Phase::Asking { targets, since, next_at, wait, rounds, due, held_until } = &mut self.phase else {
             return None;
         };
-        if due.is_empty() && *next_at <= now {
+        if due.is_empty() {
             due.extend(targets.iter().rev().copied());
             *rounds = rounds.saturating_add(1);
             *next_at = now + *wait;
             *wait = (*wait * 2).min(longest_wait(now - *since));
         }
-        let tuple = due.pop()?;
+        *held_until = None;
+        let mut chosen = None;
+        for (at, tuple) in due.iter().enumerate().rev() {
+            match may_ask(tuple.remote) {
+                Ok(()) => {
+                    chosen = Some(at);
+                    break;
+                }
+                Err(later) => *held_until = Some(held_until.map_or(later, |earliest| earliest.min(later))),
+            }
+        }
+        let tuple = due.remove(chosen?);
+        *held_until = None;
         Some((tuple, self.ask(now, tuple, rng)))
     }
 
@@ -151,16 +191,6 @@ impl Prober {
         }
         self.outstanding.push_back(Challenge { tuple, nonce, sent_at: now });
         nonce
-    }
-
-    /// Asks one more address pair in the rounds that follow.
-    pub(crate) fn add_target(&mut self, tuple: FourTuple) {
-        if let Phase::Asking { targets, .. } = &mut self.phase
-            && targets.len() < MAX_TARGETS
-            && !targets.contains(&tuple)
-        {
-            targets.push(tuple);
-        }
     }
 
     /// Takes an answer; `None` if it fits no question, or came to another address than it was asked from.
@@ -201,8 +231,8 @@ mod tests {
         prober.start(now, vec![tuple(1)], None);
         let mut waits = Vec::new();
         for _ in 0..5 {
-            assert!(prober.next_question(now, &mut rng).is_some());
-            assert!(prober.next_question(now, &mut rng).is_none());
+            assert!(prober.next_question(now, &mut rng, |_| Ok(())).is_some());
+            assert!(prober.next_question(now, &mut rng, |_| Ok(())).is_none());
             let next = prober.deadline().unwrap();
             waits.push((next - now).as_millis());
             now = next;
@@ -210,10 +240,10 @@ mod tests {
         assert_eq!(waits, [250, 300, 300, 300, 300]);
         // After a minute of silence nobody is in a hurry any more.
         while now < Instant::from_nanos(0) + Duration::from_secs(70) {
-            assert!(prober.next_question(now, &mut rng).is_some());
+            assert!(prober.next_question(now, &mut rng, |_| Ok(())).is_some());
             now = prober.deadline().unwrap();
         }
-        assert!(prober.next_question(now, &mut rng).is_some());
+        assert!(prober.next_question(now, &mut rng, |_| Ok(())).is_some());
         assert_eq!(prober.deadline().unwrap() - now, Duration::from_secs(5));
     }
 
@@ -223,8 +253,8 @@ mod tests {
         let mut prober = Prober::new();
         let now = Instant::from_nanos(0);
         prober.start(now, vec![tuple(1), tuple(2)], None);
-        let (first, nonce) = prober.next_question(now, &mut rng).unwrap();
-        let (second, _) = prober.next_question(now, &mut rng).unwrap();
+        let (first, nonce) = prober.next_question(now, &mut rng, |_| Ok(())).unwrap();
+        let (second, _) = prober.next_question(now, &mut rng, |_| Ok(())).unwrap();
         assert_eq!((first, second), (tuple(1), tuple(2)));
         let later = now + Duration::from_millis(7);
         assert_eq!(prober.on_answer(later, &second, nonce), None);
@@ -244,7 +274,8 @@ mod tests {
         for millis in 0..10_000 {
             let now = start + Duration::from_millis(millis);
             prober.hurry(now);
-            asked.extend(prober.next_question(now, &mut rng).map(|(_, nonce)| (millis, nonce)));
+            let question = prober.next_question(now, &mut rng, |_| Ok(()));
+            asked.extend(question.map(|(_, nonce)| (millis, nonce)));
         }
         let moments: Vec<_> = asked.iter().take(6).map(|(millis, _)| *millis).collect();
         assert_eq!(moments, [0, 20, 60, 140, 300, 600]);
@@ -257,5 +288,26 @@ mod tests {
         // Who was asked long ago is asked at once.
         prober.hurry(now + Duration::from_secs(1));
         assert!(prober.is_due(now + Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn an_address_that_may_not_be_asked_yet_holds_nobody_else_up() {
+        let mut rng = Rng::from_seed([1; 32]);
+        let mut prober = Prober::new();
+        let start = Instant::from_nanos(0);
+        prober.start(start, vec![tuple(1), tuple(2), tuple(3)], None);
+        let later = start + Duration::from_millis(70);
+        let mut ask = |now: Instant| {
+            let may_ask = |address: std::net::SocketAddr| {
+                if address.port() == 1 && now < later { Err(later) } else { Ok(()) }
+            };
+            let asked = prober.next_question(now, &mut rng, may_ask);
+            (asked.map(|(tuple, _)| tuple.remote.port()), prober.deadline().unwrap())
+        };
+        assert_eq!(ask(start).0, Some(2));
+        assert_eq!(ask(start).0, Some(3));
+        assert_eq!(ask(start), (None, later));
+        assert_eq!(ask(later).0, Some(1));
+        assert_eq!(ask(later), (None, start + Duration::from_millis(250)));
     }
 }

@@ -95,6 +95,12 @@ impl DataKeys {
         Some((self.local_header.as_ref(), self.current.local.as_ref(), self.phase.bit()))
     }
 
+    /// See [`Protector::is_worn_out`](super::Protector::is_worn_out).
+    pub(super) fn is_worn_out(&self, limits: &KeyLimits) -> bool {
+        let of_cipher = self.current.local.confidentiality_limit();
+        self.phase.usage.is_nearly_exhausted(of_cipher, limits) && !self.phase.is_acked()
+    }
+
     /// Which key a packet was sealed with, by its key phase bit and number (RFC 9001, section 6.3).
     pub(super) fn opening(&self, bit: bool, path: PathId, number: u64) -> (KeyAge, &dyn PacketKey) {
         if bit == self.phase.bit() {

@@ -147,6 +147,12 @@ impl Protector {
         self.data.as_mut().is_some_and(|data| data.maybe_update(now, max_pto, &self.limits))
     }
 
+    /// Whether the key of data is worn out but for a few packets, and may not be changed because the peer acknowledged
+    /// nothing of its phase: the connection must end, and can still say so (RFC 9001, section 6.6).
+    pub(crate) fn is_worn_out(&self) -> bool {
+        self.data.as_ref().is_some_and(|data| data.is_worn_out(&self.limits))
+    }
+
     /// Changes keys whether that is allowed or not.
     #[cfg(test)]
     fn force_update(&mut self) {

@@ -34,6 +34,9 @@ impl Default for KeyLimits {
     }
 }
 
+/// Packets kept back for CLOSE: enough for every repetition of it.
+const FOR_THE_END: u64 = 64;
+
 /// Packets sealed with one key.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Usage {
@@ -54,5 +57,11 @@ impl Usage {
     /// Whether one more packet would be too many for a cipher with the limit `of_cipher`.
     pub(super) fn is_exhausted(self, of_cipher: u64, limits: &KeyLimits) -> bool {
         self.sealed >= of_cipher.min(limits.max_sealed)
+    }
+
+    /// Whether only those packets are left that tell the peer of the end.
+    pub(super) fn is_nearly_exhausted(self, of_cipher: u64, limits: &KeyLimits) -> bool {
+        let limit = of_cipher.min(limits.max_sealed);
+        self.sealed >= limit - FOR_THE_END.min(limit / 2)
     }
 }

@@ -62,7 +62,7 @@ impl PathRecovery {
     /// An acknowledgement came. Costs O(1) for each packet that it newly acknowledges, and O(log n) for each range.
     ///
     /// # Errors
-    /// A packet is acknowledged that was never sent. Since ranges come newest first, nothing has been changed then.
+    /// A packet is acknowledged that was never sent: the peer lies, and the connection has to end.
     pub(crate) fn on_ack(
         &mut self,
         now: Instant,
@@ -74,7 +74,7 @@ impl PathRecovery {
         let mut arrivals = Arrivals::default();
         for range in ack.ranges {
             let packet_number = *range.end();
-            if packet_number >= self.sent.next_number() {
+            if let Some(packet_number) = self.sent.unsent(&range) {
                 return Err(Violation::AckOfUnsent { path: ack.path, packet_number });
             }
             arrivals.largest = arrivals.largest.max(Some(packet_number));
@@ -213,7 +213,11 @@ impl PathRecovery {
         let mut trial_failed = false;
         self.loss_time = None;
         while let Some(oldest) = self.sent.front() {
-            match judge(oldest.packet_number, oldest.time_sent, largest_acked, now, thresholds) {
+            // Numbers that were left out are no packets: they make no distance.
+            let left_out =
+                self.sent.left_out_between(oldest.packet_number, largest_acked.unwrap_or_default());
+            let number = oldest.packet_number + left_out;
+            match judge(number, oldest.time_sent, largest_acked, now, thresholds) {
                 Verdict::Lost => {}
                 Verdict::AskAgain(time) => {
                     self.loss_time = Some(time);

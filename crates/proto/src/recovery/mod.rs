@@ -19,6 +19,7 @@ mod resume;
 mod rounds;
 mod rtt;
 mod sent_packets;
+mod traps;
 
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ pub(crate) use rtt::RttEstimator;
 pub(crate) use sent_packets::{PacketKind, SentPacket};
 
 use crate::congestion::{CongestionController, ControllerConfig, SentSample, Sibling};
-use crate::{ByteCount, Instant, Rate};
+use crate::{ByteCount, Instant, Rate, Rng};
 
 /// Loss recovery, congestion control and pacing of one path.
 ///
@@ -88,6 +89,16 @@ impl PathRecovery {
     /// Takes the number of a packet that is about to be built.
     pub(crate) fn take_packet_number(&mut self) -> u64 {
         self.sent.take_number()
+    }
+
+    /// Sees that a number is left out every now and then; to be called before each packet that carries data.
+    pub(crate) fn set_trap(&mut self, rng: &mut Rng) {
+        self.sent.set_trap(rng);
+    }
+
+    /// Leaves out the numbers below `number`, before any was taken.
+    pub(crate) fn begin_at(&mut self, number: u64) {
+        self.sent.begin_at(number);
     }
 
     /// The largest number that was acknowledged.

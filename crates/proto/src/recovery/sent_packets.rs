@@ -3,9 +3,10 @@
 use std::ops::RangeInclusive;
 
 use super::delivery_rate::DeliverySnapshot;
+use super::traps::Traps;
 use crate::collections::ring_map::RingMap;
 use crate::packet::content::Contents;
-use crate::{ByteCount, Instant};
+use crate::{ByteCount, Instant, Rng};
 
 /// What a packet is to loss recovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +69,7 @@ pub(crate) struct SentPackets {
     next_number: u64,
     next_index: u64,
     largest_acked: Option<u64>,
+    traps: Traps,
 }
 
 impl SentPackets {
@@ -78,6 +80,7 @@ impl SentPackets {
             next_number: 0,
             next_index: 0,
             largest_acked: None,
+            traps: Traps::default(),
         }
     }
 
@@ -90,7 +93,30 @@ impl SentPackets {
     pub(crate) fn take_number(&mut self) -> u64 {
         let number = self.next_number;
         self.next_number += 1;
+        if self.traps.takes(self.next_number) {
+            self.next_number += 1;
+        }
         number
+    }
+
+    /// Leaves out the numbers below `number`, before any was taken.
+    pub(crate) fn begin_at(&mut self, number: u64) {
+        self.next_number = self.next_number.max(number);
+    }
+
+    /// Chooses the next number to leave out, if none is chosen.
+    pub(crate) fn set_trap(&mut self, rng: &mut Rng) {
+        self.traps.set(self.next_number, rng);
+    }
+
+    /// A number in the range that no packet ever had: it was left out, or not reached yet.
+    pub(crate) fn unsent(&self, range: &RangeInclusive<u64>) -> Option<u64> {
+        if *range.end() >= self.next_number { Some(*range.end()) } else { self.traps.caught(range) }
+    }
+
+    /// How many numbers above `number` and below `end` were left out.
+    pub(crate) fn left_out_between(&self, number: u64, end: u64) -> u64 {
+        self.traps.between(number, end)
     }
 
     /// The index that the next packet will have that asks for an acknowledgement.

@@ -8,7 +8,7 @@ use bytes::{Buf, Bytes, BytesMut};
 ///
 /// Bytes in order are appended to a block of memory that is allocated once for many packets. Bytes ahead of a gap
 /// wait in pieces, neighbours joined, and move over without a copy once the gap is closed. What it may hold is
-/// bounded by the stream's credit; what the pieces cost beyond their bytes is told by [`Self::charge`].
+/// bounded by the stream's credit; what the pieces cost beyond their bytes is told by [`Self::overhead`].
 #[derive(Debug)]
 pub(crate) struct ByteReassembly {
     /// In order, full.
@@ -17,17 +17,20 @@ pub(crate) struct ByteReassembly {
     tail: BytesMut,
     /// Ahead of a gap, by offset; they neither overlap nor start at or below `arrived`.
     ahead: BTreeMap<u64, BytesMut>,
-    ahead_bytes: u64,
     /// Everything below this offset arrived.
     arrived: u64,
+    /// Bytes that the tail's memory has, those that were filled and read included.
+    tail_size: usize,
     /// How large the next tail will be.
     next_tail: usize,
 }
 
 /// What a piece costs beyond its bytes (spec 8.19).
 pub(crate) const PIECE_OVERHEAD: u64 = 128;
-const FIRST_TAIL: usize = 2 << 10;
+const FIRST_TAIL: usize = 512;
 const LARGEST_TAIL: usize = 64 << 10;
+/// Memory that stays with a stream of which everything was read.
+const KEPT_TAIL: usize = 2 << 10;
 /// Pieces do not grow beyond this by joining, so that joining stays cheap.
 const LARGEST_PIECE: usize = 64 << 10;
 /// Pieces below this are copied behind the bytes in front of them, larger ones are moved.
@@ -39,8 +42,8 @@ impl Default for ByteReassembly {
             ready: VecDeque::new(),
             tail: BytesMut::new(),
             ahead: BTreeMap::new(),
-            ahead_bytes: 0,
             arrived: 0,
+            tail_size: 0,
             next_tail: FIRST_TAIL,
         }
     }
@@ -72,8 +75,10 @@ impl ByteReassembly {
             let room = self.tail.capacity() - self.tail.len();
             if room == 0 {
                 self.seal_tail();
-                self.tail = BytesMut::with_capacity(self.next_tail.max(data.len().min(LARGEST_TAIL)));
-                self.next_tail = (self.next_tail * 2).min(LARGEST_TAIL);
+                self.tail_size = self.next_tail.max(data.len().min(LARGEST_TAIL));
+                self.tail = BytesMut::with_capacity(self.tail_size);
+                // By half only: no more than a third of what a stream holds is empty.
+                self.next_tail = (self.next_tail * 3 / 2).min(LARGEST_TAIL);
                 continue;
             }
             let (now, later) = data.split_at(room.min(data.len()));
@@ -95,7 +100,6 @@ impl ByteReassembly {
                 return;
             }
             let (offset, mut piece) = entry.remove_entry();
-            self.ahead_bytes -= length(&piece);
             let skip = usize::try_from(self.arrived - offset).unwrap_or(usize::MAX).min(piece.len());
             piece.advance(skip);
             self.arrived += length(&piece);
@@ -129,7 +133,6 @@ impl ByteReassembly {
 
     /// Keeps bytes that overlap no piece, joined to the piece in front of them and to a small one behind them.
     fn keep_piece(&mut self, at: u64, bytes: &[u8]) {
-        self.ahead_bytes += length(bytes);
         let end = at + length(bytes);
         let small_behind =
             self.ahead.get(&end).is_some_and(|behind| behind.len() + bytes.len() <= SMALL_PIECE);
@@ -139,6 +142,13 @@ impl ByteReassembly {
             && start + length(front) == at
             && front.len() + bytes.len() + behind.len() <= LARGEST_PIECE
         {
+            let added = bytes.len() + behind.len();
+            if front.capacity() - front.len() < added {
+                // By a quarter only: what lies ahead of gaps is mostly bytes.
+                let mut larger = BytesMut::with_capacity(front.len() / 4 * 5 + added);
+                larger.extend_from_slice(front);
+                *front = larger;
+            }
             front.extend_from_slice(bytes);
             front.extend_from_slice(behind);
             return;
@@ -151,14 +161,21 @@ impl ByteReassembly {
 
     /// Takes up to `max` bytes in order, without a copy; `None` if there are none now.
     pub(crate) fn read(&mut self, max: usize) -> Option<Bytes> {
-        let Some(front) = self.ready.front_mut() else {
-            let count = max.min(self.tail.len());
-            return (count > 0).then(|| self.tail.split_to(count).freeze());
+        let read = match self.ready.front_mut() {
+            Some(front) if front.len() > max => (max > 0).then(|| front.split_to(max)),
+            Some(_) => self.ready.pop_front(),
+            None => {
+                let count = max.min(self.tail.len());
+                (count > 0).then(|| self.tail.split_to(count).freeze())
+            }
         };
-        if front.len() > max {
-            return (max > 0).then(|| front.split_to(max));
+        if !self.has_ready() {
+            self.next_tail = self.next_tail.min(KEPT_TAIL);
+            if self.tail_size > KEPT_TAIL {
+                (self.tail, self.tail_size) = (BytesMut::new(), 0);
+            }
         }
-        self.ready.pop_front()
+        read
     }
 
     /// Whether bytes in order wait.
@@ -171,9 +188,9 @@ impl ByteReassembly {
         self.arrived
     }
 
-    /// What the pieces ahead of a gap cost, in bytes of memory.
-    pub(crate) fn charge(&self) -> u64 {
-        self.ahead_bytes + PIECE_OVERHEAD * self.ahead.len() as u64
+    /// What the pieces ahead of a gap cost beyond their bytes, in bytes of memory.
+    pub(crate) fn overhead(&self) -> u64 {
+        PIECE_OVERHEAD * self.ahead.len() as u64
     }
 
     /// Forgets all bytes and their memory.
@@ -207,7 +224,7 @@ mod tests {
         for index in 0..1_000 {
             bytes.insert(index * 1_200, &packet);
         }
-        assert!(bytes.ready.len() <= 1_200_000 / LARGEST_TAIL + 8, "{}", bytes.ready.len());
+        assert!(bytes.ready.len() <= 1_200_000 / LARGEST_TAIL + 12, "{}", bytes.ready.len());
         assert_eq!(read_all(&mut bytes).len(), 1_200_000);
     }
 
@@ -216,12 +233,12 @@ mod tests {
         let mut bytes = ByteReassembly::default();
         let mut tails = 0;
         for index in 0..1_000 {
-            let before = bytes.tail.capacity();
+            let before = bytes.tail_size;
             bytes.insert(index * 100, &pattern(index * 100..(index + 1) * 100));
-            tails += usize::from(bytes.tail.capacity() > before);
+            tails += usize::from(bytes.tail_size != before);
             assert_eq!(read_all(&mut bytes), pattern(index * 100..(index + 1) * 100));
         }
-        assert!(tails <= 8, "{tails}");
+        assert!(tails <= 8 && bytes.tail_size <= KEPT_TAIL, "{tails} {}", bytes.tail_size);
     }
 
     #[test]
@@ -238,7 +255,7 @@ mod tests {
         assert_eq!(bytes.ahead.len(), 1);
         bytes.insert(0, &pattern(0..150));
         assert_eq!(read_all(&mut bytes), pattern(0..4_000));
-        assert_eq!(bytes.charge(), 0);
+        assert_eq!(bytes.overhead(), 0);
     }
 
     proptest! {
@@ -258,7 +275,8 @@ mod tests {
                 seen.extend(offset..offset + count);
                 let gap = (0..).find(|offset| !seen.contains(offset)).unwrap();
                 prop_assert_eq!(bytes.arrived(), gap);
-                prop_assert_eq!(bytes.ahead_bytes, seen.range(gap..).count() as u64);
+                let ahead: usize = bytes.ahead.values().map(BytesMut::len).sum();
+                prop_assert_eq!(ahead, seen.range(gap..).count());
                 out.extend(bytes.read(max).unwrap_or_default());
             }
             while let Some(more) = bytes.read(max) {

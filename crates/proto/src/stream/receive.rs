@@ -39,9 +39,6 @@ pub(crate) struct Claim {
     pub(crate) is_end: bool,
 }
 
-/// Pieces ahead of a gap may always cost this many bytes of memory.
-const ALWAYS_ALLOWED: u64 = 1 << 20;
-
 impl ReceiveHalf {
     pub(crate) fn new(stream: StreamId, config: &StreamConfig) -> Self {
         Self {
@@ -75,7 +72,7 @@ impl ReceiveHalf {
     }
 
     /// Takes a block that passed [`Self::check`].
-    pub(crate) fn on_data(&mut self, offset: u64, data: &[u8], claim: Claim) -> Result<Counted, Violation> {
+    pub(crate) fn on_data(&mut self, offset: u64, data: &[u8], claim: Claim) -> Counted {
         let received = self.count(claim);
         match self.state {
             ReceiveState::Receiving | ReceiveState::Ending => {}
@@ -83,13 +80,13 @@ impl ReceiveHalf {
                 if claim.is_end {
                     self.step(ReceiveEvent::SizeKnown);
                 }
-                return Ok(self.discard(received));
+                return self.discard(received);
             }
             ReceiveState::Complete
             | ReceiveState::Read
             | ReceiveState::Reset { .. }
             | ReceiveState::ResetTold
-            | ReceiveState::Discarded => return Ok(Counted { received, discarded: 0 }),
+            | ReceiveState::Discarded => return Counted { received, discarded: 0 },
         }
         self.bytes.insert(offset, data);
         if self.final_size == Some(self.bytes.arrived()) {
@@ -97,10 +94,12 @@ impl ReceiveHalf {
         } else if claim.is_end && self.state == ReceiveState::Receiving {
             self.step(ReceiveEvent::SizeKnown);
         }
-        if self.bytes.charge() > ALWAYS_ALLOWED.max(self.credit.window().saturating_mul(2)) {
-            return Err(Violation::TooManyGaps { stream: Some(self.stream) });
-        }
-        Ok(Counted { received, discarded: 0 })
+        Counted { received, discarded: 0 }
+    }
+
+    /// What bytes ahead of gaps cost beyond their number, in bytes of memory.
+    pub(crate) fn overhead(&self) -> u64 {
+        self.bytes.overhead()
     }
 
     /// Takes a reset that passed [`Self::check`]. True if the application is to hear of it.

@@ -84,10 +84,13 @@ impl StreamSet {
     /// The receiving half was read to its end or stopped before, or there is no such stream.
     pub(crate) fn stop(&mut self, id: StreamId, code: u64) -> Result<(), Misuse> {
         let stream = self.stream_mut(id)?;
+        let gaps = stream.receive.overhead();
         let counted = stream.receive.stop(code)?;
+        let gaps = (gaps, stream.receive.overhead());
         if stream.receive.stopping().is_some() {
             stream.entry.control.insert(ControlBlocks::STOP);
         }
+        self.count_gaps(gaps.0, gaps.1);
         self.count(counted);
         self.after_change(id);
         Ok(())

@@ -25,12 +25,18 @@ impl StreamSet {
         if new > self.receive_credit.left() {
             return Err(over_connection_credit(&self.receive_credit, new));
         }
-        let counted = stream.receive.on_data(block.offset, block.data, claim)?;
+        let gaps = stream.receive.overhead();
+        let counted = stream.receive.on_data(block.offset, block.data, claim);
+        let gaps = (gaps, stream.receive.overhead());
         let known = is_known(self.side, self.theirs.accepted, block.stream);
         if known && stream.receive.take_readable() {
             self.events.push_back(StreamEvent::Readable(block.stream));
         }
         let over = stream.is_over();
+        self.count_gaps(gaps.0, gaps.1);
+        if self.has_too_many_gaps() {
+            return Err(Violation::TooManyGaps { stream: Some(block.stream) });
+        }
         self.count(counted);
         if over {
             self.after_change(block.stream);
@@ -50,13 +56,16 @@ impl StreamSet {
         if new > self.receive_credit.left() {
             return Err(over_connection_credit(&self.receive_credit, new));
         }
+        let gaps = stream.receive.overhead();
         let (counted, tell) = stream.receive.on_reset(block.code, claim);
+        let gaps = (gaps, stream.receive.overhead());
         if tell && is_known(self.side, self.theirs.accepted, block.stream) {
             self.events.push_back(StreamEvent::Reset(block.stream, block.code));
             if stream.receive.take_readable() {
                 self.events.push_back(StreamEvent::Readable(block.stream));
             }
         }
+        self.count_gaps(gaps.0, gaps.1);
         self.count(counted);
         self.after_change(block.stream);
         Ok(())

@@ -36,6 +36,8 @@ pub(crate) struct StreamSet {
     theirs: TheirStreams,
     send_credit: SendCredit,
     receive_credit: ReceiveCredit,
+    /// What bytes ahead of gaps cost beyond their number, over all streams.
+    gap_overhead: u64,
     /// Credit that each stream has from the beginning.
     peer_stream_window: u64,
     agenda: Agenda,
@@ -43,6 +45,9 @@ pub(crate) struct StreamSet {
     events: VecDeque<StreamEvent>,
     epochs: Epochs,
 }
+
+/// Gaps may always cost this many bytes of memory.
+const ALWAYS_ALLOWED: u64 = 64 << 10;
 
 /// Connection-level credit towards the peer, for schedulers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,6 +115,7 @@ impl StreamSet {
             theirs: TheirStreams { advertised: limits.peer_streams, ..TheirStreams::default() },
             send_credit: SendCredit::default(),
             receive_credit: ReceiveCredit::new(limits.connection_window, limits.max_window),
+            gap_overhead: 0,
             peer_stream_window: 0,
             agenda: Agenda::default(),
             pending: Pending::default(),
@@ -197,6 +203,16 @@ impl StreamSet {
             let left = self.theirs.advertised.saturating_sub(self.theirs.opened);
             self.pending.stream_limit |= left <= self.config.peer_streams / 2;
         }
+    }
+
+    /// The cost of the gaps of one stream changed.
+    fn count_gaps(&mut self, before: u64, after: u64) {
+        self.gap_overhead = (self.gap_overhead + after).saturating_sub(before);
+    }
+
+    /// Whether the gaps of all streams cost more than an honest peer on any network makes them (spec 8.19).
+    fn has_too_many_gaps(&self) -> bool {
+        self.gap_overhead > ALWAYS_ALLOWED.max(self.receive_credit.window() / 2)
     }
 
     /// Counts bytes on the connection's credit.

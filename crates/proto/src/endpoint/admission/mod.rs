@@ -1,0 +1,158 @@
+//! Limits on set-ups that are not complete, and on answers to strangers.
+
+mod answers;
+mod begun;
+mod failures;
+mod prefix;
+
+use std::collections::BTreeMap;
+
+pub(crate) use answers::Answer;
+pub(crate) use prefix::Prefix;
+
+use self::answers::Answers;
+use self::begun::Begun;
+use self::failures::Failures;
+use super::slots::ConnectionHandle;
+use crate::Instant;
+
+/// With so many incomplete set-ups, a server keeps nothing for a stranger who has not proven its address.
+const UNDER_LOAD: usize = 64;
+/// With so many, the oldest gives way.
+const MOST_HALF_OPEN: usize = 1024;
+/// A network whose addresses are proven holds so many of them at most while the server is under load.
+const MOST_OF_A_NETWORK: usize = 64;
+
+/// Names an incomplete set-up, in the order of their beginnings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place(u64);
+
+/// Counts what strangers cause. Every question and every note costs O(log n) at most, amortised.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    half_open: BTreeMap<Place, (ConnectionHandle, Option<Prefix>)>,
+    next: u64,
+    /// How many of them have a proven address of a network.
+    proven: BTreeMap<Prefix, usize>,
+    answers: Answers,
+    failures: Failures,
+    pub(super) begun: Begun,
+}
+
+impl Admission {
+    /// Starts with nothing counted; `secret` must be unknown to strangers.
+    pub(crate) fn new(secret: [u8; 16]) -> Self {
+        Self {
+            half_open: BTreeMap::new(),
+            next: 0,
+            proven: BTreeMap::new(),
+            answers: Answers::new(secret),
+            failures: Failures::default(),
+            begun: Begun::default(),
+        }
+    }
+
+    pub(crate) fn is_under_load(&self) -> bool {
+        self.half_open.len() >= UNDER_LOAD
+    }
+
+    /// Whether a network that proved an address has its share of the incomplete set-ups already.
+    pub(crate) fn has_its_share(&self, prefix: Prefix) -> bool {
+        self.is_under_load() && self.proven.get(&prefix).is_some_and(|count| *count >= MOST_OF_A_NETWORK)
+    }
+
+    /// Counts a new set-up, `proven` if its address is; also returns the one that has to give way for it, if there are
+    /// too many.
+    pub(crate) fn admit(
+        &mut self,
+        handle: ConnectionHandle,
+        proven: Option<Prefix>,
+    ) -> (Place, Option<ConnectionHandle>) {
+        let place = Place(self.next);
+        self.next += 1;
+        self.half_open.insert(place, (handle, proven));
+        if let Some(prefix) = proven {
+            *self.proven.entry(prefix).or_default() += 1;
+        }
+        let oldest = self.half_open.first_key_value().map(|(place, (handle, _))| (*place, *handle));
+        let gives_way = oldest.filter(|_| self.half_open.len() > MOST_HALF_OPEN);
+        if let Some((place, _)) = gives_way {
+            self.release(place);
+        }
+        (place, gives_way.map(|(_, handle)| handle))
+    }
+
+    /// The set-up is complete, or forgotten.
+    pub(crate) fn release(&mut self, place: Place) {
+        let Some((_, Some(prefix))) = self.half_open.remove(&place) else { return };
+        if let Some(count) = self.proven.get_mut(&prefix) {
+            *count -= 1;
+            if *count == 0 {
+                self.proven.remove(&prefix);
+            }
+        }
+    }
+
+    /// A client was not let in.
+    pub(crate) fn on_refused(&mut self, now: Instant, prefix: Prefix) {
+        self.failures.note(now, prefix);
+    }
+
+    /// Whether too many clients of a network were not let in lately.
+    pub(crate) fn is_barred(&self, now: Instant, prefix: Prefix) -> bool {
+        self.failures.are_too_many(now, prefix)
+    }
+
+    /// Whether a stranger may be answered now.
+    pub(crate) fn may_answer(&mut self, now: Instant, answer: Answer) -> bool {
+        self.answers.may_answer(now, answer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Admission, ConnectionHandle, MOST_HALF_OPEN, MOST_OF_A_NETWORK, Prefix, UNDER_LOAD};
+
+    fn network(number: u8) -> Prefix {
+        Prefix::of(std::net::SocketAddr::from(([192, 0, number, 1], 1)))
+    }
+
+    #[test]
+    fn the_oldest_half_open_set_up_gives_way_to_one_too_many() {
+        let mut admission = Admission::new([1; 16]);
+        let handles: Vec<_> = (0..=MOST_HALF_OPEN).map(ConnectionHandle::numbered).collect();
+        for (count, handle) in handles.iter().enumerate() {
+            assert_eq!(admission.is_under_load(), count >= UNDER_LOAD);
+            let (_, gives_way) = admission.admit(*handle, None);
+            assert_eq!(gives_way, (count == MOST_HALF_OPEN).then(|| handles[0]));
+        }
+        assert_eq!(admission.half_open.len(), MOST_HALF_OPEN);
+    }
+
+    #[test]
+    fn complete_set_ups_do_not_count() {
+        let mut admission = Admission::new([1; 16]);
+        let places: Vec<_> = (0..2 * UNDER_LOAD)
+            .map(|index| admission.admit(ConnectionHandle::numbered(index), None).0)
+            .collect();
+        assert!(admission.is_under_load());
+        places[1..].iter().for_each(|place| admission.release(*place));
+        assert!(!admission.is_under_load());
+        assert_eq!(admission.half_open.keys().copied().collect::<Vec<_>>(), places[..1]);
+    }
+
+    #[test]
+    fn a_network_with_proven_addresses_can_not_take_all_places() {
+        let mut admission = Admission::new([1; 16]);
+        let place = |admission: &mut Admission, index| {
+            admission.admit(ConnectionHandle::numbered(index), Some(network(1))).0
+        };
+        let places: Vec<_> = (0..MOST_OF_A_NETWORK).map(|index| place(&mut admission, index)).collect();
+        assert!(admission.has_its_share(network(1)) && !admission.has_its_share(network(2)));
+        admission.release(places[0]);
+        admission.release(places[0]);
+        assert!(!admission.has_its_share(network(1)));
+        places.iter().for_each(|place| admission.release(*place));
+        assert!(admission.proven.is_empty());
+    }
+}

@@ -1,0 +1,273 @@
+//! The addresses of the peer: those that the application named and those that the peer names, each within limits of
+//! their own, so that neither crowds the others out.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// Most addresses kept of a peer: so many of the application's, and as many of the peer's (spec 6.6).
+pub(crate) const MAX_REMOTES: usize = 8;
+
+/// An address that the peer named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Named {
+    address: SocketAddr,
+    id: u64,
+    sequence: u64,
+    /// Somebody answered there.
+    proven: bool,
+}
+
+/// The addresses of the peer that are known.
+#[derive(Debug, Default)]
+pub(crate) struct Remotes {
+    /// What the application named stays, whatever the peer says: it is how the peer was found.
+    lasting: Vec<SocketAddr>,
+    named: Vec<Named>,
+    /// The last statements about addresses that are gone, so that a late copy does not bring them back (spec 2.14).
+    gone: VecDeque<(u64, u64)>,
+}
+
+impl Remotes {
+    /// Takes an address that the application or the ticket names; false if it is known or there are too many.
+    pub(crate) fn add_lasting(&mut self, address: SocketAddr) -> bool {
+        if self.lasting.len() >= MAX_REMOTES || self.lasting.contains(&address) {
+            return false;
+        }
+        self.lasting.push(address);
+        true
+    }
+
+    /// Takes an address that the peer names; false if it is refused, old, or known otherwise.
+    pub(crate) fn on_add(&mut self, id: u64, sequence: u64, address: SocketAddr, peer: IpAddr) -> bool {
+        if !may_be_probed(address, peer) || self.is_outdated(id, sequence) {
+            return false;
+        }
+        if let Some(known) = self.named.iter_mut().find(|named| named.id == id) {
+            let moved = known.address != address;
+            *known = Named { address, id, sequence, proven: known.proven && !moved };
+            return moved && !self.lasting.contains(&address);
+        }
+        if self.named.len() >= MAX_REMOTES {
+            return false;
+        }
+        self.named.push(Named { address, id, sequence, proven: false });
+        !self.lasting.contains(&address)
+    }
+
+    /// Forgets an address that the peer takes back; returns it if it is of no use any more.
+    pub(crate) fn on_remove(&mut self, id: u64, sequence: u64) -> Option<SocketAddr> {
+        if self.is_outdated(id, sequence) {
+            return None;
+        }
+        if self.gone.len() >= MAX_REMOTES {
+            self.gone.pop_front();
+        }
+        self.gone.retain(|(other, _)| *other != id);
+        self.gone.push_back((id, sequence));
+        let at = self.named.iter().position(|named| named.id == id)?;
+        let address = self.named.remove(at).address;
+        (!self.contains(address)).then_some(address)
+    }
+
+    fn is_outdated(&self, id: u64, sequence: u64) -> bool {
+        let named = self.named.iter().map(|named| (named.id, named.sequence));
+        named.chain(self.gone.iter().copied()).any(|(other, newest)| other == id && sequence <= newest)
+    }
+
+    fn contains(&self, address: SocketAddr) -> bool {
+        self.lasting.contains(&address) || self.named.iter().any(|named| named.address == address)
+    }
+
+    /// Somebody answered at an address.
+    pub(crate) fn on_answered(&mut self, address: SocketAddr) {
+        for named in self.named.iter_mut().filter(|named| named.address == address) {
+            named.proven = true;
+        }
+    }
+
+    /// Whether only the peer's word tells that somebody wants to be asked at an address.
+    pub(crate) fn is_hearsay(&self, address: SocketAddr) -> bool {
+        !self.lasting.contains(&address)
+            && self.named.iter().any(|named| named.address == address && !named.proven)
+    }
+
+    /// Every address once, those of the application and those of the peer by turns.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = SocketAddr> + Clone {
+        (0..MAX_REMOTES)
+            .flat_map(|turn| {
+                let named = self.named.get(turn).map(|named| named.address);
+                [self.lasting.get(turn).copied(), named.filter(|address| !self.lasting.contains(address))]
+            })
+            .flatten()
+    }
+}
+
+/// Refuses addresses that no honest peer names (spec 6.7): a peer must not aim this host at others.
+fn may_be_probed(address: SocketAddr, peer: IpAddr) -> bool {
+    if address.port() == 0 {
+        return false;
+    }
+    let peer = peer.to_canonical();
+    match address.ip().to_canonical() {
+        IpAddr::V4(ip) => is_fit_v4(ip, peer),
+        IpAddr::V6(ip) => is_fit_v6(ip, peer),
+    }
+}
+
+fn is_fit_v4(ip: Ipv4Addr, peer: IpAddr) -> bool {
+    let [a, b, ..] = ip.octets();
+    // This network, multicast and reserved, link-local.
+    if a == 0 || a >= 224 || ip.is_link_local() {
+        return false;
+    }
+    if ip.is_loopback() {
+        return peer.is_loopback();
+    }
+    // Carrier-grade address translation (RFC 6598) is as private as the others.
+    let shared = a == 100 && b & 0xc0 == 64;
+    !(ip.is_private() || shared) || is_local(peer)
+}
+
+fn is_fit_v6(ip: Ipv6Addr, peer: IpAddr) -> bool {
+    if ip.is_loopback() {
+        return peer.is_loopback();
+    }
+    if ip.is_multicast() || ip.is_unicast_link_local() {
+        return false;
+    }
+    match ip.segments() {
+        // Unspecified, and IPv4-compatible addresses, which nobody uses.
+        [0, 0, 0, 0, 0, 0, _, _] => false,
+        // Translated to IPv4 on the way (RFC 6052, RFC 3056): as that address.
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => {
+            is_fit_v4(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)), peer)
+        }
+        // Site-local, deprecated, and translated within one network (RFC 8215).
+        [first, ..] if first & 0xffc0 == 0xfec0 => is_local(peer),
+        [0x64, 0xff9b, 1, ..] => is_local(peer),
+        _ => !ip.is_unique_local() || is_local(peer),
+    }
+}
+
+/// Whether the peer is in a network of one's own already.
+fn is_local(peer: IpAddr) -> bool {
+    match peer {
+        IpAddr::V4(ip) => {
+            let [a, b, ..] = ip.octets();
+            ip.is_private() || ip.is_loopback() || (a == 100 && b & 0xc0 == 64)
+        }
+        IpAddr::V6(ip) => ip.is_unique_local() || ip.is_loopback(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use super::{MAX_REMOTES, Remotes, may_be_probed};
+
+    const PEER: std::net::IpAddr = std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+
+    fn address(number: u64) -> SocketAddr {
+        format!("192.0.2.{}:4455", number + 1).parse().unwrap()
+    }
+
+    // spec 6.7
+    #[test]
+    fn a_peer_can_not_aim_this_host_at_others() {
+        for (address, peer, allowed) in [
+            ("192.0.2.7:4455", "192.0.2.1", true),
+            ("192.0.2.7:0", "192.0.2.1", false),
+            ("127.0.0.1:4455", "192.0.2.1", false),
+            ("127.0.0.1:4455", "127.0.0.1", true),
+            ("127.0.0.1:4455", "10.0.0.1", false),
+            ("224.0.0.1:4455", "192.0.2.1", false),
+            ("255.255.255.255:4455", "10.0.0.1", false),
+            ("240.0.0.1:4455", "10.0.0.1", false),
+            ("0.0.0.0:4455", "10.0.0.1", false),
+            ("0.1.2.3:4455", "10.0.0.1", false),
+            ("169.254.1.1:4455", "10.0.0.1", false),
+            ("10.0.0.1:4455", "192.0.2.1", false),
+            ("172.16.0.1:4455", "192.0.2.1", false),
+            ("192.168.0.1:4455", "2001:db8::1", false),
+            ("100.64.0.1:4455", "192.0.2.1", false),
+            ("100.64.0.1:4455", "100.100.0.1", true),
+            ("100.128.0.1:4455", "192.0.2.1", true),
+            ("10.0.0.1:4455", "10.9.9.9", true),
+            ("10.0.0.1:4455", "fd00::1", true),
+            ("[fe80::1]:4455", "2001:db8::1", false),
+            ("[fe80::1]:4455", "fe80::2", false),
+            ("[ff02::1]:4455", "fd00::1", false),
+            ("[::]:4455", "fd00::1", false),
+            ("[::10.0.0.1]:4455", "10.0.0.2", false),
+            ("[::1]:4455", "::1", true),
+            ("[::1]:4455", "2001:db8::1", false),
+            ("[::ffff:127.0.0.1]:4455", "192.0.2.1", false),
+            ("[64:ff9b::10.0.0.1]:4455", "2001:db8::1", false),
+            ("[64:ff9b::192.0.2.9]:4455", "2001:db8::1", true),
+            ("[64:ff9b:1::1]:4455", "2001:db8::1", false),
+            ("[2002:a00:1::1]:4455", "2001:db8::1", false),
+            ("[fec0::1]:4455", "2001:db8::1", false),
+            ("[fd00::5]:4455", "2001:db8::1", false),
+            ("[fd00::5]:4455", "fd00::1", true),
+            ("[2001:db8::5]:4455", "192.0.2.1", true),
+        ] {
+            let probed = may_be_probed(address.parse().unwrap(), peer.parse().unwrap());
+            assert_eq!(probed, allowed, "{address} {peer}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_the_application_named_outlives_what_the_peer_says() {
+        let mut remotes = Remotes::default();
+        assert!(remotes.add_lasting(address(1)));
+        assert!(!remotes.on_add(0, 1, address(1), PEER));
+        assert!(!remotes.is_hearsay(address(1)));
+        // The peer's number for it may go elsewhere, the address stays.
+        assert!(remotes.on_add(0, 2, address(2), PEER));
+        assert_eq!(remotes.iter().collect::<Vec<_>>(), [address(1), address(2)]);
+        assert_eq!(remotes.on_remove(0, 3), Some(address(2)));
+        assert!(!remotes.on_add(1, 1, address(1), PEER));
+        assert_eq!(remotes.on_remove(1, 2), None);
+        assert_eq!(remotes.iter().collect::<Vec<_>>(), [address(1)]);
+    }
+
+    // spec 6.6
+    #[test]
+    fn neither_the_peer_nor_the_application_crowds_the_other_out() {
+        let mut remotes = Remotes::default();
+        for id in 0..100 {
+            assert_eq!(remotes.on_add(id, 5, address(id), PEER), id < MAX_REMOTES as u64);
+        }
+        for number in 0..100 {
+            assert_eq!(remotes.add_lasting(address(100 + number)), number < MAX_REMOTES as u64);
+        }
+        let first: Vec<_> = remotes.iter().take(4).collect();
+        assert_eq!(first, [address(100), address(0), address(101), address(1)]);
+        assert_eq!(remotes.iter().count(), 2 * MAX_REMOTES);
+    }
+
+    // spec 2.14
+    #[test]
+    fn an_old_statement_changes_nothing_even_after_the_address_is_gone() {
+        let mut remotes = Remotes::default();
+        assert!(remotes.on_add(0, 5, address(0), PEER));
+        assert!(!remotes.on_add(0, 5, address(9), PEER) && !remotes.on_add(0, 4, address(9), PEER));
+        assert!(remotes.on_add(0, 6, address(9), PEER));
+        assert_eq!(remotes.on_remove(0, 6), None);
+        assert_eq!(remotes.on_remove(0, 7), Some(address(9)));
+        assert!(!remotes.on_add(0, 7, address(9), PEER), "a late copy");
+        assert!(remotes.on_add(0, 8, address(9), PEER));
+    }
+
+    #[test]
+    fn an_address_is_hearsay_until_somebody_answers_there() {
+        let mut remotes = Remotes::default();
+        remotes.on_add(0, 1, address(0), PEER);
+        assert!(remotes.is_hearsay(address(0)) && !remotes.is_hearsay(address(1)));
+        remotes.on_answered(address(0));
+        assert!(!remotes.is_hearsay(address(0)));
+        remotes.on_add(0, 2, address(1), PEER);
+        assert!(remotes.is_hearsay(address(1)), "the proof was for the address before");
+    }
+}
