@@ -40,3 +40,15 @@ demo *ARGUMENTS:
 figures *ARGUMENTS:
     cargo build --release -p manyway-cli
     cargo run --release -p xtask -- figures {{ARGUMENTS}}
+
+# Fuzzes one target for so many seconds; what it finds goes to fuzz/artifacts. Needs nightly and cargo-fuzz.
+fuzz TARGET SECONDS="600":
+    mkdir -p fuzz/found/{{TARGET}}
+    cargo run --quiet -p manyway-fuzzing --bin seeds -- fuzz/seeds
+    cargo +nightly fuzz run -s none {{TARGET}} fuzz/found/{{TARGET}} fuzz/corpus/{{TARGET}} fuzz/seeds/{{TARGET}} -- \
+        -max_total_time={{SECONDS}} -rss_limit_mb=2048 -malloc_limit_mb=256 -timeout=20 -max_len=8192 -print_final_stats=1
+
+# Replaces the corpus of a target by a small one that covers as much, the found and the seeds included.
+fuzz-corpus TARGET:
+    cargo run --quiet -p manyway-fuzzing --bin seeds -- fuzz/seeds
+    fuzz/minimise {{TARGET}}

@@ -101,6 +101,9 @@ mod connection;
 mod endpoint;
 mod error;
 mod event;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod handshake;
 pub mod identity;
 mod io;

@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use manyway_proto::{ConnectionConfig, Event, Misuse, PairUse, PathId, PathState, PingToken, Role};
+use manyway_proto::{
+    ConnectionConfig, Event, Misuse, PairUse, PathId, PathState, PingToken, Role, SendRefusal,
+};
 use manyway_sim::pair::Direction;
 use manyway_sim::scenario::{MS, SECOND, connected_with, mbit, path_figures};
 use manyway_sim::{EndpointPair, PairBuilder, Side};
@@ -71,7 +73,11 @@ fn a_ping_of_a_dead_path_is_answered_when_the_path_is_back_and_brings_it_back() 
     pair.cut(1, Direction::Both);
     let now = pair.now();
     let tuple = path_figures(&mut pair, Side::Client)[1].tuple;
-    pair.peer(Side::Client).unwrap().connection().unwrap().on_send_refused(now, tuple);
+    pair.peer(Side::Client).unwrap().connection().unwrap().on_send_refused(
+        now,
+        tuple,
+        SendRefusal::Unreachable,
+    );
     // After a minute the path itself asks only every 5 s.
     pair.run_for(70 * SECOND).unwrap();
     assert_eq!(path_figures(&mut pair, Side::Client)[1].state, PathState::Dead);

@@ -5,8 +5,9 @@
 mod common;
 
 use manyway_wire::{
-    Block, Blocks, ConnectionId, HeaderForm, LongHeader, LongKind, Parameters, Reader, VERSION, Writer,
-    decode_protected, encode_short, key_phase, number_length, packet_number, patch_length, varint_len,
+    Block, Blocks, ConnectionId, HeaderForm, Initiator, LongHeader, LongKind, Parameters, Reader, StreamId,
+    VERSION, Writer, decode_protected, encode_short, encode_version_list, key_phase, number_length,
+    packet_number, patch_length, varint_len,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -125,5 +126,82 @@ proptest! {
         prop_assert_eq!(decoded.form, HeaderForm::Short { destination });
         prop_assert_eq!((decoded.number_offset, decoded.length), (number_offset, packet.len()));
         prop_assert_eq!((key_phase(packet[0]), number_length(packet[0])), (phase, number_len));
+    }
+
+    // spec 4.10
+    #[test]
+    fn any_version_list_comes_back(
+        destination in common::any_id(),
+        source in common::any_id(),
+        versions in vec(any::<u32>(), 0..=32),
+    ) {
+        let mut packet = Vec::new();
+        let mut writer = Writer::new(&mut packet, 1200);
+        encode_version_list(&mut writer, destination.as_slice(), source.as_slice(), &versions);
+        let decoded = decode_protected(&packet).unwrap();
+        prop_assert_eq!(decoded.length, packet.len());
+        prop_assert_eq!(decoded.form, HeaderForm::VersionList { destination, source, versions });
+    }
+
+    // spec 4.9
+    #[test]
+    fn any_row_of_packets_in_a_datagram_is_walked(
+        id in common::any_id(),
+        sealed in vec((any::<bool>(), 19_usize..300), 0..4),
+        short in proptest::option::of(20_usize..300),
+    ) {
+        let mut datagram = Vec::new();
+        let mut ends = Vec::new();
+        for (set_up, length) in sealed {
+            let kind = if set_up { LongKind::SetUp } else { LongKind::Open };
+            let header = LongHeader { kind, destination: id, source: id };
+            let field = header.encode(&mut Writer::new(&mut datagram, 3000), 0, 1);
+            datagram.resize(datagram.len() + length, 0);
+            ends.push(datagram.len());
+            patch_length(&mut datagram, field, *ends.last().unwrap());
+        }
+        if let Some(length) = short {
+            encode_short(&mut Writer::new(&mut datagram, 3000), &ConnectionId::from_u64(1), false, 0, 1);
+            datagram.resize(datagram.len() + length, 0);
+            ends.push(datagram.len());
+        }
+        let mut walked = Vec::new();
+        while let Ok(packet) = decode_protected(&datagram[walked.last().copied().unwrap_or(0)..]) {
+            walked.push(walked.last().copied().unwrap_or(0) + packet.length);
+        }
+        prop_assert_eq!(walked, ends);
+    }
+
+    #[test]
+    fn any_row_of_fields_comes_back(
+        (byte, word, double, quad) in (any::<u8>(), any::<u16>(), any::<u32>(), any::<u64>()),
+        number in common::any_number(),
+        rest in vec(any::<u8>(), 0..40),
+    ) {
+        let mut buffer = Vec::new();
+        let mut writer = Writer::new(&mut buffer, 100);
+        writer.u8(byte);
+        writer.u16(word);
+        writer.u32(double);
+        writer.u64(quad);
+        writer.varint(number);
+        writer.bytes(&rest);
+        let mut reader = Reader::new(&buffer);
+        prop_assert_eq!((reader.u8(), reader.u16()), (Ok(byte), Ok(word)));
+        prop_assert_eq!((reader.u32(), reader.u64(), reader.varint()), (Ok(double), Ok(quad), Ok(number)));
+        prop_assert_eq!(reader.bytes(rest.len()), Ok(&rest[..]));
+        prop_assert_eq!(reader.finish(), Ok(()));
+    }
+
+    #[test]
+    fn any_id_comes_back(bytes in vec(any::<u8>(), 0..30), number in any::<u64>(), index in 0..1_u64 << 60) {
+        let id = ConnectionId::from_slice(&bytes);
+        prop_assert_eq!(id.is_some(), bytes.len() <= ConnectionId::MAX_LENGTH);
+        prop_assert!(id.is_none_or(|id| id.as_slice() == bytes));
+        prop_assert_eq!(ConnectionId::from_u64(number).leading_u64(), number);
+        for initiator in [Initiator::Client, Initiator::Server] {
+            let stream = StreamId::new(initiator, index);
+            prop_assert_eq!((stream.initiator(), stream.index()), (initiator, index));
+        }
     }
 }

@@ -258,6 +258,33 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn a_name_is_matched_by_itself_and_by_any_part_of_it_as_a_star(
+            name in "[a-z0-9]{2,12}",
+            (from, to) in (0_usize..12, 0_usize..12),
+        ) {
+            let (from, to) = (from.min(name.len()), to.min(name.len()));
+            let (from, to) = (from.min(to), from.max(to));
+            let starred = format!("{}*{}", &name[..from], &name[to..]);
+            for text in [&name, &starred] {
+                let pattern: InterfacePattern = text.parse().unwrap();
+                proptest::prop_assert!(pattern.matches(&name), "{} {}", pattern, name);
+                proptest::prop_assert_eq!(pattern.to_string().parse(), Ok(pattern));
+            }
+        }
+
+        #[test]
+        fn no_text_makes_the_reader_of_rules_panic(text in "\\PC*", rule in "[a-z*,=/ ]{0,40}", name in "[a-z*]{0,9}") {
+            for text in [text, rule] {
+                drop(text.parse::<InterfaceRule>());
+                if let Ok(pattern) = text.parse::<InterfacePattern>() {
+                    pattern.matches(&name);
+                }
+            }
+        }
+    }
+
     #[test]
     fn rules_are_read_and_mistakes_named() {
         let rule: InterfaceRule = "wwan0,role=backup".parse().unwrap();

@@ -28,6 +28,22 @@ fn encoded(mut body: Vec<u8>) -> String {
 
 proptest! {
     #[test]
+    fn every_host_with_its_port_survives_its_text_form(host in host()) {
+        prop_assert_eq!(&host.to_string().parse::<HostPort>().unwrap(), &host);
+        prop_assert_eq!(format!(" {host}\n").parse::<HostPort>().unwrap(), host);
+    }
+
+    #[test]
+    fn no_text_makes_the_reader_of_hosts_panic(text in "\\PC*", port in "[\\[\\]:0-9a-z.%-]{0,60}") {
+        for text in [text, port] {
+            if let Ok(host) = text.parse::<HostPort>() {
+                prop_assert_eq!(host.to_string().parse::<HostPort>(), Ok(host));
+            }
+            drop(Host::name(&text));
+        }
+    }
+
+    #[test]
     fn every_ticket_survives_its_text_form(ticket in ticket()) {
         let text = ticket.to_string();
         prop_assert_eq!(&text.parse::<Ticket>().unwrap(), &ticket);

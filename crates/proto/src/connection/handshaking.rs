@@ -73,7 +73,7 @@ impl Connection {
         Ok(())
     }
 
-    fn establish(&mut self, now: Instant, peer: Parameters) -> Checked {
+    pub(super) fn establish(&mut self, now: Instant, peer: Parameters) -> Checked {
         let Some(setup) = &mut self.setup else { return Ok(()) };
         let refuse = |reason| Err(Violation::Parameters { reason });
         if peer.version != manyway_wire::VERSION {

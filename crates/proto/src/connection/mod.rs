@@ -6,6 +6,8 @@ mod datagram_size;
 mod deadline;
 mod dispatch;
 mod events;
+#[cfg(feature = "fuzzing")]
+mod forge;
 mod handshaking;
 mod health;
 mod ids;

@@ -3,6 +3,8 @@
 mod admission;
 mod connect;
 pub(crate) mod cookie;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod established;
 mod incoming;
 pub(crate) mod reset_token;
 mod slots;

@@ -12,6 +12,10 @@ const MAX_OUTSTANDING: usize = 16;
 pub(crate) const MAX_TARGETS: usize = 8;
 /// First wait for an answer from an address that was never heard.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
+/// Between questions in a hurry, doubled with each round: the last of them are ten seconds in coming back before they
+/// displace each other.
+const LEAST_GAP: Duration = Duration::from_millis(10);
+const MOST_DOUBLINGS: u32 = 6;
 /// The longest wait, by how long the question has been open: most outages are short, and a question costs 40 bytes.
 const LONGEST_WAIT: [(Duration, Duration); 3] = [
     (Duration::from_secs(10), Duration::from_millis(300)),
@@ -100,10 +104,14 @@ impl Prober {
         self.phase = Phase::Resting;
     }
 
-    /// Asks again at once: something happened that makes an answer likely.
+    /// Asks again, at once if the last question is not too young: something happened that makes an answer likely. It may
+    /// happen with every packet, and questions that displace each other are never answered.
     pub(crate) fn hurry(&mut self, now: Instant) {
-        if let Phase::Asking { next_at, .. } = &mut self.phase {
-            *next_at = now;
+        let asked_at = self.outstanding.back().map(|challenge| challenge.sent_at);
+        if let Phase::Asking { next_at, rounds, .. } = &mut self.phase {
+            let gap = LEAST_GAP * (1 << (*rounds).min(MOST_DOUBLINGS));
+            let earliest = asked_at.map_or(now, |asked_at| now.max(asked_at + gap));
+            *next_at = earliest.min(*next_at);
         }
     }
 
@@ -326,6 +334,33 @@ mod tests {
         assert_eq!(prober.on_answer(later, &first, nonce ^ 1), None);
         assert_eq!(prober.on_answer(later, &first, nonce).unwrap().rtt, Duration::from_millis(7));
         assert_eq!(prober.on_answer(later, &first, nonce), None);
+    }
+
+    #[test]
+    fn questions_in_a_hurry_leave_each_other_time_to_be_answered() {
+        let mut rng = Rng::from_seed([1; 32]);
+        let mut prober = Prober::new();
+        let start = Instant::from_nanos(0);
+        prober.start(start, vec![tuple(1)], None);
+        let mut asked = Vec::new();
+        // Something is heard every millisecond.
+        for millis in 0..10_000 {
+            let now = start + Duration::from_millis(millis);
+            prober.hurry(now);
+            let question = prober.next_question(now, &mut rng, |_| Ok(()));
+            asked.extend(question.map(|(_, nonce)| (millis, nonce)));
+        }
+        let moments: Vec<_> = asked.iter().take(6).map(|(millis, _)| *millis).collect();
+        assert_eq!(moments, [0, 20, 60, 140, 300, 600]);
+        // After a second an answer is still welcome, whichever question it is to.
+        let now = start + Duration::from_secs(10);
+        for (millis, nonce) in asked.iter().filter(|(millis, _)| *millis > 6_000) {
+            let answer = prober.on_answer(now, &tuple(1), *nonce);
+            assert!(answer.is_some(), "asked at {millis} ms");
+        }
+        // Who was asked long ago is asked at once.
+        prober.hurry(now + Duration::from_secs(1));
+        assert!(prober.is_due(now + Duration::from_secs(1)));
     }
 
     #[test]

@@ -126,8 +126,11 @@ fn settings(config: &ConnectionConfig, secrets: &Arc<Secrets>) -> (ClientConfig,
     let client = ClientConfig { tls: Arc::new(tls), server_name, connection: Arc::clone(&connection) };
     let clients = AuthorisedKeys::from_iter([*client_identity().public_key()]);
     let mut server = EndpointConfig::default();
-    server.server =
-        Some(ServerConfig { tls: server_config(&server_identity(), Arc::new(clients)), connection });
+    server.server = Some(ServerConfig {
+        tls: server_config(&server_identity(), Arc::new(clients)),
+        certificate: None,
+        connection,
+    });
     server.reset_key = Some([3; 32]);
     (client, server)
 }

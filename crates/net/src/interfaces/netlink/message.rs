@@ -414,7 +414,67 @@ mod tests {
         assert_eq!(messages(&bytes).next().unwrap().0.error, 13);
     }
 
+    /// Attributes that nobody knows.
+    fn unknown_attributes() -> impl Strategy<Value = Vec<u8>> {
+        let one = (1000_u16..0x3fff, prop::collection::vec(any::<u8>(), 0..9));
+        let one = one.prop_map(|(kind, value)| attribute(kind, &value));
+        prop::collection::vec(one, 0..4).prop_map(|all| all.concat())
+    }
+
     proptest! {
+        #[test]
+        fn any_link_is_read_whatever_stands_between_its_attributes(
+            (index, flags, mtu) in (1..u32::MAX, any::<u32>(), any::<u32>()),
+            name in "[a-z0-9]{1,15}",
+            master in 1..u32::MAX,
+            unknown in unknown_attributes(),
+        ) {
+            let header = [&[0; 4][..], &index.to_ne_bytes(), &flags.to_ne_bytes(), &[0; 4]].concat();
+            let name_value = [name.as_bytes(), &[0]].concat();
+            let known = [
+                attribute(3, &name_value),
+                attribute(4, &mtu.to_ne_bytes()),
+                attribute(10, &master.to_ne_bytes()),
+            ];
+            let bytes = message(RTM_NEWLINK, &[&header, &unknown, &known.concat(), &unknown]);
+            let Message::LinkSet(link) = only(&bytes) else { panic!("not a link") };
+            prop_assert_eq!((link.index, link.flags, link.name), (index, flags, name));
+            prop_assert_eq!((link.mtu, link.master), (Some(mtu), Some(master)));
+        }
+
+        #[test]
+        fn any_address_is_read_in_whatever_order_its_attributes_stand(
+            (interface, prefix) in (any::<u32>(), any::<u8>()),
+            (far, near, long) in (any::<[u8; 4]>(), any::<[u8; 16]>(), any::<u32>()),
+            order in any::<bool>(),
+        ) {
+            let header = [&[AF_INET, prefix, 0, 0][..], &interface.to_ne_bytes()].concat();
+            let mut known = [attribute(1, &far), attribute(2, &near), attribute(8, &long.to_ne_bytes())];
+            if order {
+                known.reverse();
+            }
+            let bytes = message(RTM_NEWADDR, &[&header, &known.concat()]);
+            let Message::AddressSet(address) = only(&bytes) else { panic!("not an address") };
+            prop_assert_eq!((address.interface, address.prefix, address.flags), (interface, prefix, long));
+            prop_assert_eq!(address.address, Some(IpAddr::from(far)));
+            prop_assert_eq!(address.local, Some(IpAddr::from(near)));
+        }
+
+        #[test]
+        fn any_route_is_read_with_all_its_interfaces(
+            destination in any::<[u8; 16]>(),
+            length in 0..=128_u8,
+            hops in prop::collection::vec(1..u32::MAX, 1..6),
+        ) {
+            let header = [&[AF_INET6, length, 0, 0, 254, 3, 0, 1][..], &[0; 4]].concat();
+            let hop = |interface: &u32| [&8u16.to_ne_bytes()[..], &[0, 0], &interface.to_ne_bytes()].concat();
+            let all: Vec<u8> = hops.iter().flat_map(hop).collect();
+            let bytes = message(RTM_NEWROUTE, &[&header, &attribute(1, &destination), &attribute(9, &all)]);
+            let Message::RouteSet(route) = only(&bytes) else { panic!("not a route") };
+            prop_assert_eq!(route.destination.address, IpAddr::from(destination));
+            prop_assert_eq!((route.destination.length, route.interfaces), (length, hops));
+        }
+
         #[test]
         fn no_bytes_make_the_reader_panic_or_hang(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
             prop_assert!(messages(&bytes).count() <= 400);

@@ -1,0 +1,338 @@
+//! Two endpoints and what is under way between them, in virtual time; laws that hold whatever happens.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use manyway_proto::fuzzing::EstablishedEnd;
+use manyway_proto::{
+    Connection, ConnectionError, ConnectionHandle, Ecn, Endpoint, Event, FourTuple, Initiator, Instant,
+    LocalAddress, ReadOutcome, Rng, StreamId,
+};
+
+use crate::material::{
+    INTERFACES, KEYS, RESET_KEYS, SETTINGS, client_addresses, client_config, endpoint_config, server_address,
+};
+
+/// One of the two ends, as an index.
+pub(crate) const CLIENT: usize = 0;
+pub(crate) const SERVER: usize = 1;
+
+/// How long a datagram takes.
+const DELAY: Duration = Duration::from_millis(10);
+/// Datagrams that an end sends at one moment; its window allows far fewer.
+const MOST_AT_ONCE: usize = 2_000;
+/// Events that wait for an application.
+const MOST_EVENTS: usize = 10_000;
+/// How often in a row a deadline may lie in the past when the timer has fired and all was sent.
+const MOST_LATE: u32 = 16;
+/// Datagrams that an honest network carries until everything is said.
+const MOST_IN_PEACE: usize = 20_000;
+/// What may be under way; the oldest is then lost.
+const MOST_FLYING: usize = 256;
+
+/// A datagram under way.
+#[derive(Debug, Clone)]
+pub(crate) struct Flying {
+    pub(crate) to: usize,
+    /// As the receiver sees it.
+    pub(crate) tuple: FourTuple,
+    pub(crate) data: Vec<u8>,
+}
+
+/// Bytes between the server and one foreign address.
+#[derive(Debug, Clone, Copy, Default)]
+struct Traffic {
+    received: usize,
+    sent: usize,
+}
+
+/// How an end stands.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Standing {
+    pub(crate) connected: bool,
+    pub(crate) closed: Option<ConnectionError>,
+    /// Bytes read on each stream.
+    pub(crate) read: BTreeMap<StreamId, u64>,
+    pub(crate) accepted: Vec<StreamId>,
+    pub(crate) opened: Vec<StreamId>,
+}
+
+pub(crate) struct Lab {
+    pub(crate) now: Instant,
+    pub(crate) ends: [Endpoint; 2],
+    pub(crate) handles: [Option<ConnectionHandle>; 2],
+    pub(crate) standing: [Standing; 2],
+    pub(crate) flying: Vec<Flying>,
+    /// At the server, by address, without the client's own.
+    strangers: BTreeMap<SocketAddr, Traffic>,
+    late: [u32; 2],
+    /// Applications read what comes.
+    pub(crate) reading: bool,
+}
+
+impl Lab {
+    /// A server and a client that know nothing of each other.
+    pub(crate) fn strangers() -> Self {
+        let ends = [false, true].map(|is_server| {
+            Endpoint::new(endpoint_config(is_server), Rng::from_seed([u8::from(is_server) + 1; 32]))
+        });
+        Self {
+            now: Instant::from_nanos(1_000_000_000),
+            ends,
+            handles: [None; 2],
+            standing: Default::default(),
+            flying: Vec::new(),
+            strangers: BTreeMap::new(),
+            late: [0; 2],
+            reading: true,
+        }
+    }
+
+    /// A client that begins to connect.
+    pub(crate) fn connecting() -> Self {
+        let mut lab = Self::strangers();
+        let remotes = [server_address().address];
+        let locals = client_addresses(INTERFACES);
+        let handle = lab.ends[CLIENT].connect(lab.now, &client_config(), &locals, &remotes).unwrap();
+        lab.handles[CLIENT] = Some(handle);
+        lab.collect();
+        lab
+    }
+
+    /// A connection right behind its set-up.
+    pub(crate) fn established() -> Self {
+        let mut lab = Self::strangers();
+        let (now, settings) = (lab.now, &*SETTINGS);
+        let server = server_address();
+        let locals = client_addresses(INTERFACES);
+        let client = EstablishedEnd {
+            side: Initiator::Client,
+            config: Arc::clone(settings),
+            peer: Arc::clone(settings),
+            locals: &locals,
+            remotes: &[server.address],
+            peer_reset_key: RESET_KEYS[SERVER],
+        };
+        lab.handles[CLIENT] = lab.ends[CLIENT].add_established(now, &client, &KEYS).ok();
+        let there = [manyway_proto::LocalCandidate { address: server, role: manyway_proto::Role::Primary }];
+        let server = EstablishedEnd {
+            side: Initiator::Server,
+            locals: &there,
+            remotes: &locals.iter().take(1).map(|local| local.address.address).collect::<Vec<_>>(),
+            peer_reset_key: RESET_KEYS[CLIENT],
+            ..client
+        };
+        lab.handles[SERVER] = lab.ends[SERVER].add_established(now, &server, &KEYS).ok();
+        assert!(lab.handles.iter().all(Option::is_some));
+        lab.collect();
+        lab
+    }
+
+    pub(crate) fn connection(&mut self, end: usize) -> Option<&mut Connection> {
+        self.ends[end].connection(self.handles[end]?)
+    }
+
+    /// Takes what both ends have to send and tell.
+    pub(crate) fn collect(&mut self) {
+        for end in [CLIENT, SERVER] {
+            self.events(end);
+            let mut buffer = Vec::new();
+            let mut count = 0;
+            while let Some(transmit) = self.ends[end].poll_transmit(self.now, &mut buffer) {
+                let whole = transmit.segment > 0 && transmit.segment <= transmit.length;
+                assert!(whole && transmit.length == buffer.len(), "{transmit:?} of {}", buffer.len());
+                count += transmit.length.div_ceil(transmit.segment);
+                assert!(count < MOST_AT_ONCE, "an end sends without end");
+                for datagram in buffer.chunks(transmit.segment) {
+                    self.send(end, transmit.tuple, datagram);
+                }
+            }
+            self.events(end);
+        }
+    }
+
+    fn send(&mut self, from: usize, tuple: FourTuple, datagram: &[u8]) {
+        let to = 1 - from;
+        let known = client_addresses(INTERFACES).into_iter().map(|local| local.address);
+        let receiver = match from {
+            CLIENT => Some(server_address()).filter(|server| server.address == tuple.remote),
+            _ => known.into_iter().find(|local| local.address == tuple.remote),
+        };
+        let Some(receiver) = receiver else {
+            if from == SERVER {
+                let traffic = self.strangers.entry(tuple.remote).or_default();
+                traffic.sent += datagram.len();
+                // spec 4.14
+                assert!(traffic.sent <= 3 * traffic.received, "{} was flooded: {traffic:?}", tuple.remote);
+            }
+            return;
+        };
+        let tuple = FourTuple { local: receiver, remote: tuple.local.address };
+        self.put(Flying { to, tuple, data: datagram.to_vec() });
+    }
+
+    /// Puts a datagram on its way.
+    pub(crate) fn put(&mut self, datagram: Flying) {
+        self.flying.push(datagram);
+        if self.flying.len() > MOST_FLYING {
+            self.flying.remove(0);
+        }
+    }
+
+    /// Gives a datagram to its receiver, now.
+    pub(crate) fn deliver(&mut self, mut datagram: Flying) {
+        let Flying { to, tuple, data } = &mut datagram;
+        let foreign = !client_addresses(INTERFACES).iter().any(|local| local.address.address == tuple.remote);
+        if *to == SERVER && foreign {
+            self.strangers.entry(tuple.remote).or_default().received += data.len();
+        }
+        self.ends[*to].handle_datagram(self.now, *tuple, Ecn::NotEct, data);
+        self.collect();
+    }
+
+    /// Gives everything under way to its receivers, and what follows stays under way.
+    pub(crate) fn deliver_all(&mut self) {
+        for datagram in std::mem::take(&mut self.flying) {
+            self.deliver(datagram);
+        }
+    }
+
+    /// Lets time pass, timers fire.
+    pub(crate) fn wait(&mut self, time: Duration) {
+        let until = self.now + time;
+        let mut steps = 0;
+        while let Some(next) = self.next_timer().filter(|next| *next <= until) {
+            steps += 1;
+            assert!(steps < 100_000, "timers fire without end");
+            self.now = next.max(self.now);
+            self.fire();
+        }
+        self.now = until;
+        self.fire();
+    }
+
+    fn next_timer(&self) -> Option<Instant> {
+        self.ends.iter().filter_map(Endpoint::poll_timeout).min()
+    }
+
+    fn fire(&mut self) {
+        let mut fired = [false; 2];
+        for end in [CLIENT, SERVER] {
+            if self.ends[end].poll_timeout().is_some_and(|at| at <= self.now) {
+                self.ends[end].handle_timeout(self.now);
+                fired[end] = true;
+            }
+        }
+        self.collect();
+        for end in [CLIENT, SERVER] {
+            let late = self.ends[end].poll_timeout().is_some_and(|at| at <= self.now) && fired[end];
+            self.late[end] = if late { self.late[end] + 1 } else { 0 };
+            assert!(self.late[end] <= MOST_LATE, "a deadline stays in the past");
+        }
+    }
+
+    /// An honest network for so long, or until `done`; true if that came.
+    pub(crate) fn run(&mut self, within: Duration, mut done: impl FnMut(&mut Self) -> bool) -> bool {
+        let until = self.now + within;
+        let (mut steps, mut datagrams) = (0, 0);
+        loop {
+            if done(self) {
+                return true;
+            }
+            steps += 1;
+            assert!(steps < 200_000, "virtual time stands nearly still");
+            if !self.flying.is_empty() {
+                self.wait(DELAY);
+                datagrams += self.flying.len();
+                assert!(datagrams < MOST_IN_PEACE, "both ends talk without end");
+                self.deliver_all();
+            } else {
+                match self.next_timer() {
+                    Some(next) if next <= until => self.wait(next - self.now),
+                    Some(_) | None => {
+                        self.now = until.max(self.now);
+                        return done(self);
+                    }
+                }
+            }
+            if self.now >= until {
+                return done(self);
+            }
+        }
+    }
+
+    fn events(&mut self, end: usize) {
+        let mut count = 0;
+        while let Some((handle, event)) = self.ends[end].poll_event() {
+            count += 1;
+            assert!(count < MOST_EVENTS, "events without end");
+            let known = *self.handles[end].get_or_insert(handle);
+            if known != handle {
+                // Another client's.
+                continue;
+            }
+            #[expect(clippy::wildcard_enum_match_arm, reason = "the others change nothing here")]
+            match event {
+                Event::Connected => self.standing[end].connected = true,
+                Event::Closed(error) => {
+                    let before = self.standing[end].closed.replace(error);
+                    assert_eq!(before, None, "nothing follows the end");
+                }
+                Event::StreamOpened => self.accept(end),
+                Event::StreamReadable(stream) if self.reading => {
+                    self.read(end, stream);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    pub(crate) fn accept(&mut self, end: usize) {
+        while let Some(stream) = self.connection(end).and_then(Connection::accept_stream) {
+            self.standing[end].accepted.push(stream);
+        }
+    }
+
+    /// Reads everything there is on a stream; tells how much.
+    pub(crate) fn read(&mut self, end: usize, stream: StreamId) -> u64 {
+        let mut total = 0;
+        while let Some(Ok(ReadOutcome::Data(bytes))) =
+            self.connection(end).map(|connection| connection.read(stream, usize::MAX))
+        {
+            assert!(!bytes.is_empty());
+            total += bytes.len() as u64;
+        }
+        *self.standing[end].read.entry(stream).or_default() += total;
+        total
+    }
+
+    /// Opens a stream and writes so many bytes to it.
+    pub(crate) fn write_new(&mut self, end: usize, length: usize) -> Option<StreamId> {
+        let connection = self.connection(end)?;
+        let stream = connection.open_stream().ok()?;
+        let taken = connection.write(stream, Bytes::from(vec![0x5a; length])).ok();
+        assert!(taken.is_some(), "a new stream takes bytes");
+        self.standing[end].opened.push(stream);
+        Some(stream)
+    }
+
+    /// Where a datagram from this address to this end seems to go.
+    pub(crate) fn tuple(&self, to: usize, remote: SocketAddr) -> FourTuple {
+        let local = match to {
+            SERVER => server_address(),
+            _ => client_addresses(1).first().map_or_else(server_address, |local| local.address),
+        };
+        FourTuple { local, remote }
+    }
+
+    /// The address of an end, for datagrams in its name.
+    pub(crate) fn address_of(&self, end: usize, interface: u8) -> LocalAddress {
+        match end {
+            SERVER => server_address(),
+            _ => client_addresses(INTERFACES)[usize::from(interface % INTERFACES)].address,
+        }
+    }
+}

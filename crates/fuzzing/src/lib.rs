@@ -1,0 +1,47 @@
+//! The bodies of the fuzz targets: each takes any bytes, and panics if a law does not hold.
+//!
+//! They live here and not in `fuzz/`, so that the stable compiler builds them with everything else, and the test of
+//! this crate replays what is kept in `fuzz/corpus` and `fuzz/regressions`. How to run them: `fuzz/README.md`.
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::missing_panics_doc,
+    reason = "a target fails as a test does"
+)]
+
+pub mod acks;
+pub mod blocks;
+pub mod cookies;
+pub mod datagram_opened;
+pub mod datagram_sealed;
+pub mod headers;
+pub mod parameters;
+pub mod script;
+pub mod seeds;
+pub mod setup;
+pub mod streams;
+pub mod ticket;
+pub mod transfer;
+
+mod lab;
+mod material;
+
+/// A target: its name in `fuzz/fuzz_targets`, and what it does with an input.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All targets.
+pub const TARGETS: [Target; 11] = [
+    ("acks", acks::run),
+    ("blocks", blocks::run),
+    ("cookies", cookies::run),
+    ("datagram_opened", datagram_opened::run),
+    ("datagram_sealed", datagram_sealed::run),
+    ("headers", headers::run),
+    ("parameters", parameters::run),
+    ("setup", setup::run),
+    ("streams", streams::run),
+    ("ticket", ticket::run),
+    ("transfer", transfer::run),
+];

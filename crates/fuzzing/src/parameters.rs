@@ -1,0 +1,15 @@
+//! The parameters of TLS: whatever is read can be written again.
+
+use manyway_wire::Parameters;
+
+/// Reads the input as the extension.
+pub fn run(data: &[u8]) {
+    match Parameters::decode(data) {
+        Ok(parameters) => {
+            let bytes = parameters.encode();
+            assert_eq!(Parameters::decode(&bytes).as_ref(), Ok(&parameters));
+            assert!(parameters.application.len() <= 64 && parameters.max_datagram >= 1200);
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}

@@ -1,0 +1,50 @@
+//! What fuzzing starts from: blocks of every kind, datagrams of real connections, frames of real transfers.
+
+mod network;
+mod transfer;
+mod wire;
+
+/// An input to start from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seed {
+    /// The target it is for.
+    pub target: &'static str,
+    /// The name of its file.
+    pub name: String,
+    /// The input.
+    pub bytes: Vec<u8>,
+}
+
+impl Seed {
+    fn new(target: &'static str, name: impl Into<String>, bytes: Vec<u8>) -> Self {
+        Self { target, name: name.into(), bytes }
+    }
+}
+
+/// Makes all seeds.
+pub fn all() -> Vec<Seed> {
+    let mut seeds = wire::seeds();
+    seeds.extend(network::seeds());
+    seeds.extend(transfer::seeds());
+    seeds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::all;
+    use crate::TARGETS;
+
+    #[test]
+    fn every_target_has_seeds_and_passes_them() {
+        let seeds = all();
+        for (name, run) in TARGETS {
+            let own: Vec<_> = seeds.iter().filter(|seed| seed.target == name).collect();
+            assert!(!own.is_empty(), "{name} has none");
+            for seed in own {
+                let began = std::time::Instant::now();
+                run(&seed.bytes);
+                println!("{name} {} {:?}", seed.name, began.elapsed());
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Blocks, headers, parameters, cookies and tickets.
+
+use std::time::Duration;
+
+use manyway_wire::{
+    AddAddress, Block, Blocked, BlockedBy, Close, CloseStep, ConnectionId, EcnCounts, HandshakeBytes,
+    Liveness, NewCid, Parameters, PathAvailability, PathClose, PathId, PathLimit, PathStatus, Ping, Probe,
+    ProbeAck, RemoveAddress, RetireCid, StreamData, StreamId, StreamLimit, StreamReset, StreamStop,
+    StreamWindow, Syn, SynAck, Window, Writer, encode_path_ack, encode_version_list,
+};
+
+use super::Seed;
+use crate::lab::Lab;
+use crate::script::Steps;
+
+pub(super) fn seeds() -> Vec<Seed> {
+    let mut seeds = Vec::new();
+    let mut all = Vec::new();
+    for (name, bytes) in blocks() {
+        all.extend_from_slice(&bytes);
+        seeds.push(Seed::new("blocks", name, bytes));
+    }
+    seeds.push(Seed::new("blocks", "all", all));
+    for (number, datagram) in Lab::connecting().flying.into_iter().enumerate() {
+        seeds.push(Seed::new("headers", format!("first-flight-{number}"), datagram.data));
+    }
+    for (number, datagram) in Lab::established().flying.into_iter().take(2).enumerate() {
+        seeds.push(Seed::new("headers", format!("data-{number}"), datagram.data));
+    }
+    let mut list = Vec::new();
+    encode_version_list(&mut Writer::new(&mut list, 1200), &[1; 8], &[2; 8], &[1, 2, 3]);
+    seeds.push(Seed::new("headers", "version-list", list));
+    for (name, parameters) in [("client", parameters(None)), ("server", parameters(Some([7; 16])))] {
+        seeds.push(Seed::new("parameters", name, parameters.encode()));
+    }
+    let cookies = Steps::new().u8(1).u16(80).bytes(&[1; 8]).bytes(&[2; 8]);
+    let cookies = cookies.u8(0).u8(1).u16(500).u8(4).u8(0).u8(2).u16(11).u8(4).u8(0).u8(5).u8(9).u8(1);
+    let cookies = cookies.u8(2).u16(3700).u8(0).u8(4).u8(0).u8(4).u8(1).u8(3).bytes(&[0; 37]);
+    seeds.push(Seed::new("cookies", "ages", cookies.into_bytes()));
+    for (number, text) in TEXTS.iter().enumerate() {
+        seeds.push(Seed::new("ticket", format!("text-{number}"), text.as_bytes().to_vec()));
+    }
+    let fields = Steps::new().u8(1).u8(2).u8(0).u16(1).u16(2).u16(80).u8(2).bytes(b"example.org").u16(5000);
+    seeds.push(Seed::new("ticket", "fields", fields.into_bytes()));
+    seeds
+}
+
+const TEXTS: [&str; 8] = [
+    "mw1aeaqcaibaeaqcaibaeaqcaibaeaqeaqcaibaeaqcaibaeaqcaibaeaqaiaya",
+    "192.0.2.7",
+    "192.0.2.7:5000",
+    "2001:db8::1",
+    "[2001:db8::1]:5000",
+    "example.org:5000",
+    "Home_Server.example.",
+    "mw2abc",
+];
+
+/// A block of each kind, with its name.
+pub(super) fn blocks() -> Vec<(&'static str, Vec<u8>)> {
+    let id = ConnectionId::from_u64(0x0102_0304_0506_0708);
+    let (path, stream) = (PathId(1), StreamId(4));
+    let mut blocks: Vec<(&'static str, Vec<u8>)> = set_up_blocks();
+    let address = ([10, 0, 0, 2], 4455).into();
+    let known = [
+        ("probe", Block::Probe(Probe { nonce: 7 })),
+        ("probe-ack", Block::ProbeAck(ProbeAck { nonce: 7, observed: address })),
+        ("stream", Block::Stream(StreamData { stream, offset: 0, end: true, data: b"hello" })),
+        ("stream-later", Block::Stream(StreamData { stream, offset: 9000, end: false, data: &[1; 40] })),
+        ("window", Block::Window(Window { credit: 1 << 20 })),
+        ("stream-window", Block::StreamWindow(StreamWindow { stream, credit: 1 << 20 })),
+        ("stream-limit", Block::StreamLimit(StreamLimit { count: 32 })),
+        ("stream-reset", Block::StreamReset(StreamReset { stream, code: 1, final_size: 100 })),
+        ("stream-stop", Block::StreamStop(StreamStop { stream, code: 1 })),
+        ("blocked", Block::Blocked(Blocked { by: BlockedBy::Connection { limit: 100 } })),
+        ("blocked-stream", Block::Blocked(Blocked { by: BlockedBy::Stream { stream, limit: 100 } })),
+        ("blocked-streams", Block::Blocked(Blocked { by: BlockedBy::Streams { limit: 8 } })),
+        (
+            "new-cid",
+            Block::NewCid(NewCid { path, sequence: 2, retire_prior_to: 1, id, reset_token: [3; 16] }),
+        ),
+        ("retire-cid", Block::RetireCid(RetireCid { path, sequence: 0 })),
+        ("add-address", Block::AddAddress(AddAddress { id: 1, sequence: 1, priority: 1, cost: 1, address })),
+        ("remove-address", Block::RemoveAddress(RemoveAddress { id: 1, sequence: 2 })),
+        (
+            "path-status",
+            Block::PathStatus(PathStatus { path, sequence: 1, state: PathAvailability::Available, cost: 0 }),
+        ),
+        ("path-close", Block::PathClose(PathClose { path, code: 1 })),
+        ("path-limit", Block::PathLimit(PathLimit { limit: 5 })),
+        ("liveness", Block::Liveness(Liveness::Question { path })),
+        (
+            "liveness-answer",
+            Block::Liveness(Liveness::Answer { path, largest: Some(7), age: Duration::from_millis(3) }),
+        ),
+        ("ack-now", Block::AckNow),
+        ("close-fin", Block::Close(Close { step: CloseStep::Fin, code: 0, text: b"done" })),
+        ("close-abort", Block::Close(Close { step: CloseStep::Abort, code: 5, text: b"" })),
+        ("pad", Block::Pad),
+    ];
+    blocks.extend(known.iter().map(|(name, block)| (*name, encoded(block))));
+    blocks.push(("path-ack", path_ack(&[9..=12, 2..=4], None)));
+    let ecn = EcnCounts { ect0: 3, ect1: 0, ce: 1 };
+    blocks.push(("path-ack-ecn", path_ack(&[0..=0], Some(ecn))));
+    blocks
+}
+
+fn set_up_blocks() -> Vec<(&'static str, Vec<u8>)> {
+    let known = [
+        ("syn", Block::Syn(Syn { info: b"x" })),
+        ("syn-ack", Block::SynAck(SynAck { info: b"info" })),
+        ("ping", Block::Ping(Ping { info: b"info" })),
+        ("pong", Block::Pong),
+        ("handshake", Block::Handshake(HandshakeBytes { offset: 3, data: &[1, 0, 0, 4] })),
+    ];
+    known.iter().map(|(name, block)| (*name, encoded(block))).collect()
+}
+
+fn encoded(block: &Block<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    block.encode(&mut Writer::new(&mut bytes, 1200));
+    bytes
+}
+
+fn path_ack(ranges: &[std::ops::RangeInclusive<u64>], ecn: Option<EcnCounts>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut writer = Writer::new(&mut bytes, 1200);
+    encode_path_ack(&mut writer, PathId::FIRST, Duration::from_millis(2), 77, ranges.iter().cloned(), ecn);
+    bytes
+}
+
+fn parameters(reset_token: Option<[u8; 16]>) -> Parameters {
+    Parameters {
+        version: manyway_wire::VERSION,
+        first_destination: reset_token.map(|_| ConnectionId::from_u64(1)),
+        source: ConnectionId::from_u64(2),
+        idle_timeout: Duration::from_secs(30),
+        connection_window: 3 << 19,
+        stream_window: 1 << 20,
+        stream_limit: 256,
+        path_limit: 7,
+        max_ack_delay: Duration::from_millis(25),
+        max_datagram: 1472,
+        reset_token,
+        application: b"files".to_vec(),
+    }
+}

@@ -1,0 +1,309 @@
+//! Two ends with streams, a network that loses, copies and reorders, and applications that do anything: the reader
+//! sees what the writer wrote, and credit is kept.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use manyway_proto::fuzzing::{StreamPacket, Streams};
+use manyway_proto::{Initiator, Instant, ReadOutcome, StreamConfig, StreamEvent, StreamId, WriteError};
+
+use crate::script::Script;
+
+const MOST_STEPS: usize = 1_000;
+/// Packets that are under way at most; the oldest is then lost.
+const MOST_FLYING: usize = 64;
+const SIDES: [Initiator; 2] = [Initiator::Client, Initiator::Server];
+
+/// What one direction of a stream came to.
+#[derive(Debug, Default)]
+struct Half {
+    written: u64,
+    /// Its size, once the writer named it; also if it gave up afterwards.
+    finished: Option<u64>,
+    /// The writer gave up, or was asked to.
+    reset: bool,
+    read: u64,
+    reader: Reader,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Reader {
+    #[default]
+    Reading,
+    Ended,
+    /// It gave up.
+    Stopped,
+}
+
+struct Scene {
+    ends: [Streams; 2],
+    config: StreamConfig,
+    /// By the writer and the stream.
+    halves: BTreeMap<(usize, StreamId), Half>,
+    known: [Vec<StreamId>; 2],
+    flying: [Vec<StreamPacket>; 2],
+    now: Instant,
+}
+
+/// Plays the input, then lets everything arrive and end.
+pub fn run(data: &[u8]) {
+    let mut script = Script::new(data);
+    let mut scene = Scene::new(&mut script);
+    for _ in 0..MOST_STEPS {
+        let Some(step) = script.step() else { break };
+        scene.act(step, &mut script);
+    }
+    scene.finish();
+}
+
+impl Scene {
+    fn new(script: &mut Script<'_>) -> Self {
+        let mut config = StreamConfig::default();
+        config.stream_window = 16 << 10;
+        config.connection_window = 16 << (10 + script.u8() % 3);
+        config.max_window = 64 << 10;
+        config.peer_streams = 1 + u64::from(script.u8() % 8);
+        config.send_buffer = 16 << 10;
+        config.max_send_buffer = 64 << 10;
+        assert_eq!(config.check(), Ok(()));
+        let ends = SIDES.map(|side| Streams::new(side, &config, &config));
+        let (known, flying) = (Default::default(), Default::default());
+        Self { ends, config, halves: BTreeMap::new(), known, flying, now: Instant::from_nanos(0) }
+    }
+
+    fn act(&mut self, step: u8, script: &mut Script<'_>) {
+        let side = usize::from(step >> 7);
+        match step & 0x7f {
+            0..=7 => self.open(side),
+            8..=15 => {
+                self.accept(side);
+            }
+            16..=47 => self.write(side, script.u8(), usize::from(script.u16() % 20_000)),
+            48..=51 => self.with(side, script.u8(), |scene, stream| scene.end_writing(side, stream)),
+            52..=53 => self.with(side, script.u8(), |scene, stream| scene.reset(side, stream)),
+            54..=55 => self.with(side, script.u8(), |scene, stream| scene.stop(side, stream)),
+            56..=71 => {
+                let most = usize::from(script.u16());
+                self.with(side, script.u8(), |scene, stream| {
+                    scene.read(side, stream, most);
+                });
+            }
+            72..=95 => {
+                self.send(side, 60 + usize::from(script.u16() % 1400));
+            }
+            96..=107 => self.arrive(side, script.u8(), Fate::Arrives),
+            108..=111 => self.arrive(side, script.u8(), Fate::Copied),
+            112..=115 => self.arrive(side, script.u8(), Fate::Lost),
+            116..=117 => self.arrive(side, script.u8(), Fate::Doubted),
+            118..=119 => self.arrive(side, script.u8(), Fate::Spurious),
+            120..=121 => {
+                let priority = script.u8().cast_signed();
+                self.with(side, script.u8(), |scene, stream| {
+                    let _ = scene.ends[side].set_priority(stream, priority);
+                });
+            }
+            122..=124 => {
+                self.now += Duration::from_millis(u64::from(script.u8()));
+                self.ends[side].on_rtt(self.now, Duration::from_millis(20));
+            }
+            _ => self.events(side),
+        }
+    }
+
+    fn with(&mut self, side: usize, pick: u8, act: impl FnOnce(&mut Self, StreamId)) {
+        let known = &self.known[side];
+        if let Some(stream) = known.get(usize::from(pick) % known.len().max(1)).copied() {
+            act(self, stream);
+        }
+    }
+
+    fn open(&mut self, side: usize) {
+        if let Ok(stream) = self.ends[side].open() {
+            self.known[side].push(stream);
+            self.halves.insert((side, stream), Half::default());
+            self.halves.insert((1 - side, stream), Half::default());
+        }
+    }
+
+    fn accept(&mut self, side: usize) -> bool {
+        let Some(stream) = self.ends[side].accept() else { return false };
+        assert!(self.halves.contains_key(&(1 - side, stream)), "{stream} was never opened");
+        self.known[side].push(stream);
+        true
+    }
+
+    fn write(&mut self, side: usize, pick: u8, length: usize) {
+        self.with(side, pick, |scene, stream| {
+            let half = scene.halves.get_mut(&(side, stream)).unwrap();
+            let data: Vec<u8> =
+                (half.written..).take(length).map(|offset| pattern(side, stream, offset)).collect();
+            match scene.ends[side].write(stream, Bytes::from(data)) {
+                Ok(taken) => {
+                    assert!(taken <= length && half.finished.is_none() && !half.reset, "{stream} {half:?}");
+                    half.written += taken as u64;
+                }
+                Err(WriteError::Stopped(_)) => half.reset = true,
+                Err(_) => {}
+            }
+        });
+    }
+
+    fn end_writing(&mut self, side: usize, stream: StreamId) {
+        if self.ends[side].finish(stream).is_ok() {
+            let half = self.half(side, stream);
+            half.finished = Some(half.written);
+        }
+    }
+
+    fn reset(&mut self, side: usize, stream: StreamId) {
+        if self.ends[side].reset(stream, 7).is_ok() {
+            self.half(side, stream).reset = true;
+        }
+    }
+
+    fn stop(&mut self, side: usize, stream: StreamId) {
+        if self.ends[side].stop(stream, 8).is_ok() {
+            self.half(1 - side, stream).reader = Reader::Stopped;
+        }
+    }
+
+    fn half(&mut self, writer: usize, stream: StreamId) -> &mut Half {
+        self.halves.get_mut(&(writer, stream)).unwrap()
+    }
+
+    /// Reads at most so many bytes; tells how many came.
+    fn read(&mut self, side: usize, stream: StreamId, most: usize) -> usize {
+        let half = self.halves.get_mut(&(1 - side, stream)).unwrap();
+        let outcome = self.ends[side].read(stream, most);
+        assert!(half.reader == Reader::Reading || outcome.is_err(), "{stream} {outcome:?} {half:?}");
+        match outcome {
+            Ok(ReadOutcome::Data(bytes)) => {
+                assert!(bytes.len() <= most);
+                for (offset, byte) in (half.read..).zip(&bytes) {
+                    assert_eq!(*byte, pattern(1 - side, stream, offset), "{stream} at {offset}");
+                }
+                half.read += bytes.len() as u64;
+                assert!(half.read <= half.written, "{stream}: more was read than written");
+                bytes.len()
+            }
+            Ok(ReadOutcome::End) => {
+                assert_eq!(half.finished, Some(half.read), "{stream} ended early: {half:?}");
+                half.reader = Reader::Ended;
+                0
+            }
+            Ok(ReadOutcome::Reset(_)) => {
+                assert!(half.reset, "{stream} {half:?}");
+                half.reader = Reader::Ended;
+                0
+            }
+            Ok(_) | Err(_) => 0,
+        }
+    }
+
+    fn send(&mut self, side: usize, size: usize) -> bool {
+        let Some(packet) = self.ends[side].packet(size) else { return false };
+        assert!(packet.payload().len() <= size);
+        self.flying[side].push(packet);
+        if self.flying[side].len() > MOST_FLYING {
+            self.arrive(side, 0, Fate::Lost);
+        }
+        true
+    }
+
+    fn arrive(&mut self, side: usize, pick: u8, fate: Fate) {
+        let flying = &mut self.flying[side];
+        if flying.is_empty() {
+            return;
+        }
+        let at = usize::from(pick) % flying.len();
+        let packet = if fate == Fate::Copied { flying[at].clone() } else { flying.remove(at) };
+        let (near, far) = (side, 1 - side);
+        match fate {
+            Fate::Arrives => {
+                assert_eq!(self.ends[far].take(packet.payload()), Ok(()));
+                self.ends[near].on_delivered(&packet);
+            }
+            Fate::Copied => assert_eq!(self.ends[far].take(packet.payload()), Ok(())),
+            Fate::Lost => self.ends[near].on_lost(&packet),
+            Fate::Doubted => {
+                self.ends[near].on_lost(&packet);
+                self.flying[side].push(packet);
+            }
+            Fate::Spurious => {
+                self.ends[near].on_lost(&packet);
+                assert_eq!(self.ends[far].take(packet.payload()), Ok(()));
+                self.ends[near].on_delivered(&packet);
+            }
+        }
+    }
+
+    fn events(&mut self, side: usize) {
+        let mut told = 0;
+        while let Some(event) = self.ends[side].poll_event() {
+            told += 1;
+            assert!(told < 100_000, "events without end");
+            if let StreamEvent::Finished(stream) = event {
+                assert!(self.halves[&(side, stream)].finished.is_some(), "{stream} was never finished");
+            }
+        }
+    }
+
+    /// A perfect network and applications that read and finish everything: all of it ends.
+    fn finish(&mut self) {
+        for round in 0.. {
+            assert!(round < 20_000, "the streams do not come to an end");
+            let mut quiet = true;
+            for side in [0, 1] {
+                while !self.flying[side].is_empty() {
+                    self.arrive(side, 0, Fate::Arrives);
+                    quiet = false;
+                }
+                quiet &= !self.send(side, 1200);
+                self.events(side);
+                while self.accept(side) {}
+                for stream in self.known[side].clone() {
+                    quiet &= self.drain(side, stream) == 0;
+                    self.end_writing(side, stream);
+                }
+            }
+            if quiet && self.ends.iter().all(Streams::is_idle) && self.flying.iter().all(Vec::is_empty) {
+                break;
+            }
+        }
+        for ((writer, stream), half) in &self.halves {
+            let accepted = self.known[1 - writer].contains(stream);
+            assert!(half.reader != Reader::Reading || !accepted, "{stream} has no end: {half:?}");
+        }
+    }
+
+    fn drain(&mut self, side: usize, stream: StreamId) -> usize {
+        let mut total = 0;
+        loop {
+            let read = self.read(side, stream, 1 << 20);
+            total += read;
+            assert!(total as u64 <= self.config.max_window, "more was kept than the window allows");
+            if read == 0 {
+                return total;
+            }
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Arrives,
+    /// It arrives, and may again.
+    Copied,
+    Lost,
+    /// Its content is sent again, and it may arrive still.
+    Doubted,
+    /// It was called lost and arrives.
+    Spurious,
+}
+
+/// Bytes that differ from stream to stream and from offset to offset.
+fn pattern(writer: usize, stream: StreamId, offset: u64) -> u8 {
+    let mixed = (offset * 7 + offset / 256) ^ (stream.0 * 31) ^ (writer as u64 * 97);
+    mixed.to_le_bytes()[0]
+}

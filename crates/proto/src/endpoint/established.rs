@@ -1,0 +1,86 @@
+//! Connections that begin behind the set-up.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use manyway_wire::{ConnectionId, Initiator, PathId};
+
+use super::{ConnectError, ConnectionHandle, Endpoint, ResetKey};
+use crate::connection::{Connection, Start, own_parameters};
+use crate::fuzzing::SharedKeys;
+use crate::handshake::{Handshake, NewKeys};
+use crate::{ConnectionConfig, FourTuple, Instant, LocalCandidate};
+
+/// The ids of both ends; every connection made here has the same.
+const FIRST_DESTINATION: u64 = 0xF1F1_F1F1_F1F1_F1F1;
+const CLIENT: u64 = 0xC1C1_C1C1_C1C1_C1C1;
+const SERVER: u64 = 0x5151_5151_5151_5151;
+
+/// One end of a connection that is set up.
+#[derive(Debug)]
+pub struct EstablishedEnd<'a> {
+    /// Which end.
+    pub side: Initiator,
+    /// Its settings.
+    pub config: Arc<ConnectionConfig>,
+    /// Those of the other end.
+    pub peer: Arc<ConnectionConfig>,
+    /// Its addresses.
+    pub locals: &'a [LocalCandidate],
+    /// The other end's addresses.
+    pub remotes: &'a [SocketAddr],
+    /// The other end's lasting reset key.
+    pub peer_reset_key: [u8; 32],
+}
+
+impl Endpoint {
+    /// Adds a connection as it is when TLS is complete and nothing was sent since. Both ends need the same `keys`, and
+    /// there can be one such connection at a time.
+    ///
+    /// # Errors
+    /// If no pair of addresses fits, or TLS does not start.
+    pub fn add_established(
+        &mut self,
+        now: Instant,
+        end: &EstablishedEnd<'_>,
+        keys: &SharedKeys,
+    ) -> Result<ConnectionHandle, ConnectError> {
+        let no_pair = ConnectError::NoAddressPair;
+        let first_destination = ConnectionId::from_u64(FIRST_DESTINATION);
+        let (local_id, remote_id) = match end.side {
+            Initiator::Client => (CLIENT, SERVER),
+            Initiator::Server => (SERVER, CLIENT),
+        };
+        let (local_id, remote_id) = (ConnectionId::from_u64(local_id), ConnectionId::from_u64(remote_id));
+        let peer_reset_key = ResetKey::new(&end.peer_reset_key);
+        let answered = (end.side == Initiator::Client).then_some((first_destination, &peer_reset_key));
+        let parameters = own_parameters(&end.peer, remote_id, answered);
+        // It is thrown away unused: a server's costs least.
+        let handshake = Handshake::server(keys.server_config(), &parameters).map_err(ConnectError::Tls)?;
+        let start = Start {
+            now,
+            config: Arc::clone(&end.config),
+            interfaces: self.interfaces.clone(),
+            rng: self.rng.fork(),
+            reset_key: Arc::clone(&self.reset_key),
+            first_destination,
+            local_id,
+            handshake,
+        };
+        let mut connection = match end.side {
+            Initiator::Client => Connection::client(start, end.locals, end.remotes).ok_or(no_pair)?,
+            Initiator::Server => {
+                let local = end.locals.first().ok_or_else(|| no_pair.clone())?.address;
+                let tuple = FourTuple { local, remote: *end.remotes.first().ok_or(no_pair)? };
+                Connection::server(start, tuple, remote_id, Vec::new(), true)
+            }
+        };
+        let (data, secrets) = keys.of(end.side);
+        let established = connection.establish_with(now, NewKeys::Data(data, secrets), parameters);
+        debug_assert_eq!(established, Ok(()), "the parameters are those of a configuration");
+        let handle = self.slots.insert(connection);
+        self.demux.insert(local_id, (handle, PathId::FIRST));
+        self.touch(handle);
+        Ok(handle)
+    }
+}

@@ -1,0 +1,154 @@
+//! The streams of one end.
+
+use bytes::Bytes;
+use manyway_wire::{Block, Blocks, Initiator, StreamId, Writer};
+
+use std::time::Duration;
+
+use crate::packet::content::Contents;
+use crate::stream::set::StreamSet;
+use crate::{Instant, Misuse, ReadOutcome, StreamConfig, StreamEvent, Violation, WriteError};
+
+/// All streams of an end of a connection, without the connection.
+#[derive(Debug)]
+pub struct Streams(StreamSet);
+
+/// The inside of a packet, and what recovery would remember of it.
+#[derive(Debug, Clone)]
+pub struct StreamPacket {
+    payload: Vec<u8>,
+    contents: Contents,
+}
+
+impl StreamPacket {
+    /// The blocks.
+    pub fn payload(&self) -> &[u8] {
+        &self.payload
+    }
+}
+
+impl Streams {
+    /// Starts with the limits of both ends.
+    pub fn new(side: Initiator, own: &StreamConfig, peer: &StreamConfig) -> Self {
+        let mut streams = StreamSet::new(side, own);
+        streams.set_peer_limits(peer.connection_window, peer.stream_window, peer.peer_streams);
+        Self(streams)
+    }
+
+    /// Writes what is to be sent; `None` if nothing is.
+    pub fn packet(&mut self, size: usize) -> Option<StreamPacket> {
+        let mut packet = StreamPacket { payload: Vec::new(), contents: Contents::new() };
+        let mut writer = Writer::new(&mut packet.payload, size);
+        self.0.write_control(&mut writer, &mut packet.contents);
+        self.0.write_data(&mut writer, &mut packet.contents);
+        (!packet.payload.is_empty()).then_some(packet)
+    }
+
+    /// Takes the blocks of a packet.
+    ///
+    /// # Errors
+    /// What the peer did wrong; blocks that belong to no stream count as unexpected.
+    pub fn take(&mut self, payload: &[u8]) -> Result<(), Violation> {
+        for block in Blocks::new(payload) {
+            let block = block.map_err(Violation::Decode)?;
+            #[expect(clippy::wildcard_enum_match_arm, reason = "all others are wrong here")]
+            match &block {
+                Block::Stream(block) => self.0.on_stream(block)?,
+                Block::Window(block) => self.0.on_window(block),
+                Block::StreamWindow(block) => self.0.on_stream_window(block)?,
+                Block::StreamLimit(block) => self.0.on_stream_limit(block),
+                Block::StreamReset(block) => self.0.on_stream_reset(block)?,
+                Block::StreamStop(block) => self.0.on_stream_stop(block)?,
+                Block::Blocked(block) => self.0.on_blocked(block)?,
+                _ => return Err(Violation::UnexpectedBlock { kind: block.kind() }),
+            }
+        }
+        Ok(())
+    }
+
+    /// A packet arrived.
+    pub fn on_delivered(&mut self, packet: &StreamPacket) {
+        packet.contents.iter().for_each(|content| self.0.on_delivered(content));
+    }
+
+    /// A packet is lost, or its path in doubt.
+    pub fn on_lost(&mut self, packet: &StreamPacket) {
+        packet.contents.iter().for_each(|content| self.0.on_lost(content));
+    }
+
+    /// Time and round trip.
+    pub fn on_rtt(&mut self, now: Instant, rtt: Duration) {
+        self.0.on_rtt(now, rtt);
+    }
+
+    /// Opens a stream.
+    ///
+    /// # Errors
+    /// If the peer allows no more.
+    pub fn open(&mut self) -> Result<StreamId, Misuse> {
+        self.0.open()
+    }
+
+    /// Takes the next stream of the peer.
+    pub fn accept(&mut self) -> Option<StreamId> {
+        self.0.accept()
+    }
+
+    /// Gives bytes to a stream.
+    ///
+    /// # Errors
+    /// If it takes none.
+    pub fn write(&mut self, stream: StreamId, data: Bytes) -> Result<usize, WriteError> {
+        self.0.write(stream, data)
+    }
+
+    /// Ends a stream.
+    ///
+    /// # Errors
+    /// If it has ended.
+    pub fn finish(&mut self, stream: StreamId) -> Result<(), WriteError> {
+        self.0.finish(stream)
+    }
+
+    /// Gives up sending.
+    ///
+    /// # Errors
+    /// If it has ended.
+    pub fn reset(&mut self, stream: StreamId, code: u64) -> Result<(), Misuse> {
+        self.0.reset(stream, code)
+    }
+
+    /// Gives up receiving.
+    ///
+    /// # Errors
+    /// If it has ended.
+    pub fn stop(&mut self, stream: StreamId, code: u64) -> Result<(), Misuse> {
+        self.0.stop(stream, code)
+    }
+
+    /// Sets how urgent a stream is.
+    ///
+    /// # Errors
+    /// If there is no such stream.
+    pub fn set_priority(&mut self, stream: StreamId, priority: i8) -> Result<(), Misuse> {
+        self.0.set_priority(stream, priority)
+    }
+
+    /// Reads.
+    ///
+    /// # Errors
+    /// If there is nothing more to read, ever.
+    pub fn read(&mut self, stream: StreamId, max: usize) -> Result<ReadOutcome, Misuse> {
+        self.0.read(stream, max)
+    }
+
+    /// The next news.
+    pub fn poll_event(&mut self) -> Option<StreamEvent> {
+        self.0.poll_event()
+    }
+
+    /// Whether everything written has arrived.
+    pub fn is_idle(&self) -> bool {
+        self.0.is_idle()
+    }
+}
