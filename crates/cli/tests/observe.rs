@@ -129,12 +129,18 @@ struct Relay {
     address: SocketAddr,
 }
 
-type Passed = Arc<Mutex<Vec<(SocketAddr, SocketAddr, Vec<u8>)>>>;
-
 struct RunningRelay {
-    passed: Passed,
-    stop: Arc<AtomicBool>,
+    wires: Arc<Wires>,
     threads: [JoinHandle<()>; 2],
+}
+
+struct Wires {
+    near: UdpSocket,
+    far: UdpSocket,
+    server: SocketAddr,
+    client: Mutex<Option<SocketAddr>>,
+    passed: Mutex<Vec<(SocketAddr, SocketAddr, Vec<u8>)>>,
+    stop: AtomicBool,
 }
 
 impl Relay {
@@ -147,40 +153,44 @@ impl Relay {
     fn start(self, server: SocketAddr) -> RunningRelay {
         let far = UdpSocket::bind("127.0.0.1:0").unwrap();
         far.connect(server).unwrap();
-        let client = Arc::new(Mutex::new(None));
-        let (passed, stop) = (Passed::default(), Arc::new(AtomicBool::new(false)));
-        let (near, far) = (Arc::new(self.socket), Arc::new(far));
-        let up = {
-            let (near, far, client) = (Arc::clone(&near), Arc::clone(&far), Arc::clone(&client));
-            let (passed, stop) = (Arc::clone(&passed), Arc::clone(&stop));
-            std::thread::spawn(move || {
-                receive(&near, &stop, |from, bytes| {
-                    *client.lock().unwrap() = Some(from);
-                    passed.lock().unwrap().push((from, server, bytes.to_vec()));
-                    let _ = far.send(bytes);
-                });
-            })
-        };
-        let down = {
-            let (passed, stop) = (Arc::clone(&passed), Arc::clone(&stop));
-            std::thread::spawn(move || {
-                receive(&far, &stop, |_, bytes| {
-                    let Some(client) = *client.lock().unwrap() else { return };
-                    passed.lock().unwrap().push((server, client, bytes.to_vec()));
-                    let _ = near.send_to(bytes, client);
-                });
-            })
-        };
-        RunningRelay { passed, stop, threads: [up, down] }
+        let wires = Arc::new(Wires {
+            near: self.socket,
+            far,
+            server,
+            client: Mutex::default(),
+            passed: Mutex::default(),
+            stop: AtomicBool::new(false),
+        });
+        let (up, down) = (Arc::clone(&wires), Arc::clone(&wires));
+        let threads = [std::thread::spawn(move || up.up()), std::thread::spawn(move || down.down())];
+        RunningRelay { wires, threads }
     }
 }
 
-fn receive(socket: &UdpSocket, stop: &AtomicBool, mut each: impl FnMut(SocketAddr, &[u8])) {
-    socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
-    let mut buffer = vec![0; 65_536];
-    while !stop.load(Ordering::Relaxed) {
-        if let Ok((length, from)) = socket.recv_from(&mut buffer) {
-            each(from, &buffer[..length]);
+impl Wires {
+    fn up(&self) {
+        self.receive(&self.near, |from, bytes| {
+            *self.client.lock().unwrap() = Some(from);
+            self.passed.lock().unwrap().push((from, self.server, bytes.to_vec()));
+            let _ = self.far.send(bytes);
+        });
+    }
+
+    fn down(&self) {
+        self.receive(&self.far, |_, bytes| {
+            let Some(client) = *self.client.lock().unwrap() else { return };
+            self.passed.lock().unwrap().push((self.server, client, bytes.to_vec()));
+            let _ = self.near.send_to(bytes, client);
+        });
+    }
+
+    fn receive(&self, socket: &UdpSocket, each: impl Fn(SocketAddr, &[u8])) {
+        socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        let mut buffer = vec![0; 65_536];
+        while !self.stop.load(Ordering::Relaxed) {
+            if let Ok((length, from)) = socket.recv_from(&mut buffer) {
+                each(from, &buffer[..length]);
+            }
         }
     }
 }
@@ -188,14 +198,14 @@ fn receive(socket: &UdpSocket, stop: &AtomicBool, mut each: impl FnMut(SocketAdd
 impl RunningRelay {
     /// What passed, as a pcap file of raw IP packets.
     fn stop(self) -> Vec<u8> {
-        self.stop.store(true, Ordering::Relaxed);
+        self.wires.stop.store(true, Ordering::Relaxed);
         for thread in self.threads {
             thread.join().unwrap();
         }
         let mut file = Vec::new();
         let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
         file.extend(words(&[0xa1b2_c3d4, 0x0004_0002, 0, 0, 65_535, 101]));
-        for (number, (from, to, payload)) in (0..).zip(self.passed.lock().unwrap().iter()) {
+        for (number, (from, to, payload)) in (0..).zip(self.wires.passed.lock().unwrap().iter()) {
             let total = u16::try_from(28 + payload.len()).unwrap();
             let [from, to] = [from, to].map(|address| match address {
                 SocketAddr::V4(address) => *address,

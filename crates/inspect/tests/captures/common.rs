@@ -220,7 +220,7 @@ pub(crate) fn inspect(file: &[u8], key_log: &str) -> Vec<Packet> {
             Item::KeyLog(text) => {
                 inspector.add_keys(text);
             }
-            _ => {}
+            Item::Skipped { .. } | _ => {}
         }
         ControlFlow::Continue(())
     });

@@ -52,7 +52,7 @@ fn client_stream(packets: &[Packet]) -> Vec<u8> {
     }
     let mut bytes = Vec::new();
     for (offset, piece) in pieces {
-        let known = bytes.len().checked_sub(usize::try_from(offset).unwrap()).expect("no gap");
+        let known = bytes.len().checked_sub(usize::try_from(offset).unwrap()).unwrap();
         bytes.extend(piece.iter().skip(known));
     }
     bytes

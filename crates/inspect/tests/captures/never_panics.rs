@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
 
-use manyway_inspect::{Inspector, KeyLog, capture};
+use manyway_inspect::{Inside, Inspector, KeyLog, blocks, capture};
 use manyway_proto::ByteCount;
 use proptest::prelude::*;
 
@@ -18,6 +18,18 @@ fn recorded() -> &'static Recorded {
 fn exhaust(file: &[u8]) {
     for packet in inspect(file, &recorded().key_log) {
         let _ = (packet.is_malformed(), format!("{packet:?}"));
+        if let Inside::Opened(opened) = packet.inside {
+            words(&opened.payload);
+        }
+    }
+}
+
+/// Every block in words and field by field.
+fn words(payload: &[u8]) {
+    for block in blocks(payload).filter_map(|at| at.block.ok()) {
+        let mut fields = 0;
+        block.fields(&mut |name, field| fields += name.len() + field.to_string().len());
+        assert!(block.to_string().len() >= block.name().len());
     }
 }
 
@@ -31,6 +43,7 @@ proptest! {
         for packet in inspector.datagram(&bytes) {
             let _ = packet.is_malformed();
         }
+        words(&bytes);
         let mut log = KeyLog::default();
         log.add(&bytes);
         let _ = capture::parse_bytes(&bytes);

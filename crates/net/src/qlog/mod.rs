@@ -15,7 +15,7 @@ mod writer;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use manyway_proto::Initiator;
@@ -31,7 +31,8 @@ const PIECE: usize = 16 * 1024;
 const MOST_WAITING: usize = 4 * PIECE;
 /// Records do not wait longer than that for the next event of their connection.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// Set-ups at a server that did not complete are logged up to this number: anybody can begin one.
+/// Set-ups at a server that did not complete are logged up to this number: anybody can begin one. Later ones are held
+/// back until they complete.
 const MOST_INCOMPLETE: usize = 1000;
 
 /// Logs every connection into a file of its own in `directory`, which is made if it is not there. Give it to
@@ -42,8 +43,8 @@ const MOST_INCOMPLETE: usize = 1000;
 ///
 /// A thread of its own writes. Its queue is bounded: when the disk does not keep up, records are dropped, and a record
 /// says how many. When a file can't be written, one warning goes to the log of the program, and everything else goes on.
-/// When the last endpoint with these observers ends, it waits up to 2 s until all is written. Set-ups at a server that
-/// do not complete are logged up to 1000 times.
+/// When the last endpoint with these observers ends, it waits up to 2 s until all is written. Of the set-ups at a server
+/// that do not complete, the first 1000 are logged.
 ///
 /// Whoever reads the files learns addresses, ids, and how much went when; no keys and no content.
 ///
@@ -53,38 +54,43 @@ pub fn directory(directory: impl AsRef<Path>) -> io::Result<Observers> {
     let writer = Arc::new(Writer::start(directory.as_ref())?);
     let incomplete = Arc::new(AtomicUsize::new(0));
     Ok(Observers::new(move |beginning| {
-        let proof = Proof::ask(beginning, &incomplete)?;
+        let proof = Proof::begin(beginning, &incomplete);
         let side = match beginning.side {
             Initiator::Client => "client",
             Initiator::Server => "server",
         };
         let id = writer.open(format!("{}_{side}", beginning.first_destination));
-        let sink = FileSink { writer: Arc::clone(&writer), id, waiting: String::new(), since: None };
+        let is_held = Arc::clone(&proof.is_held);
+        let sink = FileSink { writer: Arc::clone(&writer), id, waiting: String::new(), since: None, is_held };
         let wall_clock = time::rfc_3339(SystemTime::now());
         let log = Qlog::new(beginning, wall_clock.as_deref(), Box::new(sink));
         Some(Box::new(Log { log, proof }))
     }))
 }
 
-/// Counts the set-ups at a server that have not completed.
+/// Whether the set-up completed, and how many at a server did not.
 #[derive(Debug)]
-struct Proof(Option<Arc<AtomicUsize>>);
+struct Proof {
+    /// Where this set-up is counted.
+    counted: Option<Arc<AtomicUsize>>,
+    /// Nothing is written yet, and nothing at all if it does not complete: there are too many others.
+    is_held: Arc<AtomicBool>,
+}
 
 impl Proof {
-    /// `None` if there are too many.
-    fn ask(beginning: &Beginning, incomplete: &Arc<AtomicUsize>) -> Option<Self> {
-        if beginning.side == Initiator::Client {
-            return Some(Self(None));
+    fn begin(beginning: &Beginning, incomplete: &Arc<AtomicUsize>) -> Self {
+        let counts = beginning.side == Initiator::Server;
+        let is_held = counts && incomplete.load(Ordering::Relaxed) >= MOST_INCOMPLETE;
+        let counted = (counts && !is_held).then(|| Arc::clone(incomplete));
+        if let Some(incomplete) = &counted {
+            incomplete.fetch_add(1, Ordering::Relaxed);
         }
-        if incomplete.load(Ordering::Relaxed) >= MOST_INCOMPLETE {
-            return None;
-        }
-        incomplete.fetch_add(1, Ordering::Relaxed);
-        Some(Self(Some(Arc::clone(incomplete))))
+        Self { counted, is_held: Arc::new(is_held.into()) }
     }
 
     fn complete(&mut self) {
-        if let Some(incomplete) = self.0.take() {
+        self.is_held.store(false, Ordering::Relaxed);
+        if let Some(incomplete) = self.counted.take() {
             incomplete.fetch_sub(1, Ordering::Relaxed);
         }
     }
@@ -122,11 +128,12 @@ struct FileSink {
     waiting: String,
     /// When the oldest of them came.
     since: Option<Instant>,
+    is_held: Arc<AtomicBool>,
 }
 
 impl FileSink {
     fn hand_over(&mut self) {
-        if self.waiting.is_empty() {
+        if self.waiting.is_empty() || self.is_held.load(Ordering::Relaxed) {
             return;
         }
         // The queue has room again some time, or the records are counted as dropped.
@@ -212,9 +219,32 @@ mod tests {
         let tuple = FourTuple { local: LocalAddress { interface: 0, address }, remote: address };
         let id = ConnectionId::from_u64(1);
         let server = Beginning::new(Instant::from_nanos(0), Initiator::Server, [id, id], tuple);
-        let mut last = Proof::ask(&server, &incomplete).unwrap();
-        assert!(Proof::ask(&server, &incomplete).is_none());
+        let is_held = |proof: &Proof| proof.is_held.load(Ordering::Relaxed);
+        let mut last = Proof::begin(&server, &incomplete);
+        let mut beyond = Proof::begin(&server, &incomplete);
+        assert!(!is_held(&last) && is_held(&beyond));
+
+        // What is held back is written once the set-up completes, and never if it does not.
+        let home = tempfile::tempdir().unwrap();
+        let writer = Arc::new(Writer::start(home.path()).unwrap());
+        for name in ["completes", "ends"] {
+            let (id, is_held) = (writer.open(name.to_owned()), Arc::clone(&beyond.is_held));
+            let writer = Arc::clone(&writer);
+            let mut sink = FileSink { writer, id, waiting: String::new(), since: None, is_held };
+            assert!(sink.take(Instant::from_nanos(0), "one\n"));
+            sink.flush();
+            if name == "completes" {
+                beyond.complete();
+            }
+            sink.flush();
+            drop(sink);
+            beyond.is_held.store(true, Ordering::Relaxed);
+        }
+        drop(writer);
+        assert_eq!(std::fs::read_to_string(home.path().join("completes.sqlog")).unwrap(), "one\n");
+        assert!(!home.path().join("ends.sqlog").exists());
+
         last.complete();
-        assert!(Proof::ask(&server, &incomplete).is_some());
+        assert!(!is_held(&Proof::begin(&server, &incomplete)));
     }
 }

@@ -14,7 +14,7 @@ use crate::{ClosedBy, ConnectionError, Instant};
 impl Connection {
     /// Closes in order: what was written still arrives, then the peer is told `code` and `reason`.
     ///
-    /// [`Event::Closed`] follows. What the peer still writes is taken for 30 s at most.
+    /// [`Event::Closed`](crate::Event::Closed) follows. What the peer still writes is taken for 30 s at most.
     pub fn close(&mut self, now: Instant, code: u64, reason: &str) {
         match self.life {
             Life::Established => {
