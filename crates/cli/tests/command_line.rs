@@ -8,10 +8,21 @@ fn help_goes_to_standard_output_and_shows_examples() {
     let output = manyway(&["--help"]);
     assert_eq!(output.status.code(), Some(0));
     let text = String::from_utf8(output.stdout).unwrap();
-    for part in ["Usage: manyway", "demo", "serve", "send", "get", "bench", "Examples:", "Exit status:"] {
+    for part in [
+        "Usage: manyway",
+        "demo",
+        "serve",
+        "send",
+        "get",
+        "bench",
+        "ping",
+        "paths",
+        "Examples:",
+        "Exit status:",
+    ] {
         assert!(text.contains(part), "{part} in\n{text}");
     }
-    for command in ["demo", "serve", "send", "get", "bench", "completion"] {
+    for command in ["demo", "serve", "send", "get", "bench", "ping", "paths", "completion"] {
         let output = manyway(&[command, "--help"]);
         assert!(String::from_utf8(output.stdout).unwrap().contains("Examples:"), "{command}");
     }

@@ -50,6 +50,11 @@ impl Running {
         self.err.text()
     }
 
+    /// What it printed to standard output until now.
+    pub(crate) fn printed(&self) -> String {
+        self.out.text()
+    }
+
     /// Waits until it has printed `text` for people.
     #[track_caller]
     pub(crate) fn wait_for(&self, text: &str) {

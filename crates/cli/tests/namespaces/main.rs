@@ -17,6 +17,7 @@ mod failover;
 mod faults;
 mod selection;
 mod together;
+mod tools;
 
 /// A megabyte.
 const MB: usize = 1_000_000;

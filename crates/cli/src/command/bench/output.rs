@@ -180,6 +180,12 @@ mod tests {
         lines.extend(output.lines(&Row { stalled: true, ..row(1, 0) }, &two));
         lines.extend(output.lines(&row(2, 125_000_000), &two[..1]));
         insta::assert_snapshot!(lines.join("\n"), @r"
+          seconds    received     Mbit/s       eth0      wlan0
+        0.00-1.00   976.5 KiB       8.00      11.00       6.00  omitted
+        0.00-1.00     1.9 MiB      16.00      11.00       6.00
+        1.00-2.00         0 B       0.00      11.00       6.00  no figures from the server yet
+          seconds    received     Mbit/s       eth0
+        2.00-3.00   119.2 MiB    1000.00      11.00
         ");
     }
 
@@ -190,13 +196,34 @@ mod tests {
         let mut lines = output.lines(&row(0, 2_000_000), &paths);
         lines.extend(output.lines(&Row { direction: BenchDirection::Download, ..row(0, 70_000) }, &paths));
         insta::assert_snapshot!(lines.join("\n"), @r"
+                    seconds    received     Mbit/s       eth0
+        up        0.00-1.00     1.9 MiB      16.00      11.00
+        down      0.00-1.00    68.3 KiB       0.56      11.00
         ");
     }
 
     #[test]
     fn a_row_for_programs_names_its_units() {
         let json = row_json(&row(3, 2_000_000), &[path(0, "eth0", 11)]);
-        insta::assert_snapshot!(serde_json::to_string_pretty(&json).unwrap(), @r"
-        ");
+        insta::assert_snapshot!(serde_json::to_string_pretty(&json).unwrap(), @r#"
+        {
+          "bits_per_second": 16000000,
+          "bytes": 2000000,
+          "direction": "up",
+          "end": 4.0,
+          "omitted": false,
+          "paths": [
+            {
+              "bits_per_second": 11000000,
+              "interface": "eth0",
+              "local": "192.0.2.7",
+              "path": 0,
+              "remote": "192.0.2.1:4455"
+            }
+          ],
+          "stalled": false,
+          "start": 3.0
+        }
+        "#);
     }
 }

@@ -328,6 +328,18 @@ mod tests {
     #[test]
     fn the_end_of_a_run_tells_sums_paths_and_the_gain() {
         insta::assert_snapshot!(summary(BenchFlow::Upload), @r"
+                         bytes  seconds  Mbit/s  lost packets
+        up  sent      24.2 MiB                          0.1 %
+        up  received  23.8 MiB    10.00   20.00
+
+        interface  local      remote            state   rtt ms      sent   received   share   lost
+        eth0       192.0.2.7  203.0.113.5:4455  active  31.250  16.2 MiB  683.5 KiB  65.4 %  0.1 %
+        wlan0      192.0.2.7  203.0.113.5:4455  active  31.250   8.5 MiB  292.9 KiB  34.6 %  0.1 %
+
+        longest silence  140 ms
+        processor time   1.20 s here (12 %), 900 ms at the server (9 %)
+        congestion       cubic here, cubic at the server
+        bond +49 % over the best single path (eth0 alone: 13.4 Mbit/s)
         ");
     }
 
@@ -335,6 +347,19 @@ mod tests {
     fn a_run_in_both_directions_has_both_sums() {
         let both = Summary { comparison: None, ..summary(BenchFlow::Both) };
         insta::assert_snapshot!(both, @r"
+                           bytes  seconds  Mbit/s  lost packets
+        up    sent      24.2 MiB                          0.1 %
+        up    received  23.8 MiB    10.00   20.00
+        down  sent       4.8 MiB                          0.0 %
+        down  received   4.7 MiB    10.00    4.00
+
+        interface  local      remote            state   rtt ms      sent   received   share   lost
+        eth0       192.0.2.7  203.0.113.5:4455  active  31.250  16.2 MiB  683.5 KiB  65.6 %  0.1 %
+        wlan0      192.0.2.7  203.0.113.5:4455  active  31.250   8.5 MiB  292.9 KiB  34.4 %  0.1 %
+
+        longest silence  140 ms
+        processor time   1.20 s here (12 %), 900 ms at the server (9 %)
+        congestion       cubic here, cubic at the server
         ");
         assert_eq!(both.rate().bits_per_second(), 24_000_000);
     }
@@ -342,7 +367,85 @@ mod tests {
     #[test]
     fn the_end_for_programs_has_every_figure() {
         let json = summary(BenchFlow::Upload).json();
-        insta::assert_snapshot!(serde_json::to_string_pretty(&json).unwrap(), @r"
-        ");
+        insta::assert_snapshot!(serde_json::to_string_pretty(&json).unwrap(), @r#"
+        {
+          "bits_per_second": 20000000,
+          "bytes": 25000000,
+          "comparison": {
+            "best": "eth0",
+            "bond_bits_per_second": 20000000,
+            "gain_percent": 49.25373134328359,
+            "singles": [
+              {
+                "bits_per_second": 13400000,
+                "interface": "eth0"
+              },
+              {
+                "bits_per_second": null,
+                "interface": "wlan0"
+              }
+            ]
+          },
+          "congestion": {
+            "here": "cubic",
+            "there": "cubic"
+          },
+          "cpu": {
+            "here": {
+              "percent": 11.881188118811881,
+              "seconds": 1.2
+            },
+            "there": {
+              "percent": 8.910891089108912,
+              "seconds": 0.9
+            }
+          },
+          "gain_percent": 49.25373134328359,
+          "packets_lost": 14,
+          "paths": [
+            {
+              "bytes_received": 700000,
+              "bytes_sent": 17000000,
+              "interface": "eth0",
+              "local": "192.0.2.7",
+              "packets_lost": 12,
+              "packets_sent": 12000,
+              "path": 0,
+              "remote": "203.0.113.5:4455",
+              "rtt": 0.03125,
+              "share": 0.6538461538461539,
+              "state": "active"
+            },
+            {
+              "bytes_received": 300000,
+              "bytes_sent": 9000000,
+              "interface": "wlan0",
+              "local": "192.0.2.7",
+              "packets_lost": 12,
+              "packets_sent": 12000,
+              "path": 1,
+              "remote": "203.0.113.5:4455",
+              "rtt": 0.03125,
+              "share": 0.34615384615384615,
+              "state": "active"
+            }
+          ],
+          "seconds": 10.0,
+          "up": {
+            "packets_lost": 14,
+            "packets_sent": 20000,
+            "receiver": {
+              "bits_per_second": 20000000,
+              "bytes": 25000000,
+              "seconds": 10.0,
+              "worst_silence": 0.14
+            },
+            "sender": {
+              "bytes": 25400000
+            }
+          },
+          "worst_silence": 0.14
+        }
+        "#);
     }
 }

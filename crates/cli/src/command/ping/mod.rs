@@ -255,6 +255,9 @@ mod tests {
             row(&columns, 0, &labels[1], None),
         ];
         insta::assert_snapshot!(lines.join("\n"), @r"
+        seq  interface  local            remote                    rtt ms
+          0  eth0       192.0.2.7        192.0.2.1:4455            12.345
+          0  -          2001:db8::7      [2001:db8::1]:4455     no answer
         ");
     }
 }
