@@ -151,7 +151,7 @@ impl Server {
     /// Starts `manyway serve` by `command`, which has its arguments already, and waits for the ticket.
     pub(crate) fn start(command: Command) -> Self {
         let running = Running::start(command);
-        let find = || running.out.text().split(['\n', '"']).find(|l| l.starts_with("mw1")).map(str::to_owned);
+        let find = || running.printed().split(['\n', '"']).find(|l| l.starts_with("mw1")).map(str::to_owned);
         let start = Instant::now();
         let ticket = loop {
             if let Some(ticket) = find() {

@@ -81,7 +81,7 @@ fn print(
     arguments: &BenchArgs,
     summary: &Summary,
     start: Option<Value>,
-    output: Output,
+    mut output: Output,
 ) -> Result<(), CommandError> {
     use std::io::Write as _;
     if arguments.document {
@@ -95,6 +95,7 @@ fn print(
         if let Some(value) = value.as_object_mut() {
             value.insert("summary".to_owned(), true.into());
         }
+        output.attach_events(&mut value);
         json::print(&value)?;
     } else {
         let mut out = std::io::stdout().lock();
@@ -106,7 +107,7 @@ fn print(
 
 fn options(arguments: &BenchArgs) -> Value {
     json!({
-        "time": arguments.bytes.is_none().then(|| arguments.time.as_secs_f64()),
+        "time": arguments.bytes.is_none().then_some(arguments.time.as_secs_f64()),
         "bytes": arguments.bytes, "interval": arguments.interval.as_secs_f64(),
         "parallel": arguments.parallel, "reverse": arguments.reverse, "bidir": arguments.bidir,
         "length": arguments.length, "bitrate": arguments.bitrate.map(Rate::bits_per_second),
@@ -237,7 +238,7 @@ impl<'a> Run<'a> {
                 },
                 () = overdue => self.show_overdue().await?,
                 event = events.recv(), if heard => match event {
-                    Ok(event) => self.tell(&event)?,
+                    Ok(event) => self.tell(&event).await?,
                     Err(RecvError::Lagged(_)) => {}
                     // The run finds out by itself.
                     Err(RecvError::Closed) => heard = false,
@@ -280,10 +281,14 @@ impl<'a> Run<'a> {
         Ok(info)
     }
 
-    fn tell(&mut self, event: &Event) -> Result<(), CommandError> {
+    async fn tell(&mut self, event: &Event) -> Result<(), CommandError> {
         let Event::Path(event) = event else { return Ok(()) };
         if event.state == PathState::Validating {
             return Ok(());
+        }
+        if !self.labels.iter().any(|label| label.id == event.path) {
+            // A path of which nothing was known; the end of the connection is told elsewhere.
+            let _ = self.look().await;
         }
         let label = self.labels.iter().find(|label| label.id == event.path);
         let name = label.and_then(|label| label.interface.as_deref());

@@ -35,6 +35,7 @@ pub(super) struct Output {
     /// The names of the paths that have a column.
     names: Vec<String>,
     pub(super) intervals: Vec<Value>,
+    /// Those that are not printed yet.
     pub(super) events: Vec<Value>,
 }
 
@@ -50,7 +51,11 @@ impl Output {
     pub(super) fn row(&mut self, row: &Row, paths: &[PathRate]) -> Result<(), CommandError> {
         match self.mode {
             Mode::Quiet => {}
-            Mode::Lines => json::print(&row_json(row, paths))?,
+            Mode::Lines => {
+                let mut value = row_json(row, paths);
+                self.attach_events(&mut value);
+                json::print(&value)?;
+            }
             Mode::Document => self.intervals.push(row_json(row, paths)),
             Mode::Table => {
                 let mut out = std::io::stdout().lock();
@@ -72,8 +77,7 @@ impl Output {
     ) -> Result<(), CommandError> {
         match self.mode {
             Mode::Quiet => {}
-            Mode::Lines => json::print(&event_json(event, name, seconds))?,
-            Mode::Document => self.events.push(event_json(event, name, seconds)),
+            Mode::Lines | Mode::Document => self.events.push(event_json(event, name, seconds)),
             Mode::Table => {
                 let mut out = std::io::stdout().lock();
                 writeln!(out, "{seconds:>7.2} s  {}", event_words(event, name))?;
@@ -81,6 +85,13 @@ impl Output {
             }
         }
         Ok(())
+    }
+
+    /// Gives what happened since the last line to this one: each line is an interval, or the summary.
+    pub(super) fn attach_events(&mut self, value: &mut Value) {
+        if let Some(value) = value.as_object_mut() {
+            value.insert("events".to_owned(), std::mem::take(&mut self.events).into());
+        }
     }
 
     /// The lines of the table for a row: first a head, where the paths are others than before.
