@@ -9,7 +9,7 @@ use manyway_cli::demo::emulator::{Direction, LinkHandle, SERIES_BIN};
 use manyway_cli::demo::link_spec::LinkSpec;
 use manyway_cli::demo::stage::Stage;
 use manyway_proto::{ByteCount, Rate};
-use manyway_transfer::{BenchLimit, BenchPlan, NoProgress, bench};
+use manyway_transfer::{BenchDirection, BenchLimit, BenchPlan, NoProgress, bench};
 
 /// In words what [`share`] does.
 pub(super) fn scenario(links: &[&str], time: Duration) -> String {
@@ -94,9 +94,9 @@ async fn send(stage: &Stage, time: Duration) -> Result<Rate, String> {
     let mut plan = BenchPlan::default();
     plan.limit = BenchLimit::Duration(time);
     let session = NetSession(stage.connection().clone());
-    let streams = bench(&session, plan, |_| {}).await.map_err(|error| error.to_string())?;
-    let stream = streams.first().ok_or("no stream")?;
-    Ok(ByteCount(stream.bytes).per(stream.elapsed))
+    let outcome = bench(&session, &plan, |_| {}).await.map_err(|error| error.to_string())?;
+    let received = outcome.received(BenchDirection::Upload);
+    Ok(ByteCount(received.bytes).per(received.elapsed))
 }
 
 fn block_on<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {

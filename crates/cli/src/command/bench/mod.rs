@@ -205,12 +205,12 @@ impl<'a> Run<'a> {
                 self.show(&row).await?;
             }
         }
-        let after = self.connection.info().await?;
+        let (after, report) = (self.connection.info().await?, self.connection.report().await?);
         Ok(Summary {
             flow: self.plan.flow,
             elapsed,
             outcome: Sums::from(&outcome),
-            paths: PathSum::between(&before, &after),
+            paths: PathSum::between(&before, &after, &report),
             comparison: None,
         })
     }

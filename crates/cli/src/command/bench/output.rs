@@ -11,6 +11,7 @@ use super::rows::Row;
 use crate::command::error::CommandError;
 use crate::output::json;
 use crate::output::path::{event_json, event_words};
+use crate::output::screen::fit;
 use crate::output::table::{Align, Columns};
 use crate::output::units::{megabits, size};
 
@@ -60,7 +61,7 @@ impl Output {
             Mode::Table => {
                 let mut out = std::io::stdout().lock();
                 for line in self.lines(row, paths) {
-                    writeln!(out, "{line}")?;
+                    writeln!(out, "{}", fit(&line))?;
                 }
                 out.flush()?;
             }

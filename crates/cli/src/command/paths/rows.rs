@@ -290,7 +290,8 @@ mod tests {
         wg0        10.0.0.2/24   wireguard tunnel  up             -  -        it is a wireguard tunnel over other interfaces; name it with --interface to use it
         wlan0      -             network           no carrier     -  -        no carrier: no cable or no radio network
         ");
-        insta::assert_snapshot!(address_json(&addresses[1]), @r"
-        ");
+        insta::assert_snapshot!(address_json(&addresses[1]), @r#"
+        {"address":"192.0.2.7/24","interface":"eth0","kind":"network","link":"up","mtu":1500,"role":"primary","used":true,"why":null}
+        "#);
     }
 }
