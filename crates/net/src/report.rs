@@ -259,3 +259,53 @@ impl Facts<'_> {
         self.now - newest > LOAD || path.data_at.is_some_and(|at| idle_for(at) < APART)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use manyway_proto::LocalAddress;
+
+    #[test]
+    fn every_reason_has_a_sentence_and_a_word() {
+        let seconds = Duration::from_secs;
+        let local = LocalAddress { interface: 2, address: "192.0.2.7:40000".parse().unwrap() };
+        let chosen = FourTuple { local, remote: "203.0.113.5:4455".parse().unwrap() };
+        let all = [
+            Unused::Excluded(Exclusion::ByUser),
+            Unused::NoAnswer { waited: seconds(12) },
+            Unused::NoAnswer { waited: seconds(600) },
+            Unused::Suspect { silent: Duration::from_millis(120) },
+            Unused::PeerHearsNothing,
+            Unused::NoRoute,
+            Unused::AddressGone,
+            Unused::Probation,
+            Unused::Backup,
+            Unused::PeerWantsBackup,
+            Unused::Secondary,
+            Unused::NotNeeded { idle: Some(seconds(3)) },
+            Unused::NotNeeded { idle: None },
+            Unused::OtherPair { chosen },
+            Unused::Closed,
+            Unused::NoRoom,
+        ];
+        let told: Vec<_> = all.iter().map(|reason| format!("{}: {reason}", reason.word())).collect();
+        insta::assert_snapshot!(told.join("\n"), @r"
+        excluded: excluded by the user
+        no-answer: no answer on UDP for 12 s
+        no-answer: no answer on UDP for 10 min
+        suspect: silent for 120 ms, being questioned
+        peer-hears-nothing: the peer hears nothing on it
+        no-route: no route: the system refuses to send
+        address-gone: its address is gone
+        probation: answers again, on probation
+        backup: role backup: only when none of the others works
+        peer-wants-backup: backup at the peer: only when none of the others works
+        secondary: role secondary: only when the primaries are full
+        not-needed: slower than needed: no data for 3 s
+        not-needed: slower than needed: no data yet
+        other-pair: one path for each interface: 192.0.2.7 to 203.0.113.5:4455 answered first
+        closed: closed by the application
+        no-room: the two ends allow no more paths
+        ");
+    }
+}

@@ -473,3 +473,32 @@ async fn a_panic_of_the_driver_ends_its_connections_instead_of_hanging_them() {
     assert!(soon(pair.server.accept()).await.is_none());
     soon(pair.server.close(0, "")).await;
 }
+
+#[tokio::test]
+async fn a_ping_is_answered_and_may_be_given_up() {
+    let pair = Pair::new().await;
+    let path = soon(pair.connected.paths()).await.unwrap().remove(0);
+    assert!(soon(path.ping()).await.unwrap().is_some_and(|rtt| rtt < Duration::from_secs(5)));
+    // A question that nobody waits for harms no later one.
+    drop(tokio::time::timeout(Duration::ZERO, path.ping()).await);
+    let many: Vec<_> = (0..20).map(|_| path.ping()).collect();
+    for ping in many {
+        assert!(soon(ping).await.unwrap().is_some());
+    }
+    path.close();
+    assert_eq!(soon(path.ping()).await.unwrap(), None);
+    soon(pair.connected.close(0, "")).await;
+    assert_eq!(soon(path.ping()).await.unwrap_err(), closed(ClosedBy::Us, 0, ""));
+}
+
+#[tokio::test]
+async fn a_report_names_the_path_in_use_and_the_congestion_control_can_change() {
+    let pair = Pair::new().await;
+    let report = soon(pair.connected.report()).await.unwrap();
+    let used: Vec<_> = report.iter().filter(|row| row.unused.is_none()).collect();
+    assert_eq!(used.len(), 1, "{report:?}");
+    assert!(used.iter().all(|row| row.path.is_some() && row.remote.is_some()), "{report:?}");
+    assert!(soon(pair.connected.set_congestion("new-reno")).await.unwrap());
+    assert!(!soon(pair.connected.set_congestion("magic")).await.unwrap());
+    assert_eq!(soon(pair.connected.info()).await.unwrap().statistics.congestion, "new-reno");
+}

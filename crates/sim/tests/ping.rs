@@ -1,5 +1,5 @@
 //! Pings: one question, one path, one answer (spec 6.35).
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail as tests do")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::time::Duration;
 
@@ -28,9 +28,9 @@ fn ping(pair: &mut EndpointPair, side: Side, path: PathId) -> PingToken {
 
 fn pongs(pair: &mut EndpointPair, side: Side) -> Vec<(PathId, PingToken, Duration)> {
     let events = pair.peer(side).unwrap().events();
-    let pong = |event: &Event| match event {
-        Event::Pong { path, token, rtt } => Some((*path, *token, *rtt)),
-        _ => None,
+    let pong = |event: &Event| {
+        let Event::Pong { path, token, rtt } = event else { return None };
+        Some((*path, *token, *rtt))
     };
     events.iter().filter_map(|(_, event)| pong(event)).collect()
 }

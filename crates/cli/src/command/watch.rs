@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use manyway::{ByteCount, Connection, Event, PathId, PathInfo, Rate};
+use manyway::{ByteCount, Connection, Event, PathId, PathInfo, PathState, Rate};
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
@@ -30,7 +30,7 @@ impl PathWatch {
             loop {
                 tokio::select! {
                     _ = tick.tick() => match connection.info().await {
-                        Ok(info) => view.set_paths(&meter.lines(&info.paths)),
+                        Ok(info) => view.set_paths(&meter.lines(&info.paths, path_name)),
                         Err(_) => return,
                     },
                     event = events.recv() => match event {
@@ -60,8 +60,8 @@ pub struct PathMeter {
 }
 
 impl PathMeter {
-    /// One line for each path, in the order of their ids.
-    pub fn lines(&mut self, paths: &[PathInfo]) -> Vec<PathLine> {
+    /// One line for each path, in the order of their ids, with the name that `name` gives it.
+    pub fn lines(&mut self, paths: &[PathInfo], name: impl Fn(&PathInfo) -> String) -> Vec<PathLine> {
         let now = Instant::now();
         let moved = |path: &PathInfo| path.statistics.bytes_sent.get() + path.statistics.bytes_received.get();
         let all: u64 = paths.iter().map(moved).sum();
@@ -75,11 +75,12 @@ impl PathMeter {
                 let rate = self.before.get(&id).map_or(Rate::ZERO, |(at, old)| {
                     ByteCount(bytes.saturating_sub(*old)).per(now.duration_since(*at))
                 });
+                let measured = path.statistics.state != PathState::Validating;
                 let share = (u128::from(bytes) * 100).checked_div(u128::from(all)).unwrap_or(0);
                 PathLine {
-                    name: path_name(path),
+                    name: name(path),
                     state: path.statistics.state.to_string(),
-                    rtt: Some(path.statistics.smoothed_rtt),
+                    rtt: measured.then_some(path.statistics.smoothed_rtt),
                     rate,
                     share: u8::try_from(share).unwrap_or(100),
                 }

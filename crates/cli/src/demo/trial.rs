@@ -119,7 +119,7 @@ impl<'a> Conductor<'a> {
             stage,
             view,
             started,
-            watch: Watch::new(stage.links(), stage.started()),
+            watch: Watch::new(stage.links()),
             events: stage.connection().events(),
             cutter: cut.map(|(index, link)| Cutter::new(index, link, trial.source.bytes)),
             is_used: true,

@@ -1,46 +1,36 @@
 //! What the user sees of the paths while a transfer runs.
 
 use std::net::IpAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use manyway::{ConnectionInfo, PathEvent, PathState, PathStatistics};
-use manyway_proto::{ByteCount, Rate};
+use manyway::{ConnectionInfo, PathEvent, PathStatistics};
 
-use super::emulator::{Direction, LinkHandle, SERIES_BIN};
+use super::emulator::LinkHandle;
+use crate::command::watch::{PathMeter, path_name};
+use crate::output::path::event_words;
 use crate::output::progress::PathLine;
 
-/// Looks at the links, and at the paths over them.
+/// Looks at the paths over the links.
 #[derive(Debug)]
 pub(super) struct Watch {
     links: Vec<LinkHandle>,
-    /// When bin 0 of the links' figures began.
-    epoch: Instant,
+    meter: PathMeter,
 }
 
 impl Watch {
-    pub(super) fn new(links: &[LinkHandle], epoch: Instant) -> Self {
-        Self { links: links.to_vec(), epoch }
+    pub(super) fn new(links: &[LinkHandle]) -> Self {
+        Self { links: links.to_vec(), meter: PathMeter::default() }
     }
 
-    /// One line for each link.
-    pub(super) fn lines(&self, info: &ConnectionInfo) -> Vec<PathLine> {
-        let bins = self.epoch.elapsed().as_nanos() / SERIES_BIN.as_nanos();
-        let bins = usize::try_from(bins).unwrap_or(usize::MAX);
-        let figures: Vec<_> = self.links.iter().map(|link| link.figures(Direction::Up)).collect();
-        let sum: u64 = figures.iter().map(|figures| figures.counters.delivered.bytes.get()).sum();
-        let mut lines = Vec::new();
-        for ((index, link), figures) in self.links.iter().enumerate().zip(&figures) {
-            let path = self.path(info, link.client());
-            let delivered = figures.counters.delivered.bytes.get();
-            lines.push(PathLine {
-                name: format!("{} ({})", link_name(index), link.spec().rate),
-                state: path.map_or_else(|| "-".to_owned(), |path| path.state.to_string()),
-                rtt: path.filter(|path| path.state != PathState::Validating).map(|path| path.smoothed_rtt),
-                rate: recent_rate(&figures.delivered, bins),
-                share: share(delivered, sum),
-            });
-        }
-        lines
+    /// One line for each path, named by its link.
+    pub(super) fn lines(&mut self, info: &ConnectionInfo) -> Vec<PathLine> {
+        let Self { links, meter } = self;
+        meter.lines(&info.paths, |path| {
+            let local = path.statistics.tuple.local.address.ip();
+            let link = links.iter().enumerate().find(|(_, link)| link.client() == local);
+            let named = link.map(|(index, link)| format!("{} ({})", link_name(index), link.spec().rate));
+            named.unwrap_or_else(|| path_name(path))
+        })
     }
 
     /// An address of the server that no link leads to but that the connection uses all the same.
@@ -57,8 +47,7 @@ impl Watch {
     pub(super) fn message(&self, event: &PathEvent) -> String {
         let local = event.tuple.local.address.ip();
         let name = self.links.iter().position(|link| link.client() == local).map(link_name);
-        let name = name.unwrap_or_else(|| format!("path {}", event.path.0));
-        format!("{name} {}: {}", event.state, event.reason)
+        event_words(event, name.as_deref())
     }
 
     /// Whether the connection gives data to the path over a link.
@@ -86,40 +75,4 @@ pub(super) fn link_name(index: usize) -> String {
 /// A moment of the transfer, as it stands before each message.
 pub(super) fn moment(time: Duration) -> String {
     format!("{:>6.2} s ", time.as_secs_f64())
-}
-
-/// The rate in the last whole bins of a series.
-fn recent_rate(series: &[u64], bins: usize) -> Rate {
-    let first = bins.saturating_sub(RECENT_BINS);
-    let bytes = series.iter().take(bins).skip(first).sum();
-    let count = u32::try_from(bins - first).unwrap_or(1).max(1);
-    ByteCount(bytes).per(SERIES_BIN * count)
-}
-
-fn share(part: u64, whole: u64) -> u8 {
-    let rounded = (u128::from(part) * 100 + u128::from(whole) / 2).checked_div(u128::from(whole));
-    rounded.and_then(|percent| u8::try_from(percent).ok()).unwrap_or(0)
-}
-
-/// Half a second.
-const RECENT_BINS: usize = 10;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_recent_rate_is_that_of_whole_bins_only() {
-        let rate = |series: &[u64], bins| recent_rate(series, bins).bits_per_second();
-        // 2500 bytes in 50 ms are 400 kbit/s.
-        assert_eq!(rate(&[2500; 30], 20), 400_000);
-        assert_eq!(rate(&[2500, 2500, 100], 2), 400_000);
-        assert_eq!(rate(&[2500; 15], 20), 200_000);
-        assert_eq!(rate(&[], 0), 0);
-    }
-
-    #[test]
-    fn shares_are_whole_percents() {
-        assert_eq!((share(1, 3), share(0, 0), share(3, 3)), (33, 0, 100));
-    }
 }

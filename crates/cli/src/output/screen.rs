@@ -62,6 +62,12 @@ impl Screen {
     }
 }
 
+/// Cuts a line so that a terminal behind standard output does not wrap it; leaves it alone elsewhere.
+pub fn fit(line: &str) -> String {
+    let width = if io::stdout().is_terminal() { width_of_terminal() } else { None };
+    width.map_or_else(|| line.to_owned(), |width| clip(line, width))
+}
+
 /// Characters in a line of the terminal behind standard output.
 #[cfg(unix)]
 fn width_of_terminal() -> Option<usize> {

@@ -125,6 +125,9 @@ mod tests {
         let rows =
             [columns.head(), columns.row(["1", "eth0", "3.2"]), columns.row(["2", "wireless0", "30.1"])];
         insta::assert_snapshot!(rows.join("\n"), @r"
+        seq  path         rtt
+          1  eth0         3.2
+          2  wireless0      30.1
         ");
         assert_eq!(columns.row(["1", "x"]), "   1  x");
     }

@@ -58,6 +58,11 @@ impl Running {
         self.err.text()
     }
 
+    /// What it printed to standard output until now.
+    pub(crate) fn printed(&self) -> String {
+        self.out.text()
+    }
+
     /// Waits until it has printed `text` for people.
     #[track_caller]
     pub(crate) fn wait_for(&self, text: &str) {
@@ -154,7 +159,7 @@ impl Server {
     /// Starts `manyway serve` by `command`, which has its arguments already, and waits for the ticket.
     pub(crate) fn start(command: Command) -> Self {
         let running = Running::start(command);
-        let find = || running.out.text().split(['\n', '"']).find(|l| l.starts_with("mw1")).map(str::to_owned);
+        let find = || running.printed().split(['\n', '"']).find(|l| l.starts_with("mw1")).map(str::to_owned);
         let start = Instant::now();
         let ticket = loop {
             if let Some(ticket) = find() {

@@ -19,6 +19,7 @@ mod field;
 mod modems;
 mod selection;
 mod together;
+mod tools;
 
 /// A megabyte.
 const MB: usize = 1_000_000;

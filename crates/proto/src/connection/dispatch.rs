@@ -43,9 +43,7 @@ impl Connection {
                 Ok(())
             }
             Block::Stream(block) => {
-                if let Some(path) = self.paths.get_mut(facts.path) {
-                    path.on_data(facts.now);
-                }
+                self.note_data(facts);
                 self.streams.on_stream(block)
             }
             Block::Window(block) => {
@@ -108,6 +106,13 @@ impl Connection {
                 block,
                 Block::SynAck(_) | Block::Pong | Block::AddAddress(_) | Block::RemoveAddress(_)
             ),
+        }
+    }
+
+    /// Bytes of a stream came over a path.
+    fn note_data(&mut self, facts: &PacketFacts) {
+        if let Some(path) = self.paths.get_mut(facts.path) {
+            path.on_data(facts.now);
         }
     }
 

@@ -14,7 +14,7 @@ use super::request::micros;
 /// What one end did during a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BenchAccount {
-    /// Bytes that it gave to its bench streams, the omitted ones included. Some of the last may not have arrived.
+    /// Bytes that it gave to its bench streams, without the omitted beginning. Some of the last may not have arrived.
     pub bytes_sent: u64,
     /// Processor time of its whole process; zero where the system does not tell.
     pub cpu: Duration,
@@ -68,8 +68,8 @@ struct Silence {
 }
 
 impl Tally {
-    pub(crate) fn on_sent(&self, bytes: usize) {
-        self.sent.fetch_add(u64::try_from(bytes).unwrap_or(0), Ordering::Relaxed);
+    pub(crate) fn on_sent(&self, bytes: u64) {
+        self.sent.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Something arrived, or the time in which it could began or ended.

@@ -49,10 +49,9 @@ pub(crate) async fn fill<W: AsyncWrite + Unpin>(
             Err(_) => return Ok(Filled::Enough),
             Ok(Ok(0)) => return Err(TransferError::Incomplete { verified: 0 }),
             Ok(Ok(bytes)) => {
-                tally.on_sent(bytes);
                 let bytes = u64::try_from(bytes).unwrap_or(0);
                 written = written.saturating_add(bytes);
-                budget.on_written(Instant::now(), bytes);
+                tally.on_sent(budget.on_written(Instant::now(), bytes));
             }
             Ok(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Filled::Enough),
             Ok(Err(source)) => return Err(TransferError::Stream { doing: "sending filler", source }),
@@ -75,10 +74,11 @@ impl Budget {
         }
     }
 
-    fn on_written(&mut self, now: Instant, bytes: u64) {
-        if now >= self.counts_from {
-            self.counted = self.counted.saturating_add(bytes);
-        }
+    /// Takes note of written bytes; gives those that count.
+    fn on_written(&mut self, now: Instant, bytes: u64) -> u64 {
+        let counted = if now >= self.counts_from { bytes } else { 0 };
+        self.counted = self.counted.saturating_add(counted);
+        counted
     }
 }
 

@@ -81,7 +81,7 @@ fn print(
     arguments: &BenchArgs,
     summary: &Summary,
     start: Option<Value>,
-    output: Output,
+    mut output: Output,
 ) -> Result<(), CommandError> {
     use std::io::Write as _;
     if arguments.document {
@@ -95,6 +95,7 @@ fn print(
         if let Some(value) = value.as_object_mut() {
             value.insert("summary".to_owned(), true.into());
         }
+        output.attach_events(&mut value);
         json::print(&value)?;
     } else {
         let mut out = std::io::stdout().lock();
@@ -106,7 +107,7 @@ fn print(
 
 fn options(arguments: &BenchArgs) -> Value {
     json!({
-        "time": arguments.bytes.is_none().then(|| arguments.time.as_secs_f64()),
+        "time": arguments.bytes.is_none().then_some(arguments.time.as_secs_f64()),
         "bytes": arguments.bytes, "interval": arguments.interval.as_secs_f64(),
         "parallel": arguments.parallel, "reverse": arguments.reverse, "bidir": arguments.bidir,
         "length": arguments.length, "bitrate": arguments.bitrate.map(Rate::bits_per_second),
@@ -204,12 +205,12 @@ impl<'a> Run<'a> {
                 self.show(&row).await?;
             }
         }
-        let after = self.connection.info().await?;
+        let (after, report) = (self.connection.info().await?, self.connection.report().await?);
         Ok(Summary {
             flow: self.plan.flow,
             elapsed,
             outcome: Sums::from(&outcome),
-            paths: PathSum::between(&before, &after),
+            paths: PathSum::between(&before, &after, &report),
             comparison: None,
         })
     }
@@ -237,7 +238,7 @@ impl<'a> Run<'a> {
                 },
                 () = overdue => self.show_overdue().await?,
                 event = events.recv(), if heard => match event {
-                    Ok(event) => self.tell(&event)?,
+                    Ok(event) => self.tell(&event).await?,
                     Err(RecvError::Lagged(_)) => {}
                     // The run finds out by itself.
                     Err(RecvError::Closed) => heard = false,
@@ -280,10 +281,14 @@ impl<'a> Run<'a> {
         Ok(info)
     }
 
-    fn tell(&mut self, event: &Event) -> Result<(), CommandError> {
+    async fn tell(&mut self, event: &Event) -> Result<(), CommandError> {
         let Event::Path(event) = event else { return Ok(()) };
         if event.state == PathState::Validating {
             return Ok(());
+        }
+        if !self.labels.iter().any(|label| label.id == event.path) {
+            // A path of which nothing was known; the end of the connection is told elsewhere.
+            let _ = self.look().await;
         }
         let label = self.labels.iter().find(|label| label.id == event.path);
         let name = label.and_then(|label| label.interface.as_deref());
@@ -334,7 +339,8 @@ mod tests {
     fn the_document_names_the_options() {
         let cli = Cli::try_parse_from(["manyway", "bench", "mw1x", "-n", "1M", "-b", "5M", "-R"]).unwrap();
         let Command::Bench(arguments) = &cli.command else { panic!("another command") };
-        insta::assert_snapshot!(options(arguments), @r"
-        ");
+        insta::assert_snapshot!(options(arguments), @r#"
+        {"bidir":false,"bitrate":5000000,"bytes":1048576,"control":null,"interval":1.0,"length":null,"omit":0.0,"parallel":1,"port":null,"reverse":true,"time":null}
+        "#);
     }
 }

@@ -11,6 +11,7 @@ use super::rows::Row;
 use crate::command::error::CommandError;
 use crate::output::json;
 use crate::output::path::{event_json, event_words};
+use crate::output::screen::fit;
 use crate::output::table::{Align, Columns};
 use crate::output::units::{megabits, size};
 
@@ -35,6 +36,7 @@ pub(super) struct Output {
     /// The names of the paths that have a column.
     names: Vec<String>,
     pub(super) intervals: Vec<Value>,
+    /// Those that are not printed yet.
     pub(super) events: Vec<Value>,
 }
 
@@ -50,12 +52,16 @@ impl Output {
     pub(super) fn row(&mut self, row: &Row, paths: &[PathRate]) -> Result<(), CommandError> {
         match self.mode {
             Mode::Quiet => {}
-            Mode::Lines => json::print(&row_json(row, paths))?,
+            Mode::Lines => {
+                let mut value = row_json(row, paths);
+                self.attach_events(&mut value);
+                json::print(&value)?;
+            }
             Mode::Document => self.intervals.push(row_json(row, paths)),
             Mode::Table => {
                 let mut out = std::io::stdout().lock();
                 for line in self.lines(row, paths) {
-                    writeln!(out, "{line}")?;
+                    writeln!(out, "{}", fit(&line))?;
                 }
                 out.flush()?;
             }
@@ -72,8 +78,7 @@ impl Output {
     ) -> Result<(), CommandError> {
         match self.mode {
             Mode::Quiet => {}
-            Mode::Lines => json::print(&event_json(event, name, seconds))?,
-            Mode::Document => self.events.push(event_json(event, name, seconds)),
+            Mode::Lines | Mode::Document => self.events.push(event_json(event, name, seconds)),
             Mode::Table => {
                 let mut out = std::io::stdout().lock();
                 writeln!(out, "{seconds:>7.2} s  {}", event_words(event, name))?;
@@ -81,6 +86,13 @@ impl Output {
             }
         }
         Ok(())
+    }
+
+    /// Gives what happened since the last line to this one: each line is an interval, or the summary.
+    pub(super) fn attach_events(&mut self, value: &mut Value) {
+        if let Some(value) = value.as_object_mut() {
+            value.insert("events".to_owned(), std::mem::take(&mut self.events).into());
+        }
     }
 
     /// The lines of the table for a row: first a head, where the paths are others than before.
@@ -180,6 +192,12 @@ mod tests {
         lines.extend(output.lines(&Row { stalled: true, ..row(1, 0) }, &two));
         lines.extend(output.lines(&row(2, 125_000_000), &two[..1]));
         insta::assert_snapshot!(lines.join("\n"), @r"
+          seconds    received     Mbit/s       eth0      wlan0
+        0.00-1.00   976.5 KiB       8.00      11.00       6.00  omitted
+        0.00-1.00     1.9 MiB      16.00      11.00       6.00
+        1.00-2.00         0 B       0.00      11.00       6.00  no figures from the server yet
+          seconds    received     Mbit/s       eth0
+        2.00-3.00   119.2 MiB    1000.00      11.00
         ");
     }
 
@@ -190,13 +208,34 @@ mod tests {
         let mut lines = output.lines(&row(0, 2_000_000), &paths);
         lines.extend(output.lines(&Row { direction: BenchDirection::Download, ..row(0, 70_000) }, &paths));
         insta::assert_snapshot!(lines.join("\n"), @r"
+                    seconds    received     Mbit/s       eth0
+        up        0.00-1.00     1.9 MiB      16.00      11.00
+        down      0.00-1.00    68.3 KiB       0.56      11.00
         ");
     }
 
     #[test]
     fn a_row_for_programs_names_its_units() {
         let json = row_json(&row(3, 2_000_000), &[path(0, "eth0", 11)]);
-        insta::assert_snapshot!(serde_json::to_string_pretty(&json).unwrap(), @r"
-        ");
+        insta::assert_snapshot!(serde_json::to_string_pretty(&json).unwrap(), @r#"
+        {
+          "bits_per_second": 16000000,
+          "bytes": 2000000,
+          "direction": "up",
+          "end": 4.0,
+          "omitted": false,
+          "paths": [
+            {
+              "bits_per_second": 11000000,
+              "interface": "eth0",
+              "local": "192.0.2.7",
+              "path": 0,
+              "remote": "192.0.2.1:4455"
+            }
+          ],
+          "stalled": false,
+          "start": 3.0
+        }
+        "#);
     }
 }

@@ -12,6 +12,7 @@ use crate::output::path::PathLabel;
 #[derive(Debug, Default)]
 pub(super) struct PathRates {
     before: BTreeMap<(BenchDirection, PathId), (Instant, u64)>,
+    asked: BTreeMap<BenchDirection, Instant>,
 }
 
 /// A path and its rate in one interval; bytes on the wire, headers and repeats included.
@@ -22,13 +23,14 @@ pub(super) struct PathRate {
 }
 
 impl PathRates {
-    /// The rates since the last call for that direction.
+    /// The rates since the last call for that direction; a path that is new since then had nothing before.
     pub(super) fn take(
         &mut self,
         now: Instant,
         direction: BenchDirection,
         info: &ConnectionInfo,
     ) -> Vec<PathRate> {
+        let last = self.asked.insert(direction, now);
         let of_path = |path: &PathInfo| {
             let figures = &path.statistics;
             let bytes = match direction {
@@ -36,6 +38,7 @@ impl PathRates {
                 BenchDirection::Download => figures.bytes_received.get(),
             };
             let before = self.before.insert((direction, figures.id), (now, bytes));
+            let before = before.or_else(|| last.map(|at| (at, 0)));
             let rate = before.map_or(Rate::ZERO, |(at, before)| {
                 let span = now.saturating_duration_since(at);
                 if span.is_zero() { Rate::ZERO } else { ByteCount(bytes.saturating_sub(before)).per(span) }

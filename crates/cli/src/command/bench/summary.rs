@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use manyway::{ByteCount, ConnectionInfo, PathInfo, Rate};
+use manyway::{ByteCount, ConnectionInfo, PathInfo, PathReport, Rate};
 use manyway_transfer::{BenchAccount, BenchDirection, BenchFlow, BenchOutcome, BenchSummary};
 use serde_json::{Map, Value, json};
 
@@ -71,13 +71,23 @@ pub(super) struct PathSum {
     pub(super) received: u64,
     pub(super) packets_lost: u64,
     pub(super) packets_sent: u64,
+    /// Why it was not used at the end.
+    pub(super) unused: Option<String>,
 }
 
 impl PathSum {
-    /// The paths at the end, without what went over them before the run.
-    pub(super) fn between(before: &ConnectionInfo, after: &ConnectionInfo) -> Vec<Self> {
+    /// The paths at the end, without what went over them before the run, and what `report` says of them.
+    pub(super) fn between(
+        before: &ConnectionInfo,
+        after: &ConnectionInfo,
+        report: &[PathReport],
+    ) -> Vec<Self> {
         let earlier = |path: &PathInfo| {
             before.paths.iter().find(|other| other.statistics.id == path.statistics.id).map(|p| p.statistics)
+        };
+        let unused = |id| {
+            let row = report.iter().find(|row| row.path.as_ref().is_some_and(|path| path.id == id))?;
+            row.unused.as_ref().map(ToString::to_string)
         };
         let sum = |path: &PathInfo| {
             let (now, then) = (path.statistics, earlier(path));
@@ -92,6 +102,7 @@ impl PathSum {
                 received: since(|figures| figures.bytes_received.get()),
                 packets_lost: since(|figures| figures.packets_lost),
                 packets_sent: since(|figures| figures.packets_sent),
+                unused: unused(now.id),
             }
         };
         after.paths.iter().map(sum).collect()
@@ -211,6 +222,7 @@ impl Summary {
             ("received", Align::Right),
             ("share", Align::Right),
             ("lost", Align::Right),
+            ("why", Align::Left),
         ]);
         let all: u64 = self.paths.iter().map(|path| path.moved(self.flow)).sum();
         for path in &self.paths {
@@ -224,6 +236,7 @@ impl Summary {
                 size(path.received),
                 fine_percent(path.moved(self.flow), all),
                 fine_percent(path.packets_lost, path.packets_sent),
+                path.unused.clone().unwrap_or_else(|| "used".to_owned()),
             ]);
         }
         table
@@ -238,6 +251,7 @@ impl PathSum {
             "state": self.state, "rtt": self.rtt.as_secs_f64(), "bytes_sent": self.sent,
             "bytes_received": self.received, "share": share,
             "packets_sent": self.packets_sent, "packets_lost": self.packets_lost,
+            "used": self.unused.is_none(), "why": self.unused,
         }))
     }
 }
@@ -303,6 +317,7 @@ mod tests {
             received,
             packets_lost: 12,
             packets_sent: 12_000,
+            unused: (id == 1).then(|| "slower than needed: no data for 3 s".to_owned()),
         };
         let rate = Rate::from_bits_per_second;
         Summary {
@@ -328,6 +343,18 @@ mod tests {
     #[test]
     fn the_end_of_a_run_tells_sums_paths_and_the_gain() {
         insta::assert_snapshot!(summary(BenchFlow::Upload), @r"
+                         bytes  seconds  Mbit/s  lost packets
+        up  sent      24.2 MiB                          0.1 %
+        up  received  23.8 MiB    10.00   20.00
+
+        interface  local      remote            state   rtt ms      sent   received   share   lost  why
+        eth0       192.0.2.7  203.0.113.5:4455  active  31.250  16.2 MiB  683.5 KiB  65.4 %  0.1 %  used
+        wlan0      192.0.2.7  203.0.113.5:4455  active  31.250   8.5 MiB  292.9 KiB  34.6 %  0.1 %  slower than needed: no data for 3 s
+
+        longest silence  140 ms
+        processor time   1.20 s here (12 %), 900 ms at the server (9 %)
+        congestion       cubic here, cubic at the server
+        bond +49 % over the best single path (eth0 alone: 13.4 Mbit/s)
         ");
     }
 
@@ -335,14 +362,96 @@ mod tests {
     fn a_run_in_both_directions_has_both_sums() {
         let both = Summary { comparison: None, ..summary(BenchFlow::Both) };
         insta::assert_snapshot!(both, @r"
+                           bytes  seconds  Mbit/s  lost packets
+        up    sent      24.2 MiB                          0.1 %
+        up    received  23.8 MiB    10.00   20.00
+        down  sent       4.8 MiB                          0.0 %
+        down  received   4.7 MiB    10.00    4.00
+
+        interface  local      remote            state   rtt ms      sent   received   share   lost  why
+        eth0       192.0.2.7  203.0.113.5:4455  active  31.250  16.2 MiB  683.5 KiB  65.6 %  0.1 %  used
+        wlan0      192.0.2.7  203.0.113.5:4455  active  31.250   8.5 MiB  292.9 KiB  34.4 %  0.1 %  slower than needed: no data for 3 s
+
+        longest silence  140 ms
+        processor time   1.20 s here (12 %), 900 ms at the server (9 %)
+        congestion       cubic here, cubic at the server
         ");
         assert_eq!(both.rate().bits_per_second(), 24_000_000);
     }
 
     #[test]
     fn the_end_for_programs_has_every_figure() {
-        let json = summary(BenchFlow::Upload).json();
-        insta::assert_snapshot!(serde_json::to_string_pretty(&json).unwrap(), @r"
-        ");
+        let mut summary = summary(BenchFlow::Upload);
+        summary.paths.truncate(1);
+        let json = summary.json();
+        insta::assert_snapshot!(serde_json::to_string_pretty(&json).unwrap(), @r#"
+        {
+          "bits_per_second": 20000000,
+          "bytes": 25000000,
+          "comparison": {
+            "best": "eth0",
+            "bond_bits_per_second": 20000000,
+            "gain_percent": 49.25373134328359,
+            "singles": [
+              {
+                "bits_per_second": 13400000,
+                "interface": "eth0"
+              },
+              {
+                "bits_per_second": null,
+                "interface": "wlan0"
+              }
+            ]
+          },
+          "congestion": {
+            "here": "cubic",
+            "there": "cubic"
+          },
+          "cpu": {
+            "here": {
+              "percent": 11.881188118811881,
+              "seconds": 1.2
+            },
+            "there": {
+              "percent": 8.910891089108912,
+              "seconds": 0.9
+            }
+          },
+          "gain_percent": 49.25373134328359,
+          "packets_lost": 14,
+          "paths": [
+            {
+              "bytes_received": 700000,
+              "bytes_sent": 17000000,
+              "interface": "eth0",
+              "local": "192.0.2.7",
+              "packets_lost": 12,
+              "packets_sent": 12000,
+              "path": 0,
+              "remote": "203.0.113.5:4455",
+              "rtt": 0.03125,
+              "share": 1.0,
+              "state": "active",
+              "used": true,
+              "why": null
+            }
+          ],
+          "seconds": 10.0,
+          "up": {
+            "packets_lost": 14,
+            "packets_sent": 20000,
+            "receiver": {
+              "bits_per_second": 20000000,
+              "bytes": 25000000,
+              "seconds": 10.0,
+              "worst_silence": 0.14
+            },
+            "sender": {
+              "bytes": 25400000
+            }
+          },
+          "worst_silence": 0.14
+        }
+        "#);
     }
 }

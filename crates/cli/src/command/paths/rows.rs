@@ -215,14 +215,52 @@ mod tests {
     #[test]
     fn every_pair_has_a_line_that_says_why() {
         insta::assert_snapshot!(pair_table(&rows()), @r"
+        interface  local       remote            role     state   rtt ms   loss  Mbit/s   share  why
+        eth0       192.0.2.7   203.0.113.5:4455  primary  active  31.250  2.0 %   38.20  58.0 %  used
+        wlan0      10.1.2.3    203.0.113.5:4455  primary  dead         -      -       -       -  no answer on UDP for 12 s
+        wwan0      10.9.8.7    203.0.113.5:4455  backup   backup       -      -       -       -  role backup: only when none of the others works
+        eth1       10.3.3.3    203.0.113.5:4455  primary  active       -      -       -       -  slower than needed: no data for 12 s
+        docker0    172.17.0.1  -                 -        -            -      -       -       -  no route leads through it to the peer
         ");
     }
 
     #[test]
     fn a_pair_for_programs_has_every_field() {
         let json: Vec<_> = rows().iter().take(2).map(PairRow::json).collect();
-        insta::assert_snapshot!(serde_json::to_string_pretty(&json).unwrap(), @r"
-        ");
+        insta::assert_snapshot!(serde_json::to_string_pretty(&json).unwrap(), @r#"
+        [
+          {
+            "bits_per_second": 38200000,
+            "interface": "eth0",
+            "local": "192.0.2.7",
+            "loss": 0.02,
+            "path": 0,
+            "reason": null,
+            "remote": "203.0.113.5:4455",
+            "role": "primary",
+            "rtt": 0.03125,
+            "share": 0.58,
+            "state": "active",
+            "used": true,
+            "why": null
+          },
+          {
+            "bits_per_second": null,
+            "interface": "wlan0",
+            "local": "10.1.2.3",
+            "loss": null,
+            "path": 1,
+            "reason": "no-answer",
+            "remote": "203.0.113.5:4455",
+            "role": "primary",
+            "rtt": null,
+            "share": null,
+            "state": "dead",
+            "used": false,
+            "why": "no answer on UDP for 12 s"
+          }
+        ]
+        "#);
     }
 
     #[test]
@@ -245,8 +283,15 @@ mod tests {
         let snapshot = Snapshot::new(vec![eth, lo, tunnel, down], Some(Vec::<Route>::new()));
         let addresses = snapshot.addresses(&InterfacePolicy::new(), &[]);
         insta::assert_snapshot!(address_table(&addresses), @r"
+        interface  address       kind              link         mtu  role     why
+        lo         127.0.0.1/8   loopback          up             -  -        loopback does not lead to another host
+        eth0       192.0.2.7/24  network           up          1500  primary  used
+        eth0       fe80::7/64    network           up          1500  -        link-local: it leads no farther than the link
+        wg0        10.0.0.2/24   wireguard tunnel  up             -  -        it is a wireguard tunnel over other interfaces; name it with --interface to use it
+        wlan0      -             network           no carrier     -  -        no carrier: no cable or no radio network
         ");
-        insta::assert_snapshot!(address_json(&addresses[1]), @r"
-        ");
+        insta::assert_snapshot!(address_json(&addresses[1]), @r#"
+        {"address":"192.0.2.7/24","interface":"eth0","kind":"network","link":"up","mtu":1500,"role":"primary","used":true,"why":null}
+        "#);
     }
 }

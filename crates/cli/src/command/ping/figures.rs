@@ -163,13 +163,47 @@ mod tests {
     #[test]
     fn the_summary_has_a_line_for_each_path() {
         insta::assert_snapshot!(figures().table(), @r"
+        interface  local          remote          sent  received     loss  min ms  avg ms  max ms  mdev ms
+        eth0       192.0.2.7      192.0.2.1:4455     3         3    0.0 %  10.000  12.000  14.000    1.633
+        wwan0      198.51.100.20  192.0.2.1:4455     3         0  100.0 %       -       -       -        -
         ");
     }
 
     #[test]
     fn the_summary_for_programs_has_seconds() {
-        insta::assert_snapshot!(serde_json::to_string_pretty(&figures().json()).unwrap(), @r"
-        ");
+        insta::assert_snapshot!(serde_json::to_string_pretty(&figures().json()).unwrap(), @r#"
+        {
+          "paths": [
+            {
+              "avg": 0.012,
+              "interface": "eth0",
+              "local": "192.0.2.7",
+              "loss": 0.0,
+              "max": 0.014,
+              "mdev": 0.001632993,
+              "min": 0.01,
+              "path": 0,
+              "received": 3,
+              "remote": "192.0.2.1:4455",
+              "sent": 3
+            },
+            {
+              "avg": null,
+              "interface": "wwan0",
+              "local": "198.51.100.20",
+              "loss": 1.0,
+              "max": null,
+              "mdev": null,
+              "min": null,
+              "path": 1,
+              "received": 0,
+              "remote": "192.0.2.1:4455",
+              "sent": 3
+            }
+          ],
+          "summary": true
+        }
+        "#);
         assert!(figures().has_answers());
     }
 }

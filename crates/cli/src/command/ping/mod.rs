@@ -18,6 +18,7 @@ use crate::args::{GlobalArgs, PingArgs};
 use crate::exit_code::ExitCode;
 use crate::output::json;
 use crate::output::path::{PathLabel, event_json, event_words};
+use crate::output::screen::fit;
 use crate::output::table::{Align, Columns};
 use crate::output::units::milliseconds;
 use figures::Figures;
@@ -152,11 +153,11 @@ impl<'a> Pinger<'a> {
         let mut out = std::io::stdout().lock();
         if self.columns.is_none() {
             let columns = columns(&self.labels);
-            writeln!(out, "{}", columns.head())?;
+            writeln!(out, "{}", fit(&columns.head()))?;
             self.columns = Some(columns);
         }
         if let Some(columns) = &self.columns {
-            writeln!(out, "{}", row(columns, answer.sequence, &answer.label, rtt))?;
+            writeln!(out, "{}", fit(&row(columns, answer.sequence, &answer.label, rtt)))?;
         }
         out.flush()?;
         Ok(())
@@ -255,6 +256,9 @@ mod tests {
             row(&columns, 0, &labels[1], None),
         ];
         insta::assert_snapshot!(lines.join("\n"), @r"
+        seq  interface  local            remote                    rtt ms
+          0  eth0       192.0.2.7        192.0.2.1:4455            12.345
+          0  -          2001:db8::7      [2001:db8::1]:4455     no answer
         ");
     }
 }
