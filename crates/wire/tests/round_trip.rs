@@ -6,7 +6,8 @@ mod common;
 
 use manyway_wire::{
     Block, Blocks, ConnectionId, HeaderForm, LongHeader, LongKind, Parameters, Reader, VERSION, Writer,
-    decode_protected, encode_short, key_phase, number_length, packet_number, patch_length, varint_len,
+    decode_protected, encode_short, encode_version_list, key_phase, number_length, packet_number,
+    patch_length, varint_len,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -125,5 +126,18 @@ proptest! {
         prop_assert_eq!(decoded.form, HeaderForm::Short { destination });
         prop_assert_eq!((decoded.number_offset, decoded.length), (number_offset, packet.len()));
         prop_assert_eq!((key_phase(packet[0]), number_length(packet[0])), (phase, number_len));
+    }
+    // spec 4.10
+    #[test]
+    fn any_version_list_comes_back(
+        (destination, source) in (common::any_id(), common::any_id()),
+        offered in vec(any::<u32>(), 0..40),
+    ) {
+        let mut packet = Vec::new();
+        let mut writer = Writer::new(&mut packet, 1200);
+        encode_version_list(&mut writer, destination.as_slice(), source.as_slice(), &offered);
+        let decoded = decode_protected(&packet).unwrap();
+        let versions = offered[..offered.len().min(32)].to_vec();
+        prop_assert_eq!(decoded.form, HeaderForm::VersionList { destination, source, versions });
     }
 }
