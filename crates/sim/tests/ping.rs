@@ -1,4 +1,4 @@
-//! Pings: one question, one path, one answer (spec 6.35).
+//! Pings: one question, one path, one answer (spec 6.37).
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::time::Duration;

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 pub(super) type PingReply = oneshot::Sender<Option<Duration>>;
 
-/// So many questions of a path wait at the protocol machine; the oldest is forgotten first (spec 6.35).
+/// So many questions of a path wait at the protocol machine; the oldest is forgotten first (spec 6.37).
 const MOST: usize = 256;
 
 /// The questions of one connection that wait for their answers, in the order of asking.

@@ -74,6 +74,11 @@ impl<T> RingMap<T> {
         self.live
     }
 
+    /// How many slots its memory holds: its entries, and those removed behind the first.
+    pub(crate) fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
     /// Whether there is none.
     pub(crate) fn is_empty(&self) -> bool {
         self.live == 0

@@ -1,6 +1,6 @@
 //! Questions of the application: how far is the peer on this path, now?
 //!
-//! A ping is a PROBE that is sent once (spec 6.35). It goes out whatever the state of the path, and its answer proves of
+//! A ping is a PROBE that is sent once (spec 6.37). It goes out whatever the state of the path, and its answer proves of
 //! the path what the answer to any other PROBE does.
 
 use std::collections::VecDeque;

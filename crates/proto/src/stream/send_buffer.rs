@@ -75,6 +75,13 @@ impl SendBuffer {
         if let Some(Chunk { data: ChunkData::Gathered(last), .. }) = self.chunks.back_mut()
             && last.len() + data.len() <= GATHERED_CHUNK
         {
+            let needed = last.len() + data.len();
+            if last.capacity() < needed {
+                // By doubling, but never beyond what the chunk will hold.
+                let mut larger = BytesMut::with_capacity((2 * last.len()).clamp(needed, GATHERED_CHUNK));
+                larger.extend_from_slice(last);
+                *last = larger;
+            }
             last.extend_from_slice(&data);
             return;
         }

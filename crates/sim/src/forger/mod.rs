@@ -101,10 +101,14 @@ pub struct Duel {
     pub events: Vec<Event>,
     /// Every datagram of the set-up: who sent it, and its bytes.
     pub set_up: Vec<(Initiator, Vec<u8>)>,
+    watch: Watch,
     local: LocalAddress,
     to_victim: Direction,
     from_victim: Direction,
 }
+
+/// Is called with true before and with false after the victim acts, so that a test can count what it allocates.
+pub type Watch = fn(bool);
 
 /// Keeps the secrets that TLS tells.
 #[derive(Debug, Default)]
@@ -144,24 +148,39 @@ impl Duel {
     ///
     /// # Panics
     /// If the set-up fails.
-    #[expect(clippy::expect_used, reason = "a failed set-up is a failed test")]
     pub fn new(victim: Initiator, config: &ConnectionConfig) -> Self {
+        Self::watched(victim, config, |_| {})
+    }
+
+    /// As [`new`](Self::new), and tells `watch` whenever the victim acts, from the beginning.
+    ///
+    /// # Panics
+    /// If the set-up fails.
+    #[expect(clippy::expect_used, reason = "a failed set-up is a failed test")]
+    pub fn watched(victim: Initiator, config: &ConnectionConfig, watch: Watch) -> Self {
+        let watched = |side: Initiator| if side == victim { watch } else { |_: bool| {} };
         let secrets = Arc::new(Secrets::default());
         let (client_config, server_config) = settings(config, &secrets);
+        let (of_client, of_server) = (watched(Initiator::Client), watched(Initiator::Server));
         let mut client = Endpoint::new(EndpointConfig::default(), Rng::from_seed([1; 32]));
         let mut server = Endpoint::new(server_config, Rng::from_seed([2; 32]));
         let mut now = Instant::from_nanos(1_000_000_000);
         let locals = [LocalCandidate { address: local(CLIENT), role: Role::Primary }];
-        let client_handle =
-            client.connect(now, &client_config, &locals, &[SERVER]).expect("the addresses fit each other");
+        of_client(true);
+        let client_handle = client.connect(now, &client_config, &locals, &[SERVER]);
+        of_client(false);
+        let client_handle = client_handle.expect("the addresses fit each other");
         let (mut server_handle, mut set_up) = (None, Vec::new());
         for _ in 0..100 {
-            carry(now, (&mut client, Initiator::Client), &mut server, &mut set_up);
+            carry(now, Initiator::Client, (&mut client, of_client), (&mut server, of_server), &mut set_up);
             now += WAY;
-            carry(now, (&mut server, Initiator::Server), &mut client, &mut set_up);
+            carry(now, Initiator::Server, (&mut server, of_server), (&mut client, of_client), &mut set_up);
             now += WAY;
-            client.handle_timeout(now);
-            server.handle_timeout(now);
+            for (end, watch) in [(&mut client, of_client), (&mut server, of_server)] {
+                watch(true);
+                end.handle_timeout(now);
+                watch(false);
+            }
             while let Some((handle, _)) = server.poll_event() {
                 server_handle = Some(handle);
             }
@@ -172,8 +191,7 @@ impl Duel {
             let secrets = secrets.0.lock().unwrap_or_else(PoisonError::into_inner);
             secrets.get(label).cloned().unwrap_or_default()
         };
-        let of_client = secret("CLIENT_TRAFFIC_SECRET_0");
-        let of_server = secret("SERVER_TRAFFIC_SECRET_0");
+        let secrets = [secret("CLIENT_TRAFFIC_SECRET_0"), secret("SERVER_TRAFFIC_SECRET_0")];
         let direction = |secret: &[u8], cipher| Direction {
             keys: Keys::from_secret(secret, cipher),
             ids: BTreeMap::new(),
@@ -181,18 +199,19 @@ impl Duel {
             tokens: Vec::new(),
             seen: BTreeMap::new(),
         };
-        let make = |cipher| (direction(&of_client, cipher), direction(&of_server, cipher));
-        let [(mut up, mut down), other] = [Cipher::Aes, Cipher::ChaCha].map(make);
+        let make = |cipher| secrets.each_ref().map(|secret| direction(secret, cipher));
+        let [[mut up, mut down], other] = [Cipher::Aes, Cipher::ChaCha].map(make);
         learn(&mut up, &mut down, &set_up);
         if up.next.is_empty() {
-            (up, down) = other;
+            [up, down] = other;
             learn(&mut up, &mut down, &set_up);
         }
         let (victim, handle, local, source, to_victim, from_victim) = match victim {
             Initiator::Client => (client, client_handle, local(CLIENT), SERVER, down, up),
             Initiator::Server => (server, server_handle, local(SERVER), CLIENT, up, down),
         };
-        Self { victim, handle, now, source, events: Vec::new(), set_up, local, to_victim, from_victim }
+        let events = Vec::new();
+        Self { victim, handle, now, source, events, set_up, watch, local, to_victim, from_victim }
     }
 
     /// The victim's connection.
@@ -215,9 +234,17 @@ impl Duel {
     }
 
     fn absorb(&mut self) {
-        while let Some((_, event)) = self.victim.poll_event() {
+        while let Some((_, event)) = self.act(Endpoint::poll_event) {
             self.events.push(event);
         }
+    }
+
+    /// Lets the victim act, under watch.
+    pub fn act<T>(&mut self, act: impl FnOnce(&mut Endpoint) -> T) -> T {
+        (self.watch)(true);
+        let result = act(&mut self.victim);
+        (self.watch)(false);
+        result
     }
 
     /// An id by which the victim is reached on a path, and its sequence; the newest one known.
@@ -288,7 +315,8 @@ impl Duel {
     /// Gives the victim a datagram from anywhere.
     pub fn deliver(&mut self, from: SocketAddr, mut datagram: Vec<u8>) {
         let tuple = FourTuple { local: self.local, remote: from };
-        self.victim.handle_datagram(self.now, tuple, Ecn::NotEct, &mut datagram);
+        let now = self.now;
+        self.act(|victim| victim.handle_datagram(now, tuple, Ecn::NotEct, &mut datagram));
     }
 
     /// Sends a packet with these blocks on path 0, and takes what the victim says to it.
@@ -311,8 +339,9 @@ impl Duel {
 
     /// Takes what the victim has to send now.
     pub fn poll(&mut self) -> Vec<Sent> {
-        let (mut sent, mut buffer) = (Vec::new(), Vec::new());
-        while let Some(transmit) = self.victim.poll_transmit(self.now, &mut buffer) {
+        // With room for everything, so that the victim has no need to make any.
+        let (mut sent, mut buffer, now) = (Vec::new(), Vec::with_capacity(1 << 17), self.now);
+        while let Some(transmit) = self.act(|victim| victim.poll_transmit(now, &mut buffer)) {
             for datagram in buffer.chunks(transmit.segment.max(1)) {
                 let opened = self.from_victim.open(datagram, &mut self.to_victim);
                 let (at, to) = (self.now, transmit.tuple.remote);
@@ -328,7 +357,8 @@ impl Duel {
         let (until, mut sent) = (self.now + time, self.poll());
         while let Some(at) = self.victim.poll_timeout().filter(|at| *at <= until) {
             self.now = self.now.max(at);
-            self.victim.handle_timeout(self.now);
+            let now = self.now;
+            self.act(|victim| victim.handle_timeout(now));
             sent.extend(self.poll());
         }
         self.now = until;
@@ -383,20 +413,28 @@ fn learn(up: &mut Direction, down: &mut Direction, set_up: &[(Initiator, Vec<u8>
 /// Carries everything that one end has to send to the other.
 fn carry(
     now: Instant,
-    (from, side): (&mut Endpoint, Initiator),
-    to: &mut Endpoint,
+    side: Initiator,
+    (from, of_from): (&mut Endpoint, Watch),
+    (to, of_to): (&mut Endpoint, Watch),
     seen: &mut Vec<(Initiator, Vec<u8>)>,
 ) {
-    let mut buffer = Vec::new();
+    let mut buffer = Vec::with_capacity(1 << 17);
     let (here, there) = match side {
         Initiator::Client => (CLIENT, SERVER),
         Initiator::Server => (SERVER, CLIENT),
     };
-    while let Some(transmit) = from.poll_transmit(now, &mut buffer) {
+    let tuple = FourTuple { local: local(there), remote: here };
+    loop {
+        of_from(true);
+        let transmit = from.poll_transmit(now, &mut buffer);
+        of_from(false);
+        let Some(transmit) = transmit else { return };
         for datagram in buffer.chunks(transmit.segment.max(1)) {
-            seen.push((side, datagram.to_vec()));
-            let tuple = FourTuple { local: local(there), remote: here };
-            to.handle_datagram(now + WAY, tuple, Ecn::NotEct, &mut datagram.to_vec());
+            let mut datagram = datagram.to_vec();
+            seen.push((side, datagram.clone()));
+            of_to(true);
+            to.handle_datagram(now + WAY, tuple, Ecn::NotEct, &mut datagram);
+            of_to(false);
         }
     }
 }

@@ -223,3 +223,21 @@ fn a_peer_that_takes_nothing_holds_no_more_than_the_send_buffer_and_hears_no_mor
         assert!(bytes <= 60_000, "{bytes} with credit {credit}");
     }
 }
+
+// spec 7.27
+#[test]
+fn a_worn_out_key_ends_the_connection_and_the_peer_is_told() {
+    let mut config = ConnectionConfig::default();
+    config.key_limits.max_sealed = 500;
+    let mut duel = Duel::new(Initiator::Server, &config);
+    // Asks for acknowledgements and gives none: the victim changes keys at the limit, and then can not any more.
+    let (mut sent, mut last) = (0, Vec::new());
+    while duel.ended().is_none() && sent < 2000 {
+        last = duel.send(&[Block::AckNow]);
+        sent += last.len();
+    }
+    assert_eq!(violation(&mut duel), Some(ErrorCode::AEAD_LIMIT));
+    assert!((700..1000).contains(&sent), "{sent}");
+    // The last acknowledgement, and a word of the end in one of the packets kept back for it.
+    assert_eq!(last.len(), 2);
+}

@@ -1,0 +1,310 @@
+//! How much memory a hostile peer can make one connection take: at most twice its window, whatever it does.
+//!
+//! An allocator counts what the victim allocates and has not given back; nothing else is counted.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use manyway_proto::{ConnectionConfig, Ecn, Initiator, Instant, PathId, StreamId};
+use manyway_sim::forger::{CLIENT, Duel, Stranger};
+use manyway_wire::{
+    AddAddress, Block, ConnectionId, HandshakeBytes, NewCid, Ping, Probe, StreamData, StreamReset,
+    StreamStop, StreamWindow, Syn, Window,
+};
+
+/// Bytes in use and the most there ever were, for one thread.
+struct Counting;
+
+thread_local! {
+    static WATCHED: Cell<bool> = const { Cell::new(false) };
+    static IN_USE: Cell<i64> = const { Cell::new(0) };
+    static PEAK: Cell<i64> = const { Cell::new(0) };
+}
+
+fn count(bytes: i64) {
+    if WATCHED.get() {
+        IN_USE.set(IN_USE.get() + bytes);
+        PEAK.set(PEAK.get().max(IN_USE.get()));
+    }
+}
+
+fn signed(size: usize) -> i64 {
+    i64::try_from(size).unwrap_or(i64::MAX)
+}
+
+// SAFETY: every call is passed on unchanged to the system's allocator; the counters allocate nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(signed(layout.size()));
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(-signed(layout.size()));
+        // SAFETY: the pointer came from `alloc` above, with this layout.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn watch(begins: bool) {
+    WATCHED.set(begins);
+}
+
+/// The default window of a connection, 1.5 MiB.
+const WINDOW: i64 = 3 << 19;
+const MIB: u64 = 1 << 20;
+
+fn duel() -> Duel {
+    (IN_USE.set(0), PEAK.set(0));
+    Duel::watched(Initiator::Server, &ConnectionConfig::default(), watch)
+}
+
+fn stream(index: u64) -> StreamId {
+    StreamId::new(Initiator::Client, index)
+}
+
+/// Gives the victim bytes of a stream.
+fn give(duel: &mut Duel, index: u64, range: std::ops::Range<u64>) {
+    let data = vec![7; usize::try_from(range.end - range.start).unwrap()];
+    let block = StreamData { stream: stream(index), offset: range.start, end: false, data: &data };
+    let packet = duel.packet(PathId::FIRST, &[Block::Stream(block)]);
+    duel.deliver(CLIENT, packet);
+    // The victim acknowledges now and then; what it says is of no interest.
+    if index + range.start % 7 == 0 {
+        duel.poll();
+    }
+}
+
+/// Checks the bound, at the end of a pattern.
+fn check(name: &str, duel: &mut Duel) {
+    duel.poll();
+    let peak = PEAK.get();
+    println!("{name}: {peak} bytes, {}% of the window", peak * 100 / WINDOW);
+    assert!(peak <= 2 * WINDOW, "{name}: {peak} bytes, more than twice the window");
+}
+
+#[test]
+fn an_idle_connection_takes_little() {
+    let mut duel = duel();
+    duel.converse_for(Duration::from_secs(1));
+    let in_use = IN_USE.get();
+    println!("idle: {in_use} bytes");
+    assert!(in_use > 1000 && in_use <= 128 << 10, "{in_use}");
+}
+
+#[test]
+fn a_full_window_that_nobody_reads_takes_at_most_twice_its_bytes() {
+    for streams in [2, 3, 24, 256] {
+        let mut duel = duel();
+        let each = (3 * MIB / 2 / streams).min(MIB);
+        for index in 0..streams {
+            for offset in (0..each).step_by(1000) {
+                give(&mut duel, index, offset..(offset + 1000).min(each));
+            }
+        }
+        check(&format!("in order over {streams} streams"), &mut duel);
+        assert_eq!(duel.ended(), None);
+        assert!(PEAK.get() > WINDOW / 2, "it holds what was sent");
+    }
+}
+
+#[test]
+fn a_full_window_ahead_of_gaps_takes_at_most_twice_its_bytes() {
+    // In packets of so many bytes, with so many missing between them.
+    for (length, gap) in [(1000, 0), (1000, 200), (300, 1), (150, 150), (100, 1), (60_000, 1)] {
+        for backwards in [false, true] {
+            let mut duel = duel();
+            'flood: for index in 0..2 {
+                let end = if index == 0 { MIB } else { MIB / 2 };
+                let offsets: Vec<_> =
+                    (1..end - length).step_by(usize::try_from(length + gap).unwrap()).collect();
+                let count = offsets.len();
+                for at in 0..count {
+                    let at = if backwards { count - 1 - at } else { at };
+                    let Some(offset) = offsets.get(at) else { continue };
+                    give(&mut duel, index, *offset..offset + length);
+                    if duel.ended().is_some() {
+                        break 'flood;
+                    }
+                }
+            }
+            check(&format!("pieces of {length} with gaps of {gap}, backwards {backwards}"), &mut duel);
+        }
+    }
+}
+
+#[test]
+fn crumbs_and_a_full_window_together_take_at_most_twice_its_bytes() {
+    let mut duel = duel();
+    // Just less than what is refused, over all streams, then everything else in order.
+    for offset in 0..23 {
+        for index in 0..256 {
+            give(&mut duel, index, 4000 + 2 * offset..4001 + 2 * offset);
+        }
+    }
+    for index in 0..256 {
+        for offset in [0, 1000, 2000, 3000] {
+            give(&mut duel, index, offset..(offset + 1000).min(3999));
+        }
+    }
+    assert_eq!(duel.ended(), None);
+    check("crumbs", &mut duel);
+    for offset in 23.. {
+        give(&mut duel, 0, 4000 + 2 * offset..4001 + 2 * offset);
+        if duel.ended().is_some() {
+            break;
+        }
+    }
+    check("crumbs until it is refused", &mut duel);
+}
+
+#[test]
+fn streams_that_were_read_keep_little() {
+    let mut duel = duel();
+    for index in 0..256 {
+        for offset in (0..100_000).step_by(1000) {
+            give(&mut duel, index, offset..offset + 1000);
+            // Read late, so that much waits at a time.
+            if offset % 50_000 == 49_000 {
+                read_all(&mut duel);
+                duel.poll();
+            }
+        }
+        duel.acknowledge(PathId::FIRST);
+    }
+    assert_eq!(duel.ended(), None);
+    let in_use = IN_USE.get();
+    println!("256 streams that were read: {in_use} bytes");
+    assert!(in_use <= WINDOW, "{in_use}");
+    check("read late", &mut duel);
+}
+
+fn read_all(duel: &mut Duel) {
+    let handle = duel.handle;
+    while duel
+        .act(|victim| victim.connection(handle).and_then(|connection| connection.accept_stream()))
+        .is_some()
+    {}
+    for index in 0..256 {
+        while let Some(Ok(manyway_proto::ReadOutcome::Data(bytes))) =
+            duel.act(|victim| Some(victim.connection(handle)?.read(stream(index), usize::MAX)))
+        {
+            duel.act(|_| drop(bytes));
+        }
+    }
+}
+
+#[test]
+fn floods_of_everything_else_take_at_most_twice_the_window() {
+    let mut duel = duel();
+    // Every stream opened, reset and stopped, and nobody looks.
+    for index in 0..256 {
+        let reset = StreamReset { stream: stream(index), code: 1, final_size: 0 };
+        let stop = StreamStop { stream: stream(index), code: 1 };
+        duel.send(&[Block::StreamReset(reset), Block::StreamStop(stop)]);
+    }
+    // Every path opened, from many places, with gaps in its numbers, and with as many ids as allowed.
+    for path in 1..8 {
+        for sequence in 2..4 {
+            let id = ConnectionId::from_u64(u64::from(path) * 10 + sequence);
+            let (path, reset_token) = (PathId(path), [7; 16]);
+            duel.send(&[Block::NewCid(NewCid { path, sequence, retire_prior_to: 0, id, reset_token })]);
+        }
+        for number in 0..200_u16 {
+            duel.skip(PathId(path), 1);
+            let probe = duel.packet(PathId(path), &[Block::Probe(Probe { nonce: 1 }), Block::AckNow]);
+            duel.deliver(SocketAddr::from(([192, 0, 2, 1], 1 + number)), probe);
+        }
+    }
+    for number in 0..20_000 {
+        duel.skip(PathId::FIRST, 1);
+        let nonce = Block::Probe(Probe { nonce: number });
+        let packet = duel.packet(PathId::FIRST, &[nonce, Block::AckNow]);
+        duel.deliver(CLIENT, packet);
+        if number % 100 == 0 {
+            duel.poll();
+        }
+    }
+    assert_eq!(duel.ended(), None);
+    check("floods", &mut duel);
+}
+
+#[test]
+fn floods_of_a_server_take_at_most_twice_the_window_of_a_client() {
+    (IN_USE.set(0), PEAK.set(0));
+    let mut duel = Duel::watched(Initiator::Client, &ConnectionConfig::default(), watch);
+    for number in 0..20_000_u64 {
+        let [.., a, b] = number.to_be_bytes();
+        let address = SocketAddr::from(([192, 1, a, b], 1));
+        let block = AddAddress { id: number, sequence: 1, priority: 0, cost: 0, address };
+        duel.send(&[Block::AddAddress(block)]);
+    }
+    assert_eq!(duel.ended(), None);
+    check("addresses", &mut duel);
+}
+
+#[test]
+fn a_peer_that_acknowledges_nothing_costs_what_is_in_flight_and_the_send_buffer() {
+    let mut duel = duel();
+    let credit = u64::MAX >> 2;
+    let open = Block::Stream(StreamData { stream: stream(0), offset: 0, end: false, data: b"get" });
+    let more = Block::StreamWindow(StreamWindow { stream: stream(0), credit });
+    duel.send(&[open, more, Block::Window(Window { credit })]);
+    let handle = duel.handle;
+    duel.act(|victim| victim.connection(handle).unwrap().accept_stream()).unwrap();
+    for _ in 0..1000 {
+        // Written in crumbs, the dearest way.
+        for _ in 0..100 {
+            let data = bytes::Bytes::from_static(&[7; 50]);
+            duel.act(|victim| victim.connection(handle).unwrap().write(stream(0), data)).unwrap();
+        }
+        duel.run_for(Duration::from_millis(5));
+        duel.send(&[Block::Pad]);
+    }
+    let peak = PEAK.get();
+    println!("nothing acknowledged: {peak} bytes");
+    // spec 8.25: a send buffer is 4 MiB; a quarter more for its chunks and what is in flight.
+    assert!(peak > 4 << 20 && peak <= 5 << 20, "{peak}");
+}
+
+// spec 7.10: what 1024 incomplete set-ups cost follows from one
+#[test]
+fn a_set_up_that_never_completes_takes_at_most_128_kib_and_an_answer_without_state_nothing() {
+    let stranger = Stranger::new();
+    let mut server = Stranger::server(&ConnectionConfig::default());
+    let now = Instant::from_nanos(1_000_000_000);
+    let mut buffer = Vec::with_capacity(1 << 17);
+    let mut give = |number: u64, packet: u64, blocks: &[Block<'_>], drain: bool| {
+        let ids = (Stranger::id(2 * number), Stranger::id(2 * number + 1));
+        let mut datagram = Stranger::open_packet(ids, packet, blocks);
+        let [.., a, b] = number.to_be_bytes();
+        let tuple = Stranger::tuple(SocketAddr::from(([203, a, b, 1], 1)));
+        watch(true);
+        server.handle_datagram(now, tuple, Ecn::NotEct, &mut datagram);
+        while drain && server.poll_transmit(now, &mut buffer).is_some() {}
+        watch(false);
+        server.connections()
+    };
+    let hello = Block::Handshake(HandshakeBytes { offset: 0, data: stranger.hello() });
+    let far = Block::Handshake(HandshakeBytes { offset: (16 << 10) - 1, data: b"x" });
+    for number in 0..64 {
+        give(number, 0, &[Block::Syn(Syn { info: &[] }), hello], true);
+        give(number, 1, &[Block::Ping(Ping { info: &[] }), far], true);
+    }
+    let each = IN_USE.get() / 64;
+    println!("a set-up that never completes: {each} bytes");
+    assert!(each > 1000 && each <= 128 << 10, "{each}");
+    let before = IN_USE.get();
+    for number in 64..10_064 {
+        assert_eq!(give(number, 0, &[Block::Syn(Syn { info: &[] }), hello], true), 64);
+    }
+    // The table that counts answers, and an empty outbox with room.
+    assert!(IN_USE.get() - before <= 64 << 10, "{}", IN_USE.get() - before);
+}
