@@ -12,7 +12,7 @@ use crate::{Connection, Endpoint, EndpointOptions, HostPort, Identity, PathState
 
 /// A thread in a network namespace of its own; what it starts, driver threads above all, is there, too.
 pub(super) struct There {
-    thread: String,
+    pub(super) thread: String,
     orders: mpsc::Sender<Order>,
 }
 
