@@ -70,7 +70,7 @@ mod error;
 mod path;
 mod stream;
 #[cfg(test)]
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(manyway_portable)))]
 mod test_namespace;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
