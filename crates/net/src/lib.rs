@@ -72,7 +72,7 @@ mod path;
 mod report;
 mod stream;
 #[cfg(test)]
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(manyway_portable)))]
 mod test_namespace;
 #[cfg(test)]
 #[cfg(target_os = "linux")]

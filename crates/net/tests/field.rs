@@ -1,5 +1,4 @@
 //! Cases from the field that need no privilege.
-#![expect(clippy::unwrap_used, reason = "these are tests")]
 
 mod common;
 

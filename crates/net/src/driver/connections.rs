@@ -391,9 +391,9 @@ impl Entry {
         self.closing.as_ref().map(|closing| closing.until)
     }
 
-    /// Tells everybody who waits for anything of the connection.
+    /// Tells everybody who waits for anything of the connection; the reason first, since who is told by a stream asks for
+    /// it.
     fn end(self, error: &ConnectionError) {
-        // First, so that whoever sees a stream fail finds the reason.
         self.driver.closed.send_replace(Some(error.clone()));
         for pipes in self.streams.values() {
             pipes.fail(&WriteError::Connection(error.clone()), &ReadError::Connection(error.clone()));

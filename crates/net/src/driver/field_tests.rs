@@ -66,7 +66,7 @@ struct Traffic {
 
 impl Traffic {
     async fn start(from: &Connection, to: &Connection) -> Self {
-        const CHUNK: [u8; 50_000] = [0x5a; 50_000];
+        static CHUNK: [u8; 50_000] = [0x5a; 50_000];
         let (mut send, _) = from.open().await.unwrap();
         send.write_chunk(Bytes::from_static(&CHUNK)).await.unwrap();
         let (_, mut receive) = to.accept().await.unwrap();
@@ -239,6 +239,70 @@ fn a_path_that_the_own_firewall_forbids_is_told_so_and_does_not_spin() {
         };
         in_own_thread(test);
     });
+}
+
+/// A translator that forgets what is idle for a second. The client's next word opens it again, from another port and on
+/// the same path; a keep-alive holds it open, so that the server may speak first.
+#[test]
+fn a_translator_that_forgets_an_idle_connection_ends_nothing_and_a_keep_alive_holds_it_open() {
+    in_namespace(
+        &here("a_translator_that_forgets_an_idle_connection_ends_nothing_and_a_keep_alive_holds_it_open"),
+        || {
+            in_own_thread(async {
+                let (_router, there) = behind_a_translator();
+                let server = there.run(|| Endpoint::bind(server_options())).unwrap();
+                let ticket = ticket(&["10.97.0.2"]);
+                let mut options = EndpointOptions::default();
+                let quiet = Endpoint::bind(options.clone()).unwrap();
+                options.connection.keep_alive = Some(Duration::from_millis(300));
+                let kept = Endpoint::bind(options).unwrap();
+                let (quiet, at_quiet) = connect(&quiet, &server, &ticket).await;
+                let (kept, at_kept) = connect(&kept, &server, &ticket).await;
+                let before = at_quiet.info().await.unwrap().paths[0].statistics.tuple.remote;
+                tokio::time::sleep(Duration::from_millis(3500)).await;
+                let soon = Duration::from_secs(2);
+                tokio::time::timeout(soon, say(&at_kept, &kept)).await.expect("held open");
+                tokio::time::timeout(soon, say(&quiet, &at_quiet)).await.expect("opened again");
+                tokio::time::timeout(soon, say(&at_quiet, &quiet)).await.expect("answered");
+                let after = at_quiet.info().await.unwrap();
+                assert_eq!(after.paths.len(), 1);
+                assert_ne!(after.paths[0].statistics.tuple.remote, before, "the translator forgot nothing");
+            });
+        },
+    );
+}
+
+/// Sends a word over a new stream and waits until it has arrived.
+async fn say(from: &Connection, to: &Connection) {
+    let (mut send, _receive) = from.open().await.unwrap();
+    send.write_chunk(Bytes::from_static(b"word")).await.unwrap();
+    send.finish().unwrap();
+    let (_send, mut receive) = to.accept().await.unwrap();
+    assert_eq!(receive.read_chunk(10).await.unwrap().unwrap(), "word");
+}
+
+/// A translator of addresses, and a host at 10.97.0.2 behind it.
+fn behind_a_translator() -> (There, There) {
+    let (router, there) = (There::new(), There::new());
+    router.lay_cable(1);
+    let thread = there.thread.clone();
+    router.run(move || {
+        ip(&format!("link add mwout type veth peer name mwin netns {thread}"));
+        ip("address add 10.97.0.1/24 dev mwout");
+        ip("link set dev mwout up");
+        nft("add table ip n; add chain ip n o { type nat hook postrouting priority 100; }; \
+             add rule ip n o oifname mwout masquerade fully-random");
+        let set = |name: &str, value| std::fs::write(format!("/proc/sys/net/{name}"), value).unwrap();
+        set("ipv4/ip_forward", "1");
+        set("netfilter/nf_conntrack_udp_timeout", "1");
+        set("netfilter/nf_conntrack_udp_timeout_stream", "1");
+    });
+    there.run(|| {
+        ip("address add 10.97.0.2/24 dev mwin");
+        ip("link set dev mwin up");
+    });
+    ip("route add default via 10.98.1.2");
+    (router, there)
 }
 
 /// Two cables to a host with one address behind both, which takes from each only what has the right source.

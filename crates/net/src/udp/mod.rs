@@ -44,7 +44,7 @@ mod socket;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(manyway_portable)))]
 mod tests_in_namespace;
 
 pub use receive::{Datagram, Datagrams, ReceiveBuffer};

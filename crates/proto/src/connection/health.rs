@@ -17,6 +17,10 @@ const LONE_TIMEOUTS: u32 = 3;
 const LONE_SILENCE: Duration = Duration::from_secs(1);
 /// Slack in the question whether the peer should have heard something by now.
 const HEARD_SLACK: Duration = Duration::from_millis(20);
+/// Probe timeouts in a row that raise suspicion on a path that is heard and has little in flight.
+const HEARD_TIMEOUTS: u32 = 3;
+/// How long a path that is heard stays suspect at least, unless the peer confirms that nothing arrives there.
+const HEARD_SUSPICION: Duration = Duration::from_millis(500);
 const LONGEST_PROBATION: Duration = Duration::from_millis(400);
 
 impl Connection {
@@ -51,15 +55,23 @@ impl Connection {
         let unanswered = path.space.recovery.oldest_unacked_time().map_or(Duration::ZERO, |sent| now - sent);
         // The probes of a lone path carry data, so they are large; beside others they are small, and their loss says
         // nothing of the size.
-        let state = path.state();
+        let (state, heard) = (path.state(), path.is_heard(now));
         if count >= 2 && lone {
             path.mtu.on_silence();
             self.adopt_size(now, id);
         }
         match state {
+            // spec 6.21: a receiver's round trip grows unseen with the queue of what it receives.
+            PathState::Active | PathState::Backup | PathState::Probation
+                if another && heard && count < HEARD_TIMEOUTS =>
+            {
+                self.set_probes_due(id, 1);
+                self.reinject(now, id, usize::MAX);
+            }
             PathState::Active | PathState::Backup | PathState::Probation if another => {
                 self.suspect(now, id, reason);
             }
+            PathState::Suspect if heard => self.set_probes_due(id, 1),
             PathState::Suspect => self.declare_dead(now, id, reason),
             PathState::Active | PathState::Backup | PathState::Probation
                 if count >= LONE_TIMEOUTS && unanswered >= LONE_SILENCE =>
@@ -67,12 +79,16 @@ impl Connection {
                 self.declare_dead(now, id, reason);
             }
             PathState::Active | PathState::Backup | PathState::Probation => {
-                if let Some(path) = self.paths.get_mut(id) {
-                    path.probes_due = 2;
-                }
+                self.set_probes_due(id, 2);
                 self.reinject(now, id, 2);
             }
             PathState::Validating | PathState::Dead | PathState::Closed => {}
+        }
+    }
+
+    fn set_probes_due(&mut self, id: PathId, probes: u8) {
+        if let Some(path) = self.paths.get_mut(id) {
+            path.probes_due = probes;
         }
     }
 
@@ -96,7 +112,9 @@ impl Connection {
     /// paths, since the peer hears it: a path works in both directions or it does not work.
     pub(super) fn suspicion_ends(&self, id: PathId) -> Option<Instant> {
         let path = self.paths.get(id).filter(|path| path.state() == PathState::Suspect)?;
-        Some(path.since() + path.space.recovery.pto() * 2)
+        let patience = path.space.recovery.pto() * 2;
+        let heard = path.last_heard() > path.since();
+        Some(path.since() + if heard { patience.max(HEARD_SUSPICION) } else { patience })
     }
 
     pub(super) fn end_suspicion(&mut self, now: Instant, id: PathId) {

@@ -140,6 +140,13 @@ impl Path {
         self.reason
     }
 
+    /// Whether the peer's packets arrive on it while little of ours is in flight: then answers that are late may wait
+    /// behind what the peer sends.
+    pub(crate) fn is_heard(&self, now: Instant) -> bool {
+        let recovery = &self.space.recovery;
+        recovery.packets_in_flight() < FEWEST_IN_FLIGHT && now - self.heard_at < recovery.pto()
+    }
+
     pub(crate) fn last_asked(&self) -> Instant {
         self.asked_at
     }
