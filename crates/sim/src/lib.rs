@@ -43,6 +43,7 @@ pub mod scenario;
 pub mod traffic;
 
 mod clock;
+mod crowd;
 mod endpoint;
 mod invariants;
 mod network;
@@ -52,6 +53,7 @@ mod reference;
 mod world;
 
 pub use clock::Clock;
+pub use crowd::Crowd;
 pub use endpoint::{EndpointPair, EndpointPeer, client_identity, endpoint_pair, server_identity};
 pub use invariants::{BrokenLaw, Law, Laws, Limits, PathFigures};
 pub use network::{Arrival, HostId, InterfaceId, LinkId, Network, NetworkCounters, SendError, Transit};

@@ -16,6 +16,7 @@ mod settle;
 mod setup;
 mod state;
 mod statistics;
+mod tidy;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -86,6 +87,10 @@ struct Clock {
     paced_until: Option<Instant>,
     /// Since when no path is live.
     pathless_since: Option<Instant>,
+    /// The last packet in or out.
+    stirred_at: Instant,
+    /// When to look whether the connection rests; `None` once memory was given back.
+    tidy_at: Option<Instant>,
 }
 
 #[derive(Debug, Default)]
@@ -236,6 +241,8 @@ impl Connection {
                 asked_since_heard: false,
                 paced_until: None,
                 pathless_since: None,
+                stirred_at: now,
+                tidy_at: None,
             },
             events: VecDeque::new(),
             shared: Shared { rng, outcome: Outcome::default(), observer: None, interfaces },

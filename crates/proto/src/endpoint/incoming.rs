@@ -9,6 +9,7 @@ use manyway_wire::{
 use super::Endpoint;
 use super::admission::Answer;
 use super::cookie::{CookieFacts, CookieKeys};
+use super::demux::Route;
 use crate::connection::{Arrival, Connection, Start, own_parameters};
 use crate::handshake::Handshake;
 use crate::packet::builder::{HeaderFacts, PacketBuilder};
@@ -110,7 +111,7 @@ impl Endpoint {
     fn accept(&mut self, now: Instant, arrival: Arrival<'_>, facts: &CookieFacts, proven: bool) {
         let Some(server) = self.config.server.clone() else { return };
         let local_id = self.server_id(facts);
-        if self.demux.contains_key(&local_id) {
+        if self.demux.get(&local_id).is_some() {
             // A late copy of a first flight: its connection is beyond the set-up and keeps its id.
             return;
         }
@@ -140,8 +141,9 @@ impl Endpoint {
             return;
         }
         let handle = self.slots.insert(connection);
-        self.demux.insert(facts.first_destination, (handle, PathId::FIRST));
-        self.demux.insert(local_id, (handle, PathId::FIRST));
+        let route = Route { slot: handle.slot(), path: PathId::FIRST };
+        self.demux.insert(facts.first_destination, route);
+        self.demux.insert(local_id, route);
         if let Some(oldest) = self.admission.admit(handle)
             && let Some(connection) = self.slots.get_mut(oldest)
         {
@@ -197,7 +199,7 @@ impl Endpoint {
     /// heard nothing else yet.
     pub(super) fn take_version_list(&mut self, now: Instant, form: &HeaderForm) {
         let HeaderForm::VersionList { destination, versions, .. } = form else { return };
-        let Some((handle, _)) = self.demux.get(destination).copied() else { return };
+        let Some((handle, _)) = self.find(destination) else { return };
         if let Some(connection) = self.slots.get_mut(handle)
             && connection.is_handshaking()
             && connection.side() == Initiator::Client

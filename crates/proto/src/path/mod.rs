@@ -172,6 +172,13 @@ impl Path {
         }
     }
 
+    /// Gives back memory that is not used.
+    pub(crate) fn tidy(&mut self) {
+        self.answers.shrink_to_fit();
+        self.prober.shrink_to_fit();
+        self.space.tidy();
+    }
+
     pub(crate) fn push_answer(&mut self, tuple: FourTuple, nonce: u64) {
         if self.answers.len() >= MAX_ANSWERS {
             self.answers.pop_front();

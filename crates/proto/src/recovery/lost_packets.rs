@@ -48,6 +48,11 @@ impl LostPackets {
         forgotten
     }
 
+    /// Gives back memory that is not used.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.packets.shrink_to_fit();
+    }
+
     /// Takes the packets of a range out: they arrived. Costs O(log n) if there are none.
     pub(crate) fn remove_range(&mut self, range: &RangeInclusive<u64>, mut taken: impl FnMut(LostPacket)) {
         let first = self.packets.partition_point(|packet| packet.packet_number < *range.start());
