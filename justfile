@@ -39,3 +39,7 @@ demo *ARGUMENTS:
 figures *ARGUMENTS:
     cargo build --release -p manyway-cli
     cargo run --release -p xtask -- figures {{ARGUMENTS}}
+
+# Measures what many connections cost a server: time for a packet, memory at rest.
+scale *ARGUMENTS:
+    cargo run --release -p xtask -- scale {{ARGUMENTS}}

@@ -27,7 +27,7 @@ pub(super) fn measure(counts: &[usize]) -> Result<(), String> {
     Ok(())
 }
 
-/// Bytes before and with so many connections.
+/// Bytes with one connection, so that what all share is there, and with so many.
 fn rss_of_server(count: usize) -> Result<(u64, u64), String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut child = Command::new(program)
@@ -41,14 +41,18 @@ fn rss_of_server(count: usize) -> Result<(u64, u64), String> {
         let mut answers = BufReader::new(child.stdout.take().ok_or("the server gives no answers")?).lines();
         let mut answer = || answers.next().ok_or("the server ended")?.map_err(|error| error.to_string());
         let address = answer()?;
-        let before = number(&answer()?)?;
         let runtime = tokio::runtime::Runtime::new().map_err(|error| error.to_string())?;
         runtime.block_on(async {
+            let mut read = async || {
+                tokio::time::sleep(REST).await;
+                writeln!(orders, "read").map_err(|error| error.to_string())?;
+                number(&answer()?)
+            };
+            let first = connect(&address, 1).await?;
+            let before = read().await?;
             let held = connect(&address, count).await?;
-            tokio::time::sleep(REST).await;
-            writeln!(orders, "read").map_err(|error| error.to_string())?;
-            let after = number(&answer()?)?;
-            drop(held);
+            let after = read().await?;
+            drop((first, held));
             Ok((before, after))
         })
     })();
@@ -90,7 +94,7 @@ async fn connect(address: &str, count: usize) -> Result<(Endpoint, Vec<Connectio
     Ok((client, connections.map_err(|error| error.to_string())?))
 }
 
-/// Serves until it is ended: prints its address and its memory, then its memory again for each line that it reads.
+/// Serves until it is ended: prints its address, then its memory for each line that it reads.
 pub(super) fn serve() -> Result<(), String> {
     let runtime = tokio::runtime::Runtime::new().map_err(|error| error.to_string())?;
     let mut server = ServerOptions::new(identity(), &SECRET);
@@ -101,7 +105,6 @@ pub(super) fn serve() -> Result<(), String> {
     let endpoint = Endpoint::bind(options).map_err(|error| error.to_string())?;
     let address = endpoint.local_addresses().first().ok_or("no address")?.address;
     super::print(&address.to_string())?;
-    super::print(&resident()?.to_string())?;
     runtime.spawn(async move {
         let mut held = Vec::new();
         while let Some(connection) = endpoint.accept().await {

@@ -7,6 +7,8 @@ mod demux;
 mod incoming;
 pub(crate) mod reset_token;
 mod slots;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;

@@ -41,6 +41,9 @@ struct Slot {
 pub(crate) struct Slots {
     slots: Vec<Slot>,
     free: Vec<u32>,
+    /// How often a connection was looked at, for tests of the cost.
+    #[cfg(test)]
+    pub(super) looks: std::cell::Cell<u64>,
 }
 
 impl Slots {
@@ -123,6 +126,8 @@ impl Slots {
     }
 
     fn entry(&self, handle: ConnectionHandle) -> Option<&Entry> {
+        #[cfg(test)]
+        self.looks.set(self.looks.get() + 1);
         self.slots
             .get(handle.index as usize)
             .filter(|slot| slot.generation == handle.generation)?
@@ -131,6 +136,8 @@ impl Slots {
     }
 
     fn entry_mut(&mut self, handle: ConnectionHandle) -> Option<&mut Entry> {
+        #[cfg(test)]
+        self.looks.set(self.looks.get() + 1);
         let slot = self.slots.get_mut(handle.index as usize)?;
         if slot.generation == handle.generation { slot.entry.as_mut() } else { None }
     }
