@@ -47,23 +47,9 @@ impl Host {
     /// Passes datagrams and runs timers for so long.
     fn pass(&mut self, time: Duration) {
         let until = self.now + time;
-        let mut buffer = Vec::new();
         loop {
-            let mut moved = false;
-            for to_server in [true, false] {
-                let Self { clients, server, now, .. } = self;
-                let (from, to) = if to_server { (clients, server) } else { (server, clients) };
-                while let Some(transmit) = from.poll_transmit(*now, &mut buffer) {
-                    moved = true;
-                    let local = LocalAddress { interface: 1, address: transmit.tuple.remote };
-                    let tuple = FourTuple { local, remote: transmit.tuple.local.address };
-                    for datagram in buffer.chunks_mut(transmit.segment) {
-                        to.handle_datagram(*now, tuple, Ecn::NotEct, datagram);
-                    }
-                }
-                while to.poll_event().is_some() {}
-            }
-            if moved {
+            let Self { clients, server, now, .. } = self;
+            if hand_over(*now, clients, server) | hand_over(*now, server, clients) {
                 continue;
             }
             let next = self.server.poll_timeout().into_iter().chain(self.clients.poll_timeout()).min();
@@ -85,6 +71,21 @@ impl Host {
         self.pass(Duration::from_millis(40));
         self.server.slots.looks.get() - before
     }
+}
+
+/// Passes what one end sends to the other; tells whether there was anything.
+fn hand_over(now: Instant, from: &mut Endpoint, to: &mut Endpoint) -> bool {
+    let (mut buffer, mut moved) = (Vec::new(), false);
+    while let Some(transmit) = from.poll_transmit(now, &mut buffer) {
+        moved = true;
+        let local = LocalAddress { interface: 1, address: transmit.tuple.remote };
+        let tuple = FourTuple { local, remote: transmit.tuple.local.address };
+        for datagram in buffer.chunks_mut(transmit.segment) {
+            to.handle_datagram(now, tuple, Ecn::NotEct, datagram);
+        }
+    }
+    while to.poll_event().is_some() {}
+    moved
 }
 
 fn address(text: &str) -> LocalAddress {
