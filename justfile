@@ -52,3 +52,7 @@ fuzz TARGET SECONDS="600":
 fuzz-corpus TARGET:
     cargo run --quiet -p manyway-fuzzing --bin seeds -- fuzz/seeds
     fuzz/minimise {{TARGET}}
+
+# Measures what many connections cost a server: time for a packet, memory at rest.
+scale *ARGUMENTS:
+    cargo run --release -p xtask -- scale {{ARGUMENTS}}

@@ -1,6 +1,7 @@
 //! `cargo run -p xtask -- COMMAND`: what this repository needs and no ready tool does.
 
 mod figures;
+mod scale;
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -12,6 +13,7 @@ const USAGE: &str = "usage: cargo run -p xtask -- COMMAND
 
   check    the rules of this repository that no ready tool knows
   figures  what this program reaches, measured; in a release build
+  scale    what many connections cost a server; in a release build
 ";
 
 fn main() -> ExitCode {
@@ -20,6 +22,7 @@ fn main() -> ExitCode {
     match arguments.next().as_deref() {
         Some("check") => report(check::run(root)),
         Some("figures") => figures::run(arguments),
+        Some("scale") => scale::run(arguments),
         _ => {
             tell(USAGE);
             ExitCode::from(2)

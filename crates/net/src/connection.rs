@@ -1,6 +1,6 @@
 //! A connection as an application holds it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use manyway_proto::identity::PublicKey;
@@ -15,7 +15,7 @@ use crate::report::PathReport;
 use crate::stream::pipe::Pipes;
 use crate::stream::{ReceiveStream, SendStream, halves};
 
-/// Events that a slow listener may fall behind before it misses some. The room is taken when the connection begins.
+/// Events that a slow listener may fall behind before it misses some. The room is taken for the first listener.
 const EVENTS: usize = 128;
 
 /// One connection over all networks; clones stand for the same one.
@@ -48,12 +48,30 @@ pub struct ConnectionInfo {
     pub statistics: ConnectionStatistics,
 }
 
+/// Where events go, once somebody listens: the room for them is 16 KiB, and most connections have no listener.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Events(Arc<OnceLock<broadcast::Sender<Event>>>);
+
+impl Events {
+    fn subscribe(&self) -> broadcast::Receiver<Event> {
+        self.0.get_or_init(|| broadcast::channel(EVENTS).0).subscribe()
+    }
+
+    /// Tells all who listen.
+    pub(crate) fn send(&self, event: Event) {
+        if let Some(sender) = self.0.get() {
+            // They may all have gone.
+            let _ = sender.send(event);
+        }
+    }
+}
+
 /// What handles share with the driver.
 #[derive(Debug)]
 pub(crate) struct Link {
     handle: ConnectionHandle,
     commands: mpsc::UnboundedSender<Command>,
-    events: broadcast::Sender<Event>,
+    events: Events,
     closed: watch::Receiver<Option<ConnectionError>>,
     accepted: tokio::sync::Mutex<mpsc::UnboundedReceiver<Arc<Pipes>>>,
     peer_key: Option<PublicKey>,
@@ -62,7 +80,7 @@ pub(crate) struct Link {
 /// The driver's side of a [`Link`].
 #[derive(Debug)]
 pub(crate) struct LinkDriver {
-    pub(crate) events: broadcast::Sender<Event>,
+    pub(crate) events: Events,
     pub(crate) closed: watch::Sender<Option<ConnectionError>>,
     pub(crate) accepted: mpsc::UnboundedSender<Arc<Pipes>>,
 }
@@ -73,7 +91,7 @@ impl Link {
         commands: mpsc::UnboundedSender<Command>,
         peer_key: Option<PublicKey>,
     ) -> (Arc<Self>, LinkDriver) {
-        let (events, _) = broadcast::channel(EVENTS);
+        let events = Events::default();
         let (closed_sender, closed) = watch::channel(None);
         let (accepted_sender, accepted) = mpsc::unbounded_channel();
         let link = Self {

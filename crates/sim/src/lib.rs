@@ -44,6 +44,7 @@ pub mod scenario;
 pub mod traffic;
 
 mod clock;
+mod crowd;
 mod endpoint;
 mod invariants;
 mod network;
@@ -53,6 +54,7 @@ mod reference;
 mod world;
 
 pub use clock::Clock;
+pub use crowd::Crowd;
 pub use endpoint::{
     EndpointPair, EndpointPeer, client_identity, endpoint_pair, endpoint_pair_with, server_identity,
 };

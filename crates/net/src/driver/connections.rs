@@ -29,6 +29,9 @@ pub(super) type ConnectReply = oneshot::Sender<Result<Connection, ConnectError>>
 /// How long writers' queues may take to reach the protocol machine after a close; it takes as long again to flush.
 const HAND_OVER: Duration = Duration::from_secs(30);
 
+/// So many connections that depart are kept without a look whether they have ended.
+const FEW_DEPARTING: usize = 64;
+
 /// One connection.
 pub(super) struct Entry {
     pub(super) driver: LinkDriver,
@@ -73,6 +76,8 @@ pub(super) struct Connections {
     path_news: BTreeSet<ConnectionHandle>,
     /// Connections that the peer closed and that may still have a last word to say.
     departing: BTreeSet<ConnectionHandle>,
+    /// With more of them those that have ended are forgotten.
+    most_departing: usize,
     /// Closed by the application, and not all that was written is handed over.
     hand_overs: BTreeSet<ConnectionHandle>,
     /// Where clients are told to come beside the address they know, if that changed since the start.
@@ -97,6 +102,7 @@ impl Connections {
             peers: BTreeMap::new(),
             path_news: BTreeSet::new(),
             departing: BTreeSet::new(),
+            most_departing: FEW_DEPARTING,
             hand_overs: BTreeSet::new(),
             advertised: None,
             address_news: BTreeSet::new(),
@@ -154,8 +160,9 @@ impl Connections {
     }
 
     fn forget_departed(&mut self, endpoint: &Endpoint) {
-        let alive = endpoint.handles();
-        self.departing.retain(|handle| alive.contains(handle));
+        self.departing.retain(|handle| endpoint.contains(*handle));
+        // Looked through again once there are twice as many, so that each costs a few steps in all.
+        self.most_departing = (self.departing.len() * 2).max(FEW_DEPARTING);
     }
 
     /// Client connections whose peer named or took back addresses since the last call.
@@ -215,8 +222,7 @@ impl Connections {
         if let Event::Path(PathEvent { path, state: PathState::Closed, .. }) = event {
             entry.pings.forget(path);
         }
-        // Nobody may be listening.
-        let _ = entry.driver.events.send(event);
+        entry.driver.events.send(event);
         if self.peers.contains_key(&handle) {
             self.path_news.insert(handle);
         }
@@ -370,7 +376,7 @@ impl Connections {
         }
         if matches!(error, ConnectionError::Closed { by: ClosedBy::Peer, .. }) {
             self.departing.insert(handle);
-            if self.departing.len() > 64 {
+            if self.departing.len() > self.most_departing {
                 self.forget_departed(endpoint);
             }
         }
@@ -398,7 +404,7 @@ impl Entry {
         for pipes in self.streams.values() {
             pipes.fail(&WriteError::Connection(error.clone()), &ReadError::Connection(error.clone()));
         }
-        let _ = self.driver.events.send(Event::Closed(error.clone()));
+        self.driver.events.send(Event::Closed(error.clone()));
     }
 }
 

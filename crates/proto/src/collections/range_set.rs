@@ -15,6 +15,11 @@ pub(crate) struct RangeSet {
 }
 
 impl RangeSet {
+    /// Gives back memory that is not used.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.ranges.shrink_to_fit();
+    }
+
     /// Adds all numbers of `range`; tells how many were not there before.
     pub(crate) fn insert(&mut self, range: Range<u64>) -> u64 {
         if range.is_empty() {

@@ -69,6 +69,11 @@ impl<T> RingMap<T> {
         self.slots.iter_mut().filter_map(|(_, value)| value.as_mut())
     }
 
+    /// Gives back memory that is not used.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.slots.shrink_to_fit();
+    }
+
     /// How many entries there are.
     pub(crate) fn len(&self) -> usize {
         self.live

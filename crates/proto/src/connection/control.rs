@@ -104,6 +104,12 @@ impl Control {
         }
     }
 
+    /// Gives back memory that is not used.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.liveness.shrink_to_fit();
+        self.addresses.shrink_to_fit();
+    }
+
     pub(crate) fn wants(&self) -> bool {
         let wanted = |delivery: Delivery| delivery == Delivery::Wanted;
         self.pong.is_some_and(wanted)

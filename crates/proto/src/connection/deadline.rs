@@ -33,6 +33,7 @@ impl Connection {
             return earliest.0;
         }
         earliest.take(self.clock.paced_until);
+        earliest.take(self.clock.tidy_at);
         for id in self.paths.ids() {
             self.path_deadlines(id, &mut earliest);
         }
@@ -79,6 +80,7 @@ impl Connection {
         for id in self.paths.ids() {
             self.path_timeouts(now, id);
         }
+        self.tidy(now);
     }
 
     fn connect_deadline(&self) -> Option<Instant> {

@@ -49,6 +49,11 @@ impl Events {
     pub(super) fn pop(&mut self) -> Option<Event> {
         self.waiting.pop_front()
     }
+
+    /// Gives back memory that is not used.
+    pub(super) fn shrink_to_fit(&mut self) {
+        self.waiting.shrink_to_fit();
+    }
 }
 
 #[cfg(test)]

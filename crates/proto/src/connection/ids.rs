@@ -112,6 +112,12 @@ impl LocalIds {
         self.changes.pop_front()
     }
 
+    /// Gives back memory that is not used.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.changes.shrink_to_fit();
+        self.paths.values_mut().for_each(|path| path.ids.shrink_to_fit());
+    }
+
     /// Lets go of an id that belongs to no path: the one that the client invented for the server.
     pub(crate) fn release(&mut self, id: ConnectionId) {
         self.changes.push_back(IdChange::Removed(id));
@@ -264,6 +270,13 @@ impl RemoteIds {
 
     pub(crate) fn poll_change(&mut self) -> Option<IdChange> {
         self.changes.pop_front()
+    }
+
+    /// Gives back memory that is not used.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.changes.shrink_to_fit();
+        self.retire.shrink_to_fit();
+        self.paths.values_mut().for_each(|path| path.ids.shrink_to_fit());
     }
 
     pub(crate) fn wants(&self) -> bool {

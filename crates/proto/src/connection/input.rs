@@ -66,6 +66,7 @@ impl Connection {
         if !self.life.is_open() {
             return;
         }
+        self.note_stir(now);
         if let Some(path) = self.paths.get_mut(path).filter(|path| path.tuple == tuple) {
             path.amplification.on_received(datagram.len());
         }

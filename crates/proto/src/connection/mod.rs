@@ -20,6 +20,7 @@ mod settle;
 mod setup;
 mod state;
 mod statistics;
+mod tidy;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -91,6 +92,10 @@ struct Clock {
     paced_until: Option<Instant>,
     /// Since when no path is live.
     pathless_since: Option<Instant>,
+    /// The last packet in or out.
+    stirred_at: Instant,
+    /// When to look whether the connection rests; `None` once memory was given back.
+    tidy_at: Option<Instant>,
 }
 
 #[derive(Debug, Default)]
@@ -248,6 +253,8 @@ impl Connection {
                 asked_since_heard: false,
                 paced_until: None,
                 pathless_since: None,
+                stirred_at: now,
+                tidy_at: None,
             },
             events: Events::default(),
             shared: Shared { rng, outcome: Outcome::default(), observer, interfaces },

@@ -413,6 +413,7 @@ impl Connection {
         size: usize,
         asks_for_ack: bool,
     ) {
+        self.note_stir(now);
         if asks_for_ack && !self.clock.asked_since_heard {
             self.clock.asked_since_heard = true;
             self.clock.last_activity = now;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use manyway_wire::{ConnectionId, PathId};
 use rustls::pki_types::ServerName;
 
+use super::demux::Route;
 use super::{ConnectionHandle, Endpoint};
 use crate::connection::{Connection, Start, own_parameters};
 use crate::handshake::{Handshake, HandshakeError};
@@ -85,7 +86,7 @@ impl Endpoint {
         };
         let connection = Connection::client(start, locals, remotes).ok_or(ConnectError::NoAddressPair)?;
         let handle = self.slots.insert(connection);
-        self.demux.insert(local_id, (handle, PathId::FIRST));
+        self.demux.insert(local_id, Route { slot: handle.slot(), path: PathId::FIRST });
         self.touch(handle);
         Ok(handle)
     }

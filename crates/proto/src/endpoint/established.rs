@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use manyway_wire::{ConnectionId, Initiator, PathId};
 
+use super::demux::Route;
 use super::{ConnectError, ConnectionHandle, Endpoint, ResetKey};
 use crate::connection::{Connection, Start, own_parameters};
 use crate::fuzzing::SharedKeys;
@@ -79,7 +80,7 @@ impl Endpoint {
         let established = connection.establish_with(now, NewKeys::Data(data, secrets), parameters);
         debug_assert_eq!(established, Ok(()), "the parameters are those of a configuration");
         let handle = self.slots.insert(connection);
-        self.demux.insert(local_id, (handle, PathId::FIRST));
+        self.demux.insert(local_id, Route { slot: handle.slot(), path: PathId::FIRST });
         self.touch(handle);
         Ok(handle)
     }

@@ -9,6 +9,7 @@ use manyway_wire::{
 use super::Endpoint;
 use super::admission::{Answer, Prefix};
 use super::cookie::{CookieFacts, CookieKeys};
+use super::demux::Route;
 use super::slots::HalfOpen;
 use crate::connection::FIRST_KEPT_NUMBER;
 use crate::connection::{Arrival, Connection, Start, own_parameters};
@@ -50,7 +51,7 @@ impl Endpoint {
         let facts = CookieFacts { client: tuple.remote, first_destination: destination, source };
         let local_id = self.server_id(&facts);
         // spec 7.8: a late copy of a first flight; its connection has another id for the client by now, or has ended
-        if self.demux.contains_key(&local_id) || self.admission.begun.contains(now, &local_id) {
+        if self.demux.get(&local_id).is_some() || self.admission.begun.contains(now, &local_id) {
             return;
         }
         // Garbage costs one attempt to open it, and neither a place nor a TLS session.
@@ -158,8 +159,9 @@ impl Endpoint {
             return;
         }
         let handle = self.slots.insert(connection);
-        self.demux.insert(facts.first_destination, (handle, PathId::FIRST));
-        self.demux.insert(local_id, (handle, PathId::FIRST));
+        let route = Route { slot: handle.slot(), path: PathId::FIRST };
+        self.demux.insert(facts.first_destination, route);
+        self.demux.insert(local_id, route);
         self.admission.begun.note(now, local_id);
         let (place, gives_way) = self.admission.admit(handle, proven.then_some(prefix));
         self.slots.set_half_open(handle, Some(HalfOpen { place, prefix }));
@@ -221,7 +223,7 @@ impl Endpoint {
     /// heard nothing else yet.
     pub(super) fn take_version_list(&mut self, now: Instant, form: &HeaderForm) {
         let HeaderForm::VersionList { destination, versions, .. } = form else { return };
-        let Some((handle, _)) = self.demux.get(destination).copied() else { return };
+        let Some((handle, _)) = self.find(destination) else { return };
         if let Some(connection) = self.slots.get_mut(handle)
             && connection.is_handshaking()
             && connection.side() == Initiator::Client

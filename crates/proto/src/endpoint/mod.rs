@@ -3,13 +3,16 @@
 mod admission;
 mod connect;
 pub(crate) mod cookie;
+mod demux;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod established;
 mod incoming;
 pub(crate) mod reset_token;
 mod slots;
+#[cfg(test)]
+mod tests;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
@@ -19,6 +22,7 @@ pub use connect::{ClientConfig, ConnectError};
 pub(crate) use reset_token::ResetKey;
 pub use slots::ConnectionHandle;
 
+use crate::collections::timer_heap::TimerHeap;
 use crate::connection::{Arrival, Connection, IdChange};
 use crate::event::Event;
 use crate::path::InterfaceMtus;
@@ -26,6 +30,7 @@ use crate::{ConnectionConfig, Ecn, FourTuple, Instant, Rng, SendRefusal, Transmi
 
 use admission::Admission;
 use cookie::CookieKeys;
+use demux::{Demux, Route};
 use slots::Slots;
 
 /// What an endpoint does for whom.
@@ -67,8 +72,10 @@ impl fmt::Debug for ServerConfig {
 pub struct Endpoint {
     config: EndpointConfig,
     slots: Slots,
-    demux: BTreeMap<ConnectionId, (ConnectionHandle, PathId)>,
-    timers: BTreeSet<(Instant, ConnectionHandle)>,
+    demux: Demux,
+    /// By the slots of connections. A deadline that moved to later stands here as it was, and is looked up in the slot
+    /// when it comes: with each packet deadlines move.
+    timers: TimerHeap,
     /// Connections that may have something to send, or events.
     busy: VecDeque<ConnectionHandle>,
     eventful: VecDeque<ConnectionHandle>,
@@ -95,8 +102,8 @@ impl Endpoint {
         Self {
             config,
             slots: Slots::default(),
-            demux: BTreeMap::new(),
-            timers: BTreeSet::new(),
+            demux: Demux::new(&mut rng),
+            timers: TimerHeap::default(),
             busy: VecDeque::new(),
             eventful: VecDeque::new(),
             outbox: VecDeque::new(),
@@ -109,20 +116,21 @@ impl Endpoint {
         }
     }
 
-    /// Takes one datagram; it is decrypted in place. Costs O(log ids), and nothing is kept of what does not open.
+    /// Takes one datagram; it is decrypted in place. Costs the same however many connections there are, and nothing is
+    /// kept of what does not open.
     pub fn handle_datagram(&mut self, now: Instant, tuple: FourTuple, ecn: Ecn, datagram: &mut [u8]) {
         let Ok(packet) = manyway_wire::decode_protected(datagram) else { return };
         match &packet.form {
-            HeaderForm::Long { destination, source, kind, .. } => match self.demux.get(destination) {
+            HeaderForm::Long { destination, source, kind, .. } => match self.find(destination) {
                 Some((handle, path)) => {
-                    self.deliver(now, *handle, Arrival { tuple, ecn, path: *path, datagram });
+                    self.deliver(now, handle, Arrival { tuple, ecn, path, datagram });
                 }
                 None if *kind == manyway_wire::LongKind::Open => {
                     self.handle_stranger(now, tuple, ecn, datagram, (*destination, *source));
                 }
                 None => {}
             },
-            HeaderForm::Short { destination } => match self.demux.get(destination).copied() {
+            HeaderForm::Short { destination } => match self.find(destination) {
                 Some((handle, path)) => self.deliver(now, handle, Arrival { tuple, ecn, path, datagram }),
                 None if self.take_reset(now, datagram) => {}
                 None => self.reset_stranger(now, tuple, destination, datagram.len()),
@@ -130,6 +138,12 @@ impl Endpoint {
             HeaderForm::OtherVersion { .. } => self.offer_versions(now, tuple, &packet.form, datagram.len()),
             HeaderForm::VersionList { .. } => self.take_version_list(now, &packet.form),
         }
+    }
+
+    /// The connection and path that an id belongs to.
+    fn find(&self, id: &ConnectionId) -> Option<(ConnectionHandle, PathId)> {
+        let route = self.demux.get(id)?;
+        Some((self.slots.handle_at(route.slot)?, route.path))
     }
 
     fn deliver(&mut self, now: Instant, handle: ConnectionHandle, arrival: Arrival<'_>) {
@@ -161,15 +175,19 @@ impl Endpoint {
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) is due. Up to date once
-    /// [`poll_transmit`](Self::poll_transmit) gave `None`.
+    /// [`poll_transmit`](Self::poll_transmit) gave `None`; it may come too early, but never too late. Costs O(1).
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.timers.first().map(|(at, _)| *at)
+        self.timers.first().map(|(at, _)| at)
     }
 
     /// Does what is due; costs O(log connections) for each connection that has something due.
     pub fn handle_timeout(&mut self, now: Instant) {
-        while let Some((at, handle)) = self.timers.first().copied().filter(|(at, _)| *at <= now) {
-            self.timers.remove(&(at, handle));
+        while let Some((_, slot)) = self.timers.first().filter(|(at, _)| *at <= now) {
+            let handle = self.slots.handle_at(slot);
+            let deadline = handle.and_then(|handle| self.slots.deadline(handle));
+            let later = deadline.filter(|at| *at > now);
+            self.timers.set(slot, later);
+            let Some(handle) = handle.filter(|_| later.is_none()) else { continue };
             self.slots.set_deadline(handle, None);
             if let Some(connection) = self.slots.get_mut(handle) {
                 connection.handle_timeout(now);
@@ -236,7 +254,12 @@ impl Endpoint {
         self.slots.len()
     }
 
-    /// Every connection, by its handle.
+    /// Whether the connection still exists. Costs O(1).
+    pub fn contains(&self, handle: ConnectionHandle) -> bool {
+        self.slots.get(handle).is_some()
+    }
+
+    /// Every connection, by its handle. Costs O(connections).
     pub fn handles(&self) -> Vec<ConnectionHandle> {
         self.slots.handles().collect()
     }
@@ -257,7 +280,7 @@ impl Endpoint {
         while let Some(change) = connection.poll_id_change() {
             match change {
                 IdChange::Added(id, path) => {
-                    self.demux.insert(id, (handle, path));
+                    self.demux.insert(id, Route { slot: handle.slot(), path });
                 }
                 IdChange::Removed(id) => {
                     self.demux.remove(&id);
@@ -282,15 +305,13 @@ impl Endpoint {
         {
             self.admission.release(half_open.place);
         }
-        let old = self.slots.set_deadline(handle, deadline);
-        if old != deadline {
-            old.map(|at| self.timers.remove(&(at, handle)));
-            deadline.map(|at| self.timers.insert((at, handle)));
+        self.slots.set_deadline(handle, deadline);
+        let noted = self.timers.get(handle.slot());
+        if noted.is_none() || deadline.is_none() || noted > deadline {
+            self.timers.set(handle.slot(), deadline);
         }
         if ended && !self.slots.is_eventful(handle) {
-            if let Some(at) = self.slots.set_deadline(handle, None) {
-                self.timers.remove(&(at, handle));
-            }
+            self.timers.set(handle.slot(), None);
             self.slots.remove(handle);
         }
     }

@@ -11,9 +11,14 @@ pub struct ConnectionHandle {
     generation: u32,
 }
 
-#[cfg(test)]
 impl ConnectionHandle {
+    /// The place of the connection, which others have before and after it.
+    pub(super) fn slot(self) -> u32 {
+        self.index
+    }
+
     /// A handle of no connection, for tests.
+    #[cfg(test)]
     pub(super) fn numbered(index: usize) -> Self {
         Self { index: u32::try_from(index).unwrap(), generation: 0 }
     }
@@ -46,6 +51,9 @@ struct Slot {
 pub(crate) struct Slots {
     slots: Vec<Slot>,
     free: Vec<u32>,
+    /// How often a connection was looked at, for tests of the cost.
+    #[cfg(test)]
+    pub(super) looks: std::cell::Cell<u64>,
 }
 
 impl Slots {
@@ -101,7 +109,18 @@ impl Slots {
         self.entry(handle).is_some_and(|entry| entry.eventful)
     }
 
-    /// Sets the deadline that stands in the endpoint's timers, and returns the old one.
+    /// The handle of the connection in a slot.
+    pub(crate) fn handle_at(&self, index: u32) -> Option<ConnectionHandle> {
+        let slot = self.slots.get(index as usize).filter(|slot| slot.entry.is_some())?;
+        Some(ConnectionHandle { index, generation: slot.generation })
+    }
+
+    /// When the connection has something to do by itself.
+    pub(crate) fn deadline(&self, handle: ConnectionHandle) -> Option<Instant> {
+        self.entry(handle)?.deadline
+    }
+
+    /// Sets when the connection has something to do by itself, and returns the old moment.
     pub(crate) fn set_deadline(
         &mut self,
         handle: ConnectionHandle,
@@ -137,6 +156,8 @@ impl Slots {
     }
 
     fn entry(&self, handle: ConnectionHandle) -> Option<&Entry> {
+        #[cfg(test)]
+        self.looks.set(self.looks.get() + 1);
         self.slots
             .get(handle.index as usize)
             .filter(|slot| slot.generation == handle.generation)?
@@ -145,6 +166,8 @@ impl Slots {
     }
 
     fn entry_mut(&mut self, handle: ConnectionHandle) -> Option<&mut Entry> {
+        #[cfg(test)]
+        self.looks.set(self.looks.get() + 1);
         let slot = self.slots.get_mut(handle.index as usize)?;
         if slot.generation == handle.generation { slot.entry.as_mut() } else { None }
     }

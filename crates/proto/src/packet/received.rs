@@ -87,6 +87,11 @@ impl ReceivedPackets {
         self.newest.map(|newest| newest.arrived)
     }
 
+    /// Gives back memory that is not used.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.numbers.shrink_to_fit();
+    }
+
     /// The marks counted so far; `None` if there were none, so that PATH-ACK needs no room for them.
     pub(crate) fn ecn(&self) -> Option<EcnCounts> {
         (self.ecn != EcnCounts::default()).then_some(self.ecn)

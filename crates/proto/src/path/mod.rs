@@ -210,6 +210,13 @@ impl Path {
         }
     }
 
+    /// Gives back memory that is not used.
+    pub(crate) fn tidy(&mut self) {
+        self.answers.shrink_to_fit();
+        self.prober.shrink_to_fit();
+        self.space.tidy();
+    }
+
     /// Notes a PROBE to answer. Each address gets one answer for what comes from it at a time, so that it gets no more
     /// than it sends.
     pub(crate) fn push_answer(&mut self, tuple: FourTuple, nonce: u64) {

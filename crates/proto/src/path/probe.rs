@@ -100,6 +100,15 @@ impl Prober {
         }
     }
 
+    /// Gives back memory that is not used.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        if matches!(self.phase, Phase::Resting) {
+            // Answers that late prove nothing that is not known.
+            self.outstanding.clear();
+        }
+        self.outstanding.shrink_to_fit();
+    }
+
     pub(crate) fn stop(&mut self) {
         self.phase = Phase::Resting;
     }

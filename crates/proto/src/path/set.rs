@@ -35,6 +35,11 @@ impl PathSet {
         Some(self.paths.remove(at))
     }
 
+    /// Gives back memory that is not used.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.paths.shrink_to_fit();
+    }
+
     /// Lets no path have this id any more.
     pub(crate) fn spend(&mut self, id: PathId) {
         self.spent.insert(u64::from(id.0)..u64::from(id.0) + 1);

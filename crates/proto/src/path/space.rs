@@ -23,4 +23,11 @@ impl Space {
             replay: ReplayWindow::new(),
         }
     }
+
+    /// Gives back what packets on their way need.
+    pub(crate) fn tidy(&mut self) {
+        self.recovery.shrink_to_fit();
+        self.received.shrink_to_fit();
+        self.replay.shrink();
+    }
 }

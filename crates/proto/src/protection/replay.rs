@@ -1,26 +1,29 @@
 //! Which numbers of a space were seen.
 
 const WORDS: usize = 128;
+/// Words at first and after a rest: until the first word is full none is needed for old numbers.
+const FEW_WORDS: usize = 2;
 const WORD_BITS: u64 = 64;
 
 /// Sliding window over the packet numbers of one space: a number is taken once, and never when it is too old.
 ///
 /// The bits lie on a ring of words. The word of the newest number may hold newer numbers too, so one word of the
-/// ring is not available for old ones.
+/// ring is not available for old ones. The ring is small until packets flow, and may be made so again when they rest.
 #[derive(Debug, Clone)]
 pub(crate) struct ReplayWindow {
     /// One above the highest number seen.
     next: u64,
-    words: Box<[u64; WORDS]>,
+    words: Box<[u64]>,
 }
 
 impl ReplayWindow {
     /// How far below the highest number seen a number may lie to be taken.
+    #[cfg(test)]
     pub(crate) const WIDTH: u64 = (WORDS as u64 - 1) * WORD_BITS;
 
     /// Has seen nothing.
     pub(crate) fn new() -> Self {
-        Self { next: 0, words: Box::new([0; WORDS]) }
+        Self { next: 0, words: Box::new([0; FEW_WORDS]) }
     }
 
     /// One above the highest number seen, 0 at first: what [`Incoming::expected`](super::Incoming) asks for.
@@ -33,10 +36,10 @@ impl ReplayWindow {
         if number >= self.next {
             return true;
         }
-        if self.next - number > Self::WIDTH {
+        if self.next - number > self.width() {
             return false;
         }
-        self.words.get(word(number)).is_some_and(|bits| bits & bit(number) == 0)
+        self.words.get(self.word(number)).is_some_and(|bits| bits & bit(number) == 0)
     }
 
     /// Notes a number as seen. To be called only for packets that were opened, or forged numbers would move it.
@@ -45,23 +48,56 @@ impl ReplayWindow {
             // The word of the highest number is in use, those between it and the new one hold old numbers.
             let newest = self.next.checked_sub(1).map_or(0, |highest| highest / WORD_BITS);
             let steps = number / WORD_BITS - newest;
+            if steps > 0 && self.words.len() < WORDS {
+                self.resize(WORDS);
+            }
             for step in 1..=steps.min(WORDS as u64) {
-                if let Some(bits) = self.words.get_mut(word((newest + step) * WORD_BITS)) {
+                let word = self.word((newest + step) * WORD_BITS);
+                if let Some(bits) = self.words.get_mut(word) {
                     *bits = 0;
                 }
             }
             self.next = number.saturating_add(1);
-        } else if self.next - number > Self::WIDTH {
+        } else if self.next - number > self.width() {
             return;
         }
-        if let Some(bits) = self.words.get_mut(word(number)) {
+        let word = self.word(number);
+        if let Some(bits) = self.words.get_mut(word) {
             *bits |= bit(number);
         }
     }
-}
 
-fn word(number: u64) -> usize {
-    ((number / WORD_BITS) % WORDS as u64) as usize
+    /// Gives memory back while no packets come: old numbers that are still missing count as seen from now on.
+    pub(crate) fn shrink(&mut self) {
+        if self.words.len() > FEW_WORDS {
+            self.resize(FEW_WORDS);
+        }
+    }
+
+    /// Keeps the two newest words; of numbers before them all count as seen.
+    fn resize(&mut self, words: usize) {
+        let newest = self.next.saturating_sub(1) / WORD_BITS;
+        let before = newest.checked_sub(1);
+        let kept = [Some(newest), before].map(|index| {
+            let number = index? * WORD_BITS;
+            Some((number, *self.words.get(self.word(number))?))
+        });
+        self.words = vec![u64::MAX; words].into();
+        for (number, bits) in kept.into_iter().flatten() {
+            let word = self.word(number);
+            if let Some(to) = self.words.get_mut(word) {
+                *to = bits;
+            }
+        }
+    }
+
+    fn width(&self) -> u64 {
+        (self.words.len() as u64 - 1) * WORD_BITS
+    }
+
+    fn word(&self, number: u64) -> usize {
+        ((number / WORD_BITS) % self.words.len() as u64) as usize
+    }
 }
 
 fn bit(number: u64) -> u64 {
@@ -83,6 +119,20 @@ mod tests {
         window.mark(0);
         assert!(!window.is_fresh(0) && window.is_fresh(1));
         assert_eq!(window.next(), 1);
+    }
+
+    #[test]
+    fn a_window_that_rested_takes_no_number_twice() {
+        let mut window = ReplayWindow::new();
+        let missing = [3, 70, 140, 199];
+        (0..200).filter(|number| !missing.contains(number)).for_each(|number| window.mark(number));
+        assert!(missing.iter().all(|number| window.is_fresh(*number)));
+        window.shrink();
+        assert!((0..200).all(|number| !window.is_fresh(number) || missing.contains(&number)));
+        assert!(window.is_fresh(199) && window.is_fresh(140) && !window.is_fresh(3));
+        (200..400).for_each(|number| window.mark(number));
+        assert!((0..400).all(|number| !window.is_fresh(number) || missing.contains(&number)));
+        assert!(window.is_fresh(199) && window.is_fresh(400));
     }
 
     #[test]

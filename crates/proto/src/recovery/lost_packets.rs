@@ -55,6 +55,11 @@ impl LostPackets {
         forgotten
     }
 
+    /// Gives back memory that is not used.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.packets.shrink_to_fit();
+    }
+
     /// Takes the packets of a range out: they arrived. Costs O(log n), and a step for each slot in the range.
     pub(crate) fn remove_range(&mut self, range: &RangeInclusive<u64>, taken: impl FnMut(LostPacket)) {
         self.packets.remove_range(range.clone(), taken);

@@ -266,6 +266,12 @@ impl PathRecovery {
         self.probe.on_progress(now);
     }
 
+    /// Gives back memory that is not used.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.sent.shrink_to_fit();
+        self.lost.shrink_to_fit();
+    }
+
     /// The time to wait for an answer on this path, without back-off.
     pub(crate) fn pto(&self) -> Duration {
         self.probe.timeout(&self.rtt)

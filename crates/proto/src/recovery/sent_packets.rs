@@ -172,6 +172,11 @@ impl SentPackets {
         });
     }
 
+    /// Gives back memory that is not used.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.ring.shrink_to_fit();
+    }
+
     /// The oldest packet in flight.
     pub(crate) fn front(&self) -> Option<&SentPacket> {
         self.ring.front()

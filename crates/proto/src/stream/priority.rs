@@ -38,6 +38,12 @@ impl ReadyQueue {
         }
     }
 
+    /// Gives back memory that is not used.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.levels.retain(|level| !level.turns.is_empty());
+        self.levels.shrink_to_fit();
+    }
+
     /// The stream whose turn it is.
     pub(crate) fn first(&self) -> Option<StreamId> {
         self.levels.iter().find_map(|level| level.turns.front().copied())

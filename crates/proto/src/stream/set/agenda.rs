@@ -76,6 +76,13 @@ impl ControlBlocks {
 }
 
 impl Agenda {
+    /// Gives back memory that is not used.
+    pub(super) fn shrink_to_fit(&mut self) {
+        self.repeats.shrink_to_fit();
+        self.fresh.shrink_to_fit();
+        self.control.shrink_to_fit();
+    }
+
     /// Brings everything up to date after `stream` changed.
     pub(super) fn update(&mut self, stream: &mut Stream) {
         let now = stream.send.ready();

@@ -161,6 +161,12 @@ impl StreamSet {
         }
     }
 
+    /// Gives back memory that is not used.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.events.shrink_to_fit();
+        self.agenda.shrink_to_fit();
+    }
+
     fn raise_stream_limit(&mut self, limit: u64) {
         self.ours.limit = self.ours.limit.max(limit);
         if self.ours.refused_at.is_some_and(|refused| refused < self.ours.limit) {

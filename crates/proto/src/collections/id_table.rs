@@ -1,0 +1,218 @@
+//! A table from 64-bit ids to two small numbers, for one look-up a packet.
+
+use crate::Rng;
+
+/// No entry: no first number is so large.
+const EMPTY: u32 = u32::MAX;
+const LEAST: usize = 16;
+
+/// Maps ids by open addressing: an entry takes 16 bytes, at most three quarters of the places are taken.
+///
+/// Strangers choose some of the ids, so the places follow from a keyed hash (SipHash-1-3) whose key nobody knows.
+/// Every call costs O(1) on average.
+#[derive(Debug)]
+pub(crate) struct IdTable {
+    places: Vec<Entry>,
+    taken: usize,
+    key: (u64, u64),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    id: u64,
+    first: u32,
+    second: u32,
+}
+
+const NOTHING: Entry = Entry { id: 0, first: EMPTY, second: 0 };
+
+impl IdTable {
+    /// An empty table with a key of its own.
+    pub(crate) fn new(rng: &mut Rng) -> Self {
+        Self { places: Vec::new(), taken: 0, key: (rng.next_u64(), rng.next_u64()) }
+    }
+
+    /// The numbers of an id.
+    pub(crate) fn get(&self, id: u64) -> Option<(u32, u32)> {
+        let entry = self.places.get(self.find(id)?)?;
+        Some((entry.first, entry.second))
+    }
+
+    /// Sets the numbers of an id; the first must be below `u32::MAX`.
+    pub(crate) fn insert(&mut self, id: u64, (first, second): (u32, u32)) {
+        debug_assert!(first != EMPTY);
+        if let Some(entry) = self.find(id).and_then(|place| self.places.get_mut(place)) {
+            *entry = Entry { id, first, second };
+            return;
+        }
+        if (self.taken + 1) * 4 > self.places.len() * 3 {
+            self.rebuild((self.places.len() * 2).max(LEAST));
+        }
+        self.put(Entry { id, first, second });
+        self.taken += 1;
+    }
+
+    /// Removes an id.
+    pub(crate) fn remove(&mut self, id: u64) {
+        let Some(mut hole) = self.find(id) else { return };
+        self.taken -= 1;
+        // Entries behind that could stand in the hole move up, so that no search stops too early.
+        let mut place = hole;
+        loop {
+            place = self.next(place);
+            let Some(entry) = self.places.get(place).copied().filter(|entry| entry.first != EMPTY) else {
+                break;
+            };
+            let home = self.home(entry.id);
+            if self.distance(home, place) >= self.distance(hole, place) {
+                self.write(hole, entry);
+                hole = place;
+            }
+        }
+        self.write(hole, NOTHING);
+        if self.places.len() > LEAST && self.taken * 8 < self.places.len() {
+            self.rebuild(self.places.len() / 2);
+        }
+    }
+
+    /// How many ids there are.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.taken
+    }
+
+    fn find(&self, id: u64) -> Option<usize> {
+        if self.places.is_empty() {
+            return None;
+        }
+        let mut place = self.home(id);
+        loop {
+            let entry = self.places.get(place).filter(|entry| entry.first != EMPTY)?;
+            if entry.id == id {
+                return Some(place);
+            }
+            place = self.next(place);
+        }
+    }
+
+    fn put(&mut self, entry: Entry) {
+        let mut place = self.home(entry.id);
+        while self.places.get(place).is_some_and(|entry| entry.first != EMPTY) {
+            place = self.next(place);
+        }
+        self.write(place, entry);
+    }
+
+    fn rebuild(&mut self, places: usize) {
+        let old = std::mem::replace(&mut self.places, vec![NOTHING; places]);
+        old.into_iter().filter(|entry| entry.first != EMPTY).for_each(|entry| self.put(entry));
+    }
+
+    fn write(&mut self, place: usize, entry: Entry) {
+        if let Some(to) = self.places.get_mut(place) {
+            *to = entry;
+        }
+    }
+
+    /// The number of places is a power of two.
+    fn home(&self, id: u64) -> usize {
+        let mask = self.places.len().wrapping_sub(1) as u64;
+        usize::try_from(hash(self.key, id) & mask).unwrap_or(0)
+    }
+
+    fn next(&self, place: usize) -> usize {
+        (place + 1) & (self.places.len().wrapping_sub(1))
+    }
+
+    /// Steps from one place to another.
+    fn distance(&self, from: usize, to: usize) -> usize {
+        to.wrapping_sub(from) & (self.places.len().wrapping_sub(1))
+    }
+}
+
+/// SipHash-1-3 of eight bytes.
+fn hash((k0, k1): (u64, u64), id: u64) -> u64 {
+    let mut state = [
+        k0 ^ 0x736f_6d65_7073_6575,
+        k1 ^ 0x646f_7261_6e64_6f6d,
+        k0 ^ 0x6c79_6765_6e65_7261,
+        k1 ^ 0x7465_6462_7974_6573,
+    ];
+    for word in [id, 8 << 56] {
+        let [a, b, c, d] = state;
+        let [a, b, c, d] = round([a, b, c, d ^ word]);
+        state = [a ^ word, b, c, d];
+    }
+    let [a, b, c, d] = state;
+    let [a, b, c, d] = round(round(round([a, b, c ^ 0xff, d])));
+    a ^ b ^ c ^ d
+}
+
+fn round([a, b, c, d]: [u64; 4]) -> [u64; 4] {
+    let a = a.wrapping_add(b);
+    let b = b.rotate_left(13) ^ a;
+    let a = a.rotate_left(32);
+    let c = c.wrapping_add(d);
+    let d = d.rotate_left(16) ^ c;
+    let a = a.wrapping_add(d);
+    let d = d.rotate_left(21) ^ a;
+    let c = c.wrapping_add(b);
+    let b = b.rotate_left(17) ^ c;
+    [a, b, c.rotate_left(32), d]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::hash::Hasher as _;
+
+    use proptest::prelude::{any, prop_assert_eq, proptest};
+
+    use super::*;
+
+    #[test]
+    fn the_hash_is_the_one_that_the_standard_library_uses() {
+        for id in [0, 1, 0x0123_4567_89ab_cdef, u64::MAX] {
+            let mut hasher = std::hash::DefaultHasher::new();
+            hasher.write(&id.to_le_bytes());
+            assert_eq!(hash((0, 0), id), hasher.finish());
+        }
+    }
+
+    #[test]
+    fn ids_of_a_row_are_spread() {
+        let mut table = IdTable::new(&mut Rng::from_seed([1; 32]));
+        for id in 0..10_000 {
+            table.insert(id << 32, (1, 2));
+        }
+        let farthest = table.places.iter().enumerate().filter(|(_, entry)| entry.first != EMPTY);
+        let farthest = farthest.map(|(place, entry)| table.distance(table.home(entry.id), place)).max();
+        assert!(farthest.unwrap() < 100, "{farthest:?}");
+        for id in 0..10_000 {
+            table.remove(id << 32);
+        }
+        assert_eq!((table.len(), table.places.len()), (0, LEAST), "memory is given back");
+    }
+
+    proptest! {
+        #[test]
+        fn a_table_behaves_like_a_map(
+            steps in proptest::collection::vec((any::<bool>(), 0_u64..60, 0_u32..9), 1..500)
+        ) {
+            let (mut table, mut map) = (IdTable::new(&mut Rng::from_seed([1; 32])), BTreeMap::new());
+            for (insert, id, value) in steps {
+                if insert {
+                    table.insert(id, (value, 7));
+                    map.insert(id, (value, 7));
+                } else {
+                    table.remove(id);
+                    map.remove(&id);
+                }
+                prop_assert_eq!(table.len(), map.len());
+                for id in 0..60 {
+                    prop_assert_eq!(table.get(id), map.get(&id).copied());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::*;
+use crate::handshake::testing;
+use crate::{LocalAddress, LocalCandidate, Role};
+
+/// A server and its clients, whose datagrams arrive at once.
+struct Host {
+    now: Instant,
+    server: Endpoint,
+    clients: Endpoint,
+    handles: Vec<ConnectionHandle>,
+}
+
+impl Host {
+    fn with_connections(count: usize) -> Self {
+        let connection = Arc::new(ConnectionConfig::default());
+        let tls = testing::server_config(1, 2);
+        let config = EndpointConfig {
+            server: Some(ServerConfig { tls, certificate: None, connection: Arc::clone(&connection) }),
+            ..EndpointConfig::default()
+        };
+        let mut host = Self {
+            now: Instant::from_nanos(1),
+            server: Endpoint::new(config, Rng::from_seed([1; 32])),
+            clients: Endpoint::new(EndpointConfig::default(), Rng::from_seed([2; 32])),
+            handles: Vec::new(),
+        };
+        let client = ClientConfig {
+            tls: testing::client_config(2, 1),
+            server_name: "manyway".try_into().unwrap(),
+            connection,
+        };
+        let local = LocalCandidate { address: address("10.0.0.1:1"), role: Role::Primary };
+        for _ in 0..count {
+            let handle = host.clients.connect(host.now, &client, &[local], &[address("10.0.0.2:1").address]);
+            host.handles.push(handle.unwrap());
+            host.pass(Duration::from_millis(50));
+        }
+        host.pass(Duration::from_secs(5));
+        assert_eq!(host.server.connections(), count);
+        host
+    }
+
+    /// Passes datagrams and runs timers for so long.
+    fn pass(&mut self, time: Duration) {
+        let until = self.now + time;
+        loop {
+            let Self { clients, server, now, .. } = self;
+            if hand_over(*now, clients, server) | hand_over(*now, server, clients) {
+                continue;
+            }
+            let next = self.server.poll_timeout().into_iter().chain(self.clients.poll_timeout()).min();
+            let Some(next) = next.filter(|next| *next <= until) else { break };
+            self.now = self.now.max(next);
+            self.server.handle_timeout(self.now);
+            self.clients.handle_timeout(self.now);
+        }
+        self.now = until;
+    }
+
+    /// How many looks at a connection the server takes while one client sends a little.
+    fn looks_for_one_exchange(&mut self) -> u64 {
+        let before = self.server.slots.looks.get();
+        let connection = self.clients.connection(self.handles[0]).unwrap();
+        let stream = connection.open_stream().unwrap();
+        connection.write(stream, Bytes::from_static(b"hello")).unwrap();
+        connection.finish(stream).unwrap();
+        self.pass(Duration::from_millis(40));
+        self.server.slots.looks.get() - before
+    }
+}
+
+/// Passes what one end sends to the other; tells whether there was anything.
+fn hand_over(now: Instant, from: &mut Endpoint, to: &mut Endpoint) -> bool {
+    let (mut buffer, mut moved) = (Vec::new(), false);
+    while let Some(transmit) = from.poll_transmit(now, &mut buffer) {
+        moved = true;
+        let local = LocalAddress { interface: 1, address: transmit.tuple.remote };
+        let tuple = FourTuple { local, remote: transmit.tuple.local.address };
+        for datagram in buffer.chunks_mut(transmit.segment) {
+            to.handle_datagram(now, tuple, Ecn::NotEct, datagram);
+        }
+    }
+    while to.poll_event().is_some() {}
+    moved
+}
+
+fn address(text: &str) -> LocalAddress {
+    LocalAddress { interface: 1, address: text.parse().unwrap() }
+}
+
+#[test]
+fn connections_that_rest_are_not_looked_at_for_the_packets_of_others() {
+    let looks = [1, 10, 60].map(|count| Host::with_connections(count).looks_for_one_exchange());
+    assert!(looks[0] > 5, "{looks:?}");
+    assert_eq!(looks, [looks[0]; 3]);
+}
+
+#[test]
+fn a_deadline_that_moved_to_later_is_kept_when_it_comes() {
+    let mut host = Host::with_connections(3);
+    let rests_until = host.server.poll_timeout().unwrap();
+    // Exchanges of one move its idle timeout on; the others end without it.
+    for _ in 0..3 {
+        host.pass(Duration::from_secs(9));
+        host.looks_for_one_exchange();
+    }
+    host.pass(Duration::from_secs(10));
+    assert!(host.now > rests_until);
+    assert_eq!(host.server.connections(), 1);
+    host.pass(Duration::from_secs(40));
+    assert_eq!(host.server.connections(), 0);
+}

@@ -1,0 +1,44 @@
+//! `cargo run --release -p xtask -- scale`: what many connections cost a server.
+
+mod idle;
+mod packets;
+
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: cargo run --release -p xtask -- scale [CONNECTIONS …]
+
+  Measures the time that a server takes for a packet, and the memory that it takes for an idle connection, beside so
+  many connections (10 1000 10000). Memory is measured over the loopback interface, in a process of its own.
+";
+
+/// Runs the measurements, or the server of one.
+pub(crate) fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
+    let arguments: Vec<String> = arguments.collect();
+    if arguments.first().is_some_and(|first| first == idle::SERVE) {
+        return done(idle::serve());
+    }
+    let counts: Result<Vec<usize>, _> = arguments.iter().map(|text| text.parse()).collect();
+    let Ok(mut counts) = counts else {
+        super::tell(USAGE);
+        return ExitCode::from(2);
+    };
+    if counts.is_empty() {
+        counts = vec![10, 1000, 10_000];
+    }
+    done(packets::measure(&counts).and_then(|()| idle::measure(&counts)))
+}
+
+fn done(result: Result<(), String>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            super::tell(&format!("{error}\n"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn print(line: &str) -> Result<(), String> {
+    writeln!(io::stdout(), "{line}").map_err(|error| error.to_string())
+}
