@@ -1,5 +1,5 @@
 //! Who is who: keys that are learned, certificates, and rights that end.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test may fail")]
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 mod common;
 
