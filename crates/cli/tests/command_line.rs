@@ -8,12 +8,20 @@ fn help_goes_to_standard_output_and_shows_examples() {
     let output = manyway(&["--help"]);
     assert_eq!(output.status.code(), Some(0));
     let text = String::from_utf8(output.stdout).unwrap();
-    for part in ["Usage: manyway", "demo", "serve", "send", "get", "bench", "Examples:", "Exit status:"] {
+    for part in
+        ["Usage: manyway", "demo", "serve", "send", "get", "bench", "keys", "Examples:", "Exit status:"]
+    {
         assert!(text.contains(part), "{part} in\n{text}");
     }
-    for command in ["demo", "serve", "send", "get", "bench", "completion"] {
+    for command in ["demo", "serve", "send", "get", "bench", "keys", "completion"] {
         let output = manyway(&[command, "--help"]);
         assert!(String::from_utf8(output.stdout).unwrap().contains("Examples:"), "{command}");
+    }
+    for command in
+        [&["show"][..], &["list"], &["add"], &["add", "ticket"], &["add", "client"], &["add", "server"]]
+    {
+        let output = manyway(&[&["keys"], command, &["--help"]].concat());
+        assert!(String::from_utf8(output.stdout).unwrap().contains("Examples:"), "{command:?}");
     }
 }
 
@@ -28,6 +36,10 @@ fn a_wrong_command_line_is_status_2_and_says_why_on_standard_error() {
         (&["serve", "-I", "eth0"], "--listen"),
         (&["serve", "--exclude", "eth0"], "--listen"),
         (&["-q", "-v", "demo"], "cannot be used with"),
+        (&["serve", "--cert", "chain.pem"], "--key"),
+        (&["serve", "--max-clients", "0"], "--max-clients"),
+        (&["--config", "a", "--no-config", "keys", "list"], "cannot be used with"),
+        (&["keys", "add", "ticket", "mw1x"], "can not be a name"),
         (&[], "Usage: manyway"),
     ] {
         let output = manyway(arguments);
