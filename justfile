@@ -23,6 +23,27 @@ documentation:
 rules:
     cargo run --quiet -p xtask -- check
 
+# Are the unit and the Dockerfile good? By systemd and hadolint where they are installed; `rules` checks them always.
+packaging:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    place="$(mktemp --directory)"
+    trap 'rm --recursive "$place"' EXIT
+    if command -v systemd-analyze >/dev/null; then
+        # The program need not be installed for this.
+        sed "s#^ExecStart=[^ ]*#ExecStart=$(command -v true)#" packaging/manyway.service >"$place/manyway.service"
+        systemd-analyze verify "$place/manyway.service"
+        systemd-analyze security --offline=true --threshold=15 --no-pager "$place/manyway.service" | tail -n 1
+    else
+        echo "systemd-analyze is not installed: the unit is checked by our own rules only"
+    fi
+    if command -v hadolint >/dev/null; then
+        hadolint --failure-threshold info packaging/Dockerfile
+        echo "hadolint has nothing to say about the Dockerfile"
+    else
+        echo "hadolint is not installed: the Dockerfile is checked by our own rules only"
+    fi
+
 # Does all work without what only Linux has: netlink, offload of batches, sockets tied to interfaces?
 portable:
     RUSTC_WORKSPACE_WRAPPER="$PWD/.ci/portable-rustc" cargo test -p manyway --lib --test connections --test streams --test field

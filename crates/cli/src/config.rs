@@ -172,7 +172,7 @@ key = "key.pem"
 
     fn applied(text: &str, arguments: &[&str]) -> Cli {
         let mut cli = Cli::try_parse_from([&["manyway"], arguments].concat()).unwrap();
-        Settings::parse(text).unwrap().apply(&mut cli, Path::new("/home/x"));
+        Settings::parse(text).unwrap().apply(&mut cli, Path::new("/etc/x"));
         cli
     }
 
@@ -187,18 +187,18 @@ key = "key.pem"
         assert_eq!((client.interfaces.len(), client.exclude.as_slice()), (2, &["docker0".to_owned()][..]));
         assert_eq!(client.scheduler.as_deref(), Some("min-rtt"));
         assert_eq!(client.connect_timeout(), Duration::from_secs(3));
-        assert_eq!(client.trust, Some(Trust::File("/home/x/authority.pem".into())));
+        assert_eq!(client.trust, Some(Trust::File("/etc/x/authority.pem".into())));
 
         let cli = applied(ALL, &["serve"]);
         assert!(cli.global.interfaces.is_empty() && cli.global.exclude.is_empty());
         let serve = serve_of(&cli);
-        assert_eq!(serve.dir(), Path::new("/home/x/films"));
+        assert_eq!(serve.dir(), Path::new("/etc/x/films"));
         assert!(serve.read_only);
         assert_eq!(serve.listen, ["192.0.2.7:5000".parse().unwrap()]);
         assert_eq!(serve.advertise, ["media.example.org:4455".parse().unwrap()]);
         assert_eq!(serve.max_clients.map(NonZeroUsize::get), Some(10));
         assert_eq!(serve.cert.as_deref(), Some(Path::new("/etc/chain.pem")));
-        assert_eq!(serve.key.as_deref(), Some(Path::new("/home/x/key.pem")));
+        assert_eq!(serve.key.as_deref(), Some(Path::new("/etc/x/key.pem")));
     }
 
     #[test]

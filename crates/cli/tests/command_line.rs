@@ -16,6 +16,12 @@ fn help_goes_to_standard_output_and_shows_examples() {
         let output = manyway(&[command, "--help"]);
         assert!(String::from_utf8(output.stdout).unwrap().contains("Examples:"), "{command}");
     }
+    for command in
+        [&["show"][..], &["list"], &["add"], &["add", "ticket"], &["add", "client"], &["add", "server"]]
+    {
+        let output = manyway(&[&["keys"], command, &["--help"]].concat());
+        assert!(String::from_utf8(output.stdout).unwrap().contains("Examples:"), "{command:?}");
+    }
 }
 
 #[test]
@@ -29,6 +35,10 @@ fn a_wrong_command_line_is_status_2_and_says_why_on_standard_error() {
         (&["serve", "-I", "eth0"], "--listen"),
         (&["serve", "--exclude", "eth0"], "--listen"),
         (&["-q", "-v", "demo"], "cannot be used with"),
+        (&["serve", "--cert", "chain.pem"], "--key"),
+        (&["serve", "--max-clients", "0"], "--max-clients"),
+        (&["--config", "a", "--no-config", "keys", "list"], "cannot be used with"),
+        (&["keys", "add", "ticket", "mw1x"], "can not be a name"),
         (&[], "Usage: manyway"),
     ] {
         let output = manyway(arguments);

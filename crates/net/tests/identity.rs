@@ -1,5 +1,5 @@
 //! Who is who: keys that are learned, certificates, and rights that end.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test may fail")]
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 mod common;
 
@@ -50,6 +50,21 @@ async fn a_server_with_a_certificate_is_known_by_its_name_or_by_its_key() {
         panic!("{refused:?}")
     };
     assert!(reason.contains("127.0.0.9"), "{reason}");
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_longer_than_a_server_may_answer_at_first_arrives_all_the_same() {
+    // Three times the first datagram of the client are less than 4 KB.
+    let names = (0..400).map(|number| format!("{number}.server.example"));
+    let names: Vec<_> = std::iter::once("127.0.0.1".to_owned()).chain(names).collect();
+    let made = rcgen::generate_simple_self_signed(names).unwrap();
+    assert!(made.cert.der().len() > 8_000);
+    let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+    let server = server(Some(ServerCertificate::from_pem(chain.as_bytes(), key.as_bytes()).unwrap()));
+    let client = client(ConnectionConfig::default());
+    let trust = ServerTrust::Certificate(RootCertificates::from_pem(chain.as_bytes()).unwrap());
+    let hosts = [HostPort::from(address(&server))];
+    soon(client.connect_to(&hosts, trust, &own())).await.unwrap();
 }
 
 #[tokio::test]

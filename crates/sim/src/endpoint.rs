@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use manyway_proto::identity::{AuthorisedKeys, Identity, client_config, server_config};
+use manyway_proto::identity::{AuthorisedKeys, Identity, ServerTrust, client_config, server_config};
 use manyway_proto::{
     ByteCount, ClientConfig, Connection, ConnectionConfig, ConnectionError, ConnectionHandle, Ecn, Endpoint,
     EndpointConfig, Event, FourTuple, Instant, LocalAddress, LocalCandidate, ReadOutcome, Rng, Role,
@@ -76,11 +76,11 @@ impl EndpointPeer {
         Self::client_as(&client_identity(), server_identity().public_key().hash(), connection, rng)
     }
 
-    /// Makes an endpoint that connects as somebody, to somebody.
+    /// Makes an endpoint that connects as somebody, to somebody, such as to the owner of the key with a hash.
     #[expect(clippy::expect_used, clippy::missing_panics_doc, reason = "a fixed name")]
     pub fn client_as(
         identity: &Identity,
-        server: [u8; 16],
+        server: impl Into<ServerTrust>,
         connection: Arc<ConnectionConfig>,
         rng: Rng,
     ) -> Self {

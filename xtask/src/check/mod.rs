@@ -6,6 +6,7 @@ mod files;
 mod licences;
 mod links;
 mod machine_paths;
+mod packaging;
 mod path_words;
 mod shape;
 
@@ -61,6 +62,7 @@ fn check_files(files: &[SourceFile]) -> Vec<Finding> {
         path_words::check,
         links::check,
         machine_paths::check,
+        packaging::check,
     ]
     .iter()
     .flat_map(|check| check(files))

@@ -220,7 +220,7 @@ fn ticket_of(home: &Home, identity: &Identity, entry: &TicketEntry) -> Result<Ti
         hosts = home.last_hosts()?;
     }
     if hosts.is_empty() {
-        hosts = own_hosts(&default_listening())?;
+        hosts = hosts_of(&default_listening())?;
     }
     Ticket::new(identity.public_key().hash(), entry.secret.0, hosts).map_err(CommandError::usage)
 }
@@ -232,10 +232,7 @@ fn default_listening() -> [LocalAddress; 2] {
 }
 
 /// Every address at which another host may reach a server that listens there, as far as a ticket holds.
-///
-/// # Errors
-/// If the interfaces can not be read.
-pub fn own_hosts(listening: &[LocalAddress]) -> Result<Vec<HostPort>, CommandError> {
+pub(super) fn hosts_of(listening: &[LocalAddress]) -> Result<Vec<HostPort>, CommandError> {
     let watcher = InterfaceWatcher::new()?;
     let mut addresses = reachable_addresses(listening, watcher.snapshot());
     addresses.truncate(Ticket::MAX_HOSTS);

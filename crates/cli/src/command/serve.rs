@@ -11,12 +11,13 @@ use manyway_transfer::{Access, Server, ServerConfig};
 use serde_json::json;
 
 use super::error::CommandError;
-use super::keys::own_hosts;
+use super::keys::hosts_of;
 use super::network::connection_config;
 use super::signal::{Farewell, close, interrupted};
 use crate::args::{DEFAULT_TICKET, GlobalArgs, ServeArgs};
 use crate::exit_code::ExitCode;
-use crate::home::{ClientEntry, Entries, Home, HomeError, Rights, Secret, TicketEntry, random};
+pub(super) use crate::home::random;
+use crate::home::{ClientEntry, Entries, Home, HomeError, Rights, Secret, TicketEntry};
 use crate::output::{json, note, print_line};
 use crate::serving::certificate::CertificateFiles;
 use crate::serving::guests::Guests;
@@ -131,7 +132,7 @@ impl Keys {
     fn ticket(&self, arguments: &ServeArgs, endpoint: &Endpoint) -> Result<Option<Ticket>, CommandError> {
         let mut hosts = arguments.advertise.clone();
         if hosts.is_empty() {
-            hosts = own_hosts(endpoint.local_addresses())?;
+            hosts = own_hosts(endpoint)?;
         }
         hosts.truncate(Ticket::MAX_HOSTS);
         if let Some(home) = &self.home {
@@ -215,6 +216,11 @@ impl House {
             tracing::info!(%from, %end, "client gone");
         });
     }
+}
+
+/// Every address at which another host may reach this server, as far as a ticket holds.
+pub(super) fn own_hosts(endpoint: &Endpoint) -> Result<Vec<HostPort>, CommandError> {
+    hosts_of(endpoint.local_addresses())
 }
 
 /// The addresses of what `--advertise` names.

@@ -118,7 +118,7 @@ impl Target {
         }
     }
 
-    /// Decides about a server that is not known yet. Nothing was said to it before.
+    /// Decides about a server that is not known yet. Nothing was said to it before (spec 7.41).
     ///
     /// # Errors
     /// [`ExitCode::Authentication`] if it is not trusted.

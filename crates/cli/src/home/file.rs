@@ -45,12 +45,22 @@ pub(super) fn replace(path: &Path, text: &str) -> Result<(), HomeError> {
             .permissions(std::fs::Permissions::from_mode(0o600))
             .tempfile_in(directory)?;
         file.write_all(text.as_bytes())?;
+        give_to_owner(file.as_file(), directory);
         file.as_file().sync_all()?;
         file.persist(path).map_err(|error| error.error)?;
         // The new name is on the disk only once its directory is.
         File::open(directory)?.sync_all()
     };
     attempt().map_err(HomeError::system(path))
+}
+
+/// What root writes into the directory of a service belongs to the service, or that could not read it any more.
+fn give_to_owner(file: &File, directory: &Path) {
+    let (Ok(own), Ok(owner)) = (file.metadata(), directory.metadata()) else { return };
+    if own.uid() != owner.uid() {
+        // Whoever is not root may not give files away, and keeps them.
+        let _ = std::os::unix::fs::fchown(file, Some(owner.uid()), Some(owner.gid()));
+    }
 }
 
 /// Keeps others from changing anything in the directory, which is made if need be, until the result is dropped.
@@ -60,6 +70,7 @@ pub(super) fn lock(directory: &Path) -> Result<File, HomeError> {
     let path = directory.join(".lock");
     let file = File::options().write(true).create(true).truncate(false).mode(0o600).open(&path);
     let file = file.map_err(HomeError::system(&path))?;
+    give_to_owner(&file, directory);
     rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive)
         .map_err(|error| HomeError::system(&path)(error.into()))?;
     Ok(file)

@@ -124,3 +124,20 @@ fn the_addresses_of_a_server_are_remembered() {
     home.remember_hosts(&hosts).unwrap();
     assert_eq!(home.last_hosts().unwrap(), hosts);
 }
+
+#[test]
+fn what_root_changes_for_a_service_still_belongs_to_the_service() {
+    use std::os::unix::fs::{MetadataExt as _, chown};
+    let (_place, home) = home();
+    add(&home, "alice", ticket(1));
+    let owner = |path: &Path| std::fs::metadata(path).unwrap().uid();
+    if owner(home.directory()) != 0 || chown(home.directory(), Some(12_345), Some(12_345)).is_err() {
+        // Only root can give files away.
+        return;
+    }
+    add(&home, "bob", ticket(2));
+    home.identity().unwrap();
+    for path in [home.identity_file(), home.file_of::<TicketEntry>(), home.directory().join(".lock")] {
+        assert_eq!(owner(&path), 12_345, "{path:?}");
+    }
+}

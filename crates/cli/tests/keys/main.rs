@@ -10,4 +10,5 @@ mod program;
 mod servers;
 mod settings;
 mod stopping;
+mod terminal;
 mod tickets;

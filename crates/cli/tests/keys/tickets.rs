@@ -127,12 +127,11 @@ fn names_are_taken_once_and_only_what_is_there_is_removed() {
 #[test]
 fn keys_added_at_the_same_time_are_all_kept() {
     let place = Place::new();
-    let running: Vec<_> = (0..12)
-        .map(|number| {
-            let name = format!("t{number}");
-            Running::start(place.command(Side::Server, &["-q", "keys", "add", "ticket", &name]))
-        })
-        .collect();
+    let mut running = Vec::new();
+    for number in 0..12 {
+        let name = format!("t{number}");
+        running.push(Running::start(place.command(Side::Server, &["-q", "keys", "add", "ticket", &name])));
+    }
     let tickets: std::collections::BTreeSet<_> =
         running.into_iter().map(|running| running.end().expect(0).out).collect();
     assert_eq!(tickets.len(), 12);

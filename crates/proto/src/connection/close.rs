@@ -130,6 +130,7 @@ impl Connection {
             }
             (CloseStep::Abort, _) => {
                 let code = ErrorCode(block.code);
+                // spec 7.42: rights may end later than at the set-up
                 let is_refusal = code.alert().is_some_and(is_authentication_alert);
                 let error = if is_refusal || code == ErrorCode::UNAUTHORISED {
                     ConnectionError::Authentication { reason: farewell.reason, shown: None }

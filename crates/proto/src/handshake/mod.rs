@@ -230,7 +230,7 @@ impl Handshake {
         }
     }
 
-    /// Gives TLS bytes in order; a server begins anew with them when only its certificate will do.
+    /// Gives TLS bytes in order; a server begins anew with them when only its certificate will do (spec 7.40).
     fn give(&mut self, bytes: &[u8]) -> Result<(), rustls::Error> {
         if let Some(fallback) = &mut self.fallback {
             fallback.hello.extend_from_slice(bytes);
@@ -255,6 +255,7 @@ impl Handshake {
     }
 
     fn fail(&mut self, error: &rustls::Error) -> Violation {
+        // spec 7.40: rustls has handshake_failure for it, which tells nothing
         let alert = if is_about_certificate_type(error) {
             u8::from(AlertDescription::UnsupportedCertificate)
         } else {
