@@ -83,7 +83,7 @@ impl Connection {
             };
             let (tuple, answer, question) = if let Some((tuple, nonce)) = path.pop_answer() {
                 // Who asks on a path that is not proven yet is asked back at the same address.
-                let asks_back = path.state() == PathState::Validating;
+                let asks_back = path.state() == PathState::Validating && path.prober.asks_back(now, &tuple);
                 let question = asks_back.then(|| (tuple, path.prober.ask(now, tuple, &mut self.shared.rng)));
                 (tuple, Some(nonce), question)
             } else {
