@@ -329,6 +329,11 @@ impl Connection {
         };
         let mut builder = PacketBuilder::short(buffer, &facts, self.protector.key_phase());
         let mut writer = builder.writer(buffer);
+        // First, while there is room for certain: all others take what is left.
+        if carry.question {
+            AckNow.encode(&mut writer);
+            builder.asks_for_ack = true;
+        }
         self.write_acks(now, id, &mut writer, &mut builder.contents);
         // Asked first: in bulk there is nothing to say, and walking over every id would cost each packet.
         if carry.load >= Load::Control && self.wants_control() {
@@ -338,10 +343,6 @@ impl Connection {
             self.ids.remote.write_into(&mut writer, &mut builder.contents);
             self.streams.write_control(&mut writer, &mut builder.contents);
             builder.asks_for_ack |= writer.position() > before;
-        }
-        if carry.question {
-            AckNow.encode(&mut writer);
-            builder.asks_for_ack = true;
         }
         if carry.load == Load::Data && self.streams.write_data(&mut writer, &mut builder.contents) {
             builder.asks_for_ack = true;
