@@ -125,7 +125,7 @@ impl Attack {
         match how % 8 {
             // A plain copy, perhaps from elsewhere.
             0 => {}
-            1 => data[place] ^= 1 << (script.u8() % 8),
+            1 => data.iter_mut().skip(place).take(1).for_each(|byte| *byte ^= 1 << (script.u8() % 8)),
             2 => data.truncate(place),
             3 => data.extend_from_slice(script.bytes()),
             4 => {

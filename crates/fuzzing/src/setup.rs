@@ -97,7 +97,11 @@ impl Scene {
         self.lost += 1;
         let place = usize::from(script.u16()) % datagram.data.len().max(1);
         match script.u8() {
-            how @ 0..=127 => datagram.data[place] ^= 1 << (how % 8),
+            how @ 0..=127 => {
+                if let Some(byte) = datagram.data.get_mut(place) {
+                    *byte ^= 1 << (how % 8);
+                }
+            }
             128..=191 => datagram.data.truncate(place),
             _ => {
                 let with = script.bytes();

@@ -83,7 +83,7 @@ impl Connection {
             };
             let (tuple, answer, question) = if let Some((tuple, nonce)) = path.pop_answer() {
                 // Who asks on a path that is not proven yet is asked back at the same address.
-                let asks_back = path.state() == PathState::Validating;
+                let asks_back = path.state() == PathState::Validating && path.prober.asks_back(now, &tuple);
                 let question = asks_back.then(|| (tuple, path.prober.ask(now, tuple, &mut self.shared.rng)));
                 (tuple, Some(nonce), question)
             } else if let Some(question) = path
@@ -340,6 +340,11 @@ impl Connection {
         };
         let mut builder = PacketBuilder::short(buffer, &facts, self.protector.key_phase());
         let mut writer = builder.writer(buffer);
+        // First, while there is room for certain: all others take what is left.
+        if carry.question {
+            AckNow.encode(&mut writer);
+            builder.asks_for_ack = true;
+        }
         self.write_acks(now, id, &mut writer, &mut builder.contents);
         // Asked first: in bulk there is nothing to say, and walking over every id would cost each packet.
         if carry.load >= Load::Control && self.wants_control() {

@@ -151,6 +151,7 @@ impl PacketBuilder {
 
     /// Seals the packet; returns its size, or `None` if the keys can not be used any more.
     pub(crate) fn finish(&mut self, buffer: &mut Vec<u8>, protector: &mut Protector) -> Option<usize> {
+        debug_assert!(buffer.len() <= self.end, "the packet has {} bytes too many", buffer.len() - self.end);
         if let Some(field) = self.length_field.take() {
             let end = buffer.len() + Protector::TAG_LENGTH;
             manyway_wire::patch_length(buffer, field, end);

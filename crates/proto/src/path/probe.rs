@@ -117,8 +117,8 @@ impl Prober {
     /// happen with every packet, and questions that displace each other are never answered.
     pub(crate) fn hurry(&mut self, now: Instant) {
         let asked_at = self.outstanding.back().map(|challenge| challenge.sent_at);
-        if let Phase::Asking { next_at, rounds, .. } = &mut self.phase {
-            let gap = LEAST_GAP * (1 << (*rounds).min(MOST_DOUBLINGS));
+        let gap = self.gap();
+        if let Phase::Asking { next_at, .. } = &mut self.phase {
             let earliest = asked_at.map_or(now, |asked_at| now.max(asked_at + gap));
             *next_at = earliest.min(*next_at);
         }
@@ -133,6 +133,18 @@ impl Prober {
             self.nudged_at = Some(now);
             self.hurry(now);
         }
+    }
+
+    /// Whether somebody who asks should be asked back: not if that was done just now. A hundred questions that were held
+    /// up on their way and come at once are worth one.
+    pub(crate) fn asks_back(&self, now: Instant, tuple: &FourTuple) -> bool {
+        let last = self.outstanding.iter().rev().find(|challenge| challenge.tuple == *tuple);
+        last.is_none_or(|challenge| now >= challenge.sent_at + self.gap())
+    }
+
+    /// The least time between two questions outside the rounds.
+    fn gap(&self) -> Duration {
+        LEAST_GAP * (1 << self.rounds().min(MOST_DOUBLINGS))
     }
 
     pub(crate) fn is_target(&self, tuple: &FourTuple) -> bool {
@@ -370,6 +382,32 @@ mod tests {
         // Who was asked long ago is asked at once.
         prober.hurry(now + Duration::from_secs(1));
         assert!(prober.is_due(now + Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn who_asks_often_is_asked_back_now_and_then() {
+        let mut rng = Rng::from_seed([1; 32]);
+        let mut prober = Prober::new();
+        let start = Instant::from_nanos(0);
+        let late = start + Duration::from_secs(40);
+        prober.start(start, vec![tuple(1)], None);
+        let mut now = start;
+        while now < late {
+            prober.next_question(now, &mut rng, |_| Ok(()));
+            now = prober.deadline().unwrap();
+        }
+        // Everything that was held up comes at once.
+        let mut asked = 0;
+        for millis in 0..1000 {
+            let now = late + Duration::from_millis(millis);
+            for port in [1, 2] {
+                if prober.asks_back(now, &tuple(port)) {
+                    asked += 1;
+                    prober.ask(now, tuple(port), &mut rng);
+                }
+            }
+        }
+        assert_eq!(asked, 4, "each of two twice");
     }
 
     #[test]
