@@ -388,7 +388,8 @@ async fn statistics_count_what_was_sent_and_received() {
     let near = soon(pair.connected.info()).await.unwrap();
     let (near, far) = (near.paths[0].statistics, far.paths[0].statistics);
     assert_eq!(near.state, PathState::Active);
-    assert!(near.bytes_sent.get() > 5_000_000 && near.packets_sent > 3000);
+    // Loopback carries datagrams of 65 000 bytes.
+    assert!(near.bytes_sent.get() > 5_000_000 && near.packets_sent > 5_000_000 / 65_000);
     assert!(far.bytes_received.get() > 5_000_000 && far.bytes_received.get() <= near.bytes_sent.get());
     assert!(near.minimum_rtt > Duration::ZERO && near.minimum_rtt < Duration::from_secs(1));
     assert_eq!(near.tuple.remote, far.tuple.local.address);
