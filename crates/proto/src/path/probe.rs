@@ -331,7 +331,7 @@ mod tests {
         // Three questions waited; the question that follows the first answer is as late.
         let now = start + 5 * second;
         assert!(prober.doubts(now, &answer(3 * second), usual));
-        assert_eq!(prober.deadline(), Some(now));
+        assert!(prober.is_due(now));
         assert!(prober.doubts(now, &answer(2 * second), usual));
         assert!(prober.doubts(now + second, &answer(2 * second), usual));
         assert!(!prober.doubts(now + 3 * second, &answer(3 * second), usual));
