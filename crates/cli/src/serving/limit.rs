@@ -11,7 +11,7 @@ const BURST: Duration = Duration::from_millis(50);
 /// At least one write of ordinary size.
 const LEAST_BURST: u64 = 16 * 1024;
 
-/// Lets so many bytes a second through, on the average over [`BURST`].
+/// Lets so many bytes a second through, on the average over 50 ms.
 ///
 /// Who finds it not overdrawn may move up to [`chunk`](Self::chunk) bytes and says how many they were; that may overdraw
 /// it, and all wait until it has recovered.
