@@ -61,7 +61,9 @@ fn measure(name: &str, most: u32, load: bool, make: impl Fn(u32) -> Vec<u8>) {
 fn main() {
     let stranger = Stranger::new();
     measure("SYN to a server under load", PACKETS, true, |number| syn(&stranger, u64::from(number)));
-    measure("the same from one network", PACKETS, true, |number| syn(&stranger, u64::from(number % 7)));
+    measure("the same seven ids again and again", PACKETS, true, |number| {
+        syn(&stranger, u64::from(number % 7))
+    });
     measure("1200 bytes that do not open", PACKETS, true, |number| {
         let mut packet = syn(&stranger, u64::from(number));
         packet.iter_mut().skip(600).take(8).for_each(|byte| *byte ^= 0xff);
