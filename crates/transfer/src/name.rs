@@ -79,6 +79,11 @@ impl RelativePath {
         self.0.split('/').next().unwrap_or(&self.0)
     }
 
+    /// Whether it lies inside the directory of that name, at any depth.
+    pub fn is_below(&self, directory: &Self) -> bool {
+        self.0.strip_prefix(&directory.0).is_some_and(|rest| rest.starts_with('/'))
+    }
+
     /// The directory that holds it, `None` at the top.
     pub fn parent(&self) -> Option<Self> {
         self.0.rsplit_once('/').map(|(parent, _)| Self(parent.to_owned()))

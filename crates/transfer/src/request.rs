@@ -6,7 +6,7 @@ use crate::codec::{CodecError, Fields, put_text};
 use crate::name::RelativePath;
 
 /// The newest version of the transfer protocol that this crate speaks, and the oldest.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// Files and bytes that are about to follow; an announcement for progress displays, not a promise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -261,6 +261,9 @@ async fn read_figures<R: AsyncRead + Unpin>(
             | Frame::End { .. }
             | Frame::Abandoned { .. }
             | Frame::Done(_)
+            | Frame::Start { .. }
+            | Frame::Hole { .. }
+            | Frame::Answer(_)
             | Frame::Verdict(_) => return Err(TransferError::Unexpected { wanted: "figures" }),
         }
     }
