@@ -163,7 +163,7 @@ impl fmt::Display for NameError {
 impl std::error::Error for NameError {}
 
 /// The name under which a file is received until it is verified, in the directory of its final name.
-// transfer 4.1
+// transfer 5.1
 pub(crate) fn part_name(last: &str) -> String {
     let plain = format!(".{last}{PART_SUFFIX}");
     if plain.len() <= RelativePath::MAX_COMPONENT {

@@ -88,7 +88,7 @@ fn a_file_that_its_sender_gives_up_gets_no_name() {
     assert_eq!(names(place.path()), [".half.manyway-part", "whole"]);
 }
 
-// transfer 6.3
+// transfer 7.3
 #[test]
 fn a_file_that_nobody_asked_for_is_refused() {
     let place = TempDir::new().unwrap();

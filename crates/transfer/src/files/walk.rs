@@ -64,7 +64,7 @@ impl Source {
 
     /// A file or directory of a served directory, `None` for all of it.
     pub(crate) fn served(directory: &Arc<Directory>, place: Option<RelativePath>) -> Result<Self, Failure> {
-        // transfer 6.2: names are relative to the parent of what was asked for
+        // transfer 7.2: names are relative to the parent of what was asked for
         let name = place.as_ref().map(|p| RelativePath::parse(p.last())).transpose()?;
         Ok(Self { directory: Arc::clone(directory), place, name })
     }

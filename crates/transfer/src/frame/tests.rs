@@ -50,7 +50,7 @@ fn the_length_of_a_frame_is_bounded() {
     assert!(Header::decode([0x77, 0, 0, 0]).is_err());
 }
 
-// transfer 4.2
+// transfer 4.3
 #[test]
 fn marks_that_do_not_ascend_or_are_too_many_are_refused() {
     let answer = |lengths: &[u64]| {

@@ -41,7 +41,7 @@ pub(crate) enum Admission {
     /// Any name: the sender was invited to put what it likes.
     Anything,
     /// Names that begin with one of these components: what was asked for.
-    // transfer 6.3
+    // transfer 7.3
     Below(BTreeSet<String>),
 }
 
