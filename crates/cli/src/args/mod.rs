@@ -7,6 +7,7 @@ mod get;
 mod global;
 mod send;
 mod serve;
+mod transfer;
 
 pub use bench::BenchArgs;
 pub use completion::CompletionArgs;
@@ -15,6 +16,7 @@ pub use get::GetArgs;
 pub use global::GlobalArgs;
 pub use send::{Recipient, SendArgs};
 pub use serve::ServeArgs;
+pub use transfer::{Retries, TransferArgs};
 
 use clap::{Parser, Subcommand};
 
@@ -41,7 +43,7 @@ pub enum Command {
     Demo(DemoArgs),
     /// Serve a directory and print the ticket that clients need
     Serve(ServeArgs),
-    /// Send files and directories to a server
+    /// Send files and directories to a server, or offer them to one other side
     Send(SendArgs),
     /// Fetch files and directories from a server
     Get(GetArgs),

@@ -113,14 +113,14 @@ async fn advertised(arguments: &ServeArgs) -> Result<Advertised, CommandError> {
 }
 
 /// Every address at which another host may reach this server, as far as a ticket holds.
-fn own_hosts(endpoint: &Endpoint) -> Result<Vec<HostPort>, CommandError> {
+pub(super) fn own_hosts(endpoint: &Endpoint) -> Result<Vec<HostPort>, CommandError> {
     let watcher = InterfaceWatcher::new()?;
     let mut addresses = reachable_addresses(endpoint.local_addresses(), watcher.snapshot());
     addresses.truncate(Ticket::MAX_HOSTS);
     Ok(addresses.into_iter().map(HostPort::from).collect())
 }
 
-fn random<const N: usize>() -> Result<[u8; N], CommandError> {
+pub(super) fn random<const N: usize>() -> Result<[u8; N], CommandError> {
     let mut bytes = [0; N];
     ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut bytes).map_err(|_| {
         CommandError::new(crate::exit_code::ExitCode::Failed, "the system gives no random numbers")

@@ -50,6 +50,11 @@ impl Running {
         self.err.text()
     }
 
+    /// What it printed for programs until now.
+    pub(crate) fn output(&self) -> String {
+        self.out.text()
+    }
+
     /// Waits until it has printed `text` for people.
     #[track_caller]
     pub(crate) fn wait_for(&self, text: &str) {
@@ -146,7 +151,7 @@ impl Server {
     /// Starts `manyway serve` by `command`, which has its arguments already, and waits for the ticket.
     pub(crate) fn start(command: Command) -> Self {
         let running = Running::start(command);
-        let find = || running.out.text().split(['\n', '"']).find(|l| l.starts_with("mw1")).map(str::to_owned);
+        let find = || running.output().split(['\n', '"']).find(|l| l.starts_with("mw1")).map(str::to_owned);
         let start = Instant::now();
         let ticket = loop {
             if let Some(ticket) = find() {
