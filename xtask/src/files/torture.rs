@@ -77,11 +77,13 @@ fn torture(plan: &Plan) -> Result<String, String> {
             cost.seconds, cost.wire, cost.client_peak, cost.server_peak
         );
     }
-    let more = killed.wire.saturating_sub(undisturbed.wire);
-    let per_myriad = more * 10_000 / undisturbed.wire.max(1);
+    let sign = if killed.wire < undisturbed.wire { '-' } else { '+' };
+    let difference = killed.wire.abs_diff(undisturbed.wire);
+    let per_myriad = difference * 10_000 / undisturbed.wire.max(1);
     let _ = writeln!(
         table,
-        "sent twice: {more} bytes, {}.{:02} % (everything on the wire, with packet headers and handshakes)",
+        "sent more than undisturbed: {sign}{difference} bytes, {sign}{}.{:02} % (all on the wire: with packet headers, \
+         handshakes and what was lost)",
         per_myriad / 100,
         per_myriad % 100
     );

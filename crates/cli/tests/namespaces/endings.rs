@@ -92,6 +92,7 @@ fn an_interrupted_client_ends_with_130_and_what_arrived_stays_at_the_server() {
         server.signal("TERM");
         server.end().expect(0);
         assert_eq!(names(&lab.there()), [PART]);
+        std::fs::remove_file(lab.there().join(PART)).unwrap();
     }
 }
 
