@@ -64,6 +64,16 @@ pub(crate) struct Attributes {
     pub(crate) modified: Timestamp,
 }
 
+/// What stood under the final name when a file was looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// Nothing. If something stands there in the end, another name means the same file here, as where the file system
+    /// does not tell upper from lower case, or somebody else made it.
+    Free,
+    /// A file, or what else may be replaced.
+    Taken,
+}
+
 /// Whether a file's content is safe on the disk already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Durability {
@@ -81,6 +91,13 @@ pub(crate) fn final_mode(entry: u16, before: Option<u16>) -> u16 {
         Some(before) if before != entry | OWNER => before,
         Some(_) | None => entry,
     }
+}
+
+fn other_name() -> Failure {
+    Failure::with_text(
+        Reason::Name,
+        "a file of that name has appeared meanwhile, perhaps by a name that means the same here",
+    )
 }
 
 fn too_many_children() -> Failure {

@@ -4,7 +4,7 @@ use std::fs::{self, File, FileTimes, Metadata, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{Attributes, ChildName, Durability, Existing, Facts, Identity, OWNER};
+use super::{Attributes, ChildName, Durability, Existing, Facts, Identity, OWNER, Target};
 use crate::entry::{EntryKind, MODE_MASK, Timestamp};
 use crate::failure::{Failure, Reason};
 use crate::name::{RelativePath, part_name};
@@ -75,7 +75,7 @@ impl Directory {
         path: &RelativePath,
         closed: &Identity,
         attributes: Attributes,
-        durability: Durability,
+        (durability, expected): (Durability, Target),
     ) -> Result<(), Failure> {
         let part = self.open_part(path)?;
         if part.identity()? != *closed {
@@ -88,7 +88,16 @@ impl Directory {
             .map_err(|error| Failure::from_io(&error))?;
         // Some systems rename no open file.
         drop(file);
+        if expected == Target::Free && target.symlink_metadata().is_ok() {
+            return Err(super::other_name());
+        }
         fs::rename(temporary, target).map_err(|error| Failure::from_io(&error))
+    }
+
+    /// What stands under a final name.
+    pub(crate) fn target(&self, path: &RelativePath) -> Target {
+        let place = self.parent(path, Missing::Refuse).map(|parent| parent.join(path.last()));
+        if place.is_ok_and(|place| place.symlink_metadata().is_ok()) { Target::Taken } else { Target::Free }
     }
 
     /// Gives a file that was there already the permissions and time of its entry, if it is still the one looked at.

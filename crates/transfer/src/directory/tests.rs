@@ -19,7 +19,8 @@ macro_rules! laws {
                 let closed = part.identity().unwrap();
                 drop(part);
                 let attributes = Attributes { mode: 0o640, modified };
-                directory.settle(&path(name), &closed, attributes, Durability::Unsafe)
+                let target = directory.target(&path(name));
+                directory.settle(&path(name), &closed, attributes, (Durability::Unsafe, target))
             }
 
             #[test]
@@ -67,9 +68,43 @@ macro_rules! laws {
                 let closed = part.identity().unwrap();
                 drop(part);
                 directory.open_part(&path("file")).unwrap().file().write_all(b"other").unwrap();
-                let settled = directory.settle(&path("file"), &closed, attributes(0), Durability::Unsafe);
+                let settled = directory.settle(
+                    &path("file"),
+                    &closed,
+                    attributes(0),
+                    (Durability::Unsafe, Target::Free),
+                );
                 assert_eq!(settled.unwrap_err().reason, Reason::Busy);
                 assert!(!place.path().join("file").exists());
+            }
+
+            /// As where two names mean the same file.
+            #[test]
+            fn a_file_that_appeared_meanwhile_is_not_replaced() {
+                let place = tempfile::tempdir().unwrap();
+                let directory = Directory::open(place.path()).unwrap();
+                let target = directory.target(&path("file"));
+                assert_eq!(target, Target::Free);
+                let closed = directory.open_part(&path("file")).unwrap().identity().unwrap();
+                std::fs::write(place.path().join("file"), "first").unwrap();
+                let settled =
+                    directory.settle(&path("file"), &closed, attributes(0), (Durability::Unsafe, target));
+                assert_eq!(settled.unwrap_err().reason, Reason::Name);
+                assert_eq!(std::fs::read(place.path().join("file")).unwrap(), b"first");
+                assert_eq!(directory.target(&path("file")), Target::Taken);
+            }
+
+            #[test]
+            fn a_directory_is_filled_and_made_safe() {
+                let place = tempfile::tempdir().unwrap();
+                let directory = Directory::open(place.path()).unwrap();
+                assert_eq!(directory.make_directory(&path("a/b"), 0o755).unwrap(), None);
+                assert!(directory.make_directory(&path("a/b"), 0o755).unwrap().is_some());
+                directory.finish_directory(&path("a/b"), attributes(5)).unwrap();
+                assert!(directory.finish_directory(&path("a/c"), attributes(5)).is_err());
+                directory.sync(Some(&path("a/b"))).unwrap();
+                directory.sync(None).unwrap();
+                directory.sync_everything().unwrap();
             }
 
             #[test]

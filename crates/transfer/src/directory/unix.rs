@@ -9,7 +9,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::{Attributes, ChildName, Durability, Existing, Facts, Identity, OWNER};
+use super::{Attributes, ChildName, Durability, Existing, Facts, Identity, OWNER, Target};
 use crate::entry::{EntryKind, MODE_MASK, Timestamp};
 use crate::failure::{Failure, Reason};
 use crate::name::{RelativePath, part_name, printable};
@@ -91,7 +91,7 @@ impl Directory {
         path: &RelativePath,
         closed: &Identity,
         attributes: Attributes,
-        durability: Durability,
+        (durability, target): (Durability, Target),
     ) -> Result<(), Failure> {
         let parent = self.parent(path, Missing::Refuse)?;
         let temporary = part_name(path.last());
@@ -103,7 +103,18 @@ impl Directory {
         set_attributes(&file, attributes)
             .and_then(|()| if durability == Durability::Safe { Ok(()) } else { file.sync_all() })
             .map_err(|error| Failure::from_io(&error))?;
-        rustix::fs::renameat(&parent, &*temporary, &parent, path.last()).map_err(failure)
+        match target {
+            Target::Taken => rustix::fs::renameat(&parent, &*temporary, &parent, path.last()),
+            Target::Free => rename_to_free(&parent, &temporary, path.last()),
+        }
+        .map_err(|error| if error == Errno::EXIST { super::other_name() } else { failure(error) })
+    }
+
+    /// What stands under a final name.
+    pub(crate) fn target(&self, path: &RelativePath) -> Target {
+        let parent = self.parent(path, Missing::Refuse);
+        let stat = parent.map(|parent| rustix::fs::statat(&parent, path.last(), AtFlags::SYMLINK_NOFOLLOW));
+        if matches!(stat, Ok(Ok(_))) { Target::Taken } else { Target::Free }
     }
 
     /// Gives a file that was there already the permissions and time of its entry, if it is still the one looked at.
@@ -313,6 +324,25 @@ fn own_part(file: &OwnedFd, name: &str) -> Result<Identity, Failure> {
 
 fn is_same(parent: &OwnedFd, name: &str, open: &Identity) -> bool {
     rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|named| identity(&named) == *open)
+}
+
+/// Renames without replacing anything, where the file system can do that.
+// transfer 5.4
+#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+fn rename_to_free(parent: &OwnedFd, from: &str, to: &str) -> Result<(), Errno> {
+    use rustix::fs::{RenameFlags, renameat_with};
+    match renameat_with(parent, from, parent, to, RenameFlags::NOREPLACE) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => rustix::fs::renameat(parent, from, parent, to),
+        result => result,
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+fn rename_to_free(parent: &OwnedFd, from: &str, to: &str) -> Result<(), Errno> {
+    match rustix::fs::statat(parent, to, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(_) => Err(Errno::EXIST),
+        Err(_) => rustix::fs::renameat(parent, from, parent, to),
+    }
 }
 
 fn identity(stat: &Stat) -> Identity {

@@ -163,27 +163,28 @@ mod tests {
                 }
             }
             let end = content.len() as u64;
-            let start = start.index(content.len() + 1) as u64;
+            let from = start.index(content.len() + 1);
+            let start = from as u64;
             let mut reader = SparseReader::new(file.try_clone().unwrap(), start, end);
             file.seek(SeekFrom::Start(start)).unwrap();
-            let mut found = vec![0; start as usize];
+            let mut found = vec![0; from];
             let mut buffer = [0; 4096];
             loop {
                 let hole = reader.skip_hole().unwrap();
-                found.resize(found.len() + hole as usize, 0);
+                found.resize(found.len() + usize::try_from(hole).unwrap(), 0);
                 if hole > 0 { continue; }
                 match reader.read(&mut buffer).unwrap() {
                     0 => break,
                     read => found.extend(&buffer[..read]),
                 }
             }
-            found.splice(..start as usize, content[..start as usize].iter().copied());
+            found.splice(..from, content[..from].iter().copied());
             prop_assert!(found == content);
 
             let mut hasher = blake3::Hasher::new();
             let mut reader = SparseReader::new(file.try_clone().unwrap(), 0, end);
             prop_assert!(reader.hash_to(start, &mut hasher, &|| true).unwrap());
-            prop_assert_eq!(hasher.finalize(), blake3::hash(&content[..start as usize]));
+            prop_assert_eq!(hasher.finalize(), blake3::hash(&content[..from]));
             prop_assert!(reader.hash_to(end, &mut hasher, &|| true).unwrap());
             prop_assert_eq!(hasher.finalize(), blake3::hash(&content));
         }

@@ -90,7 +90,7 @@ impl AsyncWrite for Breakable {
         data: &[u8],
     ) -> Poll<io::Result<usize>> {
         let left = usize::try_from(self.left()?).unwrap_or(usize::MAX);
-        let piece = &data[..data.len().min(left)];
+        let (piece, _) = data.split_at(data.len().min(left));
         let polled = Pin::new(&mut self.stream).poll_write(context, piece);
         if let Poll::Ready(Ok(written)) = &polled {
             let written = *written as u64;

@@ -6,7 +6,7 @@ use super::Reception;
 use super::probe::Kept;
 use super::settle::{Flush, Job, Trouble};
 use crate::codec::CodecError;
-use crate::directory::{Attributes, Identity};
+use crate::directory::{Attributes, Identity, Target};
 use crate::entry::Entry;
 use crate::error::TransferError;
 use crate::failure::{Failure, Reason};
@@ -19,6 +19,7 @@ pub(super) struct Content<'a> {
     reception: &'a Reception,
     index: u64,
     entry: Entry,
+    target: Target,
     state: State,
 }
 
@@ -50,7 +51,7 @@ impl<'a> Content<'a> {
         reception: &'a Reception,
         index: u64,
         entry: Entry,
-        held: Held,
+        (held, target): (Held, Target),
         (kept, offset): (Kept, u64),
     ) -> Result<Self, TransferError> {
         let is_offered = match &kept {
@@ -71,7 +72,7 @@ impl<'a> Content<'a> {
                 Writing::open(reception, &entry, held, kept, offset).map(State::Writing)
             }
         };
-        let mut content = Self { reception, index, entry, state: State::Refused };
+        let mut content = Self { reception, index, entry, target, state: State::Refused };
         match state {
             Ok(state) => content.state = state,
             Err(failure) => content.judge(Err(failure)),
@@ -136,8 +137,10 @@ impl<'a> Content<'a> {
             }
             State::Writing(writing) => match writing.close(self.entry.size, hash) {
                 Ok((held, closed, trouble)) => {
-                    Some(Job::File { index: self.index, entry: self.entry, held, closed, trouble })
+                    let (index, entry, target) = (self.index, self.entry, self.target);
+                    Some(Job::File { index, entry, held, closed: (closed, target), trouble })
                 }
+
                 Err(failure) => {
                     self.judge(Err(failure));
                     None

@@ -255,13 +255,13 @@ impl<'a> Receiver<'a> {
     fn on_start(&mut self, entry: u64, offset: u64) -> Result<(), TransferError> {
         self.refuse_current()?;
         let Found { index, entry, there, .. } = self.take(entry)?;
-        let There::File { held, kept } = there else {
+        let There::File { held, kept, target } = there else {
             return Err(TransferError::Unexpected { wanted: "a file that was asked for" });
         };
         let name = entry.path.to_string();
         self.reception.progress.on_progress(ProgressEvent::Started { name: &name, size: entry.size });
         self.close_directories(Some(&entry.path));
-        self.current = Some(Content::start(self.reception, index, entry, held, (kept, offset))?);
+        self.current = Some(Content::start(self.reception, index, entry, (held, target), (kept, offset))?);
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver as Queue, SyncSender};
 
 use super::{Admission, Reception};
 use crate::answer::{Answer, Mark, places};
-use crate::directory::{Existing, Identity};
+use crate::directory::{Existing, Identity, Target};
 use crate::entry::{Entry, EntryKind};
 use crate::failure::{Failure, Reason};
 use crate::files::claims::Held;
@@ -35,7 +35,7 @@ pub(super) enum There {
     /// The directory, made or found with these permissions.
     Directory { before: Option<u16> },
     /// A file, and the right to write it.
-    File { held: Held, kept: Kept },
+    File { held: Held, kept: Kept, target: Target },
 }
 
 /// What there is of a file from earlier.
@@ -96,6 +96,7 @@ fn admit(admission: &Admission, entry: &Entry) -> Result<(), Failure> {
 // transfer 4.3
 fn look(reception: &Reception, entry: &Entry) -> Result<(There, Vec<Mark>), Failure> {
     let held = reception.store.claim(&entry.path, &reception.activity)?;
+    let target = reception.store.directory.target(&entry.path);
     let (kept, marks) = match reception.store.directory.look(&entry.path, entry.size)? {
         Existing::Nothing => (Kept::Nothing, Vec::new()),
         Existing::Part(file, identity) => {
@@ -111,7 +112,7 @@ fn look(reception: &Reception, entry: &Entry) -> Result<(There, Vec<Mark>), Fail
     };
     // A file that can no longer be read is as good as none.
     let kept = if marks.is_empty() { Kept::Nothing } else { kept };
-    Ok((There::File { held, kept }, marks))
+    Ok((There::File { held, kept, target }, marks))
 }
 
 /// Hashes the beginnings that end at `places`; none if the file cannot be read that far.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tracing::debug;
 
 use super::Reception;
-use crate::directory::{Attributes, Durability, Identity, final_mode};
+use crate::directory::{Attributes, Durability, Identity, Target, final_mode};
 use crate::entry::Entry;
 use crate::failure::Failure;
 use crate::files::claims::Held;
@@ -27,7 +27,7 @@ pub(super) struct Bundle {
 /// One of them.
 pub(super) enum Job {
     /// A file that is complete, closed and verified.
-    File { index: u64, entry: Entry, held: Held, closed: Identity, trouble: Trouble },
+    File { index: u64, entry: Entry, held: Held, closed: (Identity, Target), trouble: Trouble },
     /// A directory that is filled, and the permissions that it had before, if it was there.
     Directory { index: u64, entry: Entry, before: Option<u16> },
 }
@@ -94,9 +94,11 @@ fn settle(reception: &Reception, jobs: Vec<Job>) {
         let outcome = match (&job, &durability) {
             (Job::Directory { .. }, _) => Ok(()),
             (Job::File { .. }, Err(failure)) => Err(failure.clone()),
-            (Job::File { entry, closed, trouble, .. }, Ok(durability)) => told(trouble).and_then(|()| {
-                directory.settle(&entry.path, closed, attributes(entry, entry.mode), *durability)
-            }),
+            (Job::File { entry, closed: (closed, target), trouble, .. }, Ok(durability)) => {
+                let attributes = attributes(entry, entry.mode);
+                told(trouble)
+                    .and_then(|()| directory.settle(&entry.path, closed, attributes, (*durability, *target)))
+            }
         };
         let (Job::File { entry, .. } | Job::Directory { entry, .. }) = &job;
         if outcome.is_ok() {
