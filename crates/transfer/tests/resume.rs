@@ -1,6 +1,6 @@
 //! What an interruption costs: nothing that was verified is sent again, and nothing wrong gets a name.
 #![cfg(unix)]
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::print_stdout, reason = "a test may fail")]
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test may fail")]
 
 mod common;
 
