@@ -1,6 +1,8 @@
 //! `cargo run -p xtask -- COMMAND`: what this repository needs and no ready tool does.
 
 mod figures;
+#[cfg(unix)]
+mod files;
 mod scale;
 
 use std::io::{self, Write as _};
@@ -14,6 +16,10 @@ const USAGE: &str = "usage: cargo run -p xtask -- COMMAND
   check    the rules of this repository that no ready tool knows
   figures  what this program reaches, measured; in a release build
   scale    what many connections cost a server; in a release build
+  resume-torture [--seed N] [--kills N] [--size GIB] [--data MIB] [--rate MBIT]
+           sends a sparse file while both sides are killed; in a release build, as root
+  small-files [--seed N] [--files N]
+           sends many small files, compared with cp and tar; in a release build
 ";
 
 fn main() -> ExitCode {
@@ -23,6 +29,10 @@ fn main() -> ExitCode {
         Some("check") => report(check::run(root)),
         Some("figures") => figures::run(arguments),
         Some("scale") => scale::run(arguments),
+        #[cfg(unix)]
+        Some("resume-torture") => files::resume_torture(arguments),
+        #[cfg(unix)]
+        Some("small-files") => files::small_files(arguments),
         _ => {
             tell(USAGE);
             ExitCode::from(2)

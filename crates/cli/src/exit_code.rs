@@ -2,7 +2,7 @@
 
 use std::process::ExitCode as ProcessExitCode;
 
-use manyway_transfer::{Report, TransferError};
+use manyway_transfer::{Reason, Report, TransferError};
 
 use crate::command::error::CommandError;
 
@@ -73,9 +73,17 @@ impl ExitCode {
         }
     }
 
-    /// The code for a transfer that ran to its end.
+    /// The code for a transfer that ran to its end: incomplete if only such files failed as the same command can take
+    /// up again.
     pub fn of_report(report: &Report) -> Self {
-        if report.is_complete() { Self::Ok } else { Self::Failed }
+        let is_resumable = |reason| matches!(reason, Reason::DiskFull | Reason::Busy | Reason::Changed);
+        if report.is_complete() {
+            Self::Ok
+        } else if report.failed.iter().all(|failed| is_resumable(failed.failure.reason)) {
+            Self::Incomplete
+        } else {
+            Self::Failed
+        }
     }
 }
 

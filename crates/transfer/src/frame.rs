@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::answer::Answer;
 use crate::bench::BenchAccount;
 use crate::bench::request::micros;
 use crate::codec::{CodecError, Fields, put_text};
@@ -19,6 +20,12 @@ pub(crate) const DATA_LIMIT: usize = 256 * 1024;
 // transfer 1.3
 pub(crate) const BODY_LIMIT: usize = 64 * 1024;
 
+/// Most bytes of one HOLE: their hash is a second of work at most, so a reader soon sees that a stream has ended.
+// transfer 3.6
+pub(crate) const HOLE_LIMIT: u64 = 1 << 30;
+/// Stands for "no entry" in ABANDONED.
+const NO_ENTRY: u64 = u64::MAX;
+
 /// The kinds of frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -32,7 +39,10 @@ pub(crate) enum Kind {
     End = 0x12,
     Abandoned = 0x13,
     Done = 0x14,
+    Start = 0x15,
+    Hole = 0x16,
     Verdict = 0x20,
+    Answer = 0x21,
     Interval = 0x30,
     Summary = 0x31,
     Account = 0x32,
@@ -50,7 +60,10 @@ impl Kind {
             0x12 => Self::End,
             0x13 => Self::Abandoned,
             0x14 => Self::Done,
+            0x15 => Self::Start,
+            0x16 => Self::Hole,
             0x20 => Self::Verdict,
+            0x21 => Self::Answer,
             0x30 => Self::Interval,
             0x31 => Self::Summary,
             0x32 => Self::Account,
@@ -128,12 +141,34 @@ pub(crate) enum Frame {
     Request(Result<Request, Unknown>),
     Accepted(Totals),
     Refused(Failure),
-    Hello { application: String, oldest: u8, newest: u8, read_only: bool },
+    Hello {
+        application: String,
+        oldest: u8,
+        newest: u8,
+        read_only: bool,
+    },
     Entry(Entry),
-    End { hash: [u8; 32] },
-    Abandoned { name: String, failure: Failure },
+    /// The content of an announced file follows, from this place on.
+    Start {
+        entry: u64,
+        offset: u64,
+    },
+    /// So many zero bytes that take no room on the sender's disk; at least 1, at most [`HOLE_LIMIT`].
+    Hole {
+        length: u64,
+    },
+    End {
+        hash: [u8; 32],
+    },
+    /// A file is given up: an announced one, or one that could not even be announced.
+    Abandoned {
+        entry: Option<u64>,
+        name: String,
+        failure: Failure,
+    },
     Done(Totals),
     Verdict(Verdict),
+    Answer(Answer),
     Interval(Interval),
     Summary(BenchSummary),
     Account(BenchAccount),
@@ -150,7 +185,10 @@ impl Frame {
             Self::End { .. } => Kind::End,
             Self::Abandoned { .. } => Kind::Abandoned,
             Self::Done(_) => Kind::Done,
+            Self::Start { .. } => Kind::Start,
+            Self::Hole { .. } => Kind::Hole,
             Self::Verdict(_) => Kind::Verdict,
+            Self::Answer(_) => Kind::Answer,
             Self::Interval(_) => Kind::Interval,
             Self::Summary(_) => Kind::Summary,
             Self::Account(_) => Kind::Account,
@@ -183,11 +221,18 @@ impl Frame {
             }
             Self::Entry(entry) => entry.encode(out),
             Self::End { hash } => out.extend_from_slice(hash),
-            Self::Abandoned { name, failure } => {
+            Self::Start { entry, offset } => {
+                out.extend_from_slice(&entry.to_be_bytes());
+                out.extend_from_slice(&offset.to_be_bytes());
+            }
+            Self::Hole { length } => out.extend_from_slice(&length.to_be_bytes()),
+            Self::Abandoned { entry, name, failure } => {
+                out.extend_from_slice(&entry.unwrap_or(NO_ENTRY).to_be_bytes());
                 failure.encode(out);
                 put_text(out, name);
             }
             Self::Verdict(verdict) => verdict.encode(out),
+            Self::Answer(answer) => answer.encode(out),
             Self::Interval(interval) => {
                 out.extend_from_slice(&interval.index.to_be_bytes());
                 out.push(u8::from(interval.omitted));
@@ -216,12 +261,20 @@ impl Frame {
             Kind::Entry => Self::Entry(Entry::decode(&mut fields)?),
             Kind::Data => return Err(CodecError::Value { field: "kind of frame", value: Kind::Data as u64 }),
             Kind::End => Self::End { hash: fields.array("hash")? },
+            Kind::Start => Self::Start { entry: fields.u64("entry")?, offset: fields.u64("offset")? },
+            Kind::Hole => match fields.u64("hole")? {
+                length @ 1..=HOLE_LIMIT => Self::Hole { length },
+                value => return Err(CodecError::Value { field: "hole", value }),
+            },
             Kind::Abandoned => {
+                let entry = Some(fields.u64("entry")?).filter(|entry| *entry != NO_ENTRY);
                 let failure = Failure::decode(&mut fields)?;
-                Self::Abandoned { failure, name: fields.text("name", RelativePath::MAX_LENGTH)?.to_owned() }
+                let name = fields.text("name", RelativePath::MAX_LENGTH)?.to_owned();
+                Self::Abandoned { entry, name, failure }
             }
             Kind::Done => Self::Done(Totals::decode(&mut fields)?),
             Kind::Verdict => Self::Verdict(Verdict::decode(&mut fields)?),
+            Kind::Answer => Self::Answer(Answer::decode(&mut fields)?),
             Kind::Interval => Self::Interval(Interval {
                 index: fields.u32("index")?,
                 omitted: decode_flag(&mut fields)?,

@@ -9,6 +9,7 @@
 //! no name leads out of the directory it is received into.
 #![forbid(unsafe_code)]
 
+mod answer;
 mod bench;
 mod client;
 mod codec;
@@ -17,6 +18,7 @@ mod entry;
 mod error;
 mod failure;
 mod files;
+mod flow;
 mod frame;
 mod name;
 mod pipe;

@@ -79,6 +79,11 @@ impl RelativePath {
         self.0.split('/').next().unwrap_or(&self.0)
     }
 
+    /// Whether it lies inside the directory of that name, at any depth.
+    pub fn is_below(&self, directory: &Self) -> bool {
+        self.0.strip_prefix(&directory.0).is_some_and(|rest| rest.starts_with('/'))
+    }
+
     /// The directory that holds it, `None` at the top.
     pub fn parent(&self) -> Option<Self> {
         self.0.rsplit_once('/').map(|(parent, _)| Self(parent.to_owned()))
@@ -158,7 +163,7 @@ impl fmt::Display for NameError {
 impl std::error::Error for NameError {}
 
 /// The name under which a file is received until it is verified, in the directory of its final name.
-// transfer 4.1
+// transfer 5.1
 pub(crate) fn part_name(last: &str) -> String {
     let plain = format!(".{last}{PART_SUFFIX}");
     if plain.len() <= RelativePath::MAX_COMPONENT {

@@ -114,8 +114,8 @@ impl FrameSink {
         Self { buffer: vec![0; CHUNK], used: 0, content: 0, scratch: Vec::new(), chunks, spares }
     }
 
-    /// Adds a frame.
-    pub(crate) fn frame(&mut self, frame: &Frame) -> Result<(), Closed> {
+    /// Adds a frame; tells how many bytes its body has.
+    pub(crate) fn frame(&mut self, frame: &Frame) -> Result<usize, Closed> {
         self.scratch.clear();
         frame.encode(&mut self.scratch);
         if self.buffer.len() - self.used < self.scratch.len() {
@@ -126,7 +126,7 @@ impl FrameSink {
             place.copy_from_slice(&self.scratch);
         }
         self.used = end;
-        Ok(())
+        Ok(self.scratch.len() - HEADER)
     }
 
     /// Adds a DATA frame of what `fill` puts into the space it is given; none if that is nothing.

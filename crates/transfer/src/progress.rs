@@ -21,6 +21,16 @@ pub enum ProgressEvent<'a> {
         /// Bytes since the last such event.
         bytes: u64,
     },
+    /// So many bytes of content need not travel: the receiver has them from earlier, and they agree.
+    Resumed {
+        /// Bytes of one file.
+        bytes: u64,
+    },
+    /// So many bytes of content are a hole in the file, which travels as a number.
+    Hole {
+        /// Bytes since the last such event.
+        bytes: u64,
+    },
     /// The receiver has verified the file and put it in its place.
     Verified {
         /// Its name, safe to print.
@@ -71,6 +81,12 @@ pub struct Report {
     pub verified: u64,
     /// Bytes of content in them.
     pub bytes: u64,
+    /// Bytes of content that travelled.
+    pub moved: u64,
+    /// Bytes of content that the receiver had from earlier.
+    pub resumed: u64,
+    /// Bytes of content that were holes.
+    pub holes: u64,
     /// Those that failed, the first [`Report::MAX_FAILED`] of them.
     pub failed: Vec<FailedFile>,
     /// How many failed in all.

@@ -68,6 +68,9 @@ pub(crate) async fn read_acceptance<R: AsyncRead + Unpin>(receive: &mut R) -> Re
         | Frame::End { .. }
         | Frame::Abandoned { .. }
         | Frame::Done(_)
+        | Frame::Start { .. }
+        | Frame::Hole { .. }
+        | Frame::Answer(_)
         | Frame::Verdict(_)
         | Frame::Interval(_)
         | Frame::Summary(_)

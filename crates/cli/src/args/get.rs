@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use clap::Args;
 use manyway_transfer::RelativePath;
 
+use super::TransferArgs;
+
 /// Arguments of `get`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct GetArgs {
-    /// The ticket that `manyway serve` printed
+    /// The ticket that `manyway serve` printed, or the code of `manyway send FILE…`
     #[arg(value_name = "TICKET")]
     pub ticket: String,
     /// Files and directories below the served directory; all of it if none is named
@@ -18,6 +20,9 @@ pub struct GetArgs {
     /// Where to put them
     #[arg(short = 'o', long = "output", value_name = "DIR", default_value = ".")]
     pub output: PathBuf,
+    /// What all transfers understand.
+    #[command(flatten)]
+    pub transfer: TransferArgs,
 }
 
 /// A slash at the end, as shells complete it, is no part of the name.
@@ -29,7 +34,10 @@ const EXAMPLES: &str = "\
 Examples:
   manyway get mw1… film.mp4
   manyway get mw1… photos/2024 -o ~/pictures
-  manyway get mw1…                     everything";
+  manyway get mw1…                     everything
+
+Run the same command again after an interruption: only what is missing is fetched. What an interrupted
+transfer leaves behind is called .NAME.manyway-part; remove it if you do not want to go on.";
 
 #[cfg(test)]
 mod tests {

@@ -11,6 +11,7 @@ mod paths;
 mod ping;
 mod send;
 mod serve;
+mod transfer;
 
 pub use bench::BenchArgs;
 pub use completion::CompletionArgs;
@@ -26,6 +27,7 @@ pub use paths::PathsArgs;
 pub use ping::PingArgs;
 pub use send::{Recipient, SendArgs};
 pub use serve::ServeArgs;
+pub use transfer::{Retries, TransferArgs};
 
 use clap::{Parser, Subcommand};
 
@@ -52,7 +54,7 @@ pub enum Command {
     Demo(DemoArgs),
     /// Serve a directory and print the ticket that clients need
     Serve(ServeArgs),
-    /// Send files and directories to a server
+    /// Send files and directories to a server, or offer them to one other side
     Send(SendArgs),
     /// Fetch files and directories from a server
     Get(GetArgs),

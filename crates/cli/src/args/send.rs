@@ -1,17 +1,26 @@
 //! `manyway send`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use super::TransferArgs;
+
 /// Arguments of `send`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = EXAMPLES, override_usage = "manyway send [OPTIONS] <FILE>... <TICKET>")]
+#[command(after_help = EXAMPLES, override_usage = "manyway send [OPTIONS] <FILE>... [TICKET]")]
 pub struct SendArgs {
-    /// Files and directories, then the ticket that `manyway serve` printed
-    #[arg(required = true, num_args = 2.., value_names = ["FILE", "TICKET"])]
+    /// Files and directories, then the ticket that `manyway serve` printed; without one, offers the files here and
+    /// prints a code for `manyway get`
+    #[arg(required = true, value_names = ["FILE"])]
     arguments: Vec<OsString>,
+    /// Send to this server: a ticket, or what else names a server
+    #[arg(long, value_name = "SERVER")]
+    to: Option<String>,
+    /// What all transfers understand.
+    #[command(flatten)]
+    pub transfer: TransferArgs,
 }
 
 /// What is sent and to whom.
@@ -19,28 +28,36 @@ pub struct SendArgs {
 pub struct Recipient {
     /// Files and directories, at least one.
     pub files: Vec<PathBuf>,
-    /// The ticket, not yet looked at but for its beginning.
-    pub ticket: String,
+    /// The server, as the user named it; `None`: whoever has the code that is printed.
+    pub server: Option<String>,
 }
 
 impl SendArgs {
-    /// Separates the ticket from the files.
+    /// Separates the server from the files: it is named by `--to`, or it is the last argument, if that is a ticket, or
+    /// no file and not the only argument.
     ///
     /// # Errors
-    /// The last argument is no ticket; the text says so.
+    /// There is no file; the text says so.
     pub fn recipient(&self) -> Result<Recipient, String> {
+        self.recipient_among(|path| path.symlink_metadata().is_ok())
+    }
+
+    fn recipient_among(&self, exists: impl Fn(&Path) -> bool) -> Result<Recipient, String> {
+        let paths = |arguments: &[OsString]| arguments.iter().map(PathBuf::from).collect();
+        if self.to.is_some() {
+            return Ok(Recipient { files: paths(&self.arguments), server: self.to.clone() });
+        }
         let Some((last, files)) = self.arguments.split_last() else {
             return Err("nothing to send".to_owned());
         };
-        match last.to_str().filter(|text| text.starts_with(TICKET)) {
-            Some(ticket) if !files.is_empty() => {
-                Ok(Recipient { files: files.iter().map(PathBuf::from).collect(), ticket: ticket.to_owned() })
+        match last.to_str() {
+            Some(text) if text.starts_with(TICKET) && files.is_empty() => {
+                Err("no file before the ticket".to_owned())
             }
-            Some(_) => Err("no file before the ticket".to_owned()),
-            None => Err(format!(
-                "the last argument must be a ticket ({TICKET}…), as `manyway serve` prints it, not {}",
-                last.display()
-            )),
+            Some(text) if text.starts_with(TICKET) || !files.is_empty() && !exists(Path::new(last)) => {
+                Ok(Recipient { files: paths(files), server: Some(text.to_owned()) })
+            }
+            Some(_) | None => Ok(Recipient { files: paths(&self.arguments), server: None }),
         }
     }
 }
@@ -50,9 +67,13 @@ const TICKET: &str = "mw1";
 
 const EXAMPLES: &str = "\
 Examples:
-  manyway send film.mp4 mw1…
+  manyway send film.mp4 mw1…           to a server, with its ticket
   manyway send photos/ notes.txt mw1…
-  manyway send -I eth0 -I wwan0,role=backup film.mp4 mw1…";
+  manyway send film.mp4                to whoever runs `manyway get` with the code that is printed
+  manyway send -I eth0 -I wwan0,role=backup film.mp4 mw1…
+
+Run the same command again after an interruption: only what is missing is sent. What an interrupted
+transfer leaves behind is called .NAME.manyway-part; remove it if you do not want to go on.";
 
 #[cfg(test)]
 mod tests {
@@ -61,12 +82,26 @@ mod tests {
     use clap::Parser;
 
     #[test]
-    fn the_last_argument_is_the_ticket() {
+    fn the_last_argument_is_the_server_if_it_is_a_ticket_or_no_file() {
         let recipient = parse(&["a", "mw1note", "mw1xyz"]).unwrap();
         assert_eq!(recipient.files, [PathBuf::from("a"), PathBuf::from("mw1note")]);
-        assert_eq!(recipient.ticket, "mw1xyz");
-        assert!(parse(&["a", "b"]).unwrap_err().contains("must be a ticket"));
-        assert!(Cli::try_parse_from(["manyway", "send", "mw1xyz"]).is_err());
+        assert_eq!(recipient.server.as_deref(), Some("mw1xyz"));
+        assert!(parse(&["mw1xyz"]).unwrap_err().contains("no file"));
+        assert_eq!(parse(&["a", "host:4455"]).unwrap().server.as_deref(), Some("host:4455"));
+    }
+
+    #[test]
+    fn without_a_server_the_files_are_offered() {
+        for files in [&["a"][..], &["a", "b"], &["none"]] {
+            let recipient = parse(files).unwrap();
+            assert_eq!((recipient.files.len(), recipient.server), (files.len(), None));
+        }
+    }
+
+    #[test]
+    fn a_server_that_is_named_by_its_option_leaves_all_arguments_files() {
+        let recipient = parse(&["--to", "home", "a", "b"]).unwrap();
+        assert_eq!((recipient.files.len(), recipient.server.as_deref()), (2, Some("home")));
     }
 
     fn parse(arguments: &[&str]) -> Result<Recipient, String> {
@@ -74,6 +109,6 @@ mod tests {
         let Command::Send(send) = cli.map_err(|error| error.to_string())?.command else {
             panic!("another command")
         };
-        send.recipient()
+        send.recipient_among(|path| ["a", "b"].contains(&path.to_str().unwrap()))
     }
 }

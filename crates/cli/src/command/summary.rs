@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use manyway::{ByteCount, ConnectionInfo};
-use manyway_transfer::Report;
+use manyway_transfer::Reason;
 use serde_json::{Value, json};
 
 use super::error::CommandError;
+use super::tally::Counts;
 use super::watch::path_name;
 use crate::args::GlobalArgs;
 use crate::output::table::{Align, Table};
@@ -16,7 +17,7 @@ use crate::output::{json, units};
 #[derive(Debug)]
 pub struct Summary {
     verb: &'static str,
-    report: Report,
+    counts: Counts,
     elapsed: Duration,
     paths: Vec<PathSummary>,
 }
@@ -33,12 +34,7 @@ struct PathSummary {
 
 impl Summary {
     /// Collects the figures.
-    pub fn new(
-        verb: &'static str,
-        report: &Report,
-        elapsed: Duration,
-        info: Option<&ConnectionInfo>,
-    ) -> Self {
+    pub fn new(verb: &'static str, counts: Counts, elapsed: Duration, info: Option<&ConnectionInfo>) -> Self {
         let paths = info.map(|info| info.paths.as_slice()).unwrap_or_default();
         let paths = paths
             .iter()
@@ -51,7 +47,7 @@ impl Summary {
                 lost: path.statistics.packets_lost,
             })
             .collect();
-        Self { verb, report: report.clone(), elapsed, paths }
+        Self { verb, counts, elapsed, paths }
     }
 
     /// Prints it to standard output.
@@ -70,14 +66,16 @@ impl Summary {
     fn print_text(&self) -> Result<(), CommandError> {
         use std::io::Write as _;
         let mut out = std::io::stdout().lock();
-        let rate = ByteCount(self.report.bytes).per(self.elapsed);
+        let report = &self.counts.report;
+        let rate = ByteCount(self.counts.moved).per(self.elapsed);
         writeln!(
             out,
-            "{} {} files and directories, {} in {}: {rate}, verified",
+            "{} {} files and directories, {} in {}: {rate}, verified{}",
             self.verb,
-            self.report.verified,
-            units::size(self.report.bytes),
-            units::duration(self.elapsed)
+            report.verified,
+            units::size(report.bytes),
+            units::duration(self.elapsed),
+            self.unmoved(),
         )?;
         let mut table = Table::new([
             ("path", Align::Left),
@@ -98,9 +96,40 @@ impl Summary {
             ]);
         }
         write!(out, "{table}")?;
-        for failed in &self.report.failed {
-            writeln!(out, "failed: {}: {}", failed.name, failed.failure)?;
+        for failed in &report.failed {
+            let next = next_step(failed.failure.reason);
+            writeln!(out, "failed: {}: {}{next}", failed.name, failed.failure)?;
         }
+        Ok(())
+    }
+
+    /// What of the bytes did not travel, and why.
+    fn unmoved(&self) -> String {
+        let mut text = String::new();
+        if self.counts.resumed > 0 {
+            text += &format!("; {} were there already", units::size(self.counts.resumed));
+        }
+        if self.counts.report.holes > 0 {
+            text += &format!("; {} are holes", units::size(self.counts.report.holes));
+        }
+        text
+    }
+
+    /// Prints what is known of a transfer that did not come to its end: for programs only; people read the error.
+    ///
+    /// # Errors
+    /// If standard output is closed.
+    pub fn print_failed(&self, global: &GlobalArgs, error: &CommandError) -> Result<(), CommandError> {
+        // Of a transfer that never began there is nothing to tell.
+        if !global.json || self.counts.attempts == 0 {
+            return Ok(());
+        }
+        let mut document = self.to_json();
+        if let Value::Object(fields) = &mut document {
+            fields.insert("complete".to_owned(), false.into());
+            fields.insert("reason".to_owned(), error.to_string().into());
+        }
+        json::print(&document)?;
         Ok(())
     }
 
@@ -115,16 +144,31 @@ impl Summary {
                 })
             })
             .collect();
-        let failed: Vec<_> = self
-            .report
+        let report = &self.counts.report;
+        let failed: Vec<_> = report
             .failed
             .iter()
             .map(|failed| json!({ "name": failed.name, "reason": failed.failure.to_string() }))
             .collect();
         json!({
-            "verified": self.report.verified, "bytes": self.report.bytes, "seconds": self.elapsed.as_secs_f64(),
-            "bits_per_second": ByteCount(self.report.bytes).per(self.elapsed).bits_per_second(),
-            "failures": self.report.failures, "failed": failed, "paths": paths,
+            "complete": report.is_complete(),
+            "files": self.counts.totals.files, "bytes_total": self.counts.totals.bytes,
+            "verified": report.verified, "bytes": report.bytes,
+            "bytes_sent": self.counts.moved, "bytes_resumed": self.counts.resumed, "bytes_of_holes": report.holes,
+            "attempts": self.counts.attempts, "seconds": self.elapsed.as_secs_f64(),
+            "bits_per_second": ByteCount(self.counts.moved).per(self.elapsed).bits_per_second(),
+            "failures": report.failures, "failed": failed, "paths": paths,
         })
+    }
+}
+
+/// What a user can do about a file that failed.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the others say all there is to say")]
+fn next_step(reason: Reason) -> &'static str {
+    match reason {
+        Reason::DiskFull => "; make room and run the same command again, what has arrived is kept",
+        Reason::Busy | Reason::Changed => "; run the same command again, what has arrived is kept",
+        Reason::PermissionDenied => "; let the user who runs manyway there read or write it",
+        _ => "",
     }
 }

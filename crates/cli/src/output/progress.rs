@@ -76,6 +76,9 @@ pub struct ProgressView {
 struct State {
     paths: Vec<ProgressBar>,
     printed: Option<Instant>,
+    /// Since when bytes move, and how many were done without moving.
+    started: Option<Instant>,
+    unmoved: u64,
 }
 
 impl ProgressView {
@@ -98,6 +101,29 @@ impl ProgressView {
     /// Sets how many bytes there are in all.
     pub fn set_total(&self, bytes: u64) {
         self.overall.set_length(bytes);
+    }
+
+    /// Begins, perhaps once more: says what there is to do.
+    pub fn begin(&self, files: u64, bytes: u64) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        (state.started, state.unmoved) = (Some(Instant::now()), 0);
+        // The first line of progress comes once there is some.
+        state.printed = Some(Instant::now());
+        drop(state);
+        self.overall.set_position(0);
+        self.overall.set_length(bytes);
+        self.overall.reset_eta();
+        if self.mode == ProgressMode::Plain {
+            let title = self.overall.message();
+            line(&format!("{title} {files} files and directories, {}", units::size(bytes)));
+        }
+    }
+
+    /// Adds bytes that are done without having moved: they say nothing about the time that is left.
+    pub fn skip(&self, bytes: u64) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).unmoved += bytes;
+        self.overall.inc(bytes);
+        self.overall.reset_eta();
     }
 
     /// Adds bytes that are done.
@@ -137,11 +163,13 @@ impl ProgressView {
                 state.printed = Some(Instant::now());
                 let total = self.overall.length().unwrap_or(0);
                 let done = self.overall.position();
+                let left = state.time_left(done, total);
                 line(&format!(
-                    "{} of {} ({})",
+                    "{} of {} ({}){}",
                     units::size(done),
                     units::size(total),
-                    units::percent(done, total)
+                    units::percent(done, total),
+                    left.map(|left| format!(", {} left", units::duration(left))).unwrap_or_default()
                 ));
                 for path in lines {
                     line(&format!("  {}", path.text()));
@@ -170,6 +198,16 @@ impl ProgressView {
     }
 }
 
+impl State {
+    /// How long the rest takes at the rate at which bytes moved so far.
+    fn time_left(&self, done: u64, total: u64) -> Option<Duration> {
+        let elapsed = self.started?.elapsed();
+        let moved = done.checked_sub(self.unmoved).filter(|moved| *moved > 0)?;
+        let nanos = elapsed.as_nanos() * u128::from(total.saturating_sub(done)) / u128::from(moved);
+        Some(Duration::from_secs(u64::try_from(nanos / 1_000_000_000).ok()?))
+    }
+}
+
 impl Drop for ProgressView {
     fn drop(&mut self) {
         self.finish();
@@ -180,8 +218,15 @@ impl manyway_transfer::Progress for ProgressView {
     fn on_progress(&self, event: manyway_transfer::ProgressEvent<'_>) {
         use manyway_transfer::ProgressEvent as Event;
         match event {
-            Event::Totals(totals) => self.set_total(totals.bytes),
+            Event::Totals(totals) => self.begin(totals.files, totals.bytes),
             Event::Advanced { bytes } => self.advance(bytes),
+            Event::Hole { bytes } => self.skip(bytes),
+            Event::Resumed { bytes } => {
+                self.skip(bytes);
+                if bytes >= WORTH_SAYING {
+                    self.message(&format!("going on after {} that are there already", units::size(bytes)));
+                }
+            }
             Event::Failed { name, failure } => self.message(&format!("{name}: {failure}")),
             Event::Started { .. } | Event::Verified { .. } | _ => {}
         }
@@ -193,6 +238,8 @@ fn line(text: &str) {
     eprintln!("{text}");
 }
 
+/// A beginning of a file that is worth a line.
+const WORTH_SAYING: u64 = 16 << 20;
 const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
 const PLAIN_TEMPLATE: &str =
     "{msg} [{bar:28}] {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}";
@@ -207,6 +254,19 @@ mod tests {
     fn both_templates_are_valid() {
         assert!(ProgressStyle::with_template(PLAIN_TEMPLATE).is_ok());
         assert!(ProgressStyle::with_template(COLOUR_TEMPLATE).is_ok());
+    }
+
+    #[test]
+    fn what_was_there_already_says_nothing_about_the_time_left() {
+        let view = ProgressView::new(ProgressMode::Silent, "sending");
+        view.begin(1, 1000);
+        view.skip(900);
+        let state = view.state.lock().unwrap();
+        assert_eq!((view.done(), state.time_left(900, 1000)), (900, None));
+        let started = Instant::now().checked_sub(Duration::from_secs(10)).unwrap();
+        let state = State { started: Some(started), unmoved: 900, ..State::default() };
+        let left = state.time_left(920, 1000).unwrap();
+        assert!(left >= Duration::from_secs(40) && left < Duration::from_secs(50), "{left:?}");
     }
 
     #[test]

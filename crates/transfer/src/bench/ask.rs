@@ -103,6 +103,9 @@ impl<W: AsyncWrite + Unpin, R: AsyncRead + Unpin> Account<W, R> {
             | Frame::Abandoned { .. }
             | Frame::Done(_)
             | Frame::Verdict(_)
+            | Frame::Start { .. }
+            | Frame::Hole { .. }
+            | Frame::Answer(_)
             | Frame::Interval(_)
             | Frame::Summary(_) => Err(TransferError::Unexpected { wanted: "an account" }),
         }
@@ -165,6 +168,9 @@ async fn read_figures<R: AsyncRead + Unpin>(
             | Frame::Abandoned { .. }
             | Frame::Done(_)
             | Frame::Verdict(_)
+            | Frame::Start { .. }
+            | Frame::Hole { .. }
+            | Frame::Answer(_)
             | Frame::Account(_) => return Err(TransferError::Unexpected { wanted: "figures" }),
         }
     }

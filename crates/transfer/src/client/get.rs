@@ -7,22 +7,22 @@ use std::sync::Arc;
 use crate::directory::Directory;
 use crate::error::TransferError;
 use crate::failure::{Failure, Reason};
-use crate::files::{Admission, Receiver};
+use crate::files::{Admission, Store};
+use crate::flow::receive_over;
 use crate::name::RelativePath;
-use crate::pipe::consume_received;
 use crate::progress::{Progress, ProgressEvent, Report};
 use crate::request::Request;
 use crate::session::Session;
-use crate::wire::{finish, read_acceptance, write_request};
+use crate::wire::{read_acceptance, write_request};
 
 /// Fetches files and directories into `into`; an empty list fetches everything that is served.
 ///
-/// Each arrives under its last component: `get a/b` makes `b`. A file that exists is replaced once the new one is
-/// verified. Names that were not asked for are refused.
+/// Each arrives under its last component: `get a/b` makes `b`. What is there from earlier is compared and not fetched
+/// again. A file that exists is replaced once the new one is verified. Names that were not asked for are refused.
 ///
 /// # Errors
 /// Two paths would become the same file, `into` is no directory, the other side refuses, or the connection broke;
-/// files verified before stay.
+/// what arrived before stays and counts the next time.
 pub async fn get<S: Session>(
     session: &S,
     paths: Vec<RelativePath>,
@@ -35,13 +35,9 @@ pub async fn get<S: Session>(
         .map_err(TransferError::Local)?;
     let (mut send, mut receive) = session.open().await.map_err(TransferError::stream("opening a stream"))?;
     write_request(&mut send, Request::Get(paths)).await?;
-    finish(&mut send).await?;
     let totals = read_acceptance(&mut receive).await?;
     progress.on_progress(ProgressEvent::Totals(totals));
-    consume_received(&mut receive, move |source| {
-        Receiver::new(&directory, &admission, &*progress, &mut |_| {}).run(source)
-    })
-    .await
+    receive_over((&mut send, &mut receive), Arc::new(Store::new(directory)), admission, progress).await
 }
 
 fn admit(paths: &[RelativePath]) -> Result<Admission, Failure> {

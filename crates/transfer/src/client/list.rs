@@ -34,6 +34,9 @@ pub async fn list<S: Session>(session: &S, path: Option<RelativePath>) -> Result
             | Frame::Hello { .. }
             | Frame::End { .. }
             | Frame::Abandoned { .. }
+            | Frame::Start { .. }
+            | Frame::Hole { .. }
+            | Frame::Answer(_)
             | Frame::Verdict(_)
             | Frame::Interval(_)
             | Frame::Summary(_)

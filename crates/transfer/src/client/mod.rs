@@ -46,6 +46,9 @@ pub async fn hello<S: Session>(session: &S, application: &str) -> Result<Hello, 
         | Frame::End { .. }
         | Frame::Abandoned { .. }
         | Frame::Done(_)
+        | Frame::Start { .. }
+        | Frame::Hole { .. }
+        | Frame::Answer(_)
         | Frame::Verdict(_)
         | Frame::Interval(_)
         | Frame::Summary(_)

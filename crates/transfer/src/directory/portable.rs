@@ -4,7 +4,7 @@ use std::fs::{self, File, FileTimes, Metadata, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{ChildName, Facts};
+use super::{Attributes, ChildName, Durability, Existing, Facts, Identity, OWNER, Target};
 use crate::entry::{EntryKind, MODE_MASK, Timestamp};
 use crate::failure::{Failure, Reason};
 use crate::name::{RelativePath, part_name};
@@ -25,35 +25,124 @@ impl Directory {
         Ok(Self { root })
     }
 
-    /// Makes the temporary file for `path`; makes the directories on the way.
-    // transfer 4.1, 4.2
-    pub(crate) fn create(&self, path: &RelativePath) -> Result<PartFile, Failure> {
-        let parent = self.parent(path, Missing::Make)?;
+    /// Looks for what is there of `path` from earlier, for a file of `size` bytes. Makes nothing.
+    // transfer 4.3
+    pub(crate) fn look(&self, path: &RelativePath, size: u64) -> Result<Existing, Failure> {
+        let parent = match self.parent(path, Missing::Refuse) {
+            Ok(parent) => parent,
+            Err(failure) if failure.reason == Reason::NotFound => return Ok(Existing::Nothing),
+            Err(failure) => return Err(failure),
+        };
         let target = parent.join(path.last());
-        if target.symlink_metadata().is_ok_and(|m| m.is_dir()) {
-            return Err(Failure::new(Reason::IsDirectory));
+        refuse_directory(&target)?;
+        let part = parent.join(part_name(path.last()));
+        if let Ok(metadata) = part.symlink_metadata() {
+            let identity = own_part(&metadata)?;
+            if identity.size > 0 {
+                return Ok(Existing::Part(open(&part)?, identity));
+            }
         }
-        let temporary = parent.join(part_name(path.last()));
-        // Without locks a left-over and a file in use look the same; one that was not written to lately is left over.
-        let is_left_over = temporary
-            .symlink_metadata()
-            .and_then(|m| m.modified())
-            .is_ok_and(|time| time.elapsed().is_ok_and(|age| age > LEFT_OVER));
-        if is_left_over {
-            fs::remove_file(&temporary).map_err(|e| Failure::from_io(&e))?;
-        }
-        match OpenOptions::new().read(true).write(true).create_new(true).open(&temporary) {
-            Ok(file) => Ok(PartFile { file: Some(file), temporary, target, is_settled: false }),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(Failure::new(Reason::Busy)),
-            Err(error) => Err(Failure::from_io(&error)),
+        match target.symlink_metadata() {
+            Ok(metadata) if metadata.is_file() && metadata.len() == size && size > 0 => {
+                Ok(Existing::Whole(open(&target)?, identity(&metadata)))
+            }
+            Ok(_) | Err(_) => Ok(Existing::Nothing),
         }
     }
 
-    /// Makes a directory and those on the way; one that exists is left as it is.
-    pub(crate) fn make_directory(&self, path: &RelativePath, _mode: u16) -> Result<(), Failure> {
+    /// Opens the temporary file for `path`, with what it holds from earlier; makes it and the directories on the way if
+    /// they are not there.
+    // transfer 5.1, 5.2
+    pub(crate) fn open_part(&self, path: &RelativePath) -> Result<PartFile, Failure> {
+        let parent = self.parent(path, Missing::Make)?;
+        refuse_directory(&parent.join(path.last()))?;
+        let temporary = parent.join(part_name(path.last()));
+        if let Ok(metadata) = temporary.symlink_metadata() {
+            own_part(&metadata)?;
+        }
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        #[cfg(windows)]
+        std::os::windows::fs::OpenOptionsExt::share_mode(&mut options, 0);
+        let file = options.open(&temporary).map_err(|error| Failure::from_io(&error))?;
+        Ok(PartFile { file, temporary })
+    }
+
+    /// Gives a complete, closed temporary file its permissions, time and name, if it is still the one that was closed.
+    // transfer 5.4
+    pub(crate) fn settle(
+        &self,
+        path: &RelativePath,
+        closed: &Identity,
+        attributes: Attributes,
+        (durability, expected): (Durability, Target),
+    ) -> Result<(), Failure> {
+        let part = self.open_part(path)?;
+        if part.identity()? != *closed {
+            return Err(Failure::with_text(Reason::Busy, "its temporary file was changed by somebody else"));
+        }
+        let target = self.parent(path, Missing::Refuse)?.join(path.last());
+        let PartFile { file, temporary } = part;
+        set_attributes(&file, attributes)
+            .and_then(|()| if durability == Durability::Safe { Ok(()) } else { file.sync_all() })
+            .map_err(|error| Failure::from_io(&error))?;
+        // Some systems rename no open file.
+        drop(file);
+        if expected == Target::Free && target.symlink_metadata().is_ok() {
+            return Err(super::other_name());
+        }
+        fs::rename(temporary, target).map_err(|error| Failure::from_io(&error))
+    }
+
+    /// What stands under a final name.
+    pub(crate) fn target(&self, path: &RelativePath) -> Target {
+        let place = self.parent(path, Missing::Refuse).map(|parent| parent.join(path.last()));
+        if place.is_ok_and(|place| place.symlink_metadata().is_ok()) { Target::Taken } else { Target::Free }
+    }
+
+    /// Gives a file that was there already the permissions and time of its entry, if it is still the one looked at.
+    pub(crate) fn adopt(
+        &self,
+        path: &RelativePath,
+        looked_at: &Identity,
+        attributes: Attributes,
+    ) -> Result<(), Failure> {
+        let place = self.parent(path, Missing::Refuse)?.join(path.last());
+        let metadata = place.symlink_metadata().map_err(|e| Failure::from_io(&e))?;
+        if identity(&metadata) != *looked_at {
+            return Err(Failure::with_text(Reason::Busy, "it was changed by somebody else"));
+        }
+        if looked_at.modified == attributes.modified {
+            return Ok(());
+        }
+        let file = OpenOptions::new().write(true).open(place).map_err(|e| Failure::from_io(&e))?;
+        set_attributes(&file, attributes).map_err(|e| Failure::from_io(&e))
+    }
+
+    /// Makes a directory and those on the way; tells the permissions of one that exists.
+    // transfer 5.8
+    pub(crate) fn make_directory(&self, path: &RelativePath, _mode: u16) -> Result<Option<u16>, Failure> {
         let directory = self.parent(path, Missing::Make)?.join(path.last());
+        let before = directory.symlink_metadata().is_ok().then_some(OWNER);
         make(&directory)?;
-        check_directory(&directory)
+        check_directory(&directory)?;
+        Ok(before)
+    }
+
+    /// Nothing here can be given to a directory on every system.
+    pub(crate) fn finish_directory(&self, path: &RelativePath, _: Attributes) -> Result<(), Failure> {
+        check_directory(&self.parent(path, Missing::Refuse)?.join(path.last()))
+    }
+
+    /// Directories need nothing to be safe where this is used.
+    pub(crate) fn sync(&self, path: Option<&RelativePath>) -> Result<(), Failure> {
+        path.map_or(Ok(()), |path| self.parent(path, Missing::Refuse).map(drop))
+    }
+
+    /// There is no one call for that.
+    pub(crate) fn sync_everything(&self) -> Result<Durability, Failure> {
+        check_directory(&self.root)?;
+        Ok(Durability::Unsafe)
     }
 
     /// Opens a regular file for reading.
@@ -83,9 +172,12 @@ impl Directory {
         let mut names = Vec::new();
         for entry in fs::read_dir(directory).map_err(|e| Failure::from_io(&e))? {
             let entry = entry.map_err(|e| Failure::from_io(&e))?;
+            if names.len() >= super::MAX_CHILDREN {
+                return Err(super::too_many_children());
+            }
             names.push(entry.file_name().into_string().map_err(|n| n.to_string_lossy().into_owned()));
         }
-        names.sort();
+        names.sort_unstable();
         Ok(names)
     }
 
@@ -104,49 +196,28 @@ impl Directory {
     }
 }
 
-/// A file on its way: under its temporary name until [`PartFile::finish`], removed if that is never reached.
+/// A file on its way under its temporary name. It stays when this is dropped, to be taken up later.
 #[derive(Debug)]
 pub(crate) struct PartFile {
-    file: Option<File>,
+    file: File,
     temporary: PathBuf,
-    target: PathBuf,
-    is_settled: bool,
 }
 
 impl PartFile {
     /// Where the content goes.
-    #[expect(clippy::expect_used, reason = "the file is only taken by drop")]
     pub(crate) fn file(&mut self) -> &mut File {
-        self.file.as_mut().expect("open until dropped")
+        &mut self.file
     }
 
-    /// Gives the file its time and name, after its content is safe on the disk.
-    // transfer 4.4
-    pub(crate) fn finish(mut self, mode: u16, modified: Timestamp) -> Result<(), Failure> {
-        self.settle(mode, modified).map_err(|e| Failure::from_io(&e))
+    /// By what it is known now.
+    pub(crate) fn identity(&self) -> Result<Identity, Failure> {
+        self.file.metadata().map(|metadata| identity(&metadata)).map_err(|e| Failure::from_io(&e))
     }
 
-    fn settle(&mut self, mode: u16, modified: Timestamp) -> io::Result<()> {
-        let file = self.file();
-        file.set_times(FileTimes::new().set_modified(modified.to_system_time()))?;
-        if mode & 0o222 == 0 {
-            let mut permissions = file.metadata()?.permissions();
-            permissions.set_readonly(true);
-            file.set_permissions(permissions)?;
-        }
-        file.sync_all()?;
-        fs::rename(&self.temporary, &self.target)?;
-        self.is_settled = true;
-        Ok(())
-    }
-}
-
-impl Drop for PartFile {
-    fn drop(&mut self) {
-        if !self.is_settled {
-            self.file = None;
-            let _ = fs::remove_file(&self.temporary);
-        }
+    /// Removes it.
+    pub(crate) fn discard(self) {
+        drop(self.file);
+        let _ = fs::remove_file(&self.temporary);
     }
 }
 
@@ -192,5 +263,32 @@ fn facts(metadata: &Metadata) -> Result<Facts, Failure> {
     Ok(Facts { kind, size, modified, mode: mode & MODE_MASK })
 }
 
-/// After so long without a write a temporary file belongs to nobody.
-const LEFT_OVER: std::time::Duration = std::time::Duration::from_secs(120);
+fn refuse_directory(target: &Path) -> Result<(), Failure> {
+    match target.symlink_metadata() {
+        Ok(metadata) if metadata.is_dir() => Err(Failure::new(Reason::IsDirectory)),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+fn own_part(metadata: &Metadata) -> Result<Identity, Failure> {
+    if metadata.is_file() { Ok(identity(metadata)) } else { Err(Failure::new(Reason::NotFile)) }
+}
+
+fn open(place: &Path) -> Result<File, Failure> {
+    File::open(place).map_err(|error| Failure::from_io(&error))
+}
+
+fn identity(metadata: &Metadata) -> Identity {
+    let modified = metadata.modified().map(Timestamp::from).unwrap_or_default();
+    Identity { device: 0, inode: 0, size: metadata.len(), modified, changed: Timestamp::default() }
+}
+
+fn set_attributes(file: &File, attributes: Attributes) -> io::Result<()> {
+    file.set_times(FileTimes::new().set_modified(attributes.modified.to_system_time()))?;
+    if attributes.mode & 0o222 == 0 {
+        let mut permissions = file.metadata()?.permissions();
+        permissions.set_readonly(true);
+        file.set_permissions(permissions)?;
+    }
+    Ok(())
+}

@@ -8,18 +8,31 @@ macro_rules! laws {
     ($name:ident) => {
         mod $name {
             use super::*;
-            use crate::directory::$name::Directory;
+            use crate::directory::$name::{Directory, PartFile};
+
+            fn settle(
+                directory: &Directory,
+                name: &str,
+                part: PartFile,
+                modified: Timestamp,
+            ) -> Result<(), crate::failure::Failure> {
+                let closed = part.identity().unwrap();
+                drop(part);
+                let attributes = Attributes { mode: 0o640, modified };
+                let target = directory.target(&path(name));
+                directory.settle(&path(name), &closed, attributes, (Durability::Unsafe, target))
+            }
 
             #[test]
             fn a_file_has_its_name_only_when_it_is_finished() {
                 let place = tempfile::tempdir().unwrap();
                 let directory = Directory::open(place.path()).unwrap();
-                let mut part = directory.create(&path("a/b/file")).unwrap();
+                let mut part = directory.open_part(&path("a/b/file")).unwrap();
                 part.file().write_all(b"content").unwrap();
                 assert!(!place.path().join("a/b/file").exists());
                 assert!(place.path().join("a/b/.file.manyway-part").exists());
                 let time = Timestamp { seconds: 1_500_000_000, nanos: 123_000_000 };
-                part.finish(0o640, time).unwrap();
+                settle(&directory, "a/b/file", part, time).unwrap();
                 let (mut file, facts) = directory.read(&path("a/b/file")).unwrap();
                 let mut text = String::new();
                 file.read_to_string(&mut text).unwrap();
@@ -28,25 +41,88 @@ macro_rules! laws {
             }
 
             #[test]
-            fn an_unfinished_file_leaves_nothing_and_spares_the_old_one() {
+            fn an_unfinished_file_stays_and_spares_the_old_one() {
                 let place = tempfile::tempdir().unwrap();
                 std::fs::write(place.path().join("file"), "old").unwrap();
                 let directory = Directory::open(place.path()).unwrap();
-                let mut part = directory.create(&path("file")).unwrap();
+                let mut part = directory.open_part(&path("file")).unwrap();
                 part.file().write_all(b"new").unwrap();
                 drop(part);
                 assert_eq!(std::fs::read(place.path().join("file")).unwrap(), b"old");
+                let Existing::Part(mut file, identity) = directory.look(&path("file"), 3).unwrap() else {
+                    panic!("it is not found");
+                };
+                let mut text = String::new();
+                file.read_to_string(&mut text).unwrap();
+                assert_eq!((text.as_str(), identity.size()), ("new", 3));
+                drop(file);
+                directory.open_part(&path("file")).unwrap().discard();
                 assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1);
             }
 
             #[test]
-            fn the_same_file_is_written_by_one_only() {
+            fn a_temporary_file_that_was_touched_gets_no_name() {
                 let place = tempfile::tempdir().unwrap();
                 let directory = Directory::open(place.path()).unwrap();
-                let first = directory.create(&path("file")).unwrap();
-                assert_eq!(directory.create(&path("file")).unwrap_err().reason, Reason::Busy);
-                drop(first);
-                assert!(directory.create(&path("file")).is_ok());
+                let part = directory.open_part(&path("file")).unwrap();
+                let closed = part.identity().unwrap();
+                drop(part);
+                directory.open_part(&path("file")).unwrap().file().write_all(b"other").unwrap();
+                let settled = directory.settle(
+                    &path("file"),
+                    &closed,
+                    attributes(0),
+                    (Durability::Unsafe, Target::Free),
+                );
+                assert_eq!(settled.unwrap_err().reason, Reason::Busy);
+                assert!(!place.path().join("file").exists());
+            }
+
+            /// As where two names mean the same file.
+            #[test]
+            fn a_file_that_appeared_meanwhile_is_not_replaced() {
+                let place = tempfile::tempdir().unwrap();
+                let directory = Directory::open(place.path()).unwrap();
+                let target = directory.target(&path("file"));
+                assert_eq!(target, Target::Free);
+                let closed = directory.open_part(&path("file")).unwrap().identity().unwrap();
+                std::fs::write(place.path().join("file"), "first").unwrap();
+                let settled =
+                    directory.settle(&path("file"), &closed, attributes(0), (Durability::Unsafe, target));
+                assert_eq!(settled.unwrap_err().reason, Reason::Name);
+                assert_eq!(std::fs::read(place.path().join("file")).unwrap(), b"first");
+                assert_eq!(directory.target(&path("file")), Target::Taken);
+            }
+
+            #[test]
+            fn a_directory_is_filled_and_made_safe() {
+                let place = tempfile::tempdir().unwrap();
+                let directory = Directory::open(place.path()).unwrap();
+                assert_eq!(directory.make_directory(&path("a/b"), 0o755).unwrap(), None);
+                assert!(directory.make_directory(&path("a/b"), 0o755).unwrap().is_some());
+                directory.finish_directory(&path("a/b"), attributes(5)).unwrap();
+                assert!(directory.finish_directory(&path("a/c"), attributes(5)).is_err());
+                directory.sync(Some(&path("a/b"))).unwrap();
+                directory.sync(None).unwrap();
+                directory.sync_everything().unwrap();
+            }
+
+            #[test]
+            fn only_a_file_of_the_announced_size_counts_as_whole() {
+                let place = tempfile::tempdir().unwrap();
+                std::fs::write(place.path().join("file"), "four").unwrap();
+                let directory = Directory::open(place.path()).unwrap();
+                let look = |name: &str, size| directory.look(&path(name), size).unwrap();
+                assert!(matches!(look("file", 4), Existing::Whole(..)));
+                assert!(matches!(look("file", 5), Existing::Nothing));
+                assert!(matches!(look("none", 4), Existing::Nothing));
+                assert!(matches!(look("no/where", 4), Existing::Nothing));
+                let Existing::Whole(_, identity) = look("file", 4) else { panic!("it is not found") };
+                directory.adopt(&path("file"), &identity, attributes(77)).unwrap();
+                assert_eq!(directory.describe(&path("file")).unwrap().modified.seconds, 77);
+                std::fs::write(place.path().join("file"), "other").unwrap();
+                let adopted = directory.adopt(&path("file"), &identity, attributes(78));
+                assert_eq!(adopted.unwrap_err().reason, Reason::Busy);
             }
 
             #[cfg(unix)]
@@ -73,15 +149,15 @@ macro_rules! laws {
                     );
                 }
                 assert_eq!(
-                    directory.create(&path("directory/x")).map(drop).map_err(reason),
+                    directory.open_part(&path("directory/x")).map(drop).map_err(reason),
                     Err(Reason::SymbolicLink)
                 );
                 assert_eq!(
-                    directory.create(&path("directory/x/y")).map(drop).map_err(reason),
+                    directory.open_part(&path("directory/x/y")).map(drop).map_err(reason),
                     Err(Reason::SymbolicLink)
                 );
                 assert_eq!(
-                    directory.make_directory(&path("directory"), 0o755).map_err(reason),
+                    directory.make_directory(&path("directory"), 0o755).map(drop).map_err(reason),
                     Err(Reason::SymbolicLink)
                 );
                 assert_eq!(
@@ -91,9 +167,9 @@ macro_rules! laws {
                 assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 1);
 
                 // A link in the place of the final name is replaced, not written through.
-                let mut part = directory.create(&path("file")).unwrap();
+                let mut part = directory.open_part(&path("file")).unwrap();
                 part.file().write_all(b"new").unwrap();
-                part.finish(0o600, Timestamp::default()).unwrap();
+                settle(&directory, "file", part, Timestamp::default()).unwrap();
                 assert_eq!(std::fs::read(outside.path().join("secret")).unwrap(), b"secret");
                 assert_eq!(std::fs::read(place.path().join("file")).unwrap(), b"new");
             }
@@ -104,8 +180,8 @@ macro_rules! laws {
                 std::fs::create_dir(place.path().join("directory")).unwrap();
                 std::fs::write(place.path().join("file"), "").unwrap();
                 let directory = Directory::open(place.path()).unwrap();
-                assert_eq!(directory.create(&path("directory")).unwrap_err().reason, Reason::IsDirectory);
-                assert_eq!(directory.create(&path("file/x")).unwrap_err().reason, Reason::NotDirectory);
+                assert_eq!(directory.open_part(&path("directory")).unwrap_err().reason, Reason::IsDirectory);
+                assert_eq!(directory.open_part(&path("file/x")).unwrap_err().reason, Reason::NotDirectory);
                 assert_eq!(directory.read(&path("directory")).unwrap_err().reason, Reason::IsDirectory);
                 assert_eq!(directory.read(&path("none")).unwrap_err().reason, Reason::NotFound);
             }
@@ -129,7 +205,7 @@ macro_rules! laws {
 laws!(unix);
 laws!(portable);
 
-// transfer 4.7
+// transfer 5.8
 #[cfg(unix)]
 #[test]
 fn a_new_directory_has_the_permissions_of_its_entry_and_an_old_one_keeps_its_own() {
@@ -137,10 +213,48 @@ fn a_new_directory_has_the_permissions_of_its_entry_and_an_old_one_keeps_its_own
     let place = tempfile::tempdir().unwrap();
     let directory = Directory::open(place.path()).unwrap();
     let mode = || place.path().join("new").metadata().unwrap().permissions().mode() & 0o7777;
-    directory.make_directory(&path("new"), 0o077).unwrap();
-    assert_eq!(mode(), 0o777);
-    directory.make_directory(&path("new"), 0o700).unwrap();
-    assert_eq!(mode(), 0o777);
+    let fill = |entry: u16| {
+        let before = directory.make_directory(&path("new"), entry).unwrap();
+        let writable = mode();
+        let attributes = Attributes { mode: final_mode(entry, before), modified: Timestamp::default() };
+        directory.finish_directory(&path("new"), attributes).unwrap();
+        (writable, mode())
+    };
+    assert_eq!(fill(0o577), (0o777, 0o577));
+    assert_eq!(fill(0o700), (0o777, 0o577));
+    // As an attempt leaves it that never came to its end.
+    std::fs::set_permissions(place.path().join("new"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(fill(0o555), (0o755, 0o555));
+}
+
+#[cfg(unix)]
+#[test]
+fn the_same_file_is_open_once() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = Directory::open(place.path()).unwrap();
+    let first = directory.open_part(&path("file")).unwrap();
+    assert_eq!(directory.open_part(&path("file")).unwrap_err().reason, Reason::Busy);
+    drop(first);
+    assert!(directory.open_part(&path("file")).is_ok());
+}
+
+/// A name for something that lies elsewhere would be written through.
+#[cfg(unix)]
+#[test]
+fn a_link_in_the_place_of_a_temporary_file_is_refused() {
+    let outside = tempfile::tempdir().unwrap();
+    let secret = outside.path().join("secret");
+    std::fs::write(&secret, "secret").unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let directory = Directory::open(place.path()).unwrap();
+    std::os::unix::fs::symlink(&secret, place.path().join(".soft.manyway-part")).unwrap();
+    assert_eq!(directory.open_part(&path("soft")).unwrap_err().reason, Reason::SymbolicLink);
+    assert!(matches!(directory.look(&path("soft"), 6).unwrap(), Existing::Nothing));
+    if std::fs::hard_link(&secret, place.path().join(".hard.manyway-part")).is_ok() {
+        assert_eq!(directory.open_part(&path("hard")).unwrap_err().reason, Reason::NotFile);
+        assert_eq!(directory.look(&path("hard"), 6).unwrap_err().reason, Reason::NotFile);
+    }
+    assert_eq!(std::fs::read(&secret).unwrap(), b"secret");
 }
 
 #[cfg(target_os = "linux")]
@@ -162,4 +276,8 @@ fn a_pipe_does_not_hold_us_up() {
 
 fn path(name: &str) -> RelativePath {
     RelativePath::parse(name).unwrap()
+}
+
+fn attributes(seconds: i64) -> Attributes {
+    Attributes { mode: 0o644, modified: Timestamp { seconds, nanos: 0 } }
 }

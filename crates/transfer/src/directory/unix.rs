@@ -9,10 +9,10 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::{ChildName, Facts};
+use super::{Attributes, ChildName, Durability, Existing, Facts, Identity, OWNER, Target};
 use crate::entry::{EntryKind, MODE_MASK, Timestamp};
 use crate::failure::{Failure, Reason};
-use crate::name::{RelativePath, part_name};
+use crate::name::{RelativePath, part_name, printable};
 
 /// An open directory.
 #[derive(Debug)]
@@ -28,61 +28,177 @@ impl Directory {
         Ok(Self { root })
     }
 
-    /// Opens the temporary file for `path`, empty and locked; makes the directories on the way.
-    // transfer 4.1, 4.2
-    pub(crate) fn create(&self, path: &RelativePath) -> Result<PartFile, Failure> {
+    /// Looks for what is there of `path` from earlier, for a file of `size` bytes. Makes nothing.
+    // transfer 4.3
+    pub(crate) fn look(&self, path: &RelativePath, size: u64) -> Result<Existing, Failure> {
+        let parent = match self.parent(path, Missing::Refuse) {
+            Ok(parent) => parent,
+            Err(failure) if failure.reason == Reason::NotFound => return Ok(Existing::Nothing),
+            Err(failure) => return Err(failure),
+        };
+        refuse_directory(&parent, path.last())?;
+        let part = part_name(path.last());
+        if let Ok(file) = rustix::fs::openat(&parent, &*part, READ, Mode::empty()) {
+            let identity = own_part(&file, &part)?;
+            if identity.size > 0 {
+                return Ok(Existing::Part(File::from(file), identity));
+            }
+        }
+        let Ok(file) = rustix::fs::openat(&parent, path.last(), READ, Mode::empty()) else {
+            return Ok(Existing::Nothing);
+        };
+        let stat = rustix::fs::fstat(&file).map_err(failure)?;
+        let identity = identity(&stat);
+        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        if is_file && identity.size == size && size > 0 {
+            return Ok(Existing::Whole(File::from(file), identity));
+        }
+        Ok(Existing::Nothing)
+    }
+
+    /// Opens the temporary file for `path`, locked, with what it holds from earlier; makes it and the directories on
+    /// the way if they are not there.
+    // transfer 5.1, 5.2
+    pub(crate) fn open_part(&self, path: &RelativePath) -> Result<PartFile, Failure> {
         let parent = self.parent(path, Missing::Make)?;
         refuse_directory(&parent, path.last())?;
         let temporary = part_name(path.last());
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let mode = Mode::RUSR | Mode::WUSR;
         for _ in 0..OPEN_ATTEMPTS {
-            let file = File::from(rustix::fs::openat(&parent, &*temporary, flags, mode).map_err(failure)?);
-            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => {}
-                Err(Errno::WOULDBLOCK) => return Err(Failure::new(Reason::Busy)),
+            let file = match rustix::fs::openat(&parent, &*temporary, flags, Mode::RUSR | Mode::WUSR) {
+                Ok(file) => file,
+                // One that has its final permissions, but not yet its name, may not be writable.
+                Err(Errno::ACCESS)
+                    if rustix::fs::unlinkat(&parent, &*temporary, AtFlags::empty()).is_ok() =>
+                {
+                    continue;
+                }
                 Err(error) => return Err(failure(error)),
-            }
-            let stat = rustix::fs::fstat(&file).map_err(failure)?;
-            if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || stat.st_nlink > 1 {
-                return Err(Failure::with_text(Reason::NotFile, format!("{temporary} is in the way")));
-            }
+            };
+            let identity = own_part(&file, &temporary)?;
             // Its former owner may have renamed it between our open and our lock.
-            if is_same(&parent, &temporary, &stat) {
-                file.set_len(0).map_err(|e| Failure::from_io(&e))?;
-                return Ok(PartFile {
-                    file,
-                    parent,
-                    temporary,
-                    last: path.last().to_owned(),
-                    is_settled: false,
-                });
+            if is_same(&parent, &temporary, &identity) {
+                return Ok(PartFile { file: File::from(file), parent, temporary });
             }
         }
         Err(Failure::new(Reason::Busy))
     }
 
-    /// Makes a directory and those on the way; one that exists is left as it is.
-    pub(crate) fn make_directory(&self, path: &RelativePath, mode: u16) -> Result<(), Failure> {
+    /// Gives a complete, closed temporary file its permissions, time and name, if it is still the one that was closed.
+    // transfer 5.4
+    pub(crate) fn settle(
+        &self,
+        path: &RelativePath,
+        closed: &Identity,
+        attributes: Attributes,
+        (durability, target): (Durability, Target),
+    ) -> Result<(), Failure> {
+        let parent = self.parent(path, Missing::Refuse)?;
+        let temporary = part_name(path.last());
+        let file = rustix::fs::openat(&parent, &*temporary, READ, Mode::empty()).map_err(failure)?;
+        if own_part(&file, &temporary)? != *closed {
+            return Err(Failure::with_text(Reason::Busy, "its temporary file was changed by somebody else"));
+        }
+        let file = File::from(file);
+        set_attributes(&file, attributes)
+            .and_then(|()| if durability == Durability::Safe { Ok(()) } else { file.sync_all() })
+            .map_err(|error| Failure::from_io(&error))?;
+        match target {
+            Target::Taken => rustix::fs::renameat(&parent, &*temporary, &parent, path.last()),
+            Target::Free => rename_to_free(&parent, &temporary, path.last()),
+        }
+        .map_err(|error| if error == Errno::EXIST { super::other_name() } else { failure(error) })
+    }
+
+    /// What stands under a final name.
+    pub(crate) fn target(&self, path: &RelativePath) -> Target {
+        let parent = self.parent(path, Missing::Refuse);
+        let stat = parent.map(|parent| rustix::fs::statat(&parent, path.last(), AtFlags::SYMLINK_NOFOLLOW));
+        if matches!(stat, Ok(Ok(_))) { Target::Taken } else { Target::Free }
+    }
+
+    /// Gives a file that was there already the permissions and time of its entry, if it is still the one looked at.
+    pub(crate) fn adopt(
+        &self,
+        path: &RelativePath,
+        looked_at: &Identity,
+        attributes: Attributes,
+    ) -> Result<(), Failure> {
+        let parent = self.parent(path, Missing::Refuse)?;
+        let file = rustix::fs::openat(&parent, path.last(), READ, Mode::empty()).map_err(failure)?;
+        let stat = rustix::fs::fstat(&file).map_err(failure)?;
+        if identity(&stat) != *looked_at {
+            return Err(Failure::with_text(Reason::Busy, "it was changed by somebody else"));
+        }
+        let facts = facts(&stat)?;
+        if facts.mode == attributes.mode && facts.modified == attributes.modified {
+            return Ok(());
+        }
+        set_attributes(&File::from(file), attributes).map_err(|error| Failure::from_io(&error))
+    }
+
+    /// Makes a directory and those on the way, so that its owner can fill it; tells the permissions of one that exists.
+    // transfer 5.8
+    pub(crate) fn make_directory(&self, path: &RelativePath, mode: u16) -> Result<Option<u16>, Failure> {
         let parent = self.parent(path, Missing::Make)?;
-        match rustix::fs::mkdirat(&parent, path.last(), Mode::RWXU) {
-            // transfer 4.7: the umask may not take away what the entry grants
-            Ok(()) => {
-                let made = step(&parent, path.last())?;
-                let mode = Mode::from_raw_mode(u32::from(mode & MODE_MASK | 0o700));
-                rustix::fs::fchmod(made, mode).map_err(failure)
+        let before = match rustix::fs::mkdirat(&parent, path.last(), Mode::RWXU) {
+            Ok(()) => None,
+            Err(Errno::EXIST) => Some(()),
+            Err(error) => return Err(failure(error)),
+        };
+        let directory = step(&parent, path.last())?;
+        let stat = rustix::fs::fstat(&directory).map_err(failure)?;
+        let before = before.map(|()| number::<_, u16>(stat.st_mode & 0o7777) & MODE_MASK);
+        // The umask may not take away what the entry grants.
+        let wanted = before.unwrap_or(mode & MODE_MASK) | OWNER;
+        if before != Some(wanted) {
+            let changed = rustix::fs::fchmod(&directory, Mode::from_raw_mode(wanted.into()));
+            if before.is_none() {
+                changed.map_err(failure)?;
             }
-            Err(Errno::EXIST) => step(&parent, path.last()).map(drop),
+        }
+        Ok(before)
+    }
+
+    /// Gives a directory that is filled its permissions and time.
+    pub(crate) fn finish_directory(
+        &self,
+        path: &RelativePath,
+        attributes: Attributes,
+    ) -> Result<(), Failure> {
+        let directory = step(&self.parent(path, Missing::Refuse)?, path.last())?;
+        set_attributes(&File::from(directory), attributes).map_err(|error| Failure::from_io(&error))
+    }
+
+    /// Makes the names in a directory safe on the disk; `None` is the directory itself.
+    pub(crate) fn sync(&self, path: Option<&RelativePath>) -> Result<(), Failure> {
+        let directory = match path {
+            Some(path) => step(&self.parent(path, Missing::Refuse)?, path.last())?,
+            None => step(&self.root, ".")?,
+        };
+        // Some file systems cannot do that and say so.
+        match rustix::fs::fsync(&directory) {
+            Ok(()) | Err(Errno::INVAL | Errno::NOTSUP) => Ok(()),
             Err(error) => Err(failure(error)),
         }
+    }
+
+    /// Makes everything on the file system safe on the disk, where the system can do that in one call.
+    pub(crate) fn sync_everything(&self) -> Result<Durability, Failure> {
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        {
+            rustix::fs::syncfs(&self.root).map_err(failure)?;
+            Ok(Durability::Safe)
+        }
+        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        Ok(Durability::Unsafe)
     }
 
     /// Opens a regular file for reading.
     pub(crate) fn read(&self, path: &RelativePath) -> Result<(File, Facts), Failure> {
         let parent = self.parent(path, Missing::Refuse)?;
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file =
-            File::from(rustix::fs::openat(&parent, path.last(), flags, Mode::empty()).map_err(failure)?);
+            File::from(rustix::fs::openat(&parent, path.last(), READ, Mode::empty()).map_err(failure)?);
         let facts = facts(&rustix::fs::fstat(&file).map_err(failure)?)?;
         match facts.kind {
             EntryKind::File => Ok((file, facts)),
@@ -106,13 +222,16 @@ impl Directory {
         let mut names = Vec::new();
         for entry in Dir::new(directory).map_err(failure)? {
             let entry = entry.map_err(failure)?;
+            if names.len() >= super::MAX_CHILDREN {
+                return Err(super::too_many_children());
+            }
             match entry.file_name().to_str() {
                 Ok("." | "..") => {}
                 Ok(name) => names.push(Ok(name.to_owned())),
                 Err(_) => names.push(Err(entry.file_name().to_string_lossy().into_owned())),
             }
         }
-        names.sort();
+        names.sort_unstable();
         Ok(names)
     }
 
@@ -133,14 +252,12 @@ impl Directory {
     }
 }
 
-/// A file on its way: under its temporary name until [`PartFile::finish`], removed if that is never reached.
+/// A file on its way, locked, under its temporary name. It stays when this is dropped, to be taken up later.
 #[derive(Debug)]
 pub(crate) struct PartFile {
     file: File,
     parent: OwnedFd,
     temporary: String,
-    last: String,
-    is_settled: bool,
 }
 
 impl PartFile {
@@ -149,31 +266,14 @@ impl PartFile {
         &mut self.file
     }
 
-    /// Gives the file its permissions, time and name, after its content is safe on the disk.
-    // transfer 4.4
-    pub(crate) fn finish(mut self, mode: u16, modified: Timestamp) -> Result<(), Failure> {
-        self.settle(mode, modified).map_err(|e| Failure::from_io(&e))
+    /// By what it is known now.
+    pub(crate) fn identity(&self) -> Result<Identity, Failure> {
+        rustix::fs::fstat(&self.file).map(|stat| identity(&stat)).map_err(failure)
     }
 
-    fn settle(&mut self, mode: u16, modified: Timestamp) -> io::Result<()> {
-        self.file.set_permissions(Permissions::from_mode(u32::from(mode & MODE_MASK)))?;
-        self.file.set_times(FileTimes::new().set_modified(modified.to_system_time()))?;
-        self.file.sync_all()?;
-        rustix::fs::renameat(&self.parent, &*self.temporary, &self.parent, &*self.last)?;
-        self.is_settled = true;
-        // The rename itself is only safe once the directory is; some file systems cannot do that and say so.
-        match rustix::fs::fsync(&self.parent) {
-            Ok(()) | Err(Errno::INVAL | Errno::NOTSUP) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
-    }
-}
-
-impl Drop for PartFile {
-    fn drop(&mut self) {
-        if !self.is_settled {
-            let _ = rustix::fs::unlinkat(&self.parent, &*self.temporary, AtFlags::empty());
-        }
+    /// Removes it.
+    pub(crate) fn discard(self) {
+        let _ = rustix::fs::unlinkat(&self.parent, &*self.temporary, AtFlags::empty());
     }
 }
 
@@ -208,9 +308,56 @@ fn refuse_directory(parent: &OwnedFd, last: &str) -> Result<(), Failure> {
     }
 }
 
-fn is_same(parent: &OwnedFd, name: &str, open: &Stat) -> bool {
-    rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
-        .is_ok_and(|named| named.st_ino == open.st_ino && named.st_dev == open.st_dev)
+/// Locks an open temporary file and checks that it is one, and not a name for something else.
+fn own_part(file: &OwnedFd, name: &str) -> Result<Identity, Failure> {
+    match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(Errno::WOULDBLOCK) => return Err(Failure::new(Reason::Busy)),
+        Err(error) => return Err(failure(error)),
+    }
+    let stat = rustix::fs::fstat(file).map_err(failure)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || stat.st_nlink > 1 {
+        return Err(Failure::with_text(Reason::NotFile, format!("{} is in the way", printable(name))));
+    }
+    Ok(identity(&stat))
+}
+
+fn is_same(parent: &OwnedFd, name: &str, open: &Identity) -> bool {
+    rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|named| identity(&named) == *open)
+}
+
+/// Renames without replacing anything, where the file system can do that.
+// transfer 5.4
+#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+fn rename_to_free(parent: &OwnedFd, from: &str, to: &str) -> Result<(), Errno> {
+    use rustix::fs::{RenameFlags, renameat_with};
+    match renameat_with(parent, from, parent, to, RenameFlags::NOREPLACE) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => rustix::fs::renameat(parent, from, parent, to),
+        result => result,
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+fn rename_to_free(parent: &OwnedFd, from: &str, to: &str) -> Result<(), Errno> {
+    match rustix::fs::statat(parent, to, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(_) => Err(Errno::EXIST),
+        Err(_) => rustix::fs::renameat(parent, from, parent, to),
+    }
+}
+
+fn identity(stat: &Stat) -> Identity {
+    Identity {
+        device: number(stat.st_dev),
+        inode: number(stat.st_ino),
+        size: number(stat.st_size),
+        modified: Timestamp { seconds: number(stat.st_mtime), nanos: number(stat.st_mtime_nsec) },
+        changed: Timestamp { seconds: number(stat.st_ctime), nanos: number(stat.st_ctime_nsec) },
+    }
+}
+
+fn set_attributes(file: &File, attributes: Attributes) -> io::Result<()> {
+    file.set_permissions(Permissions::from_mode(u32::from(attributes.mode & MODE_MASK)))?;
+    file.set_times(FileTimes::new().set_modified(attributes.modified.to_system_time()))
 }
 
 fn facts(stat: &Stat) -> Result<Facts, Failure> {
@@ -249,5 +396,11 @@ fn failure(error: Errno) -> Failure {
     }
 }
 
+/// Reading without following a link, waiting for the other end of a pipe, or becoming attached to a terminal.
+const READ: OFlags = OFlags::RDONLY
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::NOCTTY)
+    .union(OFlags::CLOEXEC);
 /// How often a temporary file may be renamed under our hands before that counts as busy.
 const OPEN_ATTEMPTS: usize = 4;

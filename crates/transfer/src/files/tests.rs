@@ -1,4 +1,5 @@
 use super::*;
+use crate::answer::{Answer, Mark};
 use crate::directory::Directory;
 use crate::entry::{Entry, EntryKind, Timestamp};
 use crate::error::TransferError;
@@ -9,9 +10,11 @@ use crate::progress::{NoProgress, Report};
 use crate::request::Totals;
 use proptest::prelude::*;
 use std::path::Path;
+use std::sync::Arc;
 use tempfile::TempDir;
+use tokio::sync::mpsc;
 
-// transfer 4.3
+// transfer 5.3
 #[test]
 fn a_file_with_a_wrong_hash_is_refused_and_the_old_one_stays() {
     let place = TempDir::new().unwrap();
@@ -21,15 +24,15 @@ fn a_file_with_a_wrong_hash_is_refused_and_the_old_one_stays() {
     assert_eq!(report.unwrap().failures, 1);
     assert_eq!(reasons(&verdicts), [Some(Reason::Hash)]);
     assert_eq!(std::fs::read(place.path().join("file")).unwrap(), b"old");
-    assert_eq!(names(place.path()), ["file"]);
+    assert_eq!(names(place.path()), [".file.manyway-part", "file"]);
 }
 
-// transfer 4.5
+// transfer 5.6
 #[test]
-fn a_truncated_stream_leaves_no_file_behind() {
+fn a_truncated_stream_leaves_what_came_and_no_name() {
     let whole = Stream::new().file("first", b"1").file("second", &[5; 300]).done(2).0;
     let first_end = Stream::new().file("first", b"1").0.len();
-    for length in 0..whole.len() {
+    for length in (0..whole.len()).step_by(3) {
         let place = TempDir::new().unwrap();
         let (report, _) = Stream(whole[..length].to_vec()).receive_into(place.path());
         let verified = u64::from(length >= first_end) + u64::from(length >= whole.len() - 20);
@@ -37,8 +40,8 @@ fn a_truncated_stream_leaves_no_file_behind() {
             matches!(report, Err(TransferError::Incomplete { verified: v }) if v == verified),
             "{length} {report:?}"
         );
-        let left = names(place.path());
-        assert_eq!(left.len() as u64, verified, "{left:?}");
+        let finished = names(place.path()).into_iter().filter(|name| !name.starts_with('.')).count();
+        assert_eq!(finished as u64, verified);
     }
 }
 
@@ -60,38 +63,43 @@ fn more_or_fewer_bytes_than_announced_are_refused() {
     assert_eq!(report.unwrap().verified, 1);
     assert_eq!(reasons(&verdicts), [Some(Reason::Changed), Some(Reason::Changed), None]);
     assert_eq!(verdicts.iter().map(|v| v.index).collect::<Vec<_>>(), [0, 1, 2]);
-    assert_eq!(names(place.path()), ["right"]);
+    assert_eq!(names(place.path()), [".short.manyway-part", "right"]);
 }
 
 #[test]
-fn a_file_that_its_sender_gives_up_is_not_kept() {
+fn a_file_that_its_sender_gives_up_gets_no_name() {
     let place = TempDir::new().unwrap();
     let failure = Failure::new(Reason::PermissionDenied);
     let stream = Stream::new()
-        .frame(&Frame::Abandoned { name: "unreadable\u{7}".into(), failure: failure.clone() })
+        .frame(&Frame::Abandoned { entry: None, name: "unreadable\u{7}".into(), failure: failure.clone() })
         .entry("half", 10)
         .data(b"12345")
-        .frame(&Frame::Abandoned { name: "half".into(), failure })
+        .frame(&Frame::Abandoned { entry: Some(0), name: "half".into(), failure: failure.clone() })
+        .announce("never", 10)
+        .frame(&Frame::Abandoned { entry: Some(1), name: "never".into(), failure })
         .file("whole", b"")
-        .done(2);
+        .done(3);
     let (report, verdicts) = stream.receive_into(place.path());
     let report = report.unwrap();
-    assert_eq!((report.verified, report.failures), (1, 2));
+    assert_eq!((report.verified, report.failures), (1, 3));
     assert_eq!(report.failed[0].name, "unreadable\\u{7}");
-    assert_eq!(reasons(&verdicts), [Some(Reason::PermissionDenied), None]);
-    assert_eq!(names(place.path()), ["whole"]);
+    let denied = Some(Reason::PermissionDenied);
+    assert_eq!(reasons(&verdicts), [denied, denied, None]);
+    assert_eq!(names(place.path()), [".half.manyway-part", "whole"]);
 }
 
-// transfer 5.3
+// transfer 7.3
 #[test]
 fn a_file_that_nobody_asked_for_is_refused() {
     let place = TempDir::new().unwrap();
     let asked = Admission::Below(["asked".to_owned()].into());
-    let stream = Stream::new().file(".bashrc", b"evil").file("asked/below", b"good").done(2);
-    let mut verdicts = Vec::new();
-    let report = stream.receive(place.path(), &asked, &mut verdicts);
+    let stream = Stream::new().announce(".bashrc", 4).file("asked/below", b"good").done(2);
+    let mut said = Vec::new();
+    let report = stream.receive(place.path(), &asked, &mut said);
     assert_eq!(report.unwrap().verified, 1);
-    assert_eq!(reasons(&verdicts), [Some(Reason::Unasked), None]);
+    assert!(
+        matches!(&said[0], Frame::Verdict(v) if v.outcome.as_ref().unwrap_err().reason == Reason::Unasked)
+    );
     assert_eq!(names(place.path()), ["asked"]);
 }
 
@@ -103,7 +111,14 @@ fn frames_out_of_place_end_the_transfer() {
     let twice = Stream::new().entry("a", 1).entry("b", 1);
     let answer = Stream::new().frame(&Frame::Accepted(Totals::default()));
     let miscounted = Stream::new().file("a", b"").done(2);
-    for stream in [data, end, early, twice, answer, miscounted] {
+    let forgotten = Stream::new().announce("a", 1).done(1);
+    let skipped = Stream::new().announce("a", 1).entry("b", 1);
+    let unknown = Stream::new().start(0, 0);
+    let again = Stream::new().file("a", b"").start(0, 0);
+    let inside = Stream::new().entry("a", 1).announce("b", 1);
+    let not_offered = Stream::new().announce("a", 9).start(0, 3);
+    let order = [data, end, early, twice, answer, miscounted, forgotten, skipped, unknown, again, inside];
+    for stream in order.into_iter().chain([not_offered]) {
         let place = TempDir::new().unwrap();
         let (report, _) = stream.receive_into(place.path());
         assert!(
@@ -113,7 +128,7 @@ fn frames_out_of_place_end_the_transfer() {
     }
 }
 
-// transfer 4.1
+// transfer 5.1
 #[test]
 fn a_directory_is_walked_in_order_without_links_and_unfinished_files() {
     let place = TempDir::new().unwrap();
@@ -127,7 +142,7 @@ fn a_directory_is_walked_in_order_without_links_and_unfinished_files() {
     let source = Source::local(&top).unwrap();
     let mut found = Vec::new();
     let mut failed = Vec::new();
-    for step in walk::Walk::new(std::slice::from_ref(&source)) {
+    for step in walk::Walk::new(vec![source.clone()]) {
         match step {
             walk::Step::Found { name, .. } => found.push(name.as_str().to_owned()),
             walk::Step::Failed { name, failure } => failed.push((name, failure.reason)),
@@ -164,6 +179,111 @@ proptest! {
     }
 }
 
+// transfer 4.1
+#[test]
+fn a_sender_that_announces_too_much_is_refused() {
+    let mut many = Stream::new();
+    for index in 0..WINDOW {
+        many = many.announce(&format!("f{index}"), 1);
+    }
+    let place = TempDir::new().unwrap();
+    let (report, _) = Stream(many.0.clone()).receive_into(place.path());
+    assert!(matches!(report, Err(TransferError::Incomplete { .. })), "{report:?}");
+    let (report, _) = many.announce("one more", 1).receive_into(place.path());
+    assert!(matches!(report, Err(TransferError::Codec(_))), "{report:?}");
+
+    let long = ["x"; 20].map(|part| part.repeat(200)).join("/");
+    let mut heavy = Stream::new();
+    for index in 0..300 {
+        heavy = heavy.announce(&format!("{index}{long}"), 1);
+    }
+    let (report, _) = heavy.receive_into(place.path());
+    assert!(matches!(report, Err(TransferError::Codec(_))), "{report:?}");
+}
+
+// transfer 4.3
+#[test]
+fn what_is_there_from_earlier_is_told_by_its_hash() {
+    let place = TempDir::new().unwrap();
+    std::fs::write(place.path().join(".part.manyway-part"), b"123").unwrap();
+    std::fs::write(place.path().join("whole"), b"12345").unwrap();
+    std::fs::write(place.path().join("other"), b"of another size").unwrap();
+    let mut stream =
+        Stream::new().announce("part", 5).announce("whole", 5).announce("other", 5).announce("none", 5);
+    for entry in 0..4 {
+        let failure = Failure::new(Reason::Abandoned);
+        stream = stream.frame(&Frame::Abandoned { entry: Some(entry), name: String::new(), failure });
+    }
+    let stream = stream.done(4);
+    let mut said = Vec::new();
+    stream.receive(place.path(), &Admission::Anything, &mut said).unwrap();
+    let answers: Vec<_> = said
+        .into_iter()
+        .filter_map(|frame| if let Frame::Answer(answer) = frame { Some(answer) } else { None })
+        .collect();
+    let mark = |text: &[u8]| Mark { length: text.len() as u64, hash: *blake3::hash(text).as_bytes() };
+    let answer = |entry, marks| Answer { entry, marks };
+    let wanted = [
+        answer(0, vec![mark(b"123")]),
+        answer(1, vec![mark(b"12345")]),
+        answer(2, vec![]),
+        answer(3, vec![]),
+    ];
+    assert_eq!(answers, wanted);
+}
+
+// transfer 4.5
+#[test]
+fn a_sender_goes_on_where_both_agree_or_begins_anew() {
+    let hash = *blake3::hash(b"12345").as_bytes();
+    for (offset, rest, resumed) in [(3, &b"45"[..], 3), (0, b"12345", 0)] {
+        let place = TempDir::new().unwrap();
+        std::fs::write(place.path().join(".part.manyway-part"), b"123").unwrap();
+        let stream = Stream::new().announce("part", 5).start(0, offset).data(rest).end(hash).done(1);
+        let (report, verdicts) = stream.receive_into(place.path());
+        let report = report.unwrap();
+        assert_eq!(reasons(&verdicts), [None]);
+        assert_eq!((report.resumed, report.moved), (resumed, rest.len() as u64));
+        assert_eq!(std::fs::read(place.path().join("part")).unwrap(), b"12345");
+        assert_eq!(names(place.path()), ["part"]);
+    }
+    // A whole file that agrees: only its facts are set.
+    let place = TempDir::new().unwrap();
+    std::fs::write(place.path().join("whole"), b"12345").unwrap();
+    let stream = Stream::new().announce("whole", 5).start(0, 5).end(hash).done(1);
+    assert_eq!(stream.receive_into(place.path()).0.unwrap().verified, 1);
+    let modified = place.path().join("whole").metadata().unwrap().modified().unwrap();
+    assert_eq!(Timestamp::from(modified).seconds, 1_600_000_000);
+}
+
+// transfer 4.5
+#[test]
+fn holes_are_left_and_show_nothing_of_what_was_there() {
+    let place = TempDir::new().unwrap();
+    std::fs::write(place.path().join(".sparse.manyway-part"), vec![9; 300_000]).unwrap();
+    let mut content = vec![0; 1_000_000];
+    content.extend(b"end");
+    let stream = Stream::new()
+        .announce("sparse", 1_000_003)
+        .start(0, 0)
+        .frame(&Frame::Hole { length: 1_000_000 })
+        .data(b"end")
+        .end(*blake3::hash(&content).as_bytes())
+        .entry("too long", 5)
+        .frame(&Frame::Hole { length: 6 })
+        .end([0; 32])
+        .done(2);
+    let (report, verdicts) = stream.receive_into(place.path());
+    assert_eq!(reasons(&verdicts), [None, Some(Reason::Changed)]);
+    assert_eq!(report.unwrap().holes, 1_000_000);
+    assert!(std::fs::read(place.path().join("sparse")).unwrap() == content);
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::unix::fs::MetadataExt;
+        assert!(place.path().join("sparse").metadata().unwrap().blocks() < 100);
+    }
+}
+
 /// A stream of frames, made by hand.
 struct Stream(Vec<u8>);
 
@@ -177,7 +297,7 @@ impl Stream {
         self
     }
 
-    fn entry(self, name: &str, size: u64) -> Self {
+    fn announce(self, name: &str, size: u64) -> Self {
         self.frame(&Frame::Entry(Entry {
             path: RelativePath::parse(name).unwrap(),
             kind: EntryKind::File,
@@ -185,6 +305,27 @@ impl Stream {
             modified: Timestamp { seconds: 1_600_000_000, nanos: 0 },
             mode: 0o644,
         }))
+    }
+
+    fn start(self, entry: u64, offset: u64) -> Self {
+        self.frame(&Frame::Start { entry, offset })
+    }
+
+    /// Announces a file and begins it.
+    fn entry(self, name: &str, size: u64) -> Self {
+        let entry = self.entries();
+        self.announce(name, size).start(entry, 0)
+    }
+
+    fn entries(&self) -> u64 {
+        let mut rest = self.0.as_slice();
+        let mut entries = 0;
+        while let Some((header, body)) = rest.split_first_chunk::<4>() {
+            let header = Header::decode(*header).unwrap();
+            entries += u64::from(header.kind == Kind::Entry);
+            rest = &body[header.length..];
+        }
+        entries
     }
 
     fn data(mut self, data: &[u8]) -> Self {
@@ -206,8 +347,11 @@ impl Stream {
     }
 
     fn receive_into(&self, place: &Path) -> (Result<Report, TransferError>, Vec<Verdict>) {
-        let mut verdicts = Vec::new();
-        let report = self.receive(place, &Admission::Anything, &mut verdicts);
+        let mut said = Vec::new();
+        let report = self.receive(place, &Admission::Anything, &mut said);
+        let verdict = |frame| if let Frame::Verdict(verdict) = frame { Some(verdict) } else { None };
+        let mut verdicts: Vec<_> = said.into_iter().filter_map(verdict).collect();
+        verdicts.sort_by_key(|verdict| verdict.index);
         (report, verdicts)
     }
 
@@ -215,11 +359,17 @@ impl Stream {
         &self,
         place: &Path,
         admission: &Admission,
-        verdicts: &mut Vec<Verdict>,
+        said: &mut Vec<Frame>,
     ) -> Result<Report, TransferError> {
         let directory = Directory::open(place).map_err(TransferError::Local)?;
-        let mut tell = |verdict| verdicts.push(verdict);
-        Receiver::new(&directory, admission, &NoProgress, &mut tell).run(&mut self.0.as_slice())
+        let store = Arc::new(Store::new(directory));
+        let (answers, mut queue) = mpsc::channel(10_000);
+        let reception = Reception::new(store, admission.clone(), Arc::new(NoProgress), answers);
+        let report = reception.run(&mut self.0.as_slice());
+        while let Ok(frame) = queue.try_recv() {
+            said.push(frame);
+        }
+        report
     }
 }
 

@@ -1,9 +1,10 @@
 //! Everything below some starting points, parents first, in order of names.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::directory::{Directory, Facts};
+use crate::directory::{ChildName, Directory, Facts};
 use crate::entry::EntryKind;
 use crate::failure::{Failure, Reason};
 use crate::name::{NameError, RelativePath, printable};
@@ -35,9 +36,35 @@ impl Source {
         })
     }
 
+    /// A child of this directory; `None` if it is still being received.
+    fn child(&self, child: ChildName) -> Result<Option<Self>, Step> {
+        let failed = |name: &str, error: NameError| {
+            let name = match &self.name {
+                Some(parent) => format!("{}/{}", parent.as_str(), printable(name)),
+                None => printable(name),
+            };
+            Step::Failed { name, failure: error.into() }
+        };
+        let text = child.map_err(|shown| failed(&shown, NameError::NotText))?;
+        let extend = |base: &Option<RelativePath>| match base {
+            Some(base) => base.join(&text),
+            None => RelativePath::parse(&text),
+        };
+        match (extend(&self.place), extend(&self.name)) {
+            (Ok(place), Ok(name)) => Ok(Some(Self {
+                directory: Arc::clone(&self.directory),
+                place: Some(place),
+                name: Some(name),
+            })),
+            // transfer 5.1: what is still being received is not there yet
+            (Err(NameError::Reserved), _) | (_, Err(NameError::Reserved)) => Ok(None),
+            (Err(error), _) | (_, Err(error)) => Err(failed(&text, error)),
+        }
+    }
+
     /// A file or directory of a served directory, `None` for all of it.
     pub(crate) fn served(directory: &Arc<Directory>, place: Option<RelativePath>) -> Result<Self, Failure> {
-        // transfer 5.2: names are relative to the parent of what was asked for
+        // transfer 7.2: names are relative to the parent of what was asked for
         let name = place.as_ref().map(|p| RelativePath::parse(p.last())).transpose()?;
         Ok(Self { directory: Arc::clone(directory), place, name })
     }
@@ -50,42 +77,51 @@ pub(crate) enum Step {
     Failed { name: String, failure: Failure },
 }
 
-/// Visits everything below the sources. Memory: the names of the directories on the way.
+/// Visits everything below the sources, each directory as it is reached.
+///
+/// Memory: the names in each directory on the way to the present place.
+// transfer 3.1
 #[derive(Debug)]
 pub(crate) struct Walk {
-    waiting: Vec<Source>,
-    failed: Vec<(String, Failure)>,
+    sources: std::vec::IntoIter<Source>,
+    levels: Vec<Level>,
+}
+
+/// A directory that is being visited.
+#[derive(Debug)]
+struct Level {
+    source: Source,
+    children: std::vec::IntoIter<ChildName>,
 }
 
 impl Walk {
-    pub(crate) fn new(sources: &[Source]) -> Self {
-        Self { waiting: sources.iter().rev().cloned().collect(), failed: Vec::new() }
+    pub(crate) fn new(sources: Vec<Source>) -> Self {
+        Self { sources: sources.into_iter(), levels: Vec::new() }
     }
 
-    fn add_children(&mut self, parent: &Source, children: Vec<Result<String, String>>) {
-        for child in children.into_iter().rev() {
-            let text = match child {
-                Ok(text) => text,
-                Err(shown) => {
-                    self.failed.push((within(parent, &shown), NameError::NotText.into()));
-                    continue;
-                }
-            };
-            let extend = |base: &Option<RelativePath>| match base {
-                Some(base) => base.join(&text),
-                None => RelativePath::parse(&text),
-            };
-            match (extend(&parent.place), extend(&parent.name)) {
-                (Ok(place), Ok(name)) => self.waiting.push(Source {
-                    directory: Arc::clone(&parent.directory),
-                    place: Some(place),
-                    name: Some(name),
-                }),
-                // transfer 4.1: what is still being received is not there yet
-                (Err(NameError::Reserved), _) | (_, Err(NameError::Reserved)) => {}
-                (Err(error), _) | (_, Err(error)) => self.failed.push((within(parent, &text), error.into())),
-            }
+    /// Looks at what has a name; a directory's children are next.
+    fn visit(&mut self, source: Source) -> Option<Step> {
+        let (Some(place), Some(name)) = (source.place.clone(), source.name.clone()) else {
+            return self.enter(source).err().map(|failure| Step::Failed { name: ".".to_owned(), failure });
+        };
+        let shown = || name.as_str().to_owned();
+        let facts = match source.directory.describe(&place) {
+            Ok(facts) => facts,
+            Err(failure) => return Some(Step::Failed { name: shown(), failure }),
+        };
+        let directory = Arc::clone(&source.directory);
+        if facts.kind == EntryKind::Directory
+            && let Err(failure) = self.enter(source)
+        {
+            return Some(Step::Failed { name: shown(), failure });
         }
+        Some(Step::Found { directory, place, name, facts })
+    }
+
+    fn enter(&mut self, source: Source) -> Result<(), Failure> {
+        let children = source.directory.children(source.place.as_ref())?.into_iter();
+        self.levels.push(Level { source, children });
+        Ok(())
     }
 }
 
@@ -94,47 +130,48 @@ impl Iterator for Walk {
 
     fn next(&mut self) -> Option<Step> {
         loop {
-            if let Some((name, failure)) = self.failed.pop() {
-                return Some(Step::Failed { name, failure });
-            }
-            let source = self.waiting.pop()?;
-            let (Some(place), Some(name)) = (source.place.clone(), source.name.clone()) else {
-                match source.directory.children(None) {
-                    Ok(children) => self.add_children(&source, children),
-                    Err(failure) => self.failed.push((".".to_owned(), failure)),
-                }
-                continue;
+            let source = match self.levels.last_mut() {
+                None => self.sources.next()?,
+                Some(level) => match level.children.next() {
+                    None => {
+                        self.levels.pop();
+                        continue;
+                    }
+                    Some(child) => match level.source.child(child) {
+                        Ok(Some(source)) => source,
+                        Ok(None) => continue,
+                        Err(step) => return Some(step),
+                    },
+                },
             };
-            let facts = match source.directory.describe(&place) {
-                Ok(facts) => facts,
-                Err(failure) => return Some(Step::Failed { name: name.as_str().to_owned(), failure }),
-            };
-            if facts.kind == EntryKind::Directory {
-                match source.directory.children(Some(&place)) {
-                    Ok(children) => self.add_children(&source, children),
-                    Err(failure) => self.failed.push((name.as_str().to_owned(), failure)),
-                }
+            if let Some(step) = self.visit(source) {
+                return Some(step);
             }
-            return Some(Step::Found { directory: source.directory, place, name, facts });
         }
     }
+}
+
+/// Checks that no two sources would become the same file.
+// transfer 3.5
+pub(crate) fn check_distinct(sources: &[Source]) -> Result<(), Failure> {
+    let mut names = BTreeSet::new();
+    for name in sources.iter().filter_map(|source| source.name.as_ref()) {
+        if !names.insert(name.last()) {
+            let text = format!("two of the paths would both become {}", printable(name.last()));
+            return Err(Failure::with_text(Reason::Name, text));
+        }
+    }
+    Ok(())
 }
 
 /// Counts what a walk will find; what fails is not counted.
 pub(crate) fn survey(sources: &[Source]) -> Totals {
     let mut totals = Totals::default();
-    for step in Walk::new(sources) {
+    for step in Walk::new(sources.to_vec()) {
         if let Step::Found { facts, .. } = step {
             totals.files += 1;
             totals.bytes = totals.bytes.saturating_add(facts.size);
         }
     }
     totals
-}
-
-fn within(parent: &Source, child: &str) -> String {
-    match &parent.name {
-        Some(name) => format!("{}/{}", name.as_str(), printable(child)),
-        None => printable(child),
-    }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::answer::Mark;
 use crate::bench::request::{AccountRequest, BenchRequest};
 use crate::bench::{BenchDirection, BenchLimit};
 use crate::entry::{EntryKind, Timestamp};
@@ -49,6 +50,31 @@ fn the_length_of_a_frame_is_bounded() {
     assert!(Header::decode([0x10, 1, 0, 0]).is_ok());
     assert!(Header::decode([0x10, 1, 0, 1]).is_err());
     assert!(Header::decode([0x77, 0, 0, 0]).is_err());
+}
+
+// transfer 4.3
+#[test]
+fn marks_that_do_not_ascend_or_are_too_many_are_refused() {
+    let answer = |lengths: &[u64]| {
+        let marks = lengths.iter().map(|length| Mark { length: *length, hash: [1; 32] }).collect();
+        let mut out = Vec::new();
+        Frame::Answer(Answer { entry: 3, marks }).encode(&mut out);
+        Frame::decode(Kind::Answer, &out[HEADER..])
+    };
+    assert!(answer(&[]).is_ok() && answer(&[1, 2, 9]).is_ok());
+    for wrong in [&[0][..], &[5, 5], &[5, 4]] {
+        assert!(matches!(answer(wrong), Err(CodecError::Value { .. })), "{wrong:?}");
+    }
+    assert!(answer(&(1..257).collect::<Vec<_>>()).is_ok());
+    assert!(matches!(answer(&(1..258).collect::<Vec<_>>()), Err(CodecError::TooLong { .. })));
+}
+
+// transfer 4.5
+#[test]
+fn the_length_of_a_hole_is_bounded() {
+    let hole = |length: u64| Frame::decode(Kind::Hole, &length.to_be_bytes());
+    assert!(hole(1).is_ok() && hole(1 << 30).is_ok());
+    assert!(hole(0).is_err() && hole((1 << 30) + 1).is_err());
 }
 
 fn entry(path: &str) -> Entry {
@@ -115,7 +141,16 @@ fn any_frame() -> impl Strategy<Value = Frame> {
             }
         ),
         any::<[u8; 32]>().prop_map(|hash| Frame::End { hash }),
-        (any_failure(), "\\PC{0,40}").prop_map(|(failure, name)| Frame::Abandoned { name, failure }),
+        (prop::option::of(0..u64::MAX), any_failure(), "\\PC{0,40}")
+            .prop_map(|(entry, failure, name)| Frame::Abandoned { entry, name, failure }),
+        any::<(u64, u64)>().prop_map(|(entry, offset)| Frame::Start { entry, offset }),
+        (1..=HOLE_LIMIT).prop_map(|length| Frame::Hole { length }),
+        (any::<u64>(), prop::collection::btree_map(1_u64.., any::<[u8; 32]>(), 0..20)).prop_map(
+            |(entry, marks)| {
+                let marks = marks.into_iter().map(|(length, hash)| Mark { length, hash }).collect();
+                Frame::Answer(Answer { entry, marks })
+            }
+        ),
         (any::<u64>(), any_path(), prop::option::of(any_failure())).prop_map(|(index, path, failure)| {
             Frame::Verdict(Verdict { index, path, outcome: failure.map_or(Ok(()), Err) })
         }),
@@ -147,7 +182,7 @@ proptest! {
 
     #[test]
     fn decoding_never_panics_and_what_decodes_encodes_to_the_same_bytes(
-        code in prop_oneof![Just(1_u8), Just(2), Just(3), Just(4), 0x10_u8..0x15, Just(0x20), 0x30_u8..0x33],
+        code in prop_oneof![Just(1_u8), Just(2), Just(3), Just(4), 0x10_u8..0x17, 0x20_u8..0x22, 0x30_u8..0x33],
         mut body in prop::collection::vec(any::<u8>(), 0..120),
         is_current in any::<bool>(),
     ) {

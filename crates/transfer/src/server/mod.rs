@@ -1,28 +1,29 @@
 //! The side that answers.
 
-use std::path::Path;
+mod served;
+
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 use tracing::{debug, info};
 
 use crate::bench;
 use crate::bench::request::BenchRequest;
-use crate::directory::Directory;
-use crate::entry::Entry;
 use crate::error::TransferError;
 use crate::failure::{Failure, Reason};
-use crate::files::{Admission, Receiver, Source, Steering, send_files, survey};
-use crate::frame::{Frame, Verdict};
+use crate::files::{Admission, survey};
+use crate::flow::{Side, receive_over, send_over};
+use crate::frame::Frame;
 use crate::name::RelativePath;
-use crate::pipe::{consume_received, send_produced};
-use crate::progress::{NoProgress, Progress, Report};
+use crate::progress::{NoProgress, Progress, ProgressEvent, Report};
 use crate::request::{Request, Totals, Unknown, VERSION};
 use crate::session::{Session, Transport};
 use crate::wire::{finish, read_frame, write_frame};
+use served::Served;
 
 /// What clients may do with the served directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,6 +48,9 @@ pub struct ServerConfig {
     pub longest_bench: Duration,
     /// Requests of one connection that run at the same time; more wait. Default 256, at least 1.
     pub parallel_requests: usize,
+    /// Requests of all connections that send or receive files at the same time; more wait. Each takes three threads and
+    /// a few megabytes. Default 64, at least 1.
+    pub parallel_transfers: usize,
     /// How long a new stream may take to say what it wants. Default 30 s.
     pub request_timeout: Duration,
 }
@@ -58,6 +62,7 @@ impl Default for ServerConfig {
             access: Access::default(),
             longest_bench: Duration::from_secs(3600),
             parallel_requests: 256,
+            parallel_transfers: 64,
             request_timeout: Duration::from_secs(30),
         }
     }
@@ -76,9 +81,11 @@ impl std::fmt::Debug for Server {
 }
 
 struct Shared {
-    directory: Arc<Directory>,
+    served: Served,
     config: ServerConfig,
     progress: Arc<dyn Progress>,
+    transfers: Semaphore,
+    fetched: watch::Sender<Option<Report>>,
 }
 
 impl Server {
@@ -99,8 +106,36 @@ impl Server {
         config: ServerConfig,
         progress: Arc<dyn Progress>,
     ) -> Result<Self, Failure> {
-        let directory = Arc::new(Directory::open(directory)?);
-        Ok(Self { shared: Arc::new(Shared { directory, config, progress }) })
+        Ok(Self::serving(Served::directory(directory)?, config, progress))
+    }
+
+    /// Offers these files and directories for fetching, each under its last component, and nothing else: nothing beside
+    /// them can be read and nothing can be written.
+    ///
+    /// # Errors
+    /// One of them is not there, or two have the same last component.
+    pub fn offer(
+        files: &[PathBuf],
+        config: ServerConfig,
+        progress: Arc<dyn Progress>,
+    ) -> Result<Self, Failure> {
+        Ok(Self::serving(Served::offer(files)?, config, progress))
+    }
+
+    fn serving(served: Served, config: ServerConfig, progress: Arc<dyn Progress>) -> Self {
+        let transfers = Semaphore::new(config.parallel_transfers.max(1));
+        let fetched = watch::Sender::new(None);
+        Self { shared: Arc::new(Shared { served, config, progress, transfers, fetched }) }
+    }
+
+    /// Waits until some client has fetched everything there is, and tells what it verified and what failed.
+    pub async fn fetched(&self) -> Report {
+        let mut fetched = self.shared.fetched.subscribe();
+        match fetched.wait_for(Option::is_some).await {
+            Ok(report) => report.clone().unwrap_or_default(),
+            // This value holds the sender, so it does not go away.
+            Err(_) => std::future::pending().await,
+        }
     }
 
     /// Answers the requests of one connection until it ends. Dropping the future gives them up.
@@ -131,7 +166,12 @@ struct Run {
 }
 
 impl Shared {
-    async fn answer<W, R>(&self, run: &Run, mut send: W, mut receive: R) -> Result<(), TransferError>
+    async fn answer<W, R>(
+        self: Arc<Self>,
+        run: &Run,
+        mut send: W,
+        mut receive: R,
+    ) -> Result<(), TransferError>
     where
         W: AsyncWrite + Unpin + Send,
         R: AsyncRead + Unpin + Send,
@@ -152,9 +192,19 @@ impl Shared {
         };
         match request {
             Request::Hello { application } => self.hello(&application, &mut send).await,
-            Request::Put(totals) => self.put(totals, &mut send, &mut receive).await,
-            Request::Get(paths) => self.get(paths, &mut send).await,
+            Request::Put(totals) => {
+                let _permit = self.transfers.acquire().await;
+                self.put(totals, &mut send, &mut receive).await
+            }
+            Request::Get(paths) => {
+                let _permit = self.transfers.acquire().await;
+                self.get(paths, &mut send, &mut receive).await
+            }
             Request::List(path) => self.list(path, &mut send).await,
+            Request::Bench(_) | Request::Account(_) if matches!(self.served, Served::Offer(_)) => {
+                let text = "the other side only gives files away";
+                refuse(&mut send, Failure::with_text(Reason::Unsupported, text)).await
+            }
             Request::Bench(request) => self.bench(request, &run.tally, send, receive).await,
             Request::Account(request) => {
                 bench::keep_account(request, &run.tally, run.transport.as_deref(), send, receive).await
@@ -179,69 +229,69 @@ impl Shared {
         W: AsyncWrite + Unpin,
         R: AsyncRead + Unpin,
     {
-        if self.config.access == Access::ReadOnly {
-            let text = "the server was started with --read-only";
-            return refuse(send, Failure::with_text(Reason::ReadOnly, text)).await;
-        }
-        info!(files = totals.files, bytes = totals.bytes, "receiving files");
-        self.progress.on_progress(crate::ProgressEvent::Totals(totals));
-        write_frame(send, &Frame::Accepted(totals)).await?;
-
-        let (verdicts, queue) = mpsc::channel::<Verdict>(VERDICTS_WAITING);
-        let (directory, progress) = (Arc::clone(&self.directory), Arc::clone(&self.progress));
-        let receiving = consume_received(receive, move |source| {
-            // A client that is gone needs no verdict; the stream tells the rest.
-            let mut tell = |verdict| drop(verdicts.blocking_send(verdict));
-            Receiver::new(&directory, &Admission::Anything, &*progress, &mut tell).run(source)
-        });
-        let (report, told) = tokio::join!(receiving, tell_verdicts(queue, send));
-        let report = match report {
-            Ok(report) => report,
-            Err(error @ (TransferError::Codec(_) | TransferError::Unexpected { .. })) => {
-                return refuse(send, Failure::with_text(Reason::Malformed, error.to_string())).await;
+        let store = match &self.served {
+            Served::Directory(store) if self.config.access == Access::ReadWrite => Arc::clone(store),
+            Served::Directory(_) => {
+                let text = "the server was started with --read-only";
+                return refuse(send, Failure::with_text(Reason::ReadOnly, text)).await;
             }
-            Err(error) => return Err(error),
+            Served::Offer(_) => {
+                let text = "the other side only gives files away";
+                return refuse(send, Failure::with_text(Reason::ReadOnly, text)).await;
+            }
         };
-        told?;
-        info!(files = report.verified, bytes = report.bytes, failed = report.failures, "received files");
-        let Report { verified, bytes, .. } = report;
-        write_frame(send, &Frame::Done(Totals { files: verified, bytes })).await?;
-        finish(send).await
+        info!(files = totals.files, bytes = totals.bytes, "receiving files");
+        self.progress.on_progress(ProgressEvent::Totals(totals));
+        write_frame(send, &Frame::Accepted(totals)).await?;
+        let progress = Arc::clone(&self.progress);
+        match receive_over((send, receive), store, Admission::Anything, progress).await {
+            Ok(report) => {
+                let (files, bytes, failed) = (report.verified, report.bytes, report.failures);
+                info!(files, bytes, resumed = report.resumed, failed, "received files");
+                Ok(())
+            }
+            Err(error @ (TransferError::Codec(_) | TransferError::Unexpected { .. })) => {
+                refuse(send, Failure::with_text(Reason::Malformed, error.to_string())).await
+            }
+            Err(error) => Err(error),
+        }
     }
 
-    async fn get<W: AsyncWrite + Unpin>(
+    async fn get<W, R>(
         &self,
         paths: Vec<RelativePath>,
         send: &mut W,
-    ) -> Result<(), TransferError> {
-        let sources: Result<Vec<_>, _> = if paths.is_empty() {
-            Source::served(&self.directory, None).map(|s| vec![s])
-        } else {
-            paths.into_iter().map(|p| Source::served(&self.directory, Some(p))).collect()
-        };
-        let sources = match sources {
+        receive: &mut R,
+    ) -> Result<(), TransferError>
+    where
+        W: AsyncWrite + Unpin,
+        R: AsyncRead + Unpin,
+    {
+        let is_everything = self.served.is_everything(&paths);
+        let sources = match self.served.sources(paths) {
             Ok(sources) => sources,
             Err(failure) => return refuse(send, failure).await,
         };
         let (totals, sources) =
             spawn_blocking(move || (survey(&sources), sources)).await.map_err(|_| TransferError::Internal)?;
         info!(files = totals.files, bytes = totals.bytes, "sending files");
+        self.progress.on_progress(ProgressEvent::Totals(totals));
         write_frame(send, &Frame::Accepted(totals)).await?;
-        let progress = Arc::clone(&self.progress);
-        send_produced(send, &self.progress, move |sink| {
-            send_files(sink, &sources, &*progress, &Steering::default())
-        })
-        .await?;
-        finish(send).await
+        let report = send_over((send, receive), Side::Acceptor, sources, &self.progress).await?;
+        info!(files = report.verified, failed = report.failures, "sent files");
+        if is_everything {
+            self.fetched.send_replace(Some(report));
+        }
+        Ok(())
     }
 
     async fn list<W: AsyncWrite + Unpin>(
-        &self,
+        self: &Arc<Self>,
         path: Option<RelativePath>,
         send: &mut W,
     ) -> Result<(), TransferError> {
-        let directory = Arc::clone(&self.directory);
-        let listed = spawn_blocking(move || list_directory(&directory, path.as_ref())).await;
+        let shared = Arc::clone(self);
+        let listed = spawn_blocking(move || shared.served.list(path.as_ref())).await;
         let entries = match listed.map_err(|_| TransferError::Internal)? {
             Ok(entries) => entries,
             Err(failure) => return refuse(send, failure).await,
@@ -285,42 +335,6 @@ impl Shared {
     }
 }
 
-async fn tell_verdicts<W: AsyncWrite + Unpin>(
-    mut queue: mpsc::Receiver<Verdict>,
-    send: &mut W,
-) -> Result<(), TransferError> {
-    let mut waiting = Vec::new();
-    let mut bytes = Vec::new();
-    while queue.recv_many(&mut waiting, VERDICTS_WAITING).await > 0 {
-        bytes.clear();
-        for verdict in waiting.drain(..) {
-            Frame::Verdict(verdict).encode(&mut bytes);
-        }
-        send.write_all(&bytes).await.map_err(TransferError::stream("sending verdicts"))?;
-    }
-    Ok(())
-}
-
-fn list_directory(directory: &Directory, path: Option<&RelativePath>) -> Result<Vec<Entry>, Failure> {
-    let mut entries = Vec::new();
-    for child in directory.children(path)? {
-        // Names that cannot travel are left out, as are links, devices and files that vanish meanwhile.
-        let Ok(child) = child else { continue };
-        let place = match path {
-            Some(path) => path.join(&child),
-            None => RelativePath::parse(&child),
-        };
-        let Ok(place) = place else { continue };
-        let Ok(facts) = directory.describe(&place) else { continue };
-        let (kind, size, modified, mode) = (facts.kind, facts.size, facts.modified, facts.mode);
-        entries.push(Entry { path: place, kind, size, modified, mode });
-        if entries.len() >= crate::client::MAX_LISTED {
-            return Err(Failure::new(Reason::Limit));
-        }
-    }
-    Ok(entries)
-}
-
 fn unsupported(unknown: Unknown) -> Failure {
     let text = match unknown {
         Unknown::Version(version) => {
@@ -338,7 +352,5 @@ async fn refuse<W: AsyncWrite + Unpin>(send: &mut W, failure: Failure) -> Result
     Err(TransferError::Local(failure))
 }
 
-/// Verdicts that may wait for a slow client before its files do.
-const VERDICTS_WAITING: usize = 1024;
 /// Bytes of a list that are written at once.
 const LIST_CHUNK: usize = 64 * 1024;

@@ -1,0 +1,425 @@
+//! Frames into files.
+//!
+//! Three threads share the work, so that looking, writing and syncing overlap: the one that reads the stream and writes
+//! content, one that looks ahead what is there already ([`probe`]), and one that makes bundles of complete files safe
+//! and gives them their names ([`settle`]).
+
+mod content;
+mod probe;
+mod settle;
+
+use std::collections::BTreeSet;
+use std::io::BufRead;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver as Queue, SyncSender, TryRecvError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::mpsc;
+
+use super::claims::{Activity, Store};
+use crate::codec::CodecError;
+use crate::entry::Entry;
+use crate::error::TransferError;
+use crate::failure::Failure;
+use crate::frame::{BODY_LIMIT, Frame, HEADER, Header, Kind, Verdict};
+use crate::name::{RelativePath, printable};
+use crate::progress::{Progress, ProgressEvent, Report};
+use content::Content;
+use probe::{Announced, Found, There};
+use settle::{Bundle, Job};
+
+/// Most entries that are announced and not yet done.
+// transfer 4.1
+pub(crate) const WINDOW: usize = 1024;
+/// Most bytes of ENTRY bodies that are announced and not yet done, but for a single one.
+// transfer 4.1
+pub(crate) const WINDOW_BYTES: usize = 1 << 20;
+
+/// Which names a receiver takes.
+#[derive(Debug, Clone)]
+pub(crate) enum Admission {
+    /// Any name: the sender was invited to put what it likes.
+    Anything,
+    /// Names that begin with one of these components: what was asked for.
+    // transfer 7.3
+    Below(BTreeSet<String>),
+}
+
+/// What the threads of one reception share.
+pub(crate) struct Reception {
+    store: Arc<Store>,
+    admission: Admission,
+    progress: Arc<dyn Progress>,
+    answers: mpsc::Sender<Frame>,
+    activity: Arc<Activity>,
+    report: Mutex<Report>,
+    has_ended: AtomicBool,
+}
+
+impl Reception {
+    pub(crate) fn new(
+        store: Arc<Store>,
+        admission: Admission,
+        progress: Arc<dyn Progress>,
+        answers: mpsc::Sender<Frame>,
+    ) -> Self {
+        let (activity, report, has_ended) = (Activity::new(), Mutex::default(), AtomicBool::new(false));
+        Self { store, admission, progress, answers, activity, report, has_ended }
+    }
+
+    /// Receives until DONE. After an early end what was verified stays, and so does the beginning of the file that was
+    /// on its way.
+    pub(crate) fn run(self, source: &mut impl BufRead) -> Result<Report, TransferError> {
+        let (announced, to_probe) = sync_channel(WINDOW);
+        let (found, from_probe) = sync_channel(WINDOW);
+        // No place to wait in: a bundle is taken when the one before is done, and grows meanwhile.
+        let (bundles, to_settle) = sync_channel(0);
+        let reception = &self;
+        let result = std::thread::scope(|scope| {
+            scope.spawn(move || probe::run(reception, &to_probe, &found));
+            scope.spawn(move || settle::run(reception, &to_settle));
+            let queues = Queues { announced, found: from_probe, bundles };
+            let mut receiver = Receiver::new(reception, queues);
+            let result = receiver.run(source);
+            reception.has_ended.store(true, Ordering::Relaxed);
+            receiver.end();
+            result
+        });
+        let report = self.report().clone();
+        match result {
+            Ok(()) => Ok(report),
+            Err(TransferError::Incomplete { .. }) => {
+                Err(TransferError::Incomplete { verified: report.verified })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Tells the sender; one that is gone needs no answer, and the stream tells the rest.
+    fn say(&self, frame: Frame) {
+        let _ = self.answers.blocking_send(frame);
+    }
+
+    /// Whether the stream is still there, so that work for it makes sense.
+    fn is_wanted(&self) -> bool {
+        !self.has_ended.load(Ordering::Relaxed) && !self.answers.is_closed()
+    }
+
+    /// Why another thread has ended: nobody takes answers any more, or it died.
+    fn gone(&self) -> TransferError {
+        if self.answers.is_closed() {
+            TransferError::Incomplete { verified: 0 }
+        } else {
+            TransferError::Internal
+        }
+    }
+
+    fn report(&self) -> MutexGuard<'_, Report> {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    // transfer 4.8: exactly one verdict for each entry
+    fn judge(&self, index: u64, entry: &Entry, outcome: Result<(), Failure>) {
+        let name = entry.path.to_string();
+        match &outcome {
+            Ok(()) => {
+                let mut report = self.report();
+                report.verified += 1;
+                report.bytes = report.bytes.saturating_add(entry.size);
+                drop(report);
+                self.progress.on_progress(ProgressEvent::Verified { name: &name });
+            }
+            Err(failure) => {
+                self.progress.on_progress(ProgressEvent::Failed { name: &name, failure });
+                self.report().add_failure(name, failure.clone());
+            }
+        }
+        self.say(Frame::Verdict(Verdict { index, path: entry.path.clone(), outcome }));
+    }
+}
+
+/// The ways between the threads.
+struct Queues {
+    announced: SyncSender<Announced>,
+    found: Queue<Found>,
+    bundles: SyncSender<Bundle>,
+}
+
+/// The thread that reads the stream.
+struct Receiver<'a> {
+    reception: &'a Reception,
+    queues: Queues,
+    /// Entries that came.
+    entries: u64,
+    /// Those of them that are done with, as far as the stream is concerned.
+    passed: u64,
+    /// Bytes of ENTRY bodies between the two.
+    weight: usize,
+    /// The first that is not done with, once it was looked at.
+    front: Option<Found>,
+    /// Directories that are being filled, each below the one before.
+    directories: Vec<(u64, Entry, Option<u16>)>,
+    current: Option<Content<'a>>,
+    bundle: Bundle,
+    body: Vec<u8>,
+}
+
+impl<'a> Receiver<'a> {
+    fn new(reception: &'a Reception, queues: Queues) -> Self {
+        Self {
+            reception,
+            queues,
+            entries: 0,
+            passed: 0,
+            weight: 0,
+            front: None,
+            directories: Vec::new(),
+            current: None,
+            bundle: Bundle::default(),
+            body: Vec::new(),
+        }
+    }
+
+    fn run(&mut self, source: &mut impl BufRead) -> Result<(), TransferError> {
+        while !self.step(source)? {
+            self.reception.activity.touch();
+            self.offer_bundle()?;
+        }
+        Ok(())
+    }
+
+    /// Hands over what is complete, whatever the reason of the end.
+    fn end(mut self) {
+        if let Some(content) = self.current.take() {
+            content.interrupt();
+        }
+        let bundle = std::mem::take(&mut self.bundle);
+        if !bundle.is_empty() {
+            let _ = self.queues.bundles.send(bundle);
+        }
+    }
+
+    fn step(&mut self, source: &mut impl BufRead) -> Result<bool, TransferError> {
+        let mut bytes = [0; HEADER];
+        source.read_exact(&mut bytes).map_err(TransferError::stream("receiving files"))?;
+        let header = Header::decode(bytes)?;
+        if header.kind == Kind::Data {
+            self.on_data(source, header.length)?;
+            return Ok(false);
+        }
+        // `Header::decode` bounds the length.
+        self.body.resize(header.length.min(BODY_LIMIT), 0);
+        source.read_exact(&mut self.body).map_err(TransferError::stream("receiving files"))?;
+        match Frame::decode(header.kind, &self.body)? {
+            Frame::Entry(entry) => self.on_entry(entry, header.length)?,
+            Frame::Start { entry, offset } => self.on_start(entry, offset)?,
+            Frame::Hole { length } => self.content()?.on_hole(length),
+            Frame::End { hash } => self.on_end(hash)?,
+            Frame::Abandoned { entry, name, failure } => self.on_abandoned(entry, &name, failure)?,
+            Frame::Done(totals) => {
+                // transfer 4.9
+                if totals.files != self.entries {
+                    return Err(CodecError::Value { field: "files", value: totals.files }.into());
+                }
+                self.refuse_current()?;
+                self.pass_below(self.entries)?;
+                self.close_directories(None);
+                return Ok(true);
+            }
+            Frame::Request(_)
+            | Frame::Accepted(_)
+            | Frame::Refused(_)
+            | Frame::Hello { .. }
+            | Frame::Verdict(_)
+            | Frame::Answer(_)
+            | Frame::Interval(_)
+            | Frame::Summary(_)
+            | Frame::Account(_) => return Err(TransferError::Unexpected { wanted: "a file" }),
+        }
+        Ok(false)
+    }
+
+    // transfer 4.1
+    fn on_entry(&mut self, entry: Entry, weight: usize) -> Result<(), TransferError> {
+        self.refuse_current()?;
+        self.pass_ready()?;
+        let ahead = self.entries - self.passed;
+        if ahead >= WINDOW as u64 || ahead > 0 && self.weight + weight > WINDOW_BYTES {
+            return Err(CodecError::TooLong { field: "entries", length: WINDOW + 1, limit: WINDOW }.into());
+        }
+        let index = self.entries;
+        self.entries += 1;
+        self.weight += weight;
+        self.queues.announced.send(Announced { index, entry, weight }).map_err(|_| self.reception.gone())
+    }
+
+    fn on_start(&mut self, entry: u64, offset: u64) -> Result<(), TransferError> {
+        self.refuse_current()?;
+        let Found { index, entry, there, .. } = self.take(entry)?;
+        let There::File { held, kept, target } = there else {
+            return Err(TransferError::Unexpected { wanted: "a file that was asked for" });
+        };
+        let name = entry.path.to_string();
+        self.reception.progress.on_progress(ProgressEvent::Started { name: &name, size: entry.size });
+        self.close_directories(Some(&entry.path));
+        self.current = Some(Content::start(self.reception, index, entry, (held, target), (kept, offset))?);
+        Ok(())
+    }
+
+    fn on_data(&mut self, source: &mut impl BufRead, length: usize) -> Result<(), TransferError> {
+        let reception = self.reception;
+        let content = self.current.as_mut().ok_or(TransferError::Unexpected { wanted: "a file" })?;
+        let mut left = length;
+        while left > 0 {
+            let available = source.fill_buf().map_err(TransferError::stream("receiving files"))?;
+            let Some(piece) = available.get(..available.len().min(left)).filter(|p| !p.is_empty()) else {
+                return Err(TransferError::Incomplete { verified: 0 });
+            };
+            let taken = piece.len();
+            reception.activity.touch();
+            content.on_data(piece);
+            source.consume(taken);
+            left -= taken;
+        }
+        let bytes = u64::try_from(length).unwrap_or(0);
+        reception.report().moved += bytes;
+        reception.progress.on_progress(ProgressEvent::Advanced { bytes });
+        if let Some(flush) = content.due_flush() {
+            // Only if nothing else is being made safe at the moment.
+            let _ = self.queues.bundles.try_send(Bundle::of_flush(flush));
+        }
+        Ok(())
+    }
+
+    fn on_end(&mut self, hash: [u8; 32]) -> Result<(), TransferError> {
+        let content = self.current.take().ok_or(TransferError::Unexpected { wanted: "a file" })?;
+        if let Some(job) = content.end(blake3::Hash::from_bytes(hash)) {
+            self.bundle.add(job);
+        }
+        self.pass_ready()
+    }
+
+    fn on_abandoned(
+        &mut self,
+        entry: Option<u64>,
+        name: &str,
+        failure: Failure,
+    ) -> Result<(), TransferError> {
+        let Some(entry) = entry else {
+            let shown = printable(name);
+            self.reception.progress.on_progress(ProgressEvent::Failed { name: &shown, failure: &failure });
+            self.reception.report().add_failure(shown, failure);
+            return Ok(());
+        };
+        if let Some(content) = self.current.take_if(|content| content.index() == entry) {
+            content.abandon(failure);
+            return self.pass_ready();
+        }
+        self.refuse_current()?;
+        let found = self.take(entry)?;
+        match found.there {
+            There::File { .. } => self.reception.judge(found.index, &found.entry, Err(failure)),
+            There::Directory { .. } | There::Refused => {}
+        }
+        Ok(())
+    }
+
+    fn content(&mut self) -> Result<&mut Content<'a>, TransferError> {
+        self.current.as_mut().ok_or(TransferError::Unexpected { wanted: "a file" })
+    }
+
+    fn refuse_current(&self) -> Result<(), TransferError> {
+        match self.current {
+            Some(_) => Err(TransferError::Unexpected { wanted: "the end of a file" }),
+            None => Ok(()),
+        }
+    }
+
+    /// Passes what stands before an announced entry, and takes the entry.
+    fn take(&mut self, entry: u64) -> Result<Found, TransferError> {
+        if entry < self.passed || entry >= self.entries {
+            return Err(CodecError::Value { field: "entry", value: entry }.into());
+        }
+        self.pass_below(entry)?;
+        let found = self.next_found()?;
+        self.passed += 1;
+        self.weight -= found.weight;
+        Ok(found)
+    }
+
+    /// Passes entries that need no content; a file that was asked for and left out is an error.
+    fn pass_below(&mut self, entry: u64) -> Result<(), TransferError> {
+        while self.passed < entry {
+            let found = self.next_found()?;
+            self.pass(found)?;
+        }
+        Ok(())
+    }
+
+    /// Passes what is known by now to need no content.
+    fn pass_ready(&mut self) -> Result<(), TransferError> {
+        loop {
+            let found = match self.front.take() {
+                Some(found) => found,
+                None => match self.queues.found.try_recv() {
+                    Ok(found) => found,
+                    Err(TryRecvError::Empty) => return Ok(()),
+                    Err(TryRecvError::Disconnected) => return Err(self.reception.gone()),
+                },
+            };
+            if matches!(found.there, There::File { .. }) {
+                self.front = Some(found);
+                return Ok(());
+            }
+            self.pass(found)?;
+        }
+    }
+
+    fn pass(&mut self, found: Found) -> Result<(), TransferError> {
+        self.passed += 1;
+        self.weight -= found.weight;
+        match found.there {
+            There::Refused => Ok(()),
+            There::File { .. } => Err(TransferError::Unexpected { wanted: "the next file" }),
+            There::Directory { before } => {
+                self.close_directories(Some(&found.entry.path));
+                self.directories.push((found.index, found.entry, before));
+                Ok(())
+            }
+        }
+    }
+
+    fn next_found(&mut self) -> Result<Found, TransferError> {
+        match self.front.take() {
+            Some(found) => Ok(found),
+            None => self.queues.found.recv().map_err(|_| self.reception.gone()),
+        }
+    }
+
+    /// Directories that do not hold `next` are filled.
+    fn close_directories(&mut self, next: Option<&RelativePath>) {
+        while let Some((index, entry, before)) = self
+            .directories
+            .pop_if(|(_, directory, _)| !next.is_some_and(|next| next.is_below(&directory.path)))
+        {
+            self.bundle.add(Job::Directory { index, entry, before });
+        }
+    }
+
+    fn offer_bundle(&mut self) -> Result<(), TransferError> {
+        if !self.bundle.is_due() {
+            return Ok(());
+        }
+        let bundle = std::mem::take(&mut self.bundle);
+        if bundle.is_full() {
+            return self.queues.bundles.send(bundle).map_err(|_| TransferError::Internal);
+        }
+        if let Err(error) = self.queues.bundles.try_send(bundle) {
+            match error {
+                std::sync::mpsc::TrySendError::Full(bundle) => self.bundle = bundle,
+                std::sync::mpsc::TrySendError::Disconnected(_) => return Err(TransferError::Internal),
+            }
+        }
+        Ok(())
+    }
+}

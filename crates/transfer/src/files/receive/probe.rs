@@ -1,0 +1,131 @@
+//! Looks ahead what is there already of announced files, and tells the sender.
+
+use std::fs::File;
+use std::sync::mpsc::{Receiver as Queue, SyncSender};
+
+use super::{Admission, Reception};
+use crate::answer::{Answer, Mark, places};
+use crate::directory::{Existing, Identity, Target};
+use crate::entry::{Entry, EntryKind};
+use crate::failure::{Failure, Reason};
+use crate::files::claims::Held;
+use crate::files::sparse::SparseReader;
+use crate::frame::Frame;
+
+/// An entry as it came.
+pub(super) struct Announced {
+    pub(super) index: u64,
+    pub(super) entry: Entry,
+    /// Bytes of its ENTRY.
+    pub(super) weight: usize,
+}
+
+/// An entry that was looked at.
+pub(super) struct Found {
+    pub(super) index: u64,
+    pub(super) entry: Entry,
+    pub(super) weight: usize,
+    pub(super) there: There,
+}
+
+/// What there is of it.
+pub(super) enum There {
+    /// It is not taken; its verdict is out.
+    Refused,
+    /// The directory, made or found with these permissions.
+    Directory { before: Option<u16> },
+    /// A file, and the right to write it.
+    File { held: Held, kept: Kept, target: Target },
+}
+
+/// What there is of a file from earlier.
+pub(super) enum Kept {
+    Nothing,
+    /// A beginning; the hash is the one of all of it that can be used, `places` is what the sender may go on from.
+    Part {
+        identity: Identity,
+        hasher: Box<blake3::Hasher>,
+        places: Vec<u64>,
+    },
+    /// A whole file of the announced size.
+    Whole {
+        identity: Identity,
+        hash: blake3::Hash,
+    },
+}
+
+pub(super) fn run(reception: &Reception, announced: &Queue<Announced>, found: &SyncSender<Found>) {
+    while let Ok(Announced { index, entry, weight }) = announced.recv() {
+        if !reception.is_wanted() {
+            return;
+        }
+        let looked = admit(&reception.admission, &entry).and_then(|()| match entry.kind {
+            EntryKind::Directory => {
+                let before = reception.store.directory.make_directory(&entry.path, entry.mode)?;
+                Ok((There::Directory { before }, Vec::new()))
+            }
+            EntryKind::File => look(reception, &entry),
+        });
+        // What was found is in the queue before the sender can act on the answer.
+        match looked {
+            Ok((there, marks)) => {
+                if found.send(Found { index, entry, weight, there }).is_err() {
+                    return;
+                }
+                reception.say(Frame::Answer(Answer { entry: index, marks }));
+            }
+            Err(failure) => {
+                let refused = Found { index, entry: entry.clone(), weight, there: There::Refused };
+                if found.send(refused).is_err() {
+                    return;
+                }
+                reception.judge(index, &entry, Err(failure));
+            }
+        }
+    }
+}
+
+fn admit(admission: &Admission, entry: &Entry) -> Result<(), Failure> {
+    match admission {
+        Admission::Anything => Ok(()),
+        Admission::Below(names) if names.contains(entry.path.first()) => Ok(()),
+        Admission::Below(_) => Err(Failure::new(Reason::Unasked)),
+    }
+}
+
+// transfer 4.3
+fn look(reception: &Reception, entry: &Entry) -> Result<(There, Vec<Mark>), Failure> {
+    let held = reception.store.claim(&entry.path, &reception.activity)?;
+    let target = reception.store.directory.target(&entry.path);
+    let (kept, marks) = match reception.store.directory.look(&entry.path, entry.size)? {
+        Existing::Nothing => (Kept::Nothing, Vec::new()),
+        Existing::Part(file, identity) => {
+            let places: Vec<_> = places(identity.size().min(entry.size)).collect();
+            let (hasher, marks) = hash(reception, file, &places);
+            let places = marks.iter().map(|mark| mark.length).collect();
+            (Kept::Part { identity, hasher, places }, marks)
+        }
+        Existing::Whole(file, identity) => {
+            let (hasher, marks) = hash(reception, file, &[entry.size]);
+            (Kept::Whole { identity, hash: hasher.finalize() }, marks)
+        }
+    };
+    // A file that can no longer be read is as good as none.
+    let kept = if marks.is_empty() { Kept::Nothing } else { kept };
+    Ok((There::File { held, kept, target }, marks))
+}
+
+/// Hashes the beginnings that end at `places`; none if the file cannot be read that far.
+fn hash(reception: &Reception, file: File, places: &[u64]) -> (Box<blake3::Hasher>, Vec<Mark>) {
+    let mut hasher: Box<blake3::Hasher> = Box::default();
+    let mut marks = Vec::with_capacity(places.len());
+    let mut reader = SparseReader::new(file, 0, places.last().copied().unwrap_or(0));
+    for place in places {
+        let reached = reader.hash_to(*place, &mut hasher, &|| reception.is_wanted());
+        if !reached.unwrap_or(false) {
+            return (hasher, Vec::new());
+        }
+        marks.push(Mark { length: *place, hash: *hasher.finalize().as_bytes() });
+    }
+    (hasher, marks)
+}

@@ -1,0 +1,66 @@
+//! Compares what the receiver has with what is here, ahead of the sending.
+
+use std::sync::mpsc::{Receiver as Queue, SyncSender};
+
+use tokio::sync::mpsc;
+
+use super::{Pending, Reply, is_directory};
+use crate::answer::Mark;
+use crate::files::sparse::SparseReader;
+
+/// An entry of which is known what to do.
+pub(super) struct Checked {
+    pub(super) pending: Pending,
+    pub(super) course: Course,
+}
+
+/// What to do.
+pub(super) enum Course {
+    /// Nothing: a directory, or the receiver does not take it.
+    Skip,
+    /// Send from here on; the hash is the one of what comes before.
+    Send { offset: u64, hasher: Box<blake3::Hasher> },
+}
+
+pub(super) fn run(
+    pending: &Queue<Pending>,
+    mut replies: mpsc::Receiver<Reply>,
+    checked: &SyncSender<Checked>,
+) {
+    while let Ok(pending) = pending.recv() {
+        let course = match replies.blocking_recv() {
+            None => return,
+            Some(Reply::Answer(answer)) if !is_directory(&pending.entry) => {
+                compare(&pending, &answer.marks, &|| !replies.is_closed())
+            }
+            Some(Reply::Answer(_) | Reply::Refused) => Course::Skip,
+        };
+        if checked.send(Checked { pending, course }).is_err() {
+            return;
+        }
+    }
+}
+
+/// Finds the longest beginning that both sides have. This comparison is what verifies it: a torn or foreign beginning
+/// and a source that has changed both end it.
+// transfer 4.4
+fn compare(pending: &Pending, marks: &[Mark], is_wanted: &dyn Fn() -> bool) -> Course {
+    let mut agreed: (u64, Box<blake3::Hasher>) = (0, Box::default());
+    // If the file cannot be read, whoever sends it will find out and say so.
+    if !marks.is_empty()
+        && let Ok((file, facts)) = pending.directory.read(&pending.place)
+    {
+        let end = facts.size.min(pending.entry.size);
+        let mut hasher = agreed.1.clone();
+        let mut reader = SparseReader::new(file, 0, end);
+        for mark in marks.iter().take_while(|mark| mark.length <= end) {
+            let reached = reader.hash_to(mark.length, &mut hasher, is_wanted);
+            if !reached.unwrap_or(false) || hasher.finalize() != blake3::Hash::from_bytes(mark.hash) {
+                break;
+            }
+            agreed = (mark.length, hasher.clone());
+        }
+    }
+    let (offset, hasher) = agreed;
+    Course::Send { offset, hasher }
+}

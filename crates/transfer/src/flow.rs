@@ -1,0 +1,221 @@
+//! Files over the two halves of a stream: the same for both who opened it and who accepted it.
+
+use std::sync::Arc;
+
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::sync::mpsc;
+
+use crate::codec::CodecError;
+use crate::error::TransferError;
+use crate::files::{Admission, Reception, Reply, Source, Steering, Store, WINDOW, send_files};
+use crate::frame::{Frame, Verdict};
+use crate::pipe::{consume_received, send_produced};
+use crate::progress::{Progress, ProgressEvent, Report};
+use crate::request::Totals;
+use crate::wire::{finish, read_acceptance, read_frame, write_frame};
+
+/// Which side of the stream sends the files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// The one that opened it: it learns first whether it may.
+    Opener,
+    /// The one that accepted it.
+    Acceptor,
+}
+
+/// Sends files and waits for the receiver's word on each.
+pub(crate) async fn send_over<W, R>(
+    (send, receive): (&mut W, &mut R),
+    side: Side,
+    sources: Vec<Source>,
+    progress: &Arc<dyn Progress>,
+) -> Result<Report, TransferError>
+where
+    W: AsyncWrite + Unpin,
+    R: AsyncRead + Unpin,
+{
+    let steering = Arc::new(Steering::default());
+    let (replies, queue) = mpsc::channel(WINDOW + 1);
+    let sending = async {
+        let (of_thread, steering) = (Arc::clone(progress), Arc::clone(&steering));
+        let sent = send_produced(send, progress, move |sink| {
+            send_files(sink, sources, &*of_thread, queue, &steering)
+        })
+        .await?;
+        finish(send).await?;
+        Ok::<_, TransferError>(sent)
+    };
+    let listening = async {
+        if side == Side::Opener {
+            read_acceptance(receive).await?;
+        }
+        let mut listener =
+            Listener { progress: &**progress, steering: &steering, replies, heard: Heard::default() };
+        let result = listener.run(receive).await;
+        result.map(|()| listener.heard)
+    };
+    let ((sent, mut report), heard) = join(sending, listening).await?;
+    // transfer 4.9: every entry was judged
+    if heard.verdicts != sent.files {
+        return Err(CodecError::Value { field: "verdicts", value: heard.verdicts }.into());
+    }
+    report.failures += heard.report.failures;
+    report.failed.extend(heard.report.failed);
+    report.failed.truncate(Report::MAX_FAILED);
+    Ok(Report { verified: heard.report.verified, bytes: heard.report.bytes, ..report })
+}
+
+/// Receives files and tells the sender what becomes of them.
+pub(crate) async fn receive_over<W, R>(
+    (send, receive): (&mut W, &mut R),
+    store: Arc<Store>,
+    admission: Admission,
+    progress: Arc<dyn Progress>,
+) -> Result<Report, TransferError>
+where
+    W: AsyncWrite + Unpin,
+    R: AsyncRead + Unpin,
+{
+    let (answers, queue) = mpsc::channel(ANSWERS_WAITING);
+    let receiving = consume_received(receive, move |source| {
+        Reception::new(store, admission, progress, answers).run(source)
+    });
+    let (report, told) = tokio::join!(receiving, tell(queue, send));
+    let report = report?;
+    told?;
+    write_frame(send, &Frame::Done(Totals { files: report.verified, bytes: report.bytes })).await?;
+    finish(send).await?;
+    Ok(report)
+}
+
+/// Writes answers and verdicts, as many at once as there are.
+async fn tell<W: AsyncWrite + Unpin>(
+    mut queue: mpsc::Receiver<Frame>,
+    send: &mut W,
+) -> Result<(), TransferError> {
+    let mut waiting = Vec::new();
+    let mut bytes = Vec::new();
+    while queue.recv_many(&mut waiting, ANSWERS_WAITING).await > 0 {
+        bytes.clear();
+        for frame in waiting.drain(..) {
+            frame.encode(&mut bytes);
+        }
+        send.write_all(&bytes).await.map_err(TransferError::stream("answering"))?;
+    }
+    Ok(())
+}
+
+/// What the receiver said.
+#[derive(Debug, Default)]
+struct Heard {
+    /// Entries that it takes or refuses.
+    answered: u64,
+    verdicts: u64,
+    report: Report,
+}
+
+/// Reads what the receiver says.
+struct Listener<'a> {
+    progress: &'a dyn Progress,
+    steering: &'a Steering,
+    replies: mpsc::Sender<Reply>,
+    heard: Heard,
+}
+
+impl Listener<'_> {
+    async fn run<R: AsyncRead + Unpin>(&mut self, receive: &mut R) -> Result<(), TransferError> {
+        loop {
+            let frame = match read_frame(receive).await {
+                Err(TransferError::Incomplete { .. }) => {
+                    return Err(TransferError::Incomplete { verified: self.heard.report.verified });
+                }
+                frame => frame?,
+            };
+            match frame {
+                Frame::Answer(answer) => {
+                    if answer.entry != self.heard.answered {
+                        return Err(CodecError::Value { field: "answer", value: answer.entry }.into());
+                    }
+                    self.reply(Reply::Answer(answer))?;
+                }
+                Frame::Verdict(verdict) => self.on_verdict(verdict)?,
+                Frame::Done(totals) => {
+                    self.heard.report.bytes = totals.bytes;
+                    return Ok(());
+                }
+                Frame::Refused(failure) => return Err(TransferError::Refused(failure)),
+                Frame::Request(_)
+                | Frame::Accepted(_)
+                | Frame::Hello { .. }
+                | Frame::Entry(_)
+                | Frame::Start { .. }
+                | Frame::Hole { .. }
+                | Frame::End { .. }
+                | Frame::Abandoned { .. }
+                | Frame::Interval(_)
+                | Frame::Summary(_)
+                | Frame::Account(_) => return Err(TransferError::Unexpected { wanted: "a verdict" }),
+            }
+        }
+    }
+
+    /// Hands on what is said about the next entry that nothing was said about yet.
+    // transfer 4.2
+    fn reply(&mut self, reply: Reply) -> Result<(), TransferError> {
+        if self.heard.answered >= self.steering.announced() {
+            return Err(CodecError::Value { field: "answer", value: self.heard.answered }.into());
+        }
+        self.heard.answered += 1;
+        // There is room for every entry that may be ahead; whoever finds none has given up.
+        let _ = self.replies.try_send(reply);
+        Ok(())
+    }
+
+    // transfer 4.8
+    fn on_verdict(&mut self, verdict: Verdict) -> Result<(), TransferError> {
+        if verdict.index == self.heard.answered && verdict.outcome.is_err() {
+            self.reply(Reply::Refused)?;
+        }
+        self.heard.verdicts += 1;
+        if verdict.index >= self.heard.answered || self.heard.verdicts > self.heard.answered {
+            return Err(CodecError::Value { field: "verdict", value: verdict.index }.into());
+        }
+        let name = verdict.path.to_string();
+        match verdict.outcome {
+            Ok(()) => {
+                self.heard.report.verified += 1;
+                self.progress.on_progress(ProgressEvent::Verified { name: &name });
+            }
+            Err(failure) => {
+                self.steering.on_refused(verdict.index);
+                self.progress.on_progress(ProgressEvent::Failed { name: &name, failure: &failure });
+                self.heard.report.add_failure(name, failure);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Runs both directions. If the other side stops taking files, its answer says why, so that counts more than the
+/// error of our own writing.
+async fn join<A, B>(
+    sending: impl Future<Output = Result<A, TransferError>>,
+    listening: impl Future<Output = Result<B, TransferError>>,
+) -> Result<(A, B), TransferError> {
+    tokio::pin!(sending, listening);
+    let mut sent = None;
+    let heard = loop {
+        tokio::select! {
+            heard = &mut listening => break heard?,
+            result = &mut sending, if sent.is_none() => sent = Some(result),
+        }
+    };
+    let sent = match sent {
+        Some(sent) => sent?,
+        None => sending.await?,
+    };
+    Ok((sent, heard))
+}
+
+/// Answers and verdicts that may wait for a slow sender before its files do.
+const ANSWERS_WAITING: usize = 1024;

@@ -1,0 +1,185 @@
+//! A large sparse file that is sent while both sides are killed again and again.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+use super::process::{Namespace, POLL, Process};
+use super::{Random, parse, report, text};
+
+/// Options: what to send, how fast, and how often to kill.
+#[derive(Debug)]
+struct Plan {
+    seed: u64,
+    kills: u64,
+    /// GiB of the file.
+    size: u64,
+    /// MiB of it that are data, the rest is holes.
+    data: u64,
+    /// Mbit/s of the loopback interface.
+    rate: u64,
+}
+
+/// Sends a file once undisturbed and once with kills, and prints what the kills cost.
+pub(crate) fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
+    let mut plan = Plan { seed: 1, kills: 5, size: 10, data: 2048, rate: 1000 };
+    let parsed = parse(
+        arguments,
+        &mut [
+            ("--seed", &mut plan.seed),
+            ("--kills", &mut plan.kills),
+            ("--size", &mut plan.size),
+            ("--data", &mut plan.data),
+            ("--rate", &mut plan.rate),
+        ],
+    );
+    report(parsed.and_then(|()| torture(&plan)))
+}
+
+/// What a course of transfers cost.
+#[derive(Debug, Default)]
+struct Cost {
+    wire: u64,
+    seconds: f64,
+    client_peak: u64,
+    server_peak: u64,
+    log: String,
+}
+
+fn torture(plan: &Plan) -> Result<String, String> {
+    let place = tempfile::TempDir::new().map_err(text)?;
+    let mut random = Random(plan.seed);
+    let source = place.path().join("big");
+    make_sparse(&source, plan, &mut random)?;
+    let namespace = Namespace::new(plan.rate)?;
+    let undisturbed = course(&namespace, place.path(), &[])?;
+    let mut thresholds: Vec<_> = (0..plan.kills)
+        .map(|_| (plan.size << 30) / 100 * (3 + random.below(94)))
+        .zip((0..).map(|number: u64| if number.is_multiple_of(2) { Victim::Client } else { Victim::Server }))
+        .collect();
+    // Both sides are hit, in an order that the seed decides.
+    thresholds.sort_by_key(|(threshold, _)| *threshold);
+    let killed = course(&namespace, place.path(), &thresholds)?;
+    let mut table = String::new();
+    let _ = writeln!(
+        table,
+        "{} GiB, {} MiB of it data, loopback at {} Mbit/s, seed {}, {} kills by SIGKILL\n{}",
+        plan.size, plan.data, plan.rate, plan.seed, plan.kills, killed.log
+    );
+    for (name, cost) in [("undisturbed", &undisturbed), ("killed", &killed)] {
+        let _ = writeln!(
+            table,
+            "{name:<12} {:>7.1} s {:>14} bytes on the wire, peak memory: client {} KiB, server {} KiB",
+            cost.seconds, cost.wire, cost.client_peak, cost.server_peak
+        );
+    }
+    let sign = if killed.wire < undisturbed.wire { '-' } else { '+' };
+    let difference = killed.wire.abs_diff(undisturbed.wire);
+    let per_myriad = difference * 10_000 / undisturbed.wire.max(1);
+    let _ = writeln!(
+        table,
+        "sent more than undisturbed: {sign}{difference} bytes, {sign}{}.{:02} % (all on the wire: with packet headers, \
+         handshakes and what was lost)",
+        per_myriad / 100,
+        per_myriad % 100
+    );
+    Ok(table)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Victim {
+    Client,
+    Server,
+}
+
+/// Sends the file into a fresh directory; kills a side whenever so much of the file has arrived.
+fn course(namespace: &Namespace, place: &Path, kills: &[(u64, Victim)]) -> Result<Cost, String> {
+    let target = place.join("target");
+    std::fs::create_dir(&target).map_err(text)?;
+    let part = target.join(".big.manyway-part");
+    let mut cost = Cost::default();
+    let (before, started) = (namespace.bytes()?, Instant::now());
+    let (mut server, mut ticket) = Process::serve(namespace.command()?, &target)?;
+    let send = |ticket: &str| -> Result<Process, String> {
+        let mut command: Command = namespace.command()?;
+        command.args(["--json", "send", "big", ticket]).current_dir(place);
+        Process::start(command)
+    };
+    let mut client = send(&ticket)?;
+    for (threshold, victim) in kills {
+        let length = || part.metadata().map_or(0, |part| part.len());
+        while length() < *threshold {
+            if !client.watch()? || !server.watch()? {
+                return Err(format!("it ended before {threshold} bytes had arrived"));
+            }
+            std::thread::sleep(POLL);
+        }
+        let at = length();
+        let _ = writeln!(cost.log, "{:>7.1} s: {victim:?} killed at {at}", started.elapsed().as_secs_f64());
+        cost.client_peak = cost.client_peak.max(client.peak);
+        cost.server_peak = cost.server_peak.max(server.peak);
+        client.kill()?;
+        if *victim == Victim::Server {
+            server.kill()?;
+            (server, ticket) = Process::serve(namespace.command()?, &target)?;
+        }
+        client = send(&ticket)?;
+    }
+    let summary = loop {
+        if !client.watch()? {
+            break client.end()?;
+        }
+        server.watch()?;
+        std::thread::sleep(POLL);
+    };
+    cost.client_peak = cost.client_peak.max(client.peak);
+    cost.server_peak = cost.server_peak.max(server.peak);
+    cost.seconds = started.elapsed().as_secs_f64();
+    cost.wire = namespace.bytes()? - before;
+    let _ = writeln!(cost.log, "the last client: {summary}");
+    drop((client, server));
+    compare(&place.join("big"), &target.join("big"))?;
+    std::fs::remove_dir_all(&target).map_err(text)?;
+    Ok(cost)
+}
+
+/// Scatters the data in pieces of 1 MiB over the file.
+fn make_sparse(path: &Path, plan: &Plan, random: &mut Random) -> Result<(), String> {
+    let file = File::create(path).map_err(text)?;
+    file.set_len(plan.size << 30).map_err(text)?;
+    let mut piece = vec![0; 1 << 20];
+    let places = plan.size << 10;
+    let every = (places / plan.data.max(1)).max(1);
+    for number in 0..plan.data.min(places) {
+        random.fill(&mut piece);
+        let at = (number * every + random.below(every)) << 20;
+        file.write_all_at(&piece, at).map_err(text)?;
+    }
+    file.sync_all().map_err(text)
+}
+
+/// Checks that the copy has the same content and takes no more room.
+fn compare(source: &Path, copy: &Path) -> Result<(), String> {
+    let (mut left, mut right) = (File::open(source).map_err(text)?, File::open(copy).map_err(text)?);
+    let (a, b) = (left.metadata().map_err(text)?, right.metadata().map_err(text)?);
+    if a.len() != b.len() || b.blocks() > a.blocks() + a.blocks() / 100 {
+        let (a, b) = ((a.len(), a.blocks()), (b.len(), b.blocks()));
+        return Err(format!("length and blocks of the copy differ: {a:?} and {b:?}"));
+    }
+    let (mut ours, mut theirs) = (vec![0; 1 << 20], vec![0; 1 << 20]);
+    loop {
+        let read = left.read(&mut ours).map_err(text)?;
+        if read == 0 {
+            return Ok(());
+        }
+        let theirs = theirs.get_mut(..read).ok_or("no room")?;
+        right.read_exact(theirs).map_err(text)?;
+        if ours.get(..read) != Some(&*theirs) {
+            return Err("the content of the copy differs".to_owned());
+        }
+    }
+}
