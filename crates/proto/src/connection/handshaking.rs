@@ -35,7 +35,10 @@ impl Connection {
 
     /// The client returns the INFO: it hears what is sent to its address.
     pub(super) fn on_ping(&mut self, facts: &PacketFacts, info: &[u8]) {
-        let fits = |setup: &Setup| setup.info == info && setup.info_for == facts.tuple.remote;
+        // With several legs the INFO went to each of them, so one who hears it may be somewhere else.
+        let fits = |setup: &Setup| {
+            setup.info == info && setup.info_for == facts.tuple.remote && setup.race.only_leg_is(&facts.tuple)
+        };
         let proven = !info.is_empty() && self.setup.as_deref().is_some_and(fits);
         let path = self.paths.get_mut(PathId::FIRST).filter(|path| path.tuple == facts.tuple);
         if let Some(path) = path.filter(|_| proven) {
