@@ -122,9 +122,13 @@ fn acknowledge(bytes: &[u8], path: &mut Recovery, now: Instant) {
 impl Model {
     fn send(&mut self, path: &mut Recovery, now: Instant, size: u16, kind: Kind) {
         let number = path.send(now, size, kind);
-        if kind != Kind::AckOnly {
-            self.in_flight.insert(number, (size, false));
-        }
+        let room = match kind {
+            Kind::AckOnly => return,
+            // spec 6.34: a probe takes no room
+            Kind::MtuProbe => 0,
+            Kind::Ordinary => size,
+        };
+        self.in_flight.insert(number, (room, false));
     }
 
     /// Each content is told lost at most once and delivered at most once.
@@ -155,8 +159,8 @@ impl Model {
             assert!(self.in_flight.remove(&number).unwrap().1, "{number} vanished");
             self.given_up.insert(number, false);
         }
-        let sum: ByteCount = flight.iter().map(|(_, bytes)| *bytes).sum();
-        assert_eq!(path.bytes_in_flight(), sum);
+        let sum: u64 = self.in_flight.values().map(|(room, _)| u64::from(*room)).sum();
+        assert_eq!(path.bytes_in_flight(), ByteCount(sum));
         assert_eq!(flight.len(), self.in_flight.len());
         assert!(path.window() >= ByteCount(2 * self.max_datagram));
         assert_eq!(path.deadline().is_some(), !flight.is_empty());
