@@ -95,6 +95,8 @@ impl Scene {
     fn damage(&mut self, at: usize, script: &mut Script<'_>) {
         let Some(datagram) = self.lab.flying.get_mut(at) else { return };
         self.lost += 1;
+        // Nothing protects a list of versions: who changes one speaks in the server's name.
+        self.meddled |= datagram.data.get(1..5) == Some(&[0; 4]);
         let place = usize::from(script.u16()) % datagram.data.len().max(1);
         match script.u8() {
             how @ 0..=127 => {
