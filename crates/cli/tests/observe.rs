@@ -33,7 +33,7 @@ fn a_bench_leaves_a_capture_that_opens_and_a_log_at_each_end() {
     let relay = relay.start(address.parse().unwrap());
 
     let mut command = Command::new(MANYWAY);
-    command.args(["bench", "-n", "200k", &server.ticket, "--qlog"]).arg(&logs).env("SSLKEYLOGFILE", &keys);
+    command.args(["bench", "-n", "8M", &server.ticket, "--qlog"]).arg(&logs).env("SSLKEYLOGFILE", &keys);
     Running::start(command).end().expect(0).says("SSLKEYLOGFILE is set");
     server.stop().expect(0);
     std::fs::write(&capture, relay.stop()).unwrap();

@@ -153,7 +153,10 @@ fn a_directory_that_may_not_be_written_is_said_plainly() {
     std::fs::set_permissions(place.there(), std::fs::Permissions::from_mode(0o555)).unwrap();
     let mut command = Command::new("setpriv");
     let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups", MANYWAY];
-    command.args(nobody).args(["serve", "--listen", "127.0.0.1:0", "--dir"]).arg(place.there());
+    command
+        .args(nobody)
+        .args(["serve", "--ephemeral", "--listen", "127.0.0.1:0", "--dir"])
+        .arg(place.there());
     let probe = Command::new("setpriv").args(nobody).arg("--version").output();
     if !probe.as_ref().is_ok_and(|output| output.status.success()) {
         println!("skipped: no other user can run the program: {probe:?}");

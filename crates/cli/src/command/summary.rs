@@ -59,6 +59,8 @@ impl Summary {
             json::print(&self.to_json())?;
         } else if !global.quiet {
             self.print_text()?;
+        } else {
+            self.print_failures(std::io::stderr().lock())?;
         }
         Ok(())
     }
@@ -96,7 +98,11 @@ impl Summary {
             ]);
         }
         write!(out, "{table}")?;
-        for failed in &report.failed {
+        self.print_failures(out)
+    }
+
+    fn print_failures(&self, mut out: impl std::io::Write) -> Result<(), CommandError> {
+        for failed in &self.counts.report.failed {
             let next = next_step(failed.failure.reason);
             writeln!(out, "failed: {}: {}{next}", failed.name, failed.failure)?;
         }
