@@ -16,6 +16,7 @@ pub mod blocks;
 pub mod cookies;
 pub mod datagram_opened;
 pub mod datagram_sealed;
+pub mod decode;
 pub mod headers;
 pub mod parameters;
 pub mod script;
@@ -32,12 +33,13 @@ mod material;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 12] = [
     ("acks", acks::run),
     ("blocks", blocks::run),
     ("cookies", cookies::run),
     ("datagram_opened", datagram_opened::run),
     ("datagram_sealed", datagram_sealed::run),
+    ("decode", decode::run),
     ("headers", headers::run),
     ("parameters", parameters::run),
     ("setup", setup::run),

@@ -27,6 +27,9 @@ pub(super) fn seeds() -> Vec<Seed> {
     for (number, datagram) in Lab::established().flying.into_iter().take(2).enumerate() {
         seeds.push(Seed::new("headers", format!("data-{number}"), datagram.data));
     }
+    let first_flight = Lab::connecting().flying.into_iter().map(|datagram| datagram.data).collect::<Vec<_>>();
+    seeds.push(Seed::new("decode", "hex", hex(&first_flight)));
+    seeds.push(Seed::new("decode", "pcap", pcap(&first_flight)));
     let mut list = Vec::new();
     encode_version_list(&mut Writer::new(&mut list, 1200), &[1; 8], &[2; 8], &[1, 2, 3]);
     seeds.push(Seed::new("headers", "version-list", list));
@@ -43,6 +46,32 @@ pub(super) fn seeds() -> Vec<Seed> {
     let fields = Steps::new().u8(1).u8(2).u8(0).u16(1).u16(2).u16(80).u8(2).bytes(b"example.org").u16(5000);
     seeds.push(Seed::new("ticket", "fields", fields.into_bytes()));
     seeds
+}
+
+/// A datagram a line.
+fn hex(datagrams: &[Vec<u8>]) -> Vec<u8> {
+    let line = |datagram: &Vec<u8>| datagram.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    datagrams.iter().map(line).collect::<Vec<_>>().join("\n").into_bytes()
+}
+
+/// A capture of IPv4 packets without link headers.
+fn pcap(datagrams: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let head: [u32; 6] = [0xa1b2_c3d4, 0x0004_0002, 0, 0, 65_535, 101];
+    head.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+    for datagram in datagrams {
+        let length = u16::try_from(datagram.len()).unwrap();
+        let frame = [1, 0, u32::from(length) + 28, u32::from(length) + 28];
+        frame.iter().for_each(|word: &u32| bytes.extend_from_slice(&word.to_le_bytes()));
+        bytes.extend_from_slice(&[0x45, 0]);
+        bytes.extend_from_slice(&(length + 28).to_be_bytes());
+        bytes.extend_from_slice(&[0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2]);
+        for field in [40_000, 4455, length + 8, 0] {
+            bytes.extend_from_slice(&field.to_be_bytes());
+        }
+        bytes.extend_from_slice(datagram);
+    }
+    bytes
 }
 
 const TEXTS: [&str; 8] = [

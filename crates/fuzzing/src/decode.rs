@@ -1,0 +1,61 @@
+//! `manyway decode`: captures and hex text of any kind are read to their end, and every packet has words.
+
+use std::ops::ControlFlow;
+
+use manyway_inspect::capture::{self, Item};
+use manyway_inspect::{Inside, Inspector, KeyLog, Packet};
+
+/// Reads the input as a capture, and if it is none as a datagram.
+pub fn run(data: &[u8]) {
+    let mut inspector = Inspector::new(KeyLog::default());
+    let mut payloads = 0;
+    let read = capture::read(data, &mut |item| {
+        match item {
+            Item::Datagram(datagram) => {
+                payloads += datagram.payload.len();
+                look_at(&mut inspector, datagram.payload);
+            }
+            Item::Skipped { why, .. } => assert!(!why.to_string().is_empty()),
+            Item::KeyLog(text) => {
+                inspector.add_keys(text);
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    });
+    assert!(payloads <= data.len(), "no byte is read twice");
+    if let Err(error) = read {
+        assert!(!error.to_string().is_empty());
+        look_at(&mut inspector, data);
+    }
+}
+
+fn look_at(inspector: &mut Inspector, datagram: &[u8]) {
+    let packets = inspector.datagram(datagram);
+    assert_eq!(packets.is_empty(), datagram.is_empty());
+    let mut end = 0;
+    for packet in &packets {
+        assert!(packet.offset >= end && packet.offset < datagram.len(), "packets follow each other");
+        end = packet.offset + packet.length;
+        check(packet);
+    }
+    assert!(end <= datagram.len());
+}
+
+fn check(packet: &Packet) {
+    match &packet.inside {
+        Inside::Opened(opened) => {
+            for block in opened.blocks() {
+                assert!(block.offset + block.length <= opened.payload.len());
+                let words = match &block.block {
+                    Ok(block) => block.to_string(),
+                    Err(error) => error.to_string(),
+                };
+                // Text of the peer must not steer a terminal.
+                assert!(!words.is_empty() && !words.contains(char::is_control), "{words:?}");
+            }
+        }
+        Inside::Sealed(why) => assert!(!why.to_string().is_empty()),
+        Inside::Nothing => {}
+    }
+}
