@@ -279,7 +279,7 @@ impl Connection {
                 self.reinject(now, block.path, usize::MAX);
             }
         } else if is_ready && !was_ready && path.state() == PathState::Dead {
-            path.prober.nudge(now);
+            path.prober.hurry(now);
         }
         self.weigh_paths(now);
     }
