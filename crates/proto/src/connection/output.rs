@@ -362,10 +362,6 @@ impl Connection {
             self.streams.write_control(&mut writer, &mut builder.contents);
             builder.asks_for_ack |= writer.position() > before;
         }
-        if carry.question {
-            AckNow.encode(&mut writer);
-            builder.asks_for_ack = true;
-        }
         let carries_data =
             carry.load == Load::Data && self.streams.write_data(&mut writer, &mut builder.contents);
         builder.asks_for_ack |= carries_data;
