@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use manyway_proto::{ClosedBy, ConnectionConfig, ConnectionError, KeyLimits};
+use manyway_proto::{ClosedBy, ConnectionConfig, ConnectionError, Event, KeyLimits, SendRefusal};
 use manyway_sim::link::{LinkConfig, LossModel, Probability};
 use manyway_sim::pair::Direction;
 use manyway_sim::rule::{Action, Matching};
@@ -48,6 +48,19 @@ fn a_close_tells_both_ends_who_and_why() {
         assert_eq!(ended(&mut pair, side.other()), Some(closed(ClosedBy::Peer, 7)));
         is_forgotten(&mut pair, SECOND);
     }
+}
+
+#[test]
+fn nothing_is_told_of_paths_behind_the_end() {
+    let mut pair = connected(one_path()).unwrap();
+    let tuple = pair.peer(Side::Client).unwrap().connection().unwrap().statistics().paths[0].tuple;
+    let now = pair.now();
+    pair.peer(Side::Client).unwrap().connection().unwrap().abort(now, 7, "done");
+    let client = pair.peer(Side::Client).unwrap();
+    client.endpoint().on_send_refused(now, tuple, SendRefusal::Unreachable);
+    pair.run_for(100 * MS).unwrap();
+    let events = pair.peer(Side::Client).unwrap().events();
+    assert!(matches!(events.last(), Some((_, Event::Closed(_)))), "{:?}", events.last());
 }
 
 #[test]

@@ -7,7 +7,7 @@ use manyway_wire::{Close, CloseStep, ConnectionId, ErrorCode};
 use super::input::PacketFacts;
 use super::state::{DueClose, FLUSH_TIME, Farewell, LastWord, Life, Repeat};
 use super::{Connection, Initiator, Violation};
-use crate::handshake::is_authentication_alert;
+use crate::handshake::{Handshake, is_authentication_alert};
 use crate::protection::Level;
 use crate::{ClosedBy, ConnectionError, Instant};
 
@@ -44,10 +44,12 @@ impl Connection {
         let error = if let Violation::Tls { alert, reason } = &violation
             && is_authentication_alert(*alert)
         {
-            if self.side == Initiator::Server {
+            let handshake = self.setup.as_ref().map(|setup| &setup.handshake);
+            // spec 7.38: a hello may come from anywhere, so its refusal must not count against its address.
+            if self.side == Initiator::Server && handshake.is_some_and(Handshake::was_answered) {
                 self.counts.refused_client = Some(now);
             }
-            let shown = self.setup.as_ref().and_then(|setup| setup.handshake.unexpected_key());
+            let shown = handshake.and_then(Handshake::unexpected_key);
             ConnectionError::Authentication { reason: reason.clone(), shown }
         } else {
             ConnectionError::Violation(violation)

@@ -201,8 +201,8 @@ impl Connection {
 
     /// Asks once how far the peer is on a path; the answer is an [`Event::Pong`]. The question goes out whatever the state
     /// of the path and is never repeated; a lost one has no answer. At most 256 questions of a path wait for theirs;
-    /// beyond that the oldest is forgotten. While the path has no id of the peer, or an address of the peer is not
-    /// proven, it waits. Costs about 40 bytes in each direction.
+    /// beyond that the oldest is forgotten. While the path has no id of the peer, or its address was named by the
+    /// peer alone or proved nothing yet, it waits. Costs about 40 bytes in each direction.
     ///
     /// # Errors
     /// If there is no such path, or the connection is not established.

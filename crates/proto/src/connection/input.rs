@@ -220,7 +220,7 @@ impl Connection {
             path.counters.bytes_received += size as u64;
             path.on_heard(facts.now);
             if path.state() == PathState::Dead {
-                path.prober.nudge(facts.now);
+                path.prober.hurry(facts.now);
             }
         }
     }

@@ -91,7 +91,10 @@ impl Connection {
                 .next_question(now, &mut self.shared.rng, |address| self.manager.may_ask(now, address))
             {
                 (question.0, None, Some(question))
-            } else if path.pings.is_due() && path.amplification.has_room_for_probe() {
+            } else if path.pings.is_due()
+                && path.amplification.has_room_for_probe()
+                && !self.manager.is_hearsay(path.tuple.remote)
+            {
                 let tuple = path.tuple;
                 let nonce = path.pings.next_question(now, tuple, &mut self.shared.rng);
                 (tuple, None, nonce.map(|nonce| (tuple, nonce)))
@@ -147,6 +150,10 @@ impl Connection {
         for id in self.paths.ids() {
             let lone = self.paths.best_live(Some(id)).is_none();
             let Some(path) = self.paths.get_mut(id).filter(|path| path.probes_due > 0) else { continue };
+            // spec 6.35: such an address gets questions of the prober alone.
+            if self.manager.is_hearsay(path.tuple.remote) {
+                continue;
+            }
             path.probes_due -= 1;
             let datagram = usize::from(path.mtu.current());
             let load = if lone && path.is_live() { Load::Data } else { Load::Acks };
@@ -354,10 +361,6 @@ impl Connection {
             self.ids.remote.write_into(&mut writer, &mut builder.contents);
             self.streams.write_control(&mut writer, &mut builder.contents);
             builder.asks_for_ack |= writer.position() > before;
-        }
-        if carry.question {
-            AckNow.encode(&mut writer);
-            builder.asks_for_ack = true;
         }
         let carries_data =
             carry.load == Load::Data && self.streams.write_data(&mut writer, &mut builder.contents);

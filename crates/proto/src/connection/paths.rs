@@ -104,7 +104,7 @@ impl Connection {
 
     /// Whether a path lies between these addresses, or may during the set-up.
     pub(crate) fn uses(&self, tuple: &FourTuple) -> bool {
-        self.is_handshaking() || self.paths.iter().any(|path| path.tuple == *tuple)
+        self.is_handshaking() || (self.life.is_open() && self.paths.iter().any(|path| path.tuple == *tuple))
     }
 
     /// The system refuses to send between these addresses: the path is dead at once. During the set-up, the other address
@@ -279,7 +279,7 @@ impl Connection {
                 self.reinject(now, block.path, usize::MAX);
             }
         } else if is_ready && !was_ready && path.state() == PathState::Dead {
-            path.prober.nudge(now);
+            path.prober.hurry(now);
         }
         self.weigh_paths(now);
     }

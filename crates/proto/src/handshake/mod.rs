@@ -371,6 +371,11 @@ impl Handshake {
         self.unexpected_key
     }
 
+    /// Whether TLS was reading bytes under the set-up keys last: only who got the answer to its hello writes such.
+    pub(crate) fn was_answered(&self) -> bool {
+        self.reading == Level::SetUp
+    }
+
     /// The alert to close with, if the handshake has failed.
     #[cfg(test)]
     pub(crate) fn alert(&self) -> Option<u8> {

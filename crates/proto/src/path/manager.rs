@@ -95,12 +95,17 @@ impl PathManager {
         self.remotes.iter()
     }
 
+    /// Whether only the peer's word tells that somebody wants to be asked at an address.
+    pub(crate) fn is_hearsay(&self, address: SocketAddr) -> bool {
+        self.remotes.is_hearsay(address)
+    }
+
     /// Whether a question may go to an address now; yes takes it out of the budget.
     ///
     /// # Errors
     /// When it may, at the earliest.
     pub(crate) fn may_ask(&mut self, now: Instant, address: SocketAddr) -> Result<(), Instant> {
-        if self.remotes.is_hearsay(address) { self.budget.take(now, address) } else { Ok(()) }
+        if self.is_hearsay(address) { self.budget.take(now, address) } else { Ok(()) }
     }
 
     /// Somebody answered at an address of the peer.

@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use crate::{FourTuple, Instant, Rng};
 
-/// Most questions that wait for their answers at a time.
-const MAX_OUTSTANDING: usize = 16;
 /// Most address pairs that one path tries.
 pub(crate) const MAX_TARGETS: usize = 8;
+/// Most questions that wait for their answers at a time: eight rounds to as many pairs as there may be, so that answers
+/// from two seconds away find their questions.
+const MAX_OUTSTANDING: usize = 8 * MAX_TARGETS;
 /// First wait for an answer from an address that was never heard.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
-/// Between questions in a hurry, doubled with each round: the last of them are ten seconds in coming back before they
-/// displace each other.
+/// Between questions in a hurry, doubled with each round. Were each packet of a full queue another question, the queue
+/// would stay full, and questions displace each other before they are answered.
 const LEAST_GAP: Duration = Duration::from_millis(10);
 const MOST_DOUBLINGS: u32 = 6;
 /// The longest wait, by how long the question has been open: most outages are short, and a question costs 40 bytes.
@@ -45,8 +46,6 @@ pub(crate) struct Prober {
     phase: Phase,
     /// When a late answer made the ones before it worthless.
     doubted_at: Option<Instant>,
-    /// When a packet of the peer last made a question due.
-    nudged_at: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -66,7 +65,7 @@ enum Phase {
 
 impl Prober {
     pub(crate) fn new() -> Self {
-        Self { outstanding: VecDeque::new(), phase: Phase::Resting, doubted_at: None, nudged_at: None }
+        Self { outstanding: VecDeque::new(), phase: Phase::Resting, doubted_at: None }
     }
 
     /// Starts asking `targets` at once, first with `first_wait` between rounds (`None` for an unknown distance).
@@ -84,7 +83,6 @@ impl Prober {
             held_until: None,
         };
         self.doubted_at = None;
-        self.nudged_at = None;
     }
 
     /// Changes whom to ask; if there is anybody new, all are asked at once.
@@ -113,25 +111,14 @@ impl Prober {
         self.phase = Phase::Resting;
     }
 
-    /// Asks again, at once if the last question is not too young: something happened that makes an answer likely. It may
-    /// happen with every packet, and questions that displace each other are never answered.
+    /// Asks again, at once if the last question is not too young (spec 6.27): something happened that makes an answer
+    /// likely, perhaps with every packet.
     pub(crate) fn hurry(&mut self, now: Instant) {
         let asked_at = self.outstanding.back().map(|challenge| challenge.sent_at);
         let gap = self.gap();
         if let Phase::Asking { next_at, .. } = &mut self.phase {
             let earliest = asked_at.map_or(now, |asked_at| now.max(asked_at + gap));
             *next_at = earliest.min(*next_at);
-        }
-    }
-
-    /// Asks again at once, because a packet of the peer arrived; but not for each of many. Were each answer of a full
-    /// queue another question, the queue would stay full, and each answer come when its question is forgotten.
-    pub(crate) fn nudge(&mut self, now: Instant) {
-        let Phase::Asking { wait, .. } = &self.phase else { return };
-        let pause = (*wait).min(longest_wait(Duration::ZERO));
-        if self.nudged_at.is_none_or(|nudged_at| now - nudged_at >= pause) {
-            self.nudged_at = Some(now);
-            self.hurry(now);
         }
     }
 
@@ -310,12 +297,12 @@ mod tests {
         let mut questions = 0;
         for tick in 0..1000 {
             let now = start + Duration::from_millis(tick);
-            prober.nudge(now);
+            prober.hurry(now);
             while prober.next_question(now, &mut rng, |_| Ok(())).is_some() {
                 questions += 1;
             }
         }
-        // In a second: those of the rounds, and no more of the nudges.
+        // In a second: those of the rounds, and no more for the packets.
         assert!((8..=20).contains(&questions), "{questions}");
     }
 
@@ -382,6 +369,26 @@ mod tests {
         // Who was asked long ago is asked at once.
         prober.hurry(now + Duration::from_secs(1));
         assert!(prober.is_due(now + Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn of_many_pairs_even_one_that_is_far_away_answers_in_time() {
+        let mut rng = Rng::from_seed([1; 32]);
+        let mut prober = Prober::new();
+        let start = Instant::from_nanos(0);
+        prober.start(start, (1..=8).map(tuple).collect(), None);
+        let mut asked = Vec::new();
+        for millis in 0..5_000 {
+            let now = start + Duration::from_millis(millis);
+            while let Some((tuple, nonce)) = prober.next_question(now, &mut rng, |_| Ok(())) {
+                asked.push((now, tuple, nonce));
+            }
+            let far = Duration::from_millis(1_500);
+            for (_, tuple, nonce) in asked.iter().filter(|(at, ..)| *at + far == now) {
+                assert!(prober.on_answer(now, tuple, *nonce).is_some(), "{millis}");
+            }
+        }
+        assert!(asked.len() > 100);
     }
 
     #[test]

@@ -103,8 +103,8 @@ impl Remotes {
 
     /// Whether only the peer's word tells that somebody wants to be asked at an address.
     pub(crate) fn is_hearsay(&self, address: SocketAddr) -> bool {
-        !self.lasting.contains(&address)
-            && self.named.iter().any(|named| named.address == address && !named.proven)
+        let mut named = self.named.iter().filter(|named| named.address == address).peekable();
+        named.peek().is_some() && !self.lasting.contains(&address) && !named.any(|named| named.proven)
     }
 
     /// Every address once, those of the application and those of the peer by turns.
@@ -297,5 +297,15 @@ mod tests {
         assert!(!remotes.is_hearsay(address(0)));
         remotes.on_add(0, 2, address(1), PEER);
         assert!(remotes.is_hearsay(address(1)), "the proof was for the address before");
+    }
+
+    #[test]
+    fn an_address_that_answered_stays_proven_though_it_is_named_again() {
+        let mut remotes = Remotes::default();
+        assert!(remotes.on_add(1, 1, address(1), PEER) && remotes.is_hearsay(address(1)));
+        remotes.on_answered(address(1));
+        remotes.on_add(2, 1, address(1), PEER);
+        assert!(!remotes.is_hearsay(address(1)));
+        assert!(!remotes.is_hearsay(address(2)), "nobody named it");
     }
 }

@@ -47,16 +47,20 @@ impl Traps {
         takes
     }
 
-    /// The newest trap among these numbers. Costs a step for each trap above them.
+    /// The newest trap among these numbers. Costs O(log n): a peer may name 64 ranges in each packet.
     pub(crate) fn caught(&self, numbers: &RangeInclusive<u64>) -> Option<u64> {
-        let below_end = self.left_out.iter().rev().find(|number| *number <= numbers.end());
-        below_end.copied().filter(|number| number >= numbers.start())
+        let newest = self.below(numbers.end().saturating_add(1)).checked_sub(1)?;
+        self.left_out.get(newest).copied().filter(|number| number >= numbers.start())
     }
 
-    /// How many traps lie above `number` and below `end`: a distance of packets is so much smaller.
+    /// How many traps lie above `number` and below `end`: a distance of packets is so much smaller. Costs O(log n).
     pub(crate) fn between(&self, number: u64, end: u64) -> u64 {
-        self.left_out.iter().rev().take_while(|trap| **trap > number).filter(|trap| **trap < end).count()
-            as u64
+        self.below(end).saturating_sub(self.below(number.saturating_add(1))) as u64
+    }
+
+    /// How many traps lie below `end`; they stand in the order of their numbers.
+    fn below(&self, end: u64) -> usize {
+        self.left_out.partition_point(|number| *number < end)
     }
 }
 

@@ -8,7 +8,7 @@ use manyway_proto::{
     ConnectionConfig, Initiator, Instant, LocalAddress, LocalCandidate, PathId, PathReason, Role,
 };
 use manyway_sim::forger::{CLIENT, Duel, SERVER, Sent};
-use manyway_wire::{AddAddress, Block, Probe, RemoveAddress, StreamData};
+use manyway_wire::{AddAddress, Block, PathAvailability, PathStatus, Probe, RemoveAddress, StreamData};
 
 const MS: Duration = Duration::from_millis(1);
 const MINUTE: Duration = Duration::from_secs(60);
@@ -90,6 +90,32 @@ fn addresses_that_come_and_go_all_the_time_are_no_way_to_flood_or_to_scan() {
     assert!(asked.len() <= 400, "{} in a minute", asked.len());
     assert!(bytes <= 2 * 20_000, "{bytes}");
     assert!(duel.events.len() < 20_000, "{}", duel.events.len());
+}
+
+// spec 6.35, 6.37
+#[test]
+fn pings_and_words_about_a_path_send_nothing_beyond_the_budget_to_an_address_that_the_peer_named() {
+    let mut duel = Duel::new(Initiator::Client, &ConnectionConfig::default());
+    // The second interface has no other address to ask.
+    let other = "[2001:db8:1::2]:1000".parse().unwrap();
+    let locals = [(1, CLIENT), (2, other)].map(|(interface, address)| LocalCandidate {
+        address: LocalAddress { interface, address },
+        role: Role::Primary,
+    });
+    let now = duel.now;
+    duel.connection().set_local_addresses(now, &locals);
+    let mut sent = duel.send(&[add(1, 1, "[2001:db8:2::1]:53".parse().unwrap())]);
+    let path = PathId(1);
+    assert!(duel.connection().statistics().paths.iter().any(|figures| figures.id == path));
+    for sequence in 1..1000 {
+        duel.connection().ping(path).unwrap();
+        let state = if sequence % 2 == 0 { PathAvailability::Available } else { PathAvailability::Suspect };
+        sent.extend(duel.send(&[Block::PathStatus(PathStatus { path, sequence, state, cost: 0 })]));
+        sent.extend(duel.converse_for(10 * MS));
+    }
+    assert_eq!(duel.ended(), None);
+    let (asked, bytes) = to_others(&sent);
+    assert!(asked.len() == 1 && bytes <= 20_000, "{bytes} to {asked:?}");
 }
 
 // spec 6.7

@@ -237,6 +237,32 @@ fn guesses_of_a_ticket_are_met_with_silence_after_ten_and_one_more_every_six_sec
     assert_eq!(try_to_come_in(&mut server, &mut now, at(5, 5, 77), &honest), Some(Ok(())));
 }
 
+// spec 7.38, 7.40
+#[test]
+fn who_is_refused_for_a_hello_from_false_addresses_bars_nobody_there() {
+    let mut server = Stranger::server(&ConnectionConfig::default());
+    let mut hello = Stranger::new().hello().to_vec();
+    // It asks for a certificate instead of a raw key, and the server has none.
+    let asks_for = hello.windows(6).position(|bytes| bytes == [0, 20, 0, 2, 1, 2]).unwrap();
+    hello[asks_for + 5] = 0;
+    let (mut now, mut buffer) = (START, Vec::new());
+    let mut refused = 0;
+    for number in 0..40 {
+        let ids = (Stranger::id(u64::from(number)), ConnectionId::from_u64(7));
+        let hello = Block::Handshake(HandshakeBytes { offset: 0, data: &hello });
+        let syn = Stranger::open_packet(ids, 0, &[Block::Syn(Syn { info: &[] }), hello]);
+        give(&mut server, now, at(5, 5, number), &syn);
+        while server.poll_transmit(now, &mut buffer).is_some() {
+            let answer = Stranger::open_answer(&ids.0, &buffer).unwrap();
+            let is_close = |block: &Result<Block<'_>, _>| matches!(block, Ok(Block::Close(_)));
+            refused += Blocks::new(&answer.payload).filter(is_close).count();
+        }
+    }
+    assert_eq!(refused, 40);
+    let honest = client_identity();
+    assert_eq!(try_to_come_in(&mut server, &mut now, at(5, 5, 77), &honest), Some(Ok(())));
+}
+
 /// A pair whose server has 64 incomplete set-ups, and goes on to have them.
 fn pair_under_load(paths: usize) -> EndpointPair {
     let mut config = ConnectionConfig::default();
