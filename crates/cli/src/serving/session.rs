@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use manyway::{Connection, ReceiveStream, SendStream};
-use manyway_transfer::Session;
+use manyway_transfer::{Session, Transport};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
 use super::limit::{Bucket, Limits};
+use crate::command::session::NetSession;
 
 /// A connection with the limits of its guest.
 #[derive(Debug, Clone)]
@@ -50,6 +51,10 @@ impl Session for GuestSession {
     async fn accept(&self) -> Option<(Self::Send, Self::Receive)> {
         let (send, receive) = self.connection.accept().await.ok()?;
         Some((self.limited(send), self.limited(receive)))
+    }
+
+    fn transport(&self) -> Option<Arc<dyn Transport>> {
+        NetSession(self.connection.clone()).transport()
     }
 }
 
