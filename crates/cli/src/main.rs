@@ -1,11 +1,12 @@
 //! The command.
 
+use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode as ProcessExitCode;
 use std::time::Duration;
 
 use clap::Parser as _;
-use manyway_cli::args::{Cli, Command, GlobalArgs};
+use manyway_cli::args::{Cli, Command};
 use manyway_cli::command::error::CommandError;
 use manyway_cli::command::{bench, decode, demo, get, keys, paths, ping, send, serve};
 use manyway_cli::exit_code::ExitCode;
@@ -17,7 +18,7 @@ fn main() -> ProcessExitCode {
         Err(error) => return fail_to_parse(&error).into(),
     };
     if let Err(error) = config::complete(&mut cli) {
-        return fail(&cli.global, &error).into();
+        return fail(&cli, &error).into();
     }
     logging::start(&cli.global);
     run(&cli).into()
@@ -25,7 +26,7 @@ fn main() -> ProcessExitCode {
 
 fn run(cli: &Cli) -> ExitCode {
     let global = &cli.global;
-    let done = |result: Result<ExitCode, CommandError>| result.unwrap_or_else(|error| fail(global, &error));
+    let done = |result: Result<ExitCode, CommandError>| result.unwrap_or_else(|error| fail(cli, &error));
     match &cli.command {
         Command::Completion(arguments) => done(print(|out| documents::completion(arguments.shell, out))),
         Command::Man => done(print(documents::manual)),
@@ -61,10 +62,10 @@ const END_TIME: Duration = Duration::from_secs(1);
 
 /// Tells why a command failed: people on standard error, programs that asked for JSON on standard output.
 #[expect(clippy::print_stderr, reason = "this is what the user is told")]
-fn fail(global: &GlobalArgs, error: &CommandError) -> ExitCode {
+fn fail(cli: &Cli, error: &CommandError) -> ExitCode {
     if error.code != ExitCode::Ok {
         eprintln!("manyway: {error}");
-        if global.json {
+        if cli.wants_json() {
             // Whoever has closed standard output does not want to know.
             let _ = output::json::print(&error.to_json());
         }
@@ -79,11 +80,13 @@ fn fail_to_parse(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         return ExitCode::Ok;
     }
-    let wants_json = std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json");
-    if wants_json {
+    let asks = |word: &OsString| ["--json", "--json-document", "-J"].iter().any(|option| word == option);
+    if std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| asks(&word)) {
         let text = error.to_string();
-        let reason = text.lines().next().unwrap_or_default();
-        let reason = reason.strip_prefix("error: ").unwrap_or(reason);
+        // What is wrong, which may take several lines, ends before the usage.
+        let lines: Vec<_> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+        let reason = lines.join(" ");
+        let reason = reason.strip_prefix("error: ").unwrap_or(&reason);
         let _ = output::json::print(&CommandError::usage(reason).to_json());
     }
     ExitCode::Usage

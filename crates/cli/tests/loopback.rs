@@ -72,6 +72,16 @@ fn bench_measures_streams_both_ways_by_time_and_by_size() {
 }
 
 #[test]
+fn a_server_tells_what_it_knows_of_the_transport_and_changes_its_congestion_control() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let run = ["bench", "--json", "-R", "-n", "1M", "-C", "new-reno", &server.ticket];
+    let summary = place.run(&run).expect(0).summary();
+    assert_eq!(summary["congestion"]["there"], "new-reno", "{summary}");
+    assert!(summary["down"]["packets_sent"].as_u64().unwrap() > 0, "{summary}");
+}
+
+#[test]
 fn ping_and_paths_work_without_an_interface_of_their_own() {
     let place = Place::new();
     let server = place.serve(&[]);

@@ -54,7 +54,8 @@ fn a_server_that_is_killed_goes_on_where_it_was() {
     client.signal("INT");
     // What is known of it is told all the same.
     let interrupted = client.end().expect(130);
-    let told = interrupted.json().into_iter().find(|document| document["bytes_sent"].is_u64()).unwrap();
+    let [told] = &interrupted.json()[..] else { panic!("not one document: {interrupted:?}") };
+    assert_eq!(told["error"]["kind"], "interrupted", "{told}");
     assert_eq!((&told["complete"], told["attempts"].as_u64()), (&false.into(), Some(1)), "{told}");
     assert!(told["bytes_sent"].as_u64().unwrap() >= ENOUGH, "{told}");
     let server = place.serve(&[]);

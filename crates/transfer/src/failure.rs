@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::Path;
 
 use crate::codec::{CodecError, Fields, cut, put_text};
 use crate::name::{NameError, printable};
@@ -137,6 +138,15 @@ impl Failure {
         Self { reason, text }
     }
 
+    /// The same failure with the place where it happened.
+    pub fn at(self, place: &Path) -> Self {
+        let text = match self.text.as_str() {
+            "" => place.display().to_string(),
+            text => format!("{}: {text}", place.display()),
+        };
+        Self::with_text(self.reason, text)
+    }
+
     /// Translates an error of the system.
     pub fn from_io(error: &io::Error) -> Self {
         #[expect(
@@ -206,6 +216,13 @@ mod tests {
         let Ok(mut full) = std::fs::File::options().write(true).open("/dev/full") else { return };
         let error = full.write_all(b"x").unwrap_err();
         assert_eq!(Failure::from_io(&error).to_string(), "the disk is full");
+    }
+
+    #[test]
+    fn a_failure_with_its_place_says_everything_once() {
+        let at = |failure: Failure| failure.at(Path::new("a/b")).to_string();
+        assert_eq!(at(Failure::new(Reason::NotFound)), "no such file or directory: a/b");
+        assert_eq!(at(Failure::with_text(Reason::Other, "odd")), "the system reports an error: a/b: odd");
     }
 
     #[test]

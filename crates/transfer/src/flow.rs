@@ -12,7 +12,7 @@ use crate::frame::{Frame, Verdict};
 use crate::pipe::{consume_received, send_produced};
 use crate::progress::{Progress, ProgressEvent, Report};
 use crate::request::Totals;
-use crate::wire::{finish, read_acceptance, read_frame, write_frame};
+use crate::wire::{finish, read_acceptance, read_end, read_frame, write_frame};
 
 /// Which side of the stream sends the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,12 +77,13 @@ where
     R: AsyncRead + Unpin,
 {
     let (answers, queue) = mpsc::channel(ANSWERS_WAITING);
-    let receiving = consume_received(receive, move |source| {
+    let receiving = consume_received(&mut *receive, move |source| {
         Reception::new(store, admission, progress, answers).run(source)
     });
     let (report, told) = tokio::join!(receiving, tell(queue, send));
     let report = report?;
     told?;
+    read_end(receive).await?;
     write_frame(send, &Frame::Done(Totals { files: report.verified, bytes: report.bytes })).await?;
     finish(send).await?;
     Ok(report)
@@ -141,7 +142,7 @@ impl Listener<'_> {
                 Frame::Verdict(verdict) => self.on_verdict(verdict)?,
                 Frame::Done(totals) => {
                     self.heard.report.bytes = totals.bytes;
-                    return Ok(());
+                    return read_end(receive).await;
                 }
                 Frame::Refused(failure) => return Err(TransferError::Refused(failure)),
                 Frame::Request(_)
@@ -219,3 +220,33 @@ async fn join<A, B>(
 
 /// Answers and verdicts that may wait for a slow sender before its files do.
 const ANSWERS_WAITING: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::progress::NoProgress;
+
+    #[tokio::test]
+    async fn who_has_heard_the_last_frame_still_waits_for_the_end_of_the_stream() {
+        let (mut near, mut far) = tokio::io::duplex(1024);
+        let (replies, _queue) = mpsc::channel(1);
+        let (progress, steering) = (NoProgress, Steering::default());
+        let mut listener =
+            Listener { progress: &progress, steering: &steering, replies, heard: Heard::default() };
+        let mut has_ended = false;
+        let ending = async {
+            write_frame(&mut far, &Frame::Done(Totals { files: 0, bytes: 0 })).await.unwrap();
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+            has_ended = true;
+            finish(&mut far).await.unwrap();
+        };
+        tokio::select! {
+            biased;
+            result = listener.run(&mut near) => panic!("it let go of the stream: {result:?}"),
+            () = ending => {}
+        }
+        assert!(has_ended);
+    }
+}

@@ -57,6 +57,17 @@ pub(crate) async fn finish<W: AsyncWrite + Unpin>(send: &mut W) -> Result<(), Tr
     send.shutdown().await.map_err(TransferError::stream("ending the stream"))
 }
 
+/// Reads the end of a half whose last frame has been read. Without this, letting the half go could overtake its end and
+/// tell a sender that has said everything to stop.
+// transfer 1.8
+pub(crate) async fn read_end<R: AsyncRead + Unpin>(receive: &mut R) -> Result<(), TransferError> {
+    match receive.read(&mut [0]).await {
+        // If the connection ended instead, everything was said all the same.
+        Ok(0) | Err(_) => Ok(()),
+        Ok(_) => Err(TransferError::Unexpected { wanted: "the end of the stream" }),
+    }
+}
+
 /// Reads the first frame of an answer.
 pub(crate) async fn read_acceptance<R: AsyncRead + Unpin>(receive: &mut R) -> Result<Totals, TransferError> {
     match read_frame(receive).await? {

@@ -47,6 +47,13 @@ pub struct Cli {
     pub command: Command,
 }
 
+impl Cli {
+    /// Whether standard output is for programs.
+    pub fn wants_json(&self) -> bool {
+        self.global.json || matches!(&self.command, Command::Bench(bench) if bench.document)
+    }
+}
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -95,6 +102,13 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_measurement_asks_for_json_by_a_letter_of_its_own() {
+        let wants = |words: &[&str]| Cli::try_parse_from(words).unwrap().wants_json();
+        assert!(wants(&["manyway", "bench", "-J", "mw1x"]) && wants(&["manyway", "--json", "bench", "mw1x"]));
+        assert!(!wants(&["manyway", "bench", "mw1x"]));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::TransferArgs;
+use crate::command::target::is_ticket;
 
 /// Arguments of `send`.
 #[derive(Debug, Clone, Args)]
@@ -51,19 +52,14 @@ impl SendArgs {
             return Err("nothing to send".to_owned());
         };
         match last.to_str() {
-            Some(text) if text.starts_with(TICKET) && files.is_empty() => {
-                Err("no file before the ticket".to_owned())
-            }
-            Some(text) if text.starts_with(TICKET) || !files.is_empty() && !exists(Path::new(last)) => {
+            Some(text) if is_ticket(text) && files.is_empty() => Err("no file before the ticket".to_owned()),
+            Some(text) if is_ticket(text) || !files.is_empty() && !exists(Path::new(last)) => {
                 Ok(Recipient { files: paths(files), server: Some(text.to_owned()) })
             }
             Some(_) | None => Ok(Recipient { files: paths(&self.arguments), server: None }),
         }
     }
 }
-
-/// How every ticket begins.
-const TICKET: &str = "mw1";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -92,7 +88,7 @@ mod tests {
 
     #[test]
     fn without_a_server_the_files_are_offered() {
-        for files in [&["a"][..], &["a", "b"], &["none"]] {
+        for files in [&["a"][..], &["a", "b"], &["none"], &["mw1.txt"]] {
             let recipient = parse(files).unwrap();
             assert_eq!((recipient.files.len(), recipient.server), (files.len(), None));
         }

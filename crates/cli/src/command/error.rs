@@ -4,7 +4,7 @@ use std::fmt;
 
 use manyway::{BindFailure, ClosedBy, ConnectError, ConnectionError};
 use manyway_transfer::{Failure, TransferError};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::exit_code::ExitCode;
 use crate::home::HomeError;
@@ -19,12 +19,14 @@ pub struct CommandError {
     pub code: ExitCode,
     /// What the user is told: the cause, and the next step where there is one.
     pub text: String,
+    /// What programs are told beside it: how far the command came.
+    pub facts: Map<String, Value>,
 }
 
 impl CommandError {
     /// An error with a code and a text.
     pub fn new(code: ExitCode, text: impl fmt::Display) -> Self {
-        Self { code, text: text.to_string() }
+        Self { code, text: text.to_string(), facts: Map::new() }
     }
 
     /// The command line makes no sense.
@@ -32,9 +34,17 @@ impl CommandError {
         Self::new(ExitCode::Usage, text)
     }
 
-    /// The error as a document for programs.
+    /// The same error with what is known of the work all the same.
+    pub fn with_facts(self, facts: Map<String, Value>) -> Self {
+        Self { facts, ..self }
+    }
+
+    /// The error as the one document for programs, with its facts.
     pub fn to_json(&self) -> Value {
-        json!({ "error": { "code": self.code.number(), "kind": self.code.name(), "text": self.text } })
+        let mut document = self.facts.clone();
+        let error = json!({ "code": self.code.number(), "kind": self.code.name(), "text": self.text });
+        document.insert("error".to_owned(), error);
+        document.into()
     }
 
     /// A transfer ended early: if the connection is to blame, its own reason says more.
@@ -71,7 +81,7 @@ impl CommandError {
             }
             ConnectionError::ConnectTimeout => Self::new(
                 ExitCode::Unreachable,
-                "no answer from any address of the ticket; is `manyway serve` running there, and does its firewall \
+                "no answer from any address of the server; is `manyway serve` running there, and does its firewall \
                  let UDP to its port through?",
             ),
             ConnectionError::IdleTimeout | ConnectionError::NoPath | ConnectionError::Reset => {
@@ -162,6 +172,9 @@ mod tests {
         let error = CommandError::usage("no such thing");
         let expected = json!({ "error": { "code": 2, "kind": "usage", "text": "no such thing" } });
         assert_eq!(error.to_json(), expected);
+        let facts = Map::from_iter([("bytes".to_owned(), 7.into())]);
+        let with_facts = error.with_facts(facts).to_json();
+        assert_eq!((&with_facts["bytes"], &with_facts["error"]), (&7.into(), &expected["error"]));
     }
 
     #[test]

@@ -20,9 +20,7 @@ pub async fn run(global: &GlobalArgs, arguments: &GetArgs) -> Result<ExitCode, C
         .run(|session, progress| async move {
             // Not before there is somebody to fetch from.
             if let Err(error) = std::fs::create_dir_all(output) {
-                let failure = Failure::from_io(&error);
-                let text = format!("{}: {failure}", output.display());
-                return Err(TransferError::Local(Failure::with_text(failure.reason, text)));
+                return Err(TransferError::Local(Failure::from_io(&error).at(output)));
             }
             get(&session, paths.clone(), output.clone(), progress).await
         })

@@ -7,6 +7,7 @@ use manyway::{HostPort, Identity, LocalAddress, Ticket, reachable_addresses};
 use serde_json::json;
 
 use super::error::CommandError;
+use super::target::is_ticket;
 use crate::args::{
     AddClientArgs, AddServerArgs, AddTicketArgs, AddWhat, DEFAULT_TICKET, GlobalArgs, KeysAction, KeysArgs,
     ShowArgs,
@@ -101,7 +102,7 @@ fn add_client(global: &GlobalArgs, home: &Home, arguments: &AddClientArgs) -> Re
 
 fn add_server(global: &GlobalArgs, home: &Home, arguments: &AddServerArgs) -> Result<(), CommandError> {
     let entry = match arguments.server.as_slice() {
-        [text] if text.to_ascii_lowercase().starts_with(TICKET) => {
+        [text] if is_ticket(text) => {
             let ticket: Ticket = text.parse().map_err(CommandError::usage)?;
             let key = KeyHash(*ticket.server_key_hash());
             if arguments.key.is_some_and(|other| other != key) {
@@ -123,9 +124,6 @@ fn add_server(global: &GlobalArgs, home: &Home, arguments: &AddServerArgs) -> Re
     add(home, &arguments.name, entry)?;
     report_added::<ServerEntry>(global, &arguments.name, &key)
 }
-
-/// How every ticket begins.
-const TICKET: &str = "mw1";
 
 fn report_added<T: Entry>(global: &GlobalArgs, name: &str, key: &KeyHash) -> Result<(), CommandError> {
     if global.json {

@@ -18,8 +18,8 @@ use super::tally::Tally;
 use super::watch::PathWatch;
 use crate::args::GlobalArgs;
 use crate::exit_code::ExitCode;
-use crate::output::json;
 use crate::output::progress::{ProgressMode, ProgressView};
+use crate::output::{json, note, print_line};
 
 /// Offers just these files, for reading, with keys that are good for nothing else. A client that is interrupted may
 /// come back; the first one that has everything verified ends it.
@@ -56,14 +56,13 @@ pub async fn run(global: &GlobalArgs, files: &[PathBuf]) -> Result<ExitCode, Com
         Ok(report) => report,
         Err(error) => {
             let summary = Summary::new("sent", tally.so_far(), started.elapsed(), None);
-            return summary.print_failed(global, &error).and(Err(error));
+            return Err(summary.explain(error));
         }
     };
-    let code = ExitCode::of_report(&report);
     tally.end(report);
-    let printed = Summary::new("sent", tally.so_far(), started.elapsed(), None).print(global);
+    let summary = Summary::new("sent", tally.so_far(), started.elapsed(), None);
     close(&endpoint, "everything has been fetched").await;
-    code.after_printing(printed)
+    summary.conclude(global)
 }
 
 /// At the port that firewalls know, or, if a server has it, at any other.
@@ -97,7 +96,6 @@ async fn accept(endpoint: &Endpoint, server: &Server, view: &Arc<ProgressView>) 
 
 /// The code to standard output, everything else to standard error.
 fn announce(global: &GlobalArgs, ticket: &Ticket) -> Result<(), CommandError> {
-    use std::io::Write as _;
     let code = ticket.to_string();
     if global.json {
         json::print(&json!({ "code": code }))?;
@@ -106,13 +104,5 @@ fn announce(global: &GlobalArgs, ticket: &Ticket) -> Result<(), CommandError> {
     if !global.quiet {
         note("waiting for the other side; there: manyway get CODE, with this code:");
     }
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{code}")?;
-    out.flush()?;
-    Ok(())
-}
-
-#[expect(clippy::print_stderr, reason = "this is what the user is told")]
-fn note(text: &str) {
-    eprintln!("{text}");
+    print_line(&code)
 }

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use manyway::{ByteCount, ConnectionInfo};
 use manyway_transfer::Reason;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::error::CommandError;
 use super::tally::Counts;
 use super::watch::path_name;
 use crate::args::GlobalArgs;
+use crate::exit_code::ExitCode;
 use crate::output::table::{Align, Table};
 use crate::output::{json, units};
 
@@ -50,19 +51,33 @@ impl Summary {
         Self { verb, counts, elapsed, paths }
     }
 
-    /// Prints it to standard output.
+    /// Prints the end of a transfer that ran to its end to standard output.
     ///
     /// # Errors
-    /// If standard output is closed.
-    pub fn print(&self, global: &GlobalArgs) -> Result<(), CommandError> {
-        if global.json {
-            json::print(&self.to_json())?;
-        } else if !global.quiet {
-            self.print_text()?;
-        } else {
-            self.print_failures(std::io::stderr().lock())?;
+    /// If files failed: for programs the error is the document, with all figures. Or if standard output is full.
+    pub fn conclude(&self, global: &GlobalArgs) -> Result<ExitCode, CommandError> {
+        let code = ExitCode::of_report(&self.counts.report);
+        let printed = match (global.json, global.quiet) {
+            (true, _) if code != ExitCode::Ok => Ok(()),
+            (true, _) => json::print(&Value::from(self.to_json())).map_err(CommandError::from),
+            (false, true) => Ok(()),
+            (false, false) => self.print_text(),
+        };
+        match code.after_printing(printed)? {
+            ExitCode::Ok => Ok(ExitCode::Ok),
+            code => Err(CommandError::new(code, self.failures()).with_facts(self.to_json())),
         }
-        Ok(())
+    }
+
+    /// How many files failed, and why the first one did.
+    fn failures(&self) -> String {
+        let report = &self.counts.report;
+        let count = report.failures;
+        let all = count + report.verified;
+        let first = report.failed.first().map(|failed| {
+            format!("; {}: {}{}", failed.name, failed.failure, next_step(failed.failure.reason))
+        });
+        format!("{count} of {all} files and directories failed{}", first.unwrap_or_default())
     }
 
     fn print_text(&self) -> Result<(), CommandError> {
@@ -121,25 +136,18 @@ impl Summary {
         text
     }
 
-    /// Prints what is known of a transfer that did not come to its end: for programs only; people read the error.
-    ///
-    /// # Errors
-    /// If standard output is closed.
-    pub fn print_failed(&self, global: &GlobalArgs, error: &CommandError) -> Result<(), CommandError> {
+    /// Gives what is known of a transfer that did not come to its end to the error that ended it.
+    pub fn explain(&self, error: CommandError) -> CommandError {
         // Of a transfer that never began there is nothing to tell.
-        if !global.json || self.counts.attempts == 0 {
-            return Ok(());
+        if self.counts.attempts == 0 {
+            return error;
         }
-        let mut document = self.to_json();
-        if let Value::Object(fields) = &mut document {
-            fields.insert("complete".to_owned(), false.into());
-            fields.insert("reason".to_owned(), error.to_string().into());
-        }
-        json::print(&document)?;
-        Ok(())
+        let mut facts = self.to_json();
+        facts.insert("complete".to_owned(), false.into());
+        error.with_facts(facts)
     }
 
-    fn to_json(&self) -> Value {
+    fn to_json(&self) -> Map<String, Value> {
         let paths: Vec<_> = self
             .paths
             .iter()
@@ -156,7 +164,7 @@ impl Summary {
             .iter()
             .map(|failed| json!({ "name": failed.name, "reason": failed.failure.to_string() }))
             .collect();
-        json!({
+        let document = json!({
             "complete": report.is_complete(),
             "files": self.counts.totals.files, "bytes_total": self.counts.totals.bytes,
             "verified": report.verified, "bytes": report.bytes,
@@ -164,7 +172,8 @@ impl Summary {
             "attempts": self.counts.attempts, "seconds": self.elapsed.as_secs_f64(),
             "bits_per_second": ByteCount(self.counts.moved).per(self.elapsed).bits_per_second(),
             "failures": report.failures, "failed": failed, "paths": paths,
-        })
+        });
+        if let Value::Object(fields) = document { fields } else { Map::new() }
     }
 }
 

@@ -48,7 +48,7 @@ impl Transfer<'_> {
         let mut repetitions = 0;
         let error = loop {
             let error = match self.attempt(&work, &view, &tally, started).await {
-                Ok(code) => return Ok(code),
+                Ok(summary) => return summary.conclude(self.global),
                 Err(error) => error,
             };
             let is_broken = error.code == ExitCode::Incomplete;
@@ -73,8 +73,7 @@ impl Transfer<'_> {
         };
         view.finish();
         let summary = Summary::new(self.done, tally.so_far(), started.elapsed(), None);
-        let printed = summary.print_failed(self.global, &error);
-        printed.and_then(|()| Err(with_next_step(error)))
+        Err(summary.explain(with_next_step(error)))
     }
 
     async fn attempt<W, F>(
@@ -83,7 +82,7 @@ impl Transfer<'_> {
         view: &Arc<ProgressView>,
         tally: &Arc<Tally>,
         started: Instant,
-    ) -> Result<ExitCode, CommandError>
+    ) -> Result<Summary, CommandError>
     where
         W: Fn(NetSession, Arc<dyn Progress>) -> F,
         F: Future<Output = Result<Report, TransferError>>,
@@ -109,13 +108,11 @@ impl Transfer<'_> {
             }
         };
         view.finish();
-        let code = ExitCode::of_report(&report);
         tally.end(report);
         let info = session.0.info().await.ok();
         let summary = Summary::new(self.done, tally.so_far(), started.elapsed(), info.as_ref());
-        let printed = summary.print(self.global);
         close(&endpoint, "done").await;
-        code.after_printing(printed)
+        Ok(summary)
     }
 }
 
@@ -131,7 +128,7 @@ fn with_next_step(error: CommandError) -> CommandError {
     if error.code != ExitCode::Incomplete || error.text.contains(AGAIN) {
         return error;
     }
-    CommandError::new(error.code, format!("{error}; {AGAIN}"))
+    CommandError { text: format!("{error}; {AGAIN}"), ..error }
 }
 
 const AGAIN: &str = "run the same command again";

@@ -95,7 +95,9 @@ impl ProgressView {
             ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
         );
         overall.set_message(title.to_owned());
-        Self { mode, bars, overall, state: Mutex::default() }
+        // There is nothing to tell before something has begun.
+        let state = State { printed: Some(Instant::now()), ..State::default() };
+        Self { mode, bars, overall, state: Mutex::new(state) }
     }
 
     /// Sets how many bytes there are in all.

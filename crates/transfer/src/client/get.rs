@@ -30,9 +30,7 @@ pub async fn get<S: Session>(
     progress: Arc<dyn Progress>,
 ) -> Result<Report, TransferError> {
     let admission = admit(&paths).map_err(TransferError::Local)?;
-    let directory = Directory::open(&into)
-        .map_err(|f| Failure::with_text(f.reason, format!("{}: {f}", into.display())))
-        .map_err(TransferError::Local)?;
+    let directory = Directory::open(&into).map_err(|failure| TransferError::Local(failure.at(&into)))?;
     let (mut send, mut receive) = session.open().await.map_err(TransferError::stream("opening a stream"))?;
     write_request(&mut send, Request::Get(paths)).await?;
     let totals = read_acceptance(&mut receive).await?;

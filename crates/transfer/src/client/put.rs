@@ -29,8 +29,8 @@ pub async fn put<S: Session>(
 ) -> Result<Report, TransferError> {
     let (sources, totals, missing) =
         spawn_blocking(move || find(files)).await.map_err(|_| TransferError::Internal)?;
-    if let (true, Some((_, failure))) = (sources.is_empty(), missing.first()) {
-        return Err(TransferError::Local(failure.clone()));
+    if let (true, Some((path, failure))) = (sources.is_empty(), missing.first()) {
+        return Err(TransferError::Local(failure.clone().at(path)));
     }
     check_distinct(&sources).map_err(TransferError::Local)?;
     progress.on_progress(ProgressEvent::Totals(totals));
@@ -53,10 +53,7 @@ fn find(files: Vec<PathBuf>) -> (Vec<Source>, Totals, Missing) {
     for path in files {
         match Source::local(&path) {
             Ok(source) => sources.push(source),
-            Err(failure) => {
-                let text = format!("{}: {failure}", path.display());
-                missing.push((path, Failure::with_text(failure.reason, text)));
-            }
+            Err(failure) => missing.push((path, failure)),
         }
     }
     let totals = survey(&sources);

@@ -25,10 +25,7 @@ impl Served {
     }
 
     pub(super) fn offer(files: &[PathBuf]) -> Result<Self, Failure> {
-        let named = |path: &PathBuf| {
-            Source::local(path)
-                .map_err(|f| Failure::with_text(f.reason, format!("{}: {}", path.display(), f.text)))
-        };
+        let named = |path: &PathBuf| Source::local(path).map_err(|failure| failure.at(path));
         let sources = files.iter().map(named).collect::<Result<Vec<_>, _>>()?;
         check_distinct(&sources)?;
         Ok(Self::Offer(sources))

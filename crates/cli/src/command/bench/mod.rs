@@ -21,8 +21,8 @@ use super::session::NetSession;
 use super::signal::{close, until_interrupted_over};
 use crate::args::{BenchArgs, GlobalArgs};
 use crate::exit_code::ExitCode;
-use crate::output::json;
 use crate::output::path::PathLabel;
+use crate::output::{json, note};
 use compare::{Comparison, Single};
 use output::{Mode, Output};
 use rates::PathRates;
@@ -137,11 +137,6 @@ async fn alone(
     let summary = until_interrupted_over(&endpoint, run.measure()).await;
     close(&endpoint, "done").await;
     Ok(Some(summary?.rate()))
-}
-
-#[expect(clippy::print_stderr, reason = "this is what the user is told")]
-fn note(text: &str) {
-    eprintln!("{text}");
 }
 
 /// One run over one connection.
