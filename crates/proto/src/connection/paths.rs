@@ -309,9 +309,7 @@ impl Connection {
         path.tuple = facts.tuple;
         if path.fallback == Some(facts.tuple) {
             // Back at an address that is proven: somebody in between had sent copies, or a NAT changed its mind.
-            path.fallback = None;
-            path.amplification.lift();
-            path.prober.stop();
+            path.move_back(facts.now);
         } else {
             if path.amplification.is_lifted() {
                 path.fallback = Some(old);
@@ -337,11 +335,9 @@ impl Connection {
     pub(super) fn give_up_move(&mut self, now: Instant, id: PathId) {
         let Some(path) = self.paths.get_mut(id) else { return };
         if let Some(old) = path.fallback.filter(|_| path.prober.rounds() > 3) {
-            path.fallback = None;
             let elsewhere = Self::leads_elsewhere(&path.tuple, &old);
             path.tuple = old;
-            path.amplification.lift();
-            path.prober.stop();
+            path.move_back(now);
             let event = PathEvent {
                 path: id,
                 tuple: old,

@@ -180,6 +180,17 @@ impl Path {
         }
     }
 
+    /// The path is where it was proven before it moved. A dead one is asked there: nothing else brings it back.
+    pub(crate) fn move_back(&mut self, now: Instant) {
+        self.fallback = None;
+        self.amplification.lift();
+        if self.state == PathState::Dead {
+            self.prober.start(now, vec![self.tuple], Some(self.space.recovery.pto()));
+        } else {
+            self.prober.stop();
+        }
+    }
+
     /// The lesser of this end's and the peer's wish for the path.
     pub(crate) fn joint_role(&self) -> Role {
         match self.peer_status.1 {
