@@ -63,10 +63,11 @@ impl Summary {
             (false, true) => Ok(()),
             (false, false) => self.print_text(),
         };
-        match code.after_printing(printed)? {
-            ExitCode::Ok => Ok(ExitCode::Ok),
-            code => Err(CommandError::new(code, self.failures()).with_facts(self.to_json())),
+        let code = code.after_printing(printed)?;
+        if code == ExitCode::Ok {
+            return Ok(code);
         }
+        Err(CommandError::new(code, self.failures()).with_facts(self.to_json()))
     }
 
     /// How many files failed, and why the first one did.

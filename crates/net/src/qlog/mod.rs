@@ -62,6 +62,10 @@ pub fn directory(directory: impl AsRef<Path>) -> io::Result<Observers> {
         let id = writer.open(format!("{}_{side}", beginning.first_destination));
         let is_held = Arc::clone(&proof.is_held);
         let sink = FileSink { writer: Arc::clone(&writer), id, waiting: String::new(), since: None, is_held };
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the log tells people when it began; nothing is timed by it"
+        )]
         let wall_clock = time::rfc_3339(SystemTime::now());
         let log = Qlog::new(beginning, wall_clock.as_deref(), Box::new(sink));
         Some(Box::new(Log { log, proof }))
