@@ -36,7 +36,7 @@ Examples:
   manyway decode --keylog keys trace.pcap
   tcpdump -i any -U -w - udp port 4455 | manyway decode --keylog keys
   manyway decode --json trace.pcap | jq 'select(.path == 1)'
-  echo 850000054200 | manyway decode --blocks";
+  echo 850000064200 | manyway decode --blocks";
 
 #[cfg(test)]
 mod tests {

@@ -88,8 +88,8 @@ Examples:
   manyway send film.mp4 mw1…           on the client, with that ticket
 
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 authentication failed,
-4 incomplete; run the same command again, 5 a limit forbids it, 7 the other
-side was not reached, 130 ended by Ctrl-C or SIGTERM.
+4 incomplete; run the same command again, 5 a limit forbids it, 6 worse than
+`--min-gain`, 7 the other side was not reached, 130 ended by Ctrl-C or SIGTERM.
 
 Settings may stand in ~/.config/manyway/config.toml; the command line wins.
 Keys and tickets stand beside it (`manyway keys show`); MANYWAY_HOME moves all.";
