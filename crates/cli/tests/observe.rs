@@ -94,6 +94,14 @@ fn hex_on_standard_input_is_shown_in_words() {
 }
 
 #[test]
+fn the_block_in_the_help_is_a_good_one() {
+    let help = String::from_utf8(output(&["decode", "--help"], "").stdout).unwrap();
+    let example = help.lines().find_map(|line| line.trim().strip_prefix("echo ")).unwrap();
+    let (bytes, _) = example.split_once(" | manyway decode --blocks").unwrap();
+    assert_eq!(output(&["decode", "--blocks"], bytes).status.code(), Some(0), "{bytes}");
+}
+
+#[test]
 fn what_can_not_be_read_is_status_1_and_says_where() {
     for (arguments, input, reason) in [
         (&["decode"][..], "no hex", "line 1 has other characters"),
