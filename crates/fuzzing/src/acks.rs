@@ -45,7 +45,7 @@ fn act(step: u8, script: &mut Script<'_>, path: &mut Recovery, model: &mut Model
             }
         }
         5 => model.send(path, *now, 1452, Kind::MtuProbe),
-        6 => model.send(path, *now, 60, Kind::AckOnly),
+        6 => model.send(path, *now, 60, if step < 128 { Kind::AckOnly } else { Kind::AckQuestion }),
         7 => *now += Duration::from_micros(u64::from(script.u16())),
         8 => *now += Duration::from_millis(u64::from(script.u16() % 4096)),
         9 | 10 => recent(script, path, *now),
@@ -124,6 +124,11 @@ impl Model {
         let number = path.send(now, size, kind);
         let room = match kind {
             Kind::AckOnly => return,
+            // It may arrive, and is never told lost.
+            Kind::AckQuestion => {
+                self.given_up.insert(number, false);
+                return;
+            }
             // spec 6.34: a probe takes no room
             Kind::MtuProbe => 0,
             Kind::Ordinary => size,

@@ -1,5 +1,6 @@
 //! Where datagrams come from: pcap, pcapng, or hex text; which of them is found out.
 
+mod framing;
 mod hex;
 mod link;
 mod pcap;

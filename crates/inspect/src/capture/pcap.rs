@@ -10,6 +10,7 @@ use pcap_parser::{
     SecretsType,
 };
 
+use super::framing::Framing;
 use super::{CaptureError, Item, link};
 
 /// Bytes that tell which format it is: the header of a pcap file.
@@ -87,7 +88,7 @@ pub(super) fn read(
 ) -> Result<(), CaptureError> {
     let damaged = |_| CaptureError::Damaged { after: 0 };
     let mut reader: Box<dyn PcapReaderIterator> = if is_pcapng {
-        Box::new(PcapNGReader::new(BUFFER, input).map_err(damaged)?)
+        Box::new(PcapNGReader::new(BUFFER, Framing::new(input)).map_err(damaged)?)
     } else {
         Box::new(LegacyPcapReader::new(BUFFER, input).map_err(damaged)?)
     };
