@@ -115,6 +115,7 @@ mod recovery;
 mod rng;
 pub mod scheduler;
 mod stream;
+pub mod text;
 mod time;
 mod units;
 

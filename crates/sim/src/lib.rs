@@ -59,7 +59,10 @@ pub use endpoint::{
     EndpointPair, EndpointPeer, client_identity, endpoint_pair, endpoint_pair_with, server_identity,
 };
 pub use invariants::{BrokenLaw, Law, Laws, Limits, PathFigures};
-pub use network::{Arrival, HostId, InterfaceId, LinkId, Network, NetworkCounters, SendError, Transit};
+pub use network::{
+    Arrival, HostId, InterfaceId, LinkId, Network, NetworkCounters, Passed, RouteId, SendError, Sizes,
+    Transit,
+};
 pub use packet::Packet;
 pub use pair::{Pair, PairBuilder, PairError, Peer, Side};
 pub use record::{Entry, Record, Series, What};

@@ -28,6 +28,31 @@ pub struct InterfaceId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LinkId(pub usize);
 
+/// Names a route of a [`Network`], in the order of their making.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RouteId(pub usize);
+
+/// A packet that has passed the last link of its route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Passed {
+    /// The route.
+    pub route: RouteId,
+    /// When.
+    pub at: Instant,
+    /// Bytes of the whole IP packet.
+    pub bytes: usize,
+}
+
+/// What a link is told of the size of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sizes {
+    /// The UDP payload; headers are the [overhead](LinkConfig::overhead) of the link.
+    #[default]
+    Payload,
+    /// The whole IP packet; the overhead of links should be 0.
+    Whole,
+}
+
 /// A datagram that has reached a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arrival {
@@ -130,6 +155,9 @@ pub struct Network {
     held_so_far: u64,
     arrived: VecDeque<Arrival>,
     counters: NetworkCounters,
+    sizes: Sizes,
+    /// What has passed, if anybody wants to know.
+    passed: Option<Vec<Passed>>,
     rng: Rng,
 }
 
@@ -160,6 +188,8 @@ impl Network {
             held_so_far: 0,
             arrived: VecDeque::new(),
             counters: NetworkCounters::default(),
+            sizes: Sizes::default(),
+            passed: None,
             rng,
         }
     }
@@ -247,9 +277,21 @@ impl Network {
 
     /// Sets the links from one interface to another, in order. Packets on their way stay on the route they took.
     /// Without links they arrive at once.
-    pub fn set_route(&mut self, from: InterfaceId, to: InterfaceId, links: Vec<LinkId>) {
+    pub fn set_route(&mut self, from: InterfaceId, to: InterfaceId, links: Vec<LinkId>) -> RouteId {
         self.routes.push(links);
-        self.by_ends.insert((from, to), self.routes.len() - 1);
+        let route = self.routes.len() - 1;
+        self.by_ends.insert((from, to), route);
+        RouteId(route)
+    }
+
+    /// Sets what links are told of the size of packets that enter them from now on.
+    pub fn set_sizes(&mut self, sizes: Sizes) {
+        self.sizes = sizes;
+    }
+
+    /// Packets that have passed the last link of a route since the last call; the first call begins to note them.
+    pub fn take_passed(&mut self) -> Vec<Passed> {
+        self.passed.replace(Vec::new()).unwrap_or_default()
     }
 
     /// Connects two interfaces by two new links, there and back.
@@ -442,9 +484,19 @@ impl Network {
         let next = self.routes.get(transit.route).and_then(|route| route.get(transit.hop)).copied();
         match next.and_then(|link| self.links.get_mut(link.0)) {
             Some(link) => {
-                link.send(now, transit.packet.data.len(), transit);
+                let size = match self.sizes {
+                    Sizes::Payload => transit.packet.data.len(),
+                    Sizes::Whole => transit.packet.whole(),
+                };
+                link.send(now, size, transit);
             }
-            None => self.arrive(now, transit.packet),
+            None => {
+                let bytes = transit.packet.whole();
+                if let Some(passed) = &mut self.passed {
+                    passed.push(Passed { route: RouteId(transit.route), at: now, bytes });
+                }
+                self.arrive(now, transit.packet);
+            }
         }
     }
 

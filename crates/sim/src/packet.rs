@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use manyway_proto::Ecn;
 
-use crate::link::Parcel;
+use crate::link::{LinkConfig, Parcel};
 
 /// A UDP datagram with its addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +19,14 @@ pub struct Packet {
     pub data: Vec<u8>,
 }
 
+impl Packet {
+    /// Bytes of the whole IP packet.
+    pub fn whole(&self) -> usize {
+        let headers = if self.destination.is_ipv4() { LinkConfig::IPV4_UDP } else { LinkConfig::IPV6_UDP };
+        self.data.len() + usize::from(headers)
+    }
+}
+
 impl Parcel for Packet {
     fn flip_bit(&mut self, random: u64) {
         self.data.flip_bit(random);
@@ -26,8 +34,9 @@ impl Parcel for Packet {
 
     fn is_ecn_capable(&self) -> bool {
         match self.ecn {
-            Ecn::Ect0 | Ecn::Ect1 => true,
-            Ecn::NotEct | Ecn::Ce => false,
+            // RFC 3168: one that was marked before is.
+            Ecn::Ect0 | Ecn::Ect1 | Ecn::Ce => true,
+            Ecn::NotEct => false,
         }
     }
 

@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use manyway_proto::{ConnectionConfig, ConnectionError, PathState};
+use manyway_proto::{ClosedBy, ConnectionConfig, ConnectionError, PathState};
 use manyway_sim::pair::Direction;
 use manyway_sim::scenario::{
     MINUTE, MS, SECOND, connected, connected_with, count_in, mbit, megabytes, path_events, path_figures,
 };
 use manyway_sim::traffic::Exchange;
-use manyway_sim::{EndpointPair, PairBuilder, Peer as _, Side, endpoint_pair_with};
+use manyway_sim::{EndpointPair, PairBuilder, Pattern, Peer as _, Side, endpoint_pair, endpoint_pair_with};
 
 fn two_paths() -> PairBuilder {
     PairBuilder::new().path(mbit(20), 10 * MS).path(mbit(20), 20 * MS)
@@ -127,6 +127,44 @@ fn an_idle_connection_outlives_a_sleep_beyond_its_own_idle_time_out_if_the_peer_
             assert_eq!(pair.ended().map(|(_, error)| error), Some(ConnectionError::NoPath));
         }
     }
+}
+
+// spec 6.40
+#[test]
+fn a_set_up_that_was_slept_through_has_its_whole_time_once_more_and_goes_on_at_once() {
+    let mut pair = endpoint_pair(two_paths(), &ConnectionConfig::default());
+    (0..2).for_each(|path| pair.cut(path, Direction::Both));
+    pair.begin().unwrap();
+    pair.run_for(SECOND).unwrap();
+    pair.stop(Side::Client);
+    pair.run_for(10 * MINUTE).unwrap();
+    (0..2).for_each(|path| pair.restore(path, Direction::Both));
+    wake(&mut pair, Side::Client);
+    pair.run_for(200 * MS).unwrap();
+    assert_eq!(count_in(&mut pair, Side::Client, PathState::Active), 2);
+}
+
+#[test]
+fn what_was_written_before_a_close_still_arrives_after_a_sleep_beyond_the_time_for_it() {
+    let mut patient = ConnectionConfig::default();
+    patient.idle_timeout = 20 * MINUTE;
+    patient.no_path_timeout = 20 * MINUTE;
+    let mut pair = connected_with(two_paths(), &patient).unwrap();
+    let (host, now) = (pair.host(Side::Client), pair.now());
+    let connection = pair.peer(Side::Client).unwrap().connection().unwrap();
+    let stream = connection.open_stream().unwrap();
+    let length = connection.write(stream, Pattern::new(host, stream).bytes(0, 3_000_000)).unwrap();
+    connection.finish(stream).unwrap();
+    connection.close(now, 7, "done");
+    pair.reference_mut().on_write(host, stream, length);
+    pair.reference_mut().on_finish(host, stream);
+    pair.run_for(100 * MS).unwrap();
+    sleep(&mut pair, Side::Client, 5 * MINUTE);
+    pair.run_for(5 * SECOND).unwrap();
+    assert_eq!(pair.received(Side::Server).total(), megabytes(3));
+    let error = pair.peer(Side::Client).unwrap().ended().cloned();
+    let reason = "done".to_owned();
+    assert_eq!(error, Some(ConnectionError::Closed { by: ClosedBy::Us, code: 7, reason }));
 }
 
 /// The peer gave up meanwhile and forgot the connection: its reset says so at once.

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::time::Duration;
 
-/// Pieces that may wait.
+/// Names and pieces that may wait.
 const QUEUE: usize = 512;
 /// How long the end waits for what is queued.
 const LAST_WAIT: Duration = Duration::from_secs(2);
@@ -26,10 +27,20 @@ enum Order {
     Close(FileId),
 }
 
+impl Order {
+    /// Whether it takes a place in the queue.
+    fn counts(&self) -> bool {
+        !matches!(self, Self::Close(_))
+    }
+}
+
 /// Hands orders to the thread.
 #[derive(Debug)]
 pub(super) struct Writer {
-    orders: Option<SyncSender<Order>>,
+    orders: Option<Sender<Order>>,
+    /// Names and pieces that wait. The ends of files do not count: each file has one, and a lost one would leave its
+    /// entry behind.
+    waiting: Arc<AtomicUsize>,
     done: std::sync::Mutex<Receiver<()>>,
     next: AtomicU64,
 }
@@ -38,17 +49,23 @@ impl Writer {
     /// Makes the directory and starts the thread.
     pub(super) fn start(directory: &Path) -> io::Result<Self> {
         fs::create_dir_all(directory)?;
-        let (orders, receiver) = sync_channel(QUEUE);
+        let (orders, receiver) = channel::<Order>();
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let executed = Arc::clone(&waiting);
         let (ended, done) = sync_channel(1);
         let mut files = Files { directory: directory.to_owned(), files: BTreeMap::new(), has_failed: false };
         std::thread::Builder::new().name("manyway-qlog".into()).spawn(move || {
             while let Ok(order) = receiver.recv() {
+                let counts = order.counts();
                 files.execute(order);
+                if counts {
+                    executed.fetch_sub(1, Ordering::Relaxed);
+                }
             }
             // Nobody may wait.
             let _ = ended.send(());
         })?;
-        Ok(Self { orders: Some(orders), done: done.into(), next: AtomicU64::new(0) })
+        Ok(Self { orders: Some(orders), waiting, done: done.into(), next: AtomicU64::new(0) })
     }
 
     /// Names a file; it is made when the first piece is written.
@@ -73,10 +90,11 @@ impl Writer {
     }
 
     fn order(&self, order: Order) -> Result<(), Order> {
-        match self.orders.as_ref().map(|orders| orders.try_send(order)) {
-            Some(Err(TrySendError::Full(order) | TrySendError::Disconnected(order))) => Err(order),
-            Some(Ok(())) | None => Ok(()),
+        if order.counts() && self.waiting.fetch_add(1, Ordering::Relaxed) >= QUEUE {
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+            return Err(order);
         }
+        self.orders.as_ref().map_or(Ok(()), |orders| orders.send(order)).map_err(|error| error.0)
     }
 }
 
@@ -150,4 +168,32 @@ fn create(directory: &Path, name: &str) -> io::Result<(PathBuf, File)> {
         }
     }
     Err(io::ErrorKind::AlreadyExists.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_file_finds_a_place_however_full_the_queue_is() {
+        let home = tempfile::tempdir().unwrap();
+        // Nobody takes the orders yet, as behind a disk that stands still.
+        let (orders, receiver) = channel();
+        let (_, done) = sync_channel(1);
+        let (waiting, next) = (Arc::default(), AtomicU64::new(0));
+        let writer = Writer { orders: Some(orders), waiting, done: done.into(), next };
+        let (first, second) = (writer.open("a".to_owned()), writer.open("b".to_owned()));
+        let mut pieces = 0;
+        while writer.append(first, "x".to_owned()).is_ok() {
+            pieces += 1;
+        }
+        assert_eq!(pieces, QUEUE - 2);
+        [first, second].into_iter().for_each(|id| writer.close(id));
+        drop(writer);
+        let directory = home.path().to_owned();
+        let mut files = Files { directory, files: BTreeMap::new(), has_failed: false };
+        receiver.into_iter().for_each(|order| files.execute(order));
+        assert!(files.files.is_empty());
+        assert_eq!(fs::read_to_string(home.path().join("a.sqlog")).unwrap().len(), pieces);
+    }
 }

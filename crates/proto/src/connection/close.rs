@@ -105,7 +105,7 @@ impl Connection {
     }
 
     /// Three probe timeouts: what is still on its way has arrived by then.
-    fn drain_time(&self) -> Duration {
+    pub(super) fn drain_time(&self) -> Duration {
         self.longest_pto() * 3
     }
 

@@ -34,6 +34,7 @@ impl Connection {
         }
         earliest.take(self.clock.paced_until);
         earliest.take(self.clock.tidy_at);
+        earliest.take(self.persist_deadline());
         for id in self.paths.ids() {
             self.path_deadlines(id, &mut earliest);
         }
@@ -80,11 +81,12 @@ impl Connection {
         for id in self.paths.ids() {
             self.path_timeouts(now, id);
         }
+        self.persist_timeout(now);
         self.tidy(now);
     }
 
     fn connect_deadline(&self) -> Option<Instant> {
-        self.is_handshaking().then(|| self.clock.created + self.config.connect_timeout)
+        self.is_handshaking().then(|| self.clock.set_up_since + self.config.connect_timeout)
     }
 
     /// While no path works at all, the longer time for that counts.
@@ -148,15 +150,8 @@ impl Connection {
         let mut outcome = std::mem::take(&mut self.shared.outcome);
         let kind = space.recovery.on_timeout(now, &mut outcome);
         if let TimeoutKind::ProbeTimeout { count } = kind {
-            setup.handshake.resend_all(level);
-            if level == Level::Open {
-                setup.open_probes = 1;
-            } else {
-                setup.set_up_probes = 1;
-            }
-            if !setup.race.is_settled() {
-                setup.race.restart();
-            } else if count >= 2 && self.side == Initiator::Client {
+            setup.say_again(level);
+            if setup.race.is_settled() && count >= 2 && self.side == Initiator::Client {
                 // The leg that answered first may have died since; unless data came over it, and only PONG is late.
                 let path = self.paths.get_mut(PathId::FIRST);
                 if let Some(path) = path.filter(|path| path.space.received.largest().is_none())

@@ -163,7 +163,7 @@ impl Connection {
 
     fn on_probe(&mut self, facts: &PacketFacts, block: &Probe) {
         let Some(path) = self.paths.get_mut(facts.path) else { return };
-        path.push_answer(facts.tuple, block.nonce);
+        path.push_answer(facts.now, facts.tuple, block.nonce);
     }
 
     fn on_probe_ack(&mut self, facts: &PacketFacts, block: &ProbeAck) {

@@ -171,6 +171,15 @@ struct Given {
     sequence: u64,
     id: ConnectionId,
     token: Option<[u8; 16]>,
+    /// Packets bear it: only now may a reset name its token (RFC 9000, section 10.3.1).
+    used: bool,
+}
+
+impl Given {
+    /// The token that leads to this connection.
+    fn known_token(&self) -> Option<[u8; 16]> {
+        self.token.filter(|_| self.used)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -199,13 +208,22 @@ impl RemoteIds {
     pub(crate) fn set_first(&mut self, id: ConnectionId, token: Option<[u8; 16]>) {
         let given = self.paths.entry(PathId::FIRST).or_default();
         given.ids.retain(|given| given.sequence != 0);
-        given.ids.push_front(Given { sequence: 0, id, token });
+        given.ids.push_front(Given { sequence: 0, id, token, used: true });
         self.changes.extend(token.map(IdChange::TokenGiven));
     }
 
     /// The id in use on a path.
     pub(crate) fn current(&self, path: PathId) -> Option<ConnectionId> {
         self.paths.get(&path)?.ids.front().map(|given| given.id)
+    }
+
+    /// The id for a packet that is about to be sent on a path. Costs a search among the paths.
+    pub(crate) fn use_current(&mut self, path: PathId) -> Option<ConnectionId> {
+        let given = self.paths.get_mut(&path)?.ids.front_mut()?;
+        if !std::mem::replace(&mut given.used, true) {
+            self.changes.extend(given.token.map(IdChange::TokenGiven));
+        }
+        Some(given.id)
     }
 
     pub(crate) fn on_new(&mut self, block: &NewCid, limit: PathId) -> Result<(), Violation> {
@@ -224,13 +242,12 @@ impl RemoteIds {
             return Ok(());
         }
         given.retired_below = given.retired_below.max(block.retire_prior_to);
-        let new = Given { sequence: block.sequence, id: block.id, token: Some(block.reset_token) };
-        given.ids.push_back(new);
-        self.changes.push_back(IdChange::TokenGiven(block.reset_token));
+        let token = Some(block.reset_token);
+        given.ids.push_back(Given { sequence: block.sequence, id: block.id, token, used: false });
         let below = given.retired_below;
         let old = |given: &&Given| given.sequence < below;
         let retired: Vec<_> = given.ids.iter().filter(old).map(|given| given.sequence).collect();
-        let tokens = given.ids.iter().filter(old).filter_map(|given| given.token);
+        let tokens = given.ids.iter().filter(old).filter_map(Given::known_token);
         self.changes.extend(tokens.map(IdChange::TokenRetired));
         given.ids.retain(|given| given.sequence >= below);
         if given.ids.len() > MAX_GIVEN || self.retire.len() + retired.len() > MAX_RETIRING {
@@ -245,7 +262,7 @@ impl RemoteIds {
     pub(crate) fn rotate(&mut self, path: PathId) {
         let Some(given) = self.paths.get_mut(&path).filter(|given| given.ids.len() > 1) else { return };
         let Some(old) = given.ids.pop_front() else { return };
-        self.changes.extend(old.token.map(IdChange::TokenRetired));
+        self.changes.extend(old.known_token().map(IdChange::TokenRetired));
         // A late copy of its NEW-CID must not bring it back.
         given.retired_below = given.retired_below.max(old.sequence + 1);
         if self.retire.len() < MAX_RETIRING {
@@ -255,7 +272,7 @@ impl RemoteIds {
 
     pub(crate) fn forget(&mut self, path: PathId) {
         let given = self.paths.remove(&path).unwrap_or_default();
-        let tokens = given.ids.iter().filter_map(|given| given.token);
+        let tokens = given.ids.iter().filter_map(Given::known_token);
         self.changes.extend(tokens.map(IdChange::TokenRetired));
         self.retire.retain(|(retired, ..)| *retired != path);
     }

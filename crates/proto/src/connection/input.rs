@@ -68,7 +68,7 @@ impl Connection {
         }
         self.note_stir(now);
         if let Some(path) = self.paths.get_mut(path).filter(|path| path.tuple == tuple) {
-            path.amplification.on_received(datagram.len());
+            path.on_datagram(now, datagram.len());
         }
         let size = datagram.len();
         let mut rest = datagram;

@@ -16,11 +16,13 @@ mod output;
 mod output_setup;
 mod pairs;
 mod paths;
+mod persist;
 mod settle;
 mod setup;
 mod state;
 mod statistics;
 mod tidy;
+mod wake;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -54,6 +56,7 @@ use crate::{ConfigError, ConnectionConfig, ConnectionError, FourTuple, Instant, 
 use control::Control;
 use events::Events;
 use ids::{LocalIds, RemoteIds};
+use persist::Persist;
 use setup::{Race, Setup, race_order};
 use state::Life;
 
@@ -84,7 +87,8 @@ struct Agreed {
 /// Moments that belong to the connection as a whole.
 #[derive(Debug)]
 struct Clock {
-    created: Instant,
+    /// From when on the time for the set-up counts.
+    set_up_since: Instant,
     /// The last packet of the peer, or the first packet sent after it.
     last_activity: Instant,
     asked_since_heard: bool,
@@ -127,6 +131,7 @@ pub struct Connection {
     scheduler: Box<dyn Scheduler>,
     agreed: Agreed,
     clock: Clock,
+    persist: Persist,
     events: Events,
     shared: Shared,
     counts: Counts,
@@ -248,7 +253,7 @@ impl Connection {
                 peer_key: None,
             },
             clock: Clock {
-                created: now,
+                set_up_since: now,
                 last_activity: now,
                 asked_since_heard: false,
                 paced_until: None,
@@ -256,6 +261,7 @@ impl Connection {
                 stirred_at: now,
                 tidy_at: None,
             },
+            persist: Persist::new(now),
             events: Events::default(),
             shared: Shared { rng, outcome: Outcome::default(), observer, interfaces },
             counts: Counts::default(),

@@ -63,6 +63,7 @@ impl Connection {
             return self.transmit_close(now, buffer, &word);
         }
         self.transmit_probing(now, buffer)
+            .or_else(|| self.transmit_question(now, buffer))
             .or_else(|| self.transmit_timeout_probes(now, buffer))
             .or_else(|| self.transmit_control(now, buffer))
             .or_else(|| self.transmit_data(now, buffer))
@@ -73,15 +74,15 @@ impl Connection {
     /// PROBE-ACKs and PROBEs go alone, to the very addresses that they are about.
     fn transmit_probing(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
         for id in self.paths.ids() {
-            let destination = self.ids.remote.current(id);
+            let reached = self.ids.remote.current(id).is_some();
             let carries_own_acks = self.paths.get(id).and_then(|path| self.ack_carrier(path)) == Some(id);
             let path = self.paths.get_mut(id)?;
-            let Some(destination) = destination else {
+            if !reached {
                 // Without an id of the peer nothing can be said on this path.
-                while path.pop_answer().is_some() {}
+                path.drop_answers();
                 continue;
-            };
-            let (tuple, answer, question) = if let Some((tuple, nonce)) = path.pop_answer() {
+            }
+            let (tuple, answer, question) = if let Some((tuple, nonce)) = path.pop_answer(now) {
                 // Who asks on a path that is not proven yet is asked back at the same address.
                 let asks_back = path.state() == PathState::Validating && path.prober.asks_back(now, &tuple);
                 let question = asks_back.then(|| (tuple, path.prober.ask(now, tuple, &mut self.shared.rng)));
@@ -90,6 +91,10 @@ impl Connection {
                 .prober
                 .next_question(now, &mut self.shared.rng, |address| self.manager.may_ask(now, address))
             {
+                if path.tuple == question.0 && !path.amplification.has_room_for_probe() {
+                    path.prober.on_held_back();
+                    continue;
+                }
                 (question.0, None, Some(question))
             } else if path.pings.is_due()
                 && path.amplification.has_room_for_probe()
@@ -102,16 +107,9 @@ impl Connection {
                 continue;
             };
             let limited = path.tuple == tuple;
-            let room = match answer {
-                Some(_) => path.amplification.has_room(),
-                None => path.amplification.has_room_for_probe(),
-            };
-            if limited && !room {
-                continue;
-            }
             let facts = HeaderFacts {
                 path: id,
-                destination,
+                destination: self.ids.remote.use_current(id)?,
                 packet_number: path.space.recovery.take_packet_number(),
                 largest_acked: path.space.recovery.largest_acked(),
                 size: usize::from(BASE_DATAGRAM),
@@ -144,6 +142,14 @@ impl Connection {
             return Some(single(tuple, buffer.len()));
         }
         None
+    }
+
+    /// The question of a sender that waits for credit, with what holds it back.
+    fn transmit_question(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        let path = self.paths.get(self.persist.take_due()?)?;
+        let (id, datagram) = (path.id, usize::from(path.mtu.current()));
+        let carry = Carry { load: Load::Control, question: true, mtu_probe: None };
+        self.transmit_one(now, buffer, id, datagram, carry)
     }
 
     fn transmit_timeout_probes(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
@@ -330,12 +336,12 @@ impl Connection {
         size: usize,
         carry: Carry,
     ) -> Option<usize> {
-        let destination = self.ids.remote.current(id)?;
         let path = self.paths.get_mut(id)?;
         let room = path.amplification.room();
         if room == 0 || carry.mtu_probe.is_some_and(|size| room < usize::from(size)) {
             return None;
         }
+        let destination = self.ids.remote.use_current(id)?;
         let size = size.min(room);
         path.space.recovery.set_trap(&mut self.shared.rng);
         let facts = HeaderFacts {
@@ -365,6 +371,11 @@ impl Connection {
         let carries_data =
             carry.load == Load::Data && self.streams.write_data(&mut writer, &mut builder.contents);
         builder.asks_for_ack |= carries_data;
+        let has_room = writer.remaining() >= AckNow.encoded_len();
+        if !builder.asks_for_ack && has_room && self.asks_about_acks(now, id, &builder.contents) {
+            AckNow.encode(&mut writer);
+            builder.asks_about_acks = true;
+        }
         if let Some(size) = carry.mtu_probe {
             builder.contents.push(SentContent::MtuProbe { size });
             builder.pad_to(buffer, usize::from(size));
@@ -380,6 +391,7 @@ impl Connection {
         let path = self.paths.get_mut(id)?;
         if carries_data {
             path.on_data(now);
+            self.persist.on_data(now);
         }
         path.space.recovery.take_packet_number();
         let kind = if carry.mtu_probe.is_some() { PacketKind::MtuProbe } else { builder.kind() };
@@ -411,6 +423,16 @@ impl Connection {
                 write_ack(now, id, &mut path.space, writer, contents);
             }
         }
+    }
+
+    /// Whether a packet of nothing but acknowledgements asks if they arrive: they name gaps that the peer, once it has
+    /// them, need not be told of again.
+    fn asks_about_acks(&self, now: Instant, carrier: PathId, contents: &Contents) -> bool {
+        let mut acked = contents.iter().filter_map(|content| {
+            if let SentContent::PathAck { path, .. } = content { self.paths.get(*path) } else { None }
+        });
+        acked.any(|path| path.space.received.has_gaps())
+            && self.paths.get(carrier).is_some_and(|path| path.space.recovery.may_ask_about_acks(now))
     }
 
     pub(super) fn on_packet_out(

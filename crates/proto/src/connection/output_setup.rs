@@ -29,7 +29,7 @@ impl Connection {
         }
         let (id, tuple) = self.paths.by_turn(due.turn).map(|path| (path.id, path.tuple))?;
         if self.protector.has(Level::Data)
-            && let Some(destination) = self.ids.remote.current(id)
+            && let Some(destination) = self.ids.remote.use_current(id)
             && let Some(path) = self.paths.get_mut(id)
         {
             let facts = HeaderFacts {

@@ -127,22 +127,6 @@ impl Connection {
         }
     }
 
-    /// This host slept, or the program stood still, until now: asks all paths at once, and counts the time for idleness
-    /// and for the silence of paths from now on. To be called before anything else that has to do with time (spec 6.40).
-    pub fn on_wake(&mut self, now: Instant) {
-        self.clock.last_activity = now;
-        self.clock.pathless_since = self.clock.pathless_since.map(|_| now);
-        for path in self.paths.iter_mut() {
-            path.on_heard(now);
-            path.silence.on_pause();
-            path.space.recovery.on_wake(now);
-            path.prober.hurry(now);
-            if path.is_live() {
-                path.probes_due = path.probes_due.max(1);
-            }
-        }
-    }
-
     /// Opens every path that the addresses allow and the peer's ids reach.
     pub(super) fn open_missing_paths(&mut self, now: Instant) {
         if self.side == Initiator::Server || !self.life.is_established() {

@@ -8,6 +8,7 @@ use manyway_wire::ConnectionId;
 use crate::handshake::Handshake;
 use crate::path::manager::PathManager;
 use crate::path::{Role, Space};
+use crate::protection::Level;
 use crate::{FourTuple, Instant};
 
 /// How long each address pair waits for the one before (spec 7.20, RFC 8305).
@@ -46,6 +47,19 @@ impl Setup {
     /// client invented, from which the keys follow.
     pub(crate) fn destination(&self) -> ConnectionId {
         self.remote_id.filter(|_| self.peer_keeps_state).unwrap_or(self.first_destination)
+    }
+
+    /// Says everything of a level again that was not answered, over every leg while the race is open.
+    pub(crate) fn say_again(&mut self, level: Level) {
+        self.handshake.resend_all(level);
+        if level == Level::Open {
+            self.open_probes = 1;
+        } else {
+            self.set_up_probes = 1;
+        }
+        if !self.race.is_settled() {
+            self.race.restart();
+        }
     }
 }
 

@@ -139,6 +139,19 @@ impl Life {
         }
     }
 
+    /// This host slept until now: an end under way has all its time once more, and is said again at once. `wait` is the
+    /// time for an answer, `drain` that for what is still on its way.
+    pub(crate) fn on_wake(&mut self, now: Instant, wait: Duration, drain: Duration) {
+        match self {
+            Self::Handshaking | Self::Established | Self::Closed => {}
+            Self::Flushing { until, .. } | Self::PeerClosing { until, .. } => *until = now + FLUSH_TIME,
+            Self::FinSent { until, repeat, .. } | Self::FinAckSent { until, repeat, .. } => {
+                (*until, *repeat) = (now + FLUSH_TIME, Repeat::new(now, wait));
+            }
+            Self::Draining { until, .. } => *until = now + drain,
+        }
+    }
+
     /// When the close goes on by itself.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self {

@@ -24,6 +24,8 @@ pub struct Recovery {
 pub enum Kind {
     /// Asks for no acknowledgement.
     AckOnly,
+    /// Asks for one, and is not waited for.
+    AckQuestion,
     /// Asks for one.
     Ordinary,
     /// Tries a larger datagram.
@@ -59,6 +61,7 @@ impl Recovery {
         contents.push(SentContent::RemoveAddress { id: number });
         let kind = match kind {
             Kind::AckOnly => PacketKind::AckOnly,
+            Kind::AckQuestion => PacketKind::AckQuestion,
             Kind::Ordinary => PacketKind::Ordinary,
             Kind::MtuProbe => PacketKind::MtuProbe,
         };

@@ -23,6 +23,8 @@ pub(crate) struct PacketBuilder {
     pub(crate) contents: Contents,
     /// Whether some block asks for an acknowledgement.
     pub(crate) asks_for_ack: bool,
+    /// Whether it asks for one only to learn that its own acknowledgements arrived.
+    pub(crate) asks_about_acks: bool,
     /// The inside before it was sealed, if somebody wants to see it.
     clear: Option<Vec<u8>>,
 }
@@ -94,6 +96,7 @@ impl PacketBuilder {
             length_field,
             contents: Contents::new(),
             asks_for_ack: false,
+            asks_about_acks: false,
             clear: None,
         }
     }
@@ -109,7 +112,11 @@ impl PacketBuilder {
 
     /// What the packet is to loss recovery, unless it tries a larger datagram.
     pub(crate) fn kind(&self) -> PacketKind {
-        if self.asks_for_ack { PacketKind::Ordinary } else { PacketKind::AckOnly }
+        match (self.asks_for_ack, self.asks_about_acks) {
+            (true, _) => PacketKind::Ordinary,
+            (false, true) => PacketKind::AckQuestion,
+            (false, false) => PacketKind::AckOnly,
+        }
     }
 
     /// Bytes of the packet so far.

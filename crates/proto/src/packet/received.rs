@@ -77,6 +77,11 @@ impl ReceivedPackets {
         self.numbers.iter().rev().map(|range| range.start..=range.end - 1)
     }
 
+    /// Whether acknowledgements have to name gaps.
+    pub(crate) fn has_gaps(&self) -> bool {
+        self.numbers.len() > 1
+    }
+
     /// The largest number received.
     pub(crate) fn largest(&self) -> Option<u64> {
         self.newest.map(|newest| newest.number)

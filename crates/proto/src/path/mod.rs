@@ -35,6 +35,8 @@ use crate::{ByteCount, FourTuple, Instant};
 
 /// Most PROBEs of the peer that wait for our answer on a path.
 const MAX_ANSWERS: usize = 4;
+/// An answer that was held back for longer would be a wrong round trip, and the peer has asked again.
+const ANSWER_KEEPS: Duration = Duration::from_millis(250);
 
 /// One path of a connection.
 #[derive(Debug)]
@@ -54,7 +56,7 @@ pub(crate) struct Path {
     pub(crate) amplification: Amplification,
     pub(crate) silence: SilenceDetector,
     pub(crate) mtu: MtuSearch,
-    answers: VecDeque<(FourTuple, u64)>,
+    answers: VecDeque<Answer>,
     /// What the peer says of the path, and the sequence of that word.
     pub(crate) peer_status: (u64, PathAvailability),
     /// Packets that go out whatever the window says, because the probe timer ran out.
@@ -68,6 +70,14 @@ pub(crate) struct Path {
     /// When the peer's address on it changed last; `None` once the new one was proven.
     pub(crate) moved_at: Option<Instant>,
     pub(crate) counters: PathCounters,
+}
+
+/// A PROBE of the peer that waits for its answer.
+#[derive(Debug, Clone, Copy)]
+struct Answer {
+    tuple: FourTuple,
+    nonce: u64,
+    asked_at: Instant,
 }
 
 /// What went over a path.
@@ -230,16 +240,33 @@ impl Path {
 
     /// Notes a PROBE to answer. Each address gets one answer for what comes from it at a time, so that it gets no more
     /// than it sends.
-    pub(crate) fn push_answer(&mut self, tuple: FourTuple, nonce: u64) {
-        self.answers.retain(|(waiting, _)| *waiting != tuple);
+    pub(crate) fn push_answer(&mut self, now: Instant, tuple: FourTuple, nonce: u64) {
+        self.answers.retain(|waiting| waiting.tuple != tuple);
         if self.answers.len() >= MAX_ANSWERS {
             self.answers.pop_front();
         }
-        self.answers.push_back((tuple, nonce));
+        self.answers.push_back(Answer { tuple, nonce, asked_at: now });
     }
 
-    pub(crate) fn pop_answer(&mut self) -> Option<(FourTuple, u64)> {
-        self.answers.pop_front()
+    /// The next answer that may go out: at an address that is not proven, one waits until there is room for it.
+    pub(crate) fn pop_answer(&mut self, now: Instant) -> Option<(FourTuple, u64)> {
+        self.answers.retain(|waiting| now - waiting.asked_at < ANSWER_KEEPS);
+        let may_go = |waiting: &Answer| waiting.tuple != self.tuple || self.amplification.has_room();
+        let at = self.answers.iter().position(may_go)?;
+        self.answers.remove(at).map(|answer| (answer.tuple, answer.nonce))
+    }
+
+    /// Nothing can be answered on this path now.
+    pub(crate) fn drop_answers(&mut self) {
+        self.answers.clear();
+    }
+
+    /// A datagram came between the addresses of the path.
+    pub(crate) fn on_datagram(&mut self, now: Instant, bytes: usize) {
+        self.amplification.on_received(bytes);
+        if self.amplification.has_room_for_probe() {
+            self.prober.on_room(now);
+        }
     }
 
     /// Time that silence may last before the path is suspected.

@@ -60,6 +60,8 @@ enum Phase {
         due: Vec<FourTuple>,
         /// Those that are due have to wait until then.
         held_until: Option<Instant>,
+        /// A question of this round could not go out.
+        missed: bool,
     },
 }
 
@@ -81,6 +83,7 @@ impl Prober {
             rounds: 0,
             due: Vec::new(),
             held_until: None,
+            missed: false,
         };
         self.doubted_at = None;
     }
@@ -119,6 +122,25 @@ impl Prober {
         if let Phase::Asking { next_at, .. } = &mut self.phase {
             let earliest = asked_at.map_or(now, |asked_at| now.max(asked_at + gap));
             *next_at = earliest.min(*next_at);
+        }
+    }
+
+    /// The question that was taken last could not go out: its address is not proven, and brought too little. The round
+    /// counts all the same, so that an address that stays silent is given up.
+    pub(crate) fn on_held_back(&mut self) {
+        self.outstanding.pop_back();
+        if let Phase::Asking { missed, .. } = &mut self.phase {
+            *missed = true;
+        }
+    }
+
+    /// The address brought enough for a question: one that was missed goes out at once, in place of its round.
+    pub(crate) fn on_room(&mut self, now: Instant) {
+        if let Phase::Asking { next_at, rounds, missed, .. } = &mut self.phase
+            && std::mem::take(missed)
+        {
+            *rounds = rounds.saturating_sub(1);
+            *next_at = now.min(*next_at);
         }
     }
 
@@ -183,12 +205,15 @@ impl Prober {
         if !self.is_due(now) {
             return None;
         }
-        let Phase::Asking { targets, since, next_at, wait, rounds, due, held_until } = &mut self.phase else {
+        let Phase::Asking { targets, since, next_at, wait, rounds, due, held_until, missed } =
+            &mut self.phase
+        else {
             return None;
         };
         if due.is_empty() {
             due.extend(targets.iter().rev().copied());
             *rounds = rounds.saturating_add(1);
+            *missed = false;
             *next_at = now + *wait;
             *wait = (*wait * 2).min(longest_wait(now - *since));
         }
@@ -286,6 +311,23 @@ mod tests {
         }
         assert!(prober.next_question(now, &mut rng, |_| Ok(())).is_some());
         assert_eq!(prober.deadline().unwrap() - now, Duration::from_secs(5));
+    }
+
+    #[test]
+    fn a_question_without_room_goes_as_soon_as_there_is_some_and_counts_as_one_round() {
+        let mut rng = Rng::from_seed([1; 32]);
+        let mut prober = Prober::new();
+        let now = Instant::from_nanos(0);
+        prober.start(now, vec![tuple(1)], None);
+        assert!(prober.next_question(now, &mut rng, |_| Ok(())).is_some());
+        prober.on_held_back();
+        assert!(prober.outstanding.is_empty() && !prober.is_due(now));
+        let now = now + Duration::from_millis(20);
+        prober.on_room(now);
+        assert_eq!((prober.is_due(now), prober.rounds()), (true, 0));
+        assert!(prober.next_question(now, &mut rng, |_| Ok(())).is_some());
+        prober.on_room(now);
+        assert_eq!((prober.is_due(now), prober.rounds(), prober.outstanding.len()), (false, 1, 1));
     }
 
     #[test]

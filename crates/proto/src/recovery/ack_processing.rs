@@ -27,6 +27,8 @@ struct Arrivals {
     /// The part that was sent after the last congestion event.
     bytes_outside_recovery: ByteCount,
     newest: Option<Newest>,
+    /// Number and time of the newest question whether acknowledgements arrive.
+    question: Option<(u64, Instant)>,
     /// Bytes that had been called lost.
     spurious_bytes: ByteCount,
     /// Whether the last congestion event turned out to be none.
@@ -122,6 +124,7 @@ impl PathRecovery {
                 if packet.kind == PacketKind::MtuProbe { ByteCount::ZERO } else { packet.bytes() };
             self.settle_lost(now, packet, LostBy::Abandoning, out);
         }
+        self.questions.forget();
         self.loss_time = None;
         self.stretch.restart(self.sent.next_index());
     }
@@ -135,7 +138,11 @@ impl PathRecovery {
         out: &mut Outcome,
     ) {
         let largest_before = self.sent.largest_acked();
-        let Self { sent, lost, large, episodes, reordering, rtt, .. } = self;
+        let Self { sent, lost, large, questions, episodes, reordering, rtt, .. } = self;
+        questions.on_acked(&range, |question| {
+            arrivals.question = arrivals.question.max(Some((question.packet_number, question.time_sent)));
+            out.delivered.push(question.contents);
+        });
         lost.remove_range(&range, |packet| {
             large.on_arrived(packet.packet_number, packet.size);
             arrivals.spurious_bytes += ByteCount(u64::from(packet.size));
@@ -159,14 +166,17 @@ impl PathRecovery {
 
     /// RFC 9002, section 5.1: a sample only if the largest number was newly acknowledged.
     fn measure_rtt(&mut self, now: Instant, arrivals: &Arrivals, delay: Duration) -> Option<Duration> {
-        let newest = arrivals.newest.filter(|newest| Some(newest.packet_number) == arrivals.largest)?;
-        if self.woke_at.is_some_and(|woke_at| newest.time_sent < woke_at) {
+        let newest = arrivals.newest.map(|newest| (newest.packet_number, newest.time_sent));
+        // Nothing makes the peer repeat the answer to a question that got lost: a later one is no round trip.
+        let question = arrivals.question.filter(|_| delay <= self.probe.max_ack_delay());
+        let (_, time_sent) = newest.max(question).filter(|(number, _)| Some(*number) == arrivals.largest)?;
+        if self.woke_at.is_some_and(|woke_at| time_sent < woke_at) {
             return None;
         }
         if !self.rtt.has_sample() {
             self.stretch.restart(self.sent.next_index());
         }
-        let sample = now - newest.time_sent;
+        let sample = now - time_sent;
         self.rtt.on_sample(sample, delay.min(self.probe.max_ack_delay()));
         Some(self.rtt.latest())
     }

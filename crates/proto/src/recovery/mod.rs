@@ -4,6 +4,7 @@
 //! which content arrived and which got lost.
 
 mod ack_processing;
+mod ack_questions;
 mod config;
 mod delivery_rate;
 mod episode;
@@ -23,6 +24,7 @@ mod traps;
 
 use std::time::Duration;
 
+use ack_questions::AckQuestion;
 pub use config::RecoveryConfig;
 pub(crate) use outcome::{Allowance, LostNote, Outcome, ReceivedAck, TimeoutKind};
 pub(crate) use rtt::RttEstimator;
@@ -42,6 +44,7 @@ pub(crate) struct PathRecovery {
     sent: sent_packets::SentPackets,
     lost: lost_packets::LostPackets,
     large: large_packets::LargePackets,
+    questions: ack_questions::AckQuestions,
     rtt: RttEstimator,
     reordering: reordering::Reordering,
     probe: probe_timeout::ProbeTimer,
@@ -68,6 +71,7 @@ impl PathRecovery {
             sent: sent_packets::SentPackets::new(),
             lost: lost_packets::LostPackets::default(),
             large: large_packets::LargePackets::default(),
+            questions: ack_questions::AckQuestions::default(),
             rtt: RttEstimator::new(config.initial_rtt),
             reordering: reordering::Reordering::new(),
             probe: probe_timeout::ProbeTimer::new(config.max_ack_delay),
@@ -144,8 +148,13 @@ impl PathRecovery {
 
     /// A packet left. Packets are told in the order of their numbers.
     pub(crate) fn on_sent(&mut self, now: Instant, mut packet: SentPacket) {
-        if packet.kind == PacketKind::AckOnly {
-            return;
+        match packet.kind {
+            PacketKind::AckOnly => return,
+            PacketKind::AckQuestion => {
+                let SentPacket { packet_number, contents, .. } = packet;
+                return self.questions.on_asked(AckQuestion { packet_number, time_sent: now, contents });
+            }
+            PacketKind::Ordinary | PacketKind::MtuProbe => {}
         }
         let in_flight = self.sent.bytes();
         let bytes = packet.bytes();
@@ -164,6 +173,11 @@ impl PathRecovery {
         self.probe.rearm(now);
         self.sent.insert(packet);
         self.rounds.on_sent(self.sent.bytes());
+    }
+
+    /// Whether a packet of nothing but acknowledgements may ask now whether they arrive.
+    pub(crate) fn may_ask_about_acks(&self, now: Instant) -> bool {
+        self.questions.may_ask(now, self.rtt.smoothed())
     }
 
     /// Bytes sent and neither arrived nor lost.
@@ -270,6 +284,7 @@ impl PathRecovery {
     pub(crate) fn shrink_to_fit(&mut self) {
         self.sent.shrink_to_fit();
         self.lost.shrink_to_fit();
+        self.questions.forget();
     }
 
     /// The time to wait for an answer on this path, without back-off.

@@ -13,6 +13,8 @@ use crate::{ByteCount, Instant, Rng};
 pub(crate) enum PacketKind {
     /// It only acknowledges: nobody answers it, so it is not remembered and takes no room in flight.
     AckOnly,
+    /// It only acknowledges, and asks whether that arrives: it is no more in flight than the others of its kind.
+    AckQuestion,
     /// It asks for an acknowledgement.
     Ordinary,
     /// It tries a larger datagram: its loss says nothing about congestion, and since there is one at a time and rarely
@@ -65,7 +67,7 @@ impl SentPacket {
     fn room(&self) -> ByteCount {
         match self.kind {
             PacketKind::Ordinary => self.bytes(),
-            PacketKind::MtuProbe | PacketKind::AckOnly => ByteCount::ZERO,
+            PacketKind::MtuProbe | PacketKind::AckOnly | PacketKind::AckQuestion => ByteCount::ZERO,
         }
     }
 }

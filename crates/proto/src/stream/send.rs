@@ -156,6 +156,12 @@ impl SendHalf {
         waits.then(|| self.credit.limit())
     }
 
+    /// Whether bytes wait for credit of the stream.
+    pub(crate) fn waits_for_credit(&self) -> bool {
+        let sends = matches!(self.state, SendState::Open | SendState::Finishing);
+        sends && self.credit.left() == 0 && !self.buffer.fresh().is_empty()
+    }
+
     pub(crate) fn on_blocked_reported(&mut self) {
         self.credit.on_reported();
     }

@@ -171,3 +171,18 @@ fn rules_drop_delay_corrupt_and_copy_until_lifted() {
     assert_eq!(corrupted.iter().map(|byte| (byte ^ 1).count_ones()).sum::<u32>(), 1);
     assert_eq!(try_rule(None), [(10, vec![1; 100])]);
 }
+
+#[test]
+fn whole_packets_are_counted_by_links_and_at_the_end_of_routes() {
+    let mut triangle = triangle();
+    triangle.network.set_sizes(Sizes::Whole);
+    assert!(triangle.network.take_passed().is_empty());
+    triangle.send_from("10.0.0.2:1", 1).unwrap();
+    triangle.drain();
+    let passed = triangle.network.take_passed();
+    // 100 bytes and the headers of IPv4 and UDP; the links of this network add theirs once more to the time.
+    assert_eq!(passed.iter().map(|passed| passed.bytes).collect::<Vec<_>>(), [128]);
+    assert!(passed.iter().all(|passed| passed.route == RouteId(0) && passed.at > START + 10 * MS));
+    assert_eq!(triangle.network.link(triangle.up[0]).unwrap().counters().delivered.bytes.get(), 128);
+    assert!(triangle.network.take_passed().is_empty());
+}

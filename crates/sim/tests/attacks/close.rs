@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use manyway_proto::{ClosedBy, ConnectionConfig, ConnectionError, Initiator, Instant, PathId, StreamId};
 use manyway_sim::forger::Duel;
-use manyway_wire::{Block, Close, CloseStep, StreamData};
+use manyway_wire::{Block, Close, CloseStep, ConnectionId, NewCid, StreamData};
 
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
@@ -137,8 +137,13 @@ fn a_forged_reset_is_ignored_whatever_part_of_the_token_it_guesses() {
     }
     assert_eq!((duel.ended(), duel.poll()), (None, Vec::new()));
     // Each bit of the token counts; the token itself ends the connection, and nothing answers it.
-    let token = u128::from_be_bytes(duel.reset_token().unwrap());
     let reset = |token: u128| [&[0x41; 20][..], &token.to_be_bytes()].concat();
+    // That of an id which the victim has sent nothing to counts as little.
+    duel.deliver(duel.source, reset(u128::from_be_bytes(duel.reset_token().unwrap())));
+    let (id, token) = (ConnectionId::from_u64(77), 0x1234_5678_9abc_def0_u128 << 40);
+    let reset_token = token.to_be_bytes();
+    let block = NewCid { path: PathId::FIRST, sequence: 2, retire_prior_to: 2, id, reset_token };
+    assert!(!duel.send(&[Block::NewCid(block)]).is_empty());
     for bit in 0..128 {
         duel.deliver(duel.source, reset(token ^ 1 << bit));
         assert_eq!((duel.ended(), duel.poll()), (None, Vec::new()));

@@ -151,8 +151,18 @@ fn only_tokens_of_ids_in_use_reset() {
     let mut ids = RemoteIds::default();
     ids.set_first(ConnectionId::from_u64(5), None);
     ids.on_new(&new_id(1, 3, 0), PathId(7)).unwrap();
+    ids.on_new(&new_id(1, 4, 0), PathId(7)).unwrap();
+    assert_eq!(ids.poll_change(), None, "nothing was sent to them");
+    for _ in 0..2 {
+        assert_eq!(ids.use_current(PathId(1)), Some(new_id(1, 3, 0).id));
+    }
     assert_eq!(ids.poll_change(), Some(IdChange::TokenGiven([3; 16])));
-    ids.forget(PathId(1));
+    ids.rotate(PathId(1));
     assert_eq!(ids.poll_change(), Some(IdChange::TokenRetired([3; 16])));
+    ids.use_current(PathId(1));
+    ids.on_new(&new_id(1, 5, 0), PathId(7)).unwrap();
+    assert_eq!(ids.poll_change(), Some(IdChange::TokenGiven([4; 16])));
+    ids.forget(PathId(1));
+    assert_eq!(ids.poll_change(), Some(IdChange::TokenRetired([4; 16])));
     assert_eq!(ids.poll_change(), None);
 }

@@ -42,6 +42,31 @@ fn packets_that_only_acknowledge_take_no_room_and_no_timer() {
     assert!(!path.rtt().has_sample());
 }
 
+// spec 9.30
+#[test]
+fn a_question_whether_acknowledgements_arrive_is_in_flight_for_nobody_and_its_answer_is_a_round_trip() {
+    let mut path = path("cubic");
+    send_kind(&mut path, at(0), SIZE, PacketKind::AckQuestion);
+    assert_eq!(
+        (path.bytes_in_flight(), path.packets_in_flight(), path.deadline()),
+        (ByteCount::ZERO, 0, None)
+    );
+    assert!(!path.may_ask_about_acks(at(99)) && path.may_ask_about_acks(at(100)));
+    let out = ack(&mut path, at(40), &[0..=0]);
+    assert_eq!((numbers(&out.delivered), out.progress, path.rtt().latest()), (vec![0], false, ms(40)));
+    assert!(ack(&mut path, at(50), &[0..=0]).delivered.is_empty(), "it is told once");
+}
+
+#[test]
+fn an_answer_that_was_repeated_long_after_its_question_is_no_round_trip() {
+    let mut path = path("cubic");
+    send_kind(&mut path, at(0), SIZE, PacketKind::AckQuestion);
+    let held_back = ReceivedAck::new(PathId(0), std::iter::once(0..=0), ms(9_000));
+    let mut out = Outcome::default();
+    path.on_ack(at(9_040), held_back, &[], &mut out).unwrap();
+    assert_eq!((numbers(&out.delivered), path.rtt().has_sample()), (vec![0], false));
+}
+
 #[test]
 fn three_later_arrivals_make_a_packet_lost() {
     let mut path = path("new-reno");

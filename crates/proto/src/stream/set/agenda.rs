@@ -21,13 +21,14 @@ pub(super) struct Agenda {
     pub(super) totals: Totals,
 }
 
-/// Sums of [`Ready`] over all streams.
+/// Sums of [`Ready`] over all streams, and how many of them wait for their own credit.
 #[derive(Debug, Default)]
 pub(super) struct Totals {
     pub(super) fresh: u64,
     pub(super) repeat: u64,
     pub(super) bare_ends: usize,
     pub(super) unsettled: usize,
+    pub(super) blocked: usize,
 }
 
 /// What the agenda knows of one stream; part of the stream, kept by the agenda.
@@ -35,6 +36,8 @@ pub(super) struct Totals {
 pub(super) struct Entry {
     /// The share in the totals.
     pub(super) counted: Ready,
+    /// Whether it is counted as waiting for its own credit.
+    pub(super) blocked: bool,
     place: Place,
     /// Control blocks to be sent.
     pub(super) control: ControlBlocks,
@@ -89,7 +92,10 @@ impl Agenda {
         if stream.send.blocked().is_some() {
             stream.entry.control.insert(ControlBlocks::BLOCKED);
         }
+        let blocked = stream.send.waits_for_credit();
         let entry = &mut stream.entry;
+        self.totals.blocked += usize::from(blocked);
+        self.totals.blocked -= usize::from(std::mem::replace(&mut entry.blocked, blocked));
         if now != entry.counted {
             self.totals.add(now);
             self.totals.take(entry.counted);
@@ -141,6 +147,7 @@ impl Agenda {
             self.control.retain(|other| *other != stream.id);
         }
         self.totals.take(stream.entry.counted);
+        self.totals.blocked -= usize::from(stream.entry.blocked);
         stream.entry = Entry::default();
     }
 

@@ -21,6 +21,9 @@ enum Step {
     Empty,
 }
 
+/// Streams whose BLOCKED is repeated at a time, so that all fit into one packet.
+const MOST_REPEATED: usize = 16;
+
 /// The block did not fit.
 struct NoRoom;
 
@@ -90,6 +93,23 @@ impl StreamSet {
     /// New bytes wait for connection credit, and the peer was not told.
     fn is_connection_blocked(&self) -> bool {
         self.agenda.totals.fresh > 0 && self.send_credit.should_report()
+    }
+
+    /// Whether bytes wait for credit, of their stream or of the connection.
+    pub(crate) fn is_blocked(&self) -> bool {
+        let totals = &self.agenda.totals;
+        totals.blocked > 0 || (totals.fresh > 0 && self.send_credit.left() == 0)
+    }
+
+    /// Says once more what holds this end back: the connection's credit, and that of the first streams that wait for
+    /// theirs. Costs a look at every stream.
+    pub(crate) fn repeat_blocked(&mut self) {
+        self.send_credit.on_report_lost();
+        let blocked = self.streams.values_mut().filter(|stream| stream.entry.blocked);
+        for stream in blocked.take(MOST_REPEATED) {
+            stream.send.on_blocked_lost();
+            self.agenda.update(stream);
+        }
     }
 
     /// The application waits for the number of streams to be raised, and the peer was not told.

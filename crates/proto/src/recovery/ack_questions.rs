@@ -1,0 +1,126 @@
+//! Whether acknowledgements arrived, asked now and then by an end that sends nothing else (RFC 9000, section 13.2.4).
+//!
+//! Packets of nothing but acknowledgements are never acknowledged unasked, so an end that only receives would name each
+//! gap for ever. A question does not count as in flight and arms no timer: whether its answer comes says nothing of the
+//! path, since it may wait behind all that the peer sends. How late it comes is a round trip like any other.
+
+use std::collections::VecDeque;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use crate::Instant;
+use crate::packet::content::Contents;
+
+/// Questions that are remembered; those before them count as lost.
+const MOST: usize = 8;
+/// Least time between two questions.
+const LEAST_WAIT: Duration = Duration::from_millis(10);
+/// Longest time between two questions, unless the round trip is longer.
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
+
+/// A packet of acknowledgements that asks.
+#[derive(Debug, Clone)]
+pub(crate) struct AckQuestion {
+    pub(crate) packet_number: u64,
+    pub(crate) time_sent: Instant,
+    pub(crate) contents: Contents,
+}
+
+/// The questions of one path.
+#[derive(Debug, Default)]
+pub(crate) struct AckQuestions {
+    /// Oldest first.
+    waiting: VecDeque<AckQuestion>,
+    /// When the last one left.
+    asked_at: Option<Instant>,
+    /// How many left since the last answer.
+    unanswered: u32,
+}
+
+impl AckQuestions {
+    /// Whether the next question may go: a round trip after the last one, doubled for each that was not answered, since
+    /// the answers may take far longer than the round trip that an idle path once had.
+    pub(crate) fn may_ask(&self, now: Instant, smoothed_rtt: Duration) -> bool {
+        let Some(asked_at) = self.asked_at else { return true };
+        let once = smoothed_rtt.max(LEAST_WAIT);
+        // 2^10 times 10 ms is above the longest wait.
+        let wait = once.saturating_mul(1 << self.unanswered.saturating_sub(1).min(10));
+        now - asked_at >= wait.min(LONGEST_WAIT.max(once))
+    }
+
+    /// A packet left that asks.
+    pub(crate) fn on_asked(&mut self, question: AckQuestion) {
+        if self.waiting.len() >= MOST {
+            self.waiting.pop_front();
+        }
+        self.asked_at = Some(question.time_sent);
+        self.waiting.push_back(question);
+        self.unanswered = self.unanswered.saturating_add(1);
+    }
+
+    /// Takes out the questions of a range, oldest first.
+    pub(crate) fn on_acked(&mut self, range: &RangeInclusive<u64>, mut arrived: impl FnMut(AckQuestion)) {
+        let from = self.waiting.partition_point(|question| question.packet_number < *range.start());
+        let end = self.waiting.partition_point(|question| question.packet_number <= *range.end());
+        if from < end {
+            self.unanswered = 0;
+            self.waiting.drain(from..end).for_each(&mut arrived);
+        }
+    }
+
+    /// Answers are of no use any more; gives back the memory.
+    pub(crate) fn forget(&mut self) {
+        self.waiting = VecDeque::new();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use manyway_wire::PathId;
+
+    use super::{AckQuestion, AckQuestions, MOST};
+    use crate::Instant;
+    use crate::packet::content::{Contents, SentContent};
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn question(time_sent: Instant, packet_number: u64) -> AckQuestion {
+        let contents = Contents::from_iter([SentContent::PathAck { path: PathId(1), largest: 7 }]);
+        AckQuestion { packet_number, time_sent, contents }
+    }
+
+    #[test]
+    fn a_question_goes_once_in_a_round_trip_and_more_rarely_without_answers() {
+        let mut questions = AckQuestions::default();
+        let mut now = Instant::from_nanos(0);
+        let mut waits = Vec::new();
+        for number in 0..9 {
+            let asked_at = now;
+            while !questions.may_ask(now, 40 * MS) {
+                now += 10 * MS;
+            }
+            waits.push((now - asked_at).as_millis());
+            questions.on_asked(question(now, number));
+        }
+        assert_eq!(waits, [0, 40, 80, 160, 320, 640, 1280, 2000, 2000]);
+        questions.on_acked(&(8..=8), drop);
+        assert!(!questions.may_ask(now + 39 * MS, 40 * MS) && questions.may_ask(now + 40 * MS, 40 * MS));
+    }
+
+    #[test]
+    fn an_answer_tells_what_arrived_and_the_memory_is_bounded() {
+        let mut questions = AckQuestions::default();
+        for number in 0..20 {
+            questions.on_asked(question(Instant::from_nanos(0), number));
+        }
+        assert_eq!(questions.waiting.len(), MOST);
+        let mut arrived = Vec::new();
+        questions.on_acked(&(0..=13), |question| arrived.push(question.packet_number));
+        questions.on_acked(&(0..=16), |question| arrived.push(question.packet_number));
+        questions.on_acked(&(0..=16), |question| panic!("{question:?} was told before"));
+        questions.on_acked(&(18..=19), |question| arrived.push(question.packet_number));
+        assert_eq!((arrived, questions.waiting.len()), (vec![12, 13, 14, 15, 16, 18, 19], 1));
+    }
+}

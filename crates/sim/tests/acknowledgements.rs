@@ -1,0 +1,94 @@
+//! What an end that only receives keeps of the packets that arrived, and what its acknowledgements ask for.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+use std::sync::{Arc, Mutex};
+
+use manyway_proto::observe::{Direction, Fact, ObservedPacket, Observer, Observers};
+use manyway_proto::{ConnectionConfig, Initiator, Instant, PathState};
+use manyway_sim::link::{LinkConfig, LossModel, Probability};
+use manyway_sim::scenario::{MINUTE, MS, connected_with, mbit, megabytes, path_events};
+use manyway_sim::{PairBuilder, Side};
+use manyway_wire::{Block, Blocks};
+
+/// The ranges of all PATH-ACKs that an end sent.
+#[derive(Debug, Clone, Copy, Default)]
+struct Ranges {
+    acks: usize,
+    sum: usize,
+    most: usize,
+    /// Packets of nothing but acknowledgements, and those of them that ask for one in turn.
+    pure: usize,
+    asking: usize,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Counter(Arc<Mutex<Ranges>>);
+
+impl Observer for Counter {
+    fn on_fact(&mut self, _now: Instant, _fact: &Fact) {}
+
+    fn on_packet(&mut self, _now: Instant, packet: &ObservedPacket<'_>) {
+        if packet.direction != Direction::Sent {
+            return;
+        }
+        let mut ranges = self.0.lock().unwrap();
+        let (mut acknowledges, mut asks, mut other) = (false, false, false);
+        for block in Blocks::new(packet.payload).filter_map(Result::ok) {
+            if let Block::PathAck(block) = &block {
+                let count = block.ranges.iter().count();
+                ranges.acks += 1;
+                ranges.sum += count;
+                ranges.most = ranges.most.max(count);
+                acknowledges = true;
+            } else if matches!(block, Block::AckNow) {
+                asks = true;
+            } else {
+                other = true;
+            }
+        }
+        if acknowledges && !other {
+            ranges.pure += 1;
+            ranges.asking += usize::from(asks);
+        }
+    }
+}
+
+/// A transfer in one direction over two paths that lose one packet in a hundred each way; what the receiver sent.
+fn one_way(from: Side) -> (Ranges, usize) {
+    let receiver = match from {
+        Side::Client => Initiator::Server,
+        Side::Server => Initiator::Client,
+    };
+    let counter = Counter::default();
+    let mut config = ConnectionConfig::default();
+    let of_receiver = counter.clone();
+    config.set_observers(Observers::new(move |beginning| {
+        (beginning.side == receiver).then(|| Box::new(of_receiver.clone()) as Box<dyn Observer>)
+    }));
+    let lossy = |rate, delay| {
+        LinkConfig::new(mbit(rate), delay * MS).with_loss(LossModel::Random(Probability::from_percent(1.0)))
+    };
+    let builder =
+        PairBuilder::new().path_with(lossy(20, 10), lossy(20, 10)).path_with(lossy(10, 30), lossy(10, 30));
+    let mut pair = connected_with(builder, &config).unwrap();
+    pair.transfer(from, megabytes(20), 2 * MINUTE).unwrap();
+    let doubts = [Side::Client, Side::Server].map(|side| {
+        let events = path_events(&mut pair, side);
+        events.iter().filter(|(_, event)| matches!(event.state, PathState::Suspect | PathState::Dead)).count()
+    });
+    let ranges = *counter.0.lock().unwrap();
+    (ranges, doubts.iter().sum())
+}
+
+// spec 9.30
+#[test]
+fn the_acknowledgements_of_an_end_that_only_receives_stay_short_and_raise_no_doubts() {
+    for from in [Side::Client, Side::Server] {
+        let (ranges, doubts) = one_way(from);
+        let mean_of_hundred = ranges.sum * 100 / ranges.acks;
+        // Were nobody asked, there would be 7 ranges in the mean, and up to 42.
+        assert!(mean_of_hundred < 150 && ranges.most <= 8, "{from:?} sends: {ranges:?}");
+        assert!(ranges.asking * 20 < ranges.pure, "{from:?} sends: {ranges:?}");
+        assert_eq!(doubts, 0, "{from:?} sends");
+    }
+}
