@@ -30,7 +30,7 @@ mod wire;
 
 pub use bench::{
     BenchAccount, BenchDirection, BenchFlow, BenchLimit, BenchOutcome, BenchPlan, IntervalMerger,
-    StreamInterval, bench,
+    StreamInterval, bench, bench_until,
 };
 pub use client::{Hello, MAX_LISTED, get, hello, list, put};
 pub use codec::CodecError;

@@ -32,10 +32,10 @@ impl Namespace {
         bytes.ok_or_else(|| "the interface has no counters".to_owned())
     }
 
-    /// The binary inside.
-    pub(super) fn command(&self) -> Result<Command, String> {
+    /// The binary inside, with its keys in a directory.
+    pub(super) fn command(&self, keys: &Path) -> Result<Command, String> {
         let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.0]).arg(program()?);
+        command.args(["netns", "exec", &self.0]).arg(program()?).env("MANYWAY_HOME", keys);
         Ok(command)
     }
 }
@@ -63,9 +63,14 @@ impl Process {
         Ok(Self { child, out, peak: 0 })
     }
 
-    /// Starts a server of a directory, which prints its ticket first.
-    pub(super) fn serve(mut command: Command, directory: &Path) -> Result<(Self, String), String> {
-        command.args(["serve", "--listen", "127.0.0.1:0", "--dir"]).arg(directory);
+    /// Starts a server of a directory, which prints its ticket first. Started again with the same keys at the same
+    /// address, it is the same server.
+    pub(super) fn serve(
+        mut command: Command,
+        listen: &str,
+        directory: &Path,
+    ) -> Result<(Self, String), String> {
+        command.args(["serve", "--listen", listen, "--dir"]).arg(directory);
         let mut server = Self::start(command)?;
         let mut ticket = String::new();
         if let Some(out) = &mut server.out {
@@ -92,6 +97,14 @@ impl Process {
 
     /// Waits for its end, which must be success; gives the last document that it printed.
     pub(super) fn end(&mut self) -> Result<serde_json::Value, String> {
+        match self.outcome()? {
+            (Some(0), Some(document)) => Ok(document),
+            (status, document) => Err(format!("the client ended with status {status:?}: {document:?}")),
+        }
+    }
+
+    /// Waits for its end: its status, if no signal ended it, and the last document that it printed.
+    pub(super) fn outcome(&mut self) -> Result<(Option<i32>, Option<serde_json::Value>), String> {
         while self.watch()? {
             std::thread::sleep(POLL);
         }
@@ -100,11 +113,7 @@ impl Process {
             out.read_to_string(&mut printed).map_err(text)?;
         }
         let status = self.child.wait().map_err(text)?;
-        let document = printed.lines().last().and_then(|line| serde_json::from_str(line).ok());
-        match document {
-            Some(document) if status.success() => Ok(document),
-            _ => Err(format!("the client ended with {status}: {printed}")),
-        }
+        Ok((status.code(), printed.lines().last().and_then(|line| serde_json::from_str(line).ok())))
     }
 }
 
@@ -115,8 +124,15 @@ impl Drop for Process {
     }
 }
 
+/// The binary with its keys in a directory, so that those of the user stay as they are.
+pub(super) fn with_keys(keys: &Path) -> Result<Command, String> {
+    let mut command = Command::new(program()?);
+    command.env("MANYWAY_HOME", keys);
+    Ok(command)
+}
+
 /// The binary of the same build, beside this one.
-pub(super) fn program() -> Result<PathBuf, String> {
+fn program() -> Result<PathBuf, String> {
     let program = std::env::current_exe().map_err(text)?.with_file_name("manyway");
     if program.exists() {
         return Ok(program);

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::Instant;
 
-use super::process::{Process, program, run as run_program};
+use super::process::{Process, run as run_program, with_keys};
 use super::{Random, parse, report, text};
 
 /// Sends many small files over the loopback interface, twice, and copies them by `cp` and `tar`; prints the rates.
@@ -25,11 +25,12 @@ fn measure(seed: u64, files: u64) -> Result<String, String> {
     };
     let target = place.path().join("target");
     std::fs::create_dir(&target).map_err(text)?;
-    let (mut server, ticket) = Process::serve(Command::new(program()?), &target)?;
+    let (mut server, ticket) =
+        Process::serve(with_keys(&place.path().join("keys"))?, "127.0.0.1:0", &target)?;
     for what in ["manyway send", "manyway send again, all is there"] {
         run_program("sync", &[])?;
         let started = Instant::now();
-        let mut command = Command::new(program()?);
+        let mut command = with_keys(&place.path().join("keys"))?;
         command.args(["--json", "send", "tree", &ticket]).current_dir(place.path());
         let mut client = Process::start(command)?;
         let summary = client.end()?;

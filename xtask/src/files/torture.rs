@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::Instant;
 
 use super::process::{Namespace, POLL, Process};
@@ -100,52 +100,135 @@ enum Victim {
 fn course(namespace: &Namespace, place: &Path, kills: &[(u64, Victim)]) -> Result<Cost, String> {
     let target = place.join("target");
     std::fs::create_dir(&target).map_err(text)?;
-    let part = target.join(".big.manyway-part");
-    let mut cost = Cost::default();
-    let (before, started) = (namespace.bytes()?, Instant::now());
-    let (mut server, mut ticket) = Process::serve(namespace.command()?, &target)?;
-    let send = |ticket: &str| -> Result<Process, String> {
-        let mut command: Command = namespace.command()?;
-        command.args(["--json", "send", "big", ticket]).current_dir(place);
-        Process::start(command)
-    };
-    let mut client = send(&ticket)?;
+    let before = namespace.bytes()?;
+    let mut course = Course::start(namespace, place, &target)?;
     for (threshold, victim) in kills {
-        let length = || part.metadata().map_or(0, |part| part.len());
-        while length() < *threshold {
-            if !client.watch()? || !server.watch()? {
-                return Err(format!("it ended before {threshold} bytes had arrived"));
+        course.wait_for(*threshold)?;
+        let at = course.length();
+        course.note(&format!("{victim:?} killed at {at}"));
+        match victim {
+            Victim::Client => {
+                course.client.kill()?;
+                course.start_client()?;
             }
-            std::thread::sleep(POLL);
+            Victim::Server => course.restart_server()?,
         }
-        let at = length();
-        let _ = writeln!(cost.log, "{:>7.1} s: {victim:?} killed at {at}", started.elapsed().as_secs_f64());
-        cost.client_peak = cost.client_peak.max(client.peak);
-        cost.server_peak = cost.server_peak.max(server.peak);
-        client.kill()?;
-        if *victim == Victim::Server {
-            server.kill()?;
-            (server, ticket) = Process::serve(namespace.command()?, &target)?;
-        }
-        client = send(&ticket)?;
     }
     let summary = loop {
-        if !client.watch()? {
-            break client.end()?;
+        if course.is_going_on()? {
+            std::thread::sleep(POLL);
+            continue;
         }
-        server.watch()?;
-        std::thread::sleep(POLL);
+        if let Some(summary) = course.go_on()? {
+            break summary;
+        }
     };
-    cost.client_peak = cost.client_peak.max(client.peak);
-    cost.server_peak = cost.server_peak.max(server.peak);
-    cost.seconds = started.elapsed().as_secs_f64();
+    course.note_peaks();
+    let mut cost = course.cost;
+    cost.seconds = course.started.elapsed().as_secs_f64();
     cost.wire = namespace.bytes()? - before;
     let _ = writeln!(cost.log, "the last client: {summary}");
-    drop((client, server));
+    drop((course.client, course.server));
     compare(&place.join("big"), &target.join("big"))?;
     std::fs::remove_dir_all(&target).map_err(text)?;
     Ok(cost)
 }
+
+/// A server and a client that sends to it.
+struct Course<'a> {
+    namespace: &'a Namespace,
+    place: &'a Path,
+    target: &'a Path,
+    server: Process,
+    client: Process,
+    ticket: String,
+    started: Instant,
+    cost: Cost,
+}
+
+impl<'a> Course<'a> {
+    fn start(namespace: &'a Namespace, place: &'a Path, target: &'a Path) -> Result<Self, String> {
+        let started = Instant::now();
+        let (server, ticket) = Process::serve(namespace.command(&place.join("keys"))?, LISTEN, target)?;
+        let client = send(namespace, place, &ticket)?;
+        Ok(Self { namespace, place, target, server, client, ticket, started, cost: Cost::default() })
+    }
+
+    /// Waits until so much of the file has arrived. A client that gave up meanwhile is started again, as its user would.
+    fn wait_for(&mut self, threshold: u64) -> Result<(), String> {
+        while self.length() < threshold {
+            if !self.is_going_on()? && self.go_on()?.is_some() {
+                return Err(format!("it ended before {threshold} bytes had arrived"));
+            }
+            std::thread::sleep(POLL);
+        }
+        Ok(())
+    }
+
+    /// How much of the file has arrived.
+    fn length(&self) -> u64 {
+        self.target.join(".big.manyway-part").metadata().map_or(0, |part| part.len())
+    }
+
+    fn is_going_on(&mut self) -> Result<bool, String> {
+        if !self.server.watch()? {
+            return Err("the server has ended by itself".to_owned());
+        }
+        self.client.watch()
+    }
+
+    /// What the client that has ended says; nothing if it was incomplete and runs again.
+    fn go_on(&mut self) -> Result<Option<serde_json::Value>, String> {
+        match self.client.outcome()? {
+            (Some(0), Some(document)) => Ok(Some(document)),
+            (Some(INCOMPLETE), Some(document)) => {
+                let told = document.pointer("/error/text").cloned().unwrap_or_default();
+                self.note(&format!("the client gave up and is started again: {told}"));
+                self.start_client().map(|()| None)
+            }
+            (status, document) => Err(format!("the client ended with status {status:?}: {document:?}")),
+        }
+    }
+
+    fn start_client(&mut self) -> Result<(), String> {
+        self.note_peaks();
+        self.client = send(self.namespace, self.place, &self.ticket)?;
+        Ok(())
+    }
+
+    /// Kills the server and starts it again; the client has to find out by itself.
+    fn restart_server(&mut self) -> Result<(), String> {
+        self.note_peaks();
+        self.server.kill()?;
+        let (server, ticket) =
+            Process::serve(self.namespace.command(&self.place.join("keys"))?, LISTEN, self.target)?;
+        if ticket != self.ticket {
+            return Err("the server has another ticket than before".to_owned());
+        }
+        self.server = server;
+        Ok(())
+    }
+
+    fn note(&mut self, text: &str) {
+        let _ = writeln!(self.cost.log, "{:>7.1} s: {text}", self.started.elapsed().as_secs_f64());
+    }
+
+    fn note_peaks(&mut self) {
+        self.cost.client_peak = self.cost.client_peak.max(self.client.peak);
+        self.cost.server_peak = self.cost.server_peak.max(self.server.peak);
+    }
+}
+
+fn send(namespace: &Namespace, place: &Path, ticket: &str) -> Result<Process, String> {
+    let mut command = namespace.command(&place.join("keys"))?;
+    command.args(["--json", "send", "big", ticket]).current_dir(place);
+    Process::start(command)
+}
+
+/// The status of a transfer that the same command takes up again.
+const INCOMPLETE: i32 = 4;
+/// Inside of the namespace the port is free.
+const LISTEN: &str = "127.0.0.1:4455";
 
 /// Scatters the data in pieces of 1 MiB over the file.
 fn make_sparse(path: &Path, plan: &Plan, random: &mut Random) -> Result<(), String> {

@@ -1,10 +1,11 @@
 //! The side that did not ask: it sends or counts what it is told to, and keeps the account of a run.
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::error::TransferError;
 use crate::failure::{Failure, Reason};
@@ -44,7 +45,7 @@ where
             let until = Instant::now().checked_add(longest).unwrap_or_else(|| Instant::now() + FAR_AWAY);
             let counting = async {
                 let to_client = Reports { direction: request.direction, stream: 0, queue };
-                count(&mut receive, &request, until, tally, &to_client).await
+                count(&mut receive, &request, sleep_until(until), tally, &to_client).await
             };
             let telling = async {
                 while let Some(StreamInterval { interval, .. }) = reports.recv().await {
@@ -63,12 +64,12 @@ where
     }
 }
 
-/// Counts what comes on a stream until its end, the limit of the request, or `until`.
-// transfer 6.4
+/// Counts what comes on a stream until its end, the limit of the request, or `enough`.
+// transfer 6.4, 6.9
 pub(crate) async fn count<R: AsyncRead + Unpin>(
     receive: &mut R,
     request: &BenchRequest,
-    until: Instant,
+    enough: impl Future<Output = ()>,
     tally: &Tally,
     reports: &Reports,
 ) -> Result<BenchSummary, TransferError> {
@@ -76,20 +77,34 @@ pub(crate) async fn count<R: AsyncRead + Unpin>(
     let mut buffer = vec![0; READ];
     let began = Instant::now();
     let mut counts = meter.counts(Duration::ZERO);
+    tokio::pin!(enough);
     if counts {
         tally.on_sign(began);
     }
     loop {
         // An interval without a byte is told when it is over, not when the next byte comes.
-        let at = began.checked_add(meter.deadline()).map_or(until, |at| at.min(until));
-        let read = timeout_at(at, receive.read(&mut buffer)).await.ok();
-        let read = read.transpose().map_err(TransferError::stream("receiving filler"))?;
+        let at = began.checked_add(meter.deadline()).unwrap_or_else(|| began + FAR_AWAY);
+        let (read, is_enough) = tokio::select! {
+            biased;
+            () = &mut enough => (None, true),
+            read = timeout_at(at, receive.read(&mut buffer)) => (read.ok(), false),
+        };
+        let read = match read {
+            // An opener that has had enough throws away what waits.
+            Some(Err(error))
+                if request.direction == BenchDirection::Upload
+                    && error.kind() == ErrorKind::ConnectionReset =>
+            {
+                Some(0)
+            }
+            read => read.transpose().map_err(TransferError::stream("receiving filler"))?,
+        };
         let (moment, now) = (Instant::now(), began.elapsed());
         meter.advance(now);
         if let Some(bytes) = read.filter(|bytes| *bytes > 0) {
             meter.on_bytes(now, u64::try_from(bytes).unwrap_or(0));
         }
-        let is_over = read == Some(0) || meter.is_over(now) || moment >= until;
+        let is_over = read == Some(0) || meter.is_over(now) || is_enough;
         if meter.counts(now) && (read.is_some_and(|bytes| bytes > 0) || !counts) {
             counts = true;
             tally.on_sign(moment);

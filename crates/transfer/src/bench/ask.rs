@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 
 use crate::error::TransferError;
 use crate::frame::{BenchSummary, Frame};
@@ -18,7 +17,7 @@ use super::account::{Bookkeeping, Tally};
 use super::answer::count;
 use super::fill::{Filled, fill};
 use super::request::{AccountRequest, BenchDirection, BenchRequest};
-use super::{BenchAccount, BenchOutcome, BenchPlan, FAR_AWAY, REPORTS_WAITING, Reports, StreamInterval};
+use super::{BenchAccount, BenchOutcome, BenchPlan, REPORTS_WAITING, Reports, StreamInterval};
 
 /// Measures throughput. `on_interval` is told what the receiver got on each stream in each interval;
 /// [`IntervalMerger`](super::IntervalMerger) adds the streams up.
@@ -28,9 +27,25 @@ use super::{BenchAccount, BenchOutcome, BenchPlan, FAR_AWAY, REPORTS_WAITING, Re
 pub async fn bench<S: Session>(
     session: &S,
     plan: &BenchPlan,
+    on_interval: impl FnMut(StreamInterval),
+) -> Result<BenchOutcome, TransferError> {
+    bench_until(session, plan, std::future::pending(), on_interval).await
+}
+
+/// As [`bench()`], and ends the run early once `stop` is done: what was measured until then is the outcome, as soon as the
+/// other side has told it.
+///
+/// # Errors
+/// As [`bench()`].
+// transfer 6.9
+pub async fn bench_until<S: Session>(
+    session: &S,
+    plan: &BenchPlan,
+    stop: impl Future<Output = ()>,
     mut on_interval: impl FnMut(StreamInterval),
 ) -> Result<BenchOutcome, TransferError> {
     plan.check()?;
+    let (stopper, stopped) = watch::channel(false);
     let mut account = open_account(session, plan).await?;
     let tally = Arc::new(Tally::default());
     let transport = session.transport();
@@ -43,15 +58,20 @@ pub async fn bench<S: Session>(
             let (send, receive) = session.open().await.map_err(TransferError::stream("opening a stream"))?;
             let request = plan.request(direction, index);
             let reports = Reports { direction, stream: index, queue: reports.clone() };
-            let tally = Arc::clone(&tally);
-            streams.spawn(
-                async move { (direction, index, ask(&request, &tally, send, receive, reports).await) },
-            );
+            let ask = Ask { request, tally: Arc::clone(&tally), stopped: stopped.clone(), reports };
+            streams.spawn(async move { (direction, index, ask.run(send, receive).await) });
         }
     }
     drop(reports);
-    while let Some(interval) = queue.recv().await {
-        on_interval(interval);
+    tokio::pin!(stop);
+    loop {
+        tokio::select! {
+            () = &mut stop, if !*stopper.borrow() => drop(stopper.send_replace(true)),
+            interval = queue.recv() => match interval {
+                Some(interval) => on_interval(interval),
+                None => break,
+            },
+        }
     }
     let empty = vec![BenchSummary::default(); usize::from(plan.streams)];
     let of = |direction| if plan.flow.has(direction) { empty.clone() } else { Vec::new() };
@@ -112,40 +132,51 @@ impl<W: AsyncWrite + Unpin, R: AsyncRead + Unpin> Account<W, R> {
     }
 }
 
-async fn ask<W, R>(
-    request: &BenchRequest,
-    tally: &Tally,
-    mut send: W,
-    mut receive: R,
+/// One stream of a run.
+struct Ask {
+    request: BenchRequest,
+    tally: Arc<Tally>,
+    /// Whether the run ends early.
+    stopped: watch::Receiver<bool>,
     reports: Reports,
-) -> Result<BenchSummary, TransferError>
-where
-    W: AsyncWrite + Unpin,
-    R: AsyncRead + Unpin,
-{
-    write_request(&mut send, Request::Bench(*request)).await?;
-    match request.direction {
-        BenchDirection::Download => {
-            read_acceptance(&mut receive).await?;
-            let until = Instant::now() + FAR_AWAY;
-            count(&mut receive, request, until, tally, &reports).await
-        }
-        BenchDirection::Upload => {
-            let fill = async {
-                match fill(&mut send, request, Duration::MAX, tally).await? {
-                    Filled::Complete => finish(&mut send).await,
-                    Filled::Enough => Ok(()),
-                }
-            };
-            let listen = async {
+}
+
+impl Ask {
+    async fn run<W, R>(self, mut send: W, mut receive: R) -> Result<BenchSummary, TransferError>
+    where
+        W: AsyncWrite + Unpin,
+        R: AsyncRead + Unpin,
+    {
+        let Self { request, tally, mut stopped, reports } = self;
+        write_request(&mut send, Request::Bench(request)).await?;
+        // One that tells nothing any more has gone with the run.
+        let enough = async move { drop(stopped.wait_for(|stopped| *stopped).await) };
+        match request.direction {
+            BenchDirection::Download => {
                 read_acceptance(&mut receive).await?;
-                read_figures(&mut receive, &reports).await
-            };
-            tokio::pin!(fill, listen);
-            // The receiver's word counts: it ends the stream, and it says why it refuses one.
-            tokio::select! {
-                summary = &mut listen => summary,
-                _ = &mut fill => listen.await,
+                count(&mut receive, &request, enough, &tally, &reports).await
+            }
+            BenchDirection::Upload => {
+                let fill = async move {
+                    tokio::select! {
+                        filled = fill(&mut send, &request, Duration::MAX, &tally) => match filled? {
+                            Filled::Complete => finish(&mut send).await,
+                            Filled::Enough => Ok(()),
+                        },
+                        // Dropped without an end: what waits in the stream is thrown away.
+                        () = enough => Ok(()),
+                    }
+                };
+                let listen = async {
+                    read_acceptance(&mut receive).await?;
+                    read_figures(&mut receive, &reports).await
+                };
+                tokio::pin!(listen);
+                // The receiver's word counts: it ends the stream, and it says why it refuses one.
+                tokio::select! {
+                    summary = &mut listen => summary,
+                    _ = fill => listen.await,
+                }
             }
         }
     }

@@ -11,7 +11,7 @@ pub(crate) mod request;
 pub use account::BenchAccount;
 pub(crate) use account::Tally;
 pub(crate) use answer::{answer, keep_account};
-pub use ask::bench;
+pub use ask::{bench, bench_until};
 pub use merge::{IntervalMerger, StreamInterval};
 pub use request::{BenchDirection, BenchLimit};
 

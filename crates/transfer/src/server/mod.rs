@@ -232,7 +232,7 @@ impl Shared {
         let store = match &self.served {
             Served::Directory(store) if self.config.access == Access::ReadWrite => Arc::clone(store),
             Served::Directory(_) => {
-                let text = "the server was started with --read-only";
+                let text = "this client may fetch, not send: the server or its ticket is for reading only";
                 return refuse(send, Failure::with_text(Reason::ReadOnly, text)).await;
             }
             Served::Offer(_) => {
