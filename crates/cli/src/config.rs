@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use manyway::HostPort;
 use manyway::interfaces::InterfaceRule;
+use manyway::{ConfigError, ConnectionConfig, HostPort};
 use serde::{Deserialize, Deserializer};
 
-use crate::args::{Cli, Command, GlobalArgs, ServeArgs, Trust};
+use crate::args::{Cli, Command, GlobalArgs, ServeArgs, Trust, parse_listen};
 use crate::command::error::CommandError;
 use crate::exit_code::ExitCode;
 use crate::home::Home;
@@ -25,8 +25,8 @@ use crate::output::units::{UnitError, parse_duration};
 pub struct Settings {
     interfaces: Vec<Text<InterfaceRule>>,
     exclude: Vec<String>,
-    scheduler: Option<String>,
-    congestion: Option<String>,
+    scheduler: Option<Text<SchedulerName>>,
+    congestion: Option<Text<CongestionName>>,
     connect_timeout: Option<Text<Time>>,
     trust: Option<Text<Trust>>,
     serve: ServeSettings,
@@ -37,7 +37,7 @@ pub struct Settings {
 struct ServeSettings {
     dir: Option<PathBuf>,
     read_only: bool,
-    listen: Vec<SocketAddr>,
+    listen: Vec<Text<ListenAddress>>,
     advertise: Vec<Text<HostPort>>,
     max_clients: Option<NonZeroUsize>,
     cert: Option<PathBuf>,
@@ -57,6 +57,41 @@ impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Text<T> {
 
 #[derive(Debug)]
 struct Time(Duration);
+
+/// The name of a scheduler that there is.
+#[derive(Debug)]
+struct SchedulerName(String);
+
+impl FromStr for SchedulerName {
+    type Err = ConfigError;
+
+    fn from_str(text: &str) -> Result<Self, ConfigError> {
+        ConnectionConfig::default().set_scheduler(text).map(|_| Self(text.to_owned()))
+    }
+}
+
+/// The name of a congestion control that there is.
+#[derive(Debug)]
+struct CongestionName(String);
+
+impl FromStr for CongestionName {
+    type Err = ConfigError;
+
+    fn from_str(text: &str) -> Result<Self, ConfigError> {
+        ConnectionConfig::default().set_congestion(text).map(|_| Self(text.to_owned()))
+    }
+}
+
+#[derive(Debug)]
+struct ListenAddress(SocketAddr);
+
+impl FromStr for ListenAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        parse_listen(text).map(Self)
+    }
+}
 
 impl FromStr for Time {
     type Err = UnitError;
@@ -87,7 +122,14 @@ pub fn complete(cli: &mut Cli) -> Result<(), CommandError> {
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !must_exist => return Ok(()),
-        Err(error) => return Err(failed(&error)),
+        Err(error) if must_exist => return Err(failed(&error)),
+        Err(error) => {
+            let text = format!(
+                "{}: {error}; MANYWAY_HOME can name another directory, and --no-config reads no settings",
+                path.display()
+            );
+            return Err(CommandError::new(ExitCode::Failed, text));
+        }
     };
     let settings = Settings::parse(&text).map_err(|error| failed(&error.trim_end()))?;
     settings.apply(cli, path.parent().unwrap_or_else(|| Path::new(".")));
@@ -106,8 +148,8 @@ impl Settings {
     fn apply(self, cli: &mut Cli, directory: &Path) {
         let Self { interfaces, exclude, scheduler, congestion, connect_timeout, trust, serve } = self;
         let global: &mut GlobalArgs = &mut cli.global;
-        global.scheduler = global.scheduler.take().or(scheduler);
-        global.congestion = global.congestion.take().or(congestion);
+        global.scheduler = global.scheduler.take().or_else(|| scheduler.map(|name| name.0.0));
+        global.congestion = global.congestion.take().or_else(|| congestion.map(|name| name.0.0));
         global.connect_timeout = global.connect_timeout.or_else(|| connect_timeout.map(|time| time.0.0));
         global.trust = global.trust.take().or_else(|| {
             Some(match trust?.0 {
@@ -133,7 +175,7 @@ impl ServeSettings {
         arguments.dir = arguments.dir.take().or_else(|| dir.map(path));
         arguments.read_only |= read_only;
         if arguments.listen.is_empty() {
-            arguments.listen = listen;
+            arguments.listen = listen.into_iter().map(|address| address.0.0).collect();
         }
         if arguments.advertise.is_empty() {
             arguments.advertise = advertise.into_iter().map(|host| host.0).collect();

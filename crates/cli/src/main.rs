@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Parser as _;
 use manyway_cli::args::{Cli, Command};
 use manyway_cli::command::error::CommandError;
-use manyway_cli::command::{bench, decode, demo, get, keys, paths, ping, send, serve};
+use manyway_cli::command::{bench, decode, demo, get, keys, lab, lab_agent, paths, ping, send, serve, sim};
 use manyway_cli::exit_code::ExitCode;
 use manyway_cli::{config, documents, logging, output};
 
@@ -45,6 +45,9 @@ fn run(cli: &Cli) -> ExitCode {
         Command::Paths(arguments) => done(block_on(paths::run(global, arguments))),
         Command::Decode(arguments) => done(decode::run(global, arguments)),
         Command::Demo(arguments) => done(demo::run(global, arguments)),
+        Command::Lab(arguments) => done(lab::run(global, arguments)),
+        Command::Sim(arguments) => done(sim::run(global, arguments)),
+        Command::LabAgent(_) => done(lab_agent::run()),
     }
 }
 

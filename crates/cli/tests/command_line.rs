@@ -8,7 +8,20 @@ fn help_goes_to_standard_output_and_shows_examples() {
     let output = manyway(&["--help"]);
     assert_eq!(output.status.code(), Some(0));
     let text = String::from_utf8(output.stdout).unwrap();
-    let commands = ["demo", "serve", "send", "get", "bench", "ping", "paths", "keys", "decode", "completion"];
+    let commands = [
+        "demo",
+        "serve",
+        "send",
+        "get",
+        "bench",
+        "ping",
+        "paths",
+        "keys",
+        "decode",
+        "lab",
+        "sim",
+        "completion",
+    ];
     for part in ["Usage: manyway", "Examples:", "Exit status:"].iter().chain(&commands) {
         assert!(text.contains(part), "{part} in\n{text}");
     }

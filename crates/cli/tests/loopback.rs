@@ -1,6 +1,8 @@
 //! The verbs of the real binary over 127.0.0.1, without root.
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail")]
 
+#[path = "common/place.rs"]
+mod place;
 #[path = "common/program.rs"]
 mod program;
 
@@ -8,8 +10,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-use program::{Finished, MANYWAY, Running, Server, assert_same_content, make_file, names, wait_until};
-use tempfile::TempDir;
+use place::Place;
+use program::{MANYWAY, Running, Server, assert_same_content, make_file, names, wait_until};
 
 #[test]
 fn a_tree_comes_back_as_it_went() {
@@ -134,7 +136,7 @@ fn a_server_for_reading_refuses_what_is_sent() {
     let server = place.serve(&["--read-only"]);
     make_file(&place.here().join("file"), 3_000_000);
     make_file(&place.there().join("film"), 1_000);
-    place.run(&["send", "file", &server.ticket]).expect(1).says("--read-only");
+    place.run(&["send", "file", &server.ticket]).expect(1).says("may fetch, not send");
     place.run(&["-q", "get", &server.ticket, "film"]).expect(0);
     assert_eq!(names(&place.there()), ["film"]);
 }
@@ -190,6 +192,77 @@ fn an_interrupted_client_tells_the_server_at_once() {
 }
 
 #[test]
+fn a_measurement_that_is_interrupted_tells_what_it_has_measured() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    for (direction, name) in [(&[][..], "up"), (&["-R"], "down"), (&["--bidir", "-P", "3"], "down")] {
+        let arguments = ["bench", "-t", "60", "-i", "100ms", "--json", server.ticket.as_str()];
+        let client = place.start(&[&arguments[..], direction].concat());
+        wait_until("some intervals", || client.printed().lines().count() > 3);
+        client.signal("INT");
+        let ended = client.end().expect(130).says("ended by Ctrl-C");
+        let documents = ended.json();
+        let (summary, intervals) = documents.split_last().unwrap();
+        assert_eq!(
+            (&summary["summary"], &summary["error"]["code"]),
+            (&true.into(), &130.into()),
+            "{summary}"
+        );
+        let told: u64 = intervals.iter().map(|interval| interval["bytes"].as_u64().unwrap()).sum();
+        let receiver = &summary[name]["receiver"];
+        assert!(receiver["bytes"].as_u64().unwrap() > 0, "{summary}");
+        assert!((0.2..30.0).contains(&receiver["seconds"].as_f64().unwrap()), "{summary}");
+        assert_eq!(
+            summary["bytes"].as_u64(),
+            Some(told),
+            "the last piece of an interval counts, too: {summary}"
+        );
+    }
+    let client = place.start(&["bench", "-t", "60", "-i", "100ms", &server.ticket]);
+    wait_until("some intervals", || client.printed().lines().count() > 3);
+    client.signal("TERM");
+    client.end().expect(130).says("longest silence").says("ended by SIGTERM");
+}
+
+#[test]
+fn a_measurement_that_breaks_is_a_failure_and_promises_nothing() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let client = place.start(&["bench", "-t", "60", "-i", "100ms", &server.ticket]);
+    wait_until("an interval", || client.printed().lines().count() > 2);
+    server.stop().expect(0);
+    let ended = client.end().expect(1).says("the server is stopping");
+    assert!(!ended.err.contains("run the same command again"), "{ended:?}");
+}
+
+#[test]
+fn a_file_in_place_of_the_ticket_is_said_plainly() {
+    let place = Place::new();
+    let ticket = place.serve(&[]).ticket;
+    make_file(&place.here().join("film.mp4"), 10);
+    place.run(&["get", "film.mp4", &ticket]).expect(2).says("manyway get TICKET PATH");
+    place.run(&["send", &ticket, "film.mp4"]).expect(2).says("manyway send FILE… TICKET");
+    for arguments in
+        [&["bench", "film.mp4"][..], &["ping", "film.mp4"], &["send", "film.mp4", "--to", "film.mp4"]]
+    {
+        let failed = place.run(arguments);
+        assert!([Some(2), Some(7)].contains(&failed.code), "{failed:?}");
+        failed.says("a file here has this name");
+    }
+    place.run(&["bench", "./film.mp4"]).expect(2).says("a file here has this name");
+}
+
+#[test]
+fn a_file_where_everything_should_be_put_is_named_before_anything_is_fetched() {
+    let place = Place::new();
+    make_file(&place.here().join("film"), 10);
+    for output in ["film", "film/deep/er"] {
+        let failed = place.run(&["get", "mw1nonsense", "-o", output]).expect(2);
+        failed.says("film is a file; name another one");
+    }
+}
+
+#[test]
 fn a_stopping_server_waits_for_a_silent_client_three_seconds_or_until_told_again() {
     for (again, limit, code) in [(false, 10, 0), (true, 2, 130)] {
         let place = Place::new();
@@ -229,47 +302,6 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
         assert_eq!(child.wait().unwrap().code(), Some(0), "{arguments:?}");
     }
     assert_same_content(&place.here().join("file"), &place.here().join("back/file"));
-}
-
-/// A directory for the client and one for the server.
-struct Place(TempDir);
-
-impl Place {
-    fn new() -> Self {
-        let place = TempDir::new().unwrap();
-        for side in ["client", "server"] {
-            std::fs::create_dir(place.path().join(side)).unwrap();
-        }
-        Self(place)
-    }
-
-    fn here(&self) -> std::path::PathBuf {
-        self.0.path().join("client")
-    }
-
-    fn there(&self) -> std::path::PathBuf {
-        self.0.path().join("server")
-    }
-
-    fn serve(&self, arguments: &[&str]) -> Server {
-        Server::start(self.serving(&[&["--listen", "127.0.0.1:0"], arguments].concat()))
-    }
-
-    fn serving(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(MANYWAY);
-        command.arg("serve").arg("--dir").arg(self.there()).args(arguments);
-        command
-    }
-
-    fn start(&self, arguments: &[&str]) -> Running {
-        let mut command = Command::new(MANYWAY);
-        command.current_dir(self.here()).args(arguments);
-        Running::start(command)
-    }
-
-    fn run(&self, arguments: &[&str]) -> Finished {
-        self.start(arguments).end()
-    }
 }
 
 /// Where a server listens, as it says itself.

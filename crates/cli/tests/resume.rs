@@ -2,17 +2,19 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail")]
 
+#[path = "common/place.rs"]
+mod place;
 #[path = "common/program.rs"]
 mod program;
 
+#[cfg(target_os = "linux")]
+use std::net::UdpSocket;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-use program::{
-    Finished, MANYWAY, PATIENCE, Running, Server, assert_same_content, make_file, names, wait_until,
-};
-use tempfile::TempDir;
+use place::Place;
+use program::{MANYWAY, PATIENCE, Running, Server, assert_same_content, make_file, names, wait_until};
 
 const SIZE: usize = 400_000_000;
 /// So much has arrived when something is killed.
@@ -23,7 +25,11 @@ fn a_client_that_is_killed_goes_on_where_it_was() {
     let place = Place::new();
     let server = place.serve(&[]);
     make_file(&place.here().join("big"), SIZE);
-    place.interrupt(&["send", "big", &server.ticket], &place.there().join(".big.manyway-part"), "KILL");
+    interrupt(
+        place.start(&["send", "big", &server.ticket]),
+        &place.there().join(".big.manyway-part"),
+        "KILL",
+    );
     // Its former connection is still open at the server.
     let sent = place.run(&["--json", "send", "big", &server.ticket]).expect(0).summary();
     assert_resumed(&sent, SIZE as u64);
@@ -36,7 +42,7 @@ fn a_fetch_that_is_killed_goes_on_where_it_was() {
     let place = Place::new();
     let server = place.serve(&[]);
     make_file(&place.there().join("big"), SIZE);
-    place.interrupt(&["get", &server.ticket, "big"], &place.here().join(".big.manyway-part"), "KILL");
+    interrupt(place.start(&["get", &server.ticket, "big"]), &place.here().join(".big.manyway-part"), "KILL");
     let fetched = place.run(&["--json", "get", &server.ticket, "big"]).expect(0).summary();
     assert_resumed(&fetched, SIZE as u64);
     assert_same_content(&place.here().join("big"), &place.there().join("big"));
@@ -91,16 +97,49 @@ fn files_are_offered_until_one_client_has_them_all() {
     std::fs::write(place.here().join("secret"), "secret").unwrap();
     let offer = place.start(&["send", "big", "tree"]);
     let code = offered(&offer);
-    place.run_there(&["get", &code, "secret"]).expect(1).says("no such file");
-    place.run_there(&["send", "/etc/hostname", &code]).expect(1).says("only gives files away");
+    start_there(&place, &["get", &code, "secret"]).end().expect(1).says("no such file");
+    start_there(&place, &["send", "/etc/hostname", &code]).end().expect(1).says("only gives files away");
 
-    place.interrupt_there(&["get", &code], &place.there().join(".big.manyway-part"), "KILL");
-    let fetched = place.run_there(&["--json", "get", &code]).expect(0).summary();
+    interrupt(start_there(&place, &["get", &code]), &place.there().join(".big.manyway-part"), "KILL");
+    let fetched = start_there(&place, &["--json", "get", &code]).end().expect(0).summary();
     assert_resumed(&fetched, SIZE as u64 + 1_000);
-    offer.end().expect(0).says("verified");
+    let offered = offer.end().expect(0).says("verified");
+    assert!(!offered.out.contains("rtt"), "a table without a row: {}", offered.out);
     assert_same_content(&place.here().join("big"), &place.there().join("big"));
     assert_same_content(&tree.join("a"), &place.there().join("tree/a"));
     assert_eq!(names(&place.there()), ["big", "tree"]);
+}
+
+/// Where another program has the usual port, both families are offered all the same.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_offer_whose_port_is_taken_is_reached_by_both_families() {
+    let place = Place::new();
+    make_file(&place.here().join("file"), 10);
+    let holders = [UdpSocket::bind("0.0.0.0:4455"), UdpSocket::bind("[::]:4455")];
+    let offer = place.start(&["send", "file"]);
+    offered(&offer);
+    // The kernel lists the sockets of a program by their inodes.
+    let families = udp_families(offer.id());
+    let has_v6 = UdpSocket::bind("[::1]:0").is_ok();
+    assert_eq!(families, if has_v6 { vec!["udp", "udp6"] } else { vec!["udp"] }, "{holders:?}");
+    offer.signal("INT");
+    offer.end().expect(130);
+}
+
+#[cfg(target_os = "linux")]
+/// Which tables of the kernel have a bound UDP socket of a process.
+fn udp_families(process: u32) -> Vec<&'static str> {
+    let files = std::fs::read_dir(format!("/proc/{process}/fd")).unwrap();
+    let links = files.filter_map(|file| std::fs::read_link(file.unwrap().path()).ok());
+    let inodes: Vec<_> = links
+        .filter_map(|link| Some(link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned()))
+        .collect();
+    let has = |table: &&str| {
+        let text = std::fs::read_to_string(format!("/proc/{process}/net/{table}")).unwrap_or_default();
+        text.lines().any(|line| inodes.iter().any(|inode| line.split_whitespace().any(|word| word == inode)))
+    };
+    ["udp", "udp6"].into_iter().filter(has).collect()
 }
 
 #[test]
@@ -163,7 +202,8 @@ fn a_directory_that_may_not_be_written_is_said_plainly() {
         println!("skipped: no other user can run the program: {probe:?}");
         return;
     }
-    std::fs::set_permissions(place.0.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::set_permissions(place.there().parent().unwrap(), std::fs::Permissions::from_mode(0o755))
+        .unwrap();
     let server = Server::start(command);
     let failed = place.run(&["send", "file", &server.ticket]).expect(1);
     failed.says("file: permission denied");
@@ -192,57 +232,10 @@ fn wait_for_length(part: &Path) {
     wait_until("a part of the file", || part.metadata().is_ok_and(|part| part.len() >= ENOUGH));
 }
 
-/// A directory for the client and one for the server.
-struct Place(TempDir);
-
-impl Place {
-    fn new() -> Self {
-        let place = TempDir::new().unwrap();
-        for side in ["client", "server"] {
-            std::fs::create_dir(place.path().join(side)).unwrap();
-        }
-        Self(place)
-    }
-
-    fn here(&self) -> PathBuf {
-        self.0.path().join("client")
-    }
-
-    fn there(&self) -> PathBuf {
-        self.0.path().join("server")
-    }
-
-    fn serve(&self, arguments: &[&str]) -> Server {
-        let mut command = Command::new(MANYWAY);
-        command.args(["serve", "--listen", "127.0.0.1:0", "--dir"]).arg(self.there()).args(arguments);
-        Server::start(command)
-    }
-
-    fn start(&self, arguments: &[&str]) -> Running {
-        start_in(&self.here(), arguments)
-    }
-
-    fn run(&self, arguments: &[&str]) -> Finished {
-        self.start(arguments).end()
-    }
-
-    fn run_there(&self, arguments: &[&str]) -> Finished {
-        start_in(&self.there(), arguments).end()
-    }
-
-    /// Starts a client and ends it once enough has arrived.
-    fn interrupt(&self, arguments: &[&str], part: &Path, signal: &str) {
-        interrupt(self.start(arguments), part, signal);
-    }
-
-    fn interrupt_there(&self, arguments: &[&str], part: &Path, signal: &str) {
-        interrupt(start_in(&self.there(), arguments), part, signal);
-    }
-}
-
-fn start_in(directory: &Path, arguments: &[&str]) -> Running {
-    let mut command = Command::new(MANYWAY);
-    command.current_dir(directory).args(arguments);
+/// A client that runs in the directory of the server.
+fn start_there(place: &Place, arguments: &[&str]) -> Running {
+    let mut command = place.command(arguments);
+    command.current_dir(place.there());
     Running::start(command)
 }
 

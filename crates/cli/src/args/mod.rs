@@ -1,19 +1,24 @@
 //! The command line: one file a command.
 
 mod bench;
+mod campaign;
 mod completion;
 mod decode;
 mod demo;
 mod get;
 mod global;
 mod keys;
+mod lab;
+mod lab_agent;
 mod paths;
 mod ping;
 mod send;
 mod serve;
+mod sim;
 mod transfer;
 
 pub use bench::BenchArgs;
+pub use campaign::{CampaignArgs, Ways};
 pub use completion::CompletionArgs;
 pub use decode::DecodeArgs;
 pub use demo::DemoArgs;
@@ -23,10 +28,13 @@ pub use keys::{
     AddArgs, AddClientArgs, AddServerArgs, AddTicketArgs, AddWhat, DEFAULT_TICKET, EntryKind, KeysAction,
     KeysArgs, ListArgs, RemoveArgs, RightsArgs, ShowArgs,
 };
+pub use lab::{CpuArgs, LabAction, LabArgs, NameList, UpArgs};
+pub use lab_agent::LabAgentArgs;
 pub use paths::PathsArgs;
 pub use ping::PingArgs;
 pub use send::{Recipient, SendArgs};
-pub use serve::ServeArgs;
+pub use serve::{ServeArgs, parse_listen};
+pub use sim::{SimAction, SimArgs};
 pub use transfer::{Retries, TransferArgs};
 
 use clap::{Parser, Subcommand};
@@ -75,6 +83,13 @@ pub enum Command {
     Keys(KeysArgs),
     /// Show packets and blocks in words, from a capture or hex text
     Decode(DecodeArgs),
+    /// Compare Manyway with TCP and others on real sockets over emulated links, as root
+    Lab(LabArgs),
+    /// Run Manyway through the same scenarios in virtual time
+    Sim(SimArgs),
+    /// Be one end of a run of the lab, which starts this itself
+    #[command(hide = true)]
+    LabAgent(LabAgentArgs),
     /// Print a completion script for a shell
     Completion(CompletionArgs),
     /// Print the manual page
@@ -89,7 +104,8 @@ Examples:
 
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 authentication failed,
 4 incomplete; run the same command again, 5 a limit forbids it, 6 worse than
-`--min-gain`, 7 the other side was not reached, 130 ended by Ctrl-C or SIGTERM.
+was asked for (`--min-gain`, gates), 7 the other side was not reached, 130 ended
+by Ctrl-C or SIGTERM.
 
 Settings may stand in ~/.config/manyway/config.toml; the command line wins.
 Keys and tickets stand beside it (`manyway keys show`); MANYWAY_HOME moves all.";

@@ -51,6 +51,10 @@ impl SendArgs {
         let Some((last, files)) = self.arguments.split_last() else {
             return Err("nothing to send".to_owned());
         };
+        let is_misplaced = |file: &OsString| file.to_str().is_some_and(is_ticket) && !exists(Path::new(file));
+        if !last.to_str().is_some_and(is_ticket) && files.iter().any(is_misplaced) {
+            return Err("the ticket comes last: manyway send FILE… TICKET".to_owned());
+        }
         match last.to_str() {
             Some(text) if is_ticket(text) && files.is_empty() => Err("no file before the ticket".to_owned()),
             Some(text) if is_ticket(text) || !files.is_empty() && !exists(Path::new(last)) => {
@@ -83,6 +87,7 @@ mod tests {
         assert_eq!(recipient.files, [PathBuf::from("a"), PathBuf::from("mw1note")]);
         assert_eq!(recipient.server.as_deref(), Some("mw1xyz"));
         assert!(parse(&["mw1xyz"]).unwrap_err().contains("no file"));
+        assert!(parse(&["mw1xyz", "a"]).unwrap_err().contains("comes last"));
         assert_eq!(parse(&["a", "host:4455"]).unwrap().server.as_deref(), Some("host:4455"));
     }
 

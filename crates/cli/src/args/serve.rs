@@ -18,7 +18,7 @@ pub struct ServeArgs {
     #[arg(long)]
     pub read_only: bool,
     /// Listen here; may be given several times; default all addresses, port 4455
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = parse_listen)]
     pub listen: Vec<SocketAddr>,
     /// Tell clients to come here, for a server behind NAT; may be given several times
     #[arg(long, value_name = "HOST:PORT")]
@@ -35,6 +35,14 @@ pub struct ServeArgs {
     /// Keep nothing: a new key and a new ticket that are good until this server ends
     #[arg(long)]
     pub ephemeral: bool,
+}
+
+/// Reads where to listen.
+///
+/// # Errors
+/// What the text should be like.
+pub fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| format!("{text:?} is not ADDRESS:PORT; write it like 0.0.0.0:4455 or [::]:4455"))
 }
 
 impl ServeArgs {

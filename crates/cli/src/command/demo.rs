@@ -15,7 +15,6 @@ use crate::args::{DemoArgs, GlobalArgs};
 use crate::demo::cutter::LONGEST_CUT;
 use crate::demo::emulator::SERIES_BIN;
 use crate::demo::link_spec::LinkSpec;
-use crate::demo::plot::{PathSeries, RatePlot};
 use crate::demo::source::{Source, Workshop};
 use crate::demo::stage::MOST_LINKS;
 use crate::demo::table::{DemoReport, HashCheck};
@@ -23,6 +22,7 @@ use crate::demo::trial::{Outcome, Trial};
 use crate::exit_code::ExitCode;
 use crate::output::progress::{ProgressMode, ProgressView};
 use crate::output::{json, units};
+use manyway_lab::report::figure::{PathSeries, RatePlot};
 
 /// Runs the command.
 ///
@@ -224,6 +224,7 @@ fn plot(report: &DemoReport, outcome: &Outcome) -> RatePlot {
                 rates: rates(series),
             })
             .collect(),
+        total: None,
         marks: report.cut.iter().flat_map(|cut| cut.marks()).collect(),
     }
 }

@@ -55,14 +55,22 @@ impl CommandError {
                 | ConnectionError::Closed { by: ClosedBy::Peer, code: REFUSED_BY_LIMIT, .. }),
             ) => Self::of_connection(&reason),
             Some(reason) if error.is_resumable() => {
-                let (mut text, reason) = (error.to_string(), reason.to_string());
-                // The stream may have said it already.
-                if !text.contains(&reason) {
-                    text += &format!(": {reason}");
-                }
+                let text = broken(error, &reason);
                 Self::new(ExitCode::Incomplete, text + "; run the same command again")
             }
             _ => Self::new(ExitCode::from(error), error),
+        }
+    }
+
+    /// As [`Self::of_transfer`] for work of which nothing is kept, so that there is nothing to take up again.
+    pub fn of_measurement(error: &TransferError, connection: Option<ConnectionError>) -> Self {
+        let told = Self::of_transfer(error, connection.clone());
+        match connection {
+            Some(reason) if told.code == ExitCode::Incomplete => {
+                Self::new(ExitCode::Failed, broken(error, &reason))
+            }
+            _ if told.code == ExitCode::Incomplete => Self::new(ExitCode::Failed, error),
+            _ => told,
         }
     }
 
@@ -84,12 +92,16 @@ impl CommandError {
                 "no answer from any address of the server; is `manyway serve` running there, and does its firewall \
                  let UDP to its port through?",
             ),
-            ConnectionError::IdleTimeout | ConnectionError::NoPath | ConnectionError::Reset => {
-                Self::new(ExitCode::Incomplete, error)
-            }
             other => Self::new(ExitCode::Failed, other),
         }
     }
+}
+
+/// Why a stream broke, with what the connection says of it.
+fn broken(error: &TransferError, reason: &ConnectionError) -> String {
+    let (text, reason) = (error.to_string(), reason.to_string());
+    // The stream may have said it already.
+    if text.contains(&reason) { text } else { format!("{text}: {reason}") }
 }
 
 impl From<HomeError> for CommandError {
@@ -101,6 +113,9 @@ impl From<HomeError> for CommandError {
 impl From<ConnectError> for CommandError {
     fn from(error: ConnectError) -> Self {
         match &error {
+            ConnectError::Failed(
+                ConnectionError::IdleTimeout | ConnectionError::NoPath | ConnectionError::Reset,
+            ) => Self::new(ExitCode::Unreachable, &error),
             ConnectError::Failed(reason) => Self::of_connection(reason),
             ConnectError::Resolve(_) | ConnectError::NoInterface(_) | ConnectError::Start(_) => {
                 Self::new(ExitCode::Unreachable, &error)
@@ -165,6 +180,21 @@ mod tests {
         assert_eq!(text(io::Error::other(ConnectionError::NoPath)), once);
         let both = format!("the connection broke while reading: reset: {path}; run the same command again");
         assert_eq!(text(io::Error::other("reset")), both);
+    }
+
+    #[test]
+    fn a_measurement_that_broke_has_failed_and_is_not_taken_up_again() {
+        let error = TransferError::Stream { doing: "sending filler", source: io::Error::other("reset") };
+        let told = CommandError::of_measurement(&error, Some(ConnectionError::NoPath));
+        let text = format!("the connection broke while sending filler: reset: {}", ConnectionError::NoPath);
+        assert_eq!((told.code, told.text), (ExitCode::Failed, text));
+        let refused =
+            ConnectionError::Closed { by: ClosedBy::Peer, code: REFUSED_BY_LIMIT, reason: "2".into() };
+        assert_eq!(CommandError::of_measurement(&error, Some(refused)).code, ExitCode::Policy);
+        for reason in [ConnectionError::IdleTimeout, ConnectionError::NoPath, ConnectionError::Reset] {
+            assert_eq!(CommandError::from(reason.clone()).code, ExitCode::Failed);
+            assert_eq!(CommandError::from(ConnectError::Failed(reason)).code, ExitCode::Unreachable);
+        }
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! `manyway send` without a server: offers the files here until one other side has fetched them.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use manyway::{Endpoint, EndpointOptions, Identity, ServerOptions, Ticket};
+use manyway::{ClosedBy, ConnectionError, Endpoint, EndpointOptions, Identity, ServerOptions, Ticket};
 use manyway_transfer::{Server, ServerConfig};
 use serde_json::json;
 
@@ -40,55 +41,63 @@ pub async fn run(global: &GlobalArgs, files: &[PathBuf]) -> Result<ExitCode, Com
     let ticket = Ticket::new(identity.public_key().hash(), secret, own_hosts(&endpoint)?)
         .map_err(CommandError::usage)?;
     announce(global, &ticket)?;
-    let started = Instant::now();
+    // Waiting for the other side is no part of the transfer.
+    let (waiting, began) = (Instant::now(), OnceLock::new());
     tally.begin();
     let work = async {
         tokio::select! {
             report = server.fetched() => Ok(report),
-            () = accept(&endpoint, &server, &view) => {
+            () = accept(&endpoint, &server, &view, &began) => {
                 Err(CommandError::new(ExitCode::Failed, "the network is gone"))
             }
         }
     };
     let result = until_interrupted_over(&endpoint, work).await;
     view.finish();
+    let elapsed = began.get().unwrap_or(&waiting).elapsed();
     let report = match result {
         Ok(report) => report,
         Err(error) => {
-            let summary = Summary::new("sent", tally.so_far(), started.elapsed(), None);
+            let summary = Summary::new("sent", tally.so_far(), elapsed, None);
             return Err(summary.explain(error));
         }
     };
     tally.end(report);
-    let summary = Summary::new("sent", tally.so_far(), started.elapsed(), None);
+    let summary = Summary::new("sent", tally.so_far(), elapsed, None);
     close(&endpoint, "everything has been fetched").await;
     summary.conclude(global)
 }
 
-/// At the port that firewalls know, or, if a server has it, at any other.
+/// At the port that firewalls know, or, if a server has it, at any other: of each family that this host has.
 fn bind(mut options: EndpointOptions) -> Result<Endpoint, CommandError> {
-    let any = options.server.as_ref().map(|server| {
-        let mut server = server.clone();
-        server.listen = vec![([0, 0, 0, 0], 0).into()];
-        server
-    });
-    match Endpoint::bind(options.clone()) {
-        Ok(endpoint) => Ok(endpoint),
-        Err(_) => {
-            options.server = any;
-            Ok(Endpoint::bind(options)?)
+    let (v4, v6) = ((Ipv4Addr::UNSPECIFIED, 0).into(), (Ipv6Addr::UNSPECIFIED, 0).into());
+    for listen in [vec![], vec![v4, v6], vec![v4]] {
+        if let Some(server) = &mut options.server {
+            server.listen = listen;
+        }
+        if let Ok(endpoint) = Endpoint::bind(options.clone()) {
+            return Ok(endpoint);
         }
     }
+    if let Some(server) = &mut options.server {
+        server.listen = vec![v6];
+    }
+    Ok(Endpoint::bind(options)?)
 }
 
-async fn accept(endpoint: &Endpoint, server: &Server, view: &Arc<ProgressView>) {
+/// Serves all who come, and notes when the first one did.
+async fn accept(endpoint: &Endpoint, server: &Server, view: &Arc<ProgressView>, began: &OnceLock<Instant>) {
     while let Some(connection) = endpoint.accept().await {
+        began.get_or_init(Instant::now);
         let (server, view) = (server.clone(), Arc::clone(view));
         tokio::spawn(async move {
             let _watch = PathWatch::start(&connection, Arc::clone(&view));
             let session = NetSession(connection);
             server.run(&session).await;
             let end = session.0.closed().await;
+            if matches!(end, ConnectionError::Closed { by: ClosedBy::Us, .. }) {
+                return;
+            }
             view.message(&format!("the other side is gone ({end}); it may come back with the same code"));
         });
     }

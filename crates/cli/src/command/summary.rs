@@ -78,21 +78,23 @@ impl Summary {
         let first = report.failed.first().map(|failed| {
             format!("; {}: {}{}", failed.name, failed.failure, next_step(failed.failure.reason))
         });
-        format!("{count} of {all} files and directories failed{}", first.unwrap_or_default())
+        format!("{count} of {} failed{}", units::entries(all), first.unwrap_or_default())
     }
 
     fn print_text(&self) -> Result<(), CommandError> {
         use std::io::Write as _;
         let mut out = std::io::stdout().lock();
         let report = &self.counts.report;
-        let rate = ByteCount(self.counts.moved).per(self.elapsed);
+        // What moved but was not verified says nothing about the files of this line.
+        let rate = Some(ByteCount(self.counts.moved)).filter(|moved| moved.get() > 0 && report.verified > 0);
         writeln!(
             out,
-            "{} {} files and directories, {} in {}: {rate}, verified{}",
+            "{} {}, {} in {}{}, verified{}",
             self.verb,
-            report.verified,
+            units::entries(report.verified),
             units::size(report.bytes),
             units::duration(self.elapsed),
+            rate.map(|moved| format!(": {}", moved.per(self.elapsed))).unwrap_or_default(),
             self.unmoved(),
         )?;
         let mut table = Table::new([
@@ -113,7 +115,9 @@ impl Summary {
                 path.lost.to_string(),
             ]);
         }
-        write!(out, "{table}")?;
+        if !self.paths.is_empty() {
+            write!(out, "{table}")?;
+        }
         self.print_failures(out)
     }
 

@@ -51,7 +51,9 @@ impl Target {
         }
         let host: HostPort = text.parse().map_err(|error| {
             CommandError::usage(format!(
-                "{text:?} is neither a ticket (mw1…) nor a name of `manyway keys list servers` nor HOST[:PORT]: {error}"
+                "{text:?} is neither a ticket (mw1…) nor a name of `manyway keys list servers` nor HOST[:PORT]: \
+                 {error}{}",
+                file_hint(text)
             ))
         })?;
         let roots = match &global.trust {
@@ -114,6 +116,22 @@ impl Target {
                 Way::Key { home, name, known: Some(entry) },
                 ConnectError::Failed(ConnectionError::Authentication { shown: Some(shown), .. }),
             ) => changed_key(home, name, entry, shown),
+            (
+                Way::Certificate { .. },
+                ConnectError::Failed(ConnectionError::Authentication { reason, .. }),
+            ) => CommandError::new(
+                ExitCode::Authentication,
+                format!(
+                    "{reason}; --trust names who vouches for the server (keys, system, or a file with the \
+                     certificate of its authority), and `manyway keys add client` there lets this client's key in"
+                ),
+            ),
+            (_, ConnectError::Resolve(_)) => {
+                let told = CommandError::from(error);
+                let names = self.hosts.iter().map(|host| host.host().to_string());
+                let hint = names.map(|name| file_hint(&name)).find(|hint| !hint.is_empty());
+                CommandError { text: told.text + hint.unwrap_or_default(), ..told }
+            }
             _ => error.into(),
         }
     }
@@ -156,6 +174,12 @@ pub fn is_ticket(text: &str) -> bool {
         && characters.next() == Some('w')
         && characters.next().is_some_and(|c| c.is_ascii_digit())
         && characters.all(|c| c.is_ascii_alphanumeric() || !c.is_ascii())
+}
+
+/// What to tell about a name of a server that is the name of a file here.
+fn file_hint(name: &str) -> &'static str {
+    let is_there = std::fs::symlink_metadata(name).is_ok();
+    if is_there { "; a file here has this name: the ticket or server stands in its place" } else { "" }
 }
 
 fn system_roots() -> Result<RootCertificates, CommandError> {

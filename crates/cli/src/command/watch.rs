@@ -8,6 +8,7 @@ use manyway::{ByteCount, Connection, Event, PathId, PathInfo, PathState, Rate};
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
+use crate::output::path::event_words;
 use crate::output::progress::{PathLine, ProgressView};
 
 /// How often the figures are read.
@@ -25,16 +26,19 @@ impl PathWatch {
         let mut events = connection.events();
         let connection = connection.clone();
         let task = tokio::spawn(async move {
-            let mut meter = PathMeter::default();
+            let (mut meter, mut names) = (PathMeter::default(), BTreeMap::new());
             let mut tick = tokio::time::interval(EVERY);
             loop {
                 tokio::select! {
                     _ = tick.tick() => match connection.info().await {
-                        Ok(info) => view.set_paths(&meter.lines(&info.paths, path_name)),
+                        Ok(info) => {
+                            names = info.paths.iter().map(|path| (path.statistics.id, path_name(path))).collect();
+                            view.set_paths(&meter.lines(&info.paths, path_name));
+                        }
                         Err(_) => return,
                     },
                     event = events.recv() => match event {
-                        Ok(event) => if let Some(text) = describe(&event) {
+                        Ok(event) => if let Some(text) = describe(&event, &names) {
                             view.message(&text);
                         },
                         Err(broadcast::error::RecvError::Lagged(_)) => {}
@@ -97,11 +101,10 @@ pub fn path_name(path: &PathInfo) -> String {
     path.interface.as_ref().map_or_else(|| local.to_string(), |name| format!("{name} {local}"))
 }
 
-/// The words for a change that a user wants to know.
-fn describe(event: &Event) -> Option<String> {
+/// The words for a change that a user wants to know; `names` are those of the paths that are known.
+fn describe(event: &Event, names: &BTreeMap<PathId, String>) -> Option<String> {
     use manyway::PathState::{Closed, Dead, Probation, Suspect};
     let Event::Path(path) = event else { return None };
-    let local = path.tuple.local.address.ip().to_canonical();
-    let word = matches!(path.state, Suspect | Dead | Probation | Closed);
-    word.then(|| format!("path {} over {local} is {}: {}", path.path, path.state, path.reason))
+    let is_worth_it = matches!(path.state, Suspect | Dead | Probation | Closed);
+    is_worth_it.then(|| event_words(path, names.get(&path.path).map(String::as_str)))
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::emulator::{Direction, LinkHandle};
-use super::plot::{Mark, MarkKind};
+use manyway_lab::report::figure::{Mark, MarkKind};
 
 /// A link stays cut no longer, however slow the others are.
 pub const LONGEST_CUT: Duration = Duration::from_secs(8);

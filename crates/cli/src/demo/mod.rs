@@ -4,7 +4,6 @@ pub mod cutter;
 pub mod emulator;
 pub mod link_spec;
 pub mod meter;
-pub mod plot;
 pub mod source;
 pub mod stage;
 pub mod table;

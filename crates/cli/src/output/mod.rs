@@ -4,8 +4,8 @@ pub mod json;
 pub mod path;
 pub mod progress;
 pub mod screen;
-pub mod table;
-pub mod units;
+pub use manyway_lab::columns as table;
+pub use manyway_proto::text as units;
 mod words;
 
 pub use words::{note, print_line};

@@ -117,7 +117,7 @@ impl ProgressView {
         self.overall.reset_eta();
         if self.mode == ProgressMode::Plain {
             let title = self.overall.message();
-            line(&format!("{title} {files} files and directories, {}", units::size(bytes)));
+            line(&format!("{title} {}, {}", units::entries(files), units::size(bytes)));
         }
     }
 
@@ -165,7 +165,7 @@ impl ProgressView {
                 state.printed = Some(Instant::now());
                 let total = self.overall.length().unwrap_or(0);
                 let done = self.overall.position();
-                let left = state.time_left(done, total);
+                let left = state.time_left(done, total).filter(|left| !left.is_zero());
                 line(&format!(
                     "{} of {} ({}){}",
                     units::size(done),

@@ -53,6 +53,11 @@ impl Running {
         Self { child: RefCell::new(child), _home: home, out, err }
     }
 
+    /// The number of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.borrow().id()
+    }
+
     /// What it printed for people until now.
     pub(crate) fn messages(&self) -> String {
         self.err.text()
@@ -82,8 +87,7 @@ impl Running {
 
     /// Sends a signal by its name, such as `TERM`.
     pub(crate) fn signal(&self, name: &str) {
-        let status =
-            Command::new("kill").args(["-s", name, &self.child.borrow().id().to_string()]).status().unwrap();
+        let status = Command::new("kill").args(["-s", name, &self.id().to_string()]).status().unwrap();
         assert!(status.success(), "it ended before: {}", self.messages());
     }
 

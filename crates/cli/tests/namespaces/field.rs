@@ -23,7 +23,7 @@ fn two_modems_with_the_same_network_and_the_same_address_carry_both() {
         until_more_over("wwan1", 1_000_000);
         until_more_over("wwan2", 1_000_000);
         modems[0].lose_signal();
-        client.wait_for("is dead");
+        client.wait_for(" dead: ");
         until_more_over("wwan2", 2_000_000);
         client.end().expect(0);
         assert_same_content(&lab.here().join("big"), &lab.there().join("big"));

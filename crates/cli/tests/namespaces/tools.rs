@@ -85,6 +85,58 @@ fn ping_shows_the_loss_of_one_path_only() {
     client.end().expect(0).says("mdev ms");
 }
 
+/// Nothing but questions goes over it, so that the transport itself has no reason to give it up.
+#[test]
+fn a_quiet_path_that_is_cut_is_not_called_used_while_it_is_watched() {
+    let Some(lab) = Lab::start(2, Family::V4) else { return };
+    let server = lab.serve(&[]);
+    let watching = lab.start_client(&["paths", "-w", "-i", "200ms", "--json", &server.ticket]);
+    let last = || {
+        let printed = watching.printed();
+        let whole = printed.rsplit_once('\n').map_or("", |(whole, _)| whole);
+        let documents = whole.lines().rev().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let pairs = documents.filter_map(|document| document["pairs"].as_array().cloned()).next()?;
+        pairs.into_iter().find(|pair| pair["interface"] == "va2" && pair["path"].is_number())
+    };
+    let is_used = |used: bool| last().is_some_and(|row| row["used"] == used);
+    watching.wait_until("a second path", || is_used(true));
+    lab.swallow(2, Hole::Both);
+    watching.wait_until("the reason", || last().is_some_and(|row| row["reason"] == "no-answer"));
+    assert!(last().unwrap()["why"].as_str().unwrap().starts_with("no answer on UDP for "));
+    lab.release();
+    watching.wait_until("its return", || is_used(true));
+    watching.signal("INT");
+    watching.end().expect(0);
+}
+
+/// Both networks lead to the server, and the system's best route to it leads over the first.
+#[test]
+fn answers_that_the_system_drops_are_explained_by_the_command_that_lets_them_in() {
+    let Some(lab) = Lab::start(2, Family::V4) else { return };
+    lab.server.ip("addr add 10.8.0.1/32 dev lo");
+    lab.client.ip("route add 10.8.0.1 via 10.7.1.2 metric 100");
+    lab.client.ip("route add 10.8.0.1 via 10.7.2.2 metric 200");
+    lab.client.set("ipv4/conf/all/rp_filter", "0");
+    lab.client.set("ipv4/conf/va1/rp_filter", "0");
+    lab.client.set("ipv4/conf/va2/rp_filter", "1");
+    let server = lab.serve(&["--listen", "10.8.0.1:4455"]);
+    let pairs = || {
+        let listed = lab.run_client(&["paths", "--json", &server.ticket]).expect(0).summary();
+        let rows = listed["pairs"].as_array().unwrap().clone();
+        rows.into_iter().find(|row| row["interface"] == "va2").unwrap_or_else(|| panic!("{listed}"))
+    };
+    let row = pairs();
+    assert_eq!((&row["reason"], &row["used"]), (&"no-answer".into(), &false.into()), "{row}");
+    let command = row["advice"].as_str().unwrap();
+    assert_eq!(command, "sysctl -w net.ipv4.conf.va2.rp_filter=2");
+    lab.run_client(&["paths", &server.ticket]).expect(0).says(command);
+    // What it says helps.
+    let (setting, value) = command.rsplit_once(' ').unwrap().1.split_once('=').unwrap();
+    lab.client.set(&setting.strip_prefix("net.").unwrap().replace('.', "/"), value);
+    let row = pairs();
+    assert_eq!((&row["used"], &row["advice"]), (&true.into(), &Value::Null), "{row}");
+}
+
 #[test]
 fn bench_goes_both_ways_at_a_rate_and_leaves_its_beginning_out() {
     let Some(lab) = Lab::start(2, Family::V4) else { return };

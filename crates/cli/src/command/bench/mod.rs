@@ -6,19 +6,21 @@ mod rates;
 mod rows;
 mod summary;
 
+use std::time::Duration;
+
 use manyway::interfaces::InterfaceRule;
-use manyway::{Connection, ConnectionInfo, Event, PathState, Rate, Role};
-use manyway_transfer::{BenchOutcome, BenchPlan, StreamInterval, TransferError, bench};
-use serde_json::{Value, json};
+use manyway::{Connection, ConnectionInfo, Endpoint, Event, PathState, Rate, Role};
+use manyway_transfer::{BenchOutcome, BenchPlan, StreamInterval, TransferError, bench_until};
+use serde_json::{Map, Value, json};
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::error::CommandError;
 use super::network::connect_on;
 use super::session::NetSession;
-use super::signal::{close, until_interrupted_over};
+use super::signal::{close, interrupted};
 use crate::args::{BenchArgs, GlobalArgs};
 use crate::exit_code::ExitCode;
 use crate::output::path::PathLabel;
@@ -47,21 +49,60 @@ pub async fn run(global: &GlobalArgs, arguments: &BenchArgs) -> Result<ExitCode,
     let plan = arguments.plan();
     let (endpoint, connection) = connect_on(&global, &arguments.ticket, arguments.port).await?;
     let mut run = Run::new(&connection, &plan, mode);
-    let mut summary = until_interrupted_over(&endpoint, run.measure()).await?;
+    let (mut summary, mut end) = run.until_enough(&endpoint).await?;
     let start = run.start.take();
-    let members = compare::interfaces(&connection.info().await?);
+    let members = match end {
+        None if arguments.compares() => compare::interfaces(&connection.info().await?),
+        _ => Vec::new(),
+    };
     close(&endpoint, "done").await;
-    if arguments.compares() {
-        let mut singles = Vec::new();
-        for interface in members {
-            let rate = alone(&global, arguments, &interface).await?;
-            singles.push(Single { interface, rate });
+    let mut singles = Vec::new();
+    for interface in members {
+        match alone(&global, arguments, &interface).await {
+            Ok(rate) => singles.push(Single { interface, rate }),
+            Err(error) if error.code == ExitCode::Interrupted => {
+                end = Some(error);
+                break;
+            }
+            Err(error) => return Err(error),
         }
+    }
+    if arguments.compares() && end.is_none() {
         summary.comparison = Some(Comparison { bond: summary.rate(), singles });
     }
-    let code = verdict(&global, arguments, summary.comparison.as_ref());
-    let printed = print(&global, arguments, &summary, start, run.output);
-    code.after_printing(printed)
+    conclude(&global, arguments, &Ending { summary, start, end }, run.output)
+}
+
+/// What came of a run, and why it ended early if it did.
+struct Ending {
+    summary: Summary,
+    start: Option<Value>,
+    end: Option<CommandError>,
+}
+
+/// Prints the end. Programs get the error of a run that ended early in the same document.
+fn conclude(
+    global: &GlobalArgs,
+    arguments: &BenchArgs,
+    ending: &Ending,
+    mut output: Output,
+) -> Result<ExitCode, CommandError> {
+    use std::io::Write as _;
+    let code = verdict(global, arguments, ending.summary.comparison.as_ref());
+    let document = document(global, arguments, ending, &mut output);
+    let printed = match (&document, &ending.end) {
+        (Some(_), Some(_)) => Ok(()),
+        (Some(document), None) => json::print(&Value::from(document.clone())),
+        (None, _) => {
+            let mut out = std::io::stdout().lock();
+            write!(out, "\n{}", ending.summary).and_then(|()| out.flush())
+        }
+    };
+    let code = code.after_printing(printed.map_err(CommandError::from))?;
+    match &ending.end {
+        Some(end) => Err(CommandError::new(end.code, end).with_facts(document.unwrap_or_default())),
+        None => Ok(code),
+    }
 }
 
 fn verdict(global: &GlobalArgs, arguments: &BenchArgs, comparison: Option<&Comparison>) -> ExitCode {
@@ -76,33 +117,31 @@ fn verdict(global: &GlobalArgs, arguments: &BenchArgs, comparison: Option<&Compa
     }
 }
 
-fn print(
+/// The last document for programs, if they are who reads.
+fn document(
     global: &GlobalArgs,
     arguments: &BenchArgs,
-    summary: &Summary,
-    start: Option<Value>,
-    mut output: Output,
-) -> Result<(), CommandError> {
-    use std::io::Write as _;
-    if arguments.document {
-        let document = json!({
-            "start": { "version": env!("CARGO_PKG_VERSION"), "options": options(arguments), "connection": start },
-            "intervals": output.intervals, "events": output.events, "end": summary.json(),
-        });
-        json::print(&document)?;
+    ending: &Ending,
+    output: &mut Output,
+) -> Option<Map<String, Value>> {
+    let document = if arguments.document {
+        json!({
+            "start": {
+                "version": env!("CARGO_PKG_VERSION"), "options": options(arguments), "connection": ending.start,
+            },
+            "intervals": output.intervals, "events": output.events, "end": ending.summary.json(),
+        })
     } else if global.json {
-        let mut value = summary.json();
+        let mut value = ending.summary.json();
         if let Some(value) = value.as_object_mut() {
             value.insert("summary".to_owned(), true.into());
         }
         output.attach_events(&mut value);
-        json::print(&value)?;
+        value
     } else {
-        let mut out = std::io::stdout().lock();
-        write!(out, "\n{summary}")?;
-        out.flush()?;
-    }
-    Ok(())
+        return None;
+    };
+    document.as_object().cloned()
 }
 
 fn options(arguments: &BenchArgs) -> Value {
@@ -134,9 +173,10 @@ async fn alone(
     };
     let plan = arguments.plan();
     let mut run = Run::new(&connection, &plan, Mode::Quiet);
-    let summary = until_interrupted_over(&endpoint, run.measure()).await;
+    let ended = run.until_enough(&endpoint).await;
     close(&endpoint, "done").await;
-    Ok(Some(summary?.rate()))
+    let (summary, end) = ended?;
+    end.map_or_else(|| Ok(Some(summary.rate())), Err)
 }
 
 /// One run over one connection.
@@ -168,7 +208,40 @@ impl<'a> Run<'a> {
         }
     }
 
-    async fn measure(&mut self) -> Result<Summary, CommandError> {
+    /// Measures until the run is over or the user has had enough, whose reason is the second value: what was measured
+    /// until then counts.
+    ///
+    /// # Errors
+    /// If the connection broke, or the other side does not tell in time what it has received.
+    async fn until_enough(
+        &mut self,
+        endpoint: &Endpoint,
+    ) -> Result<(Summary, Option<CommandError>), CommandError> {
+        let (stopper, stopped) = oneshot::channel();
+        let work = self.measure(stopped);
+        tokio::pin!(work);
+        let name = tokio::select! {
+            result = &mut work => return result.map(|summary| (summary, None)),
+            name = interrupted() => name,
+        };
+        // One that is over needs no telling.
+        let _ = stopper.send(());
+        let told = tokio::select! {
+            result = &mut work => result.ok(),
+            _ = interrupted() => None,
+            () = tokio::time::sleep(LAST_WORD) => None,
+        };
+        let end = CommandError::new(ExitCode::Interrupted, format!("ended by {name}"));
+        match told {
+            Some(summary) => Ok((summary, Some(end))),
+            None => {
+                close(endpoint, "interrupted").await;
+                Err(end)
+            }
+        }
+    }
+
+    async fn measure(&mut self, stopped: oneshot::Receiver<()>) -> Result<Summary, CommandError> {
         let mut events = self.connection.events();
         let before = self.look().await?;
         self.start = Some(connection_json(&before));
@@ -181,8 +254,13 @@ impl<'a> Run<'a> {
         // A set, since it ends its task when it is dropped.
         let mut task = JoinSet::new();
         task.spawn(async move {
+            let stop = async {
+                if stopped.await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            };
             // The receiver lives as long as the run.
-            bench(&session, &plan, |report| {
+            bench_until(&session, &plan, stop, |report| {
                 let _ = sender.send(report);
             })
             .await
@@ -193,7 +271,7 @@ impl<'a> Run<'a> {
             None => Err(TransferError::Internal),
         };
         let outcome =
-            outcome.map_err(|error| CommandError::of_transfer(&error, self.connection.close_reason()))?;
+            outcome.map_err(|error| CommandError::of_measurement(&error, self.connection.close_reason()))?;
         let elapsed = self.began.elapsed();
         for clock in std::mem::take(&mut self.clocks) {
             for row in clock.finish() {
@@ -311,6 +389,8 @@ fn connection_json(info: &ConnectionInfo) -> Value {
 
 /// An interval shorter than this part of a whole one is not printed for people.
 const SLIVER: u32 = 10;
+/// Until the other side has told what it received of a run that the user has ended.
+const LAST_WORD: Duration = Duration::from_secs(2);
 
 #[cfg(test)]
 mod tests {

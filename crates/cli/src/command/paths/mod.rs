@@ -1,6 +1,7 @@
 //! `manyway paths`: which interfaces and pairs of addresses there are, and why each is used or not.
 
 mod pings;
+mod reverse_path;
 mod rows;
 
 use std::time::Duration;
@@ -20,7 +21,7 @@ use crate::output::json;
 use crate::output::path::{event_json, event_words};
 use crate::output::screen::Screen;
 use pings::Pings;
-use rows::{PairRow, address_json, address_table, pair_table};
+use rows::{PairRow, address_json, address_table, advice_text, pair_table};
 
 /// Lists once, or again and again.
 ///
@@ -131,7 +132,7 @@ impl View {
         if self.json {
             self.print_document("pairs", rows.iter().map(PairRow::json).collect())
         } else {
-            self.show(pair_table(&rows).to_string())
+            self.show(pair_table(&rows).to_string() + &advice_text(&rows))
         }
     }
 

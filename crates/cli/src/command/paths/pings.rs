@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use manyway::{Connection, PathId};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::rows::Pinged;
 use crate::command::error::CommandError;
@@ -31,6 +32,8 @@ struct Recent {
     interface: Option<String>,
     /// The last fates, `None` for lost.
     fates: VecDeque<Option<Duration>>,
+    /// The last answer or, before the first one, the first question.
+    heard: Option<Instant>,
 }
 
 impl<'a> Pings<'a> {
@@ -44,7 +47,9 @@ impl<'a> Pings<'a> {
         self.paths.retain(|id, _| info.paths.iter().any(|path| path.statistics.id == *id));
         for path in info.paths {
             let id = path.statistics.id;
-            self.paths.entry(id).or_default().interface = path.interface;
+            let recent = self.paths.entry(id).or_default();
+            recent.interface = path.interface;
+            recent.heard.get_or_insert_with(Instant::now);
             let path = self.connection.path(id);
             self.waiting.spawn(async move {
                 let answer = tokio::time::timeout(WAIT, path.ping()).await;
@@ -84,6 +89,9 @@ impl Recent {
             self.fates.pop_front();
         }
         self.fates.push_back(fate);
+        if fate.is_some() {
+            self.heard = Some(Instant::now());
+        }
     }
 
     fn pinged(&self) -> Pinged {
@@ -94,6 +102,7 @@ impl Recent {
             rtt: u32::try_from(answers.len()).ok().and_then(|answers| sum.checked_div(answers)),
             lost: count(self.fates.iter().filter(|fate| fate.is_none()).count()),
             asked: count(self.fates.len()),
+            silent: self.heard.map(|heard| heard.elapsed()).unwrap_or_default(),
         }
     }
 }
@@ -102,8 +111,8 @@ impl Recent {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_mean_is_that_of_the_last_answers_and_old_losses_are_forgotten() {
+    #[tokio::test(start_paused = true)]
+    async fn the_mean_is_that_of_the_last_answers_and_old_losses_are_forgotten() {
         let mut recent = Recent::default();
         recent.take(None);
         for millis in [90, 10, 10, 10, 20, 20] {
@@ -114,7 +123,10 @@ mod tests {
         for _ in 0..COUNTED {
             recent.take(Some(Duration::from_millis(1)));
         }
-        assert_eq!(recent.pinged().lost, 0);
+        assert_eq!((recent.pinged().lost, recent.pinged().silent), (0, Duration::ZERO));
+        tokio::time::advance(Duration::from_secs(3)).await;
+        recent.take(None);
+        assert_eq!(recent.pinged().silent, Duration::from_secs(3));
         assert_eq!(Recent::default().pinged(), Pinged::default());
     }
 }

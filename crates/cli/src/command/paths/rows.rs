@@ -1,12 +1,14 @@
 //! The lines of `manyway paths`, for people and for programs.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use manyway::Rate;
 use manyway::interfaces::{AddressReport, InterfaceKind, LinkState};
-use manyway::{PathReport, PathState};
+use manyway::{PathReport, PathState, Unused};
 use serde_json::{Value, json};
 
+use super::reverse_path;
 use crate::output::table::{Align, Table};
 use crate::output::units::{fine_percent, megabits, milliseconds};
 
@@ -27,6 +29,8 @@ pub(super) struct PairRow {
     pub(super) share: Option<(u64, u64)>,
     /// Why it is not used: a word for programs, a sentence for people.
     pub(super) unused: Option<(&'static str, String)>,
+    /// The command that may help where nobody answers.
+    pub(super) advice: Option<String>,
 }
 
 /// What pings found out about a path.
@@ -35,6 +39,8 @@ pub(super) struct Pinged {
     pub(super) rtt: Option<Duration>,
     pub(super) lost: u64,
     pub(super) asked: u64,
+    /// Since the last answer.
+    pub(super) silent: Duration,
 }
 
 impl PairRow {
@@ -45,6 +51,17 @@ impl PairRow {
             |path: &manyway::PathStatistics| path.bytes_sent.get().saturating_add(path.bytes_received.get());
         let measured = path.filter(|path| path.state != PathState::Validating);
         let pinged = pinged.unwrap_or_default();
+        let rtt = pinged.rtt.or_else(|| measured.map(|path| path.smoothed_rtt));
+        let is_overdue = pinged.silent > SILENCE + 2 * rtt.unwrap_or_default();
+        let unused = match &report.unused {
+            // The transport finds out once there are data; the questions know already.
+            None | Some(Unused::NotNeeded { .. }) if path.is_some() && is_overdue => {
+                Some(Unused::NoAnswer { waited: pinged.silent })
+            }
+            reason => reason.clone(),
+        };
+        let is_silent = matches!(unused, Some(Unused::NoAnswer { .. }));
+        let place = report.interface.as_deref().zip(report.local).filter(|_| is_silent);
         Self {
             interface: report.interface.clone(),
             local: report.local.map(|local| local.to_string()),
@@ -52,11 +69,12 @@ impl PairRow {
             path: path.map(|path| path.id.0),
             role: report.role.map(|role| role.to_string()),
             state: path.map(|path| path.state.to_string()),
-            rtt: pinged.rtt.or_else(|| measured.map(|path| path.smoothed_rtt)),
+            rtt,
             loss: (pinged.asked > 0).then_some((pinged.lost, pinged.asked)),
             rate: path.map(|path| path.delivery_rate).filter(|rate| *rate > Rate::ZERO),
             share: path.map(|path| (moved(path), bytes)),
-            unused: report.unused.as_ref().map(|reason| (reason.word(), reason.to_string())),
+            unused: unused.map(|reason| (reason.word(), reason.to_string())),
+            advice: place.and_then(|(interface, local)| reverse_path::advice(interface, local)),
         }
     }
 
@@ -74,9 +92,24 @@ impl PairRow {
             "used": self.unused.is_none(),
             "reason": self.unused.as_ref().map(|(word, _)| *word),
             "why": self.unused.as_ref().map(|(_, words)| words),
+            "advice": self.advice,
         })
     }
 }
+
+/// What may help, below the table: each command once.
+pub(super) fn advice_text(rows: &[PairRow]) -> String {
+    let commands: BTreeSet<_> = rows.iter().filter_map(|row| row.advice.as_deref()).collect();
+    if commands.is_empty() {
+        return String::new();
+    }
+    let head =
+        "perhaps this system drops the answers, since its routes to the peer lead out elsewhere; as root:\n";
+    commands.into_iter().fold(head.to_owned(), |text, command| text + "  " + command + "\n")
+}
+
+/// A path on which no question was answered for so long and two round trips, of five a second, is not called used.
+const SILENCE: Duration = Duration::from_secs(1);
 
 /// The table of pairs.
 pub(super) fn pair_table(rows: &[PairRow]) -> Table {
@@ -174,7 +207,6 @@ fn link_word(state: LinkState) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use manyway::Unused;
     use manyway::interfaces::{Exclusion, Interface, InterfaceAddress, InterfacePolicy, Route, Snapshot};
 
     fn rows() -> Vec<PairRow> {
@@ -225,11 +257,25 @@ mod tests {
     }
 
     #[test]
+    fn each_command_that_may_help_stands_below_the_table_once() {
+        let mut rows = rows();
+        assert_eq!(advice_text(&rows), "");
+        for row in &mut rows {
+            row.advice = Some("sysctl -w net.ipv4.conf.wlan0.rp_filter=2".to_owned());
+        }
+        insta::assert_snapshot!(advice_text(&rows), @r"
+        perhaps this system drops the answers, since its routes to the peer lead out elsewhere; as root:
+          sysctl -w net.ipv4.conf.wlan0.rp_filter=2
+        ");
+    }
+
+    #[test]
     fn a_pair_for_programs_has_every_field() {
         let json: Vec<_> = rows().iter().take(2).map(PairRow::json).collect();
         insta::assert_snapshot!(serde_json::to_string_pretty(&json).unwrap(), @r#"
         [
           {
+            "advice": null,
             "bits_per_second": 38200000,
             "interface": "eth0",
             "local": "192.0.2.7",
@@ -245,6 +291,7 @@ mod tests {
             "why": null
           },
           {
+            "advice": null,
             "bits_per_second": null,
             "interface": "wlan0",
             "local": "10.1.2.3",

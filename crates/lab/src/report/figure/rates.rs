@@ -1,12 +1,14 @@
-//! The rate of each path over time as an SVG picture: white background, so that it reads on light and dark pages,
-//! colours that the colour-blind tell apart, and a dash pattern for each path besides.
+//! The rate of each path over time.
 
-use std::fmt;
 use std::time::Duration;
 
 use manyway_proto::Rate;
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
+
+use super::FigureError;
+use super::style::{DashedStyle, LEGEND, SIZE, dashed};
+use crate::measures::megabits;
 
 /// What happened at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,47 +46,42 @@ pub struct RatePlot {
     pub title: String,
     /// The time that each rate covers; above zero.
     pub bin: Duration,
-    /// The paths; their sum is drawn besides.
+    /// The paths.
     pub paths: Vec<PathSeries>,
+    /// What is drawn above them, such as what reached the application. Default the sum of all paths.
+    pub total: Option<PathSeries>,
     /// The events.
     pub marks: Vec<Mark>,
 }
-
-/// The picture could not be drawn.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlotError(String);
-
-impl fmt::Display for PlotError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the plot cannot be drawn: {}", self.0)
-    }
-}
-
-impl std::error::Error for PlotError {}
 
 impl RatePlot {
     /// Draws an SVG document, 1000 by 500.
     ///
     /// # Errors
     /// The drawing library gives up.
-    pub fn to_svg(&self) -> Result<String, PlotError> {
+    pub fn to_svg(&self) -> Result<String, FigureError> {
         let mut document = String::new();
-        self.draw(&mut document).map_err(|error| PlotError(error.to_string()))?;
+        self.draw(&mut document).map_err(|error| FigureError(error.to_string()))?;
         Ok(document)
     }
 
-    /// The sum of all paths in each bin.
-    pub fn sum(&self) -> Vec<Rate> {
+    /// The curve above the paths: the total that was given, or the sum of all paths in each bin.
+    pub fn total(&self) -> PathSeries {
+        if let Some(total) = &self.total {
+            return total.clone();
+        }
         let bins = self.paths.iter().map(|p| p.rates.len()).max().unwrap_or(0);
-        (0..bins).map(|bin| self.paths.iter().filter_map(|p| p.rates.get(bin).copied()).sum()).collect()
+        let sum = |bin| self.paths.iter().filter_map(|p: &PathSeries| p.rates.get(bin).copied()).sum();
+        PathSeries { name: "all paths".to_owned(), rates: (0..bins).map(sum).collect() }
     }
 
     fn draw(&self, document: &mut String) -> Result<(), Box<dyn std::error::Error>> {
-        let sum = self.sum();
-        let bins = u32::try_from(sum.len()).unwrap_or(u32::MAX);
+        let total = self.total();
+        let bins = u32::try_from(self.bins(&total)).unwrap_or(u32::MAX);
         let last_mark = self.marks.iter().map(|m| m.at.as_secs_f64()).fold(0.0, f64::max);
         let seconds = (self.bin.as_secs_f64() * f64::from(bins)).max(last_mark).max(1.0);
-        let top = sum.iter().copied().map(megabits).fold(1.0, f64::max) * self.headroom();
+        let every = self.paths.iter().chain([&total]).flat_map(|series| series.rates.iter().copied());
+        let top = every.map(megabits).fold(0.01, f64::max) * self.headroom();
 
         let root = SVGBackend::with_string(document, SIZE).into_drawing_area();
         root.fill(&WHITE)?;
@@ -122,11 +119,10 @@ impl RatePlot {
 
         let style = BLACK.mix(0.75).stroke_width(2);
         chart
-            .draw_series(LineSeries::new(self.points(&sum), style))?
-            .label("all paths")
+            .draw_series(LineSeries::new(self.points(&total.rates), style))?
+            .label(total.name.clone())
             .legend(move |(x, y)| PathElement::new([(x, y), (x + LEGEND, y)], style));
-        for (path, (colour, (dash, gap))) in self.paths.iter().zip(COLOURS.iter().zip(DASHES).cycle()) {
-            let style = colour.stroke_width(2);
+        for (path, DashedStyle { style, dash, gap }) in self.paths.iter().zip(dashed()) {
             chart
                 .draw_series(DashedLineSeries::new(self.points(&path.rates), dash, gap, style))?
                 .label(path.name.clone())
@@ -151,6 +147,10 @@ impl RatePlot {
         1.0 / (1.0 - (legend / FRAME).min(0.6))
     }
 
+    fn bins(&self, total: &PathSeries) -> usize {
+        self.paths.iter().chain([total]).map(|series| series.rates.len()).max().unwrap_or(0)
+    }
+
     /// The middle of each bin and its rate.
     fn points(&self, rates: &[Rate]) -> Vec<(f64, f64)> {
         let bin = self.bin.as_secs_f64();
@@ -158,13 +158,6 @@ impl RatePlot {
     }
 }
 
-fn megabits(rate: Rate) -> f64 {
-    // Rates that a plot shows are far below 2^53 bits a second.
-    let kilobits = u32::try_from(rate.bits_per_second() / 1_000).unwrap_or(u32::MAX);
-    f64::from(kilobits) / 1_000.0
-}
-
-const SIZE: (u32, u32) = (1000, 500);
 /// Height of the frame around the curves, about.
 const FRAME: f64 = 370.0;
 /// Height of a line of the legend.
@@ -173,18 +166,6 @@ const LEGEND_LINE: f64 = 22.0;
 const LABEL_AREA: i32 = 38;
 /// Labels of neighbours stand at different heights above the frame, so that they do not cover each other.
 const LABEL_ROWS: [i32; 2] = [17, 34];
-const LEGEND: i32 = 34;
-/// The palette of Okabe and Ito.
-const COLOURS: [RGBColor; 6] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(230, 159, 0),
-    RGBColor(86, 180, 233),
-];
-/// Length of a dash and of the gap after it.
-const DASHES: [(u32, u32); 6] = [(14, 0), (10, 4), (4, 4), (16, 6), (2, 3), (7, 7)];
 
 #[cfg(test)]
 mod tests {
@@ -206,6 +187,7 @@ mod tests {
                 path("20 Mbit/s, 40 ms", 20),
                 path("8 Mbit/s, 60 ms", 8),
             ],
+            total: None,
             marks: vec![
                 Mark { at: Duration::from_secs(5), kind: MarkKind::Cut, label: "link 1 cut".into() },
                 Mark {
@@ -232,6 +214,7 @@ mod tests {
             title: String::new(),
             bin: Duration::from_secs(1),
             paths: Vec::new(),
+            total: None,
             marks: Vec::new(),
         };
         assert!(plot.to_svg().unwrap().contains("</svg>"));

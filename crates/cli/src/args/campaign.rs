@@ -1,0 +1,62 @@
+//! Options of every campaign of the lab, on real sockets or in virtual time.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use crate::output::units::parse_duration;
+
+/// What is run, how often, and what is written of it.
+#[derive(Debug, Clone, Args)]
+pub struct CampaignArgs {
+    /// Scenarios or groups by name (`list` shows them), `all`, or files that end in .toml
+    #[arg(value_name = "NAME|GROUP|FILE.toml")]
+    pub names: Vec<String>,
+    /// How often everything is run, interleaved
+    #[arg(short = 'n', long, visible_alias = "seeds", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: Option<u32>,
+    /// Make every scenario this long; events move with it
+    #[arg(short = 't', long, value_name = "TIME", value_parser = parse_length)]
+    pub duration: Option<Duration>,
+    /// Which way the traffic goes: up as the scenario says, down the other way
+    #[arg(long, value_enum, value_name = "WAY")]
+    pub direction: Option<Ways>,
+    /// The seed of the first repetition; each further one has the next
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Run each contender once, and not longer than 3 s; -n and -t win
+    #[arg(long)]
+    pub quick: bool,
+    /// Keep to this time: fewer repetitions, then shorter runs, and it says so
+    #[arg(long, value_name = "TIME", value_parser = parse_length)]
+    pub budget: Option<Duration>,
+    /// End with status 1 if a contender can not run or breaks down
+    #[arg(long)]
+    pub strict: bool,
+    /// Write a page with every figure, setting and command into this directory, also after Ctrl-C
+    #[arg(long, value_name = "DIR")]
+    pub report: Option<PathBuf>,
+    /// Write a line for each run into this file
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+}
+
+/// Which ways the traffic of a scenario goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Ways {
+    /// As the scenario says
+    Up,
+    /// The other way
+    Down,
+    /// One after the other
+    Both,
+}
+
+/// A time above zero.
+pub(super) fn parse_length(text: &str) -> Result<Duration, String> {
+    let time = parse_duration(text).map_err(|error| error.to_string())?;
+    if time < SHORTEST { Err("at least 100ms".to_owned()) } else { Ok(time) }
+}
+
+const SHORTEST: Duration = Duration::from_millis(100);

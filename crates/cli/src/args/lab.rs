@@ -1,0 +1,205 @@
+//! `manyway lab`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use manyway_lab::contender::ExternalProgram;
+
+use super::CampaignArgs;
+use super::campaign::parse_length;
+
+/// Arguments of `lab`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub struct LabArgs {
+    /// Something else than running scenarios.
+    #[command(subcommand)]
+    pub action: Option<LabAction>,
+    /// Who runs [default: manyway,manyway-best,tcp-cubic,possible,mptcp-cubic,mptcp-bbr]
+    #[arg(short = 'c', long, value_name = "NAME,…", value_parser = parse_list)]
+    pub contenders: Vec<NameList>,
+    /// Another program, which then is a contender called external:NAME; may be given several times
+    #[arg(long = "external", value_name = "NAME;SENDER;RECEIVER")]
+    #[arg(
+        long_help = "Another program, which then is a contender called external:NAME; may be given several times. \
+        SENDER reads from standard input, RECEIVER writes to standard output and is started first. In both {local}, \
+        {remote}, {locals}, {remotes}, {routes} and {port} are replaced."
+    )]
+    pub externals: Vec<ExternalProgram>,
+    /// What to run.
+    #[command(flatten)]
+    pub campaign: CampaignArgs,
+}
+
+/// What else `lab` does.
+#[derive(Debug, Clone, Subcommand)]
+pub enum LabAction {
+    /// List the scenarios
+    #[command(after_help = LIST_EXAMPLES)]
+    List,
+    /// Check what the project set itself, and end with status 6 if something falls short
+    #[command(after_help = GATES_EXAMPLES)]
+    Gates(CampaignArgs),
+    /// Compare real sockets with virtual time, and end with status 6 if the goodput differs by 5 % or more
+    #[command(after_help = AGREE_EXAMPLES)]
+    Agree(CampaignArgs),
+    /// Measure what a byte costs in processor time, without emulated links
+    #[command(after_help = CPU_EXAMPLES)]
+    Cpu(CpuArgs),
+    /// Let the hosts and links of a scenario stand until Ctrl-C, for programs of your own
+    #[command(after_help = UP_EXAMPLES)]
+    Up(UpArgs),
+}
+
+/// Arguments of `lab cpu`.
+#[derive(Debug, Clone, Args)]
+pub struct CpuArgs {
+    /// How often each is measured, interleaved [default: 5]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: Option<u32>,
+    /// How long each measurement lasts [default: 3s]
+    #[arg(short = 't', long, value_name = "TIME", value_parser = parse_length)]
+    pub duration: Option<Duration>,
+    /// Measure each once, for 1 s; -n and -t win
+    #[arg(long)]
+    pub quick: bool,
+    /// Keep to this time: fewer repetitions, then shorter measurements, and it says so
+    #[arg(long, value_name = "TIME", value_parser = parse_length)]
+    pub budget: Option<Duration>,
+}
+
+/// Arguments of `lab up`.
+#[derive(Debug, Clone, Args)]
+pub struct UpArgs {
+    /// The scenario: its name or a file that ends in .toml
+    #[arg(value_name = "NAME|FILE.toml")]
+    pub scenario: PathBuf,
+    /// The seed of everything random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// Names of contenders.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NameList(pub Vec<String>);
+
+/// Reads names with commas between. A comma before `key=value` goes on with the settings of the name before.
+pub(super) fn parse_list(text: &str) -> Result<NameList, String> {
+    let mut names: Vec<String> = Vec::new();
+    for word in text.split(',').map(str::trim) {
+        let is_setting = word.contains('=') && !word.contains(':');
+        match names.last_mut() {
+            Some(last) if is_setting && last.contains(':') => {
+                last.push(',');
+                last.push_str(word);
+            }
+            Some(_) | None if word.is_empty() => return Err("a name is empty".to_owned()),
+            Some(_) | None => names.push(word.to_owned()),
+        }
+    }
+    Ok(NameList(names))
+}
+
+const EXAMPLES: &str = "\
+Runs contenders on real sockets in network namespaces over emulated links, which needs root, `ip` and /dev/net/tun;
+nothing outside is touched, and everything is removed at the end. Without names the group `table` runs. Contenders are
+manyway, manyway-best (over the best route alone), manyway:scheduler=NAME,congestion=NAME, tcp-CC, possible (TCP on
+every route at once), mptcp-CC and external:NAME.
+
+Examples:
+  sudo manyway lab two-50
+  sudo manyway lab wifi-lte -c manyway,possible,mptcp-bbr -n 3 -t 10s --report out
+  sudo manyway lab all --direction both --budget 2h --report out
+  sudo manyway lab two-50 --external 'pipe;socat -u - TCP:{remote}:{port};socat -u TCP-LISTEN:{port} -'
+  manyway lab list";
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  manyway lab list
+  manyway lab list --json | jq -r .scenario";
+
+const GATES_EXAMPLES: &str = "\
+Without names all scenarios, five interleaved repetitions of 15 s, which takes hours: --budget, --quick and names make
+it shorter.
+
+Examples:
+  sudo manyway lab gates
+  sudo manyway lab gates table --budget 30m
+  sudo manyway lab gates two-50 --quick --json";
+
+const AGREE_EXAMPLES: &str = "\
+Without names ten scenarios, three repetitions each.
+
+Examples:
+  sudo manyway lab agree
+  sudo manyway lab agree wifi-lte jit-20 -n 5 -t 10s";
+
+const CPU_EXAMPLES: &str = "\
+Examples:
+  sudo manyway lab cpu
+  sudo manyway lab cpu --quick --json";
+
+const UP_EXAMPLES: &str = "\
+Reads orders from standard input, a line each, and answers each with a line of JSON:
+  cut LINK [up|down]            a black hole
+  restore LINK [up|down]
+  set LINK rate 10Mbit [up|down]        also delay, queue (a time or a size), loss, corruption, duplication, mtu
+  interface-down client|server NAME     and interface-up
+  rebind client|server NAME             the address translator forgets
+  figures                       what has passed until now
+  quit
+
+Examples:
+  sudo manyway lab up wifi-lte
+  echo 'cut wifi' | sudo manyway lab up my-links.toml";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Cli, Command, SimAction, Ways};
+    use clap::Parser;
+
+    fn parse(words: &[&str]) -> Result<Command, clap::Error> {
+        Cli::try_parse_from(["manyway"].iter().chain(words)).map(|cli| cli.command)
+    }
+
+    #[test]
+    fn names_of_contenders_keep_their_settings() {
+        let list = parse_list("manyway,manyway:scheduler=min-rtt,congestion=cubic,tcp-cubic").unwrap();
+        assert_eq!(list.0, ["manyway", "manyway:scheduler=min-rtt,congestion=cubic", "tcp-cubic"]);
+        assert!(parse_list("manyway,,possible").is_err() && parse_list("").is_err());
+    }
+
+    #[test]
+    fn scenarios_and_actions_are_told_apart() {
+        let Command::Lab(lab) = parse(&["lab", "two-50", "wifi-lte", "-c", "manyway,possible"]).unwrap()
+        else {
+            panic!("another command")
+        };
+        assert!(lab.action.is_none());
+        assert_eq!(lab.campaign.names, ["two-50", "wifi-lte"]);
+        assert_eq!(lab.contenders[0].0, ["manyway", "possible"]);
+        let Command::Lab(lab) = parse(&["lab", "gates", "table", "--direction", "both"]).unwrap() else {
+            panic!("another command")
+        };
+        let Some(LabAction::Gates(gates)) = lab.action else { panic!("another action") };
+        assert_eq!((gates.names, gates.direction), (vec!["table".to_owned()], Some(Ways::Both)));
+        let Command::Sim(sim) = parse(&["sim", "list"]).unwrap() else { panic!("another command") };
+        assert!(matches!(sim.action, Some(SimAction::List)));
+    }
+
+    #[test]
+    fn wrong_options_are_refused() {
+        for wrong in [
+            &["lab", "two-50", "-n", "0"][..],
+            &["lab", "two-50", "-t", "soon"],
+            &["lab", "two-50", "-t", "1ms"],
+            &["lab", "two-50", "--external", "only-a-name"],
+            &["lab", "up"],
+            &["sim", "two-50", "--direction", "sideways"],
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

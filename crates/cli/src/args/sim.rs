@@ -1,0 +1,56 @@
+//! `manyway sim`.
+
+use clap::{Args, Subcommand};
+
+use super::CampaignArgs;
+
+/// Arguments of `sim`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub struct SimArgs {
+    /// Something else than running scenarios.
+    #[command(subcommand)]
+    pub action: Option<SimAction>,
+    /// Which settings of Manyway run [default: manyway,manyway-best]
+    #[arg(short = 'c', long, value_name = "NAME,…", value_parser = super::lab::parse_list)]
+    pub contenders: Vec<super::lab::NameList>,
+    /// What to run.
+    #[command(flatten)]
+    pub campaign: CampaignArgs,
+}
+
+/// What else `sim` does.
+#[derive(Debug, Clone, Subcommand)]
+pub enum SimAction {
+    /// List the scenarios
+    #[command(after_help = LIST_EXAMPLES)]
+    List,
+    /// Check what the project set itself, and end with status 6 if something falls short
+    #[command(after_help = GATES_EXAMPLES)]
+    Gates(CampaignArgs),
+}
+
+const EXAMPLES: &str = "\
+Runs Manyway through scenarios in virtual time: no root, no network, and the same seed gives the same figures.
+Contenders are separated as manyway,manyway-best; a setting goes behind a colon. What needs the system's own TCP
+runs by `manyway lab`, as root.
+
+Examples:
+  manyway sim two-50
+  manyway sim environments --direction both -n 5 --report out
+  manyway sim wifi-lte -c manyway,manyway:congestion=new-reno -t 30s
+  manyway sim my-links.toml --json | jq .bits_per_second
+  manyway sim list";
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  manyway sim list
+  manyway sim list --json | jq -r .scenario";
+
+const GATES_EXAMPLES: &str = "\
+Without names all scenarios, 20 seeds, both directions, which takes long: --budget, --quick and names make it shorter.
+
+Examples:
+  manyway sim gates
+  manyway sim gates table --quick
+  manyway sim gates --budget 10m --json";

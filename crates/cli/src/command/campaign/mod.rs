@@ -1,0 +1,273 @@
+//! What `lab` and `sim` have in common: a campaign from the command line to its report.
+
+mod plan;
+mod watch;
+
+use std::path::Path;
+
+use manyway_lab::agreement::{self, Agreement};
+use manyway_lab::campaign::{self, Course, End, Plan, Results, Run, Standing, Timing};
+use manyway_lab::columns::{Align, Table};
+use manyway_lab::gates;
+use manyway_lab::report::{self, Origin};
+use manyway_lab::scenario::Library;
+use manyway_lab::{LabError, Runner, Scenario, Stop};
+use serde_json::{Value, json};
+
+pub use plan::{Defaults, of_gates, of_scenarios};
+
+use super::error::CommandError;
+use super::signal::interrupted;
+use crate::args::{CampaignArgs, GlobalArgs};
+use crate::exit_code::ExitCode;
+use crate::home::Timestamp;
+use crate::output::{json, note, print_line, units};
+use watch::Watch;
+
+/// Runs a plan and tells what came out.
+///
+/// # Errors
+/// The report can not be written, the campaign could not go on, nobody could run, or the user had enough; what there is
+/// has been told before.
+pub fn run(
+    global: &GlobalArgs,
+    arguments: &CampaignArgs,
+    plan: Plan,
+    runner: &mut dyn Runner,
+    stop: &Stop,
+) -> Result<ExitCode, CommandError> {
+    prepare(arguments)?;
+    let (results, printed) = execute(global, plan, runner, stop);
+    let summary = || {
+        let document = report::document(&results, &origin());
+        let kept = ["summary", "skipped", "notes", "end", "took"];
+        kept.iter().map(|key| ((*key).to_owned(), document.get(*key).cloned().unwrap_or_default())).collect()
+    };
+    let printed = printed.and_then(|()| tell(global, summary, || report::table(&results)));
+    finish(global, arguments, &results, printed)
+}
+
+/// As [`run`], and judges the results by the gates.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_gates(
+    global: &GlobalArgs,
+    arguments: &CampaignArgs,
+    plan: Plan,
+    runner: &mut dyn Runner,
+    stop: &Stop,
+) -> Result<ExitCode, CommandError> {
+    prepare(arguments)?;
+    let (results, printed) = execute(global, plan, runner, stop);
+    let verdicts = gates::judge(&results);
+    let document = || json!({ "gates": gates::json(&verdicts), "end": results.end.name() });
+    let text = || format!("{}\n\n{}", report::table(&results).trim_end(), gates::text(&verdicts));
+    let printed = printed.and_then(|()| tell(global, document, text));
+    let code = finish(global, arguments, &results, printed)?;
+    if verdicts.judged.is_empty() {
+        return Err(CommandError::new(ExitCode::Failed, "there was nothing that a gate could judge"));
+    }
+    Ok(if verdicts.have_passed() { code } else { ExitCode::Gain })
+}
+
+/// Finds out whether what was asked for can be written: after a campaign of hours it would be too late.
+fn prepare(arguments: &CampaignArgs) -> Result<(), CommandError> {
+    if let Some(directory) = &arguments.report {
+        report::prepare(directory).map_err(of_lab)?;
+    }
+    if let Some(file) = &arguments.csv {
+        let opened = std::fs::OpenOptions::new().create(true).append(true).open(file);
+        opened.map_err(|error| not_written(file, &error))?;
+    }
+    Ok(())
+}
+
+/// Runs a plan on real sockets and in virtual time, and compares.
+///
+/// # Errors
+/// As [`run`]; a report is one of the runs on real sockets.
+pub fn run_both(
+    global: &GlobalArgs,
+    arguments: &CampaignArgs,
+    plan: Plan,
+    (real, simulated): (&mut dyn Runner, &mut dyn Runner),
+    stop: &Stop,
+) -> Result<ExitCode, CommandError> {
+    prepare(arguments)?;
+    let (results, printed) = execute(global, plan, real, stop);
+    // As it was run: a budget may have shortened it.
+    let twin =
+        Plan { timing: Timing::Virtual, budget: None, course: Course::Dropped, ..results.plan.clone() };
+    let (virtual_results, printed_later) = execute(global, twin, simulated, stop);
+    let (compared, missing) = agreement::compare(&results, &virtual_results);
+    let document = || json!({ "agreement": compared, "missing": missing, "end": results.end.name() });
+    let text = || agreement::text(&compared, &missing);
+    let printed = printed.and(printed_later).and_then(|()| tell(global, document, text));
+    let code = finish(global, arguments, &results, printed)?;
+    let holds = missing.is_empty() && compared.iter().all(Agreement::holds);
+    Ok(if holds { code } else { ExitCode::Gain })
+}
+
+/// Runs a plan; the second value is an error if nobody reads what is printed meanwhile, or it can not be printed.
+fn execute(
+    global: &GlobalArgs,
+    plan: Plan,
+    runner: &mut dyn Runner,
+    stop: &Stop,
+) -> (Results, Result<(), CommandError>) {
+    end_on_signal(stop.clone());
+    let mut watch = Watch::new(global, stop.clone());
+    let results = campaign::run(plan, runner, &mut watch, stop);
+    (results, watch.finish())
+}
+
+/// Writes what was asked for, then says how it ended.
+fn finish(
+    global: &GlobalArgs,
+    arguments: &CampaignArgs,
+    results: &Results,
+    printed: Result<(), CommandError>,
+) -> Result<ExitCode, CommandError> {
+    // One that can not be written does not keep the other from it.
+    let table = arguments.csv.as_ref().map_or(Ok(()), |file| write_csv(file, results));
+    if let Some(directory) = &arguments.report {
+        report::write(results, &origin(), directory).map_err(of_lab)?;
+        if !global.quiet {
+            note(&format!("the report is {}", directory.join("index.html").display()));
+        }
+    }
+    table?;
+    printed?;
+    match &results.end {
+        End::Interrupted => Err(CommandError::new(
+            ExitCode::Interrupted,
+            "interrupted; what there was until then stands above",
+        )),
+        End::Failed(error) => Err(CommandError::new(ExitCode::Failed, error)),
+        End::Complete | End::OutOfTime if results.runs.is_empty() => {
+            let reasons: Vec<&str> = results.skipped.iter().map(|skip| skip.reason.as_str()).collect();
+            Err(CommandError::new(ExitCode::Failed, format!("nobody could run: {}", reasons.join("; "))))
+        }
+        End::Complete | End::OutOfTime => {
+            if arguments.strict {
+                all_ran(results).map(|()| ExitCode::Ok)
+            } else {
+                Ok(ExitCode::Ok)
+            }
+        }
+    }
+}
+
+/// Whether everybody ran and came to the end.
+fn all_ran(results: &Results) -> Result<(), CommandError> {
+    let skipped = results.skipped.len();
+    let counts = |run: &&Run| run.standing == Standing::Counts;
+    let failed = results.runs.iter().filter(counts).filter(|run| run.failure.is_some()).count();
+    if skipped + failed == 0 {
+        return Ok(());
+    }
+    Err(CommandError::new(
+        ExitCode::Failed,
+        format!(
+            "{failed} runs broke down and {skipped} contenders were left out, which --strict does not take"
+        ),
+    ))
+}
+
+fn write_csv(file: &Path, results: &Results) -> Result<(), CommandError> {
+    std::fs::write(file, report::csv(results)).map_err(|error| not_written(file, &error))
+}
+
+fn not_written(file: &Path, error: &std::io::Error) -> CommandError {
+    CommandError::new(ExitCode::Failed, format!("writing {}: {error}", file.display()))
+}
+
+/// Prints what came out. A reader who has seen enough does not keep the report from being written.
+fn tell(
+    global: &GlobalArgs,
+    document: impl FnOnce() -> Value,
+    text: impl FnOnce() -> String,
+) -> Result<(), CommandError> {
+    let printed = if global.json {
+        json::print(&document()).map_err(CommandError::from)
+    } else {
+        print_line(text().trim_end())
+    };
+    ExitCode::Ok.after_printing(printed).map(drop)
+}
+
+fn origin() -> Origin {
+    Origin {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        command: std::env::args().collect(),
+        date: Timestamp::now().to_string(),
+    }
+}
+
+/// Lets Ctrl-C and SIGTERM set a wish. Without threads or signals their default ends the program.
+pub fn end_on_signal(stop: Stop) {
+    let wait = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        if let Ok(runtime) = runtime {
+            runtime.block_on(interrupted());
+            stop.set();
+        }
+    };
+    // The thread ends with the program.
+    drop(std::thread::Builder::new().name("signals".to_owned()).spawn(wait));
+}
+
+/// Lists the scenarios.
+///
+/// # Errors
+/// Standard output is closed or full.
+pub fn list(global: &GlobalArgs) -> Result<ExitCode, CommandError> {
+    let library = Library::builtin().map_err(of_lab)?;
+    if global.json {
+        for scenario in library.all() {
+            json::print(&json!({
+                "scenario": scenario.name,
+                "group": scenario.group,
+                "title": scenario.title,
+                "source": scenario.source,
+                "routes": scenario.routes.len(),
+                "duration": scenario.duration.as_secs_f64(),
+            }))?;
+        }
+        return Ok(ExitCode::Ok);
+    }
+    let mut table = Table::new([
+        ("group", Align::Left),
+        ("scenario", Align::Left),
+        ("routes", Align::Right),
+        ("lasts", Align::Right),
+        ("", Align::Left),
+    ]);
+    for scenario in library.all() {
+        table.row(row(scenario));
+    }
+    print_line(table.to_string().trim_end())?;
+    Ok(ExitCode::Ok)
+}
+
+fn row(scenario: &Scenario) -> [String; 5] {
+    [
+        scenario.group.clone(),
+        scenario.name.clone(),
+        scenario.routes.len().to_string(),
+        units::duration(scenario.duration),
+        scenario.title.clone(),
+    ]
+}
+
+/// What a failure of the lab means for the shell.
+pub fn of_lab(error: LabError) -> CommandError {
+    let code = match &error {
+        LabError::Scenario(_) => ExitCode::Usage,
+        LabError::Interrupted => ExitCode::Interrupted,
+        // The list is open.
+        LabError::Io { .. } | LabError::Unsupported(_) | LabError::System(_) | _ => ExitCode::Failed,
+    };
+    CommandError::new(code, error)
+}

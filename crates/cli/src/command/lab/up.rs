@@ -1,0 +1,139 @@
+//! `manyway lab up`: hosts and links that stand for programs of others.
+
+use std::io::BufRead as _;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use manyway_lab::emulator::{Control, Emulator};
+use manyway_lab::hosts::Hosts;
+use manyway_lab::scenario::{Library, Side};
+use manyway_lab::{LabError, Scenario, Stop};
+use serde_json::{Value, json};
+
+use super::order::Order;
+use crate::args::{GlobalArgs, UpArgs};
+use crate::command::campaign::{end_on_signal, of_lab};
+use crate::command::error::CommandError;
+use crate::exit_code::ExitCode;
+use crate::output::{json, note};
+
+/// Lets hosts and links stand until Ctrl-C or `quit`.
+pub(super) fn run(global: &GlobalArgs, arguments: &UpArgs) -> Result<ExitCode, CommandError> {
+    let scenario = scenario(arguments)?;
+    let hosts = Hosts::make(&scenario).map_err(of_lab)?;
+    let emulator = Emulator::start(&scenario, &hosts, arguments.seed).map_err(of_lab)?;
+    if !global.quiet {
+        tell(&scenario, &hosts);
+    }
+    let stop = Stop::default();
+    end_on_signal(stop.clone());
+    emulator.begin();
+    let served = serve(&lines(), &scenario, &emulator.control(), &stop);
+    let report = emulator.finish().map_err(of_lab)?;
+    if !global.quiet {
+        let bytes = |way: &dyn Fn(&manyway_lab::outcome::RouteTotals) -> u64| {
+            report.routes.iter().map(way).sum::<u64>()
+        };
+        let (up, down) = (bytes(&|route| route.up.total().get()), bytes(&|route| route.down.total().get()));
+        note(&format!("{up} bytes went up and {down} down; hosts and links are gone"));
+    }
+    served?;
+    if global.json {
+        json::print(&report)?;
+    }
+    if stop.is_set() {
+        return Err(CommandError::new(ExitCode::Interrupted, "ended by Ctrl-C or SIGTERM"));
+    }
+    Ok(ExitCode::Ok)
+}
+
+fn scenario(arguments: &UpArgs) -> Result<Scenario, CommandError> {
+    let name = arguments.scenario.to_string_lossy();
+    let mut found = Library::builtin().map_err(of_lab)?.find(&name).map_err(of_lab)?;
+    match (found.pop(), found.is_empty()) {
+        (Some(scenario), true) => Ok(scenario),
+        (Some(_) | None, _) => Err(CommandError::usage(format!("{name:?} is a group; name one scenario"))),
+    }
+}
+
+/// Says how to run programs inside, and which addresses they find.
+fn tell(scenario: &Scenario, hosts: &Hosts) {
+    note(&format!("{}: {}", scenario.name, scenario.title));
+    for (side, interfaces) in [(Side::Client, &scenario.client), (Side::Server, &scenario.server)] {
+        note(&format!("  ip netns exec {} PROGRAM", hosts.name(side)));
+        for (place, interface) in interfaces.iter().enumerate() {
+            let addresses: Vec<String> =
+                hosts.addresses(side, place).iter().map(ToString::to_string).collect();
+            note(&format!("    {:<12} {}", interface.name, addresses.join(", ")));
+        }
+    }
+    let links: Vec<&str> = scenario.links.iter().map(|link| link.name.as_str()).collect();
+    note(&format!(
+        "links: {}; orders on standard input, such as `cut {}`",
+        links.join(", "),
+        links.first().unwrap_or(&"")
+    ));
+    note("Ctrl-C ends it");
+}
+
+/// Lines of standard input, from a thread, since reading can not be interrupted.
+fn lines() -> Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    let read = move || {
+        for line in std::io::stdin().lock().lines() {
+            if line.is_ok_and(|line| sender.send(line).is_ok()) {
+                continue;
+            }
+            break;
+        }
+    };
+    // Without the thread there are no orders, and Ctrl-C still ends it.
+    drop(std::thread::Builder::new().name("orders".to_owned()).spawn(read));
+    receiver
+}
+
+/// Carries out orders until the end.
+fn serve(
+    lines: &Receiver<String>,
+    scenario: &Scenario,
+    control: &Control,
+    stop: &Stop,
+) -> Result<(), CommandError> {
+    while !stop.is_set() {
+        let line = match lines.recv_timeout(POLL) {
+            Ok(line) => line,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => {
+                // Standard input has ended; links stand all the same.
+                std::thread::sleep(POLL);
+                continue;
+            }
+        };
+        let answer = match Order::read(&line, scenario) {
+            Ok(None) => continue,
+            Ok(Some(Order::Quit)) => return Ok(()),
+            Ok(Some(order)) => carry_out(&order, control).unwrap_or_else(|error| refusal(&error.to_string())),
+            Err(reason) => refusal(&reason),
+        };
+        json::print(&answer)?;
+    }
+    Ok(())
+}
+
+fn carry_out(order: &Order, control: &Control) -> Result<Value, LabError> {
+    match order {
+        Order::Change(change) => control.apply(change).map(|()| json!({ "ok": true })),
+        Order::Figures => {
+            let snapshot = control.snapshot()?;
+            Ok(serde_json::to_value(snapshot).unwrap_or_else(|error| refusal(&error.to_string())))
+        }
+        Order::Quit => Ok(json!({ "ok": true })),
+    }
+}
+
+fn refusal(reason: &str) -> Value {
+    json!({ "ok": false, "error": reason })
+}
+
+/// How soon the end is noticed.
+const POLL: Duration = Duration::from_millis(100);

@@ -1,0 +1,34 @@
+//! `manyway sim`: scenarios in virtual time.
+
+use manyway_lab::Stop;
+use manyway_lab::campaign::Timing;
+use manyway_lab::gates::Contest;
+use manyway_lab::simulated::Simulated;
+
+use super::campaign::{self, Defaults, of_gates, of_scenarios};
+use super::error::CommandError;
+use crate::args::{GlobalArgs, SimAction, SimArgs};
+use crate::exit_code::ExitCode;
+
+/// Runs the command.
+///
+/// # Errors
+/// A scenario or contender is unknown or wrong; the report can not be written; the user had enough.
+pub fn run(global: &GlobalArgs, arguments: &SimArgs) -> Result<ExitCode, CommandError> {
+    let stop = Stop::default();
+    let mut runner = Simulated::new();
+    match &arguments.action {
+        Some(SimAction::List) => campaign::list(global),
+        Some(SimAction::Gates(campaign)) => {
+            let plan = of_gates(global, campaign, Contest::Simulated)?;
+            campaign::run_gates(global, campaign, plan, &mut runner, &stop)
+        }
+        None => {
+            let plan = of_scenarios(global, &arguments.campaign, (&arguments.contenders, &[]), DEFAULTS)?;
+            campaign::run(global, &arguments.campaign, plan, &mut runner, &stop)
+        }
+    }
+}
+
+const DEFAULTS: Defaults =
+    Defaults { contenders: &["manyway", "manyway-best"], repetitions: 3, timing: Timing::Virtual };

@@ -1,0 +1,207 @@
+//! The verbs `lab` and `sim` of the real binary.
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+#[test]
+fn scenarios_are_listed_for_people_and_for_programs() {
+    for verb in ["sim", "lab"] {
+        let text = out(&manyway(&[verb, "list"]));
+        assert!(text.contains("two-50") && text.contains("environments"), "{text}");
+        let lines = json(&manyway(&[verb, "list", "--json"]));
+        assert!(lines.len() >= 33 && lines.iter().all(|line| line["routes"].as_u64() >= Some(1)));
+    }
+}
+
+#[test]
+fn a_simulation_prints_a_line_for_each_run_and_a_summary() {
+    let arguments = ["sim", "three-1", "--duration", "1s", "-n", "2", "--json"];
+    let output = manyway(&arguments);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let lines = json(&output);
+    assert_eq!(lines.len(), 5, "two contenders, two seeds, and the summary");
+    assert_eq!((&lines[0]["contender"], &lines[1]["contender"]), (&"manyway".into(), &"manyway-best".into()));
+    assert!(lines[0]["bits_per_second"].as_u64().unwrap() > 1_000_000, "{}", lines[0]);
+    assert_eq!((&lines[0]["seed"], &lines[2]["seed"]), (&1.into(), &2.into()));
+    assert_eq!((&lines[4]["end"], lines[4]["summary"].as_array().unwrap().len()), (&"complete".into(), 2));
+    assert_eq!(json(&manyway(&arguments))[0]["bytes"], lines[0]["bytes"], "the same seed, the same figures");
+}
+
+#[test]
+fn a_simulation_writes_a_page_and_a_table() {
+    let place = tempfile::TempDir::new().unwrap();
+    let (report, csv) = (place.path().join("report"), place.path().join("runs.csv"));
+    let [report_text, csv_text] = [&report, &csv].map(|path| path.to_str().unwrap());
+    let both = ["sim", "three-1", "-t", "1s", "-n", "1", "--direction", "both"];
+    let output = manyway(&[&both[..], &["--report", report_text, "--csv", csv_text]].concat());
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let table = out(&output);
+    assert!(table.contains("three-1 (turned)") && table.contains("manyway-best"), "{table}");
+    let page = std::fs::read_to_string(report.join("index.html")).unwrap();
+    assert!(page.contains("--direction both") && !page.contains("<script"));
+    assert_eq!(std::fs::read_to_string(csv).unwrap().lines().count(), 5);
+}
+
+#[test]
+fn a_report_that_can_not_be_written_is_told_before_anything_runs() {
+    let place = tempfile::TempDir::new().unwrap();
+    let file = place.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    for option in ["--report", "--csv"] {
+        let below = file.join("below");
+        let output = manyway(&["sim", "three-1", "-t", "1s", "-n", "1", option, below.to_str().unwrap()]);
+        assert_eq!((output.status.code(), out(&output).as_str()), (Some(1), ""), "{output:?}");
+        assert!(String::from_utf8(output.stderr).unwrap().contains("below"));
+    }
+}
+
+#[test]
+fn two_scenarios_of_one_name_are_refused_and_one_may_be_named_twice() {
+    let place = tempfile::TempDir::new().unwrap();
+    let file = |folder: &str, text: &str| {
+        let folder = place.path().join(folder);
+        std::fs::create_dir(&folder).unwrap();
+        let file = folder.join("mine.toml");
+        std::fs::write(&file, text).unwrap();
+        file.to_str().unwrap().to_owned()
+    };
+    let (one, other) = (file("a", "[links.x]\nrate = \"1M\"\n"), file("b", "[links.x]\nrate = \"2M\"\n"));
+    let short = ["-t", "200ms", "-n", "1", "-c", "manyway", "--json"];
+    let run = |names: [&str; 2]| manyway(&[&["sim"][..], &names, &short].concat());
+    let output = run([&one, &other]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(String::from_utf8(output.stderr).unwrap().contains("two scenarios are called mine"));
+    let output = run([&one, &one]);
+    assert_eq!((output.status.code(), json(&output).len()), (Some(0), 2), "a run and the summary");
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_ends_a_simulation_without_an_error() {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::Stdio;
+    let mut child = Command::new(MANYWAY)
+        .args(["sim", "three-1", "-t", "1s", "-n", "1000", "--json", "--no-config"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.contains("\"manyway\""), "{line}");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn gates_without_anything_to_judge_are_no_shortfall() {
+    let place = tempfile::TempDir::new().unwrap();
+    let file = place.path().join("one.toml");
+    let text = "duration = \"1s\"\n[links.x]\nrate = \"1M\"\n[[events]]\nat = \"100ms\"\nset = \"x\"\nrate = \"2M\"\n";
+    std::fs::write(&file, text).unwrap();
+    let output = manyway(&["sim", "gates", file.to_str().unwrap(), "-n", "1"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(String::from_utf8(output.stderr).unwrap().contains("nothing that a gate could judge"));
+}
+
+#[test]
+fn gates_say_what_falls_short_and_end_with_6_or_0() {
+    let output = manyway(&["sim", "gates", "three-1", "-t", "2s", "-n", "1", "--direction", "up"]);
+    let text = out(&output);
+    assert!(text.contains("gate 1, never below the best link") && text.contains("not judged here"), "{text}");
+    let expected = if text.contains("falls short by") { 6 } else { 0 };
+    assert_eq!(output.status.code(), Some(expected), "{text}");
+}
+
+#[test]
+fn wrong_names_are_status_2_and_near_ones_are_told() {
+    for (arguments, reason) in [
+        (&["sim", "two-5"][..], "did you mean two-50?"),
+        (&["lab", "enviroments"], "did you mean environments?"),
+        (&["sim", "two-50", "-c", "manyway:scheduler=fastest"], "min-rtt"),
+        (&["sim", "two-50", "-c", "quic"], "mptcp-CC"),
+        (&["sim", "two-50", "--scheduler", "fastest"], "min-rtt"),
+        (&["sim", "gates", "two-50", "--congestion", "cubic"], "leave --scheduler"),
+        (&["lab", "two-50", "-c", "external:pipe"], "--external"),
+        (&["lab", "up", "table"], "is a group"),
+    ] {
+        let output = manyway(arguments);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            output.status.code() == Some(2) && text.contains(reason),
+            "{arguments:?}: {reason} in\n{text}"
+        );
+    }
+}
+
+#[test]
+fn a_wrong_file_is_status_2_and_names_file_line_and_field() {
+    let place = tempfile::TempDir::new().unwrap();
+    let file = place.path().join("mine.toml");
+    std::fs::write(&file, "title = \"mine\"\n\n[links.first]\nrate = \"fast\"\n").unwrap();
+    let output = manyway(&["sim", file.to_str().unwrap()]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("mine.toml") && text.contains('4') && text.contains("rate"), "{text}");
+}
+
+#[test]
+fn who_can_not_run_in_virtual_time_is_skipped_with_a_sentence() {
+    let output = manyway(&["sim", "three-1", "-t", "1s", "-n", "1", "-c", "manyway,tcp-cubic"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(out(&output).contains("tcp-cubic did not run: kernel TCP needs real sockets"), "{output:?}");
+    let strict = ["sim", "three-1", "-t", "1s", "-n", "1", "--strict"];
+    assert_eq!(manyway(&strict).status.code(), Some(0));
+    assert_eq!(manyway(&[&strict[..], &["-c", "manyway,tcp-cubic"]].concat()).status.code(), Some(1));
+    let output = manyway(&["sim", "three-1", "-c", "tcp-cubic"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(String::from_utf8(output.stderr).unwrap().contains("nobody could run"));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn without_root_the_lab_tells_what_the_simulator_can_do() {
+    let is_root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
+    let program = copy();
+    let mut command = Command::new(if is_root { "setpriv" } else { MANYWAY });
+    if is_root {
+        // Only the identity changes, so that the program can still be read where it was built.
+        let nobody =
+            ["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"];
+        command.args(nobody).arg(program.path().join("manyway"));
+    }
+    let Ok(output) = command.args(["lab", "two-50"]).env("MANYWAY_HOME", "/nonexistent").output() else {
+        println!("skipped: there is no setpriv");
+        return;
+    };
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("root") && text.contains("manyway sim"), "{text}");
+}
+
+/// A directory with the program that everybody can read, whatever the one is in which it was built. Another process
+/// copies: a file that this one had open for writing could be held by the child of another test, and then not run.
+#[cfg(target_os = "linux")]
+fn copy() -> tempfile::TempDir {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = tempfile::TempDir::new().unwrap();
+    std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(
+        Command::new("cp").args([MANYWAY, "manyway"]).current_dir(place.path()).status().unwrap().success()
+    );
+    place
+}
+
+const MANYWAY: &str = env!("CARGO_BIN_EXE_manyway");
+
+fn manyway(arguments: &[&str]) -> Output {
+    Command::new(MANYWAY).args(arguments).arg("--no-config").env_remove("MANYWAY_LOG").output().unwrap()
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn json(output: &Output) -> Vec<Value> {
+    out(output).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}

@@ -1,0 +1,108 @@
+//! A command that runs until it is ended, with what it says about errors.
+
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::AsyncReadExt as _;
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::time::timeout;
+
+/// A command of a user, run by the shell in a process group of its own. Dropping it ends the whole group.
+pub(super) struct Running {
+    child: Child,
+    /// Also that of its process group.
+    id: Option<Pid>,
+    what: &'static str,
+    command: String,
+    errors: Arc<Mutex<String>>,
+}
+
+impl Running {
+    pub(super) fn start(what: &'static str, command: &str) -> Result<Self, String> {
+        let started = Command::new("sh")
+            .args(["-c", command])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn();
+        let mut child = started.map_err(|error| format!("starting the {what} `{command}`: {error}"))?;
+        let errors = Arc::<Mutex<String>>::default();
+        if let Some(stream) = child.stderr.take() {
+            tokio::spawn(collect(stream, Arc::clone(&errors)));
+        }
+        let id = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        Ok(Self { child, id, what, command: command.to_owned(), errors })
+    }
+
+    pub(super) fn stdin(&mut self) -> Option<ChildStdin> {
+        self.child.stdin.take()
+    }
+
+    pub(super) fn stdout(&mut self) -> Option<ChildStdout> {
+        self.child.stdout.take()
+    }
+
+    /// How it ended, in a sentence, if it has.
+    pub(super) fn ended(&mut self) -> Option<String> {
+        let status = self.child.try_wait().ok()??;
+        Some(self.words(status))
+    }
+
+    /// Lets it end by itself for a while, then ends it and what it started. A failure is that of its own.
+    pub(super) async fn end(mut self, patience: Duration) -> Option<String> {
+        let by_itself = timeout(patience, self.child.wait()).await;
+        if let Ok(status) = by_itself {
+            let status = status.ok()?;
+            return (!status.success()).then(|| self.words(status));
+        }
+        self.signal(Signal::TERM);
+        if timeout(LAST_WORDS, self.child.wait()).await.is_err() {
+            self.signal(Signal::KILL);
+            // Nobody survives this, so the wait ends.
+            drop(self.child.wait().await);
+        }
+        None
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(id) = self.id {
+            // There may be nobody left.
+            let _ = kill_process_group(id, signal);
+        }
+    }
+
+    fn words(&self, status: ExitStatus) -> String {
+        let errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        let errors = errors.trim();
+        let colon = if errors.is_empty() { "" } else { ": " };
+        format!("the {} `{}` ended with {status}{colon}{errors}", self.what, self.command)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // What it started may live on after it.
+        self.signal(Signal::KILL);
+    }
+}
+
+/// Keeps what was said last.
+async fn collect(mut stream: ChildStderr, errors: Arc<Mutex<String>>) {
+    let mut buffer = [0; 1024];
+    while let Ok(length @ 1..) = stream.read(&mut buffer).await {
+        let new = String::from_utf8_lossy(buffer.get(..length).unwrap_or_default()).into_owned();
+        let mut errors = errors.lock().unwrap_or_else(PoisonError::into_inner);
+        errors.push_str(&new);
+        let surplus = errors.len().saturating_sub(KEPT);
+        let start = (surplus..).find(|at| errors.is_char_boundary(*at)).unwrap_or(0);
+        errors.drain(..start);
+    }
+}
+
+/// Bytes of error messages that are kept.
+const KEPT: usize = 2000;
+/// How long it may take to end after it was asked to.
+const LAST_WORDS: Duration = Duration::from_millis(500);

@@ -1,0 +1,144 @@
+//! Streams of a Manyway connection, one an exchange.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use manyway::interfaces::{InterfacePolicy, InterfaceRule, Role};
+use manyway::{
+    Connection, DEFAULT_PORT, Endpoint, EndpointOptions, HostPort, Identity, Locals, ServerOptions, Ticket,
+};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{Place, Places, is_client};
+use crate::agent::document::{Assignment, ManywaySpec};
+use crate::agent::traffic::Lane;
+
+/// A Manyway connection.
+pub(in crate::agent) struct Streams {
+    endpoint: Endpoint,
+    connection: Option<Connection>,
+    spec: ManywaySpec,
+}
+
+impl Streams {
+    pub(super) fn listen(assignment: &Assignment, spec: &ManywaySpec) -> Result<(Self, u16), String> {
+        let mut options = EndpointOptions::default();
+        let config = &mut options.connection;
+        for (name, set) in [(&spec.scheduler, true), (&spec.congestion, false)] {
+            let Some(name) = name else { continue };
+            let set = if set { config.set_scheduler(name) } else { config.set_congestion(name) };
+            set.map_err(|error| error.to_string())?;
+        }
+        let is_client = is_client(assignment.end);
+        if is_client {
+            options.locals = Locals::Interfaces(policy(&spec.interfaces)?);
+        } else {
+            let mut server = ServerOptions::new(identity(assignment.seed), &secret(assignment.seed));
+            server.listen = listening_addresses(spec);
+            options.server = Some(server);
+        }
+        let endpoint = Endpoint::bind(options).map_err(|error| error.to_string())?;
+        let port = endpoint.local_addresses().first().map_or(0, |local| local.address.port());
+        Ok((Self { endpoint, connection: None, spec: spec.clone() }, port))
+    }
+
+    pub(super) async fn connect(
+        &mut self,
+        assignment: &Assignment,
+        port: u16,
+    ) -> Result<Vec<Vec<Lane>>, String> {
+        let places = Place::all(assignment, |_| 1);
+        let mut lanes = Places::default();
+        let connection = if is_client(assignment.end) {
+            let hosts = self.spec.remotes.iter().map(|remote| HostPort::from(SocketAddr::new(*remote, port)));
+            let key = identity(assignment.seed).public_key().hash();
+            let ticket =
+                Ticket::new(key, secret(assignment.seed), hosts.collect()).map_err(|e| e.to_string())?;
+            let connection = self.endpoint.connect(&ticket).await.map_err(|error| error.to_string())?;
+            for place in places {
+                let (send, receive) = connection.open().await.map_err(|error| error.to_string())?;
+                lanes.introduce(place, Lane { read: Box::new(receive), write: Box::new(send) }).await?;
+            }
+            connection
+        } else {
+            let connection = self.endpoint.accept().await.ok_or("the endpoint ended")?;
+            for _ in places {
+                let (send, receive) = connection.accept().await.map_err(|error| error.to_string())?;
+                lanes.welcome(Lane { read: Box::new(receive), write: Box::new(send) }).await?;
+            }
+            connection
+        };
+        self.connection = Some(connection);
+        Ok(lanes.into_lanes(assignment))
+    }
+
+    /// Waits until every path carries data.
+    pub(super) async fn settle(&self) -> Vec<String> {
+        let deadline = Instant::now() + SETTLE;
+        let Some(connection) = &self.connection else { return Vec::new() };
+        loop {
+            let Ok(info) = connection.info().await else { return Vec::new() };
+            let ready = info.paths.iter().filter(|path| path.statistics.state.carries_data()).count();
+            if ready >= self.spec.paths {
+                return Vec::new();
+            }
+            if Instant::now() >= deadline {
+                return vec![format!("only {ready} of {} paths were there at the begin", self.spec.paths)];
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    pub(super) async fn close(self) {
+        if let Some(connection) = self.connection {
+            // The other end may be gone already.
+            drop(timeout(FAREWELL, connection.close(0, "done")).await);
+        }
+        drop(timeout(FAREWELL, self.endpoint.close(0, "done")).await);
+    }
+}
+
+/// All interfaces, or those that are named.
+fn policy(interfaces: &[String]) -> Result<InterfacePolicy, String> {
+    interfaces.iter().try_fold(InterfacePolicy::new(), |policy, name| {
+        let pattern = name.parse().map_err(|error| format!("{name:?}: {error}"))?;
+        Ok(policy.with(InterfaceRule::new(pattern, Role::default())))
+    })
+}
+
+/// Every address as a server does by default, or just that which the client is to use.
+fn listening_addresses(spec: &ManywaySpec) -> Vec<SocketAddr> {
+    if !spec.discover {
+        return spec.remotes.iter().map(|remote| SocketAddr::new(*remote, 0)).collect();
+    }
+    let has_v4 = spec.remotes.iter().any(IpAddr::is_ipv4);
+    let has_v6 = spec.remotes.iter().any(IpAddr::is_ipv6);
+    let mut addresses: Vec<IpAddr> = Vec::new();
+    if has_v4 {
+        addresses.push(Ipv4Addr::UNSPECIFIED.into());
+    }
+    if has_v6 {
+        addresses.push(Ipv6Addr::UNSPECIFIED.into());
+    }
+    // Two families need a common port, so one that is known.
+    let port = if has_v4 && has_v6 { DEFAULT_PORT } else { 0 };
+    addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect()
+}
+
+/// The server's key, which both ends make from the seed of the run.
+fn identity(seed: u64) -> Identity {
+    Identity::from_seed(blake3::hash(&seed.to_be_bytes()).as_bytes())
+}
+
+fn secret(seed: u64) -> [u8; 16] {
+    let hash = blake3::hash(&[seed.to_be_bytes(), *b"a ticket"].concat());
+    let mut secret = [0; 16];
+    secret.iter_mut().zip(hash.as_bytes()).for_each(|(to, from)| *to = *from);
+    secret
+}
+
+/// How long paths may take to come.
+const SETTLE: Duration = Duration::from_secs(3);
+const LOOK: Duration = Duration::from_millis(10);
+/// How long the end of a connection may take.
+const FAREWELL: Duration = Duration::from_millis(500);

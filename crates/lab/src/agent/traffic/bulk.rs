@@ -1,0 +1,109 @@
+//! As many bytes as go.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+use tokio::time::{Instant, sleep_until};
+
+use super::Shared;
+use crate::agent::document::Load;
+
+/// What may still be sent, by all lanes of an exchange together.
+#[derive(Debug)]
+pub(super) struct Budget {
+    load: Load,
+    begin: Instant,
+    taken: u64,
+}
+
+impl Budget {
+    pub(super) fn new(load: Load, begin: Instant) -> Self {
+        Self { load, begin, taken: 0 }
+    }
+
+    /// Takes the next piece: its length, 0 at the end, and when it may leave.
+    fn take(&mut self) -> (usize, Instant) {
+        let Load::Bulk { size, rate } = self.load else { return (0, self.begin) };
+        let piece = rate.map_or(PIECE, |rate| (rate / 8 / PIECES_A_SECOND).clamp(SMALLEST, PIECE));
+        let left = size.map_or(u64::MAX, |size| size.saturating_sub(self.taken));
+        let wait = rate.map_or(Duration::ZERO, |rate| {
+            let nanos = u128::from(self.taken) * 8_000_000_000 / u128::from(rate.max(1));
+            Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        });
+        let length = piece.min(left);
+        self.taken += length;
+        let at = self.begin.checked_add(wait).unwrap_or(self.begin);
+        (usize::try_from(length).unwrap_or(0), at)
+    }
+
+    /// Bytes that were taken, or messages that were due.
+    pub(super) fn sent(&self, now: Instant) -> u64 {
+        match self.load {
+            Load::Bulk { .. } => self.taken,
+            Load::Messages { interval, .. } => {
+                let passed = now.saturating_duration_since(self.begin).as_nanos();
+                u64::try_from(passed.div_ceil(interval.as_nanos().max(1))).unwrap_or(u64::MAX)
+            }
+        }
+    }
+}
+
+/// Sends until the budget is empty.
+pub(super) async fn send(write: &mut (impl AsyncWrite + Unpin), budget: &Shared<Budget>) -> io::Result<()> {
+    let filler = filler();
+    loop {
+        let (length, at) = budget.lock().take();
+        let Some(piece) = filler.get(..length).filter(|piece| !piece.is_empty()) else { return Ok(()) };
+        if at > Instant::now() {
+            sleep_until(at).await;
+        }
+        write.write_all(piece).await?;
+    }
+}
+
+/// Bytes that do not compress, in case something on the way tries to.
+fn filler() -> Vec<u8> {
+    let mut bytes = vec![0; usize::try_from(PIECE).unwrap_or(0)];
+    blake3::Hasher::new().finalize_xof().fill(&mut bytes);
+    bytes
+}
+
+/// Bytes of one write.
+const PIECE: u64 = 128 << 10;
+/// Where a rate is set, a piece is small, so that the rate holds within a short time.
+const PIECES_A_SECOND: u64 = 100;
+const SMALLEST: u64 = 512;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_ends_at_its_size() {
+        let begin = Instant::now();
+        let mut budget = Budget::new(Load::Bulk { size: Some(PIECE + 5), rate: None }, begin);
+        assert_eq!(budget.take(), (128 << 10, begin));
+        assert_eq!(budget.take(), (5, begin));
+        assert_eq!(budget.take().0, 0);
+        assert_eq!(budget.sent(begin), PIECE + 5);
+    }
+
+    #[test]
+    fn a_rate_sets_when_pieces_leave() {
+        let begin = Instant::now();
+        let mut budget = Budget::new(Load::Bulk { size: None, rate: Some(8_000_000) }, begin);
+        let departures: Vec<_> = (0..3).map(|_| budget.take()).collect();
+        let expected = |k: u64| (10_000, begin + Duration::from_millis(10 * k));
+        assert_eq!(departures, [expected(0), expected(1), expected(2)]);
+    }
+
+    #[test]
+    fn messages_are_due_at_regular_times_from_the_begin_on() {
+        let begin = Instant::now();
+        let load = Load::Messages { size: 100, interval: Duration::from_millis(10) };
+        let budget = Budget::new(load, begin);
+        assert_eq!(budget.sent(begin + Duration::from_millis(1000)), 100);
+        assert_eq!(budget.sent(begin + Duration::from_millis(1)), 1);
+    }
+}

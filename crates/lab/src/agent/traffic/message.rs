@@ -1,0 +1,120 @@
+//! Messages at regular times, each with its number and the moment of sending.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+use tokio::time::{Instant, sleep_until};
+
+use crate::agent::clock;
+
+/// When messages are due.
+#[derive(Debug)]
+pub(super) struct Schedule {
+    pub(super) size: usize,
+    pub(super) interval: Duration,
+    pub(super) begin: Instant,
+    /// No message is due from then on.
+    pub(super) stop: Instant,
+}
+
+/// Sends every message that is due.
+///
+/// A message carries the moment at which it is handed over. One that has to wait because the stream takes nothing
+/// carries the moment at which it was due: for its receiver it is late all the same.
+pub(super) async fn send(write: &mut (impl AsyncWrite + Unpin), schedule: &Schedule) -> io::Result<()> {
+    let mut message = vec![0; schedule.size.max(HEADER)];
+    let mut due = schedule.begin;
+    let mut number: u64 = 0;
+    while due < schedule.stop {
+        let late = Instant::now().checked_duration_since(due).filter(|_| number > 0);
+        if late.is_none() {
+            sleep_until(due).await;
+        }
+        let late = late.map_or(0, |late| u64::try_from(late.as_nanos()).unwrap_or(u64::MAX));
+        let moment = clock::nanos().saturating_sub(late);
+        let header = [number.to_be_bytes(), moment.to_be_bytes()].concat();
+        if let Some(place) = message.get_mut(..HEADER) {
+            place.copy_from_slice(&header);
+        }
+        write.write_all(&message).await?;
+        write.flush().await?;
+        number += 1;
+        due += schedule.interval;
+    }
+    Ok(())
+}
+
+/// Finds the messages in what arrives.
+#[derive(Debug)]
+pub(super) struct Reader {
+    size: usize,
+    expected: u64,
+    /// The beginning of a message that is not complete.
+    begun: Vec<u8>,
+}
+
+impl Reader {
+    pub(super) fn new(size: usize) -> Self {
+        Self { size: size.max(HEADER), expected: 0, begun: Vec::new() }
+    }
+
+    /// Takes bytes that arrived at a moment and appends the latency of every message that is complete with them.
+    pub(super) fn take(&mut self, mut new: &[u8], now: u64, latencies: &mut Vec<u64>) -> Result<(), String> {
+        while !new.is_empty() {
+            let (now_mine, rest) = new.split_at(new.len().min(self.size - self.begun.len()));
+            self.begun.extend_from_slice(now_mine);
+            new = rest;
+            if self.begun.len() < self.size {
+                continue;
+            }
+            let (number, moment) = header(&self.begun);
+            if number != self.expected {
+                return Err(format!("message {number} came where {} was expected", self.expected));
+            }
+            latencies.push(now.saturating_sub(moment));
+            self.expected += 1;
+            self.begun.clear();
+        }
+        Ok(())
+    }
+}
+
+/// Number and moment.
+fn header(message: &[u8]) -> (u64, u64) {
+    let mut numbers = message.chunks_exact(8).map(|eight| eight.try_into().map_or(0, u64::from_be_bytes));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}
+
+/// Bytes of number and moment.
+const HEADER: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(number: u64, moment: u64, size: usize) -> Vec<u8> {
+        let mut message = [number.to_be_bytes(), moment.to_be_bytes()].concat();
+        message.resize(size, 0);
+        message
+    }
+
+    #[test]
+    fn messages_are_found_however_they_are_cut() {
+        let stream = [message(0, 100, 20), message(1, 250, 20), message(2, 300, 20)].concat();
+        for cut in 1..stream.len() {
+            let (mut reader, mut latencies) = (Reader::new(20), Vec::new());
+            for piece in stream.chunks(cut) {
+                reader.take(piece, 1000, &mut latencies).unwrap();
+            }
+            assert_eq!(latencies, [900, 750, 700]);
+        }
+    }
+
+    #[test]
+    fn a_message_out_of_order_is_told() {
+        let mut reader = Reader::new(16);
+        let failure = reader.take(&message(7, 0, 16), 0, &mut Vec::new()).unwrap_err();
+        assert_eq!(failure, "message 7 came where 0 was expected");
+    }
+}

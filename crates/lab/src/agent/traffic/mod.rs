@@ -1,0 +1,227 @@
+//! What the agents send and how it is measured: the same code for everybody.
+
+mod bulk;
+mod message;
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
+
+use super::clock;
+use super::document::{Assignment, Exchange, Load, Received, Report};
+use bulk::Budget;
+use message::Reader;
+
+/// One connection or stream, both ways.
+pub(crate) struct Lane {
+    pub(crate) read: Box<dyn AsyncRead + Send + Unpin>,
+    pub(crate) write: Box<dyn AsyncWrite + Send + Unpin>,
+}
+
+/// The traffic of an agent while it runs.
+pub(crate) struct Traffic {
+    times: Times,
+    tasks: JoinSet<Result<(), String>>,
+    records: Vec<Option<Shared<Received>>>,
+    budgets: Vec<Option<Shared<Budget>>>,
+    /// Halves that nobody uses stay open: closing them would tell the other end something.
+    idle_reads: Vec<Box<dyn AsyncRead + Send + Unpin>>,
+    idle_writes: Vec<Box<dyn AsyncWrite + Send + Unpin>>,
+}
+
+/// When what happens.
+#[derive(Debug, Clone, Copy)]
+struct Times {
+    begin: Instant,
+    /// Traffic without an end of its own ends.
+    stop: Instant,
+    /// Everything ends.
+    end: Instant,
+}
+
+impl Traffic {
+    /// Starts to send and to receive over the lanes of each exchange.
+    pub(crate) fn start(assignment: &Assignment, lanes: Vec<Vec<Lane>>, at: u64) -> Self {
+        let begin = clock::moment_of(at);
+        let times = Times { begin, stop: begin + assignment.duration, end: begin + assignment.end_at };
+        let mut traffic = Self {
+            times,
+            tasks: JoinSet::new(),
+            records: Vec::new(),
+            budgets: Vec::new(),
+            idle_reads: Vec::new(),
+            idle_writes: Vec::new(),
+        };
+        for (exchange, lanes) in assignment.exchanges.iter().zip(lanes) {
+            let sends = exchange.sends(assignment.end);
+            let receives = exchange.receives(assignment.end);
+            let record = receives.then(Shared::<Received>::default);
+            let budget = sends.then(|| Shared::new(Budget::new(exchange.load, begin)));
+            for (number, lane) in lanes.into_iter().enumerate() {
+                traffic.drive(exchange, lane, record.clone().map(|record| (number, record)), budget.clone());
+            }
+            traffic.records.push(record);
+            traffic.budgets.push(budget);
+        }
+        traffic
+    }
+
+    /// Waits until all was sent and has arrived, or the time is over. What went wrong first is an error.
+    ///
+    /// May be cancelled; [`Self::report`] then says what has arrived so far.
+    pub(crate) async fn finished(&mut self) -> Result<(), String> {
+        let mut result = Ok(());
+        while let Some(ended) = self.tasks.join_next().await {
+            let ended = ended.unwrap_or_else(|error| Err(error.to_string()));
+            result = result.and(ended);
+        }
+        result
+    }
+
+    /// Ends what still goes on and says what was sent and what arrived.
+    pub(crate) fn report(&mut self) -> Report {
+        self.tasks.abort_all();
+        let received = self.records.iter().map(|record| record.as_ref().map(|record| record.lock().clone()));
+        let now = Instant::now().min(self.times.stop);
+        let sent = self.budgets.iter().map(|budget| budget.as_ref().map(|budget| budget.lock().sent(now)));
+        Report { received: received.collect(), sent: sent.collect(), ..Report::default() }
+    }
+
+    fn drive(
+        &mut self,
+        exchange: &Exchange,
+        lane: Lane,
+        record: Option<(usize, Shared<Received>)>,
+        budget: Option<Shared<Budget>>,
+    ) {
+        let (times, load) = (self.times, exchange.load);
+        let Lane { mut read, write } = lane;
+        match budget {
+            Some(budget) => {
+                self.tasks.spawn(async move { send(write, load, times, &budget).await });
+            }
+            None => self.idle_writes.push(write),
+        }
+        match record {
+            Some((number, record)) => {
+                self.tasks.spawn(async move { receive(&mut read, load, times, (number, &record)).await });
+            }
+            None => self.idle_reads.push(read),
+        }
+    }
+}
+
+/// Sends what is due, then the end of the stream.
+async fn send(
+    mut write: Box<dyn AsyncWrite + Send + Unpin>,
+    load: Load,
+    times: Times,
+    budget: &Shared<Budget>,
+) -> Result<(), String> {
+    let failed = |error: io::Error| format!("sending after {}: {error}", times.words());
+    let sent = match load {
+        Load::Bulk { size, .. } => {
+            let stop = if size.is_some() { times.end } else { times.stop };
+            timeout_at(stop, bulk::send(&mut write, budget)).await
+        }
+        Load::Messages { size, interval } => {
+            let messages = message::Schedule { size, interval, begin: times.begin, stop: times.stop };
+            timeout_at(times.end, message::send(&mut write, &messages)).await
+        }
+    };
+    if let Ok(result) = sent {
+        result.map_err(failed)?;
+    }
+    // An end that can not be told in time is no failure: what has arrived is counted at the other end.
+    timeout_at(times.end, write.shutdown()).await.unwrap_or(Ok(())).map_err(failed)
+}
+
+/// Takes note of everything that arrives on a lane until the end of the stream.
+async fn receive(
+    read: &mut (impl AsyncRead + Unpin),
+    load: Load,
+    times: Times,
+    (number, record): (usize, &Shared<Received>),
+) -> Result<(), String> {
+    let mut reader = match load {
+        Load::Bulk { .. } => None,
+        Load::Messages { size, .. } => Some(Reader::new(size)),
+    };
+    let mut buffer = vec![0; READ];
+    let reading = async {
+        loop {
+            let length = read
+                .read(&mut buffer)
+                .await
+                .map_err(|e| format!("receiving after {}: {e}", times.words()))?;
+            if length == 0 {
+                return Ok(());
+            }
+            // Looked at while nobody else can record, so that moments are in order.
+            let mut received = record.lock();
+            let at = times.begin.elapsed();
+            received.arrivals.record_on(number, at, u64::try_from(length).unwrap_or(u64::MAX));
+            if let Some(reader) = &mut reader {
+                let new = buffer.get(..length).unwrap_or_default();
+                reader.take(new, clock::nanos(), &mut received.latencies)?;
+            }
+        }
+    };
+    match timeout_at(times.end, reading).await {
+        // What does not end in time is judged by its size.
+        Err(_) => Ok(()),
+        Ok(Err(failure)) => Err(failure),
+        Ok(Ok(())) => times.check_end(load),
+    }
+}
+
+impl Times {
+    /// An end of traffic that should have gone on.
+    fn check_end(&self, load: Load) -> Result<(), String> {
+        let lasts = match load {
+            Load::Bulk { size, .. } => size.is_none(),
+            Load::Messages { .. } => true,
+        };
+        let early = self.stop.saturating_duration_since(Instant::now());
+        if lasts && early > EARLY {
+            return Err(format!("the stream ended after {}, too early", self.words()));
+        }
+        Ok(())
+    }
+
+    fn words(&self) -> String {
+        format!("{:.2} s", self.begin.elapsed().as_secs_f64())
+    }
+}
+
+/// Something that several lanes use.
+#[derive(Debug, Default)]
+struct Shared<T>(Arc<Mutex<T>>);
+
+impl<T> Shared<T> {
+    fn new(value: T) -> Self {
+        Self(Arc::new(Mutex::new(value)))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Clone for Shared<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+/// Most bytes of one read.
+const READ: usize = 256 << 10;
+/// How much before its time a stream may end. Message schedules end up to an interval before.
+const EARLY: Duration = Duration::from_millis(500);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,341 @@
+//! Many runs: every contender in every case, again and again, interleaved so that what disturbs the machine for a while
+//! hits all alike.
+
+mod machine;
+mod plan;
+mod results;
+#[cfg(test)]
+pub(crate) mod tests;
+
+use std::time::{Duration, Instant};
+
+pub use machine::{Disturbance, Machine};
+pub use plan::{Case, Course, Plan, Timing, Way};
+pub use results::{End, Results, Run, Skip, Standing};
+
+use crate::Runner;
+use crate::contender::Contender;
+use crate::error::LabError;
+use crate::measures::Measures;
+use crate::stop::Stop;
+use machine::Activity;
+
+/// Is told how a campaign goes.
+pub trait Watcher {
+    /// Something happened.
+    fn notice(&mut self, notice: Notice<'_>);
+}
+
+/// What happens in a campaign.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Notice<'a> {
+    /// It begins. Sentences tell what was left out to keep to the budget.
+    Begins {
+        /// The plan as it is going to be run.
+        plan: &'a Plan,
+        /// How many runs that is, without those of contenders that can not run.
+        runs: usize,
+        /// How long that takes, about.
+        time: Duration,
+        /// What was left out.
+        left_out: &'a [String],
+    },
+    /// A contender is left out, everywhere or in one case.
+    Skipped(&'a Skip),
+    /// A run begins.
+    Runs {
+        /// Where.
+        case: &'a Case,
+        /// Who.
+        contender: &'a str,
+        /// How far the campaign is.
+        ahead: Ahead,
+    },
+    /// A run ended.
+    Ended {
+        /// The plan.
+        plan: &'a Plan,
+        /// The run.
+        run: &'a Run,
+    },
+    /// Disturbed runs of a repetition are repeated.
+    Repeats {
+        /// How many.
+        runs: usize,
+    },
+}
+
+/// How far a campaign is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ahead {
+    /// Runs that ended or were skipped.
+    pub done: usize,
+    /// Runs of the whole plan, and those that are repeated.
+    pub all: usize,
+    /// How long the rest takes, about, by what the runs until now took.
+    pub left: Duration,
+}
+
+/// Runs a plan. Results are there whatever happens; how it ended stands in [`Results::end`].
+///
+/// Runs are repeated once if other programs disturbed them, at the end of their repetition, as long as the budget allows;
+/// of the two the one that was disturbed less counts.
+pub fn run(mut plan: Plan, runner: &mut dyn Runner, watcher: &mut dyn Watcher, stop: &Stop) -> Results {
+    let skipped = unsupported(&plan, runner);
+    let can_run = |who: &Contender| {
+        let name = who.to_string();
+        skipped.iter().all(|skip| skip.contender != name)
+    };
+    let notes = plan.fit(&can_run);
+    let (runs, time) = (plan.runs_of(&can_run), plan.estimate_of(&can_run));
+    watcher.notice(Notice::Begins { plan: &plan, runs, time, left_out: &notes });
+    skipped.iter().for_each(|skip| watcher.notice(Notice::Skipped(skip)));
+    let mut campaign = Campaign {
+        started: Instant::now(),
+        pace: Pace::default(),
+        done: 0,
+        repeats: 0,
+        runs: Vec::new(),
+        skipped,
+        plan,
+        stop,
+    };
+    let end = match campaign.run(runner, watcher) {
+        Ok(end) => end,
+        Err(LabError::Interrupted) => End::Interrupted,
+        Err(error) => End::Failed(error),
+    };
+    let took = campaign.started.elapsed();
+    let Campaign { plan, runs, skipped, .. } = campaign;
+    Results { plan, runs, skipped, notes, machine: Machine::look(), end, took }
+}
+
+/// Who can run nowhere, each once, and why.
+fn unsupported(plan: &Plan, runner: &dyn Runner) -> Vec<Skip> {
+    let mut skipped: Vec<Skip> = Vec::new();
+    for contender in plan.cases.iter().flat_map(|case| &case.contenders) {
+        let name = contender.to_string();
+        if skipped.iter().any(|skip| skip.contender == name) {
+            continue;
+        }
+        if let Err(error) = runner.supports(contender) {
+            skipped.push(Skip { contender: name, case: None, reason: error.to_string() });
+        }
+    }
+    skipped
+}
+
+struct Campaign<'a> {
+    plan: Plan,
+    started: Instant,
+    pace: Pace,
+    done: usize,
+    /// Disturbed runs that are made once more.
+    repeats: usize,
+    runs: Vec<Run>,
+    skipped: Vec<Skip>,
+    stop: &'a Stop,
+}
+
+/// Who runs where, which time.
+#[derive(Clone, Copy)]
+struct Job {
+    case: usize,
+    contender: usize,
+    repetition: u32,
+}
+
+/// What runs took against what was expected.
+#[derive(Default)]
+struct Pace {
+    expected: Duration,
+    took: Duration,
+}
+
+impl Pace {
+    fn note(&mut self, expected: Duration, took: Duration) {
+        self.expected += expected;
+        self.took += took;
+    }
+
+    /// An expectation corrected by experience.
+    fn correct(&self, expected: Duration) -> Duration {
+        if self.expected.is_zero() {
+            return expected;
+        }
+        let factor = self.took.as_secs_f64() / self.expected.as_secs_f64();
+        Duration::try_from_secs_f64(expected.as_secs_f64() * factor).unwrap_or(expected)
+    }
+}
+
+impl Campaign<'_> {
+    fn run(&mut self, runner: &mut dyn Runner, watcher: &mut dyn Watcher) -> Result<End, LabError> {
+        for repetition in 0..self.plan.repetitions {
+            let mut disturbed = Vec::new();
+            for job in self.round(repetition) {
+                if self.is_out_of_time() {
+                    return Ok(End::OutOfTime);
+                }
+                let run = self.once(job, runner, watcher)?;
+                if run.as_ref().is_some_and(Run::is_disturbed) {
+                    disturbed.push(job);
+                }
+                if let Some(run) = run {
+                    self.keep(run, watcher);
+                }
+                self.done += 1;
+            }
+            self.repeat(&disturbed, runner, watcher)?;
+        }
+        Ok(End::Complete)
+    }
+
+    /// Every contender in every case, in order.
+    fn round(&self, repetition: u32) -> Vec<Job> {
+        let places = |(case, of): (usize, &Case)| {
+            (0..of.contenders.len()).map(move |contender| Job { case, contender, repetition })
+        };
+        self.plan.cases.iter().enumerate().flat_map(places).collect()
+    }
+
+    fn repeat(
+        &mut self,
+        disturbed: &[Job],
+        runner: &mut dyn Runner,
+        watcher: &mut dyn Watcher,
+    ) -> Result<(), LabError> {
+        if disturbed.is_empty() || self.is_out_of_time() {
+            return Ok(());
+        }
+        watcher.notice(Notice::Repeats { runs: disturbed.len() });
+        self.repeats += disturbed.len();
+        for job in disturbed {
+            if self.has_time_for_more(job)
+                && let Some(run) = self.once(*job, runner, watcher)?
+            {
+                self.replace(run, watcher);
+            }
+            self.done += 1;
+        }
+        Ok(())
+    }
+
+    /// Of the two runs of a repetition the one that was disturbed less counts.
+    fn replace(&mut self, mut run: Run, watcher: &mut dyn Watcher) {
+        let same = |old: &&mut Run| {
+            (old.case, old.contender, old.repetition) == (run.case, run.contender, run.repetition)
+        };
+        if let Some(old) = self.runs.iter_mut().find(same) {
+            if old.disturbance_weight() <= run.disturbance_weight() {
+                run.standing = Standing::Replaced;
+            } else {
+                old.standing = Standing::Replaced;
+            }
+        }
+        self.keep(run, watcher);
+    }
+
+    fn keep(&mut self, run: Run, watcher: &mut dyn Watcher) {
+        watcher.notice(Notice::Ended { plan: &self.plan, run: &run });
+        self.runs.push(run);
+    }
+
+    /// Runs once; `None` if the contender is skipped here.
+    fn once(
+        &mut self,
+        job: Job,
+        runner: &mut dyn Runner,
+        watcher: &mut dyn Watcher,
+    ) -> Result<Option<Run>, LabError> {
+        self.stop.check()?;
+        let Some((case, contender)) = self.look_up(job) else { return Ok(None) };
+        let name = contender.to_string();
+        if self.is_skipped(job.case, &name) {
+            return Ok(None);
+        }
+        watcher.notice(Notice::Runs { case, contender: &name, ahead: self.ahead(job) });
+        let seed = self.plan.seed.wrapping_add(job.repetition.into());
+        let (began, before) = (Instant::now(), self.activity());
+        let outcome = match runner.run(&case.scenario, contender, seed) {
+            Err(LabError::Unsupported(reason)) => {
+                let skip = Skip { contender: name, case: Some(job.case), reason };
+                watcher.notice(Notice::Skipped(&skip));
+                self.skipped.push(skip);
+                return Ok(None);
+            }
+            other => other?,
+        };
+        let took = began.elapsed();
+        let disturbance = before.zip(self.activity()).map(|(before, after)| after.since(before));
+        let expected = plan::expected(self.plan.timing, &case.scenario);
+        let run = Run {
+            case: job.case,
+            contender: job.contender,
+            repetition: job.repetition,
+            seed,
+            standing: Standing::Counts,
+            measures: Measures::of(&case.scenario, &outcome),
+            failure: outcome.failure.clone(),
+            remarks: outcome.remarks.clone(),
+            disturbance,
+            took,
+            course: (self.plan.course == Course::Kept).then_some(outcome),
+        };
+        self.pace.note(expected, took);
+        Ok(Some(run))
+    }
+
+    fn look_up(&self, job: Job) -> Option<(&Case, &Contender)> {
+        let case = self.plan.cases.get(job.case)?;
+        case.contenders.get(job.contender).map(|contender| (case, contender))
+    }
+
+    fn activity(&self) -> Option<Activity> {
+        match self.plan.timing {
+            Timing::Real => Activity::now(),
+            Timing::Virtual => None,
+        }
+    }
+
+    fn is_skipped(&self, case: usize, name: &str) -> bool {
+        let here = |skip: &&Skip| skip.case.is_none_or(|skipped| skipped == case);
+        self.skipped.iter().filter(here).any(|skip| skip.contender == name)
+    }
+
+    fn ahead(&self, job: Job) -> Ahead {
+        let rounds = self.plan.repetitions.saturating_sub(job.repetition + 1);
+        let mut left = Duration::ZERO;
+        for other in self.round(job.repetition) {
+            let Some((case, contender)) = self.look_up(other) else { continue };
+            if self.is_skipped(other.case, &contender.to_string()) {
+                continue;
+            }
+            let once = plan::expected(self.plan.timing, &case.scenario);
+            left += once * rounds;
+            if (other.case, other.contender) >= (job.case, job.contender) {
+                left += once;
+            }
+        }
+        Ahead { done: self.done, all: self.plan.runs() + self.repeats, left: self.pace.correct(left) }
+    }
+
+    fn is_out_of_time(&self) -> bool {
+        self.plan.budget.is_some_and(|budget| self.started.elapsed() >= budget)
+    }
+
+    /// Whether a run can be repeated and everything that is still to be run fits into the budget.
+    fn has_time_for_more(&self, job: &Job) -> bool {
+        let Some(budget) = self.plan.budget else { return true };
+        let (mut needed, rounds) = (Duration::ZERO, self.plan.repetitions.saturating_sub(job.repetition + 1));
+        if let Some((case, _)) = self.look_up(*job) {
+            needed += plan::expected(self.plan.timing, &case.scenario);
+        }
+        let can_run = |who: &Contender| {
+            let name = who.to_string();
+            self.skipped.iter().all(|skip| skip.case.is_some() || skip.contender != name)
+        };
+        needed += self.plan.estimate_of(&can_run) / self.plan.repetitions.max(1) * rounds;
+        self.started.elapsed() + self.pace.correct(needed) <= budget
+    }
+}

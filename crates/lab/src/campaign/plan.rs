@@ -1,0 +1,191 @@
+//! What is to be run, how long that takes, and how it is made to fit into a time.
+
+use std::time::Duration;
+
+use manyway_proto::text;
+
+use crate::contender::Contender;
+use crate::measures::count;
+use crate::scenario::{Direction, Scenario};
+
+/// A scenario in one direction, and who runs in it.
+#[derive(Debug, Clone)]
+pub struct Case {
+    /// The scenario as it is run: already turned, already of its length.
+    pub scenario: Scenario,
+    /// Which way.
+    pub way: Way,
+    /// Who runs, in this order.
+    pub contenders: Vec<Contender>,
+}
+
+impl Case {
+    /// What it is called in reports: the scenario, with `(turned)` behind it if so.
+    pub fn label(&self) -> String {
+        match self.way {
+            Way::AsWritten => self.scenario.name.clone(),
+            Way::Turned => format!("{} (turned)", self.scenario.name),
+        }
+    }
+}
+
+/// Which way the traffic of a scenario goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// As the scenario says.
+    AsWritten,
+    /// The other way.
+    Turned,
+}
+
+/// What makes runs differ from each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Timing {
+    /// Nothing but the seed: time is virtual.
+    Virtual,
+    /// Time is real, so that other programs disturb.
+    Real,
+}
+
+/// What is to be run.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The cases, in the order of the report.
+    pub cases: Vec<Case>,
+    /// How often everything is run. At least 1.
+    pub repetitions: u32,
+    /// The seed of the first repetition; each further one has the next.
+    pub seed: u64,
+    /// What makes runs differ.
+    pub timing: Timing,
+    /// How long all may take. Default: as long as it takes.
+    pub budget: Option<Duration>,
+    /// What becomes of the course of each run.
+    pub course: Course,
+}
+
+/// What becomes of the bytes over time of each run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Course {
+    /// They are kept for figures. Costs about 100 kB a run.
+    Kept,
+    /// The measures stay alone.
+    Dropped,
+}
+
+impl Plan {
+    /// Shortest run that a budget makes of a longer one.
+    pub const SHORTEST: Duration = Duration::from_secs(3);
+
+    /// How many runs these are, those that are repeated for a disturbance not counted.
+    pub fn runs(&self) -> usize {
+        self.runs_of(&|_| true)
+    }
+
+    /// How long that takes, about.
+    pub fn estimate(&self) -> Duration {
+        self.estimate_of(&|_| true)
+    }
+
+    /// As [`Self::runs`], of those contenders alone that can run.
+    pub(super) fn runs_of(&self, can_run: CanRun<'_>) -> usize {
+        let once = self.pairs(can_run).count();
+        once * usize::try_from(self.repetitions).unwrap_or(usize::MAX)
+    }
+
+    /// As [`Self::estimate`], of those contenders alone that can run.
+    pub(super) fn estimate_of(&self, can_run: CanRun<'_>) -> Duration {
+        let once: Duration = self.pairs(can_run).map(|(case, _)| expected(self.timing, &case.scenario)).sum();
+        once.saturating_mul(self.repetitions)
+    }
+
+    fn pairs<'a>(&'a self, can_run: CanRun<'a>) -> impl Iterator<Item = (&'a Case, &'a Contender)> {
+        let pairs = self.cases.iter().flat_map(|case| case.contenders.iter().map(move |who| (case, who)));
+        pairs.filter(|(_, who)| can_run(who))
+    }
+
+    /// Fits the plan into its budget: fewer repetitions, then shorter runs. Gives a sentence for each thing that was
+    /// left out, and one if it still does not fit; then the campaign ends when its time is over. Contenders that can not
+    /// run take no time.
+    pub fn fit(&mut self, can_run: CanRun<'_>) -> Vec<String> {
+        let Some(budget) = self.budget else { return Vec::new() };
+        let mut sentences = Vec::new();
+        let wanted = self.repetitions;
+        while self.repetitions > 1 && self.estimate_of(can_run) > budget {
+            self.repetitions -= 1;
+        }
+        let time = text::duration(budget);
+        if self.repetitions < wanted {
+            let plural = if self.repetitions == 1 { "repetition" } else { "repetitions" };
+            sentences.push(format!("{} {plural} instead of {wanted}, to fit into {time}", self.repetitions));
+        }
+        if self.estimate_of(can_run) > budget {
+            sentences.extend(self.shorten(budget, can_run));
+        }
+        let needed = self.estimate_of(can_run);
+        if needed > budget {
+            let needed = text::duration(needed);
+            sentences
+                .push(format!("even so it takes about {needed}, so not everything is run within {time}"));
+        }
+        sentences
+    }
+
+    /// Shortens runs by the same factor, the largest that fits, but to [`Self::SHORTEST`] at least.
+    fn shorten(&mut self, budget: Duration, can_run: CanRun<'_>) -> Option<String> {
+        let longest = self.cases.iter().map(|case| case.scenario.duration).max()?;
+        let original = self.cases.clone();
+        let (mut fits, mut too_long) = (0, WHOLE);
+        while too_long - fits > 1 {
+            let share = u32::midpoint(fits, too_long);
+            self.shorten_to(&original, share);
+            if self.estimate_of(can_run) <= budget { fits = share } else { too_long = share }
+        }
+        self.shorten_to(&original, fits);
+        let now = self.cases.iter().map(|case| case.scenario.duration).max()?;
+        let is_shorter = self
+            .cases
+            .iter()
+            .zip(&original)
+            .any(|(case, original)| case.scenario.duration < original.scenario.duration);
+        let (now, before) = (text::duration(now), text::duration(longest));
+        is_shorter.then(|| {
+            format!(
+                "runs last {now} at most instead of {before}, and events come as much earlier, to fit into {}",
+                text::duration(budget)
+            )
+        })
+    }
+
+    /// Gives every run so many thousandths of its original length.
+    fn shorten_to(&mut self, original: &[Case], share: u32) {
+        for (case, original) in self.cases.iter_mut().zip(original) {
+            let old = original.scenario.duration;
+            let new = (old * share / WHOLE).max(Self::SHORTEST).min(old);
+            case.scenario = original.scenario.clone().with_duration(new);
+        }
+    }
+}
+
+/// Says of a contender whether it can run.
+type CanRun<'a> = &'a dyn Fn(&Contender) -> bool;
+
+/// A run of its whole length, in thousandths.
+const WHOLE: u32 = 1000;
+
+/// How long a run takes, about.
+pub(super) fn expected(timing: Timing, scenario: &Scenario) -> Duration {
+    match timing {
+        // Namespaces, links, agents, and the last bytes in the queues.
+        Timing::Real => scenario.duration + Duration::from_secs(4),
+        Timing::Virtual => {
+            let rate = scenario.sum(Direction::Up).max(scenario.sum(Direction::Down));
+            let gigabytes = count(rate.bytes_per_second()) / 1e9 * scenario.duration.as_secs_f64();
+            Duration::from_millis(20) + Duration::from_secs_f64((gigabytes * VIRTUAL_COST).min(1e6))
+        }
+    }
+}
+
+/// Seconds of real time for each 10⁹ bytes over emulated links in virtual time, in a release build, about. A campaign
+/// measures its own and goes by that.
+const VIRTUAL_COST: f64 = 6.0;

@@ -1,0 +1,268 @@
+//! Names of contenders, as on the command line and in reports.
+
+use std::fmt;
+use std::str::FromStr;
+
+use manyway_proto::{congestion, scheduler};
+
+use super::{Contender, ExternalProgram, ManywaySettings, RouteChoice};
+
+/// The names that [`Contender::find`] knows, in words for help and errors.
+pub const POSSIBLE_NAMES: &str = "manyway, manyway-best, manyway:scheduler=NAME,congestion=NAME, tcp-CC, possible, possible-CC, \
+     mptcp-CC (where CC is cubic, reno, bbr or another congestion control of the system), external:NAME; \
+     manyway and tcp-CC take @N behind the name for the Nth route alone";
+
+impl Contender {
+    /// Finds who is meant by a name; those called `external:NAME` are among `externals`.
+    ///
+    /// ```
+    /// use manyway_lab::Contender;
+    /// let programs = ["cat;cat;cat".parse()?];
+    /// assert!(Contender::find("external:cat", &programs).is_ok());
+    /// assert!(Contender::find("external:dog", &programs).is_err());
+    /// assert_eq!("mptcp-bbr".parse::<Contender>()?.to_string(), "mptcp-bbr");
+    /// # Ok::<(), manyway_lab::contender::NameError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Nobody is called so; the error says who there is.
+    pub fn find(name: &str, externals: &[ExternalProgram]) -> Result<Self, NameError> {
+        if let Some(program) = name.strip_prefix("external:") {
+            let found = externals.iter().find(|external| external.name == program);
+            return found.cloned().map(Self::External).ok_or_else(|| unknown_program(program, externals));
+        }
+        if let Some(congestion) = name.strip_prefix("possible-") {
+            return Ok(Self::Possible { congestion: Some(system_name(congestion)?) });
+        }
+        if let Some(congestion) = name.strip_prefix("mptcp-") {
+            return Ok(Self::Mptcp { congestion: system_name(congestion)? });
+        }
+        if let Some(rest) = name.strip_prefix("tcp-") {
+            let (congestion, route) = with_route(rest, RouteChoice::Best)?;
+            return Ok(Self::Tcp { congestion: system_name(congestion)?, route });
+        }
+        if name == "possible" {
+            return Ok(Self::Possible { congestion: None });
+        }
+        let (who, settings) = name.split_once(':').map_or((name, None), |(who, rest)| (who, Some(rest)));
+        let routes = match who {
+            "manyway" => RouteChoice::All,
+            "manyway-best" => RouteChoice::Best,
+            other => match other.strip_prefix("manyway@") {
+                Some(_) => with_route(other, RouteChoice::All)?.1,
+                None => return Err(NameError(format!("{name:?} is not one of: {POSSIBLE_NAMES}"))),
+            },
+        };
+        let mut found = ManywaySettings { routes, ..ManywaySettings::default() };
+        settings.map_or(Ok(()), |settings| found.set(settings))?;
+        Ok(Self::Manyway(found))
+    }
+}
+
+impl FromStr for Contender {
+    type Err = NameError;
+
+    /// As [`Contender::find`] without external programs.
+    fn from_str(name: &str) -> Result<Self, NameError> {
+        Self::find(name, &[])
+    }
+}
+
+impl fmt::Display for Contender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Manyway(settings) => settings.fmt(f),
+            Self::Tcp { congestion, route } => match route {
+                RouteChoice::Only(place) => write!(f, "tcp-{congestion}@{}", place + 1),
+                RouteChoice::Best | RouteChoice::All => write!(f, "tcp-{congestion}"),
+            },
+            Self::Possible { congestion: None } => f.write_str("possible"),
+            Self::Possible { congestion: Some(congestion) } => write!(f, "possible-{congestion}"),
+            Self::Mptcp { congestion } => write!(f, "mptcp-{congestion}"),
+            Self::External(program) => write!(f, "external:{}", program.name),
+        }
+    }
+}
+
+impl ManywaySettings {
+    /// Takes `key=value` pairs with commas between.
+    fn set(&mut self, settings: &str) -> Result<(), NameError> {
+        for setting in settings.split(',') {
+            let Some((key, value)) = setting.split_once('=') else {
+                return Err(NameError(format!("{setting:?} is not like scheduler=NAME or congestion=NAME")));
+            };
+            match key {
+                "scheduler" => self.scheduler = Some(known(key, value, scheduler::names())?),
+                "congestion" => self.congestion = Some(known(key, value, congestion::names())?),
+                _ => {
+                    return Err(NameError(format!(
+                        "manyway has no setting {key:?} here; there are scheduler and congestion"
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for ManywaySettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.routes {
+            RouteChoice::All => f.write_str("manyway")?,
+            RouteChoice::Best => f.write_str("manyway-best")?,
+            RouteChoice::Only(place) => write!(f, "manyway@{}", place + 1)?,
+        }
+        let settings = [("scheduler", &self.scheduler), ("congestion", &self.congestion)];
+        let mut mark = ':';
+        for (key, value) in settings.into_iter().filter_map(|(key, value)| Some((key, value.as_ref()?))) {
+            write!(f, "{mark}{key}={value}")?;
+            mark = ',';
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for ExternalProgram {
+    type Err = NameError;
+
+    /// Reads `NAME;SENDER;RECEIVER`.
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        let parts: Vec<&str> = text.split(';').map(str::trim).collect();
+        let [name, sender, receiver] = parts.as_slice() else {
+            return Err(NameError(format!(
+                "{text:?} is not of the form NAME;SENDER COMMAND;RECEIVER COMMAND"
+            )));
+        };
+        if sender.is_empty() || receiver.is_empty() {
+            return Err(NameError(format!("{text:?} lacks the command of the sender or of the receiver")));
+        }
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.+".contains(letter);
+        if name.is_empty() || !name.chars().all(is_plain) {
+            return Err(NameError(format!(
+                "the name {name:?} of a program must be of letters, digits and - _ . +"
+            )));
+        }
+        Ok(Self { name: (*name).to_owned(), sender: (*sender).to_owned(), receiver: (*receiver).to_owned() })
+    }
+}
+
+/// Nobody is called so. The text says who there is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NameError(String);
+
+impl fmt::Display for NameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NameError {}
+
+fn unknown_program(name: &str, externals: &[ExternalProgram]) -> NameError {
+    let names: Vec<&str> = externals.iter().map(|external| external.name.as_str()).collect();
+    let known =
+        if names.is_empty() { "none is".to_owned() } else { format!("there is {}", names.join(", ")) };
+    NameError(format!(
+        "no external program {name:?} is given, {known}; give it with --external 'NAME;SENDER;RECEIVER'"
+    ))
+}
+
+/// `NAME@N` for the Nth route, counted from 1.
+fn with_route(text: &str, otherwise: RouteChoice) -> Result<(&str, RouteChoice), NameError> {
+    let Some((name, number)) = text.split_once('@') else { return Ok((text, otherwise)) };
+    let place = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+    let place =
+        place.ok_or_else(|| NameError(format!("{number:?} is not the number of a route, counted from 1")))?;
+    Ok((name, RouteChoice::Only(place)))
+}
+
+/// A congestion control of the system, of which only the system knows whether it exists.
+fn system_name(name: &str) -> Result<String, NameError> {
+    // TCP_CA_NAME_MAX is 16 with the end mark.
+    let is_good = (1..16).contains(&name.len())
+        && name.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_');
+    if is_good {
+        return Ok(name.to_owned());
+    }
+    Err(NameError(format!(
+        "{name:?} can not be a congestion control of the system, such as cubic, reno or bbr"
+    )))
+}
+
+fn known<'a>(what: &str, name: &str, names: impl Iterator<Item = &'a str>) -> Result<String, NameError> {
+    let names: Vec<&str> = names.collect();
+    if names.contains(&name) {
+        return Ok(name.to_owned());
+    }
+    Err(NameError(format!("{what} {name:?} is not one of: {}", names.join(", "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_read_and_written_alike() {
+        for name in [
+            "manyway",
+            "manyway-best",
+            "manyway@2",
+            "manyway:scheduler=round-robin,congestion=new-reno",
+            "manyway-best:congestion=cubic",
+            "tcp-cubic",
+            "tcp-bbr@1",
+            "possible",
+            "possible-bbr",
+            "mptcp-cubic",
+            "mptcp-bbr",
+        ] {
+            assert_eq!(name.parse::<Contender>().unwrap().to_string(), name);
+        }
+    }
+
+    #[test]
+    fn a_name_says_who_runs() {
+        let best = "tcp-cubic".parse::<Contender>().unwrap();
+        assert_eq!(best, Contender::Tcp { congestion: "cubic".into(), route: RouteChoice::Best });
+        let second = "manyway@2".parse::<Contender>().unwrap();
+        let expected = ManywaySettings { routes: RouteChoice::Only(1), ..ManywaySettings::default() };
+        assert_eq!(second, Contender::Manyway(expected));
+    }
+
+    #[test]
+    fn a_wrong_name_is_told_what_there_is() {
+        for (name, hint) in [
+            ("quic", "mptcp-CC"),
+            ("", "manyway-best"),
+            ("manyway:scheduler=magic", "min-rtt"),
+            ("manyway:congestion=magic", "new-reno"),
+            ("manyway:speed=high", "scheduler and congestion"),
+            ("manyway:", "scheduler=NAME"),
+            ("manyway@0", "counted from 1"),
+            ("tcp-cubic@x", "counted from 1"),
+            ("tcp-", "such as cubic"),
+            ("mptcp-../x", "such as cubic"),
+            ("possible-Very_Long_Name_Indeed", "such as cubic"),
+            ("external:iperf", "--external"),
+        ] {
+            let text = name.parse::<Contender>().unwrap_err().to_string();
+            assert!(text.contains(hint), "{name}: {text}");
+        }
+    }
+
+    #[test]
+    fn an_external_program_is_two_commands_with_a_name() {
+        let program: ExternalProgram = "nc; nc {remote} {port} ;nc -l {port}".parse().unwrap();
+        assert_eq!(
+            (program.sender.as_str(), program.receiver.as_str()),
+            ("nc {remote} {port}", "nc -l {port}")
+        );
+        let found = Contender::find("external:nc", std::slice::from_ref(&program)).unwrap();
+        assert_eq!(found, Contender::External(program.clone()));
+        let text = Contender::find("external:cat", &[program]).unwrap_err().to_string();
+        assert!(text.contains("there is nc"), "{text}");
+        for wrong in ["nc", "nc;a", "nc;a;b;c", ";a;b", "n c;a;b", "nc;;b"] {
+            assert!(wrong.parse::<ExternalProgram>().is_err(), "{wrong}");
+        }
+    }
+}

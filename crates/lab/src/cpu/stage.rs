@@ -1,0 +1,210 @@
+//! Two hosts joined by a veth pair, and one measurement between them.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use manyway_sim::pair::Side;
+
+use super::{CpuOptions, Subject, machine};
+use crate::Stop;
+use crate::agent::document::{Assignment, CarrierSpec, Exchange, Load, ManywaySpec, Pair, Report, TcpSpec};
+use crate::error::LabError;
+use crate::hosts::Hosts;
+use crate::real::session::Session;
+use crate::scenario::Scenario;
+
+/// The hosts, with their interfaces set up.
+pub(super) struct Stage {
+    hosts: Hosts,
+    program: PathBuf,
+    duration: Duration,
+    stop: Stop,
+}
+
+/// The figures of one measurement, as [`CpuRow`](super::CpuRow) has them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sample {
+    pub(super) gigabits: f64,
+    pub(super) sender: f64,
+    pub(super) receiver: f64,
+    pub(super) machine: f64,
+    pub(super) lost: f64,
+}
+
+impl Stage {
+    pub(super) fn make(program: &Path, options: &CpuOptions) -> Result<Self, LabError> {
+        let hosts = Hosts::make(&bare())?;
+        let (client, server) = (hosts.name(Side::Client), hosts.name(Side::Server));
+        ip(&[
+            "link", "add", DEVICE, "netns", client, "type", "veth", "peer", "name", DEVICE, "netns", server,
+        ])?;
+        for (namespace, address) in [(client, CLIENT), (server, SERVER)] {
+            ip(&["-n", namespace, "address", "add", &format!("{address}/24"), "dev", DEVICE])?;
+            ip(&["-n", namespace, "link", "set", DEVICE, "mtu", &MTU.to_string(), "up"])?;
+        }
+        Ok(Self {
+            hosts,
+            program: program.to_owned(),
+            duration: options.duration.max(SHORTEST),
+            stop: options.stop.clone(),
+        })
+    }
+
+    /// How long a measurement lasts.
+    pub(super) fn duration(&self) -> Duration {
+        self.duration
+    }
+
+    /// Measures a subject once; also says what a reader must know.
+    pub(super) fn measure(&self, subject: Subject) -> Result<(Sample, Option<String>), LabError> {
+        self.set_offload(subject)?;
+        let start = |side| (self.hosts.command(side, &self.program), self.assignment(subject, side));
+        let mut session = Session::start(start(Side::Client), start(Side::Server), &self.stop)?;
+        let packets = self.received()?;
+        let mut worked = Duration::ZERO;
+        if session.set_up()? {
+            let before = machine::busy_time();
+            session.run(Instant::now())?;
+            worked = machine::busy_time().saturating_sub(before);
+        }
+        let packets = packets.until(&self.received()?);
+        let end = session.close();
+        if let Some(failure) = end.failure {
+            return Err(LabError::System(format!("{subject}: {failure}")));
+        }
+        let (Some(client), Some(server)) = (end.client, end.server) else {
+            return Err(LabError::System(format!("{subject}: an end did not report")));
+        };
+        let sample = sample(&client, &server, worked)
+            .ok_or_else(|| LabError::System(format!("{subject}: nothing arrived")))?;
+        Ok((sample, remark(subject, packets)))
+    }
+
+    fn assignment(&self, subject: Subject, side: Side) -> Assignment {
+        let server = IpAddr::V4(SERVER);
+        let carrier = match subject {
+            Subject::Manyway => CarrierSpec::Manyway(ManywaySpec {
+                remotes: vec![server],
+                discover: true,
+                paths: 1,
+                ..ManywaySpec::default()
+            }),
+            Subject::Tcp | Subject::TcpWithoutOffload => CarrierSpec::Tcp(TcpSpec {
+                congestion: "cubic".to_owned(),
+                pairs: vec![Pair { client: IpAddr::V4(CLIENT), server }],
+                multipath: None,
+            }),
+            Subject::Udp => CarrierSpec::Udp { remote: server, segment: MTU - 28 },
+        };
+        let load = Load::Bulk { size: None, rate: None };
+        Assignment {
+            end: side.into(),
+            carrier,
+            exchanges: vec![Exchange { up: true, down: false, load }],
+            duration: self.duration,
+            end_at: self.duration + GRACE,
+            seed: 0,
+        }
+    }
+
+    /// Lets the system make packets of 64 KiB that are cut on the way, or only such as fit the link.
+    fn set_offload(&self, subject: Subject) -> Result<(), LabError> {
+        let is_off = subject == Subject::TcpWithoutOffload;
+        let (segments, size) = if is_off { ("1", MTU.to_string()) } else { ("65535", "65536".to_owned()) };
+        for side in [Side::Client, Side::Server] {
+            let limits = ["gso_max_segs", segments, "gso_max_size", &size, "gro_max_size", &size];
+            let command = ["-n", self.hosts.name(side), "link", "set", DEVICE];
+            ip(&[&command[..], &limits[..]].concat())?;
+        }
+        Ok(())
+    }
+
+    /// What the receiver's interface has taken so far.
+    fn received(&self) -> Result<Counts, LabError> {
+        let text = ip(&["-n", self.hosts.name(Side::Server), "-j", "-s", "link", "show", DEVICE])?;
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        let count = |name| json.pointer(&format!("/0/stats64/rx/{name}")).and_then(serde_json::Value::as_u64);
+        Ok(Counts { packets: count("packets").unwrap_or(0), bytes: count("bytes").unwrap_or(0) })
+    }
+}
+
+/// What an interface took.
+#[derive(Debug, Clone, Copy)]
+struct Counts {
+    packets: u64,
+    bytes: u64,
+}
+
+impl Counts {
+    fn until(self, later: &Self) -> Self {
+        Self {
+            packets: later.packets.saturating_sub(self.packets),
+            bytes: later.bytes.saturating_sub(self.bytes),
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "figures for people")]
+fn sample(client: &Report, server: &Report, worked: Duration) -> Option<Sample> {
+    let arrivals = &server.received.first()?.as_ref()?.arrivals;
+    let sent = client.sent.first().copied().flatten()?;
+    let bytes = arrivals.total().get() as f64;
+    if arrivals.total().get() == 0 {
+        return None;
+    }
+    let cost = |time: Duration| time.as_secs_f64() / bytes * 1e9;
+    Some(Sample {
+        gigabits: arrivals.goodput().bits_per_second() as f64 / 1e9,
+        sender: cost(client.cpu),
+        receiver: cost(server.cpu),
+        machine: cost(worked),
+        lost: (1.0 - bytes / sent as f64).max(0.0),
+    })
+}
+
+/// Packets larger than the link's MTU are what offload leaves uncut between two namespaces.
+fn remark(subject: Subject, taken: Counts) -> Option<String> {
+    let mean = taken.bytes.checked_div(taken.packets)?;
+    (subject == Subject::TcpWithoutOffload && mean > u64::from(MTU) + ETHERNET).then(|| {
+        format!("offload could not be switched off for {subject}: packets had {mean} bytes on average")
+    })
+}
+
+/// Hosts without interfaces.
+fn bare() -> Scenario {
+    Scenario {
+        name: "cpu".to_owned(),
+        title: String::new(),
+        group: String::new(),
+        source: String::new(),
+        duration: Duration::ZERO,
+        client: Vec::new(),
+        server: Vec::new(),
+        links: Vec::new(),
+        routes: Vec::new(),
+        traffic: Vec::new(),
+        events: Vec::new(),
+    }
+}
+
+fn ip(arguments: &[&str]) -> Result<String, LabError> {
+    let failed = |error| LabError::Io { doing: "running ip".to_owned(), error };
+    let output = Command::new("ip").args(arguments).output().map_err(failed)?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let words = String::from_utf8_lossy(&output.stderr);
+    Err(LabError::System(format!("ip refuses ({}): {}", arguments.join(" "), words.trim())))
+}
+
+/// Largest IP packet of the link.
+pub(super) const MTU: u16 = 1500;
+const DEVICE: &str = "cable";
+const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 89, 0, 1);
+const SERVER: Ipv4Addr = Ipv4Addr::new(10, 89, 0, 2);
+const ETHERNET: u64 = 18;
+const SHORTEST: Duration = Duration::from_millis(100);
+/// How long what is on its way may take.
+const GRACE: Duration = Duration::from_secs(1);

@@ -1,0 +1,117 @@
+//! An IP packet under way.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use manyway_sim::link::Parcel;
+
+use super::header::{self, Header};
+use super::pool::Buffer;
+use crate::scenario::Checksum;
+
+/// An IP packet that follows a route.
+#[derive(Debug)]
+pub(super) struct IpPacket {
+    pub(super) buffer: Buffer,
+    pub(super) journey: Journey,
+    /// What becomes of its checksum on the link that it is on.
+    pub(super) checksum: Checksum,
+    fate: Fate,
+}
+
+/// Where a packet is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Journey {
+    /// The way that it takes, see [`Switch`](super::switch::Switch).
+    pub(super) way: usize,
+    /// Links behind it and the one that it is on.
+    pub(super) links: usize,
+}
+
+/// Counts the packet as lost when it ends before it has arrived: links drop packets without a word.
+#[derive(Debug)]
+struct Fate {
+    lost: Rc<Cell<u64>>,
+    has_arrived: bool,
+}
+
+impl IpPacket {
+    pub(super) fn new(buffer: Buffer, way: usize, lost: &Rc<Cell<u64>>) -> Self {
+        Self {
+            buffer,
+            journey: Journey { way, links: 0 },
+            checksum: Checksum::Stale,
+            fate: Fate { lost: Rc::clone(lost), has_arrived: false },
+        }
+    }
+
+    /// It is at the end of its way.
+    pub(super) fn arrive(&mut self) {
+        self.fate.has_arrived = true;
+    }
+}
+
+impl Drop for Fate {
+    fn drop(&mut self) {
+        if !self.has_arrived {
+            self.lost.set(self.lost.get() + 1);
+        }
+    }
+}
+
+impl Clone for IpPacket {
+    fn clone(&self) -> Self {
+        Self {
+            buffer: self.buffer.clone(),
+            journey: self.journey,
+            checksum: self.checksum,
+            fate: Fate { lost: Rc::clone(&self.fate.lost), has_arrived: false },
+        }
+    }
+}
+
+impl Parcel for IpPacket {
+    /// With a stale checksum any bit of the packet; with a repaired one a bit of the transport's payload, since a
+    /// header with a right checksum and a wrong field would be another packet, not a damaged one. A packet without
+    /// payload then stays as it is.
+    fn flip_bit(&mut self, random: u64) {
+        let packet = self.buffer.bytes_mut();
+        match self.checksum {
+            Checksum::Stale => {
+                let bit = place(random, packet.len());
+                if let Some(byte) = packet.get_mut(bit / 8) {
+                    *byte ^= 1 << (bit % 8);
+                }
+            }
+            Checksum::Repaired => {
+                let Some(header) = Header::read(packet) else { return };
+                let payload = header.payload(packet);
+                let bit = place(random, payload.len());
+                let at = payload.start + bit / 8;
+                if payload.is_empty() {
+                    return;
+                }
+                let even = at & !1;
+                let mask = if at == even { 0x0100 } else { 1 };
+                if let Some(old) = header::word(packet, even) {
+                    header.replace(packet, even, old ^ (mask << (bit % 8)));
+                }
+            }
+        }
+    }
+
+    fn is_ecn_capable(&self) -> bool {
+        // RFC 3168: one that was marked before is.
+        header::ecn(self.buffer.bytes()) != 0
+    }
+
+    fn mark_congestion(&mut self) {
+        header::mark_congestion(self.buffer.bytes_mut());
+    }
+}
+
+/// One of the bits of so many bytes; 0 if there are none.
+fn place(random: u64, bytes: usize) -> usize {
+    let bits = (bytes as u64).saturating_mul(8);
+    usize::try_from(random.checked_rem(bits).unwrap_or(0)).unwrap_or(0)
+}

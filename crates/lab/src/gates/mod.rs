@@ -1,0 +1,309 @@
+//! What is to be reached: the gates that the project set itself, as pure functions over the results of a campaign.
+//!
+//! 1. Never below the best link: at least 95 % of the goodput of Manyway over the best route alone, everywhere.
+//! 2. Aggregation: on routes that share no link at least 97 % of what is possible, 95 % where packets are lost; and
+//!    everywhere at least what every multipath TCP of the same campaign reached.
+//! 3. Failover: when a route dies silently, at most max(100 ms, 2 PTO) without a byte; used again at most 2 s after it
+//!    returned.
+//! 4. Latency: 99 % of the messages beside bulk traffic within the round-trip time of the fastest route and 10 ms.
+//!
+//! On real sockets a median that misses its goal passes if the quartiles of both sides overlap, since the machine may be
+//! to blame; in virtual time, where nothing disturbs, the median decides.
+//!
+//! The fifth (cost in processor time) and the sixth (idle connections) are not judged here; [`NOT_JUDGED`] says so.
+
+mod judgement;
+mod plan;
+mod report;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+pub use judgement::{Judgement, at_least, at_most};
+pub use plan::{Contest, plan};
+pub use report::{json, text};
+
+use crate::campaign::{Case, Results, Run, Timing};
+use crate::measures::{Fault, Measures, Recovery, Spread};
+use crate::scenario::{Route, Scenario, Traffic};
+
+/// What belongs to the gates and is not judged by a campaign.
+pub const NOT_JUDGED: &str = "not judged here: fifty flaps without a leak (the test \
+fifty_flaps_leave_nothing_behind of the simulator), processor time (`manyway lab cpu`) and idle connections \
+(`xtask scale`), which are gates 5 and 6";
+
+/// Which gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Gate {
+    /// Never below the best link.
+    BestLink,
+    /// Aggregation.
+    Aggregation,
+    /// Failover.
+    Failover,
+    /// Latency.
+    Latency,
+}
+
+impl Gate {
+    /// All that are judged, in order.
+    pub const ALL: [Self; 4] = [Self::BestLink, Self::Aggregation, Self::Failover, Self::Latency];
+
+    /// Its number in the project's list.
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::BestLink => 1,
+            Self::Aggregation => 2,
+            Self::Failover => 3,
+            Self::Latency => 4,
+        }
+    }
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::BestLink => "never below the best link",
+            Self::Aggregation => "aggregation",
+            Self::Failover => "failover",
+            Self::Latency => "latency",
+        }
+    }
+}
+
+/// One comparison.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    /// Of which gate.
+    pub gate: Gate,
+    /// The label of the case.
+    pub case: String,
+    /// What is compared, such as `0.95 × manyway-best`.
+    pub goal: String,
+    /// The unit of the numbers.
+    pub unit: Unit,
+    /// What Manyway reached.
+    pub reached: Spread,
+    /// The limit for the median.
+    pub limit: f64,
+    /// The outcome.
+    pub judgement: Judgement,
+}
+
+/// The unit of a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Mbit/s; more is better.
+    Megabits,
+    /// Seconds; less is better.
+    Seconds,
+    /// Runs; less is better.
+    Runs,
+}
+
+/// Something that a gate asks for but that could not be judged, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unjudged {
+    /// Of which gate.
+    pub gate: Gate,
+    /// The label of the case.
+    pub case: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// All comparisons of a campaign.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Verdicts {
+    /// Those that were made, in the order of gates and cases.
+    pub judged: Vec<Verdict>,
+    /// Those that could not be made.
+    pub unjudged: Vec<Unjudged>,
+}
+
+impl Verdicts {
+    /// Whether every comparison that could be made has passed, and at least one was made.
+    pub fn have_passed(&self) -> bool {
+        !self.judged.is_empty() && self.judged.iter().all(|verdict| verdict.judgement.has_passed())
+    }
+}
+
+/// Judges a campaign by all gates.
+pub fn judge(results: &Results) -> Verdicts {
+    let mut verdicts = Verdicts::default();
+    for gate in Gate::ALL {
+        for (place, case) in results.plan.cases.iter().enumerate() {
+            let Some(subject) = results.place(place, SUBJECT) else { continue };
+            let mut bench = Bench { results, place, case, subject, gate, verdicts: &mut verdicts };
+            if results.of(place, subject).next().is_none() {
+                bench.cannot("manyway did not run");
+                continue;
+            }
+            match gate {
+                Gate::BestLink => bench.best_link(),
+                Gate::Aggregation => bench.aggregation(),
+                Gate::Failover => bench.failover(),
+                Gate::Latency => bench.latency(),
+            }
+        }
+    }
+    verdicts
+}
+
+/// One case before one gate.
+struct Bench<'a> {
+    results: &'a Results,
+    place: usize,
+    case: &'a Case,
+    subject: usize,
+    gate: Gate,
+    verdicts: &'a mut Verdicts,
+}
+
+impl Bench<'_> {
+    fn best_link(&mut self) {
+        let single = self.results.place(self.place, SINGLE);
+        let ours = [Some(self.subject), single].into_iter().flatten();
+        let broken =
+            ours.flat_map(|who| self.results.of(self.place, who)).filter(|run| run.failure.is_some());
+        let broken = broken.map(|_| 1.0).sum::<f64>();
+        if broken > 0.0
+            && let Some(reached) = Spread::of([broken])
+        {
+            self.at_most("no run breaks down", Unit::Runs, reached, 0.0);
+        }
+        if single.is_some() {
+            self.against(SINGLE, 0.95);
+        }
+    }
+
+    fn aggregation(&mut self) {
+        let scenario = &self.case.scenario;
+        let names: Vec<String> = self.case.contenders.iter().map(ToString::to_string).collect();
+        let is_steady = self.runs().all(|run| run.measures.recoveries.is_empty());
+        if names.iter().any(|name| name == "possible") && is_steady && is_disjoint(scenario) {
+            self.against("possible", if scenario.has_loss() { 0.95 } else { 0.97 });
+        }
+        for name in names.iter().filter(|name| name.starts_with("mptcp-")) {
+            self.against(name, 1.0);
+        }
+    }
+
+    fn failover(&mut self) {
+        let scenario = &self.case.scenario;
+        let died = |recovery: &&Recovery| recovery.fault == Fault::Died && recovery.working > 0;
+        let deaths = self.runs().flat_map(|run| run.measures.recoveries.iter().filter(died));
+        let limit = deaths.map(|death| silence_limit(scenario, &death.routes)).max();
+        if let Some(limit) = limit {
+            let worst = |measures: &Measures| -> Option<f64> {
+                let silences = measures.recoveries.iter().filter(died).map(|one| one.silence.as_secs_f64());
+                silences.reduce(f64::max)
+            };
+            if let Some(reached) = self.spread(worst) {
+                self.at_most(
+                    "longest silence when a route dies",
+                    Unit::Seconds,
+                    reached,
+                    limit.as_secs_f64(),
+                );
+            }
+        }
+        if let Some(reached) = self.spread(Measures::used_again) {
+            self.at_most("a route is used again", Unit::Seconds, reached, USED_AGAIN.as_secs_f64());
+        } else if self.runs().flat_map(|run| &run.measures.recoveries).any(|one| one.fault == Fault::Returned)
+        {
+            self.cannot("too short to see whether a route that returned is used again");
+        }
+    }
+
+    fn latency(&mut self) {
+        let scenario = &self.case.scenario;
+        let has_bulk = scenario.traffic.iter().any(|traffic| matches!(traffic, Traffic::Bulk { .. }));
+        let p99 = |measures: &Measures| {
+            let messages = measures.messages?;
+            Some(messages.p99.map_or(f64::INFINITY, |time| time.as_secs_f64()))
+        };
+        if let Some(reached) = self.spread(p99).filter(|_| has_bulk) {
+            let fastest = scenario.routes.iter().map(|route| round_trip(scenario, route)).min();
+            let limit = fastest.unwrap_or_default() + BESIDE;
+            self.at_most("99 % of messages within", Unit::Seconds, reached, limit.as_secs_f64());
+        }
+    }
+
+    /// Compares the goodput with that of another contender. What one delivered that broke down is no measure.
+    fn against(&mut self, name: &str, factor: f64) {
+        let reached = self.spread(|measures| Some(measures.megabits()));
+        let other = self.results.place(self.place, name);
+        let runs: Vec<&Run> =
+            other.map(|other| self.results.of(self.place, other).collect()).unwrap_or_default();
+        let sound = runs.iter().filter(|run| run.failure.is_none());
+        let reference = Spread::of(sound.map(|run| run.measures.megabits()));
+        let (Some(reached), Some(reference)) = (reached, reference) else {
+            let what = if runs.is_empty() { "did not run" } else { "broke down in every run" };
+            return self.cannot(&format!("{name} {what}"));
+        };
+        let judgement = at_least(reached, factor, reference);
+        let goal = format!("{factor} × {name}");
+        self.note(goal, Unit::Megabits, (reached, reference.median * factor), judgement);
+    }
+
+    fn at_most(&mut self, goal: &str, unit: Unit, reached: Spread, limit: f64) {
+        self.note(goal.to_owned(), unit, (reached, limit), at_most(reached, limit));
+    }
+
+    fn note(&mut self, goal: String, unit: Unit, (reached, limit): (Spread, f64), judgement: Judgement) {
+        let judgement = match self.results.plan.timing {
+            Timing::Real => judgement,
+            Timing::Virtual => judgement.by_the_median(),
+        };
+        let verdict =
+            Verdict { gate: self.gate, case: self.case.label(), goal, unit, reached, limit, judgement };
+        self.verdicts.judged.push(verdict);
+    }
+
+    fn cannot(&mut self, reason: &str) {
+        let unjudged = Unjudged { gate: self.gate, case: self.case.label(), reason: reason.to_owned() };
+        self.verdicts.unjudged.push(unjudged);
+    }
+
+    fn runs(&self) -> impl Iterator<Item = &Run> {
+        self.results.of(self.place, self.subject)
+    }
+
+    fn spread(&self, figure: impl Fn(&Measures) -> Option<f64>) -> Option<Spread> {
+        self.results.spread(self.place, self.subject, figure)
+    }
+}
+
+/// Longest silence that is accepted when routes die: twice the probe time-out of the slowest of them, which is its
+/// round-trip time by its numbers, without queues, and the time for which an acknowledgement may wait.
+fn silence_limit(scenario: &Scenario, routes: &[usize]) -> Duration {
+    let slowest = routes.iter().filter_map(|place| scenario.routes.get(*place));
+    let slowest = slowest.map(|route| round_trip(scenario, route)).max().unwrap_or_default();
+    ((slowest + ACK_DELAY) * 2).max(SILENCE)
+}
+
+/// The round-trip time of a route by its numbers, without queues.
+fn round_trip(scenario: &Scenario, route: &Route) -> Duration {
+    let links = route.links.iter().filter_map(|link| scenario.links.get(*link));
+    links.map(|link| link.up.delay.base + link.down.delay.base).sum()
+}
+
+/// Whether no link belongs to two routes.
+fn is_disjoint(scenario: &Scenario) -> bool {
+    (0..scenario.links.len())
+        .all(|link| scenario.routes.iter().filter(|route| route.links.contains(&link)).count() <= 1)
+}
+
+/// Who is judged.
+const SUBJECT: &str = "manyway";
+/// The same over the best route alone.
+const SINGLE: &str = "manyway-best";
+/// Least limit for a silence.
+const SILENCE: Duration = Duration::from_millis(100);
+/// For how long an acknowledgement may wait.
+const ACK_DELAY: Duration = Duration::from_millis(25);
+/// Until when a route that returned must be used.
+const USED_AGAIN: Duration = Duration::from_secs(2);
+/// What bulk traffic may add to the latency of messages.
+const BESIDE: Duration = Duration::from_millis(10);

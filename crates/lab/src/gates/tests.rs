@@ -1,0 +1,171 @@
+use std::time::Duration;
+
+use super::*;
+use crate::Stop;
+use crate::campaign::tests::{Scripted, Silent, plan as campaign_plan};
+use crate::campaign::{self, Way};
+use crate::scenario::{Change, Direction, Event, Library};
+
+/// A campaign over two links of 50 Mbit/s in which contenders reach these rates, in the order of `who`.
+fn results(who: &[&str], megabits: &[f64]) -> Results {
+    let plan = campaign_plan(&["two-50"], who, 3);
+    let megabits = (0..3).flat_map(|_| megabits.iter().copied()).collect();
+    let mut runner = Scripted { megabits, ..Scripted::default() };
+    campaign::run(plan, &mut runner, &mut Silent::default(), &Stop::default())
+}
+
+fn of(verdicts: &Verdicts, gate: Gate) -> Vec<&Verdict> {
+    verdicts.judged.iter().filter(|verdict| verdict.gate == gate).collect()
+}
+
+#[test]
+fn whoever_is_as_good_as_all_others_passes() {
+    let results = results(&["manyway", "manyway-best", "possible", "mptcp-cubic"], &[95.0, 48.0, 96.0, 94.0]);
+    let verdicts = judge(&results);
+    assert!(verdicts.have_passed(), "{verdicts:?}");
+    assert_eq!(of(&verdicts, Gate::BestLink).len(), 1);
+    assert_eq!(of(&verdicts, Gate::Aggregation).len(), 2);
+}
+
+#[test]
+fn whoever_is_below_the_best_link_fails_by_so_much() {
+    let results = results(&["manyway", "manyway-best"], &[24.0, 48.0]);
+    let verdicts = judge(&results);
+    assert!(!verdicts.have_passed());
+    let Judgement::Short { lacks } = of(&verdicts, Gate::BestLink)[0].judgement else {
+        panic!("{verdicts:?}")
+    };
+    assert!((lacks - (1.0 - 24.0 / (48.0 * 0.95))).abs() < 0.01, "{lacks}");
+    insta::assert_snapshot!(text(&verdicts));
+}
+
+#[test]
+fn aggregation_asks_for_97_percent_of_what_is_possible_and_for_every_multipath_tcp() {
+    let fails = |manyway: f64, possible: f64, mptcp: f64| {
+        let results = results(&["manyway", "possible", "mptcp-bbr"], &[manyway, possible, mptcp]);
+        let verdicts = judge(&results);
+        let failed =
+            of(&verdicts, Gate::Aggregation).into_iter().filter(|verdict| !verdict.judgement.has_passed());
+        failed.map(|verdict| verdict.goal.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(fails(93.2, 96.0, 90.0), Vec::<String>::new());
+    assert_eq!(fails(92.0, 96.0, 90.0), ["0.97 × possible"]);
+    assert_eq!(fails(93.2, 96.0, 94.0), ["1 × mptcp-bbr"]);
+}
+
+#[test]
+fn a_silence_of_a_dead_route_and_its_return_are_judged() {
+    let mut plan = campaign_plan(&["two-50"], &["manyway"], 1);
+    let second = Duration::from_secs(1);
+    let scenario = &mut plan.cases[0].scenario;
+    scenario.events = vec![
+        Event { at: 4 * second, change: Change::Cut { link: 0, direction: Direction::Both } },
+        Event { at: 8 * second, change: Change::Restore { link: 0, direction: Direction::Both } },
+    ];
+    let mut runner = Scripted { megabits: vec![90.0], ..Scripted::default() };
+    let results = campaign::run(plan, &mut runner, &mut Silent::default(), &Stop::default());
+    let verdicts = judge(&results);
+    let failover = of(&verdicts, Gate::Failover);
+    assert_eq!(failover.len(), 2);
+    // Two links of 20 ms: twice 20 ms and 25 ms are less than 100 ms.
+    assert!((failover[0].limit - 0.1).abs() < 1e-9 && (failover[1].limit - 2.0).abs() < 1e-9);
+    assert!(failover.iter().all(|verdict| verdict.judgement.has_passed()), "{failover:?}");
+    let slow = Scenario { links: results.plan.cases[0].scenario.links.clone(), ..scenario_of("rtt-120") };
+    assert_eq!(silence_limit(&slow, &[0]), Duration::from_millis(100));
+    let far = scenario_of("rtt-320");
+    assert_eq!(silence_limit(&far, &[0, 1]), Duration::from_millis(2 * (320 + 25)));
+}
+
+#[test]
+fn messages_are_judged_beside_bulk_traffic_only() {
+    let library = Library::builtin().unwrap();
+    let scenarios = vec![(library.find("two-50").unwrap().remove(0), Way::AsWritten)];
+    let plan = plan(&scenarios, Contest::Simulated).unwrap();
+    let names: Vec<String> = plan.cases.iter().map(Case::label).collect();
+    assert_eq!(names, ["two-50", "two-50+messages"]);
+    assert_eq!((plan.repetitions, plan.cases[1].contenders.len()), (20, 1));
+    let mut results = campaign::run(plan, &mut Scripted::default(), &mut Silent::default(), &Stop::default());
+    assert!(of(&judge(&results), Gate::Latency).is_empty());
+    for run in results.runs.iter_mut().filter(|run| run.case == 1) {
+        let p99 = Some(Duration::from_millis(29));
+        run.measures.messages =
+            Some(crate::measures::MessageFigures { arrived: 100, missing: 0, median: p99, p99 });
+    }
+    let verdicts = judge(&results);
+    let latency = of(&verdicts, Gate::Latency);
+    assert!(latency.len() == 1 && latency[0].judgement.has_passed(), "{latency:?}");
+    assert!((latency[0].limit - 0.030).abs() < 1e-9);
+    results.runs.iter_mut().filter_map(|run| run.measures.messages.as_mut()).for_each(|one| one.p99 = None);
+    assert!(!judge(&results).have_passed(), "a message that never came fails");
+}
+
+#[test]
+fn a_run_that_breaks_down_fails_and_what_did_not_run_is_told() {
+    let mut results = results(&["manyway", "manyway-best"], &[95.0, 48.0]);
+    results.runs[0].failure = Some("connection reset".to_owned());
+    assert!(!judge(&results).have_passed());
+    results.runs.clear();
+    let verdicts = judge(&results);
+    assert!(!verdicts.have_passed(), "nothing was judged");
+    assert_eq!(verdicts.unjudged.len(), 4);
+    assert_eq!(json(&verdicts)["passed"], false);
+}
+
+#[test]
+fn the_spread_excuses_a_median_on_real_sockets_alone() {
+    let mut results = results(&["manyway", "manyway-best"], &[95.0, 95.0]);
+    for (run, megabits) in results.runs.iter_mut().filter(|run| run.contender == 0).zip([80, 82, 99]) {
+        run.measures.goodput = manyway_proto::Rate::from_bits_per_second(megabits * 1_000_000);
+    }
+    let verdict = |results: &Results| of(&judge(results), Gate::BestLink)[0].judgement;
+    assert!(matches!(verdict(&results), Judgement::Short { .. }), "{:?}", verdict(&results));
+    results.plan.timing = Timing::Real;
+    assert!(matches!(verdict(&results), Judgement::WithinSpread { .. }), "{:?}", verdict(&results));
+}
+
+#[test]
+fn a_reference_that_breaks_down_sets_no_limit() {
+    let mut results = results(&["manyway", "manyway-best", "mptcp-bbr"], &[50.0, 48.0, 95.0]);
+    let broken = |results: &mut Results, who: usize, count: usize| {
+        for run in results.runs.iter_mut().filter(|run| run.contender == who).take(count) {
+            run.failure = Some("nothing arrived at the server".to_owned());
+            run.measures.goodput = manyway_proto::Rate::ZERO;
+        }
+    };
+    broken(&mut results, 2, 2);
+    let verdicts = judge(&results);
+    assert!(
+        !of(&verdicts, Gate::Aggregation)[0].judgement.has_passed(),
+        "the sound run counts: {verdicts:?}"
+    );
+    broken(&mut results, 2, 3);
+    let verdicts = judge(&results);
+    assert!(of(&verdicts, Gate::Aggregation).is_empty() && verdicts.have_passed(), "{verdicts:?}");
+    assert_eq!(verdicts.unjudged[0].reason, "mptcp-bbr broke down in every run");
+    broken(&mut results, 1, 3);
+    assert!(!judge(&results).have_passed(), "our own best route may not break down");
+}
+
+#[test]
+fn a_run_too_short_to_see_a_return_is_told() {
+    let mut plan = campaign_plan(&["black-hole"], &["manyway"], 1);
+    let case = &mut plan.cases[0];
+    case.scenario = case.scenario.clone().with_duration(Duration::from_secs(3));
+    let results = campaign::run(plan, &mut Scripted::default(), &mut Silent::default(), &Stop::default());
+    let verdicts = judge(&results);
+    assert_eq!(of(&verdicts, Gate::Failover).len(), 1, "the silence is judged: {verdicts:?}");
+    assert!(verdicts.unjudged[0].reason.starts_with("too short"), "{verdicts:?}");
+}
+
+#[test]
+fn messages_never_go_without_bulk_beside_them() {
+    let scenarios = vec![(scenario_of("flows-30-10"), Way::AsWritten)];
+    let plan = plan(&scenarios, Contest::Real).unwrap();
+    let sizes: Vec<_> = plan.cases.iter().map(|case| case.scenario.traffic[0]).collect();
+    assert!(matches!(sizes[0], Traffic::Bulk { size: Some(_), .. }), "{sizes:?}");
+    assert!(matches!(sizes[1], Traffic::Bulk { size: None, .. }), "{sizes:?}");
+}
+
+fn scenario_of(name: &str) -> Scenario {
+    Library::builtin().unwrap().find(name).unwrap().remove(0)
+}

@@ -1,0 +1,155 @@
+//! Network namespaces that are always removed.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use manyway_sim::pair::Side;
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use super::system::ip;
+use crate::LabError;
+
+/// How the names of all our namespaces begin; the process id, a number and the side follow.
+pub(super) const PREFIX: &str = "mwlab";
+
+/// Where `ip` keeps the names.
+const DIRECTORY: &str = "/var/run/netns";
+
+/// How often processes of a namespace are ended, and what they have for that.
+const ROUNDS: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// A network namespace. Dropping it ends what runs inside and removes it.
+#[derive(Debug)]
+pub(super) struct Namespace {
+    name: String,
+}
+
+impl Namespace {
+    /// Makes the namespaces of a pair of hosts, client first, with only a loopback device.
+    pub(super) fn pair() -> Result<[Self; 2], LabError> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let make = |side| Self::add(format!("{PREFIX}{}-{number}{}", std::process::id(), letter(side)));
+        Ok([make(Side::Client)?, make(Side::Server)?])
+    }
+
+    fn add(name: String) -> Result<Self, LabError> {
+        ip(&["netns", "add", &name])?;
+        let namespace = Self { name };
+        ip(&["-n", &namespace.name, "link", "set", "lo", "up"])?;
+        Ok(namespace)
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        end_processes(&self.name);
+        drop(ip(&["netns", "delete", &self.name]));
+    }
+}
+
+/// Runs `act` on a thread of its own inside a namespace.
+pub(super) fn inside<T: Send>(name: &str, act: impl FnOnce() -> T + Send) -> Result<T, LabError> {
+    let failed = |error| LabError::Io { doing: format!("entering the namespace {name}"), error };
+    let namespace = File::open(Path::new(DIRECTORY).join(name)).map_err(failed)?;
+    let enter_and_act = move || {
+        move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
+        Ok(act())
+    };
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().name("lab-inside".into()).spawn_scoped(scope, enter_and_act);
+        match thread.map_err(failed)?.join() {
+            Ok(result) => result.map_err(|error: rustix::io::Errno| failed(error.into())),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+/// Removes namespaces of programs that are gone, with what still runs in them. Names that are not exactly of our
+/// making are left alone.
+pub(super) fn remove_leftovers() -> Result<(), LabError> {
+    let names: BTreeSet<String> = ip(&["netns", "list"])?
+        .lines()
+        .filter_map(|line| line.split_whitespace().next().map(str::to_owned))
+        .collect();
+    for name in names {
+        let is_leftover = owner(&name).is_some_and(|process| !is_alive(process));
+        if is_leftover {
+            drop(Namespace { name });
+        }
+    }
+    Ok(())
+}
+
+/// Ends what runs in a namespace, again and again: one that is ended may just have started another.
+fn end_processes(name: &str) {
+    for _ in 0..ROUNDS {
+        // A namespace that is gone has none.
+        let list = ip(&["netns", "pids", name]).unwrap_or_default();
+        let numbers = list.split_whitespace().filter_map(|word| word.parse::<i32>().ok());
+        let others = numbers.filter(|number| u32::try_from(*number) != Ok(std::process::id()));
+        let others: Vec<Pid> = others.filter_map(Pid::from_raw).collect();
+        if others.is_empty() {
+            return;
+        }
+        for process in others {
+            // It may have ended in the meantime.
+            let _ = kill_process(process, Signal::KILL);
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
+/// The process that made a namespace of this name, if it is one of ours.
+fn owner(name: &str) -> Option<u32> {
+    let (process, rest) = name.strip_prefix(PREFIX)?.split_once('-')?;
+    let number = rest.strip_suffix(['c', 's'])?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number(number).then_some(())?;
+    process.parse().ok().filter(|_| is_number(process))
+}
+
+fn is_alive(process: u32) -> bool {
+    Path::new("/proc").join(process.to_string()).exists()
+}
+
+fn letter(side: Side) -> char {
+    match side {
+        Side::Client => 'c',
+        Side::Server => 's',
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_our_own_making_have_an_owner() {
+        assert_eq!(owner("mwlab123-0c"), Some(123));
+        assert_eq!(owner("mwlab123-17s"), Some(123));
+        for other in [
+            "mwlab123-0",
+            "mwlab123-c",
+            "mwlab-0c",
+            "mwlabx-0c",
+            "mwlab1-2-3c",
+            "lab1-0c",
+            "mwlab+1-0c",
+            "mwt1-0c",
+        ] {
+            assert_eq!(owner(other), None, "{other}");
+        }
+    }
+}

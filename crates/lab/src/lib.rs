@@ -1,0 +1,61 @@
+//! Links, contenders and measures: one scenario file for virtual time and for real sockets.
+//!
+//! * [`scenario`]: what a run is: hosts, interfaces, links, routes, events, traffic; read from TOML;
+//! * [`contender`]: who runs: Manyway with its settings, kernel TCP on one path or on all, MPTCP, another program;
+//! * [`outcome`]: what came out, measured in the same way for everybody, at the receiving application;
+//! * [`simulated`]: scenarios in virtual time;
+//! * `real` (Linux): real sockets in network namespaces, over links emulated in user space;
+//! * `hosts` (Linux): two network namespaces with TUN devices as interfaces;
+//! * `emulator` (Linux): the links of a scenario between the interfaces of the hosts;
+//! * `cpu` (Linux): what a byte costs, without any emulation;
+//! * [`campaign`]: many runs, interleaved; [`measures`]: what counts of each;
+//! * [`report`]: tables, figures and documents; [`gates`]: what is to be reached;
+//! * [`Runner`]: something that lets a contender run once through a scenario, in virtual time or on real sockets.
+
+pub mod agent;
+#[cfg(target_os = "linux")]
+pub mod agreement;
+pub mod campaign;
+pub mod columns;
+pub mod contender;
+#[cfg(target_os = "linux")]
+pub mod cpu;
+#[cfg(target_os = "linux")]
+pub mod emulator;
+pub mod error;
+pub mod gates;
+#[cfg(target_os = "linux")]
+pub mod hosts;
+pub mod measures;
+pub mod outcome;
+#[cfg(target_os = "linux")]
+pub mod real;
+pub mod report;
+pub mod scenario;
+pub mod simulated;
+pub mod stop;
+
+pub use contender::Contender;
+pub use error::LabError;
+pub use outcome::Outcome;
+pub use scenario::Scenario;
+pub use stop::Stop;
+
+/// Lets contenders run through scenarios, one at a time.
+pub trait Runner {
+    /// Runs one contender once.
+    ///
+    /// A contender that breaks down is no error here: its [`Outcome::failure`] says how, with what it delivered until
+    /// then.
+    ///
+    /// # Errors
+    /// The surroundings are wanting: [`LabError::Unsupported`] skips the contender with a sentence, any other ends the
+    /// campaign.
+    fn run(&mut self, scenario: &Scenario, contender: &Contender, seed: u64) -> Result<Outcome, LabError>;
+
+    /// Who can run here.
+    ///
+    /// # Errors
+    /// [`LabError::Unsupported`] with the reason and what to do instead.
+    fn supports(&self, contender: &Contender) -> Result<(), LabError>;
+}

@@ -1,0 +1,171 @@
+//! The figures of a run: what is compared and reported, drawn from its [`Outcome`].
+
+mod recovery;
+mod spread;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use manyway_proto::{ByteCount, Rate};
+
+pub use recovery::{Fault, Recovery, recoveries};
+pub use spread::Spread;
+
+use crate::outcome::{CpuTime, Flow, Outcome};
+use crate::scenario::{Direction, Scenario, Traffic};
+
+/// What counts of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measures {
+    /// What the receiving applications got of bulk traffic, from first to last byte, all flows together; of messages
+    /// where there is no bulk traffic. A connection that fell silent for longer than [`Self::STALLED`] before the end is
+    /// counted until the end.
+    pub goodput: Rate,
+    /// All of it.
+    pub bytes: ByteCount,
+    /// The longest time without a byte between the first and the last, or until the end for a flow that fell silent.
+    pub silence: Duration,
+    /// What happened to routes, and how the traffic took it.
+    pub recoveries: Vec<Recovery>,
+    /// Processor time of the process at each end.
+    pub cpu: Option<CpuTime>,
+    /// What became of messages, if there were any.
+    pub messages: Option<MessageFigures>,
+    /// Bytes that each route delivered, both ways, in the order of the scenario.
+    pub routes: Vec<ByteCount>,
+    /// Packets that links dropped.
+    pub dropped: u64,
+}
+
+/// What became of messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MessageFigures {
+    /// How many arrived.
+    pub arrived: u64,
+    /// How many did not.
+    pub missing: u64,
+    /// Latency that half of those sent kept; `None` if it never came.
+    pub median: Option<Duration>,
+    /// Latency that 99 % of those sent kept; `None` if it never came.
+    pub p99: Option<Duration>,
+}
+
+impl Measures {
+    /// A flow that ends so long before the run has not ended but stalled.
+    pub const STALLED: Duration = Duration::from_secs(1);
+
+    /// Draws the figures from an outcome.
+    pub fn of(scenario: &Scenario, outcome: &Outcome) -> Self {
+        let flows = counted(scenario, outcome);
+        let end = |counted: &Counted<'_>| stalled_until(scenario, counted);
+        Self {
+            goodput: flows.iter().map(|one| goodput(scenario, one)).sum(),
+            bytes: flows.iter().map(|one| one.flow.arrivals.total()).sum(),
+            silence: flows.iter().map(|one| silence(one.flow, end(one))).max().unwrap_or_default(),
+            recoveries: recoveries(scenario, outcome),
+            cpu: outcome.cpu,
+            messages: MessageFigures::of(outcome),
+            routes: outcome.routes.iter().map(|route| route.up.total() + route.down.total()).collect(),
+            dropped: outcome.routes.iter().map(|route| route.dropped).sum(),
+        }
+    }
+
+    /// Processor seconds of both ends for each 10⁹ bytes that arrived.
+    pub fn cpu_per_gigabyte(&self) -> Option<f64> {
+        let cpu = self.cpu.filter(|_| self.bytes > ByteCount::ZERO)?;
+        Some((cpu.client + cpu.server).as_secs_f64() / (count(self.bytes.get()) / 1e9))
+    }
+
+    /// The goodput in Mbit/s.
+    pub fn megabits(&self) -> f64 {
+        megabits(self.goodput)
+    }
+
+    /// The longest time from the return of a route until it was used again, in seconds; infinite if it never was,
+    /// `None` if none returned.
+    pub fn used_again(&self) -> Option<f64> {
+        let returned = |recovery: &&Recovery| recovery.fault == Fault::Returned && recovery.is_judged();
+        let times = self.recoveries.iter().filter(returned).map(|recovery| recovery.used);
+        times.map(|time| time.map_or(f64::INFINITY, |time| time.as_secs_f64())).reduce(f64::max)
+    }
+
+    /// The longest time after a route was lost until the survivors were fully used, and after one returned until all
+    /// were, in seconds; infinite if that never came, `None` if nothing happened to any route.
+    pub fn recovery(&self) -> Option<f64> {
+        let watched = self.recoveries.iter().filter(|recovery| recovery.is_judged());
+        watched
+            .map(|recovery| recovery.full.map_or(f64::INFINITY, |time| time.as_secs_f64()))
+            .reduce(f64::max)
+    }
+}
+
+impl MessageFigures {
+    fn of(outcome: &Outcome) -> Option<Self> {
+        let mut latencies: Vec<Duration> = Vec::new();
+        let (mut missing, mut any) = (0, false);
+        for flow in &outcome.flows {
+            if let Some(own) = &flow.latencies {
+                latencies.extend(own);
+                missing += flow.missing;
+                any = true;
+            }
+        }
+        latencies.sort_unstable();
+        let arrived = u64::try_from(latencies.len()).unwrap_or(u64::MAX);
+        // The message with this share of all at or before it; those that never came stand at the end.
+        let kept = |percent: u64| {
+            let place = ((arrived + missing) * percent).div_ceil(100).saturating_sub(1);
+            latencies.get(usize::try_from(place).unwrap_or(usize::MAX)).copied()
+        };
+        any.then(|| Self { arrived, missing, median: kept(50), p99: kept(99) })
+    }
+}
+
+/// A rate as a number of Mbit/s.
+pub fn megabits(rate: Rate) -> f64 {
+    count(rate.bits_per_second()) / 1e6
+}
+
+/// A number for division.
+#[expect(clippy::as_conversions, reason = "beyond 2^53 the last digits do not matter")]
+pub(crate) fn count(number: u64) -> f64 {
+    number as f64
+}
+
+/// A flow whose goodput counts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Counted<'a> {
+    pub(crate) flow: &'a Flow,
+    /// Whether it is bulk traffic that lasts as long as the run.
+    lasts: bool,
+}
+
+/// The flows whose goodput counts: bulk traffic, or messages if there is nothing else.
+pub(crate) fn counted<'a>(scenario: &Scenario, outcome: &'a Outcome) -> Vec<Counted<'a>> {
+    let lasts = scenario.traffic.iter().flat_map(|traffic| {
+        let lasts = matches!(traffic, Traffic::Bulk { size: None, .. });
+        std::iter::repeat_n(lasts, if traffic.direction() == Direction::Both { 2 } else { 1 })
+    });
+    let flows = outcome.flows.iter().zip(lasts).map(|(flow, lasts)| Counted { flow, lasts });
+    let (bulk, messages): (Vec<_>, Vec<_>) = flows.partition(|one| one.flow.latencies.is_none());
+    if bulk.is_empty() { messages } else { bulk }
+}
+
+/// The end of the run, for a flow that should have gone on until then and did not.
+fn stalled_until(scenario: &Scenario, counted: &Counted<'_>) -> Option<Duration> {
+    let last = counted.flow.arrivals.span().map_or(Duration::ZERO, |(_, last)| last);
+    let is_early = last.saturating_add(Measures::STALLED) < scenario.duration;
+    (is_early && counted.lasts).then_some(scenario.duration)
+}
+
+fn goodput(scenario: &Scenario, counted: &Counted<'_>) -> Rate {
+    let arrivals = &counted.flow.arrivals;
+    if counted.lasts { arrivals.goodput_to(scenario.duration, Measures::STALLED) } else { arrivals.goodput() }
+}
+
+fn silence(flow: &Flow, stalled_until: Option<Duration>) -> Duration {
+    let last = flow.arrivals.span().map_or(Duration::ZERO, |(_, last)| last);
+    let tail = stalled_until.map_or(Duration::ZERO, |end| end.saturating_sub(last));
+    flow.arrivals.longest_silence().map_or(tail, |silence| silence.length.max(tail))
+}

@@ -1,0 +1,226 @@
+//! What happened to routes, and how the traffic took it.
+
+use std::time::Duration;
+
+use super::{Counted, counted};
+use crate::outcome::{Arrivals, Outcome, RouteTotals};
+use crate::scenario::{Change, Direction, Scenario, Side};
+
+/// What happened to routes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// They died, and nobody was told.
+    Died,
+    /// They went away with their interface, which the host knows.
+    WentDown,
+    /// They work again.
+    Returned,
+}
+
+impl Fault {
+    /// Its name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Died => "died",
+            Self::WentDown => "went-down",
+            Self::Returned => "returned",
+        }
+    }
+}
+
+/// How the traffic took what happened to routes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recovery {
+    /// When it happened, since the start of the traffic.
+    pub at: Duration,
+    /// What.
+    pub fault: Fault,
+    /// To which routes, by their places in the scenario.
+    pub routes: Vec<usize>,
+    /// How many routes worked afterwards.
+    pub working: usize,
+    /// Time until the next fault, or the end.
+    pub watched: Duration,
+    /// The longest time without a byte at the receiver that touched the time watched.
+    pub silence: Duration,
+    /// After a return: until every route that returned carried a tenth of its rate over 100 ms; `None` if never.
+    pub used: Option<Duration>,
+    /// Until the goodput over half a second reached 85 % of what the working routes carry by their numbers; `None` if
+    /// never.
+    pub full: Option<Duration>,
+}
+
+impl Recovery {
+    /// Least time watched within which anything can be said.
+    const LEAST: Duration = Duration::from_secs(2);
+
+    /// Whether there was a route to go on with, and time to see it.
+    pub fn is_judged(&self) -> bool {
+        self.working > 0 && self.watched >= Self::LEAST
+    }
+}
+
+/// Everything that happened to routes, in order, worst of all flows. Empty if nothing did.
+pub fn recoveries(scenario: &Scenario, outcome: &Outcome) -> Vec<Recovery> {
+    let turns = turns(scenario);
+    let ends = turns.iter().skip(1).map(|turn| turn.at).chain([scenario.duration]);
+    let flows = counted(scenario, outcome);
+    let judge = |turn: &Turn, end: Duration| {
+        let watched = end.saturating_sub(turn.at);
+        let seen = |time: Option<Duration>| time.filter(|time| *time <= watched);
+        let worst =
+            |times: Vec<Option<Duration>>| times.into_iter().collect::<Option<Vec<_>>>()?.into_iter().max();
+        let silence = flows.iter().map(|one| silence_within(scenario, one, turn.at, end)).max();
+        let full = flows.iter().map(|Counted { flow, .. }| {
+            let works = |route: usize| turn.up.get(route).is_some_and(|up| *up);
+            let most = scenario.sum_of(towards(flow.receiver), works).scaled(85, 100);
+            seen(flow.arrivals.reaches(turn.at, most, Duration::from_millis(500)))
+        });
+        let used = turn.changed.iter().flat_map(|route| {
+            let totals = outcome.routes.get(*route);
+            flows
+                .iter()
+                .map(move |one| seen(carries(scenario, *route, totals?, (one.flow.receiver, turn.at))))
+        });
+        Recovery {
+            at: turn.at,
+            fault: turn.fault,
+            routes: turn.changed.clone(),
+            working: turn.up.iter().filter(|up| **up).count(),
+            watched,
+            silence: silence.unwrap_or_default(),
+            used: worst(used.collect()).filter(|_| turn.fault == Fault::Returned),
+            full: worst(full.collect()),
+        }
+    };
+    turns.iter().zip(ends).map(|(turn, end)| judge(turn, end)).collect()
+}
+
+/// A moment at which the set of working routes changes.
+struct Turn {
+    at: Duration,
+    fault: Fault,
+    changed: Vec<usize>,
+    up: Vec<bool>,
+}
+
+/// What works.
+struct State {
+    /// Each link up and down.
+    links: Vec<[bool; 2]>,
+    client: Vec<bool>,
+    server: Vec<bool>,
+}
+
+impl State {
+    fn of(scenario: &Scenario) -> Self {
+        Self {
+            links: vec![[true; 2]; scenario.links.len()],
+            client: vec![true; scenario.client.len()],
+            server: vec![true; scenario.server.len()],
+        }
+    }
+
+    fn apply(&mut self, change: &Change) {
+        match change {
+            Change::Cut { link, direction } => self.set_link(*link, *direction, false),
+            Change::Restore { link, direction } => self.set_link(*link, *direction, true),
+            Change::InterfaceDown { side, interface } => self.set_interface(*side, *interface, false),
+            Change::InterfaceUp { side, interface } => self.set_interface(*side, *interface, true),
+            Change::Set { .. } | Change::Readdress { .. } | Change::Rebind { .. } => {}
+        }
+    }
+
+    fn set_link(&mut self, link: usize, direction: Direction, works: bool) {
+        let Some([up, down]) = self.links.get_mut(link) else { return };
+        match direction {
+            Direction::Up => *up = works,
+            Direction::Down => *down = works,
+            Direction::Both => (*up, *down) = (works, works),
+        }
+    }
+
+    fn set_interface(&mut self, side: Side, interface: usize, works: bool) {
+        let interfaces = match side {
+            Side::Client => &mut self.client,
+            Side::Server => &mut self.server,
+        };
+        if let Some(interface) = interfaces.get_mut(interface) {
+            *interface = works;
+        }
+    }
+
+    fn routes(&self, scenario: &Scenario) -> Vec<bool> {
+        let works = |list: &[bool], place: usize| list.get(place).is_some_and(|works| *works);
+        let link_works = |link: &usize| self.links.get(*link).is_some_and(|ways| ways.iter().all(|way| *way));
+        let routes = scenario.routes.iter();
+        routes
+            .map(|route| {
+                works(&self.client, route.client)
+                    && works(&self.server, route.server)
+                    && route.links.iter().all(link_works)
+            })
+            .collect()
+    }
+}
+
+fn turns(scenario: &Scenario) -> Vec<Turn> {
+    let mut state = State::of(scenario);
+    let mut before = state.routes(scenario);
+    let mut turns = Vec::new();
+    for moment in scenario.events.chunk_by(|one, next| one.at == next.at) {
+        moment.iter().for_each(|event| state.apply(&event.change));
+        let up = state.routes(scenario);
+        let changed = |to: bool| -> Vec<usize> {
+            let pairs = before.iter().zip(&up).enumerate();
+            pairs.filter(|(_, (was, is))| was != is && **is == to).map(|(place, _)| place).collect()
+        };
+        let at = moment.first().map_or(Duration::ZERO, |event| event.at);
+        let is_told = moment.iter().any(|event| matches!(event.change, Change::InterfaceDown { .. }));
+        let died = if is_told { Fault::WentDown } else { Fault::Died };
+        for (fault, changed) in [(died, changed(false)), (Fault::Returned, changed(true))] {
+            if !changed.is_empty() {
+                turns.push(Turn { at, fault, changed, up: up.clone() });
+            }
+        }
+        before = up;
+    }
+    turns
+}
+
+/// The longest silence that touches a time; until the end for a flow that stays silent.
+fn silence_within(scenario: &Scenario, counted: &Counted<'_>, from: Duration, to: Duration) -> Duration {
+    let flow = counted.flow;
+    let last = flow.arrivals.span().map_or(Duration::ZERO, |(_, last)| last);
+    let tail =
+        if last < to && counted.lasts { scenario.duration.saturating_sub(last) } else { Duration::ZERO };
+    let touching = flow.arrivals.silences().iter();
+    let longest = touching
+        .filter(|silence| silence.from < to && silence.from + silence.length > from)
+        .map(|silence| silence.length)
+        .max();
+    longest.unwrap_or_default().max(tail)
+}
+
+/// How long after a moment a route carries a tenth of its rate over 100 ms towards a side.
+fn carries(
+    scenario: &Scenario,
+    route: usize,
+    totals: &RouteTotals,
+    (receiver, at): (Side, Duration),
+) -> Option<Duration> {
+    let rate = scenario.sum_of(towards(receiver), |place| place == route).scaled(1, 10);
+    let arrivals: &Arrivals = match receiver {
+        Side::Server => &totals.up,
+        Side::Client => &totals.down,
+    };
+    arrivals.reaches(at, rate, Duration::from_millis(100))
+}
+
+/// The direction of what a side receives.
+const fn towards(receiver: Side) -> Direction {
+    match receiver {
+        Side::Server => Direction::Up,
+        Side::Client => Direction::Down,
+    }
+}

@@ -1,0 +1,151 @@
+use std::time::Duration;
+
+use super::*;
+use crate::campaign::tests::{each_tick, even};
+use crate::outcome::{Arrivals, CpuTime};
+use crate::scenario::{Change, Direction, Event, Library, Side};
+
+fn scenario() -> Scenario {
+    Library::builtin().unwrap().find("two-50").unwrap().remove(0).with_duration(Duration::from_secs(10))
+}
+
+/// Bytes arrive every 10 ms at so many Mbit/s in each of these times, in milliseconds.
+fn arrivals(parts: &[(u64, u64, f64)]) -> Arrivals {
+    let mut arrivals = Arrivals::default();
+    for (from, to, megabits) in parts {
+        let each = each_tick(*megabits);
+        (*from..*to).step_by(10).for_each(|millis| arrivals.record(Duration::from_millis(millis), each));
+    }
+    arrivals
+}
+
+fn near(value: f64, expected: f64) -> bool {
+    (value - expected).abs() <= expected * 0.01
+}
+
+#[test]
+fn goodput_is_counted_from_first_to_last_byte() {
+    let scenario = scenario();
+    let mut outcome = even(&scenario, 90.0);
+    outcome.flows[0].arrivals = arrivals(&[(500, 10_000, 90.0)]);
+    let measures = Measures::of(&scenario, &outcome);
+    assert!(near(measures.megabits(), 90.0), "{}", measures.goodput);
+    assert_eq!(measures.silence, Duration::from_millis(10));
+}
+
+#[test]
+fn a_flow_that_falls_silent_is_counted_until_the_end() {
+    let scenario = scenario();
+    let mut outcome = even(&scenario, 90.0);
+    outcome.flows[0].arrivals = arrivals(&[(0, 5_000, 90.0)]);
+    let measures = Measures::of(&scenario, &outcome);
+    assert!(near(measures.megabits(), 45.0), "{}", measures.goodput);
+    assert_eq!(measures.silence, Duration::from_millis(5_010));
+    outcome.flows[0].arrivals = Arrivals::default();
+    let nothing = Measures::of(&scenario, &outcome);
+    assert_eq!((nothing.goodput, nothing.silence), (Rate::ZERO, Duration::from_secs(10)));
+}
+
+#[test]
+fn each_connection_side_by_side_is_counted_over_its_own_time() {
+    let scenario = scenario();
+    let mut outcome = even(&scenario, 90.0);
+    // The slow one still has two seconds in its buffers when the fast one is done; the third dies half way.
+    let mut arrivals = Arrivals::default();
+    for millis in (0..12_000).step_by(10) {
+        for (lane, megabits, until) in [(0, 80.0, 10_000), (1, 10.0, 12_000), (2, 20.0, 5_000)] {
+            if millis < until {
+                arrivals.record_on(lane, Duration::from_millis(millis), each_tick(megabits));
+            }
+        }
+    }
+    outcome.flows[0].arrivals = arrivals;
+    let measures = Measures::of(&scenario, &outcome);
+    assert!(near(measures.megabits(), 80.0 + 10.0 + 10.0), "{}", measures.goodput);
+}
+
+#[test]
+fn a_flow_that_ends_as_it_should_does_not_stall_beside_one_that_goes_on() {
+    let mut scenario = scenario();
+    let rest = Traffic::Bulk { direction: Direction::Up, size: Some(ByteCount(1_000_000)), rate: None };
+    scenario.traffic.push(rest);
+    let mut outcome = even(&scenario, 50.0);
+    let mut short = outcome.flows[0].clone();
+    short.arrivals = arrivals(&[(0, 2_000, 40.0)]);
+    outcome.flows.push(short);
+    let measures = Measures::of(&scenario, &outcome);
+    assert!(near(measures.megabits(), 90.0), "{}", measures.goodput);
+    assert_eq!(measures.silence, Duration::from_millis(10));
+    // The other way round it is the endless one that stalls.
+    scenario.traffic.reverse();
+    assert_eq!(Measures::of(&scenario, &outcome).silence, Duration::from_millis(8_010));
+}
+
+#[test]
+fn messages_that_never_came_are_the_slowest() {
+    let scenario = scenario();
+    let mut outcome = even(&scenario, 1.0);
+    let mut messages = outcome.flows[0].clone();
+    messages.latencies = Some((1..=98).map(Duration::from_millis).collect());
+    messages.missing = 1;
+    outcome.flows.push(messages.clone());
+    let figures = Measures::of(&scenario, &outcome).messages.unwrap();
+    assert_eq!((figures.arrived, figures.missing), (98, 1));
+    assert_eq!(figures.median, Some(Duration::from_millis(50)));
+    assert_eq!(figures.p99, None, "99 % of 99 is the last, which never came");
+    messages.missing = 0;
+    outcome.flows[1] = messages;
+    let figures = Measures::of(&scenario, &outcome).messages.unwrap();
+    assert_eq!(figures.p99, Some(Duration::from_millis(98)));
+    assert!(near(Measures::of(&scenario, &outcome).megabits(), 1.0), "messages do not count beside bulk");
+}
+
+#[test]
+fn processor_time_is_that_of_both_ends_for_a_gigabyte() {
+    let scenario = scenario();
+    let mut outcome = even(&scenario, 80.0);
+    outcome.cpu = Some(CpuTime { client: Duration::from_millis(60), server: Duration::from_millis(40) });
+    let measures = Measures::of(&scenario, &outcome);
+    assert!(near(measures.cpu_per_gigabyte().unwrap(), 1.0), "{measures:?}");
+}
+
+#[test]
+fn a_loss_and_a_return_have_silence_use_and_recovery() {
+    let mut scenario = scenario();
+    let at = |seconds, change| Event { at: Duration::from_secs(seconds), change };
+    scenario.events = vec![
+        at(3, Change::Cut { link: 0, direction: Direction::Up }),
+        at(6, Change::Restore { link: 0, direction: Direction::Up }),
+    ];
+    let mut outcome = even(&scenario, 90.0);
+    outcome.flows[0].arrivals = arrivals(&[(0, 3_000, 90.0), (3_150, 6_400, 47.0), (6_400, 10_000, 90.0)]);
+    outcome.routes[0].up = arrivals(&[(0, 3_000, 48.0), (6_300, 10_000, 48.0)]);
+    let measures = Measures::of(&scenario, &outcome);
+    let [died, returned] = measures.recoveries.as_slice() else { panic!("{measures:?}") };
+    assert_eq!((died.fault, died.working, died.routes.as_slice()), (Fault::Died, 1, &[0][..]));
+    assert_eq!((died.silence, died.watched), (Duration::from_millis(160), Duration::from_secs(3)));
+    assert!(died.full.is_some_and(|time| time < Duration::from_secs(1)), "{died:?}");
+    assert_eq!((died.used, returned.fault, returned.working), (None, Fault::Returned, 2));
+    // The window in which a tenth is reached ends at most 100 ms after the first byte.
+    assert!(returned.used.is_some_and(|time| (300..=400).contains(&time.as_millis())), "{returned:?}");
+    assert!(returned.full.is_some_and(|time| (500..=900).contains(&time.as_millis())), "{returned:?}");
+    assert!(measures.used_again().is_some_and(|time| time < 0.41));
+}
+
+#[test]
+fn what_never_recovers_is_endless_and_an_interface_that_goes_down_is_no_silent_death() {
+    let mut scenario = scenario();
+    let at = |seconds, change| Event { at: Duration::from_secs(seconds), change };
+    let (side, interface) = (Side::Client, 0);
+    scenario.events = vec![
+        at(3, Change::InterfaceDown { side, interface }),
+        at(6, Change::InterfaceUp { side, interface }),
+    ];
+    let mut outcome = even(&scenario, 90.0);
+    outcome.flows[0].arrivals = arrivals(&[(0, 3_000, 90.0), (3_010, 10_000, 10.0)]);
+    outcome.routes[0].up = arrivals(&[(0, 3_000, 48.0)]);
+    let measures = Measures::of(&scenario, &outcome);
+    assert_eq!(measures.recoveries[0].fault, Fault::WentDown);
+    assert!(measures.recovery().is_some_and(f64::is_infinite));
+    assert!(measures.used_again().is_some_and(f64::is_infinite));
+}

@@ -1,0 +1,222 @@
+//! What came out of a run, measured in the same way for everybody: at the receiving application.
+
+use std::time::Duration;
+
+use manyway_proto::{ByteCount, Rate};
+use manyway_sim::pair::Side;
+use serde::{Deserialize, Serialize};
+
+/// What a contender did once in a scenario.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// What arrived, for each direction of each entry of the scenario's traffic, in that order (up before down).
+    pub flows: Vec<Flow>,
+    /// What each route delivered, in the order of the scenario, in IP packets and bytes.
+    pub routes: Vec<RouteTotals>,
+    /// Processor time of the process at each end, user and system. What the system does for a host when a packet
+    /// comes is on nobody's account: most of TCP, nothing of a protocol that lives in its process.
+    pub cpu: Option<CpuTime>,
+    /// Why it broke down.
+    pub failure: Option<String>,
+    /// What a reader of the figures must know, such as a subflow without data or a disturbed machine.
+    pub remarks: Vec<String>,
+}
+
+/// What one application sent to the other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Flow {
+    /// Who received.
+    pub receiver: Side,
+    /// What arrived when; time 0 is the start of the traffic, as for the scenario's events.
+    pub arrivals: Arrivals,
+    /// Latency of each message in order of arrival, if these were messages.
+    pub latencies: Option<Vec<Duration>>,
+    /// Messages that were sent but did not arrive by the end.
+    pub missing: u64,
+}
+
+/// What a route delivered.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RouteTotals {
+    /// From client to server.
+    pub up: Arrivals,
+    /// From server to client.
+    pub down: Arrivals,
+    /// Packets that its links dropped, both ways, for any reason.
+    pub dropped: u64,
+}
+
+/// Processor time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CpuTime {
+    /// At the client.
+    pub client: Duration,
+    /// At the server.
+    pub server: Duration,
+}
+
+/// Bytes over time at one place.
+///
+/// ```
+/// use manyway_lab::outcome::Arrivals;
+/// use manyway_proto::Rate;
+/// use std::time::Duration;
+/// let mut arrivals = Arrivals::default();
+/// for millis in [0, 50, 100, 300] {
+///     arrivals.record(Duration::from_millis(millis), 1_000);
+/// }
+/// assert_eq!(arrivals.goodput(), Rate::from_bytes_per_second(4_000 * 1_000 / 300));
+/// assert_eq!(arrivals.longest_silence().unwrap().length, Duration::from_millis(200));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Arrivals {
+    /// Bytes in each [`Self::BIN`] from time 0.
+    bins: Vec<u64>,
+    bytes: u64,
+    last: Option<Duration>,
+    /// Connections side by side, or the only one.
+    lanes: Vec<Lane>,
+    /// Times of [`Self::NOTABLE`] or more without a byte, between two bytes.
+    silences: Vec<Silence>,
+}
+
+/// What arrived of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Lane {
+    number: usize,
+    bytes: u64,
+    first: Duration,
+    last: Duration,
+}
+
+impl Lane {
+    /// Its bytes over the time from the first to the last, or to `end` if there is one.
+    fn goodput(&self, end: Option<Duration>) -> Rate {
+        let time = end.unwrap_or(self.last).saturating_sub(self.first);
+        if time.is_zero() { Rate::ZERO } else { ByteCount(self.bytes).per(time) }
+    }
+}
+
+/// A time without a byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Silence {
+    /// When it began.
+    pub from: Duration,
+    /// How long it lasted.
+    pub length: Duration,
+}
+
+impl Arrivals {
+    /// Time that one entry of [`Self::bins`] covers.
+    pub const BIN: Duration = Duration::from_millis(10);
+    /// Times without a byte from this length on are kept.
+    pub const NOTABLE: Duration = Duration::from_millis(5);
+    /// Most silences that are kept; of more, the longest.
+    const MOST_SILENCES: usize = 4096;
+    /// What arrives later than this many bins is counted in the totals alone.
+    const MOST_BINS: usize = 1 << 20;
+
+    /// Adds bytes at a moment, not before those added earlier.
+    pub fn record(&mut self, at: Duration, bytes: u64) {
+        self.record_on(0, at, bytes);
+    }
+
+    /// The same for one of several connections side by side.
+    pub fn record_on(&mut self, lane: usize, at: Duration, bytes: u64) {
+        let place = usize::try_from(at.as_nanos() / Self::BIN.as_nanos()).unwrap_or(usize::MAX);
+        if place < Self::MOST_BINS && place >= self.bins.len() {
+            self.bins.resize(place + 1, 0);
+        }
+        if let Some(bin) = self.bins.get_mut(place) {
+            *bin += bytes;
+        }
+        self.bytes += bytes;
+        match self.lanes.iter_mut().find(|known| known.number == lane) {
+            Some(known) => {
+                known.bytes += bytes;
+                known.last = at;
+            }
+            None => self.lanes.push(Lane { number: lane, bytes, first: at, last: at }),
+        }
+        let silence = self.last.map(|last| Silence { from: last, length: at.saturating_sub(last) });
+        if let Some(silence) = silence.filter(|silence| silence.length >= Self::NOTABLE) {
+            self.keep(silence);
+        }
+        self.last = Some(at);
+    }
+
+    fn keep(&mut self, silence: Silence) {
+        if self.silences.len() < Self::MOST_SILENCES {
+            return self.silences.push(silence);
+        }
+        if let Some(least) = self.silences.iter_mut().min_by_key(|kept| kept.length)
+            && least.length < silence.length
+        {
+            *least = silence;
+            self.silences.sort_by_key(|kept| kept.from);
+        }
+    }
+
+    /// Bytes in each [`Self::BIN`] from time 0 to the last byte.
+    pub fn bins(&self) -> &[u64] {
+        &self.bins
+    }
+
+    /// All bytes.
+    pub fn total(&self) -> ByteCount {
+        ByteCount(self.bytes)
+    }
+
+    /// The moments of the first and the last byte.
+    pub fn span(&self) -> Option<(Duration, Duration)> {
+        self.lanes.iter().map(|lane| lane.first).min().zip(self.last)
+    }
+
+    /// All bytes over the time from the first to the last. Of connections side by side each has its own time, and their
+    /// rates are added up: what one of them still has in its buffers when the others are done says nothing of these.
+    pub fn goodput(&self) -> Rate {
+        self.lanes.iter().map(|lane| lane.goodput(None)).sum()
+    }
+
+    /// The same, but a connection that falls silent for longer than `patience` before `end` counts until `end`.
+    pub fn goodput_to(&self, end: Duration, patience: Duration) -> Rate {
+        let stalled = |lane: &Lane| lane.last.saturating_add(patience) < end;
+        self.lanes.iter().map(|lane| lane.goodput(stalled(lane).then_some(end))).sum()
+    }
+
+    /// The longest time without a byte between two bytes, of [`Self::NOTABLE`] or more.
+    pub fn longest_silence(&self) -> Option<Silence> {
+        self.silences.iter().copied().max_by_key(|silence| silence.length)
+    }
+
+    /// Times without a byte, in order.
+    pub fn silences(&self) -> &[Silence] {
+        &self.silences
+    }
+
+    /// The mean rate between two moments, both rounded down to whole bins.
+    pub fn rate(&self, from: Duration, to: Duration) -> Rate {
+        let place =
+            |at: Duration| usize::try_from(at.as_nanos() / Self::BIN.as_nanos()).unwrap_or(usize::MAX);
+        let (first, end) = (place(from), place(to));
+        let count = end.saturating_sub(first);
+        let bytes: u64 = self.bins.iter().skip(first).take(count).sum();
+        let bins = u32::try_from(count).unwrap_or(u32::MAX);
+        if bins == 0 { Rate::ZERO } else { ByteCount(bytes).per(Self::BIN.saturating_mul(bins)) }
+    }
+
+    /// How long after `from` the rate over a `window` first reached `rate`; `None` if never.
+    ///
+    /// The time to the end of that window is meant, so it is at least `window`.
+    pub fn reaches(&self, from: Duration, rate: Rate, window: Duration) -> Option<Duration> {
+        let mut start = from;
+        let end = self.last?;
+        while start + window <= end {
+            if self.rate(start, start + window) >= rate {
+                return Some((start + window).saturating_sub(from));
+            }
+            start += Self::BIN;
+        }
+        None
+    }
+}

@@ -1,0 +1,215 @@
+//! Who is told what: a scenario and a contender as the assignments of two agents.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use manyway_sim::pair::{Direction, Side};
+
+use crate::agent::document::{
+    Assignment, CarrierSpec, Exchange, ExternalSpec, Load, ManywaySpec, Multipath, Pair, TcpSpec,
+};
+use crate::contender::{Contender, ManywaySettings, RouteChoice};
+use crate::error::LabError;
+use crate::hosts::Hosts;
+use crate::scenario::{Change, Scenario, Traffic};
+
+/// How long what is on its way may still take after the end.
+pub(crate) const GRACE: Duration = Duration::from_secs(2);
+
+/// A run as both agents need to know it.
+#[derive(Debug)]
+pub(crate) struct Plan<'a> {
+    scenario: &'a Scenario,
+    hosts: &'a Hosts,
+    /// The routes in use, by their places, the best first.
+    routes: Vec<usize>,
+    /// The ends of these.
+    pairs: Vec<Pair>,
+}
+
+impl<'a> Plan<'a> {
+    pub(crate) fn new(
+        scenario: &'a Scenario,
+        hosts: &'a Hosts,
+        contender: &Contender,
+    ) -> Result<Self, LabError> {
+        let routes = routes(scenario, contender)?;
+        let mut plan = Self { scenario, hosts, routes, pairs: Vec::new() };
+        plan.pairs = plan.routes.iter().map(|route| plan.pair(*route)).collect::<Result<_, _>>()?;
+        Ok(plan)
+    }
+
+    /// Groups of routes that each should carry something: Manyway has one path for each interface of the client, which
+    /// takes the route that answers first.
+    pub(crate) fn groups(&self, contender: &Contender) -> Vec<Vec<usize>> {
+        let interface = |route: usize| self.scenario.routes.get(route).map(|route| route.client);
+        let mut groups: Vec<Vec<usize>> = Vec::new();
+        for route in &self.routes {
+            let alike = |group: &&mut Vec<usize>| {
+                group.first().is_some_and(|first| interface(*first) == interface(*route))
+            };
+            match groups.iter_mut().find(alike) {
+                Some(group) if matches!(contender, Contender::Manyway(_)) => group.push(*route),
+                Some(_) | None => groups.push(vec![*route]),
+            }
+        }
+        groups
+    }
+
+    /// What is sent, in the order of the scenario.
+    pub(crate) fn exchanges(&self) -> Vec<Exchange> {
+        self.scenario.traffic.iter().map(exchange).collect()
+    }
+
+    /// Whether an interface goes down on the way.
+    pub(crate) fn loses_an_interface(&self) -> bool {
+        self.scenario.events.iter().any(|event| matches!(event.change, Change::InterfaceDown { .. }))
+    }
+
+    /// How a route is called.
+    pub(crate) fn route_name(&self, route: usize) -> &str {
+        self.scenario.routes.get(route).map_or("", |route| route.name.as_str())
+    }
+
+    /// The congestion control with which independent connections show what is possible.
+    pub(crate) fn possible(&self) -> &'static str {
+        if self.scenario.has_loss() { "bbr" } else { "cubic" }
+    }
+
+    /// What an agent is told.
+    pub(crate) fn assignment(&self, contender: &Contender, side: Side, seed: u64) -> Assignment {
+        let limit = self.scenario.limit();
+        Assignment {
+            end: side.into(),
+            carrier: self.carrier(contender, side),
+            exchanges: self.exchanges(),
+            duration: self.scenario.duration,
+            end_at: limit + GRACE,
+            seed,
+        }
+    }
+
+    fn carrier(&self, contender: &Contender, side: Side) -> CarrierSpec {
+        match contender {
+            Contender::Manyway(settings) => {
+                CarrierSpec::Manyway(self.manyway(settings, self.groups(contender).len()))
+            }
+            Contender::Tcp { congestion, .. } => self.tcp(congestion, None),
+            Contender::Possible { congestion } => {
+                self.tcp(congestion.as_deref().unwrap_or_else(|| self.possible()), None)
+            }
+            Contender::Mptcp { congestion } => self.tcp(congestion, Some(self.multipath(side))),
+            Contender::External(program) => CarrierSpec::External(ExternalSpec {
+                sender: program.sender.clone(),
+                receiver: program.receiver.clone(),
+                routes: self.pairs.clone(),
+            }),
+        }
+    }
+
+    fn manyway(&self, settings: &ManywaySettings, paths: usize) -> ManywaySpec {
+        let is_whole = settings.routes == RouteChoice::All;
+        let interfaces = self.routes.iter().filter_map(|route| {
+            let route = self.scenario.routes.get(*route)?;
+            self.scenario.client.get(route.client).map(|interface| interface.name.clone())
+        });
+        let mut remotes: Vec<IpAddr> = Vec::new();
+        for pair in &self.pairs {
+            if !remotes.contains(&pair.server) {
+                remotes.push(pair.server);
+            }
+        }
+        ManywaySpec {
+            scheduler: settings.scheduler.clone(),
+            congestion: settings.congestion.clone(),
+            interfaces: if is_whole { Vec::new() } else { interfaces.collect() },
+            remotes,
+            discover: is_whole,
+            paths,
+        }
+    }
+
+    fn tcp(&self, congestion: &str, multipath: Option<Multipath>) -> CarrierSpec {
+        // A multipath connection begins over the best route and finds the others itself.
+        let count = if multipath.is_some() { 1 } else { self.pairs.len() };
+        let pairs = self.pairs.iter().take(count).copied().collect();
+        CarrierSpec::Tcp(TcpSpec { congestion: congestion.to_owned(), pairs, multipath })
+    }
+
+    fn multipath(&self, side: Side) -> Multipath {
+        let interfaces = match side {
+            Side::Client => &self.scenario.client,
+            Side::Server => &self.scenario.server,
+        };
+        let locals = interfaces.iter().enumerate().flat_map(|(place, interface)| {
+            self.hosts.addresses(side, place).iter().map(|address| (*address, interface.name.clone()))
+        });
+        Multipath {
+            locals: locals.collect(),
+            is_meshed: self.scenario.server.len() > 1,
+            subflows: self.routes.len(),
+        }
+    }
+
+    /// The first addresses of one family at either end of a route.
+    fn pair(&self, route: usize) -> Result<Pair, LabError> {
+        let found = self.scenario.routes.get(route).and_then(|route| {
+            let servers = self.hosts.addresses(Side::Server, route.server);
+            let clients = self.hosts.addresses(Side::Client, route.client);
+            clients.iter().find_map(|client| {
+                let server = servers.iter().find(|server| server.is_ipv4() == client.is_ipv4())?;
+                Some(Pair { client: *client, server: *server })
+            })
+        });
+        found.ok_or_else(|| {
+            let name = self.route_name(route);
+            LabError::Scenario(format!(
+                "{}: the ends of the route {name:?} have no addresses of one family",
+                self.scenario.name
+            ))
+        })
+    }
+}
+
+/// The routes that a contender uses, the best first.
+fn routes(scenario: &Scenario, contender: &Contender) -> Result<Vec<usize>, LabError> {
+    let best = scenario.best_route();
+    let choice = match contender {
+        Contender::Manyway(settings) => settings.routes,
+        Contender::Tcp { route: RouteChoice::All, .. } => RouteChoice::Best,
+        Contender::Tcp { route, .. } => *route,
+        Contender::Possible { .. } | Contender::Mptcp { .. } | Contender::External(_) => RouteChoice::All,
+    };
+    let count = scenario.routes.len();
+    match choice {
+        RouteChoice::All => {
+            Ok(std::iter::once(best).chain((0..count).filter(|route| *route != best)).collect())
+        }
+        RouteChoice::Best => Ok(vec![best]),
+        RouteChoice::Only(place) if place < count => Ok(vec![place]),
+        RouteChoice::Only(place) => Err(LabError::Unsupported(format!(
+            "{contender} is skipped: {} has {count} routes, not {}",
+            scenario.name,
+            place + 1
+        ))),
+    }
+}
+
+fn exchange(traffic: &Traffic) -> Exchange {
+    let (direction, load) = match *traffic {
+        Traffic::Bulk { direction, size, rate } => {
+            let (size, rate) = (size.map(|size| size.get()), rate.map(|rate| rate.bits_per_second()));
+            (direction, Load::Bulk { size, rate })
+        }
+        Traffic::Messages { direction, size, interval } => {
+            let size = usize::try_from(size.get()).unwrap_or(usize::MAX);
+            (direction, Load::Messages { size, interval })
+        }
+    };
+    let (up, down) = match direction {
+        Direction::Up => (true, false),
+        Direction::Down => (false, true),
+        Direction::Both => (true, true),
+    };
+    Exchange { up, down, load }
+}

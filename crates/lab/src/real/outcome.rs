@@ -1,0 +1,187 @@
+//! Puts together what the agents and the links say.
+
+use std::time::Duration;
+
+use manyway_sim::pair::Side;
+
+use super::assignment::Plan;
+use super::session::{End, name};
+use crate::agent::document::{self, Exchange, Load, Report};
+use crate::contender::Contender;
+use crate::emulator::{EmulatorReport, InterfaceReport, Lateness};
+use crate::outcome::{CpuTime, Flow, Outcome, RouteTotals};
+
+/// Makes the outcome of a run.
+pub(super) fn assemble(
+    plan: &Plan<'_>,
+    contender: &Contender,
+    mut end: End,
+    links: EmulatorReport,
+) -> Outcome {
+    let exchanges = plan.exchanges();
+    let flows = flows(&exchanges, &end);
+    let failure = end.failure.take().or_else(|| shortage(&exchanges, &flows));
+    let cpu = end.client.as_ref().zip(end.server.as_ref());
+    let mut remarks = end.remarks;
+    if failure.is_none() {
+        remarks.extend(idle_routes(plan, &plan.groups(contender), &exchanges, &links.routes));
+    }
+    remarks.extend(late(links.totals.lateness));
+    // A device that is down drops as well, which is no fault of the emulator.
+    if !plan.loses_an_interface() {
+        remarks.extend(overrun(&links.totals.interfaces));
+    }
+    Outcome {
+        flows,
+        routes: links.routes,
+        cpu: cpu.map(|(client, server)| CpuTime { client: client.cpu, server: server.cpu }),
+        failure,
+        remarks,
+    }
+}
+
+/// What arrived, in the order of the traffic, up before down. What nobody reported is empty.
+fn flows(exchanges: &[Exchange], end: &End) -> Vec<Flow> {
+    let mut flows = Vec::new();
+    for (place, exchange) in exchanges.iter().enumerate() {
+        for receiver in [Side::Server, Side::Client] {
+            if !exchange.receives(receiver.into()) {
+                continue;
+            }
+            let received = report(end, receiver).and_then(|report| report.received.get(place)?.clone());
+            let received = received.unwrap_or_default();
+            let sent = report(end, receiver.other()).and_then(|report| *report.sent.get(place)?).unwrap_or(0);
+            flows.push(flow(receiver, exchange.load, received, sent));
+        }
+    }
+    flows
+}
+
+fn flow(receiver: Side, load: Load, received: document::Received, sent: u64) -> Flow {
+    let (latencies, missing) = match load {
+        Load::Bulk { .. } => (None, 0),
+        Load::Messages { .. } => {
+            let arrived = u64::try_from(received.latencies.len()).unwrap_or(u64::MAX);
+            let latencies = received.latencies.into_iter().map(Duration::from_nanos).collect();
+            (Some(latencies), sent.saturating_sub(arrived))
+        }
+    };
+    Flow { receiver, arrivals: received.arrivals, latencies, missing }
+}
+
+fn report(end: &End, side: Side) -> Option<&Report> {
+    match side {
+        Side::Client => end.client.as_ref(),
+        Side::Server => end.server.as_ref(),
+    }
+}
+
+/// What should have arrived and did not.
+fn shortage(exchanges: &[Exchange], flows: &[Flow]) -> Option<String> {
+    let loads = exchanges.iter().flat_map(|exchange| {
+        let count = usize::from(exchange.up) + usize::from(exchange.down);
+        std::iter::repeat_n(exchange.load, count)
+    });
+    loads.zip(flows).find_map(|(load, flow)| {
+        let arrived = flow.arrivals.total().get();
+        let who = name(flow.receiver);
+        match load {
+            _ if arrived == 0 => Some(format!("nothing arrived at the {who}")),
+            Load::Bulk { size: Some(size), .. } if arrived != size => {
+                Some(format!("only {arrived} of {size} bytes arrived at the {who} in time"))
+            }
+            Load::Bulk { .. } | Load::Messages { .. } => None,
+        }
+    })
+}
+
+/// Routes that should carry bulk data and hardly do.
+fn idle_routes(
+    plan: &Plan<'_>,
+    groups: &[Vec<usize>],
+    exchanges: &[Exchange],
+    routes: &[RouteTotals],
+) -> Vec<String> {
+    let is_greedy = |exchange: &&Exchange| matches!(exchange.load, Load::Bulk { rate: None, .. });
+    let greedy: Vec<&Exchange> = exchanges.iter().filter(is_greedy).collect();
+    let mut remarks = Vec::new();
+    for (is_wanted, which) in [
+        (greedy.iter().any(|exchange| exchange.up), Side::Server),
+        (greedy.iter().any(|exchange| exchange.down), Side::Client),
+    ] {
+        if !is_wanted {
+            continue;
+        }
+        let carried = |totals: &RouteTotals| match which {
+            Side::Server => totals.up.total().get(),
+            Side::Client => totals.down.total().get(),
+        };
+        let all: u64 = routes.iter().map(carried).sum();
+        for group in groups {
+            let bytes: u64 = group.iter().filter_map(|route| routes.get(*route)).map(carried).sum();
+            if bytes < all / 200 {
+                let names: Vec<&str> = group.iter().map(|route| plan.route_name(*route)).collect();
+                let route = names.join(" or ");
+                remarks.push(format!(
+                    "the route {route} carried only {bytes} of {all} bytes to the {}",
+                    name(which)
+                ));
+            }
+        }
+    }
+    remarks
+}
+
+/// That packets were late enough to show in the figures: many of them, or some by a pause.
+fn late(lateness: Lateness) -> Option<String> {
+    (lateness.p99 > LATE || lateness.worst > PAUSE).then(|| {
+        format!(
+            "the emulator was late by {:.1} ms for one packet in a hundred, by {:.1} ms at worst: the machine was busy",
+            millis(lateness.p99),
+            millis(lateness.worst)
+        )
+    })
+}
+
+/// That packets were lost which no link has dropped.
+fn overrun(interfaces: &[InterfaceReport]) -> Option<String> {
+    let lost: u64 = interfaces.iter().map(|interface| interface.overrun).sum();
+    (lost > 0).then(|| {
+        format!(
+            "the emulator lost {lost} packets that it did not take from a host in time: the machine was busy"
+        )
+    })
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// From here on the emulator's own lateness may show in the figures.
+const LATE: Duration = Duration::from_millis(2);
+/// A pause of this length shows in silences, which are judged by a tenth of a second.
+const PAUSE: Duration = Duration::from_millis(20);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_that_the_emulator_lost_are_told() {
+        let interface = |overrun| InterfaceReport { overrun, ..InterfaceReport::default() };
+        assert_eq!(overrun(&[interface(0), interface(0)]), None);
+        let remark = overrun(&[interface(3), interface(4)]).unwrap();
+        assert!(remark.starts_with("the emulator lost 7 packets"), "{remark}");
+    }
+
+    #[test]
+    fn one_pause_of_the_emulator_is_told_as_well_as_a_general_lateness() {
+        let of = |p99, worst| {
+            let (p99, worst) = (Duration::from_millis(p99), Duration::from_millis(worst));
+            late(Lateness { count: 1000, median: Duration::ZERO, p99, worst })
+        };
+        assert_eq!(of(1, 15), None);
+        assert!(of(3, 15).is_some());
+        assert!(of(0, 150).unwrap().contains("by 150.0 ms at worst"));
+    }
+}

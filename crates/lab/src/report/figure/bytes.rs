@@ -1,0 +1,117 @@
+//! What arrived until each moment, one curve for each contender.
+
+use std::time::Duration;
+
+use plotters::element::DashedPathElement;
+use plotters::prelude::*;
+
+use super::FigureError;
+use super::style::{DashedStyle, LEGEND, SIZE, dashed};
+
+/// What arrived for one contender.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BytesSeries {
+    /// Its name in the legend.
+    pub name: String,
+    /// Bytes that arrived in each bin of [`BytesPlot::bin`].
+    pub bins: Vec<u64>,
+}
+
+/// The figure to draw.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BytesPlot {
+    /// The line above it.
+    pub title: String,
+    /// The time that each bin covers; above zero.
+    pub bin: Duration,
+    /// The curves.
+    pub series: Vec<BytesSeries>,
+}
+
+impl BytesPlot {
+    /// Draws an SVG document, 1000 by 500.
+    ///
+    /// # Errors
+    /// The drawing library gives up.
+    pub fn to_svg(&self) -> Result<String, FigureError> {
+        let mut document = String::new();
+        self.draw(&mut document).map_err(|error| FigureError(error.to_string()))?;
+        Ok(document)
+    }
+
+    fn draw(&self, document: &mut String) -> Result<(), Box<dyn std::error::Error>> {
+        let curves: Vec<Vec<(f64, f64)>> = self.series.iter().map(|series| self.points(series)).collect();
+        let ends = || curves.iter().filter_map(|curve| curve.last());
+        let seconds = ends().map(|(x, _)| *x).fold(0.1, f64::max);
+        let top = ends().map(|(_, y)| *y).fold(0.001, f64::max) * 1.05;
+
+        let root = SVGBackend::with_string(document, SIZE).into_drawing_area();
+        root.fill(&WHITE)?;
+        let area = root.margin(8, 0, 0, 0).titled(&self.title, ("sans-serif", 22))?;
+        let mut chart = ChartBuilder::on(&area)
+            .margin(14)
+            .x_label_area_size(44)
+            .y_label_area_size(64)
+            .build_cartesian_2d(0.0..seconds, 0.0..top)?;
+        chart
+            .configure_mesh()
+            .x_desc("time (s)")
+            .y_desc("arrived (MB)")
+            .light_line_style(TRANSPARENT)
+            .bold_line_style(BLACK.mix(0.12))
+            .label_style(("sans-serif", 15))
+            .axis_desc_style(("sans-serif", 16))
+            .draw()?;
+        for ((series, curve), DashedStyle { style, dash, gap }) in
+            self.series.iter().zip(curves).zip(dashed())
+        {
+            chart
+                .draw_series(DashedLineSeries::new(curve, dash, gap, style))?
+                .label(series.name.clone())
+                .legend(move |(x, y)| DashedPathElement::new([(x, y), (x + LEGEND, y)], dash, gap, style));
+        }
+        chart
+            .configure_series_labels()
+            .position(SeriesLabelPosition::UpperLeft)
+            .background_style(WHITE.mix(0.85))
+            .border_style(BLACK.mix(0.3))
+            .legend_area_size(LEGEND + 8)
+            .label_font(("sans-serif", 15))
+            .draw()?;
+        root.present()?;
+        Ok(())
+    }
+
+    /// The end of each bin and the megabytes until then.
+    fn points(&self, series: &BytesSeries) -> Vec<(f64, f64)> {
+        let bin = self.bin.as_secs_f64();
+        let mut sum = 0_u64;
+        let mut point = |(index, bytes): (u32, &u64)| {
+            sum += bytes;
+            (f64::from(index) * bin, crate::measures::count(sum) / 1e6)
+        };
+        let curve = (1_u32..).zip(&series.bins).map(&mut point);
+        [(0.0, 0.0)].into_iter().chain(curve).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_figure_names_axes_and_contenders_and_its_curves_add_up() {
+        let series = |name: &str, bytes| BytesSeries { name: name.to_owned(), bins: vec![bytes; 50] };
+        let plot = BytesPlot {
+            title: "two-50".into(),
+            bin: Duration::from_millis(100),
+            series: vec![series("manyway", 1_000_000), series("tcp-cubic", 500_000)],
+        };
+        let points = plot.points(&plot.series[0]);
+        assert_eq!((points.len(), points[50]), (51, (5.0, 50.0)));
+        let svg = plot.to_svg().unwrap();
+        for text in ["time (s)", "arrived (MB)", "manyway", "tcp-cubic", "</svg>"] {
+            assert!(svg.contains(text), "{text}");
+        }
+    }
+}

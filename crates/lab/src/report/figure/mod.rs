@@ -1,0 +1,24 @@
+//! Figures as SVG documents.
+
+mod bars;
+mod bytes;
+mod rates;
+mod style;
+
+use std::fmt;
+
+pub use bars::{Bar, BarChart};
+pub use bytes::{BytesPlot, BytesSeries};
+pub use rates::{Mark, MarkKind, PathSeries, RatePlot};
+
+/// A figure could not be drawn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FigureError(String);
+
+impl fmt::Display for FigureError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the figure cannot be drawn: {}", self.0)
+    }
+}
+
+impl std::error::Error for FigureError {}

@@ -1,0 +1,324 @@
+//! One page that has everything: no script, no file beside it.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use manyway_proto::{ByteCount, Rate, text};
+
+use super::figure::{
+    Bar, BarChart, BytesPlot, BytesSeries, FigureError, Mark, MarkKind, PathSeries, RatePlot,
+};
+use super::table::{self, Grid};
+use super::{Origin, describe};
+use crate::campaign::{Case, Results, Run, Timing};
+use crate::columns::Align;
+use crate::error::LabError;
+use crate::measures::{Fault, Recovery, counted};
+use crate::outcome::{Arrivals, Outcome};
+use crate::scenario::{Scenario, Side};
+
+/// A figure and where it belongs.
+#[derive(Debug, Clone)]
+pub(super) struct Figure {
+    case: usize,
+    /// Its name as a file, without the end.
+    pub(super) file: String,
+    pub(super) svg: String,
+}
+
+/// Draws every figure: for each case bars, bytes over time, and for each contender the rates of the run in the middle.
+pub(super) fn figures(results: &Results) -> Result<Vec<Figure>, LabError> {
+    let mut figures = Vec::new();
+    for (place, case) in results.plan.cases.iter().enumerate() {
+        draw(results, place, case, &mut figures).map_err(|error| LabError::System(error.to_string()))?;
+    }
+    Ok(figures)
+}
+
+fn draw(results: &Results, place: usize, case: &Case, figures: &mut Vec<Figure>) -> Result<(), FigureError> {
+    let rows: Vec<_> = table::rows(results).into_iter().filter(|row| row.case == place).collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let label = case.label();
+    let base = file_name(&label);
+    let mut add =
+        |what: &str, svg: String| figures.push(Figure { case: place, file: format!("{base}-{what}"), svg });
+    let bar = |row: &table::Row| Bar { name: row.name.clone(), value: results.goodput(place, &row.name) };
+    let bars = BarChart {
+        title: format!("{label}: median, least and greatest of all repetitions"),
+        unit: "goodput (Mbit/s)".to_owned(),
+        bars: rows.iter().map(bar).collect(),
+    };
+    add("bars", bars.to_svg()?);
+    let middle = |row: &table::Row| {
+        let run = middle_run(results, row)?;
+        Some((row.name.clone(), run, run.course.as_ref()?))
+    };
+    let runs: Vec<(String, &Run, &Outcome)> = rows.iter().filter_map(middle).collect();
+    if runs.is_empty() {
+        return Ok(());
+    }
+    let bytes = BytesPlot {
+        title: format!("{label}: what had arrived when"),
+        bin: Arrivals::BIN * 10,
+        series: runs.iter().map(|(name, _, outcome)| arrived(name, &case.scenario, outcome)).collect(),
+    };
+    add("bytes", bytes.to_svg()?);
+    for (name, run, outcome) in &runs {
+        let title = format!("{label}: {name}, {}", run.measures.goodput);
+        add(&format!("rates-{}", file_name(name)), rates(title, &case.scenario, run, outcome).to_svg()?);
+    }
+    Ok(())
+}
+
+/// The run whose goodput is nearest to the median.
+fn middle_run<'a>(results: &'a Results, row: &table::Row) -> Option<&'a Run> {
+    let median = results.goodput(row.case, &row.name)?.median;
+    let distance = |run: &&Run| (run.measures.megabits() - median).abs();
+    results.of(row.case, row.contender).min_by(|one, other| distance(one).total_cmp(&distance(other)))
+}
+
+fn arrived(name: &str, scenario: &Scenario, outcome: &Outcome) -> BytesSeries {
+    let bins = added(counted(scenario, outcome).iter().map(|one| &one.flow.arrivals));
+    BytesSeries { name: name.to_owned(), bins: bins.chunks(10).map(|bins| bins.iter().sum()).collect() }
+}
+
+/// The bytes of several flows in each bin.
+fn added<'a>(flows: impl Iterator<Item = &'a Arrivals>) -> Vec<u64> {
+    let mut sum: Vec<u64> = Vec::new();
+    for bins in flows.map(Arrivals::bins) {
+        sum.resize(sum.len().max(bins.len()), 0);
+        sum.iter_mut().zip(bins).for_each(|(sum, bytes)| *sum += bytes);
+    }
+    sum
+}
+
+/// The rate of each route towards the receiver, and of what reached the application; of traffic both ways, the way of
+/// the first flow.
+fn rates(title: String, scenario: &Scenario, run: &Run, outcome: &Outcome) -> RatePlot {
+    let flows = counted(scenario, outcome);
+    let receiver = flows.first().map_or(Side::Server, |one| one.flow.receiver);
+    let towards = |route: &crate::outcome::RouteTotals| match receiver {
+        Side::Server => route.up.clone(),
+        Side::Client => route.down.clone(),
+    };
+    let received = flows.iter().filter(|one| one.flow.receiver == receiver);
+    let application = added(received.map(|one| &one.flow.arrivals));
+    let routes: Vec<Arrivals> = outcome.routes.iter().map(towards).collect();
+    let longest =
+        routes.iter().map(|series| series.bins().len()).chain([application.len()]).max().unwrap_or(0);
+    let together = longest.div_ceil(MOST_POINTS).max(5);
+    let bin = Arrivals::BIN.saturating_mul(u32::try_from(together).unwrap_or(u32::MAX));
+    let series = |name: String, bins: &[u64]| PathSeries {
+        name,
+        rates: bins.chunks(together).map(|bins| rate(bins, bin)).collect(),
+    };
+    let named = scenario.routes.iter().zip(&routes);
+    RatePlot {
+        title,
+        bin,
+        paths: named
+            .map(|(route, arrivals)| series(format!("{}, IP packets", route.name), arrivals.bins()))
+            .collect(),
+        total: Some(series("application".to_owned(), &application)),
+        marks: run.measures.recoveries.iter().take(MOST_MARKS).map(|one| mark(scenario, one)).collect(),
+    }
+}
+
+fn rate(bins: &[u64], bin: Duration) -> Rate {
+    ByteCount(bins.iter().sum()).per(bin)
+}
+
+fn mark(scenario: &Scenario, recovery: &Recovery) -> Mark {
+    let names = recovery.routes.iter().filter_map(|place| scenario.routes.get(*place));
+    let names: Vec<&str> = names.map(|route| route.name.as_str()).collect();
+    let (kind, word) = match recovery.fault {
+        Fault::Died => (MarkKind::Cut, "dies"),
+        Fault::WentDown => (MarkKind::Cut, "goes down"),
+        Fault::Returned => (MarkKind::Restored, "is back"),
+    };
+    Mark { at: recovery.at, kind, label: format!("{} {word}", names.join(", ")) }
+}
+
+/// A name with nothing in it that a file system or a shell minds.
+fn file_name(name: &str) -> String {
+    let plain =
+        |letter: char| if letter.is_ascii_alphanumeric() || "-.".contains(letter) { letter } else { '-' };
+    name.chars().map(plain).collect::<String>().trim_matches(['-', '.']).to_owned()
+}
+
+/// The whole page.
+pub(super) fn page(results: &Results, origin: &Origin, figures: &[Figure]) -> String {
+    let mut page = String::new();
+    let title = "Manyway in the lab";
+    let _ = write!(
+        page,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
+         content=\"width=device-width\">\n<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
+         <h1>{title}</h1>\n"
+    );
+    list(&mut page, &settings(results, origin));
+    page.push_str("<h2>Results</h2>\n");
+    grid(&mut page, &Grid::of(results));
+    let remarks = table::remarks(results);
+    if !remarks.is_empty() {
+        page.push_str("<ul>\n");
+        for remark in &remarks {
+            let _ = writeln!(page, "<li>{}</li>", escape(remark));
+        }
+        page.push_str("</ul>\n");
+    }
+    page.push_str(LEGEND);
+    for (place, case) in results.plan.cases.iter().enumerate() {
+        section(&mut page, case, figures.iter().filter(|figure| figure.case == place));
+    }
+    page.push_str("</body>\n</html>\n");
+    page
+}
+
+fn settings(results: &Results, origin: &Origin) -> Vec<(&'static str, String)> {
+    let (plan, machine) = (&results.plan, &results.machine);
+    let memory =
+        if machine.memory == 0 { String::new() } else { format!(", {}", text::size(machine.memory)) };
+    let budget = plan.budget.map_or_else(|| "none".to_owned(), text::duration);
+    let timing = match plan.timing {
+        Timing::Real => "real sockets over emulated links",
+        Timing::Virtual => "virtual time",
+    };
+    vec![
+        ("Version", format!("manyway {}", origin.version)),
+        ("Command", origin.command_line()),
+        ("Date", origin.date.clone()),
+        ("Kernel", machine.kernel.clone()),
+        ("Processor", format!("{} × {}{memory}", machine.cores, machine.cpu)),
+        (
+            "Runs",
+            format!("{} of {}, {} repetitions, {timing}", results.counted(), plan.runs(), plan.repetitions),
+        ),
+        ("First seed", plan.seed.to_string()),
+        ("Budget", budget),
+        ("Took", text::duration(results.took)),
+        ("End", results.end.name().to_owned()),
+    ]
+}
+
+fn list(page: &mut String, pairs: &[(&str, String)]) {
+    page.push_str("<dl>\n");
+    for (name, value) in pairs {
+        let _ = writeln!(page, "<dt>{}</dt><dd>{}</dd>", escape(name), escape(value));
+    }
+    page.push_str("</dl>\n");
+}
+
+fn grid(page: &mut String, grid: &Grid) {
+    let class = |align: &Align| if *align == Align::Right { " class=\"number\"" } else { "" };
+    page.push_str("<table>\n<thead><tr>");
+    for (name, align) in &grid.columns {
+        let _ = write!(page, "<th{}>{}</th>", class(align), escape(name));
+    }
+    page.push_str("</tr></thead>\n<tbody>\n");
+    for row in &grid.rows {
+        page.push_str("<tr>");
+        for (cell, (_, align)) in row.iter().zip(&grid.columns) {
+            let _ = write!(page, "<td{}>{}</td>", class(align), escape(cell));
+        }
+        page.push_str("</tr>\n");
+    }
+    page.push_str("</tbody>\n</table>\n");
+}
+
+fn section<'a>(page: &mut String, case: &Case, figures: impl Iterator<Item = &'a Figure>) {
+    let scenario = &case.scenario;
+    let _ =
+        writeln!(page, "<section>\n<h2>{}</h2>\n<p>{}</p>", escape(&case.label()), escape(&scenario.title));
+    let mut pairs = vec![
+        ("Source", scenario.source.clone()),
+        ("Duration", text::duration(scenario.duration)),
+        ("Traffic", scenario.traffic.iter().map(describe::traffic).collect::<Vec<_>>().join("; ")),
+    ];
+    for link in &scenario.links {
+        let (up, down) = (describe::link(&link.up), describe::link(&link.down));
+        let both = if up == down { up } else { format!("up {up}; down {down}") };
+        pairs.push(("Link", format!("{}: {both}", link.name)));
+    }
+    for event in scenario.events.iter().take(MOST_EVENTS) {
+        let what = describe::change(scenario, &event.change);
+        pairs.push(("Event", format!("after {}: {what}", text::duration(event.at))));
+    }
+    if scenario.events.len() > MOST_EVENTS {
+        pairs.push(("Event", format!("… and {} more", scenario.events.len() - MOST_EVENTS)));
+    }
+    list(page, &pairs);
+    for figure in figures {
+        // Within HTML the name of the language of figures is known.
+        let svg = figure.svg.replace(" xmlns=\"http://www.w3.org/2000/svg\"", "");
+        let _ = writeln!(page, "<figure>{svg}</figure>");
+    }
+    page.push_str("</section>\n");
+}
+
+/// Text in which nothing is taken for HTML.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            _ => out.push(letter),
+        }
+    }
+    out
+}
+
+/// Points of a curve, or a few less.
+const MOST_POINTS: usize = 200;
+/// Vertical lines in a figure.
+const MOST_MARKS: usize = 8;
+/// Events of a scenario that are told.
+const MOST_EVENTS: usize = 20;
+
+const LEGEND: &str = "<p>Goodput is what the receiving application got from the first to the last byte, the median of \
+all repetitions. Silence is the longest time without a byte. Used again is how long a route that returned took until it \
+carried a tenth of its rate. Recovery is how long it took after a loss or return until 85 % of what the working routes \
+carry was reached. Message latency counts those that never came as endless.</p>\n";
+
+const STYLE: &str = "
+:root { color-scheme: light dark; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 66rem; margin: 2rem auto; padding: 0 1rem; }
+table { border-collapse: collapse; display: block; overflow-x: auto; font-variant-numeric: tabular-nums; }
+th, td { padding: .2rem .7rem; text-align: left; white-space: nowrap; border-bottom: 1px solid #8886; }
+.number { text-align: right; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; }
+dt { font-weight: 600; } dd { margin: 0; overflow-wrap: anywhere; }
+figure { margin: 1rem 0; background: #fff; } svg { max-width: 100%; height: auto; display: block; }
+@media print { body { max-width: none; margin: 0; } section { break-before: page; } figure { break-inside: avoid; } }
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_escaped_and_file_names_are_plain() {
+        assert_eq!(escape("<a href='x'>\"&\"</a>"), "&lt;a href=&#39;x&#39;&gt;&quot;&amp;&quot;&lt;/a&gt;");
+        assert_eq!(file_name("../two 50 (turned)"), "two-50--turned");
+        assert_eq!(file_name("manyway:congestion=cubic"), "manyway-congestion-cubic");
+    }
+
+    #[test]
+    fn the_curve_of_the_application_is_of_all_its_flows() {
+        let arrivals = |bins: &[u64]| {
+            let mut arrivals = Arrivals::default();
+            for (at, bytes) in (0_u32..).zip(bins) {
+                arrivals.record(Arrivals::BIN * at, *bytes);
+            }
+            arrivals
+        };
+        let flows = [arrivals(&[1, 2, 3]), arrivals(&[10]), Arrivals::default()];
+        assert_eq!(added(flows.iter()), [11, 2, 3]);
+    }
+}

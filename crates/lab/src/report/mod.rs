@@ -1,0 +1,77 @@
+//! What is written of a campaign: a table for people, JSON and CSV for programs, figures, and a page that has it all.
+
+mod csv;
+mod describe;
+pub mod figure;
+mod html;
+mod json;
+mod numbers;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::{fs, io};
+
+pub use csv::csv;
+pub use json::{document, run_line};
+pub use table::table;
+
+use crate::campaign::Results;
+use crate::error::LabError;
+
+/// Where results come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// The version of the program.
+    pub version: String,
+    /// The command, word by word.
+    pub command: Vec<String>,
+    /// When it was started, such as `2026-03-01 12:00 UTC`.
+    pub date: String,
+}
+
+impl Origin {
+    /// The command as it can be given to a shell.
+    pub fn command_line(&self) -> String {
+        let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=,@+%".contains(letter);
+        let quoted = |word: &String| {
+            let is_plain = !word.is_empty() && word.chars().all(plain);
+            if is_plain { word.clone() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+        };
+        self.command.iter().map(quoted).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Makes the directory of a report, and finds out whether it can be written.
+///
+/// # Errors
+/// [`LabError::Io`] if it can not.
+pub fn prepare(directory: &Path) -> Result<(), LabError> {
+    let place = directory.join("figures");
+    doing(&place, fs::create_dir_all(&place))?;
+    let page = directory.join("index.html");
+    doing(&page, fs::OpenOptions::new().create(true).append(true).open(&page)).map(drop)
+}
+
+/// Writes everything into a directory, which is made if need be: `index.html`, `results.json`, `runs.csv`, and every
+/// figure as a file in `figures`. Files of the same names are replaced.
+///
+/// # Errors
+/// [`LabError::Io`] if that can not be written.
+pub fn write(results: &Results, origin: &Origin, directory: &Path) -> Result<(), LabError> {
+    let figures = html::figures(results)?;
+    prepare(directory)?;
+    let place = directory.join("figures");
+    let save = |path: std::path::PathBuf, text: String| doing(&path, fs::write(&path, text));
+    for figure in &figures {
+        save(place.join(format!("{}.svg", figure.file)), figure.svg.clone())?;
+    }
+    save(directory.join("results.json"), format!("{:#}\n", document(results, origin)))?;
+    save(directory.join("runs.csv"), csv(results))?;
+    save(directory.join("index.html"), html::page(results, origin, &figures))
+}
+
+fn doing<T>(path: &Path, result: io::Result<T>) -> Result<T, LabError> {
+    result.map_err(|error| LabError::Io { doing: format!("writing {}", path.display()), error })
+}

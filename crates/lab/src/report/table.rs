@@ -1,0 +1,185 @@
+//! The table for people.
+
+use super::numbers::{self, milliseconds, seconds};
+use crate::campaign::{End, Results, Run, Skip};
+use crate::columns::{Align, Table};
+use crate::measures::{Measures, MessageFigures, Spread};
+
+/// A contender in a case.
+pub(super) struct Row {
+    pub(super) case: usize,
+    pub(super) contender: usize,
+    pub(super) name: String,
+}
+
+/// Every contender in every case that ran at least once, in the order of the plan.
+pub(super) fn rows(results: &Results) -> Vec<Row> {
+    let cases = results.plan.cases.iter().enumerate();
+    let rows = cases.flat_map(|(case, of)| {
+        let names = of.contenders.iter().map(ToString::to_string).enumerate();
+        names.map(move |(contender, name)| Row { case, contender, name })
+    });
+    rows.filter(|row| results.of(row.case, row.contender).next().is_some()).collect()
+}
+
+/// Latency of messages in seconds; infinite if it never came.
+pub(super) fn latency(
+    messages: Option<MessageFigures>,
+    which: impl Fn(MessageFigures) -> Option<std::time::Duration>,
+) -> Option<f64> {
+    messages.map(|figures| which(figures).map_or(f64::INFINITY, |time| time.as_secs_f64()))
+}
+
+/// The share of what is possible in a case that a contender reached.
+pub(super) fn of_possible(results: &Results, case: usize, goodput: Option<Spread>) -> Option<f64> {
+    let possible = results.goodput(case, "possible")?;
+    goodput.filter(|_| possible.median > 0.0).map(|goodput| goodput.median / possible.median)
+}
+
+/// Columns that somebody has a figure in, and a row for each contender in each case.
+pub(super) struct Grid {
+    pub(super) columns: Vec<(&'static str, Align)>,
+    pub(super) rows: Vec<Vec<String>>,
+}
+
+impl Grid {
+    pub(super) fn of(results: &Results) -> Self {
+        let cells: Vec<Vec<String>> = rows(results).iter().map(|row| cells(results, row)).collect();
+        let is_used =
+            |place: &usize| cells.iter().any(|row| row.get(*place).is_some_and(|cell| !cell.is_empty()));
+        let used: Vec<usize> = (0..COLUMNS.len()).filter(is_used).collect();
+        let kept = |row: &Vec<String>| used.iter().filter_map(|place| row.get(*place).cloned()).collect();
+        Self {
+            columns: used.iter().filter_map(|place| COLUMNS.get(*place).copied()).collect(),
+            rows: cells.iter().map(kept).collect(),
+        }
+    }
+}
+
+/// The whole table, and below it what a reader must know. Columns in which nobody has a figure are left out.
+pub fn table(results: &Results) -> String {
+    let Grid { columns, rows } = Grid::of(results);
+    let mut table = Table::new(columns);
+    let mut last = String::new();
+    for mut row in rows.clone() {
+        // The name of a scenario stands once.
+        if let Some(name) = row.first_mut() {
+            let is_same = *name == last;
+            last.clone_from(name);
+            if is_same {
+                name.clear();
+            }
+        }
+        table.row(row);
+    }
+    let mut text = if rows.is_empty() { String::new() } else { table.to_string() };
+    for line in remarks(results) {
+        text.push_str(&line);
+        text.push('\n');
+    }
+    text
+}
+
+const COLUMNS: [(&str, Align); 12] = [
+    ("scenario", Align::Left),
+    ("contender", Align::Left),
+    ("Mbit/s", Align::Right),
+    ("least–most", Align::Right),
+    ("of possible", Align::Right),
+    ("silence", Align::Right),
+    ("used again", Align::Right),
+    ("recovery", Align::Right),
+    ("CPU s/GB", Align::Right),
+    ("message p50", Align::Right),
+    ("p99", Align::Right),
+    ("", Align::Left),
+];
+
+fn cells(results: &Results, row: &Row) -> Vec<String> {
+    let spread = |figure: &dyn Fn(&Measures) -> Option<f64>| results.spread(row.case, row.contender, figure);
+    let goodput = spread(&|measures| Some(measures.megabits()));
+    let share = of_possible(results, row.case, goodput);
+    let failed = results.of(row.case, row.contender).filter(|run| run.failure.is_some()).count();
+    let label = results.plan.cases.get(row.case).map(crate::campaign::Case::label);
+    vec![
+        label.unwrap_or_default(),
+        row.name.clone(),
+        numbers::of(goodput, numbers::megabits),
+        numbers::range(goodput, numbers::megabits),
+        share.map_or_else(String::new, |share| format!("{:.1} %", share * 100.0)),
+        numbers::of(spread(&|measures| Some(measures.silence.as_secs_f64())), seconds),
+        numbers::of(spread(&Measures::used_again), seconds),
+        numbers::of(spread(&Measures::recovery), seconds),
+        numbers::of(spread(&Measures::cpu_per_gigabyte), |value| format!("{value:.2}")),
+        numbers::of(spread(&|measures| latency(measures.messages, |figures| figures.median)), milliseconds),
+        numbers::of(spread(&|measures| latency(measures.messages, |figures| figures.p99)), milliseconds),
+        if failed == 0 { String::new() } else { format!("{failed} failed") },
+    ]
+}
+
+/// What a reader must know besides the figures, a sentence a line.
+pub(super) fn remarks(results: &Results) -> Vec<String> {
+    let label =
+        |case: usize| results.plan.cases.get(case).map(crate::campaign::Case::label).unwrap_or_default();
+    let name = |run: &Run| -> String {
+        let case = results.plan.cases.get(run.case);
+        case.and_then(|case| case.contenders.get(run.contender)).map(ToString::to_string).unwrap_or_default()
+    };
+    let mut lines = results.notes.clone();
+    for skip in &results.skipped {
+        lines.push(skipped(skip, skip.case.map(label)));
+    }
+    let mut told: Vec<String> = Vec::new();
+    for run in &results.runs {
+        for remark in run.failure.iter().map(|reason| format!("failed: {reason}")).chain(run.remarks.clone())
+        {
+            let line = format!("{}, {}: {remark}", label(run.case), name(run));
+            if !told.contains(&line) {
+                told.push(line);
+            }
+        }
+    }
+    let more = told.len().saturating_sub(MOST_REMARKS);
+    lines.extend(told.into_iter().take(MOST_REMARKS));
+    if more > 0 {
+        lines.push(format!("… and {more} more remarks, which the JSON has"));
+    }
+    if let Some(line) = disturbance(results) {
+        lines.push(line);
+    }
+    lines.extend(end(results));
+    lines
+}
+
+/// Why a contender did not run.
+pub(super) fn skipped(skip: &Skip, case: Option<String>) -> String {
+    match case {
+        Some(case) => format!("{} did not run in {case}: {}", skip.contender, skip.reason),
+        None => format!("{} did not run: {}", skip.contender, skip.reason),
+    }
+}
+
+fn disturbance(results: &Results) -> Option<String> {
+    let disturbed = results.disturbed();
+    let counted = results.runs.iter().filter(|run| run.standing == crate::campaign::Standing::Counts);
+    let worst =
+        counted.clone().filter_map(|run| run.disturbance).max_by(|a, b| a.weight().total_cmp(&b.weight()))?;
+    let all = counted.count();
+    (disturbed > 0).then(|| {
+        let runs =
+            if all == 1 { "the run was".to_owned() } else { format!("{disturbed} of {all} runs were") };
+        format!("warning: {runs} disturbed; at worst {}", worst.words())
+    })
+}
+
+fn end(results: &Results) -> Option<String> {
+    let (ran, all) = (results.counted(), results.plan.runs());
+    match &results.end {
+        End::Complete => None,
+        End::OutOfTime => Some(format!("the time was over: {ran} of {all} runs were made")),
+        End::Interrupted => Some(format!("interrupted: {ran} of {all} runs were made")),
+        End::Failed(error) => Some(format!("could not go on after {ran} of {all} runs: {error}")),
+    }
+}
+
+const MOST_REMARKS: usize = 12;

@@ -1,0 +1,96 @@
+use std::time::Duration;
+
+use super::*;
+use crate::Stop;
+use crate::campaign::tests::{Scripted, Silent, plan};
+use crate::campaign::{self, Machine, Results};
+
+/// A small campaign with figures that are the same everywhere.
+fn results(title: &str) -> Results {
+    let mut plan = plan(&["two-50", "wifi-lte"], &["manyway", "possible", "mptcp-cubic"], 2);
+    plan.cases[0].scenario.title = title.to_owned();
+    let megabits = vec![90.0, 95.0, 40.0, 44.0, 92.0, 96.0, 41.0, 45.0];
+    let mut runner = Scripted { megabits, refused: Some("mptcp-cubic"), ..Scripted::default() };
+    let mut results = campaign::run(plan, &mut runner, &mut Silent::default(), &Stop::default());
+    results.took = Duration::from_secs(60);
+    results.runs.iter_mut().for_each(|run| run.took = Duration::from_secs(15));
+    results.machine =
+        Machine { kernel: "linux 6.18".into(), cpu: "a processor".into(), cores: 2, memory: 16 << 30 };
+    results
+}
+
+fn origin() -> Origin {
+    let command = ["manyway", "sim", "two-50", "--external", "a;b c;d"];
+    Origin {
+        version: "0.1.0".into(),
+        command: command.map(str::to_owned).to_vec(),
+        date: "2026-03-01T12:00:00Z".into(),
+    }
+}
+
+#[test]
+fn the_table_has_medians_shares_and_reasons() {
+    insta::assert_snapshot!(table(&results("two links")));
+}
+
+#[test]
+fn csv_has_a_line_for_each_run() {
+    insta::assert_snapshot!(csv(&results("two links")));
+}
+
+#[test]
+fn a_run_is_one_document() {
+    let results = results("two links");
+    let line = run_line(&results.plan, &results.runs[0]);
+    insta::assert_snapshot!(format!("{line:#}"));
+}
+
+#[test]
+fn the_document_has_every_setting_and_every_run() {
+    let mut document = document(&results("two links"), &origin());
+    let runs = document["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 8);
+    assert!(runs[0]["course"]["flows"][0]["bytes"].as_array().unwrap().len() > 100);
+    document["runs"] = "…".into();
+    insta::assert_snapshot!(format!("{document:#}"));
+}
+
+#[test]
+fn the_page_refers_to_nothing_outside_and_takes_no_text_for_html() {
+    let results = results("<script src=\"https://example.org/x.js\">alert('x')</script> & \"more\"");
+    let figures = html::figures(&results).unwrap();
+    let page = html::page(&results, &origin(), &figures);
+    for outside in ["<script", "src=\"", "href=", "url(", "@import", "http://", "<link", "<iframe", "<img"] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    assert!(page.contains("&lt;script src=&quot;https://example.org/x.js&quot;&gt;alert(&#39;x&#39;)"));
+    assert!(page.contains("manyway sim two-50 --external &#39;a;b c;d&#39;"));
+    assert_eq!(page.matches("<svg").count(), figures.len());
+    // Bars and bytes for both scenarios, and the rates of two contenders in each.
+    assert_eq!(figures.len(), 2 * (2 + 2));
+    for text in ["linux 6.18", "2 × a processor, 16.0 GiB", "manyway 0.1.0", "mptcp-cubic did not run"] {
+        assert!(page.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn a_report_is_written_also_of_what_was_interrupted() {
+    let plan = plan(&["two-50"], &["manyway"], 3);
+    let mut runner = Scripted { interrupted_after: Some(1), ..Scripted::default() };
+    let results = campaign::run(plan, &mut runner, &mut Silent::default(), &Stop::default());
+    let place = tempfile::TempDir::new().unwrap();
+    let directory = place.path().join("deep/report");
+    write(&results, &origin(), &directory).unwrap();
+    let read = |file: &str| fs::read_to_string(directory.join(file)).unwrap();
+    assert!(read("index.html").contains("interrupted: 1 of 3 runs were made"));
+    assert!(read("results.json").contains("\"interrupted\""));
+    assert_eq!(read("runs.csv").lines().count(), 2);
+    assert!(read("figures/two-50-rates-manyway.svg").starts_with("<svg"));
+}
+
+#[test]
+fn a_command_can_be_given_to_a_shell_again() {
+    assert_eq!(origin().command_line(), "manyway sim two-50 --external 'a;b c;d'");
+    let quoted = Origin { command: vec!["it's".into(), String::new()], ..origin() };
+    assert_eq!(quoted.command_line(), r"'it'\''s' ''");
+}

@@ -1,0 +1,189 @@
+//! What a scenario's links can carry by their numbers.
+
+use std::time::Duration;
+
+use manyway_proto::Rate;
+use manyway_sim::link::{LinkConfig, LossModel, Probability};
+
+use super::{Change, Direction, Link, Route, Scenario, Setting};
+
+impl Scenario {
+    /// Whether a link loses or spoils packets other than by its queue or an outage, at any time.
+    pub fn has_loss(&self) -> bool {
+        let spoils = |config: &LinkConfig| {
+            loss_share(&config.loss) > Probability::NEVER || config.corruption > Probability::NEVER
+        };
+        self.links.iter().any(|link| spoils(&link.up) || spoils(&link.down))
+            || self.events.iter().any(|event| match &event.change {
+                Change::Set { setting: Setting::Loss(loss), .. } => loss_share(loss) > Probability::NEVER,
+                Change::Set { setting: Setting::Corruption(share), .. } => *share > Probability::NEVER,
+                Change::Set { .. }
+                | Change::Cut { .. }
+                | Change::Restore { .. }
+                | Change::InterfaceDown { .. }
+                | Change::InterfaceUp { .. }
+                | Change::Readdress { .. }
+                | Change::Rebind { .. } => false,
+            })
+    }
+
+    /// The route that carries most alone by its numbers, in the directions of the traffic: the mean over the duration
+    /// of the smallest rate on the way, bounded by what loss and round-trip time leave to a sender that halves its
+    /// window at each loss. Of equal ones the first.
+    pub fn best_route(&self) -> usize {
+        let carried = |route: &Route| -> u64 {
+            self.directions().map(|direction| self.carries(route, direction).bytes_per_second()).sum()
+        };
+        let rates = self.routes.iter().map(carried).enumerate();
+        // Of equal ones `max_by_key` would take the last.
+        rates.rev().max_by_key(|(_, rate)| *rate).map_or(0, |(place, _)| place)
+    }
+
+    /// What the links can carry one way at the start, headers included: the sum over the routes, where routes that
+    /// share a link share its rate.
+    pub fn sum(&self, direction: Direction) -> Rate {
+        self.sum_of(direction, |_| true)
+    }
+
+    /// As [`Self::sum`], of the routes in these places alone, in their order.
+    pub(crate) fn sum_of(&self, direction: Direction, counts: impl Fn(usize) -> bool) -> Rate {
+        let mut left: Vec<u64> = self.links.iter().map(|link| nominal(link, direction)).collect();
+        let mut sum = 0_u64;
+        for (_, route) in self.routes.iter().enumerate().filter(|(place, _)| counts(*place)) {
+            let most = route.links.iter().filter_map(|link| left.get(*link)).min().copied().unwrap_or(0);
+            for link in &route.links {
+                if let Some(left) = left.get_mut(*link) {
+                    *left -= most;
+                }
+            }
+            sum = sum.saturating_add(most);
+        }
+        Rate::from_bytes_per_second(sum)
+    }
+
+    /// The directions in which something is sent.
+    fn directions(&self) -> impl Iterator<Item = Direction> {
+        let sends = |way: Direction| {
+            self.traffic
+                .iter()
+                .any(|traffic| traffic.direction() == way || traffic.direction() == Direction::Both)
+        };
+        [Direction::Up, Direction::Down].into_iter().filter(move |way| sends(*way))
+    }
+
+    /// The mean over the duration of what a route carries one way.
+    fn carries(&self, route: &Route, direction: Direction) -> Rate {
+        let mut links: Vec<State> = self.links.iter().map(State::new).collect();
+        let (mut since, mut area) = (Duration::ZERO, 0_u128);
+        let mut add = |links: &[State], since: Duration, until: Duration| {
+            let rate = carries_now(route, links, direction);
+            area += u128::from(rate.bytes_per_second()) * until.saturating_sub(since).as_nanos();
+        };
+        for event in self.events.iter().take_while(|event| event.at < self.duration) {
+            add(&links, since, event.at);
+            since = event.at;
+            apply(&mut links, &event.change);
+        }
+        add(&links, since, self.duration);
+        let mean = area.checked_div(self.duration.as_nanos()).unwrap_or(0);
+        Rate::from_bytes_per_second(u64::try_from(mean).unwrap_or(u64::MAX))
+    }
+}
+
+/// A link as the events have left it.
+struct State {
+    link: Link,
+    up_works: bool,
+    down_works: bool,
+}
+
+impl State {
+    fn new(link: &Link) -> Self {
+        Self { link: link.clone(), up_works: true, down_works: true }
+    }
+
+    fn works(&self) -> bool {
+        // Without its acknowledgements traffic stops, too.
+        self.up_works && self.down_works
+    }
+}
+
+/// Lets a change happen to the links.
+fn apply(links: &mut [State], change: &Change) {
+    let (link, direction, setting) = match change {
+        Change::Cut { link, direction } => (link, direction, Err(false)),
+        Change::Restore { link, direction } => (link, direction, Err(true)),
+        Change::Set { link, direction, setting } => (link, direction, Ok(setting)),
+        Change::InterfaceDown { .. }
+        | Change::InterfaceUp { .. }
+        | Change::Readdress { .. }
+        | Change::Rebind { .. } => return,
+    };
+    let Some(state) = links.get_mut(*link) else { return };
+    let State { link, up_works, down_works } = state;
+    for (way, config, works) in
+        [(Direction::Up, &mut link.up, up_works), (Direction::Down, &mut link.down, down_works)]
+    {
+        if *direction != way && *direction != Direction::Both {
+            continue;
+        }
+        match setting {
+            Ok(setting) => setting.write(config),
+            Err(state) => *works = state,
+        }
+    }
+}
+
+/// What a route carries one way: the slowest link, or what loss and round-trip time leave.
+fn carries_now(route: &Route, links: &[State], direction: Direction) -> Rate {
+    let on_way = || route.links.iter().filter_map(|link| links.get(*link));
+    if !on_way().all(State::works) {
+        return Rate::ZERO;
+    }
+    let slowest = on_way().map(|state| nominal(&state.link, direction)).min().unwrap_or(0);
+    let round_trip: Duration =
+        on_way().map(|state| state.link.up.delay.base.saturating_add(state.link.down.delay.base)).sum();
+    let losses = on_way().map(|state| way(&state.link, direction)).map(|config| {
+        u64::from(loss_share(&config.loss).billionths()) + u64::from(config.corruption.billionths())
+    });
+    let lost = losses.sum::<u64>();
+    Rate::from_bytes_per_second(slowest.min(after_loss(round_trip, lost)))
+}
+
+/// Bytes a second that loss leaves to a sender that halves its window at each loss (Mathis 1997): 1.22 segments a
+/// round trip, over the root of the share.
+fn after_loss(round_trip: Duration, billionths: u64) -> u64 {
+    const SEGMENT_HUNDREDTHS: u128 = 1448 * 122;
+    const BILLION: u128 = 1_000_000_000;
+    let root = (u128::from(billionths) * BILLION).isqrt();
+    let each = round_trip.as_nanos() * root / BILLION;
+    (SEGMENT_HUNDREDTHS * BILLION / 100)
+        .checked_div(each)
+        .map_or(u64::MAX, |rate| u64::try_from(rate).unwrap_or(u64::MAX))
+}
+
+const fn way(link: &Link, direction: Direction) -> &LinkConfig {
+    match direction {
+        Direction::Up | Direction::Both => &link.up,
+        Direction::Down => &link.down,
+    }
+}
+
+fn nominal(link: &Link, direction: Direction) -> u64 {
+    way(link, direction).rate.nominal().bytes_per_second()
+}
+
+/// The share of all packets that a law loses in the long run; a script counts as none.
+fn loss_share(loss: &LossModel) -> Probability {
+    match loss {
+        LossModel::Random(share) => *share,
+        LossModel::GilbertElliott(law) => {
+            let [to_bad, to_good, good, bad] = [law.to_bad, law.to_good, law.loss_good, law.loss_bad]
+                .map(|share| u64::from(share.billionths()));
+            let mean = (bad * to_bad + good * to_good).checked_div(to_bad + to_good);
+            Probability::from_billionths(mean.unwrap_or(good))
+        }
+        // The list is open; a law that this version does not know counts as none, too.
+        LossModel::None | LossModel::Scripted(_) | _ => Probability::NEVER,
+    }
+}

@@ -1,0 +1,55 @@
+//! Who sends what.
+
+use std::time::Duration;
+
+use super::source::{Table, Value};
+use crate::LabError;
+use crate::scenario::{Direction, Traffic};
+
+/// Words for directions.
+pub(super) const DIRECTIONS: [(&str, Direction); 3] =
+    [("up", Direction::Up), ("down", Direction::Down), ("both", Direction::Both)];
+
+const MOST: usize = 32;
+
+/// Reads all traffic; without any, as much as goes up.
+pub(super) fn read(top: &Table<'_>) -> Result<Vec<Traffic>, LabError> {
+    let Some(list) = top.get("traffic") else {
+        return Ok(vec![Traffic::Bulk { direction: Direction::Up, size: None, rate: None }]);
+    };
+    let entries = list.list()?;
+    if entries.is_empty() || entries.len() > MOST {
+        return Err(list.error(format_args!("{} entries; from 1 to {MOST}", entries.len())));
+    }
+    entries.iter().map(entry).collect()
+}
+
+fn entry(value: &Value<'_>) -> Result<Traffic, LabError> {
+    let table = value.table(&["bulk", "messages", "size", "rate", "interval"])?;
+    table.not_both("bulk", "messages")?;
+    if let Some(bulk) = table.get("bulk") {
+        table.not_both("bulk", "interval")?;
+        let rate = table.read("rate", Value::rate)?;
+        if let Some(rate) =
+            table.get("rate").filter(|_| rate.is_some_and(|rate| rate.bytes_per_second() == 0))
+        {
+            return Err(rate.error("nothing would be sent"));
+        }
+        return Ok(Traffic::Bulk {
+            direction: bulk.word(&DIRECTIONS)?,
+            size: table.read("size", |value| value.size(1))?,
+            rate,
+        });
+    }
+    let Some(messages) = table.get("messages") else {
+        return Err(table.error("say what is sent: bulk = \"up\" or messages = \"up\""));
+    };
+    table.not_both("messages", "rate")?;
+    let size = table.need("size")?;
+    let bytes = size.size(16)?;
+    if bytes.get() > 1 << 20 {
+        return Err(size.error("a message has at most 1 MiB"));
+    }
+    let interval = table.need("interval")?.time(Duration::from_micros(100)..=Duration::from_secs(60))?;
+    Ok(Traffic::Messages { direction: messages.word(&DIRECTIONS)?, size: bytes, interval })
+}

@@ -1,0 +1,261 @@
+//! The applications: what is sent on one stream, and when it arrives.
+
+use std::time::Duration;
+
+use bytes::{Buf as _, Bytes};
+use manyway_proto::{Instant, StreamId};
+use manyway_sim::traffic::{Read, Streams};
+use manyway_sim::{HostId, Law, Pattern, Reference};
+
+use crate::outcome::{Arrivals, Flow};
+use crate::scenario::{Direction, Scenario, Side, Traffic};
+
+/// One direction of an entry of the scenario's traffic, on a stream of its own.
+#[derive(Debug)]
+pub(super) struct Stream {
+    pub(super) sender: Side,
+    load: Load,
+    /// Time 0.
+    begin: Instant,
+    id: Option<StreamId>,
+    written: u64,
+    /// A piece that was not accepted in full is kept, since making it is dear.
+    rest: Bytes,
+    is_finished: bool,
+    read: u64,
+    has_ended: bool,
+    arrivals: Arrivals,
+    latencies: Vec<Duration>,
+}
+
+/// What is sent when.
+#[derive(Debug, Clone, Copy)]
+enum Load {
+    Bulk {
+        /// Bytes in all.
+        size: u64,
+        /// Where it ends even if that is not reached.
+        stop: Duration,
+        pace: Option<Pace>,
+    },
+    Messages {
+        size: u64,
+        interval: Duration,
+        stop: Duration,
+    },
+}
+
+/// Pieces at regular times.
+#[derive(Debug, Clone, Copy)]
+struct Pace {
+    piece: u64,
+    interval: Duration,
+}
+
+/// Most bytes handed over or taken in one call.
+const CHUNK: u64 = 64 * 1024;
+/// Where a rate is set, pieces are small, so that the rate holds within a short time.
+const PIECES_A_SECOND: u64 = 100;
+
+/// The streams of a scenario, in the order in which outcomes have them.
+pub(super) fn streams(scenario: &Scenario, begin: Instant) -> Vec<Stream> {
+    let senders = |traffic: &Traffic| -> &[Side] {
+        match traffic.direction() {
+            Direction::Up => &[Side::Client],
+            Direction::Down => &[Side::Server],
+            Direction::Both => &[Side::Client, Side::Server],
+        }
+    };
+    let each = |traffic| {
+        let load = Load::new(traffic, scenario.duration);
+        senders(traffic).iter().map(move |sender| Stream::new(*sender, load, begin))
+    };
+    scenario.traffic.iter().flat_map(each).collect()
+}
+
+impl Load {
+    fn new(traffic: &Traffic, duration: Duration) -> Self {
+        match traffic {
+            Traffic::Bulk { size, rate, .. } => Self::Bulk {
+                size: size.map_or(u64::MAX, |size| size.get()),
+                stop: if size.is_some() { Duration::MAX } else { duration },
+                pace: rate.map(|rate| {
+                    let piece = (rate.bytes_per_second() / PIECES_A_SECOND).clamp(512, 2 * CHUNK);
+                    let nanos =
+                        u128::from(piece) * 1_000_000_000 / u128::from(rate.bytes_per_second().max(1));
+                    Pace { piece, interval: Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)) }
+                }),
+            },
+            Traffic::Messages { size, interval, .. } => {
+                Self::Messages { size: size.get().max(1), interval: *interval, stop: duration }
+            }
+        }
+    }
+
+    /// How many bytes may have been written at a moment, when more may be, and whether that was all.
+    fn allowance(&self, at: Duration) -> (u64, Option<Duration>, bool) {
+        match *self {
+            Self::Bulk { stop, .. } if at >= stop => (0, None, true),
+            Self::Bulk { size, stop, pace: None } => (size, (stop < Duration::MAX).then_some(stop), false),
+            Self::Bulk { size, stop, pace: Some(pace) } => {
+                let pieces = due(at, pace.interval);
+                let next = pace.interval.saturating_mul(u32::try_from(pieces).unwrap_or(u32::MAX));
+                (pieces.saturating_mul(pace.piece).min(size), Some(next.min(stop)), false)
+            }
+            Self::Messages { size, interval, stop } => {
+                // None is due at the stop or later.
+                let all = due(stop.saturating_sub(Duration::from_nanos(1)), interval);
+                let now = due(at, interval).min(all);
+                let next = interval.saturating_mul(u32::try_from(now).unwrap_or(u32::MAX));
+                (now * size, (now < all).then_some(next), now == all)
+            }
+        }
+    }
+}
+
+/// How many of the moments 0, 1, 2 … intervals have come.
+fn due(at: Duration, interval: Duration) -> u64 {
+    u64::try_from(at.as_nanos() / interval.as_nanos().max(1)).unwrap_or(u64::MAX).saturating_add(1)
+}
+
+impl Stream {
+    fn new(sender: Side, load: Load, begin: Instant) -> Self {
+        Self {
+            sender,
+            load,
+            begin,
+            id: None,
+            written: 0,
+            rest: Bytes::new(),
+            is_finished: false,
+            read: 0,
+            has_ended: false,
+            arrivals: Arrivals::default(),
+            latencies: Vec::new(),
+        }
+    }
+
+    /// Sends what is due.
+    pub(super) fn send(
+        &mut self,
+        now: Instant,
+        host: HostId,
+        streams: &mut dyn Streams,
+        model: &mut Reference,
+    ) {
+        if self.is_finished {
+            return;
+        }
+        if self.id.is_none() {
+            self.id = streams.open();
+        }
+        let Some(id) = self.id else { return };
+        let (allowed, _, is_all) = self.load.allowance(now - self.begin);
+        while self.written < allowed {
+            if self.rest.is_empty() {
+                let length = usize::try_from((allowed - self.written).min(CHUNK)).unwrap_or(0);
+                self.rest = Pattern::new(host, id).bytes(self.written, length);
+            }
+            let accepted = streams.write(id, self.rest.clone());
+            model.on_write(host, id, accepted);
+            self.written += accepted as u64;
+            self.rest.advance(accepted.min(self.rest.len()));
+            if !self.rest.is_empty() {
+                return;
+            }
+        }
+        let is_complete = match self.load {
+            Load::Bulk { size, .. } => is_all || self.written >= size,
+            Load::Messages { .. } => is_all,
+        };
+        if is_complete {
+            streams.finish(id);
+            model.on_finish(host, id);
+            self.is_finished = true;
+        }
+    }
+
+    /// Reads what has arrived of what `writer` wrote.
+    pub(super) fn receive(
+        &mut self,
+        now: Instant,
+        writer: HostId,
+        streams: &mut dyn Streams,
+        model: &mut Reference,
+    ) -> Result<(), Law> {
+        let Some(id) = self.id.filter(|_| !self.has_ended) else { return Ok(()) };
+        loop {
+            match streams.read(id, usize::try_from(CHUNK).unwrap_or(usize::MAX)) {
+                Read::Data(data) => {
+                    model.on_read(writer, id, &data)?;
+                    self.take(now - self.begin, data.len() as u64);
+                }
+                Read::Blocked => return Ok(()),
+                Read::End => {
+                    self.has_ended = true;
+                    return model.on_end(writer, id);
+                }
+                Read::Reset(_) => {
+                    self.has_ended = true;
+                    return model.on_reset_seen(writer, id);
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, at: Duration, bytes: u64) {
+        self.arrivals.record(at, bytes);
+        self.read += bytes;
+        if let Load::Messages { size, interval, .. } = self.load {
+            while (self.latencies.len() as u64 + 1) * size <= self.read {
+                let number = u32::try_from(self.latencies.len()).unwrap_or(u32::MAX);
+                self.latencies.push(at.saturating_sub(interval.saturating_mul(number)));
+            }
+        }
+    }
+
+    /// When it wants to act even if nothing happens.
+    pub(super) fn wakes_at(&self, now: Instant) -> Option<Instant> {
+        if self.is_finished {
+            return None;
+        }
+        let (_, next, _) = self.load.allowance(now - self.begin);
+        next.map(|next| self.begin + next).filter(|next| *next > now)
+    }
+
+    /// Whether all has arrived, and the end.
+    pub(super) const fn is_over(&self) -> bool {
+        self.has_ended
+    }
+
+    /// What should have arrived by the end of the run and did not.
+    pub(super) fn shortage(&self) -> Option<String> {
+        let who = match self.sender {
+            Side::Client => "server",
+            Side::Server => "client",
+        };
+        match self.load {
+            _ if self.read == 0 => Some(format!("nothing arrived at the {who}")),
+            Load::Bulk { size, stop: Duration::MAX, .. } if self.read < size => {
+                Some(format!("only {} of {size} bytes arrived at the {who} in time", self.read))
+            }
+            Load::Bulk { .. } | Load::Messages { .. } => None,
+        }
+    }
+
+    /// What arrived.
+    pub(super) fn into_flow(self, end: Instant) -> Flow {
+        let latencies = match self.load {
+            Load::Bulk { .. } => None,
+            Load::Messages { .. } => Some(self.latencies),
+        };
+        let missing = match (self.load, &latencies) {
+            (Load::Messages { size, .. }, Some(latencies)) => {
+                let (due, ..) = self.load.allowance(end - self.begin);
+                (due / size).saturating_sub(latencies.len() as u64)
+            }
+            (Load::Messages { .. } | Load::Bulk { .. }, _) => 0,
+        };
+        Flow { receiver: self.sender.other(), arrivals: self.arrivals, latencies, missing }
+    }
+}

@@ -1,0 +1,91 @@
+//! Scenarios in virtual time: the protocol machines of both ends, the same links, no socket and no clock.
+//!
+//! A run begins as on real sockets: the connection is set up and its paths may take three seconds to come; then the
+//! traffic starts, which is time 0. Each entry of the traffic has a stream of its own. The laws of the simulator are
+//! checked throughout; a broken one is a failure of the contender.
+//!
+//! There are no checksums here: a packet that a link spoils reaches the protocol, which drops it.
+
+mod flow;
+mod run;
+mod stage;
+
+use manyway_proto::ConnectionConfig;
+
+use crate::contender::{ManywaySettings, RouteChoice};
+use crate::outcome::RouteTotals;
+use crate::{Contender, LabError, Outcome, Runner, Scenario};
+
+/// Lets Manyway run through scenarios in virtual time. The same seed gives the same outcome.
+///
+/// ```
+/// use manyway_lab::scenario::Library;
+/// use manyway_lab::simulated::Simulated;
+/// use manyway_lab::{Contender, Runner as _};
+/// use std::time::Duration;
+///
+/// let scenario = Library::builtin()?.find("two-50")?.remove(0).with_duration(Duration::from_secs(1));
+/// let outcome = Simulated::new().run(&scenario, &Contender::Manyway(Default::default()), 1)?;
+/// assert_eq!(outcome.failure, None);
+/// println!("{} in all, {:?}", outcome.flows[0].arrivals.goodput(), outcome.flows[0].arrivals.longest_silence());
+/// # Ok::<(), manyway_lab::LabError>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Simulated;
+
+impl Simulated {
+    /// Makes a runner.
+    pub const fn new() -> Self {
+        Self
+    }
+}
+
+impl Runner for Simulated {
+    fn run(&mut self, scenario: &Scenario, contender: &Contender, seed: u64) -> Result<Outcome, LabError> {
+        self.supports(contender)?;
+        let Contender::Manyway(settings) = contender else {
+            return Err(LabError::Unsupported("only Manyway runs in virtual time".to_owned()));
+        };
+        let config = config(settings)?;
+        let route = match settings.routes {
+            RouteChoice::All => return Ok(run::run(scenario, config, seed)),
+            RouteChoice::Best => scenario.best_route(),
+            RouteChoice::Only(route) => route,
+        };
+        let count = scenario.routes.len();
+        if route >= count {
+            let text = format!("{} has {count} routes, not {}", scenario.name, route + 1);
+            return Err(LabError::Unsupported(text));
+        }
+        let mut outcome = run::run(&scenario.clone().single(route), config, seed);
+        outcome.routes.resize_with(1, RouteTotals::default);
+        outcome.routes.resize_with(count, RouteTotals::default);
+        outcome.routes.swap(0, route);
+        Ok(outcome)
+    }
+
+    fn supports(&self, contender: &Contender) -> Result<(), LabError> {
+        let who = match contender {
+            Contender::Manyway(_) => return Ok(()),
+            Contender::Tcp { .. } | Contender::Possible { .. } => "kernel TCP",
+            Contender::Mptcp { .. } => "kernel MPTCP",
+            Contender::External(program) => &program.name,
+        };
+        Err(LabError::Unsupported(format!(
+            "{who} needs real sockets, which virtual time does not have: run it with \"manyway lab\" as root"
+        )))
+    }
+}
+
+fn config(settings: &ManywaySettings) -> Result<ConnectionConfig, LabError> {
+    let unknown = |error: manyway_proto::ConfigError| LabError::Unsupported(error.to_string());
+    let mut config = ConnectionConfig::default();
+    if let Some(name) = &settings.scheduler {
+        config.set_scheduler(name).map_err(unknown)?;
+    }
+    if let Some(name) = &settings.congestion {
+        config.set_congestion(name).map_err(unknown)?;
+    }
+    Ok(config)
+}

@@ -1,0 +1,193 @@
+//! One run: set-up, traffic, events, and the laws.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+
+use manyway_proto::{ConnectionConfig, Instant};
+use manyway_sim::{BrokenLaw, PathFigures, Peer as _, Reference, Step};
+
+use super::flow::{self, Stream};
+use super::stage::Stage;
+use crate::Outcome;
+use crate::scenario::{Event, Scenario, Side};
+
+/// How long the set-up may take.
+const SET_UP: Duration = Duration::from_secs(15);
+/// How long paths may take to come.
+const SETTLE: Duration = Duration::from_secs(3);
+/// How often to look whether they have.
+const LOOK: Duration = Duration::from_millis(10);
+/// How long what is on its way may still take after the end.
+const GRACE: Duration = Duration::from_secs(2);
+
+const SIDES: [Side; 2] = [Side::Client, Side::Server];
+
+/// Runs a scenario over all of its routes.
+pub(super) fn run(scenario: &Scenario, config: ConnectionConfig, seed: u64) -> Outcome {
+    let mut run = Run {
+        stage: Stage::new(scenario, config, seed),
+        model: Reference::default(),
+        streams: Vec::new(),
+        events: scenario.events.iter().cloned().collect(),
+        begin: Instant::from_nanos(0),
+        figures: Vec::new(),
+        remarks: Vec::new(),
+    };
+    let result = run.set_up(paths(scenario)).and_then(|()| {
+        run.begin(scenario);
+        run.drive(run.begin + scenario.limit() + GRACE)
+    });
+    run.outcome(scenario, result.err())
+}
+
+/// How many paths there should be: one for each interface of the client that a route begins at.
+fn paths(scenario: &Scenario) -> usize {
+    scenario.routes.iter().map(|route| route.client).collect::<BTreeSet<_>>().len()
+}
+
+struct Run {
+    stage: Stage,
+    /// What the applications must see.
+    model: Reference,
+    streams: Vec<Stream>,
+    /// Those to come.
+    events: VecDeque<Event>,
+    /// Time 0, once the traffic has begun.
+    begin: Instant,
+    figures: Vec<PathFigures>,
+    remarks: Vec<String>,
+}
+
+impl Run {
+    /// Connects, and waits a while for the paths.
+    fn set_up(&mut self, paths: usize) -> Result<(), String> {
+        self.stage.connect()?;
+        let gives_up = self.now() + SET_UP;
+        while !self.is_connected() {
+            self.check_alive()?;
+            if self.step(gives_up)? == Step::Waited {
+                return Err(format!("not connected after {} s", SET_UP.as_secs()));
+            }
+        }
+        let until = self.now() + SETTLE;
+        loop {
+            let ready = self.stage.ready_paths();
+            if ready >= paths {
+                return Ok(());
+            }
+            if self.now() >= until {
+                self.remarks.push(format!("only {ready} of {paths} paths were there at the begin"));
+                return Ok(());
+            }
+            let look = self.now() + LOOK;
+            while self.step(look)? == Step::Acted {}
+            self.check_alive()?;
+        }
+    }
+
+    fn begin(&mut self, scenario: &Scenario) {
+        self.begin = self.now();
+        self.streams = flow::streams(scenario, self.begin);
+        self.stage.count();
+    }
+
+    /// Lets everything happen until all has arrived, or the time is up.
+    fn drive(&mut self, end: Instant) -> Result<(), String> {
+        loop {
+            self.apply_events();
+            self.act().map_err(|broken| broken.to_string())?;
+            self.stage.note(self.begin);
+            if self.now() >= end || self.streams.iter().all(Stream::is_over) {
+                return Ok(());
+            }
+            self.check_alive()?;
+            let now = self.now();
+            let event = self.events.front().map(|event| self.begin + event.at);
+            let wakes = self.streams.iter().filter_map(|stream| stream.wakes_at(now));
+            let until = wakes.chain(event).fold(end, Instant::min);
+            self.step(until)?;
+        }
+    }
+
+    fn now(&self) -> Instant {
+        self.stage.world.now()
+    }
+
+    fn is_connected(&mut self) -> bool {
+        SIDES.into_iter().all(|side| self.stage.peer(side).is_some_and(|peer| peer.streams().is_some()))
+    }
+
+    fn check_alive(&mut self) -> Result<(), String> {
+        for (side, name) in SIDES.into_iter().zip(["client", "server"]) {
+            if let Some(error) = self.stage.peer(side).and_then(|peer| peer.ended()) {
+                return Err(format!("the connection ended at the {name}: {error}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets one thing happen, not after `until`, and checks the laws.
+    fn step(&mut self, until: Instant) -> Result<Step, String> {
+        let step = self.stage.world.step(until).map_err(|broken| broken.to_string())?;
+        let now = self.now();
+        for side in SIDES {
+            if let Some(peer) = self.stage.peer(side) {
+                peer.absorb_events(now);
+            }
+            self.check_paths(side).map_err(|broken| broken.to_string())?;
+        }
+        Ok(step)
+    }
+
+    fn check_paths(&mut self, side: Side) -> Result<(), BrokenLaw> {
+        let (now, host) = (self.now(), self.stage.host(side));
+        self.figures.clear();
+        if let Some(peer) = self.stage.peer(side) {
+            peer.figures(now, &mut self.figures);
+        }
+        self.figures.iter().try_for_each(|path| self.stage.world.laws_mut().on_path(now, host, *path))
+    }
+
+    fn apply_events(&mut self) {
+        let now = self.now();
+        while self.events.front().is_some_and(|event| self.begin + event.at <= now)
+            && let Some(event) = self.events.pop_front()
+        {
+            self.stage.apply(&event.change);
+        }
+    }
+
+    /// Lets the applications of both ends act.
+    fn act(&mut self) -> Result<(), BrokenLaw> {
+        let now = self.now();
+        for side in SIDES {
+            let (host, writer) = (self.stage.host(side), self.stage.host(side.other()));
+            let Some(streams) = self.stage.peer(side).and_then(|peer| peer.streams()) else { continue };
+            // Those that the other end opened are known by their ids.
+            while streams.accept().is_some() {}
+            let mut result = Ok(());
+            for stream in &mut self.streams {
+                if stream.sender == side {
+                    stream.send(now, host, streams, &mut self.model);
+                } else if result.is_ok() {
+                    result = stream.receive(now, writer, streams, &mut self.model);
+                }
+            }
+            result.map_err(|law| self.stage.world.laws_mut().broken(now, law))?;
+        }
+        Ok(())
+    }
+
+    fn outcome(self, scenario: &Scenario, failure: Option<String>) -> Outcome {
+        let end = self.now();
+        let streams = if self.streams.is_empty() { flow::streams(scenario, end) } else { self.streams };
+        let failure = failure.or_else(|| streams.iter().find_map(Stream::shortage));
+        Outcome {
+            flows: streams.into_iter().map(|stream| stream.into_flow(end)).collect(),
+            routes: self.stage.totals(),
+            cpu: None,
+            failure,
+            remarks: self.remarks,
+        }
+    }
+}

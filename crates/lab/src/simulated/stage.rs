@@ -1,0 +1,304 @@
+//! A scenario as a world: hosts, links and routes in virtual time, and what happens to them.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use manyway_proto::{ConnectionConfig, Instant, LocalAddress};
+use manyway_sim::link::{Link as OneWay, LinkConfig, LinkState};
+use manyway_sim::nat::Nat;
+use manyway_sim::{
+    EndpointPeer, HostId, InterfaceId, LinkId, Network, Peer as _, RouteId, Sizes, Transit, World,
+};
+
+use crate::outcome::RouteTotals;
+use crate::scenario::{Change, Direction, Interface, Scenario, Setting, Side, default_address};
+
+/// The two hosts and what lies between them.
+#[derive(Debug)]
+pub(super) struct Stage {
+    pub(super) world: World<EndpointPeer>,
+    client: Host,
+    server: Host,
+    links: Vec<Ways<LinkId>>,
+    routes: Vec<Route>,
+}
+
+/// What there is for each direction.
+#[derive(Debug, Clone, Copy)]
+struct Ways<T> {
+    up: T,
+    down: T,
+}
+
+#[derive(Debug)]
+struct Host {
+    id: HostId,
+    interfaces: Vec<Attached>,
+}
+
+/// An interface with its present addresses.
+#[derive(Debug)]
+struct Attached {
+    id: InterfaceId,
+    addresses: Vec<IpAddr>,
+}
+
+#[derive(Debug)]
+struct Route {
+    ids: Ways<RouteId>,
+    links: Vec<LinkId>,
+    totals: RouteTotals,
+    /// Packets that its links had dropped before the traffic began.
+    dropped_before: u64,
+}
+
+impl Stage {
+    /// Builds the world of a scenario; everything random in it follows from the seed.
+    pub(super) fn new(scenario: &Scenario, config: ConnectionConfig, seed: u64) -> Self {
+        let mut world = World::new(seed);
+        let config = Arc::new(config);
+        let rng = world.fork_rng();
+        let client = world.add_node(EndpointPeer::client(Arc::clone(&config), rng));
+        let rng = world.fork_rng();
+        let server = world.add_node(EndpointPeer::server(config, rng));
+        let now = world.now();
+        let network = world.network_mut();
+        // Scenarios count whole IP packets.
+        network.set_sizes(Sizes::Whole);
+        let client = Host::attach(network, (client, Side::Client), &scenario.client);
+        let server = Host::attach(network, (server, Side::Server), &scenario.server);
+        let links: Vec<_> = (0..scenario.links.len())
+            .filter_map(|place| {
+                let (up, down) = bounded(scenario, place)?;
+                Some(Ways { up: network.add_link(now, up), down: network.add_link(now, down) })
+            })
+            .collect();
+        let mut stage = Self { world, client, server, links, routes: Vec::new() };
+        for route in &scenario.routes {
+            let ends =
+                stage.client.interfaces.get(route.client).zip(stage.server.interfaces.get(route.server));
+            if let Some((from, to)) = ends.map(|(from, to)| (from.id, to.id)) {
+                stage.add_route((from, to), &route.links);
+            }
+        }
+        stage
+    }
+
+    fn add_route(&mut self, (from, to): (InterfaceId, InterfaceId), places: &[usize]) {
+        let ways: Vec<_> = places.iter().filter_map(|place| self.links.get(*place)).collect();
+        let up: Vec<_> = ways.iter().map(|ways| ways.up).collect();
+        let down: Vec<_> = ways.iter().rev().map(|ways| ways.down).collect();
+        let links = up.iter().chain(&down).copied().collect();
+        let network = self.world.network_mut();
+        let ids = Ways { up: network.set_route(from, to, up), down: network.set_route(to, from, down) };
+        self.routes.push(Route { ids, links, totals: RouteTotals::default(), dropped_before: 0 });
+    }
+
+    pub(super) fn host(&self, side: Side) -> HostId {
+        match side {
+            Side::Client => self.client.id,
+            Side::Server => self.server.id,
+        }
+    }
+
+    pub(super) fn peer(&mut self, side: Side) -> Option<&mut EndpointPeer> {
+        let host = self.host(side);
+        self.world.node_mut(host)
+    }
+
+    /// Starts the connection; the client knows every address of the server.
+    pub(super) fn connect(&mut self) -> Result<(), String> {
+        let now = self.world.now();
+        let locals = self.locals(Side::Client);
+        let remotes: Vec<_> = self.locals(Side::Server).iter().map(|local| local.address).collect();
+        self.peer(Side::Client).map_or(Ok(()), |client| client.connect(now, &locals, &remotes))
+    }
+
+    /// How many paths carry data, as the client sees it.
+    pub(super) fn ready_paths(&mut self) -> usize {
+        let connection = self.peer(Side::Client).and_then(EndpointPeer::connection);
+        connection.map_or(0, |connection| {
+            connection.statistics().paths.iter().filter(|path| path.state.carries_data()).count()
+        })
+    }
+
+    /// The addresses of a host's interfaces that are up.
+    fn locals(&self, side: Side) -> Vec<LocalAddress> {
+        let port = match side {
+            Side::Client => Side::CLIENT_PORT,
+            Side::Server => Side::SERVER_PORT,
+        };
+        let addresses = self.world.network().addresses(self.host(side));
+        let local = |(id, address): (InterfaceId, IpAddr)| LocalAddress {
+            interface: id.index,
+            address: SocketAddr::new(address, port),
+        };
+        addresses.into_iter().map(local).collect()
+    }
+
+    /// From now on what routes carry is counted.
+    pub(super) fn count(&mut self) {
+        self.world.network_mut().take_passed();
+        let network = self.world.network();
+        for route in &mut self.routes {
+            route.dropped_before = dropped(network, &route.links);
+        }
+    }
+
+    /// Takes note of what routes have carried; time 0 is `begin`.
+    pub(super) fn note(&mut self, begin: Instant) {
+        for passed in self.world.network_mut().take_passed() {
+            let bytes = u64::try_from(passed.bytes).unwrap_or(u64::MAX);
+            for route in &mut self.routes {
+                let arrivals = if passed.route == route.ids.up {
+                    &mut route.totals.up
+                } else if passed.route == route.ids.down {
+                    &mut route.totals.down
+                } else {
+                    continue;
+                };
+                arrivals.record(passed.at - begin, bytes);
+            }
+        }
+    }
+
+    /// What the routes have carried.
+    pub(super) fn totals(self) -> Vec<RouteTotals> {
+        let network = self.world.network();
+        let total = |mut route: Route| {
+            route.totals.dropped = dropped(network, &route.links).saturating_sub(route.dropped_before);
+            route.totals
+        };
+        self.routes.into_iter().map(total).collect()
+    }
+
+    /// Lets a change happen.
+    pub(super) fn apply(&mut self, change: &Change) {
+        match change {
+            Change::Cut { link, direction } => {
+                self.with_link((*link, *direction), |now, link| link.set_state(now, LinkState::Down));
+            }
+            Change::Restore { link, direction } => {
+                self.with_link((*link, *direction), |now, link| link.set_state(now, LinkState::Up));
+            }
+            Change::Set { link, direction, setting } => {
+                self.with_link((*link, *direction), |now, link| set(now, link, setting));
+            }
+            Change::InterfaceDown { side, interface } => {
+                self.set_interface((*side, *interface), LinkState::Down);
+            }
+            Change::InterfaceUp { side, interface } => self.set_interface((*side, *interface), LinkState::Up),
+            Change::Readdress { side, interface, address } => {
+                self.readdress((*side, *interface), *address);
+            }
+            Change::Rebind { side, interface } => {
+                let Some(id) = self.interface((*side, *interface)).map(|attached| attached.id) else {
+                    return;
+                };
+                if let Some(nat) = self.world.network_mut().nat_mut(id) {
+                    nat.rebind();
+                }
+            }
+        }
+    }
+
+    fn with_link(
+        &mut self,
+        (place, direction): (usize, Direction),
+        mut change: impl FnMut(Instant, &mut OneWay<Transit>),
+    ) {
+        let Some(ways) = self.links.get(place).copied() else { return };
+        let now = self.world.now();
+        let chosen = match direction {
+            Direction::Up => [Some(ways.up), None],
+            Direction::Down => [None, Some(ways.down)],
+            Direction::Both => [Some(ways.up), Some(ways.down)],
+        };
+        for id in chosen.into_iter().flatten() {
+            if let Some(link) = self.world.network_mut().link_mut(id) {
+                change(now, link);
+            }
+        }
+    }
+
+    fn interface(&mut self, (side, place): (Side, usize)) -> Option<&mut Attached> {
+        let host = match side {
+            Side::Client => &mut self.client,
+            Side::Server => &mut self.server,
+        };
+        host.interfaces.get_mut(place)
+    }
+
+    fn set_interface(&mut self, place: (Side, usize), state: LinkState) {
+        let Some(id) = self.interface(place).map(|attached| attached.id) else { return };
+        self.world.network_mut().set_interface_state(id, state);
+        self.tell_addresses(place.0);
+    }
+
+    /// The new address takes the place of the first.
+    fn readdress(&mut self, place: (Side, usize), address: IpAddr) {
+        let Some(attached) = self.interface(place) else { return };
+        let Some(first) = attached.addresses.first_mut() else { return };
+        let (id, old) = (attached.id, std::mem::replace(first, address));
+        let network = self.world.network_mut();
+        network.remove_address(id, old);
+        network.add_address(id, address);
+        self.tell_addresses(place.0);
+    }
+
+    /// The system of a host tells its programs.
+    fn tell_addresses(&mut self, side: Side) {
+        let (now, locals) = (self.world.now(), self.locals(side));
+        if let Some(peer) = self.peer(side) {
+            peer.set_addresses(now, &locals);
+        }
+    }
+}
+
+impl Host {
+    fn attach(network: &mut Network, (id, side): (HostId, Side), interfaces: &[Interface]) -> Self {
+        let attach = |(place, interface): (usize, &Interface)| {
+            let mut addresses = interface.addresses.clone();
+            if addresses.is_empty() {
+                addresses.push(default_address(side, place));
+            }
+            let mut rest = addresses.iter().copied();
+            let attached = network.add_interface(id, rest.next()?);
+            rest.for_each(|address| network.add_address(attached, address));
+            if let Some(config) = interface.nat {
+                network.set_nat(attached, Nat::new(config));
+            }
+            Some(Attached { id: attached, addresses })
+        };
+        Self { id, interfaces: interfaces.iter().enumerate().filter_map(attach).collect() }
+    }
+}
+
+/// Both directions of a link; what the interfaces at its ends cannot send does not pass it either.
+fn bounded(scenario: &Scenario, place: usize) -> Option<(LinkConfig, LinkConfig)> {
+    let link = scenario.links.get(place)?;
+    let routes = scenario.routes.iter().filter(|route| route.links.contains(&place));
+    let ends = routes.filter_map(|route| {
+        Some(scenario.client.get(route.client)?.mtu.min(scenario.server.get(route.server)?.mtu))
+    });
+    let most = ends.max().unwrap_or(u16::MAX);
+    let bound = |config: &LinkConfig| config.clone().with_mtu(config.mtu.min(most));
+    Some((bound(&link.up), bound(&link.down)))
+}
+
+fn set(now: Instant, link: &mut OneWay<Transit>, setting: &Setting) {
+    match setting {
+        Setting::Rate(rate) => link.set_rate(now, rate.clone()),
+        Setting::Delay(delay) => link.set_delay(now, *delay),
+        Setting::Queue(queue) => link.set_queue(now, *queue),
+        Setting::Loss(loss) => link.set_loss(now, loss.clone()),
+        Setting::Corruption(share) => link.set_corruption(now, *share),
+        Setting::Duplication(share) => link.set_duplication(now, *share),
+        Setting::Mtu(mtu) => link.set_mtu(now, *mtu),
+    }
+}
+
+fn dropped(network: &Network, links: &[LinkId]) -> u64 {
+    let links = links.iter().filter_map(|link| network.link(*link));
+    links.map(|link| link.counters().dropped().packets).sum()
+}

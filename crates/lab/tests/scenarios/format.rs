@@ -1,0 +1,221 @@
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use manyway_lab::Scenario;
+use manyway_lab::scenario::{Change, Checksum, Direction, Setting, Side, Traffic};
+use manyway_proto::{ByteCount, Rate};
+use manyway_sim::link::{
+    DelayModel, Discipline, Jitter, LossModel, Order, Probability, QueueConfig, QueueLimit, RateModel,
+    Reaction,
+};
+use manyway_sim::nat::Dependence;
+
+use crate::{parse, with};
+
+const MS: Duration = Duration::from_millis(1);
+
+fn mbit(megabits: u64) -> RateModel {
+    RateModel::Fixed(Rate::from_bits_per_second(megabits * 1_000_000))
+}
+
+#[test]
+fn a_link_makes_its_interface_and_its_route() {
+    let scenario = with("");
+    let names: Vec<_> = scenario.client.iter().map(|interface| interface.name.as_str()).collect();
+    assert_eq!(names, ["wifi", "lte"], "the order of the file");
+    assert_eq!(scenario.server.len(), 1);
+    assert_eq!((scenario.routes[1].client, scenario.routes[1].server), (1, 0));
+    assert_eq!((scenario.routes[1].links.as_slice(), scenario.routes[1].name.as_str()), (&[1][..], "lte"));
+    assert_eq!(
+        (scenario.name.as_str(), scenario.title.as_str(), scenario.group.as_str()),
+        ("mine", "mine", "user")
+    );
+    assert_eq!(scenario.traffic, [Traffic::Bulk { direction: Direction::Up, size: None, rate: None }]);
+    assert_eq!(scenario.duration, Duration::from_secs(15));
+    let link = &scenario.links[1];
+    assert_eq!(link.up.rate, mbit(20));
+    assert_eq!(
+        (link.up.delay, link.down.delay),
+        (DelayModel::constant(30 * MS), DelayModel::constant(30 * MS))
+    );
+    assert_eq!((link.up.overhead, link.up.mtu), (0, 1500));
+    let addresses = scenario.client.iter().chain(&scenario.server).flat_map(|interface| &interface.addresses);
+    let addresses: BTreeSet<&IpAddr> = addresses.collect();
+    assert_eq!(addresses.len(), 3, "each has one of its own");
+}
+
+#[test]
+fn every_property_of_a_link_is_read() {
+    let scenario = parse(
+        "[links.a]\nrate = { mean = '10M', burst = '16KiB' }\nrtt = '20ms'\njitter = '10ms'\nloss = '1%'\n\
+         queue = '64KiB'\ncorruption = '0.1%'\nduplication = '0.2%'\nmtu = 1280\nchecksum = 'repaired'\n\
+         up = { rate = '5M', delay = '3ms', queue = 'unlimited' }\n\
+         down = { jitter = { spread = '4ms', order = 'free', hold = '50ms' }, loss = { share = '1%', burst = 4 }, \
+         queue = { codel = 'mark', target = '7ms' } }\n",
+    )
+    .unwrap();
+    let link = &scenario.links[0];
+    assert_eq!(link.checksum, Checksum::Repaired);
+    assert_eq!(link.up.rate, mbit(5));
+    // The jitter is not named there, so it stays: 10 ms / √2.
+    let deviation = Jitter::Normal(Duration::from_nanos(7_071_065));
+    assert_eq!(link.up.delay, DelayModel::constant(3 * MS).with_jitter(deviation, Order::Kept));
+    assert_eq!(link.up.queue, QueueConfig::drop_tail(QueueLimit::Unlimited));
+    assert_eq!(link.up.loss, LossModel::Random(Probability::from_percent(1.0)));
+    let rate = Rate::from_bits_per_second(10_000_000);
+    assert_eq!(link.down.rate, RateModel::TokenBucket { rate, burst: ByteCount(16_384) });
+    let varied =
+        DelayModel::constant(10 * MS).with_jitter(Jitter::Uniform(4 * MS), Order::Free).with_hold(50 * MS);
+    assert_eq!(link.down.delay, varied);
+    assert_eq!(link.down.loss, LossModel::bursts(Probability::from_percent(1.0), 4));
+    let Discipline::Codel(codel) = link.down.queue.discipline else { panic!("{:?}", link.down.queue) };
+    assert_eq!((codel.target, codel.interval, codel.reaction), (7 * MS, 100 * MS, Reaction::Mark));
+    for way in [&link.up, &link.down] {
+        assert_eq!(way.corruption, Probability::from_percent(0.1));
+        assert_eq!(way.duplication, Probability::from_percent(0.2));
+        assert_eq!(way.mtu, 1280);
+    }
+}
+
+#[test]
+fn the_jitter_of_a_round_trip_is_shared_between_its_ways() {
+    let read = |text: &str| parse(&format!("[links.a]\n{text}\n")).unwrap().links[0].up.delay.jitter;
+    assert_eq!(read("delay = '10ms'\njitter = '5ms'"), Jitter::Normal(5 * MS));
+    assert_eq!(read("rtt = '20ms'\njitter = { spread = '6ms' }"), Jitter::Uniform(3 * MS));
+    // 10 ms / √2.
+    let Jitter::Normal(deviation) = read("rtt = '20ms'\njitter = '10ms'") else { panic!("not normal") };
+    assert_eq!(deviation.as_micros(), 7_071);
+}
+
+#[test]
+fn a_mesh_names_both_ends_of_its_links() {
+    let scenario = parse(
+        "[links.ac]\nclient = 'a'\nserver = 'c'\n[links.ad]\nclient = 'a'\nserver = 'd'\n\
+         [links.bc]\nclient = 'b'\nserver = 'c'\n[links.bd]\nclient = 'b'\nserver = 'd'\n",
+    )
+    .unwrap();
+    let routes: Vec<_> =
+        scenario.routes.iter().map(|route| (route.name.as_str(), route.client, route.server)).collect();
+    assert_eq!(routes, [("a-c", 0, 0), ("a-d", 0, 1), ("b-c", 1, 0), ("b-d", 1, 1)]);
+}
+
+#[test]
+fn routes_may_share_a_link() {
+    let scenario = parse(
+        "routes = [{ client = 'm1', links = ['one', 'cell'] }, { client = 'm2', links = ['two', 'cell'] }]\n\
+         [links.one]\nrate = '10M'\n[links.two]\nrate = '10M'\n[links.cell]\nrate = '19M'\n[links.wire]\nrate = '20M'\n",
+    )
+    .unwrap();
+    let links: Vec<_> =
+        scenario.routes.iter().map(|route| (route.name.as_str(), route.links.clone())).collect();
+    assert_eq!(links, [("wire", vec![3]), ("m1", vec![0, 2]), ("m2", vec![1, 2])]);
+    assert_eq!(scenario.sum(Direction::Up), Rate::from_bits_per_second(39_000_000));
+}
+
+#[test]
+fn interfaces_have_addresses_sizes_and_translators() {
+    let scenario = with(
+        "[client.wifi]\nmtu = 9000\naddresses = ['192.0.2.7', '2001:db8::7']\n\
+         [client.lte]\nnat = { timeout = '1m', mapping = 'address-and-port' }\n\
+         [server.net]\nmtu = 9000\naddresses = ['198.51.100.1', '2001:db8:1::1']\n",
+    );
+    let [wifi, lte] = scenario.client.as_slice() else { panic!("{:?}", scenario.client) };
+    assert_eq!((wifi.addresses.len(), wifi.mtu, wifi.nat), (2, 9000, None));
+    assert_eq!(scenario.links[0].up.mtu, 9000, "a link takes what its interfaces can send");
+    assert_eq!(scenario.links[1].up.mtu, 1500);
+    let nat = lte.nat.unwrap();
+    assert_eq!((nat.timeout, nat.mapping), (Duration::from_secs(60), Dependence::AddressAndPort));
+    assert_eq!(nat.filtering, Dependence::AddressAndPort);
+}
+
+#[test]
+fn traffic_is_bulk_or_messages() {
+    let scenario = with(
+        "[[traffic]]\nbulk = 'both'\nsize = '16MiB'\nrate = '5M'\n\
+         [[traffic]]\nmessages = 'down'\nsize = 100\ninterval = '50ms'\n",
+    );
+    let rate = Some(Rate::from_bits_per_second(5_000_000));
+    assert_eq!(
+        scenario.traffic,
+        [
+            Traffic::Bulk { direction: Direction::Both, size: Some(ByteCount(16 << 20)), rate },
+            Traffic::Messages { direction: Direction::Down, size: ByteCount(100), interval: 50 * MS },
+        ]
+    );
+}
+
+#[test]
+fn events_come_in_the_order_of_time() {
+    let scenario = with(
+        "[client.wifi]\nnat = {}\n\
+         [[events]]\nat = '9s'\nrebind = 'wifi'\n\
+         [[events]]\nat = '1s'\ncut = 'lte'\ndirection = 'down'\nfor = '500ms'\n\
+         [[events]]\nat = '2s'\ndown = 'server.server'\n[[events]]\nat = '3s'\nup = 'server.server'\n\
+         [[events]]\nat = '4s'\naddress = 'lte'\nto = '10.9.9.9'\n\
+         [[events]]\nat = '5s'\nset = 'wifi'\nrate = '1M'\njitter = '2ms'\n",
+    );
+    let at: Vec<_> = scenario.events.iter().map(|event| event.at.as_millis()).collect();
+    assert_eq!(at, [1000, 1500, 2000, 3000, 4000, 5000, 5000, 9000]);
+    let changes: Vec<_> = scenario.events.iter().map(|event| event.change.clone()).collect();
+    let (lte, down) = (1, Direction::Down);
+    assert_eq!(changes[0], Change::Cut { link: lte, direction: down });
+    assert_eq!(changes[1], Change::Restore { link: lte, direction: down });
+    assert_eq!(changes[2], Change::InterfaceDown { side: Side::Server, interface: 0 });
+    assert_eq!(changes[3], Change::InterfaceUp { side: Side::Server, interface: 0 });
+    let address = "10.9.9.9".parse().unwrap();
+    assert_eq!(changes[4], Change::Readdress { side: Side::Client, interface: 1, address });
+    let both = Direction::Both;
+    assert_eq!(changes[5], Change::Set { link: 0, direction: both, setting: Setting::Rate(mbit(1)) });
+    let varied = DelayModel::constant(7_500_000 * Duration::from_nanos(1))
+        .with_jitter(Jitter::Normal(2 * MS), Order::Kept);
+    assert_eq!(changes[6], Change::Set { link: 0, direction: both, setting: Setting::Delay(varied) });
+    assert_eq!(changes[7], Change::Rebind { side: Side::Client, interface: 0 });
+}
+
+#[test]
+fn a_new_delay_keeps_the_jitter_and_a_new_jitter_the_delay() {
+    let read = |event: &str| {
+        let text = "[links.a]\ndelay = '10ms'\njitter = { spread = '4ms', order = 'free', hold = '50ms' }\n";
+        let scenario = parse(&format!("{text}[[events]]\nat = '1s'\nset = 'a'\n{event}\n")).unwrap();
+        let Change::Set { setting: Setting::Delay(delay), .. } = &scenario.events[0].change else {
+            panic!("{:?}", scenario.events)
+        };
+        *delay
+    };
+    let varied = |delay, spread| {
+        DelayModel::constant(delay).with_jitter(Jitter::Uniform(spread), Order::Free).with_hold(50 * MS)
+    };
+    assert_eq!(read("delay = '30ms'"), varied(30 * MS, 4 * MS));
+    assert_eq!(
+        read("jitter = '2ms'"),
+        DelayModel::constant(10 * MS).with_jitter(Jitter::Normal(2 * MS), Order::Kept)
+    );
+    assert_eq!(read("delay = '30ms'\njitter = '0s'").jitter, Jitter::Normal(Duration::ZERO));
+}
+
+#[test]
+fn fifty_flaps_are_four_lines() {
+    let scenario = with(
+        "[[events]]\nat = '1s'\ncut = 'wifi'\nfor = '100ms'\nrepeat = { every = '200ms', times = 50 }\n",
+    );
+    assert_eq!(scenario.events.len(), 100);
+    assert_eq!(scenario.events[99].at, Duration::from_millis(1000 + 49 * 200 + 100));
+    assert!(matches!(scenario.events[98].change, Change::Cut { link: 0, .. }));
+    assert!(matches!(scenario.events[99].change, Change::Restore { link: 0, .. }));
+}
+
+#[test]
+fn a_trace_lies_beside_its_scenario() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("up.trace"), "5\n10\n10\n").unwrap();
+    let file = folder.path().join("cell.toml");
+    std::fs::write(&file, "[links.cell]\nrate = '1M'\nup = { trace = 'up.trace' }\n").unwrap();
+    let scenario = Scenario::read(&file).unwrap();
+    assert_eq!(scenario.links[0].up.rate.nominal(), Rate::from_bits_per_second(3 * 1504 * 8 * 100));
+    assert_eq!(scenario.links[0].down.rate, mbit(1));
+    std::fs::write(folder.path().join("up.trace"), "5\nx\n").unwrap();
+    let error = Scenario::read(&file).unwrap_err().to_string();
+    let expected = "links.cell.up.trace: up.trace: line 2 of the trace is not a number of milliseconds";
+    assert!(error.ends_with(expected), "{error}");
+}

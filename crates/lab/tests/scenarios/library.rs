@@ -1,0 +1,33 @@
+use manyway_lab::LabError;
+use manyway_lab::scenario::Library;
+
+#[test]
+fn scenarios_are_found_by_name_by_group_and_all() {
+    let library = Library::builtin().unwrap();
+    let found = |name: &str| library.find(name).unwrap().len();
+    assert_eq!(library.groups(), ["table", "environments", "simult-flows"]);
+    assert_eq!([found("table"), found("environments"), found("simult-flows")], [12, 16, 5]);
+    assert_eq!(found("all"), 33);
+    assert_eq!(library.find("black-hole").unwrap()[0].name, "black-hole");
+}
+
+#[test]
+fn an_unknown_name_is_answered_with_what_there_is() {
+    let library = Library::builtin().unwrap();
+    assert_eq!(
+        library.find("two-5").unwrap_err().to_string(),
+        "no scenario and no group is called \"two-5\" (did you mean two-50?): there are all, the groups table, \
+         environments, simult-flows, 33 scenarios, and files whose names end in .toml"
+    );
+    assert!(!library.find("parsecs").unwrap_err().to_string().contains("did you mean"));
+    assert!(matches!(library.find("nowhere/mine.toml"), Err(LabError::Io { .. })));
+}
+
+#[test]
+fn a_file_is_found_by_its_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mine.toml");
+    std::fs::write(&file, "[links.a]\n").unwrap();
+    let found = Library::builtin().unwrap().find(file.to_str().unwrap()).unwrap();
+    assert_eq!((found.len(), found[0].name.as_str()), (1, "mine"));
+}

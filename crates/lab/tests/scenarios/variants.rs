@@ -1,0 +1,79 @@
+use std::time::Duration;
+
+use manyway_lab::scenario::{Change, Direction, Library, Side, Traffic};
+use manyway_proto::ByteCount;
+
+use crate::{parse, with};
+
+#[test]
+fn turned_twice_is_the_same() {
+    for scenario in Library::builtin().unwrap().all() {
+        let turned = scenario.clone().turned();
+        assert_ne!(turned.traffic, scenario.traffic, "{}", scenario.name);
+        assert_eq!(format!("{:?}", turned.turned()), format!("{scenario:?}"));
+    }
+    let both = with("[[traffic]]\nbulk = 'both'\n");
+    assert_eq!(both.clone().turned().traffic, both.traffic);
+}
+
+#[test]
+fn a_single_route_keeps_its_interfaces_links_and_events() {
+    let text = "routes = [{ client = 'a', links = ['one', 'cell'] }, { client = 'b', links = ['two', 'cell'] }]\n\
+        [links.one]\n[links.two]\n[links.cell]\n[client.a]\n[client.b]\n\
+        [[events]]\nat = '1s'\ncut = 'one'\n[[events]]\nat = '2s'\ncut = 'cell'\n[[events]]\nat = '3s'\ndown = 'b'\n\
+        [[events]]\nat = '4s'\ndown = 'a'\n";
+    let single = parse(text).unwrap().single(1);
+    assert_eq!((single.client.len(), single.client[0].name.as_str()), (1, "b"));
+    assert_eq!(single.links.iter().map(|link| link.name.as_str()).collect::<Vec<_>>(), ["two", "cell"]);
+    assert_eq!((single.routes[0].client, single.routes[0].links.as_slice()), (0, &[0, 1][..]));
+    let changes: Vec<_> = single.events.iter().map(|event| event.change.clone()).collect();
+    let cut = Change::Cut { link: 1, direction: Direction::Both };
+    assert_eq!(changes, [cut, Change::InterfaceDown { side: Side::Client, interface: 0 }]);
+    let whole = parse(text).unwrap();
+    assert_eq!(format!("{:?}", whole.clone().single(9)), format!("{whole:?}"));
+}
+
+#[test]
+fn another_duration_moves_events_and_sizes_in_proportion() {
+    let scenario = with("[[traffic]]\nbulk = 'up'\nsize = '3MiB'\n[[events]]\nat = '5s'\ncut = 'wifi'\n");
+    let short = scenario.with_duration(Duration::from_secs(3));
+    assert_eq!(short.duration, Duration::from_secs(3));
+    assert_eq!(short.events[0].at, Duration::from_secs(1));
+    let Traffic::Bulk { size, .. } = short.traffic[0] else { panic!("{:?}", short.traffic) };
+    assert_eq!(size, Some(ByteCount(3 * (1 << 20) / 5)));
+    assert_eq!(short.limit(), Duration::from_secs(42));
+}
+
+#[test]
+fn the_best_route_carries_most_alone() {
+    let library = Library::builtin().unwrap();
+    let best = |name: &str| library.find(name).unwrap()[0].best_route();
+    // Of equal ones the first; 1 % of loss leaves less of 30 Mbit/s than 20 Mbit/s without.
+    assert_eq!([best("two-50"), best("wifi-lte"), best("one-lossy"), best("fiber-lte")], [0, 1, 0, 0]);
+    assert_eq!([best("ams-mesh"), best("lte-starlink"), best("flows-30-10-near")], [1, 0, 0]);
+    // The other one is a black hole for a third of the time.
+    assert_eq!(best("black-hole"), 1);
+    let slow_up = with("").links.remove(0);
+    let mut turning = with("");
+    turning.links[0].up.rate =
+        manyway_sim::link::RateModel::Fixed(manyway_proto::Rate::from_bits_per_second(1_000_000));
+    assert_ne!(turning.links[0], slow_up);
+    assert_eq!((turning.best_route(), turning.turned().best_route()), (1, 0));
+}
+
+#[test]
+fn loss_is_seen_on_links_and_in_events() {
+    let library = Library::builtin().unwrap();
+    let lossy: Vec<_> = library
+        .all()
+        .iter()
+        .filter(|scenario| scenario.has_loss())
+        .map(|scenario| scenario.name.as_str())
+        .collect();
+    insta::assert_snapshot!(
+        lossy.join(" "),
+        @"two-50-loss one-lossy wifi-lte loss-05 loss-2 dual-lte fiber-lte lte-starlink lte-geo congested"
+    );
+    assert!(with("[[events]]\nat = '1s'\nset = 'lte'\nloss = { share = '1%', burst = 3 }\n").has_loss());
+    assert!(!with("[[events]]\nat = '1s'\nset = 'lte'\nrate = '1M'\n").has_loss());
+}

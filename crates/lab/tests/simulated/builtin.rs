@@ -1,0 +1,37 @@
+use std::time::Duration;
+
+use manyway_lab::contender::ManywaySettings;
+use manyway_lab::scenario::{Direction, Library};
+use manyway_lab::simulated::Simulated;
+use manyway_lab::{Contender, Outcome, Runner as _, Scenario};
+
+fn run(scenario: &Scenario, seed: u64) -> Outcome {
+    Simulated::new().run(scenario, &Contender::Manyway(ManywaySettings::default()), seed).unwrap()
+}
+
+/// Both ways alternate, so that each way is seen in every kind of scenario at half the cost.
+#[test]
+fn every_built_in_scenario_runs() {
+    for (place, scenario) in Library::builtin().unwrap().all().iter().enumerate() {
+        let short = scenario.clone().with_duration(Duration::from_secs(1));
+        let short = if place % 2 == 0 { short } else { short.turned() };
+        let outcome = run(&short, 3);
+        assert_eq!(outcome.failure, None, "{}", scenario.name);
+        assert_eq!(outcome.routes.len(), scenario.routes.len(), "{}", scenario.name);
+        let [flow] = outcome.flows.as_slice() else { panic!("{}", scenario.name) };
+        let (goodput, sum) = (flow.arrivals.goodput(), scenario.sum(Direction::Up));
+        assert!(goodput.scaled(20, 1) > sum, "{}: {goodput} of {sum}", scenario.name);
+        assert!(goodput < sum, "{}: {goodput} of {sum}", scenario.name);
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_outcome_and_another_seed_another() {
+    let library = Library::builtin().unwrap();
+    for name in ["wifi-lte", "lte-starlink", "ams-mesh", "black-hole"] {
+        let scenario = library.find(name).unwrap().remove(0).with_duration(Duration::from_secs(1));
+        let first = run(&scenario, 11);
+        assert_eq!(first, run(&scenario, 11), "{name}");
+        assert!(!scenario.has_loss() || first != run(&scenario, 12), "{name}");
+    }
+}
