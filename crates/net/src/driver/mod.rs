@@ -4,6 +4,7 @@
 //! protocol machine has ready and tells applications what happened.
 
 mod advise;
+mod alarm;
 mod commands;
 mod connections;
 #[cfg(test)]
@@ -24,15 +25,15 @@ use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use manyway_proto::{EndpointConfig, Instant, LocalAddress, PathState, Rng, ServerConfig, identity};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant as TokioInstant, Sleep};
+use tokio::time::Instant as TokioInstant;
 
+use alarm::Alarm;
 pub(crate) use commands::Command;
 use connections::Connections;
 use rescue::Rescue;
@@ -128,7 +129,7 @@ struct Driver {
     commands: mpsc::UnboundedReceiver<Command>,
     buffer: Vec<u8>,
     receive_buffer: ReceiveBuffer,
-    sleep: Pin<Box<Sleep>>,
+    alarm: Alarm,
     closing: Option<Closing>,
     rescue: Rescue,
     suspend: SuspendWatch,
@@ -235,7 +236,7 @@ impl Driver {
             commands: command_receiver,
             buffer: Vec::with_capacity(64 * 1024),
             receive_buffer: ReceiveBuffer::new(),
-            sleep: Box::pin(tokio::time::sleep(Duration::ZERO)),
+            alarm: Alarm::new(),
             closing: None,
             rescue: Rescue::new(),
             suspend: SuspendWatch::new(),
@@ -437,10 +438,7 @@ impl Driver {
         let others = [closing, self.bind_retry, self.rescue.deadline(), self.connections.deadline()];
         self.due_at = others.into_iter().flatten().chain(deadline).min();
         if let Some(at) = self.due_at {
-            if self.sleep.deadline() != at {
-                self.sleep.as_mut().reset(at);
-            }
-            if self.sleep.as_mut().poll(context).is_ready() {
+            if self.alarm.poll_at(context, at).is_ready() {
                 context.waker().wake_by_ref();
             }
         }

@@ -1,0 +1,135 @@
+//! Wakes the driver when something is due.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep};
+
+/// One deadline at a time, kept to some ten microseconds where the system can do that.
+///
+/// The timers of the runtime count whole milliseconds, rounded up: a tenth of a round trip on a near path, added to
+/// each acknowledgement and each paced burst.
+#[derive(Debug)]
+pub(super) struct Alarm {
+    #[cfg(all(target_os = "linux", not(manyway_portable)))]
+    exact: Option<exact::Timer>,
+    sleep: Pin<Box<Sleep>>,
+}
+
+impl Alarm {
+    /// An alarm that is not set. To be called in a runtime.
+    pub(super) fn new() -> Self {
+        Self {
+            // Without one, as when there are no descriptors left, the runtime's timer does.
+            #[cfg(all(target_os = "linux", not(manyway_portable)))]
+            exact: exact::Timer::new().ok(),
+            sleep: Box::pin(tokio::time::sleep(Duration::ZERO)),
+        }
+    }
+
+    /// Whether a moment is there; else the task is woken then, unless it asks for another moment before.
+    pub(super) fn poll_at(&mut self, context: &mut Context<'_>, at: Instant) -> Poll<()> {
+        #[cfg(all(target_os = "linux", not(manyway_portable)))]
+        if let Some(exact) = &mut self.exact {
+            match exact.poll_at(context, at) {
+                Poll::Ready(Err(error)) => {
+                    tracing::warn!(%error, "the system's timer fails: a coarser one does from now on");
+                    self.exact = None;
+                }
+                Poll::Ready(Ok(())) => return Poll::Ready(()),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        if self.sleep.deadline() != at {
+            self.sleep.as_mut().reset(at);
+        }
+        Future::poll(self.sleep.as_mut(), context)
+    }
+}
+
+#[cfg(all(target_os = "linux", not(manyway_portable)))]
+mod exact {
+    use std::io;
+    use std::os::fd::AsFd;
+    use std::task::{Context, Poll, ready};
+    use std::time::Duration;
+
+    use nix::sys::time::TimeSpec;
+    use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+    use tokio::net::unix::pipe::Receiver;
+    use tokio::time::Instant;
+
+    /// A timer of the kernel.
+    #[derive(Debug)]
+    pub(super) struct Timer {
+        timer: TimerFd,
+        /// The same timer as something that the runtime can wait for: it is read as a pipe is.
+        expirations: Receiver,
+        /// What it is set to, until it went off.
+        set_to: Option<Instant>,
+    }
+
+    impl Timer {
+        pub(super) fn new() -> io::Result<Self> {
+            let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
+            let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
+            let expirations = Receiver::from_owned_fd_unchecked(timer.as_fd().try_clone_to_owned()?)?;
+            Ok(Self { timer, expirations, set_to: None })
+        }
+
+        pub(super) fn poll_at(&mut self, context: &mut Context<'_>, at: Instant) -> Poll<io::Result<()>> {
+            if self.set_to != Some(at) {
+                let rest = at.saturating_duration_since(Instant::now());
+                if rest.is_zero() {
+                    return Poll::Ready(Ok(()));
+                }
+                let once = Expiration::OneShot(TimeSpec::from_duration(rest.min(LONGEST)));
+                self.timer.set(once, TimerSetTimeFlags::empty())?;
+                self.set_to = Some(at);
+            }
+            loop {
+                ready!(self.expirations.poll_read_ready(context))?;
+                match self.expirations.try_read(&mut [0; size_of::<u64>()]) {
+                    Ok(_) => {
+                        self.set_to = None;
+                        return Poll::Ready(Ok(()));
+                    }
+                    // It was set anew after it had gone off.
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    Err(error) => return Poll::Ready(Err(error)),
+                }
+            }
+        }
+    }
+
+    /// Centuries would overflow the kernel's clock; after a day the driver just looks once more.
+    const LONGEST: Duration = Duration::from_secs(24 * 3600);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_alarm_goes_off_at_its_moment_and_not_before_also_when_it_was_set_to_others() {
+        let mut alarm = Alarm::new();
+        let start = Instant::now();
+        let soon = start + Duration::from_millis(20);
+        poll_fn(|context| {
+            for other in [1, 3600, 5] {
+                assert!(alarm.poll_at(context, start + Duration::from_secs(other)).is_pending());
+            }
+            alarm.poll_at(context, soon)
+        })
+        .await;
+        assert!(start.elapsed() >= Duration::from_millis(20));
+        // Past moments are there at once, and one that went off does not count for the next.
+        poll_fn(|context| alarm.poll_at(context, start)).await;
+        let later = Instant::now() + Duration::from_millis(5);
+        poll_fn(|context| alarm.poll_at(context, later)).await;
+        assert!(Instant::now() >= later);
+    }
+}
