@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 
 use super::FigureError;
-use super::style::{DashedStyle, LEGEND, SIZE, dashed};
+use super::style::{SIZE, axes, curve, dashed, legend};
 
 /// What arrived for one contender.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,31 +52,11 @@ impl BytesPlot {
             .x_label_area_size(44)
             .y_label_area_size(64)
             .build_cartesian_2d(0.0..seconds, 0.0..top)?;
-        chart
-            .configure_mesh()
-            .x_desc("time (s)")
-            .y_desc("arrived (MB)")
-            .light_line_style(TRANSPARENT)
-            .bold_line_style(BLACK.mix(0.12))
-            .label_style(("sans-serif", 15))
-            .axis_desc_style(("sans-serif", 16))
-            .draw()?;
-        for ((series, curve), DashedStyle { style, dash, gap }) in
-            self.series.iter().zip(curves).zip(dashed())
-        {
-            chart
-                .draw_series(DashedLineSeries::new(curve, dash, gap, style))?
-                .label(series.name.clone())
-                .legend(move |(x, y)| DashedPathElement::new([(x, y), (x + LEGEND, y)], dash, gap, style));
+        axes(&mut chart, "arrived (MB)")?;
+        for ((series, points), style) in self.series.iter().zip(curves).zip(dashed()) {
+            curve(&mut chart, &series.name, points, style)?;
         }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::UpperLeft)
-            .background_style(WHITE.mix(0.85))
-            .border_style(BLACK.mix(0.3))
-            .legend_area_size(LEGEND + 8)
-            .label_font(("sans-serif", 15))
-            .draw()?;
+        legend(&mut chart, SeriesLabelPosition::UpperLeft)?;
         root.present()?;
         Ok(())
     }

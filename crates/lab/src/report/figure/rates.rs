@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use manyway_proto::Rate;
-use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 
 use super::FigureError;
-use super::style::{DashedStyle, LEGEND, SIZE, dashed};
+use super::style::{LEGEND, SIZE, axes, curve, dashed, legend};
 use crate::measures::megabits;
 
 /// What happened at a moment.
@@ -93,15 +92,7 @@ impl RatePlot {
             .x_label_area_size(44)
             .y_label_area_size(64)
             .build_cartesian_2d(0.0..seconds, 0.0..top)?;
-        chart
-            .configure_mesh()
-            .x_desc("time (s)")
-            .y_desc("rate (Mbit/s)")
-            .light_line_style(TRANSPARENT)
-            .bold_line_style(BLACK.mix(0.12))
-            .label_style(("sans-serif", 15))
-            .axis_desc_style(("sans-serif", 16))
-            .draw()?;
+        axes(&mut chart, "rate (Mbit/s)")?;
 
         for (mark, height) in self.marks.iter().zip(LABEL_ROWS.iter().cycle()) {
             let x = mark.at.as_secs_f64();
@@ -122,20 +113,10 @@ impl RatePlot {
             .draw_series(LineSeries::new(self.points(&total.rates), style))?
             .label(total.name.clone())
             .legend(move |(x, y)| PathElement::new([(x, y), (x + LEGEND, y)], style));
-        for (path, DashedStyle { style, dash, gap }) in self.paths.iter().zip(dashed()) {
-            chart
-                .draw_series(DashedLineSeries::new(self.points(&path.rates), dash, gap, style))?
-                .label(path.name.clone())
-                .legend(move |(x, y)| DashedPathElement::new([(x, y), (x + LEGEND, y)], dash, gap, style));
+        for (path, style) in self.paths.iter().zip(dashed()) {
+            curve(&mut chart, &path.name, self.points(&path.rates), style)?;
         }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::UpperRight)
-            .background_style(WHITE.mix(0.85))
-            .border_style(BLACK.mix(0.3))
-            .legend_area_size(LEGEND + 8)
-            .label_font(("sans-serif", 15))
-            .draw()?;
+        legend(&mut chart, SeriesLabelPosition::UpperRight)?;
         root.present()?;
         Ok(())
     }

@@ -1,6 +1,8 @@
 //! What all figures share: white background, so that they read on light and dark pages, colours that the colour-blind
 //! tell apart, and a dash pattern for each besides, for print without colours.
 
+use plotters::coord::types::RangedCoordf64;
+use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 
 /// Width and height of a figure.
@@ -26,6 +28,57 @@ pub(super) fn dashed() -> impl Iterator<Item = DashedStyle> {
 /// The colours of bars, in order, again and again.
 pub(super) fn colours() -> impl Iterator<Item = RGBColor> {
     COLOURS.into_iter().cycle()
+}
+
+/// A chart of something over seconds.
+pub(super) type Chart<'area, 'document> =
+    ChartContext<'area, SVGBackend<'document>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+
+type Drawn = Result<(), Box<dyn std::error::Error>>;
+
+/// Draws time, `what` is over it, and the lines between.
+pub(super) fn axes(chart: &mut Chart<'_, '_>, what: &str) -> Drawn {
+    chart
+        .configure_mesh()
+        .x_desc("time (s)")
+        .y_desc(what)
+        .light_line_style(TRANSPARENT)
+        .bold_line_style(BLACK.mix(0.12))
+        .label_style(("sans-serif", 15))
+        .axis_desc_style(("sans-serif", 16))
+        .draw()
+        .map_err(|error| error.to_string().into())
+}
+
+/// Draws a curve and notes it for the legend.
+pub(super) fn curve(
+    chart: &mut Chart<'_, '_>,
+    name: &str,
+    points: Vec<(f64, f64)>,
+    DashedStyle { style, dash, gap }: DashedStyle,
+) -> Drawn {
+    chart
+        .draw_series(DashedLineSeries::new(points, dash, gap, style))
+        .map_err(|error| error.to_string())?
+        .label(name)
+        .legend(move |(x, y)| DashedPathElement::new([(x, y), (x + LEGEND, y)], dash, gap, style));
+    Ok(())
+}
+
+/// Draws the legend of all curves so far.
+pub(super) fn legend<'area, 'document: 'area>(
+    chart: &mut Chart<'area, 'document>,
+    position: SeriesLabelPosition,
+) -> Drawn {
+    chart
+        .configure_series_labels()
+        .position(position)
+        .background_style(WHITE.mix(0.85))
+        .border_style(BLACK.mix(0.3))
+        .legend_area_size(LEGEND + 8)
+        .label_font(("sans-serif", 15))
+        .draw()
+        .map_err(|error| error.to_string().into())
 }
 
 /// The palette of Okabe and Ito.
