@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Stop;
 use crate::error::LabError;
+use crate::measures::Spread;
 
 use stage::{Sample, Stage};
 
@@ -46,7 +47,8 @@ pub enum Subject {
     Manyway,
     /// One kernel TCP connection with packets of up to 64 KiB, as the system cuts and joins them by default.
     Tcp,
-    /// One kernel TCP connection whose packets are of the size of the MTU when they are made.
+    /// One kernel TCP connection whose packets have the size of the MTU on the link: cut by the system before they
+    /// leave, and not joined when they arrive. Needs `ethtool`.
     TcpWithoutOffload,
     /// UDP in the clear, batches of datagrams in one call, no acknowledgements: what a protocol over UDP can reach.
     Udp,
@@ -69,20 +71,20 @@ impl fmt::Display for Subject {
 }
 
 /// What a byte costs whom.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CpuReport {
     /// Largest IP packet on the link, in bytes.
     pub mtu: u16,
     /// How long each measurement lasted.
     pub duration: Duration,
-    /// Each subject's figures, in the order of [`CpuOptions::subjects`].
+    /// The figures of each subject that could be measured, in the order of [`CpuOptions::subjects`].
     pub rows: Vec<CpuRow>,
     /// What a reader of the figures must know.
     pub remarks: Vec<String>,
 }
 
 /// The figures of a subject.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CpuRow {
     /// Who.
     pub subject: Subject,
@@ -99,28 +101,19 @@ pub struct CpuRow {
     pub lost: f64,
 }
 
-/// Repeated measurements.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct Spread {
-    /// The one in the middle.
-    pub median: f64,
-    /// The smallest.
-    pub least: f64,
-    /// The largest.
-    pub most: f64,
-}
-
 /// Measures what a byte costs each subject, in turn. Takes [`CpuOptions::duration`] and half a second for each
-/// measurement. Needs root and `ip`.
+/// measurement. Needs root and `ip`; a subject that needs more than the machine has is left out, with a remark.
 ///
 /// # Errors
 /// The namespaces can not be made, an end breaks down, or the end was asked for.
 pub fn run(program: &Path, options: &CpuOptions) -> Result<CpuReport, LabError> {
     let stage = Stage::make(program, options)?;
-    let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); options.subjects.len()];
-    let mut remarks = Vec::new();
+    let (left_out, subjects): (Vec<Subject>, Vec<Subject>) =
+        options.subjects.iter().partition(|subject| stage.lacks(**subject).is_some());
+    let mut remarks: Vec<String> = left_out.iter().filter_map(|subject| stage.lacks(*subject)).collect();
+    let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); subjects.len()];
     for _ in 0..options.repetitions.max(1) {
-        for (subject, samples) in options.subjects.iter().zip(&mut samples) {
+        for (subject, samples) in subjects.iter().zip(&mut samples) {
             options.stop.check()?;
             let (sample, remark) = stage.measure(*subject)?;
             samples.push(sample);
@@ -130,42 +123,19 @@ pub fn run(program: &Path, options: &CpuOptions) -> Result<CpuReport, LabError> 
         }
     }
     let rows =
-        options.subjects.iter().zip(&samples).map(|(subject, samples)| row(*subject, samples)).collect();
+        subjects.iter().zip(&samples).filter_map(|(subject, samples)| row(*subject, samples)).collect();
     Ok(CpuReport { mtu: stage::MTU, duration: stage.duration(), rows, remarks })
 }
 
-fn row(subject: Subject, samples: &[Sample]) -> CpuRow {
-    let spread = |figure: fn(&Sample) -> f64| Spread::of(samples.iter().map(figure).collect());
-    CpuRow {
+/// `None` without a measurement.
+fn row(subject: Subject, samples: &[Sample]) -> Option<CpuRow> {
+    let spread = |figure: fn(&Sample) -> f64| Spread::of(samples.iter().map(figure));
+    Some(CpuRow {
         subject,
-        gigabits: spread(|sample| sample.gigabits),
-        sender: spread(|sample| sample.sender),
-        receiver: spread(|sample| sample.receiver),
-        machine: spread(|sample| sample.machine),
-        lost: spread(|sample| sample.lost).median,
-    }
-}
-
-impl Spread {
-    /// Of any number of measurements; of an even number, the median is the mean of the two in the middle.
-    fn of(mut values: Vec<f64>) -> Self {
-        values.sort_by(f64::total_cmp);
-        let (least, most) = (values.first().copied(), values.last().copied());
-        let at = |place: usize| values.get(place).copied().unwrap_or(0.0);
-        let (low, high) = (at(values.len().saturating_sub(1) / 2), at(values.len() / 2));
-        Self { median: f64::midpoint(low, high), least: least.unwrap_or(0.0), most: most.unwrap_or(0.0) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_spread_has_the_middle_and_the_ends() {
-        let three = Spread::of(vec![3.0, 1.0, 2.0]);
-        assert_eq!(three, Spread { median: 2.0, least: 1.0, most: 3.0 });
-        assert_eq!(Spread::of(vec![1.0, 2.0]), Spread { median: 1.5, least: 1.0, most: 2.0 });
-        assert_eq!(Spread::of(Vec::new()), Spread::default());
-    }
+        gigabits: spread(|sample| sample.gigabits)?,
+        sender: spread(|sample| sample.sender)?,
+        receiver: spread(|sample| sample.receiver)?,
+        machine: spread(|sample| sample.machine)?,
+        lost: spread(|sample| sample.lost)?.median,
+    })
 }

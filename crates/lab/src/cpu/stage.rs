@@ -21,6 +21,8 @@ pub(super) struct Stage {
     program: PathBuf,
     duration: Duration,
     stop: Stop,
+    /// Whether offload can be switched off.
+    has_switch: bool,
 }
 
 /// The figures of one measurement, as [`CpuRow`](super::CpuRow) has them.
@@ -49,6 +51,7 @@ impl Stage {
             program: program.to_owned(),
             duration: options.duration.max(SHORTEST),
             stop: options.stop.clone(),
+            has_switch: Command::new("ethtool").arg("--version").output().is_ok(),
         })
     }
 
@@ -109,14 +112,29 @@ impl Stage {
         }
     }
 
-    /// Lets the system make packets of 64 KiB that are cut on the way, or only such as fit the link.
+    /// Why a subject can not be measured here.
+    pub(super) fn lacks(&self, subject: Subject) -> Option<String> {
+        let needs_switch = subject == Subject::TcpWithoutOffload && !self.has_switch;
+        needs_switch.then(|| {
+            "kernel TCP without offload is left out: `ethtool`, which switches it off, is not installed"
+                .to_owned()
+        })
+    }
+
+    /// Lets packets of 64 KiB pass from host to host, or has the system cut them before they leave.
     fn set_offload(&self, subject: Subject) -> Result<(), LabError> {
-        let is_off = subject == Subject::TcpWithoutOffload;
-        let (segments, size) = if is_off { ("1", MTU.to_string()) } else { ("65535", "65536".to_owned()) };
+        if !self.has_switch {
+            return Ok(());
+        }
+        let state = if subject == Subject::TcpWithoutOffload { "off" } else { "on" };
         for side in [Side::Client, Side::Server] {
-            let limits = ["gso_max_segs", segments, "gso_max_size", &size, "gro_max_size", &size];
-            let command = ["-n", self.hosts.name(side), "link", "set", DEVICE];
-            ip(&[&command[..], &limits[..]].concat())?;
+            let mut command = self.hosts.command(side, Path::new("ethtool"));
+            let output = command.args(["-K", DEVICE, "tso", state, "gso", state]).output();
+            let output = output.map_err(|error| LabError::System(format!("ethtool: {error}")))?;
+            if !output.status.success() {
+                let text = String::from_utf8_lossy(&output.stderr);
+                return Err(LabError::System(format!("ethtool -K {DEVICE}: {}", text.trim())));
+            }
         }
         Ok(())
     }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use manyway_lab::Stop;
 use manyway_lab::columns::{Align, Table};
-use manyway_lab::cpu::{self, CpuOptions, CpuReport, Spread, Subject};
+use manyway_lab::cpu::{self, CpuOptions, CpuReport, Subject};
+use manyway_lab::measures::Spread;
 use serde_json::Value;
 
 use crate::args::{CpuArgs, GlobalArgs};
