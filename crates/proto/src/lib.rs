@@ -94,6 +94,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod class;
 mod collections;
 mod config;
 pub mod congestion;
@@ -119,6 +120,7 @@ pub mod text;
 mod time;
 mod units;
 
+pub use class::Class;
 pub use config::{ConfigError, ConnectionConfig, StreamConfig, StreamConfigError};
 pub use connection::{AddressPair, Connection, ConnectionStatistics, PairUse, PathStatistics};
 pub use endpoint::{ClientConfig, ConnectError, ConnectionHandle, Endpoint, EndpointConfig, ServerConfig};

@@ -242,7 +242,7 @@ impl Connection {
             ids,
             streams,
             control: Control::default(),
-            scheduler: (config.scheduler)(),
+            scheduler: config.scheduler.make(),
             agreed: Agreed {
                 idle_timeout: config.idle_timeout,
                 max_datagram: BASE_DATAGRAM,

@@ -200,13 +200,10 @@ impl Connection {
         let (mut views, paced_until) = self.views(now);
         let window = self.streams.window_state();
         loop {
-            let view = View {
-                now,
-                backlog: self.streams.backlog(),
-                window_left: ByteCount(window.credit.saturating_sub(window.sent)),
-                paths: &views,
-            };
-            let Decision::Send { path, quantum } = self.scheduler.decide(&view) else { break };
+            let mut view = View::new(now, &views);
+            view.backlog = self.streams.backlog();
+            view.window_left = ByteCount(window.credit.saturating_sub(window.sent));
+            let Decision::Send { path, quantum, .. } = self.scheduler.decide(&view) else { break };
             if let Some(transmit) = self.transmit_batch(now, buffer, path, quantum) {
                 return Some(transmit);
             }
