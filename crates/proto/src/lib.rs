@@ -108,6 +108,7 @@ pub mod fuzzing;
 mod handshake;
 pub mod identity;
 mod io;
+mod message;
 pub mod observe;
 mod packet;
 mod path;
@@ -129,6 +130,9 @@ pub use event::{Event, PathEvent};
 pub use handshake::{ALPN, HandshakeError, is_authentication_alert};
 pub use io::{Ecn, FourTuple, LocalAddress, Transmit};
 pub use manyway_wire::{ConnectionId, Initiator, PathAvailability, PathId, StreamId};
+pub use message::{
+    Carries, Message, MessageOptions, MessageOutcome, MessageStatistics, MessageToken, Order, SendError,
+};
 pub use path::{LocalCandidate, PathReason, PathState, PingToken, Role, SendRefusal};
 pub use protection::{KeyLimits, Level};
 pub use recovery::RecoveryConfig;

@@ -86,10 +86,8 @@ impl ConnectionConfig {
     /// # Errors
     /// If there is none of that name, which lists the known ones, or its settings can not be used.
     pub fn set_scheduler(&mut self, choice: &str) -> Result<(), ConfigError> {
-        self.scheduler = self
-            .schedulers
-            .choose(choice)
-            .map_err(|reason| ConfigError { field: "scheduler", reason })?;
+        self.scheduler =
+            self.schedulers.choose(choice).map_err(|reason| ConfigError { field: "scheduler", reason })?;
         Ok(())
     }
 

@@ -46,6 +46,11 @@ impl Connection {
                 self.note_data(facts);
                 self.streams.on_stream(block)
             }
+            Block::Message(block) => {
+                self.note_data(facts);
+                self.streams.on_message(block)
+            }
+            Block::Skip(block) => self.streams.on_skip(block),
             Block::Window(block) => {
                 self.streams.on_window(block);
                 Ok(())
@@ -235,6 +240,8 @@ fn may_stand_in(block: &Block<'_>, level: Level) -> bool {
         | Block::Probe(_)
         | Block::ProbeAck(_)
         | Block::Stream(_)
+        | Block::Message(_)
+        | Block::Skip(_)
         | Block::Window(_)
         | Block::StreamWindow(_)
         | Block::StreamLimit(_)

@@ -296,11 +296,7 @@ impl Path {
             state: self.state,
             role: self.joint_role(),
             peer_ready: self.peer_ready(),
-            rtt: RttView {
-                smoothed: rtt.smoothed(),
-                variation: rtt.variation(),
-                minimum: rtt.minimum(),
-            },
+            rtt: RttView { smoothed: rtt.smoothed(), variation: rtt.variation(), minimum: rtt.minimum() },
             delay: rtt.smoothed() / 2,
             delivery_rate: recovery.delivery_rate(),
             window: recovery.window(),

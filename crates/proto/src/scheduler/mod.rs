@@ -16,9 +16,7 @@ use manyway_wire::{PathId, StreamId};
 pub use min_rtt::MinRtt;
 pub use registry::{SchedulerFactory, Schedulers, by_name, names};
 pub use round_robin::RoundRobin;
-pub use view::{
-    Guarded, NextUp, PathRecord, PathTerms, PathView, ReadyStream, RttView, Stuck, Tier, View,
-};
+pub use view::{Guarded, NextUp, PathRecord, PathTerms, PathView, ReadyStream, RttView, Stuck, Tier, View};
 
 use crate::path::PathState;
 use crate::{ByteCount, Instant};

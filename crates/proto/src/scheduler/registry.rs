@@ -63,7 +63,10 @@ const BUILT_IN: [BuiltIn; 2] = [
 /// The scheduler of a connection whose configuration names none.
 const DEFAULT: &str = "min-rtt";
 
-fn without_settings(settings: &str, scheduler: impl Scheduler + 'static) -> Result<Box<dyn Scheduler>, String> {
+fn without_settings(
+    settings: &str,
+    scheduler: impl Scheduler + 'static,
+) -> Result<Box<dyn Scheduler>, String> {
     if settings.is_empty() { Ok(Box::new(scheduler)) } else { Err("has no settings".to_owned()) }
 }
 

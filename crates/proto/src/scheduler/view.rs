@@ -260,9 +260,7 @@ impl<'a> View<'a> {
     /// there is none of them.
     pub fn in_use(&self) -> impl Iterator<Item = &'a PathView> + Clone + use<'a> {
         let lives = self.has_working();
-        self.paths
-            .iter()
-            .filter(move |path| path.tier().is_some_and(|tier| (tier < Tier::Reserve) == lives))
+        self.paths.iter().filter(move |path| path.tier().is_some_and(|tier| (tier < Tier::Reserve) == lives))
     }
 
     /// The path of this id.

@@ -15,6 +15,14 @@ pub(super) fn write(array: &mut Array<'_>, block: &Block<'_>) {
                 o.flag("fin", piece.end);
                 payload(o, piece.data.len());
             }
+            Block::Message(piece) => {
+                o.number("stream_id", piece.stream.0);
+                o.number("message", piece.message.number);
+                o.flag("unordered", piece.message.unordered);
+                o.number("offset", piece.place.offset());
+                o.flag("end", piece.end);
+                payload(o, piece.data.len());
+            }
             Block::Handshake(piece) => {
                 o.number("offset", piece.offset);
                 payload(o, piece.data.len());
@@ -71,7 +79,8 @@ pub(super) fn write(array: &mut Array<'_>, block: &Block<'_>) {
                 o.text("reason", String::from_utf8_lossy(block.text));
             }
             Block::Syn(_) | Block::SynAck(_) | Block::Ping(_) | Block::Pong | Block::AckNow | Block::Pad => {}
-            Block::AddAddress(_)
+            Block::Skip(_)
+            | Block::AddAddress(_)
             | Block::RemoveAddress(_)
             | Block::PathStatus(_)
             | Block::PathClose(_)
@@ -116,6 +125,7 @@ fn own(o: &mut Object<'_>, block: &Block<'_>) {
         match field {
             Field::Number(number) => o.number(&key, number),
             Field::Path(path) => o.number("path_id", path.0),
+            Field::Stream(stream) => o.number("stream_id", stream.0),
             Field::Duration(duration) => o.millis(&key, duration),
             Field::Flag(flag) => o.flag(&key, flag),
             other => o.text(&key, other.to_string()),
@@ -134,6 +144,8 @@ fn frame_type(block: &Block<'_>) -> &'static str {
         Block::PathAck(_) => "ack",
         Block::Handshake(_) => "crypto",
         Block::Stream(_) => "stream",
+        Block::Message(_) => "mmsp_message",
+        Block::Skip(_) => "mmsp_skip",
         Block::Window(_) => "max_data",
         Block::StreamWindow(_) => "max_stream_data",
         Block::StreamLimit(_) => "max_streams",
