@@ -499,6 +499,11 @@ pub(crate) struct Checked<'a> {
 }
 
 impl Checked<'_> {
+    fn check_end(&mut self, stream: StreamId) {
+        let result = self.reference.on_end(self.peer, stream);
+        self.check(result);
+    }
+
     fn check(&mut self, result: Result<(), Law>) {
         if let Err(law) = result {
             self.broken.get_or_insert(law);
@@ -553,8 +558,13 @@ impl Streams for Checked<'_> {
 
     fn receive_message(&mut self, stream: StreamId) -> Option<MessageOutcome> {
         let outcome = self.streams.receive_message(stream);
-        if let Some(MessageOutcome::Message(message)) = &outcome {
-            self.messages.push(Delivery { at: self.now, stream, message: message.clone() });
+        match &outcome {
+            Some(MessageOutcome::Message(message)) => {
+                self.messages.push(Delivery { at: self.now, stream, message: message.clone() });
+            }
+            // To the reference it is a stream without bytes.
+            Some(MessageOutcome::End) => self.check_end(stream),
+            Some(_) | None => {}
         }
         outcome
     }
