@@ -12,7 +12,7 @@ use crate::failure::{Failure, Reason};
 use crate::frame::Frame;
 use crate::request::{Request, Totals};
 use crate::session::{MessageHalves, MessageReceiver, MessageSender, Session, Transport};
-use crate::wire::{finish, read_acceptance, write_frame, write_request};
+use crate::wire::{finish, read_acceptance, read_end, write_frame, write_request};
 
 /// A run of messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,15 +135,15 @@ pub async fn bench_messages<S: Session>(
     let size = if plan.reverse { plan.size } else { MessagesRequest::MIN_SIZE };
     let request = MessagesRequest { size, lifetime: plan.deadline };
     write_request(&mut send, Request::Messages(request)).await?;
+    finish(&mut send).await?;
     read_acceptance(&mut receive).await?;
+    read_end(&mut receive).await?;
     let halves = match session.transport() {
         Some(transport) => transport.accept_messages().await,
         None => None,
     };
     let (to, from) = halves.ok_or_else(unsupported)?;
-    let outcome = exchange(plan, to, from, stop).await?;
-    finish(&mut send).await?;
-    Ok(outcome)
+    exchange(plan, to, from, stop).await
 }
 
 async fn exchange(
@@ -242,12 +242,13 @@ pub(crate) async fn answer_messages<W, R>(
     longest: Duration,
     transport: Option<&dyn Transport>,
     mut send: W,
-    _receive: R,
+    mut receive: R,
 ) -> Result<(), TransferError>
 where
     W: AsyncWrite + Unpin,
     R: AsyncRead + Unpin,
 {
+    read_end(&mut receive).await?;
     let halves = match transport {
         Some(transport) => transport.open_messages().await,
         None => None,

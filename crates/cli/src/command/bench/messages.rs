@@ -48,7 +48,7 @@ pub(super) async fn run(
             let stop = async { drop(stopped.await) };
             let outcome = bench_messages(&session, &plan, stop).await;
             // Bulk goes on for as long as messages do.
-            drop(enough.send(()));
+            let _ = enough.send(());
             outcome
         };
         let bulk = async {
