@@ -166,7 +166,7 @@ impl Scene {
         let (pick, size, how) = (script.u8(), usize::from(script.u16() % 9_000), script.u8());
         self.with(side, pick, |scene, stream| {
             let half = scene.halves.get_mut(&(side, stream)).unwrap();
-            let mut options = MessageOptions::default().protocol(half.sent.len() as u32);
+            let mut options = MessageOptions::default().protocol(u32::try_from(half.sent.len()).unwrap());
             if how & 1 == 1 {
                 options = options.order(Order::Unordered);
             }

@@ -419,28 +419,32 @@ impl Outbox {
 
     /// Tells the peer what was given up, as room permits; true if all was told.
     pub(crate) fn write_skips(&mut self, w: &mut Writer<'_>, contents: &mut Contents) -> bool {
-        for unordered in [false, true] {
-            loop {
-                let due = |(id, skip): &(&MessageId, &Skip)| id.unordered == unordered && skip.is_due;
-                let due: Vec<_> = self.skips.iter().filter(due).map(|(id, skip)| (*id, skip.reach)).collect();
-                if due.is_empty() {
-                    break;
-                }
-                let entries = due.iter().take(MOST_SKIPPED);
-                let entries = entries.map(|(id, reach)| Skipped { number: id.number, reach: *reach });
-                let written = encode_skip(w, self.stream, unordered, entries);
-                for (id, _) in due.iter().take(written) {
-                    contents.push(SentContent::Skip { stream: self.stream, key: (*id).into() });
-                    if let Some(skip) = self.skips.get_mut(id) {
-                        skip.is_due = false;
-                    }
-                }
-                if written == 0 {
-                    return false;
-                }
+        self.write_skips_of(false, w, contents) && self.write_skips_of(true, w, contents)
+    }
+
+    fn write_skips_of(&mut self, unordered: bool, w: &mut Writer<'_>, contents: &mut Contents) -> bool {
+        loop {
+            let skips = self.skips.iter().filter(|(id, skip)| id.unordered == unordered && skip.is_due);
+            let due: Vec<_> = skips.take(MOST_SKIPPED).map(|(id, skip)| (*id, skip.reach)).collect();
+            if due.is_empty() {
+                return true;
+            }
+            let entries = due.iter().map(|(id, reach)| Skipped { number: id.number, reach: *reach });
+            let written = encode_skip(w, self.stream, unordered, entries);
+            if written == 0 {
+                return false;
+            }
+            for (id, _) in due.iter().take(written) {
+                contents.push(SentContent::Skip { stream: self.stream, key: (*id).into() });
+                self.set_due(*id, false);
             }
         }
-        true
+    }
+
+    fn set_due(&mut self, id: MessageId, is_due: bool) {
+        if let Some(skip) = self.skips.get_mut(&id) {
+            skip.is_due = is_due;
+        }
     }
 
     /// The peer knows that a message was given up.
@@ -450,9 +454,7 @@ impl Outbox {
 
     /// The peer may not know.
     pub(crate) fn on_skip_lost(&mut self, id: MessageId) {
-        if let Some(skip) = self.skips.get_mut(&id) {
-            skip.is_due = true;
-        }
+        self.set_due(id, true);
     }
 
     /// Forgets everything: the stream is abandoned.

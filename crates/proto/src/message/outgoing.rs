@@ -87,7 +87,7 @@ impl Outgoing {
 
     /// The next units to be sent: again, or for the first time.
     pub(super) fn next(&self) -> Range<u64> {
-        self.lost.first().unwrap_or(self.next..self.units())
+        self.lost.first().unwrap_or_else(|| self.next..self.units())
     }
 
     /// Of `units`, as many as fit into `room` bytes; the end needs none. `None` if nothing is left of them.

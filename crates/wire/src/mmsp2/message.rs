@@ -178,11 +178,10 @@ mod tests {
     fn a_piece_comes_back_with_its_place_and_its_marks() {
         for data in [&b""[..], b"a", b"abcd", &[9; 1100]] {
             for message in [MessageId::ordered(0), MessageId::unordered(70_000)] {
-                for place in [MessagePlace::Begin { protocol: u32::MAX }, MessagePlace::At(70)] {
-                    for end in [false, true] {
-                        let stream = StreamId(130);
-                        round_trip(Block::Message(MessageData { stream, message, place, end, data }));
-                    }
+                let places = [MessagePlace::Begin { protocol: u32::MAX }, MessagePlace::At(70)];
+                for (place, end) in places.into_iter().flat_map(|place| [(place, false), (place, true)]) {
+                    let stream = StreamId(130);
+                    round_trip(Block::Message(MessageData { stream, message, place, end, data }));
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! Blocks as frames of qlog: under the names of QUIC where they mean the same, under names of our own else.
 
-use manyway_wire::{Block, Blocked, BlockedBy, Field};
+use manyway_wire::{Block, Blocked, BlockedBy, Field, MessageData};
 
 use super::json::{Array, Object};
 
@@ -15,14 +15,7 @@ pub(super) fn write(array: &mut Array<'_>, block: &Block<'_>) {
                 o.flag("fin", piece.end);
                 payload(o, piece.data.len());
             }
-            Block::Message(piece) => {
-                o.number("stream_id", piece.stream.0);
-                o.number("message", piece.message.number);
-                o.flag("unordered", piece.message.unordered);
-                o.number("offset", piece.place.offset());
-                o.flag("end", piece.end);
-                payload(o, piece.data.len());
-            }
+            Block::Message(piece) => message(o, piece),
             Block::Handshake(piece) => {
                 o.number("offset", piece.offset);
                 payload(o, piece.data.len());
@@ -88,6 +81,15 @@ pub(super) fn write(array: &mut Array<'_>, block: &Block<'_>) {
             | Block::PathLimit(_) => own(o, block),
         }
     });
+}
+
+fn message(o: &mut Object<'_>, piece: &MessageData<'_>) {
+    o.number("stream_id", piece.stream.0);
+    o.number("message", piece.message.number);
+    o.flag("unordered", piece.message.unordered);
+    o.number("offset", piece.place.offset());
+    o.flag("end", piece.end);
+    payload(o, piece.data.len());
 }
 
 fn payload(o: &mut Object<'_>, length: usize) {

@@ -1,8 +1,8 @@
 //! Blocks of the peer.
 
 use manyway_wire::{
-    Blocked, BlockedBy, Initiator, StreamData, StreamId, StreamLimit, StreamReset, StreamStop, StreamWindow,
-    Window,
+    Block, Blocked, BlockedBy, Initiator, StreamData, StreamId, StreamLimit, StreamReset, StreamStop,
+    StreamWindow, Window,
 };
 
 use super::StreamSet;
@@ -12,6 +12,32 @@ use crate::stream::event::StreamEvent;
 use crate::stream::receive::Claim;
 
 impl StreamSet {
+    /// Takes a block that belongs to streams; others change nothing.
+    ///
+    /// # Errors
+    /// What the peer did wrong.
+    pub(crate) fn on_block(&mut self, block: &Block<'_>) -> Result<(), Violation> {
+        #[expect(clippy::wildcard_enum_match_arm, reason = "all others belong to somebody else")]
+        match block {
+            Block::Stream(block) => self.on_stream(block),
+            Block::Message(block) => self.on_message(block),
+            Block::Skip(block) => self.on_skip(block),
+            Block::Window(block) => {
+                self.on_window(block);
+                Ok(())
+            }
+            Block::StreamWindow(block) => self.on_stream_window(block),
+            Block::StreamLimit(block) => {
+                self.on_stream_limit(block);
+                Ok(())
+            }
+            Block::StreamReset(block) => self.on_stream_reset(block),
+            Block::StreamStop(block) => self.on_stream_stop(block),
+            Block::Blocked(block) => self.on_blocked(block),
+            _ => Ok(()),
+        }
+    }
+
     /// Takes bytes of a stream.
     ///
     /// # Errors

@@ -274,7 +274,7 @@ proptest! {
             let step = steps.next();
             match step {
                 Some(Step::Send { stream, size, unordered: free, lifetime, transmissions }) => {
-                    let mut data = (sent.len() as u32).to_be_bytes().to_vec();
+                    let mut data = u32::try_from(sent.len()).unwrap().to_be_bytes().to_vec();
                     data.resize(size.max(4), 9);
                     let mut options = MessageOptions::default().protocol(u32::try_from(size).unwrap());
                     options.order = if free { Order::Unordered } else { Order::Ordered };
