@@ -52,6 +52,30 @@ fn a_summary_for_programs_counts_what_was_sent() {
 }
 
 #[test]
+fn bench_measures_messages_both_ways_and_beside_bulk() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let bench = |arguments: &[&str]| {
+        place.run(&[&["bench", &server.ticket, "--messages", "200", "-t", "1"], arguments].concat())
+    };
+    for way in [&["--json"][..], &["--json", "-R", "--bulk", "--deadline", "500"]] {
+        let documents = bench(way).expect(0).json();
+        let messages = &documents[0]["messages"];
+        assert_eq!((&messages["sent"], &messages["size"]), (&100.into(), &200.into()), "{messages}");
+        assert!(messages["received"].as_u64().unwrap() >= 90, "{messages}");
+        let latency = messages["latency"]["p99.9"].as_f64().unwrap();
+        assert!(latency >= messages["latency"]["p50"].as_f64().unwrap(), "{messages}");
+        let has_bulk = messages["bulk_bits_per_second"].as_u64().is_some_and(|rate| rate > 1_000_000);
+        assert_eq!(has_bulk, way.contains(&"--bulk"), "{messages}");
+    }
+    bench(&["--rate", "50"])
+        .expect(0)
+        .says("messages  50 of 200 bytes to the server")
+        .says("p99.9")
+        .says("lost");
+}
+
+#[test]
 fn bench_measures_streams_both_ways_by_time_and_by_size() {
     let place = Place::new();
     let server = place.serve(&[]);

@@ -51,6 +51,14 @@ fn look_inside(block: &Block<'_>, available: usize) {
         Block::Stream(block) => {
             assert!(block.offset + block.data.len() as u64 <= MOST && block.data.len() <= available);
         }
+        Block::Message(block) => {
+            let end = u64::from(block.place.offset()) + block.data.len() as u64;
+            assert!(end <= u64::from(u32::MAX) && block.data.len() <= available);
+        }
+        Block::Skip(block) => {
+            let messages = block.messages.into_iter().count();
+            assert!(messages >= 1 && messages <= available);
+        }
         Block::Handshake(block) => {
             assert!(block.offset + block.data.len() as u64 <= MOST && block.data.len() <= available);
         }

@@ -1,12 +1,15 @@
-//! Two ends with streams, a network that loses, copies and reorders, and applications that do anything: the reader
-//! sees what the writer wrote, and credit is kept.
+//! Two ends with streams of bytes and of messages, a network that loses, copies and reorders, and applications that do
+//! anything: the reader sees what the writer wrote, and credit is kept.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
 use manyway_proto::fuzzing::{StreamPacket, Streams};
-use manyway_proto::{Initiator, Instant, ReadOutcome, StreamConfig, StreamEvent, StreamId, WriteError};
+use manyway_proto::{
+    Initiator, Instant, Message, MessageOptions, MessageOutcome, Order, ReadOutcome, StreamConfig,
+    StreamEvent, StreamId, WriteError,
+};
 
 use crate::script::Script;
 
@@ -25,6 +28,10 @@ struct Half {
     reset: bool,
     read: u64,
     reader: Reader,
+    /// Size of each message that was sent, and whether it may be given up.
+    sent: Vec<(usize, bool)>,
+    received: BTreeSet<u32>,
+    last_ordered: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -66,6 +73,7 @@ impl Scene {
         config.peer_streams = 1 + u64::from(script.u8() % 8);
         config.send_buffer = 16 << 10;
         config.max_send_buffer = 64 << 10;
+        config.max_message = 8 << 10;
         assert_eq!(config.check(), Ok(()));
         let ends = SIDES.map(|side| Streams::new(side, &config, &config));
         let (known, flying) = (Default::default(), Default::default());
@@ -79,11 +87,15 @@ impl Scene {
             8..=15 => {
                 self.accept(side);
             }
-            16..=47 => self.write(side, script.u8(), usize::from(script.u16() % 20_000)),
+            16..=39 => self.write(side, script.u8(), usize::from(script.u16() % 20_000)),
+            40..=47 => self.send_message(side, script),
             48..=51 => self.with(side, script.u8(), |scene, stream| scene.end_writing(side, stream)),
             52..=53 => self.with(side, script.u8(), |scene, stream| scene.reset(side, stream)),
             54..=55 => self.with(side, script.u8(), |scene, stream| scene.stop(side, stream)),
-            56..=71 => {
+            56..=61 => self.with(side, script.u8(), |scene, stream| {
+                scene.receive(side, stream);
+            }),
+            62..=71 => {
                 let most = usize::from(script.u16());
                 self.with(side, script.u8(), |scene, stream| {
                     scene.read(side, stream, most);
@@ -106,6 +118,7 @@ impl Scene {
             122..=124 => {
                 self.now += Duration::from_millis(u64::from(script.u8()));
                 self.ends[side].on_rtt(self.now, Duration::from_millis(20));
+                self.ends[side].expire(self.now);
             }
             _ => self.events(side),
         }
@@ -147,6 +160,54 @@ impl Scene {
                 Err(_) => {}
             }
         });
+    }
+
+    fn send_message(&mut self, side: usize, script: &mut Script<'_>) {
+        let (pick, size, how) = (script.u8(), usize::from(script.u16() % 9_000), script.u8());
+        self.with(side, pick, |scene, stream| {
+            let half = scene.halves.get_mut(&(side, stream)).unwrap();
+            let mut options = MessageOptions::default().protocol(u32::try_from(half.sent.len()).unwrap());
+            if how & 1 == 1 {
+                options = options.order(Order::Unordered);
+            }
+            if how & 2 == 2 {
+                options = options.lifetime(Duration::from_millis(u64::from(how)));
+            }
+            if how & 4 == 4 {
+                options = options.transmissions(1 + u32::from(how >> 6));
+            }
+            let data: Vec<u8> =
+                (0..size as u64).map(|at| pattern(side, stream, half.sent.len() as u64 + at)).collect();
+            if scene.ends[side].send_message(scene.now, stream, data.into(), options).is_ok() {
+                assert!(size <= 8 << 10 && half.finished.is_none() && !half.reset && half.written == 0);
+                half.sent.push((size, how & 6 != 0));
+            }
+        });
+    }
+
+    /// Receives a message; false if there is none.
+    fn receive(&mut self, side: usize, stream: StreamId) -> bool {
+        let half = self.halves.get_mut(&(1 - side, stream)).unwrap();
+        match self.ends[side].receive_message(stream) {
+            Ok(MessageOutcome::Message(message)) => {
+                half.take(1 - side, stream, &message);
+                true
+            }
+            Ok(MessageOutcome::End) => {
+                assert!(half.finished.is_some() && half.reader == Reader::Reading, "{stream} {half:?}");
+                let missing =
+                    (0_u32..).zip(&half.sent).find(|(at, sent)| !sent.1 && !half.received.contains(at));
+                assert_eq!(missing, None, "{stream} ended without a message");
+                half.reader = Reader::Ended;
+                false
+            }
+            Ok(MessageOutcome::Reset(_)) => {
+                assert!(half.reset, "{stream} {half:?}");
+                half.reader = Reader::Ended;
+                false
+            }
+            Ok(_) | Err(_) => false,
+        }
     }
 
     fn end_writing(&mut self, side: usize, stream: StreamId) {
@@ -271,6 +332,11 @@ impl Scene {
                 break;
             }
         }
+        for (near, far) in [(0, 1), (1, 0)] {
+            let ((used, _), (_, counted)) =
+                (self.ends[near].connection_credit(), self.ends[far].connection_credit());
+            assert_eq!(used, counted, "both ends count the same credit");
+        }
         for ((writer, stream), half) in &self.halves {
             let accepted = self.known[1 - writer].contains(stream);
             assert!(half.reader != Reader::Reading || !accepted, "{stream} has no end: {half:?}");
@@ -279,6 +345,9 @@ impl Scene {
 
     fn drain(&mut self, side: usize, stream: StreamId) -> usize {
         let mut total = 0;
+        while self.receive(side, stream) {
+            total += 1;
+        }
         loop {
             let read = self.read(side, stream, 1 << 20);
             total += read;
@@ -286,6 +355,23 @@ impl Scene {
             if read == 0 {
                 return total;
             }
+        }
+    }
+}
+
+impl Half {
+    /// A message came: the one that was sent, whole, once and in its order.
+    fn take(&mut self, writer: usize, stream: StreamId, message: &Message) {
+        let name = message.protocol;
+        let (size, _) = self.sent[name as usize];
+        assert_eq!(message.data.len(), size, "{stream} message {name}");
+        for (at, byte) in (u64::from(name)..).zip(&message.data) {
+            assert_eq!(*byte, pattern(writer, stream, at), "{stream} message {name}");
+        }
+        assert!(self.received.insert(name), "{stream} message {name} came twice");
+        if message.order == Order::Ordered {
+            assert!(self.last_ordered.is_none_or(|last| last < name), "{stream} message {name} is late");
+            self.last_ordered = Some(name);
         }
     }
 }

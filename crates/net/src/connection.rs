@@ -69,12 +69,19 @@ impl Events {
 /// What handles share with the driver.
 #[derive(Debug)]
 pub(crate) struct Link {
-    handle: ConnectionHandle,
+    facts: LinkFacts,
     commands: mpsc::UnboundedSender<Command>,
     events: Events,
     closed: watch::Receiver<Option<ConnectionError>>,
     accepted: tokio::sync::Mutex<mpsc::UnboundedReceiver<Arc<Pipes>>>,
-    peer_key: Option<PublicKey>,
+}
+
+/// What is known of a connection from its set-up on.
+#[derive(Debug)]
+pub(crate) struct LinkFacts {
+    pub(crate) handle: ConnectionHandle,
+    pub(crate) peer_key: Option<PublicKey>,
+    pub(crate) max_message: Option<u64>,
 }
 
 /// The driver's side of a [`Link`].
@@ -86,27 +93,26 @@ pub(crate) struct LinkDriver {
 }
 
 impl Link {
-    pub(crate) fn new(
-        handle: ConnectionHandle,
-        commands: mpsc::UnboundedSender<Command>,
-        peer_key: Option<PublicKey>,
-    ) -> (Arc<Self>, LinkDriver) {
+    pub(crate) fn new(commands: mpsc::UnboundedSender<Command>, facts: LinkFacts) -> (Arc<Self>, LinkDriver) {
         let events = Events::default();
         let (closed_sender, closed) = watch::channel(None);
         let (accepted_sender, accepted) = mpsc::unbounded_channel();
         let link = Self {
-            handle,
+            facts,
             commands,
             events: events.clone(),
             closed,
             accepted: tokio::sync::Mutex::new(accepted),
-            peer_key,
         };
         (Arc::new(link), LinkDriver { events, closed: closed_sender, accepted: accepted_sender })
     }
 
     pub(crate) fn handle(&self) -> ConnectionHandle {
-        self.handle
+        self.facts.handle
+    }
+
+    pub(crate) fn max_message(&self) -> Option<u64> {
+        self.facts.max_message
     }
 
     /// Commands to a driver that is gone change nothing any more.
@@ -121,7 +127,7 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        self.send(Command::Close { handle: self.handle, code: 0, reason: String::new() });
+        self.send(Command::Close { handle: self.facts.handle, code: 0, reason: String::new() });
     }
 }
 
@@ -164,7 +170,7 @@ impl Connection {
     /// If the connection ended.
     pub async fn info(&self) -> Result<ConnectionInfo, ConnectionError> {
         let (reply, answer) = oneshot::channel();
-        self.link.send(Command::Info { handle: self.link.handle, reply });
+        self.link.send(Command::Info { handle: self.link.facts.handle, reply });
         match answer.await {
             Ok(info) => Ok(info),
             Err(_) => Err(self.closed().await),
@@ -194,7 +200,7 @@ impl Connection {
     /// If the connection ended.
     pub async fn report(&self) -> Result<Vec<PathReport>, ConnectionError> {
         let (reply, answer) = oneshot::channel();
-        self.link.send(Command::Report { handle: self.link.handle, reply });
+        self.link.send(Command::Report { handle: self.link.facts.handle, reply });
         match answer.await {
             Ok(report) => Ok(report),
             Err(_) => Err(self.closed().await),
@@ -209,7 +215,7 @@ impl Connection {
     pub async fn set_congestion(&self, name: &str) -> Result<bool, ConnectionError> {
         let (reply, answer) = oneshot::channel();
         let name = name.to_owned();
-        self.link.send(Command::SetCongestion { handle: self.link.handle, name, reply });
+        self.link.send(Command::SetCongestion { handle: self.link.facts.handle, name, reply });
         match answer.await {
             Ok(known) => Ok(known),
             Err(_) => Err(self.closed().await),
@@ -219,7 +225,7 @@ impl Connection {
     /// As [`Path::ping`].
     pub(crate) async fn ping(&self, path: PathId) -> Result<Option<Duration>, ConnectionError> {
         let (reply, answer) = oneshot::channel();
-        self.link.send(Command::Ping { handle: self.link.handle, path, reply });
+        self.link.send(Command::Ping { handle: self.link.facts.handle, path, reply });
         match answer.await {
             Ok(rtt) => Ok(rtt),
             Err(_) => Err(self.closed().await),
@@ -232,25 +238,30 @@ impl Connection {
     }
 
     pub(crate) fn close_path(&self, path: PathId) {
-        self.link.send(Command::ClosePath { handle: self.link.handle, path });
+        self.link.send(Command::ClosePath { handle: self.link.facts.handle, path });
     }
 
     /// The key that the peer has proved to own; `None` of a server that showed a certificate.
     pub fn peer_key(&self) -> Option<PublicKey> {
-        self.link.peer_key
+        self.link.facts.peer_key
+    }
+
+    /// The size of the largest message that may be sent, in bytes; `None` if one of the ends takes none at all.
+    pub fn max_message(&self) -> Option<u64> {
+        self.link.max_message()
     }
 
     /// Ends the connection at once because the peer may not be here any longer. What was written may be lost; the peer
     /// sees [`ConnectionError::Authentication`] with `reason`, at most 512 bytes of it.
     pub fn revoke(&self, reason: &str) {
-        self.link.send(Command::Revoke { handle: self.link.handle, reason: reason.to_owned() });
+        self.link.send(Command::Revoke { handle: self.link.facts.handle, reason: reason.to_owned() });
     }
 
     /// Closes: what was written still arrives, then the peer learns `code` and `reason`, at most 512 bytes of it.
     /// Waits until that is done, a minute at most. It is also done if the wait is cancelled. Streams take nothing more
     /// from now on; those that were not finished end without an end.
     pub async fn close(&self, code: u64, reason: &str) -> ConnectionError {
-        self.link.send(Command::Close { handle: self.link.handle, code, reason: reason.to_owned() });
+        self.link.send(Command::Close { handle: self.link.facts.handle, code, reason: reason.to_owned() });
         self.closed().await
     }
 

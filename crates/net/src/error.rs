@@ -106,6 +106,19 @@ pub enum WriteError {
     Finished,
     /// This half was reset before.
     Reset,
+    /// The message is larger than the peer takes.
+    TooLarge {
+        /// Its size, in bytes.
+        size: u64,
+        /// The most that the peer takes, in bytes.
+        most: u64,
+    },
+    /// The peer takes no messages.
+    NoMessages,
+    /// Bytes were written to this half before, so it takes no messages.
+    CarriesBytes,
+    /// Messages were sent on this half before, so it takes no bytes.
+    CarriesMessages,
     /// The connection ended.
     Connection(ConnectionError),
 }
@@ -116,6 +129,15 @@ impl fmt::Display for WriteError {
             Self::Stopped(code) => write!(f, "the peer wants no more of this stream (code {code})"),
             Self::Finished => write!(f, "the stream was finished before"),
             Self::Reset => write!(f, "the stream was given up before"),
+            Self::TooLarge { size, most } => {
+                write!(
+                    f,
+                    "the message has {size} bytes, the peer takes at most {most}: split it, or write bytes"
+                )
+            }
+            Self::NoMessages => write!(f, "the peer takes no messages: write bytes"),
+            Self::CarriesBytes => write!(f, "the stream carries bytes: open another one for messages"),
+            Self::CarriesMessages => write!(f, "the stream carries messages: open another one for bytes"),
             Self::Connection(error) => error.fmt(f),
         }
     }
@@ -127,6 +149,10 @@ impl From<WriteError> for io::Error {
     fn from(error: WriteError) -> Self {
         let kind = match &error {
             WriteError::Stopped(_) | WriteError::Finished | WriteError::Reset => io::ErrorKind::BrokenPipe,
+            WriteError::TooLarge { .. }
+            | WriteError::NoMessages
+            | WriteError::CarriesBytes
+            | WriteError::CarriesMessages => io::ErrorKind::InvalidInput,
             WriteError::Connection(error) => kind_of(error),
         };
         Self::new(kind, error)
@@ -141,6 +167,10 @@ pub enum ReadError {
     Reset(u64),
     /// This end stopped the stream before.
     Stopped,
+    /// The peer sent bytes, not messages.
+    CarriesBytes,
+    /// The peer sent messages, not bytes.
+    CarriesMessages,
     /// The connection ended.
     Connection(ConnectionError),
 }
@@ -150,6 +180,8 @@ impl fmt::Display for ReadError {
         match self {
             Self::Reset(code) => write!(f, "the peer gave this stream up (code {code})"),
             Self::Stopped => write!(f, "reading was stopped before"),
+            Self::CarriesBytes => write!(f, "the stream carries bytes: read those"),
+            Self::CarriesMessages => write!(f, "the stream carries messages: receive those"),
             Self::Connection(error) => error.fmt(f),
         }
     }
@@ -162,6 +194,7 @@ impl From<ReadError> for io::Error {
         let kind = match &error {
             ReadError::Reset(_) => io::ErrorKind::ConnectionReset,
             ReadError::Stopped => io::ErrorKind::BrokenPipe,
+            ReadError::CarriesBytes | ReadError::CarriesMessages => io::ErrorKind::InvalidInput,
             ReadError::Connection(error) => kind_of(error),
         };
         Self::new(kind, error)

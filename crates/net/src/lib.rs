@@ -3,7 +3,8 @@
 //! [`Endpoint`] connects to a server over every interface that leads to it and adds up what they carry; when one of
 //! them fails, the connection goes on over the others, and takes it back when it returns. Everything is encrypted.
 //! A [`Connection`] has any number of streams, each an [`AsyncWrite`](tokio::io::AsyncWrite) and an
-//! [`AsyncRead`](tokio::io::AsyncRead).
+//! [`AsyncRead`](tokio::io::AsyncRead), or a way for [messages](SendStream::send_message): with boundaries, in order or
+//! not, for ever or only while they are of use.
 //!
 //! # Quick start
 //! A server has an [`Identity`] and gives out [`Ticket`]s; a ticket is all that a client needs.
@@ -95,9 +96,10 @@ pub use manyway_proto::identity::{
 };
 pub use manyway_proto::observe;
 pub use manyway_proto::{
-    ByteCount, ClosedBy, ConfigError, ConnectionConfig, ConnectionError, ConnectionStatistics, Event,
-    FourTuple, LocalAddress, PathAvailability, PathEvent, PathId, PathReason, PathState, PathStatistics,
-    Rate, Role, StreamConfig, StreamId, congestion, scheduler,
+    ByteCount, Class, ClosedBy, ConfigError, ConnectionConfig, ConnectionError, ConnectionStatistics, Event,
+    FourTuple, LocalAddress, Message, MessageOptions, MessageStatistics, MessageToken, Order,
+    PathAvailability, PathEvent, PathId, PathReason, PathState, PathStatistics, Rate, Role, StreamConfig,
+    StreamId, congestion, scheduler,
 };
 pub use path::Path;
 pub use report::{PathReport, Unused};

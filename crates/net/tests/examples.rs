@@ -34,7 +34,8 @@ impl Drop for Running {
 
 fn first_line(output: impl Read) -> String {
     let mut line = String::new();
-    BufReader::new(output).read_line(&mut line).unwrap();
+    // Not a byte beyond the line: a later one is read by another call.
+    BufReader::with_capacity(1, output).read_line(&mut line).unwrap();
     line.trim().to_owned()
 }
 
@@ -71,4 +72,16 @@ fn copy_brings_every_byte_to_the_other_side() {
     writer.join().unwrap();
     assert!(taken == data);
     assert!(giver.0.wait().unwrap().success() && taker.0.wait().unwrap().success());
+}
+
+#[test]
+fn messages_arrive_and_a_command_comes_after_them() {
+    let mut server =
+        Running(example("messages").args(["serve", "127.0.0.1:0"]).stdout(Stdio::piped()).spawn().unwrap());
+    let mut output = BufReader::new(server.0.stdout.take().unwrap());
+    let ticket = first_line(&mut output);
+    let told = example("messages").args(["tell", &ticket, "5"]).output().unwrap();
+    let notes = String::from_utf8_lossy(&told.stderr).into_owned();
+    assert!(told.status.success() && notes.contains("of 6 messages arrived"), "{notes}");
+    assert!(first_line(&mut output).starts_with("stop, after "));
 }

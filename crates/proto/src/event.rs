@@ -6,7 +6,7 @@ use std::time::Duration;
 use manyway_wire::{PathId, StreamId};
 
 use crate::path::{PathReason, PathState, PingToken, Role};
-use crate::{ConnectionError, FourTuple};
+use crate::{ConnectionError, FourTuple, MessageToken};
 
 /// Something that the application may want to know of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,9 +18,9 @@ pub enum Event {
     StreamOpened,
     /// More streams may be opened.
     StreamsAvailable,
-    /// Bytes, the end or a reset wait on a stream.
+    /// Bytes, a message, the end or a reset wait on a stream.
     StreamReadable(StreamId),
-    /// A stream whose buffer was full takes bytes again.
+    /// A stream whose buffer was full takes bytes or messages again.
     StreamWritable(StreamId),
     /// The peer has all bytes of a finished stream.
     StreamFinished(StreamId),
@@ -30,6 +30,13 @@ pub enum Event {
         stream: StreamId,
         /// The application's reason.
         code: u64,
+    },
+    /// A message was given up before the peer had it as a whole, as its [`MessageOptions`](crate::MessageOptions) say.
+    MessageAbandoned {
+        /// The stream.
+        stream: StreamId,
+        /// Which of its messages.
+        message: MessageToken,
     },
     /// A path came into another state.
     Path(PathEvent),

@@ -94,6 +94,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod class;
 mod collections;
 mod config;
 pub mod congestion;
@@ -107,6 +108,7 @@ pub mod fuzzing;
 mod handshake;
 pub mod identity;
 mod io;
+mod message;
 pub mod observe;
 mod packet;
 mod path;
@@ -119,6 +121,7 @@ pub mod text;
 mod time;
 mod units;
 
+pub use class::Class;
 pub use config::{ConfigError, ConnectionConfig, StreamConfig, StreamConfigError};
 pub use connection::{AddressPair, Connection, ConnectionStatistics, PairUse, PathStatistics};
 pub use endpoint::{ClientConfig, ConnectError, ConnectionHandle, Endpoint, EndpointConfig, ServerConfig};
@@ -127,6 +130,9 @@ pub use event::{Event, PathEvent};
 pub use handshake::{ALPN, HandshakeError, is_authentication_alert};
 pub use io::{Ecn, FourTuple, LocalAddress, Transmit};
 pub use manyway_wire::{ConnectionId, Initiator, PathAvailability, PathId, StreamId};
+pub use message::{
+    Carries, Message, MessageOptions, MessageOutcome, MessageStatistics, MessageToken, Order, SendError,
+};
 pub use path::{LocalCandidate, PathReason, PathState, PingToken, Role, SendRefusal};
 pub use protection::{KeyLimits, Level};
 pub use recovery::RecoveryConfig;

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use manyway_proto::identity::{AuthorisedKeys, Identity, ServerTrust, client_config, server_config};
 use manyway_proto::{
-    ByteCount, ClientConfig, Connection, ConnectionConfig, ConnectionError, ConnectionHandle, Ecn, Endpoint,
-    EndpointConfig, Event, FourTuple, Instant, LocalAddress, LocalCandidate, ReadOutcome, Rng, Role,
-    SendRefusal, ServerConfig, StreamId, Transmit,
+    ByteCount, Carries, Class, ClientConfig, Connection, ConnectionConfig, ConnectionError, ConnectionHandle,
+    Ecn, Endpoint, EndpointConfig, Event, FourTuple, Instant, LocalAddress, LocalCandidate, MessageOptions,
+    MessageOutcome, MessageToken, Misuse, ReadOutcome, Rng, Role, SendError, SendRefusal, ServerConfig,
+    StreamId, Transmit,
 };
 use rustls::pki_types::ServerName;
 
@@ -291,6 +292,30 @@ impl Streams for EndpointPeer {
             Some(Ok(ReadOutcome::End)) => Read::End,
             Some(Ok(ReadOutcome::Reset(code))) => Read::Reset(code),
             Some(Ok(_) | Err(_)) | None => Read::Blocked,
+        }
+    }
+
+    fn send_message(
+        &mut self,
+        now: Instant,
+        stream: StreamId,
+        data: Bytes,
+        options: MessageOptions,
+    ) -> Result<MessageToken, SendError> {
+        let connection = self.connection().ok_or(Misuse::ConnectionClosed)?;
+        connection.send_message(now, stream, data, options)
+    }
+
+    fn receive_message(&mut self, stream: StreamId) -> Option<MessageOutcome> {
+        let connection = self.connection()?;
+        let carries = connection.carries(stream) == Ok(Carries::Messages);
+        if carries { connection.receive_message(stream).ok() } else { None }
+    }
+
+    fn set_class(&mut self, stream: StreamId, class: Class) {
+        if let Some(connection) = self.connection() {
+            // A stream that has ended needs none.
+            let _ = connection.set_class(stream, class);
         }
     }
 }

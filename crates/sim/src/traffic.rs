@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
-use manyway_proto::{ByteCount, Instant, Rng, StreamId};
+use manyway_proto::{
+    ByteCount, Class, Instant, Message, MessageOptions, MessageOutcome, MessageToken, Order, Rng, SendError,
+    StreamId,
+};
 
 use crate::invariants::Law;
 use crate::network::HostId;
@@ -28,6 +32,43 @@ pub trait Streams {
 
     /// Reads at most `most` bytes, in order.
     fn read(&mut self, stream: StreamId, most: usize) -> Read;
+
+    /// Sends a message. A machine that knows of none takes none.
+    ///
+    /// # Errors
+    /// If it was not taken.
+    fn send_message(
+        &mut self,
+        now: Instant,
+        stream: StreamId,
+        data: Bytes,
+        options: MessageOptions,
+    ) -> Result<MessageToken, SendError> {
+        let _ = (now, stream, data, options);
+        Err(SendError::NotAgreed)
+    }
+
+    /// Takes the next message; `None` if the peer sends bytes, or nothing yet.
+    fn receive_message(&mut self, stream: StreamId) -> Option<MessageOutcome> {
+        let _ = stream;
+        None
+    }
+
+    /// Says what a stream is for; a machine that knows no difference makes none.
+    fn set_class(&mut self, stream: StreamId, class: Class) {
+        let _ = (stream, class);
+    }
+}
+
+/// A message that arrived.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivery {
+    /// When the application took it.
+    pub at: Instant,
+    /// On which stream.
+    pub stream: StreamId,
+    /// The message.
+    pub message: Message,
 }
 
 /// What reading gave.
@@ -138,6 +179,12 @@ impl Application for Exchange {
 /// Reads what is there; tells whether the stream has ended.
 fn read_all(streams: &mut dyn Streams, stream: StreamId) -> bool {
     loop {
+        match streams.receive_message(stream) {
+            Some(MessageOutcome::Message(_)) => continue,
+            Some(MessageOutcome::Blocked) => return false,
+            Some(_) => return true,
+            None => {}
+        }
         match streams.read(stream, CHUNK) {
             Read::Data(_) => {}
             Read::Blocked => return false,
@@ -271,7 +318,117 @@ impl Application for Scribbler {
     }
 }
 
-/// Accepts every stream, reads it to its end, answers with so many bytes, and finishes it.
+/// Sends messages of random sizes with random options at random times, on streams of its own, finishes them, and reads
+/// the answers.
+///
+/// Each message begins with its number, and has its size as payload protocol.
+#[derive(Debug)]
+pub struct Messenger {
+    rng: Rng,
+    left: u32,
+    sent: u32,
+    next: Instant,
+    streams: Vec<StreamId>,
+    /// Those whose answers are not read to their end.
+    reading: Vec<StreamId>,
+    reliable: Arc<Mutex<Vec<u32>>>,
+}
+
+/// Streams that a [`Messenger`] uses.
+const MESSENGER_STREAMS: usize = 3;
+
+impl Messenger {
+    /// Makes a sender of `count` messages.
+    pub fn new(count: u32, start: Instant, rng: Rng) -> Self {
+        let reliable = Arc::default();
+        Self { rng, left: count, sent: 0, next: start, streams: Vec::new(), reading: Vec::new(), reliable }
+    }
+
+    /// The numbers of the messages that must arrive, as far as they were sent.
+    pub fn reliable(&self) -> Arc<Mutex<Vec<u32>>> {
+        Arc::clone(&self.reliable)
+    }
+
+    /// The number of a message, if it is whole and as it was sent.
+    pub fn number_of(message: &Message) -> Option<u32> {
+        let (head, rest) = message.data.split_first_chunk()?;
+        let as_sent =
+            message.protocol as usize == message.data.len() && rest.iter().all(|byte| *byte == head[3]);
+        as_sent.then(|| u32::from_be_bytes(*head))
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        u64::try_from((u128::from(self.rng.next_u64()) * u128::from(end)) >> 64).unwrap_or(0)
+    }
+
+    fn options(&mut self) -> (MessageOptions, bool) {
+        let mut options = MessageOptions::default();
+        if self.below(2) == 0 {
+            options = options.order(Order::Unordered);
+        }
+        let is_reliable = self.below(3) > 0;
+        if !is_reliable {
+            options = options.lifetime(Duration::from_millis(self.below(400)));
+            options = options.transmissions(1 + u32::try_from(self.below(3)).unwrap_or(0));
+        }
+        let class = usize::try_from(self.below(Class::ALL.len() as u64)).unwrap_or(0);
+        if let Some(class) = Class::ALL.get(class) {
+            options = options.class(*class);
+        }
+        (options, is_reliable)
+    }
+
+    fn send(&mut self, now: Instant, streams: &mut dyn Streams) {
+        // Small ones are frequent, large ones occur.
+        let bound = 1 << self.below(17);
+        let size = 4 + usize::try_from(self.below(bound)).unwrap_or(0);
+        let (options, is_reliable) = self.options();
+        let place = usize::try_from(self.below(MESSENGER_STREAMS as u64)).unwrap_or(0);
+        let Some(stream) = self.streams.get(place).copied() else { return };
+        let head = self.sent.to_be_bytes();
+        let mut data = head.to_vec();
+        data.resize(size, head[3]);
+        let options = options.protocol(u32::try_from(size).unwrap_or(u32::MAX));
+        self.left -= 1;
+        if streams.send_message(now, stream, data.into(), options).is_ok() {
+            if is_reliable {
+                self.reliable.lock().unwrap_or_else(PoisonError::into_inner).push(self.sent);
+            }
+            self.sent += 1;
+        }
+    }
+}
+
+impl Application for Messenger {
+    fn act(&mut self, now: Instant, streams: &mut dyn Streams) {
+        while self.left > 0 && self.streams.len() < MESSENGER_STREAMS {
+            let Some(stream) = streams.open() else { return };
+            self.streams.push(stream);
+        }
+        while self.left > 0 && self.next <= now {
+            self.send(now, streams);
+            let pause = Duration::from_micros(self.below(20_000));
+            self.next += pause;
+        }
+        if self.left == 0 {
+            for stream in std::mem::take(&mut self.streams) {
+                streams.finish(stream);
+                self.reading.push(stream);
+            }
+        }
+        self.reading.retain(|stream| !read_all(streams, *stream));
+    }
+
+    fn wakes_at(&self) -> Option<Instant> {
+        (self.left > 0).then_some(self.next)
+    }
+
+    fn is_done(&self) -> bool {
+        self.left == 0 && self.streams.is_empty() && self.reading.is_empty()
+    }
+}
+
+/// Accepts every stream, reads bytes or messages to their end, answers with so many bytes, and finishes it.
 #[derive(Debug)]
 pub struct Service {
     host: HostId,
@@ -336,11 +493,17 @@ pub(crate) struct Checked<'a> {
     pub(crate) peer: HostId,
     pub(crate) reference: &'a mut Reference,
     pub(crate) received: &'a mut Series,
+    pub(crate) messages: &'a mut Vec<Delivery>,
     /// The first breach.
     pub(crate) broken: Option<Law>,
 }
 
 impl Checked<'_> {
+    fn check_end(&mut self, stream: StreamId) {
+        let result = self.reference.on_end(self.peer, stream);
+        self.check(result);
+    }
+
     fn check(&mut self, result: Result<(), Law>) {
         if let Err(law) = result {
             self.broken.get_or_insert(law);
@@ -381,5 +544,32 @@ impl Streams for Checked<'_> {
         };
         self.check(result);
         read
+    }
+
+    fn send_message(
+        &mut self,
+        now: Instant,
+        stream: StreamId,
+        data: Bytes,
+        options: MessageOptions,
+    ) -> Result<MessageToken, SendError> {
+        self.streams.send_message(now, stream, data, options)
+    }
+
+    fn receive_message(&mut self, stream: StreamId) -> Option<MessageOutcome> {
+        let outcome = self.streams.receive_message(stream);
+        match &outcome {
+            Some(MessageOutcome::Message(message)) => {
+                self.messages.push(Delivery { at: self.now, stream, message: message.clone() });
+            }
+            // To the reference it is a stream without bytes.
+            Some(MessageOutcome::End) => self.check_end(stream),
+            Some(_) | None => {}
+        }
+        outcome
+    }
+
+    fn set_class(&mut self, stream: StreamId, class: Class) {
+        self.streams.set_class(stream, class);
     }
 }

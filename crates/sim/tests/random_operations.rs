@@ -1,11 +1,14 @@
 //! Whatever happens to all paths but one, the applications see every byte once and in order.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use manyway_proto::{ByteCount, ConnectionConfig, Rate};
+use manyway_proto::{ByteCount, ConnectionConfig, Order as MessageOrder, Rate};
 use manyway_sim::link::{Jitter, LinkConfig, LossModel, Order, Probability};
 use manyway_sim::pair::Chaos;
-use manyway_sim::traffic::Scribbler;
+use manyway_sim::traffic::{Messenger, Scribbler};
 use manyway_sim::{EndpointPair, PairBuilder, Side, endpoint_pair};
 
 const MS: Duration = Duration::from_millis(1);
@@ -66,6 +69,55 @@ fn every_byte_arrives_even_if_no_path_is_spared() {
     over_many_seeds(|seed| {
         survive_with(seed, Chaos::everywhere);
     });
+}
+
+/// Messages of every kind beside bytes: what must arrive does, once, whole, and in order on its stream.
+fn survive_with_messages(seed: u64) {
+    let mut pair = three_paths(seed);
+    let mut expected = Vec::new();
+    for side in [Side::Client, Side::Server] {
+        let (host, now, rng) = (pair.host(side), pair.now(), pair.world_mut().fork_rng());
+        pair.start(side, Box::new(Scribbler::new(host, ByteCount(500_000), now, rng)));
+        let messenger = Messenger::new(300, now, pair.world_mut().fork_rng());
+        expected.push((side, messenger.reliable()));
+        pair.start(side, Box::new(messenger));
+    }
+    let mut chaos = Chaos::new(pair.world_mut().fork_rng(), 150 * MS).everywhere();
+    let result = chaos.run(&mut pair, Duration::from_secs(4));
+    chaos.heal(&mut pair);
+    let all_told = |pair: &mut EndpointPair| {
+        let idle = [Side::Client, Side::Server].into_iter().all(|side| {
+            let connection = pair.peer(side).unwrap().connection().unwrap();
+            let figures = connection.statistics().messages;
+            figures.sent + figures.dropped == figures.delivered + figures.abandoned && figures.sent > 0
+        });
+        idle && pair.is_quiet()
+    };
+    let result = result.and_then(|()| pair.run_until(Duration::from_secs(120), "settled", all_told));
+    assert!(result.is_ok(), "seed {seed}: {result:?} after {:?}", chaos.done());
+    for (side, reliable) in expected {
+        let mut seen = BTreeSet::new();
+        let mut last = BTreeMap::new();
+        for delivery in pair.messages(side.other()) {
+            let number = Messenger::number_of(&delivery.message).unwrap();
+            assert!(seen.insert(number), "seed {seed}: message {number} came twice");
+            if delivery.message.order == MessageOrder::Ordered {
+                let before = last.insert(delivery.stream, number);
+                assert!(
+                    before.is_none_or(|before| before < number),
+                    "seed {seed}: {number} after {before:?}"
+                );
+            }
+        }
+        for number in reliable.lock().unwrap().iter() {
+            assert!(seen.contains(number), "seed {seed}: message {number} is missing");
+        }
+    }
+}
+
+#[test]
+fn every_message_keeps_its_promises() {
+    over_many_seeds(survive_with_messages);
 }
 
 #[test]

@@ -30,7 +30,7 @@ mod wire;
 
 pub use bench::{
     BenchAccount, BenchDirection, BenchFlow, BenchLimit, BenchOutcome, BenchPlan, IntervalMerger,
-    StreamInterval, bench, bench_until,
+    MessageOutcome, MessagePlan, StreamInterval, bench, bench_messages, bench_until,
 };
 pub use client::{Hello, MAX_LISTED, get, hello, list, put};
 pub use codec::CodecError;
@@ -42,4 +42,4 @@ pub use name::{NameError, RelativePath};
 pub use progress::{FailedFile, NoProgress, Progress, ProgressEvent, Report};
 pub use request::{Totals, VERSION};
 pub use server::{Access, Server, ServerConfig};
-pub use session::{Session, Transport, TransportFacts};
+pub use session::{MessageHalves, MessageReceiver, MessageSender, Session, Transport, TransportFacts};

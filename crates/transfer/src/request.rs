@@ -1,6 +1,6 @@
 //! The first frame of every stream: what its opener wants.
 
-use crate::bench::request::{AccountRequest, BenchRequest};
+use crate::bench::request::{AccountRequest, BenchRequest, MessagesRequest};
 use crate::codec::{CodecError, Fields, put_text};
 use crate::name::RelativePath;
 
@@ -35,6 +35,8 @@ pub(crate) enum Request {
     Bench(BenchRequest),
     /// Keeps the account of a bench run.
     Account(AccountRequest),
+    /// Answers messages.
+    Messages(MessagesRequest),
 }
 
 impl Request {
@@ -73,6 +75,10 @@ impl Request {
                 out.push(ACCOUNT);
                 request.encode(out);
             }
+            Self::Messages(request) => {
+                out.push(MESSAGES);
+                request.encode(out);
+            }
         }
     }
 
@@ -95,6 +101,7 @@ impl Request {
             }),
             BENCH => Self::Bench(BenchRequest::decode(fields)?),
             ACCOUNT => Self::Account(AccountRequest::decode(fields)?),
+            MESSAGES => Self::Messages(MessagesRequest::decode(fields)?),
             verb => return Ok(Err(Unknown::Verb(verb))),
         };
         fields.finish()?;
@@ -139,3 +146,4 @@ const GET: u8 = 3;
 const LIST: u8 = 4;
 const BENCH: u8 = 5;
 const ACCOUNT: u8 = 6;
+const MESSAGES: u8 = 7;

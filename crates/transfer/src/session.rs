@@ -4,7 +4,9 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// A connection with streams that both sides may open.
@@ -36,6 +38,39 @@ pub trait Transport: Send + Sync {
 
     /// Changes how it avoids congestion when it sends; false if it knows no such way.
     fn set_congestion<'a>(&'a self, name: &'a str) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
+
+    /// Opens a stream of messages. Default: there are none.
+    fn open_messages(&self) -> Pin<Box<dyn Future<Output = Option<MessageHalves>> + Send + '_>> {
+        Box::pin(async { None })
+    }
+
+    /// Takes the next stream that the other side opened, for messages. Default: there are none.
+    fn accept_messages(&self) -> Pin<Box<dyn Future<Output = Option<MessageHalves>> + Send + '_>> {
+        Box::pin(async { None })
+    }
+}
+
+/// Both directions of a stream of messages.
+pub type MessageHalves = (Box<dyn MessageSender>, Box<dyn MessageReceiver>);
+
+/// Sends messages.
+pub trait MessageSender: Send {
+    /// Sends a message for which somebody waits, in no order: within its lifetime, or as long as it takes if it has none.
+    /// Waits for room.
+    fn send(
+        &mut self,
+        message: Bytes,
+        lifetime: Option<Duration>,
+    ) -> Pin<Box<dyn Future<Output = io::Result<()>> + Send + '_>>;
+
+    /// Nothing follows.
+    fn finish(&mut self);
+}
+
+/// Receives messages.
+pub trait MessageReceiver: Send {
+    /// Takes the next message; `None` at the end. Nothing is lost if the wait is cancelled.
+    fn receive(&mut self) -> Pin<Box<dyn Future<Output = io::Result<Option<Bytes>>> + Send + '_>>;
 }
 
 /// Figures of what carries the streams, since it began.

@@ -8,9 +8,9 @@
 
 use crate::decode_error::{DecodeError, Part};
 use crate::mmsp2::{
-    AckNow, AddAddress, Blocked, Close, HandshakeBytes, Liveness, NewCid, Pad, PathAck, PathClose, PathLimit,
-    PathStatus, Ping, Pong, Probe, ProbeAck, RemoveAddress, RetireCid, StreamData, StreamLimit, StreamReset,
-    StreamStop, StreamWindow, Syn, SynAck, Window,
+    AckNow, AddAddress, Blocked, Close, HandshakeBytes, Liveness, MessageData, NewCid, Pad, PathAck,
+    PathClose, PathLimit, PathStatus, Ping, Pong, Probe, ProbeAck, RemoveAddress, RetireCid, Skip,
+    StreamData, StreamLimit, StreamReset, StreamStop, StreamWindow, Syn, SynAck, Window,
 };
 use crate::reader::Reader;
 use crate::writer::Writer;
@@ -39,6 +39,10 @@ pub enum Block<'a> {
     Handshake(HandshakeBytes<'a>),
     /// Bytes of a stream.
     Stream(StreamData<'a>),
+    /// A piece of a message.
+    Message(MessageData<'a>),
+    /// Tells which messages are abandoned.
+    Skip(Skip<'a>),
     /// Credit of the connection.
     Window(Window),
     /// Credit of a stream.
@@ -88,6 +92,8 @@ impl Block<'_> {
             Self::PathAck(_) => PathAck::KIND,
             Self::Handshake(_) => HandshakeBytes::KIND,
             Self::Stream(_) => StreamData::KIND,
+            Self::Message(_) => MessageData::KIND,
+            Self::Skip(_) => Skip::KIND,
             Self::Window(_) => Window::KIND,
             Self::StreamWindow(_) => StreamWindow::KIND,
             Self::StreamLimit(_) => StreamLimit::KIND,
@@ -133,6 +139,8 @@ impl Block<'_> {
             Self::PathAck(block) => block.encoded_len(),
             Self::Handshake(block) => block.encoded_len(),
             Self::Stream(block) => block.encoded_len(),
+            Self::Message(block) => block.encoded_len(),
+            Self::Skip(block) => block.encoded_len(),
             Self::Window(block) => block.encoded_len(),
             Self::StreamWindow(block) => block.encoded_len(),
             Self::StreamLimit(block) => block.encoded_len(),
@@ -165,6 +173,8 @@ impl Block<'_> {
             Self::PathAck(block) => block.encode(w),
             Self::Handshake(block) => block.encode(w),
             Self::Stream(block) => block.encode(w),
+            Self::Message(block) => block.encode(w),
+            Self::Skip(block) => block.encode(w),
             Self::Window(block) => block.encode(w),
             Self::StreamWindow(block) => block.encode(w),
             Self::StreamLimit(block) => block.encode(w),
@@ -197,6 +207,8 @@ fn decode_body(kind: u8, flags: u8, body: Reader<'_>) -> Result<Block<'_>, Decod
         PathAck::KIND => Block::PathAck(PathAck::decode(flags, body)?),
         HandshakeBytes::KIND => Block::Handshake(HandshakeBytes::decode(flags, body)?),
         StreamData::KIND => Block::Stream(StreamData::decode(flags, body)?),
+        MessageData::KIND => Block::Message(MessageData::decode(flags, body)?),
+        Skip::KIND => Block::Skip(Skip::decode(flags, body)?),
         Window::KIND => Block::Window(Window::decode(flags, body)?),
         StreamWindow::KIND => Block::StreamWindow(StreamWindow::decode(flags, body)?),
         StreamLimit::KIND => Block::StreamLimit(StreamLimit::decode(flags, body)?),

@@ -7,7 +7,10 @@ use std::time::Duration;
 use crate::block::Block;
 use crate::error_code::ErrorCode;
 use crate::ids::{ConnectionId, PathId, StreamId};
-use crate::mmsp2::{AckRanges, BlockedBy, CloseStep, EcnCounts, Liveness, PathAvailability};
+use crate::mmsp2::{
+    AckRanges, BlockedBy, CloseStep, EcnCounts, Liveness, MessageData, MessagePlace, PathAvailability, Skip,
+    SkippedMessages,
+};
 use crate::parameters::Parameters;
 
 /// A value within a block, as [`Block::fields`] gives it. [`Display`](fmt::Display) shows it in words.
@@ -44,6 +47,8 @@ pub enum Field<'a> {
     Bytes(&'a [u8]),
     /// Packet numbers, newest first.
     Ranges(AckRanges<'a>),
+    /// Abandoned messages, each with how far it was sent.
+    Skipped(SkippedMessages<'a>),
 }
 
 impl fmt::Display for Field<'_> {
@@ -67,6 +72,10 @@ impl fmt::Display for Field<'_> {
             Self::Data(data) => write!(f, "{} bytes", data.len()),
             Self::Bytes(bytes) => bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}")),
             Self::Ranges(ranges) => write_ranges(f, *ranges),
+            Self::Skipped(messages) => messages.into_iter().enumerate().try_for_each(|(at, skipped)| {
+                let comma = if at == 0 { "" } else { "," };
+                write!(f, "{comma}{} up to {}", skipped.number, skipped.reach)
+            }),
         }
     }
 }
@@ -97,6 +106,8 @@ impl Block<'_> {
             Self::PathAck(_) => "PATH-ACK",
             Self::Handshake(_) => "HANDSHAKE",
             Self::Stream(_) => "STREAM",
+            Self::Message(_) => "MESSAGE",
+            Self::Skip(_) => "SKIP",
             Self::Window(_) => "WINDOW",
             Self::StreamWindow(_) => "STREAM-WINDOW",
             Self::StreamLimit(_) => "STREAM-LIMIT",
@@ -145,6 +156,8 @@ impl Block<'_> {
                 see("data", Field::Data(block.data));
                 see("end", Field::Flag(block.end));
             }
+            Self::Message(block) => message_fields(block, see),
+            Self::Skip(block) => skip_fields(block, see),
             Self::StreamReset(block) => {
                 see("stream", Field::Stream(block.stream));
                 see("code", Field::Number(block.code));
@@ -223,6 +236,8 @@ impl Block<'_> {
             | Self::PathAck(_)
             | Self::Handshake(_)
             | Self::Stream(_)
+            | Self::Message(_)
+            | Self::Skip(_)
             | Self::Window(_)
             | Self::StreamWindow(_)
             | Self::StreamLimit(_)
@@ -266,6 +281,24 @@ fn path_ack_fields(block: &crate::PathAck<'_>, see: &mut dyn FnMut(&'static str,
         see("ECT(1)", Field::Number(ect1));
         see("CE", Field::Number(ce));
     }
+}
+
+fn message_fields(block: &MessageData<'_>, see: &mut dyn FnMut(&'static str, Field<'_>)) {
+    see("stream", Field::Stream(block.stream));
+    see("number", Field::Number(block.message.number));
+    match block.place {
+        MessagePlace::Begin { protocol } => see("payload protocol", Field::Number(u64::from(protocol))),
+        MessagePlace::At(offset) => see("offset", Field::Number(u64::from(offset))),
+    }
+    see("data", Field::Data(block.data));
+    see("unordered", Field::Flag(block.message.unordered));
+    see("end", Field::Flag(block.end));
+}
+
+fn skip_fields(block: &Skip<'_>, see: &mut dyn FnMut(&'static str, Field<'_>)) {
+    see("stream", Field::Stream(block.stream));
+    see("messages", Field::Skipped(block.messages));
+    see("unordered", Field::Flag(block.unordered));
 }
 
 fn blocked_fields(by: BlockedBy, see: &mut dyn FnMut(&'static str, Field<'_>)) {
@@ -325,6 +358,7 @@ impl Parameters {
             see("reset token", Field::Bytes(token));
         }
         see("application", Field::Text(&self.application));
+        see("max message", Field::Number(self.max_message));
     }
 }
 
@@ -356,7 +390,7 @@ impl PathAvailability {
 mod tests {
     use super::*;
     use crate::block::Blocks;
-    use crate::mmsp2::{Close, StreamData, encode_path_ack};
+    use crate::mmsp2::{Close, MessageId, StreamData, encode_path_ack};
     use crate::writer::Writer;
 
     #[test]
@@ -364,6 +398,10 @@ mod tests {
         let stream = StreamData { stream: StreamId(4), offset: 1200, end: true, data: b"abc" };
         assert_eq!(Block::Stream(stream).to_string(), "STREAM stream 4, offset 1200, 3 bytes, end");
         assert_eq!(Block::Pong.to_string(), "PONG");
+        let (message, place) = (MessageId::unordered(9), MessagePlace::Begin { protocol: 51 });
+        let message = MessageData { stream: StreamId(4), message, place, end: true, data: b"abc" };
+        let words = "MESSAGE stream 4, number 9, payload protocol 51, 3 bytes, unordered, end";
+        assert_eq!(Block::Message(message).to_string(), words);
         let mut bytes = Vec::new();
         let ranges = [90..=100, 88..=88, 0..=3];
         let delay = Duration::from_micros(2500);

@@ -40,10 +40,11 @@ pub use header::{
 pub use ids::{ConnectionId, Initiator, PathId, StreamId};
 pub use mmsp2::{
     AckNow, AckRanges, AckRangesIter, AddAddress, Blocked, BlockedBy, Close, CloseStep, EcnCounts,
-    HandshakeBytes, Liveness, NewCid, Pad, PathAck, PathAvailability, PathClose, PathLimit, PathStatus, Ping,
-    Pong, Probe, ProbeAck, RemoveAddress, RetireCid, StreamData, StreamLimit, StreamReset, StreamStop,
-    StreamWindow, Syn, SynAck, Window, encode_path_ack, encode_stream_header, handshake_overhead,
-    stream_overhead,
+    HandshakeBytes, Liveness, MessageData, MessageId, MessagePlace, NewCid, Pad, PathAck, PathAvailability,
+    PathClose, PathLimit, PathStatus, Ping, Pong, Probe, ProbeAck, RemoveAddress, RetireCid, Skip, Skipped,
+    SkippedIter, SkippedMessages, StreamData, StreamLimit, StreamReset, StreamStop, StreamWindow, Syn,
+    SynAck, Window, encode_message_header, encode_path_ack, encode_skip, encode_stream_header,
+    handshake_overhead, message_overhead, stream_overhead,
 };
 pub use parameters::Parameters;
 pub use reader::Reader;

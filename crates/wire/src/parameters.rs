@@ -25,6 +25,8 @@ const MAX_ACK_DELAY: u16 = 0x0108;
 const MAX_DATAGRAM: u16 = 0x0109;
 const RESET_TOKEN: u16 = 0x010a;
 const APPLICATION: u16 = 0x010b;
+/// With the bit that lets those skip it who know of no messages.
+const MAX_MESSAGE: u16 = 0x8100;
 
 /// An end's side of the agreement, opaque to TLS and protected by it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +55,8 @@ pub struct Parameters {
     pub reset_token: Option<[u8; 16]>,
     /// Name of the application protocol, at most [`Parameters::MAX_APPLICATION`] bytes. Default empty.
     pub application: Vec<u8>,
+    /// Largest message that the sender takes, in bytes, below 2³²; 0 = no messages at all. Default 0.
+    pub max_message: u64,
 }
 
 impl Parameters {
@@ -68,6 +72,8 @@ impl Parameters {
     pub const MIN_MAX_DATAGRAM: u16 = 1200;
     /// Longest [`Parameters::application`], in bytes.
     pub const MAX_APPLICATION: usize = 64;
+    /// Highest [`Parameters::max_message`].
+    pub const HIGHEST_MAX_MESSAGE: u64 = u32::MAX as u64;
 
     /// Parameters of an end whose first packet came from `source`, everything else at its default.
     pub fn new(source: ConnectionId) -> Self {
@@ -84,6 +90,7 @@ impl Parameters {
             max_datagram: Self::DEFAULT_MAX_DATAGRAM,
             reset_token: None,
             application: Vec::new(),
+            max_message: 0,
         }
     }
 
@@ -110,6 +117,9 @@ impl Parameters {
         if !self.application.is_empty() {
             let name = self.application.get(..Self::MAX_APPLICATION).unwrap_or(&self.application);
             put(w, APPLICATION, name);
+        }
+        if self.max_message > 0 {
+            put_varint(w, MAX_MESSAGE, self.max_message.min(Self::HIGHEST_MAX_MESSAGE));
         }
         buffer
     }
@@ -173,6 +183,9 @@ impl Parameters {
                 }
                 self.application = value.rest().to_vec();
             }
+            MAX_MESSAGE => {
+                self.max_message = take_within(&mut value, "max message", 0, Self::HIGHEST_MAX_MESSAGE)?;
+            }
             _ => return Err(DecodeError::UnknownParameter { kind, offset: value.offset() }),
         }
         value.finish()
@@ -181,7 +194,11 @@ impl Parameters {
 
 /// Which bit remembers that a parameter was there; `None` for unknown ones.
 fn seen_bit(kind: u16) -> Option<u16> {
-    (VERSION_USED..=APPLICATION).contains(&kind).then(|| 1 << (kind - VERSION_USED))
+    match kind {
+        VERSION_USED..=APPLICATION => Some(1 << (kind - VERSION_USED)),
+        MAX_MESSAGE => Some(1 << (APPLICATION - VERSION_USED + 1)),
+        _ => None,
+    }
 }
 
 fn take_id(value: &mut Reader<'_>) -> Result<ConnectionId, DecodeError> {

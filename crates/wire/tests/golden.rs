@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use manyway_wire::{
     AddAddress, Block, Blocked, BlockedBy, Blocks, Close, CloseStep, ConnectionId, EcnCounts, ErrorCode,
-    HandshakeBytes, HeaderForm, Liveness, LongHeader, LongKind, NewCid, Pad, Parameters, PathAvailability,
-    PathClose, PathId, PathLimit, PathStatus, Ping, Probe, ProbeAck, RemoveAddress, RetireCid, StreamData,
-    StreamId, StreamLimit, StreamReset, StreamStop, StreamWindow, Syn, SynAck, VERSION, Window, Writer,
-    decode_protected, encode_path_ack, encode_short, encode_version_list, patch_length,
+    HandshakeBytes, HeaderForm, Liveness, LongHeader, LongKind, MessageData, MessageId, MessagePlace, NewCid,
+    Pad, Parameters, PathAvailability, PathClose, PathId, PathLimit, PathStatus, Ping, Probe, ProbeAck,
+    RemoveAddress, RetireCid, Skipped, StreamData, StreamId, StreamLimit, StreamReset, StreamStop,
+    StreamWindow, Syn, SynAck, VERSION, Window, Writer, decode_protected, encode_path_ack, encode_short,
+    encode_skip, encode_version_list, patch_length,
 };
 
 const INFO: &[u8] = &[0xa1, 0xa2, 0xa3, 0xa4, 0xa5];
@@ -24,7 +25,7 @@ const SOURCE: u64 = 0x1112_1314_1516_1718;
 const PATH: PathId = PathId(2);
 
 /// Files that no list of blocks names.
-const OTHERS: [&str; 8] = [
+const OTHERS: [&str; 9] = [
     "header_open",
     "header_set_up",
     "header_short",
@@ -33,6 +34,7 @@ const OTHERS: [&str; 8] = [
     "parameters",
     "path_ack",
     "path_ack_ecn",
+    "skip",
 ];
 
 #[test]
@@ -71,6 +73,19 @@ fn check_ack(name: &str, bytes: &[u8], ranges: &[std::ops::RangeInclusive<u64>])
     let [Block::PathAck(ack)] = blocks[..] else { panic!("{name}: {blocks:?}") };
     assert_eq!(ack.ranges.iter().collect::<Vec<_>>(), ranges, "{name}");
     assert_eq!(hex(&written(|w| ack.encode(w))), hex(&expected), "{name}");
+}
+
+// spec 5.84
+#[test]
+fn skip_is_written_and_read_as_the_specification_shows() {
+    let expected = golden("skip");
+    let skipped = [Skipped { number: 300, reach: 1000 }, Skipped { number: 302, reach: 0 }];
+    let bytes = written(|w| assert_eq!(encode_skip(w, StreamId(4), true, skipped.into_iter()), 2));
+    assert_eq!(hex(&bytes), hex(&expected));
+    let blocks: Vec<_> = Blocks::new(&expected).map(Result::unwrap).collect();
+    let [Block::Skip(skip)] = blocks[..] else { panic!("{blocks:?}") };
+    assert_eq!((skip.stream, skip.unordered), (StreamId(4), true));
+    assert!(skip.messages.into_iter().eq(skipped));
 }
 
 // spec 5.9d
@@ -146,6 +161,7 @@ fn parameters_are_written_and_read_as_the_specification_shows() {
     parameters.max_datagram = 1472;
     parameters.reset_token = Some(TOKEN);
     parameters.application = b"copy".to_vec();
+    parameters.max_message = 262_144;
     let expected = golden("parameters");
     assert_eq!(hex(&parameters.encode()), hex(&expected));
     assert_eq!(Parameters::decode(&expected), Ok(parameters));
@@ -211,6 +227,11 @@ fn stream_blocks() -> Vec<(&'static str, Block<'static>)> {
     vec![
         ("stream", Block::Stream(StreamData { stream: third, offset: 1_000_000, end: false, data })),
         ("stream_end", Block::Stream(StreamData { stream: StreamId(1), offset: 0, end: true, data: b"" })),
+        (
+            "message_begin",
+            Block::Message(message(MessageId::ordered(2), MessagePlace::Begin { protocol: 51 })),
+        ),
+        ("message_end", Block::Message(message(MessageId::unordered(300), MessagePlace::At(1000)))),
         ("window", Block::Window(Window { credit: 1_572_864 })),
         ("stream_window", Block::StreamWindow(StreamWindow { stream: third, credit: 1 << 20 })),
         ("stream_limit", Block::StreamLimit(StreamLimit { count: 256 })),
@@ -223,6 +244,11 @@ fn stream_blocks() -> Vec<(&'static str, Block<'static>)> {
         ("blocked_stream", Block::Blocked(Blocked { by: stream })),
         ("blocked_streams", Block::Blocked(Blocked { by: streams })),
     ]
+}
+
+/// A piece of a message of the client's third stream; one that does not begin the message ends it.
+fn message(message: MessageId, place: MessagePlace) -> MessageData<'static> {
+    MessageData { stream: StreamId(4), message, place, end: place.offset() > 0, data: b"abc" }
 }
 
 fn path_blocks() -> Vec<(&'static str, Block<'static>)> {

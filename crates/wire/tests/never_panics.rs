@@ -41,6 +41,7 @@ fn read_all(payload: &[u8]) -> usize {
         seen += 1;
         match block {
             Ok(Block::PathAck(ack)) => seen += ack.ranges.iter().count(),
+            Ok(Block::Skip(skip)) => seen += skip.messages.into_iter().count(),
             Ok(block) => seen += usize::from(block.kind()).min(1),
             Err(error) => seen += error.to_string().len().min(1),
         }
@@ -65,7 +66,7 @@ proptest! {
 
     /// Arbitrary bodies in right frames get further than arbitrary bytes.
     #[test]
-    fn arbitrary_bodies_are_read_as_blocks(kind in any::<u8>(), flags in 0..4_u8, body in vec(any::<u8>(), 0..64)) {
+    fn arbitrary_bodies_are_read_as_blocks(kind in any::<u8>(), flags in 0..8_u8, body in vec(any::<u8>(), 0..64)) {
         let mut payload = vec![kind, flags];
         payload.extend(u16::try_from(4 + body.len()).unwrap().to_be_bytes());
         payload.extend(body);
@@ -76,10 +77,11 @@ proptest! {
     #[test]
     fn mutated_packets_are_read_as_blocks(
         samples in vec(common::any_block(), 1..6),
-        ack in common::any_ack(),
+        (ack, skip) in (common::any_ack(), common::any_skip()),
         changes in any_changes(),
     ) {
         let mut payload = ack.encoded(600).1;
+        payload.extend(skip.0);
         payload.extend(common::payload_of(&samples));
         change(&mut payload, &changes);
         read_all(&payload);
@@ -89,10 +91,11 @@ proptest! {
     #[test]
     fn whatever_is_read_can_be_written_again(
         samples in vec(common::any_block(), 1..4),
-        ack in common::any_ack(),
+        (ack, skip) in (common::any_ack(), common::any_skip()),
         changes in any_changes(),
     ) {
         let mut payload = ack.encoded(600).1;
+        payload.extend(skip.0);
         payload.extend(common::payload_of(&samples));
         change(&mut payload, &changes);
         for block in Blocks::new(&payload).filter_map(Result::ok) {

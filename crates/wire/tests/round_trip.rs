@@ -64,6 +64,17 @@ proptest! {
         prop_assert_eq!(read.encoded_len(), payload.len().next_multiple_of(4));
     }
 
+    // spec 5.84
+    #[test]
+    fn any_skip_comes_back((payload, skipped) in common::any_skip()) {
+        let blocks: Vec<_> = Blocks::new(&payload).map(Result::unwrap).collect();
+        let [block @ Block::Skip(skip)] = blocks[..] else { panic!("{blocks:?}") };
+        prop_assert_eq!(skip.messages.into_iter().collect::<Vec<_>>(), skipped);
+        let mut again = Vec::new();
+        block.encode(&mut Writer::new(&mut again, 1200));
+        prop_assert_eq!(again, payload);
+    }
+
     // spec 4.17
     #[test]
     fn any_parameters_come_back(parameters in common::any_parameters()) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use manyway::Rate;
-use manyway_transfer::{BenchFlow, BenchLimit, BenchPlan};
+use manyway_transfer::{BenchFlow, BenchLimit, BenchPlan, MessagePlan};
 
 use super::ping::parse_interval;
 use crate::output::units::{parse_duration, parse_rate, parse_size};
@@ -60,6 +60,20 @@ pub struct BenchArgs {
     /// Print one JSON document at the end instead of anything else
     #[arg(short = 'J', long = "json-document", conflicts_with = "json")]
     pub document: bool,
+    /// Measure how long messages of so many bytes take instead, from 16 to 262144
+    #[arg(long, value_name = "SIZE", value_parser = parse_message)]
+    #[arg(conflicts_with_all = ["bytes", "bidir", "length", "compare", "min_gain"])]
+    pub messages: Option<u32>,
+    /// How many messages a second
+    #[arg(long, value_name = "N", default_value_t = 100, requires = "messages")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(MessagePlan::MAX_RATE)))]
+    pub rate: u32,
+    /// After so many ms a message is of no use: it is given up, or late
+    #[arg(long, value_name = "MS", requires = "messages", value_parser = parse_deadline)]
+    pub deadline: Option<Duration>,
+    /// Send bulk beside the messages, as without --messages
+    #[arg(long, requires = "messages")]
+    pub bulk: bool,
 }
 
 impl BenchArgs {
@@ -79,6 +93,17 @@ impl BenchArgs {
         plan.length = self.length;
         plan.congestion.clone_from(&self.control);
         plan
+    }
+
+    /// The messages to be measured, if any are.
+    pub fn message_plan(&self) -> Option<MessagePlan> {
+        let mut plan = MessagePlan::default();
+        plan.size = self.messages?;
+        plan.rate = self.rate;
+        plan.time = self.time;
+        plan.deadline = self.deadline;
+        plan.reverse = self.reverse;
+        Some(plan)
     }
 
     /// Whether each path is measured alone, too.
@@ -122,6 +147,24 @@ fn parse_length(text: &str) -> Result<u32, String> {
     length.ok_or_else(|| "a write has 1 byte to 1 MiB".to_owned())
 }
 
+fn parse_message(text: &str) -> Result<u32, String> {
+    let sizes = MessagePlan::MIN_SIZE..=MessagePlan::MAX_SIZE;
+    let size = parse_size(text).map_err(|error| error.to_string())?;
+    let size = u32::try_from(size).ok().filter(|size| sizes.contains(size));
+    size.ok_or_else(|| format!("a message has {} to {} bytes here", sizes.start(), sizes.end()))
+}
+
+/// A bare number is in ms.
+fn parse_deadline(text: &str) -> Result<Duration, String> {
+    let bare = text.parse::<u64>().map(Duration::from_millis);
+    let deadline = bare.or_else(|_| parse_duration(text)).map_err(|error| error.to_string())?;
+    if deadline.is_zero() {
+        Err("nothing arrives in no time; leave --deadline out".to_owned())
+    } else {
+        Ok(deadline)
+    }
+}
+
 /// As in iperf3, 0 is no limit; nobody needs to ask for that here.
 fn parse_positive_rate(text: &str) -> Result<Rate, String> {
     let rate = parse_rate(text).map_err(|error| error.to_string())?;
@@ -138,19 +181,52 @@ Prints what was received in each interval and the rate of each path, events of p
 longest time without a byte, and what was lost. Letters mean what they mean in iperf3. With -C both ends change their
 congestion control, so it also works with -R.
 
+With --messages it prints how long messages take from one application to the other: the latency that 50, 95, 99 and
+99.9 % of those that arrived kept, the longest, and how many came late or never. With -R the server's are measured.
+
 Examples:
   manyway bench mw1…
   manyway bench -t 30 -P 4 -R mw1…
   manyway bench --bidir -b 5M -O 2 mw1…
   manyway bench --min-gain 20 mw1…     is the bond 20 % better than the best path alone?
   manyway bench --json -i 100ms mw1… | jq .bits_per_second
-  manyway bench -J mw1… > result.json";
+  manyway bench -J mw1… > result.json
+  manyway bench --messages 100 --rate 50 --deadline 150 --bulk mw1…";
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::args::{Cli, Command};
     use clap::Parser;
+
+    #[test]
+    fn options_become_a_plan_of_messages() {
+        let plan = |arguments: &[&str]| {
+            let all = ["manyway", "bench", "mw1x"].iter().chain(arguments);
+            Cli::try_parse_from(all).map(|cli| {
+                let Command::Bench(bench) = cli.command else { panic!("another command") };
+                bench.message_plan()
+            })
+        };
+        assert_eq!(plan(&[]).unwrap(), None);
+        assert_eq!(plan(&["--messages", "100"]).unwrap(), Some(MessagePlan::default()));
+        let all = ["--messages", "2K", "--rate", "50", "--deadline", "150", "-R", "-t", "3", "--bulk"];
+        let all = plan(&all).unwrap().unwrap();
+        assert_eq!((all.size, all.rate, all.reverse, all.time), (2048, 50, true, Duration::from_secs(3)));
+        assert_eq!(all.deadline, Some(Duration::from_millis(150)));
+        for wrong in [
+            &["--messages", "15"][..],
+            &["--messages", "1M"],
+            &["--messages", "100", "--rate", "0"],
+            &["--messages", "100", "--deadline", "0"],
+            &["--messages", "100", "--bidir"],
+            &["--messages", "100", "-n", "5M"],
+            &["--deadline", "100"],
+            &["--bulk"],
+        ] {
+            assert!(plan(wrong).is_err(), "{wrong:?}");
+        }
+    }
 
     #[test]
     fn options_become_a_plan() {

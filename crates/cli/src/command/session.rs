@@ -4,9 +4,11 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
-use manyway::{Connection, ReceiveStream, SendStream};
-use manyway_transfer::{Session, Transport, TransportFacts};
+use bytes::Bytes;
+use manyway::{Class, Connection, MessageOptions, Order, ReceiveStream, SendStream};
+use manyway_transfer::{MessageHalves, MessageReceiver, MessageSender, Session, Transport, TransportFacts};
 
 /// A [`Connection`] that carries the verbs.
 #[derive(Debug, Clone)]
@@ -44,5 +46,55 @@ impl Transport for NetSession {
 
     fn set_congestion<'a>(&'a self, name: &'a str) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>> {
         Box::pin(async { self.0.set_congestion(name).await.unwrap_or(false) })
+    }
+
+    fn open_messages(&self) -> Pin<Box<dyn Future<Output = Option<MessageHalves>> + Send + '_>> {
+        Box::pin(async {
+            self.0.max_message()?;
+            self.0.open().await.ok().map(halves)
+        })
+    }
+
+    fn accept_messages(&self) -> Pin<Box<dyn Future<Output = Option<MessageHalves>> + Send + '_>> {
+        Box::pin(async {
+            self.0.max_message()?;
+            self.0.accept().await.ok().map(halves)
+        })
+    }
+}
+
+fn halves((send, receive): (SendStream, ReceiveStream)) -> MessageHalves {
+    (Box::new(Messages(send)), Box::new(Messages(receive)))
+}
+
+/// One half of a stream of messages.
+struct Messages<S>(S);
+
+impl MessageSender for Messages<SendStream> {
+    fn send(
+        &mut self,
+        message: Bytes,
+        lifetime: Option<Duration>,
+    ) -> Pin<Box<dyn Future<Output = io::Result<()>> + Send + '_>> {
+        let mut options = MessageOptions::default().order(Order::Unordered);
+        options = match lifetime {
+            Some(lifetime) => options.class(Class::Deadline).lifetime(lifetime),
+            None => options.class(Class::Interactive),
+        };
+        Box::pin(async move {
+            self.0.send_message(message, options).await?;
+            Ok(())
+        })
+    }
+
+    fn finish(&mut self) {
+        // If it has ended, the receiver finds out.
+        let _ = self.0.finish();
+    }
+}
+
+impl MessageReceiver for Messages<ReceiveStream> {
+    fn receive(&mut self) -> Pin<Box<dyn Future<Output = io::Result<Option<Bytes>>> + Send + '_>> {
+        Box::pin(async { Ok(self.0.receive_message().await?.map(|message| message.data)) })
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use manyway::{Connection, ReceiveStream, SendStream};
-use manyway_transfer::{Session, Transport};
+use manyway_transfer::{Session, Transport, TransportFacts};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
@@ -54,7 +54,22 @@ impl Session for GuestSession {
     }
 
     fn transport(&self) -> Option<Arc<dyn Transport>> {
-        NetSession(self.connection.clone()).transport()
+        let session = NetSession(self.connection.clone());
+        // A limit counts the bytes of streams; so that none gets around it, its guest has no messages.
+        if self.limits.is_some() { Some(Arc::new(WithoutMessages(session))) } else { session.transport() }
+    }
+}
+
+/// A transport that knows no messages.
+struct WithoutMessages(NetSession);
+
+impl Transport for WithoutMessages {
+    fn facts(&self) -> Pin<Box<dyn Future<Output = Option<TransportFacts>> + Send + '_>> {
+        self.0.facts()
+    }
+
+    fn set_congestion<'a>(&'a self, name: &'a str) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>> {
+        self.0.set_congestion(name)
     }
 }
 

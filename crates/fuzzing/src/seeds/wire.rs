@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use manyway_wire::{
     AddAddress, Block, Blocked, BlockedBy, Close, CloseStep, ConnectionId, EcnCounts, HandshakeBytes,
-    Liveness, NewCid, Parameters, PathAvailability, PathClose, PathId, PathLimit, PathStatus, Ping, Probe,
-    ProbeAck, RemoveAddress, RetireCid, StreamData, StreamId, StreamLimit, StreamReset, StreamStop,
-    StreamWindow, Syn, SynAck, Window, Writer, encode_path_ack, encode_version_list,
+    Liveness, MessageData, MessageId, MessagePlace, NewCid, Parameters, PathAvailability, PathClose, PathId,
+    PathLimit, PathStatus, Ping, Probe, ProbeAck, RemoveAddress, RetireCid, Skipped, StreamData, StreamId,
+    StreamLimit, StreamReset, StreamStop, StreamWindow, Syn, SynAck, Window, Writer, encode_path_ack,
+    encode_skip, encode_version_list,
 };
 
 use super::Seed;
@@ -128,6 +129,7 @@ pub(super) fn blocks() -> Vec<(&'static str, Vec<u8>)> {
         ("pad", Block::Pad),
     ];
     blocks.extend(known.iter().map(|(name, block)| (*name, encoded(block))));
+    blocks.extend(message_blocks());
     blocks.push(("path-ack", path_ack(&[9..=12, 2..=4], None)));
     let ecn = EcnCounts { ect0: 3, ect1: 0, ce: 1 };
     blocks.push(("path-ack-ecn", path_ack(&[0..=0], Some(ecn))));
@@ -143,6 +145,27 @@ fn set_up_blocks() -> Vec<(&'static str, Vec<u8>)> {
         ("handshake", Block::Handshake(HandshakeBytes { offset: 3, data: &[1, 0, 0, 4] })),
     ];
     known.iter().map(|(name, block)| (*name, encoded(block))).collect()
+}
+
+fn message_blocks() -> Vec<(&'static str, Vec<u8>)> {
+    let stream = StreamId(8);
+    let piece = |message, place, end, data| MessageData { stream, message, place, end, data };
+    let begin = MessagePlace::Begin { protocol: 51 };
+    let known = [
+        ("message", Block::Message(piece(MessageId::ordered(0), begin, true, b"hello"))),
+        ("message-empty", Block::Message(piece(MessageId::unordered(0), begin, true, b""))),
+        ("message-begin", Block::Message(piece(MessageId::ordered(1), begin, false, &[2; 40]))),
+        ("message-end", Block::Message(piece(MessageId::ordered(1), MessagePlace::At(40), true, &[3; 9]))),
+        ("message-far", Block::Message(piece(MessageId::unordered(9), MessagePlace::At(900), false, b"x"))),
+    ];
+    let mut blocks: Vec<_> = known.iter().map(|(name, block)| (*name, encoded(block))).collect();
+    for (name, unordered) in [("skip", false), ("skip-unordered", true)] {
+        let mut bytes = Vec::new();
+        let skipped = [Skipped { number: 1, reach: 40 }, Skipped { number: 2, reach: 0 }];
+        encode_skip(&mut Writer::new(&mut bytes, 1200), stream, unordered, skipped.into_iter());
+        blocks.push((name, bytes));
+    }
+    blocks
 }
 
 fn encoded(block: &Block<'_>) -> Vec<u8> {
@@ -172,5 +195,6 @@ fn parameters(reset_token: Option<[u8; 16]>) -> Parameters {
         max_datagram: 1472,
         reset_token,
         application: b"files".to_vec(),
+        max_message: 1 << 13,
     }
 }

@@ -92,7 +92,10 @@ impl ManywaySettings {
                 return Err(NameError(format!("{setting:?} is not like scheduler=NAME or congestion=NAME")));
             };
             match key {
-                "scheduler" => self.scheduler = Some(known(key, value, scheduler::names())?),
+                "scheduler" => {
+                    scheduler::by_name(value).map_err(|reason| NameError(format!("{key} {reason}")))?;
+                    self.scheduler = Some(value.to_owned());
+                }
                 "congestion" => self.congestion = Some(known(key, value, congestion::names())?),
                 _ => {
                     return Err(NameError(format!(

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
-use manyway_proto::{Instant, StreamId};
+use manyway_proto::{Class, Instant, StreamId};
 use manyway_sim::traffic::{Read, Streams};
 use manyway_sim::{HostId, Law, Pattern, Reference};
 
@@ -148,6 +148,9 @@ impl Stream {
         }
         if self.id.is_none() {
             self.id = streams.open();
+            if let (Some(id), Load::Messages { .. }) = (self.id, self.load) {
+                streams.set_class(id, Class::Interactive);
+            }
         }
         let Some(id) = self.id else { return };
         let (allowed, _, is_all) = self.load.allowance(now - self.begin);

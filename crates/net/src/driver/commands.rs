@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Weak;
 
-use manyway_proto::{ClientConfig, ConnectionHandle, Instant, PathId, StreamId};
+use manyway_proto::{Class, ClientConfig, ConnectionHandle, Instant, PathId, StreamId};
 use tokio::sync::oneshot;
 
 use super::Driver;
@@ -48,6 +48,11 @@ pub(crate) enum Command {
         handle: ConnectionHandle,
         stream: StreamId,
         priority: i8,
+    },
+    Class {
+        handle: ConnectionHandle,
+        stream: StreamId,
+        class: Class,
     },
     Info {
         handle: ConnectionHandle,
@@ -108,6 +113,11 @@ impl Driver {
             Command::Priority { handle, stream, priority } => {
                 if let Some(connection) = endpoint.connection(handle) {
                     let _ = connection.set_priority(stream, priority);
+                }
+            }
+            Command::Class { handle, stream, class } => {
+                if let Some(connection) = endpoint.connection(handle) {
+                    let _ = connection.set_class(stream, class);
                 }
             }
             Command::Info { handle, reply } => {

@@ -17,7 +17,7 @@ use tokio::time::Instant as TokioInstant;
 use super::Command;
 use super::pings::{PingReply, Pings};
 use crate::HostPort;
-use crate::connection::{Connection, Link, LinkDriver, ended_with_endpoint};
+use crate::connection::{Connection, Link, LinkDriver, LinkFacts, ended_with_endpoint};
 use crate::error::{ConnectError, ReadError, WriteError};
 use crate::stream::budget::Budget;
 use crate::stream::pipe::Pipes;
@@ -191,6 +191,11 @@ impl Connections {
                     }
                 }
                 other @ (Event::Path(_) | Event::AddressObserved { .. }) => self.tell(handle, other),
+                event @ Event::MessageAbandoned { .. } => {
+                    if let Some(entry) = self.entries.get(&handle) {
+                        entry.driver.events.send(event);
+                    }
+                }
                 Event::PeerAddresses => {
                     self.address_news.insert(handle);
                 }
@@ -234,7 +239,8 @@ impl Connections {
             return connection.close(now, 0, "the endpoint is closing");
         };
         let peer_key = connection.peer_public_key().and_then(PublicKey::from_spki);
-        let (link, driver) = Link::new(handle, commands, peer_key);
+        let facts = LinkFacts { handle, peer_key, max_message: connection.max_message() };
+        let (link, driver) = Link::new(commands, facts);
         let budget = Arc::new(Budget::new(&self.streams));
         let entry = Entry {
             driver,

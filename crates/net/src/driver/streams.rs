@@ -2,13 +2,16 @@
 
 use std::sync::{Arc, Weak};
 
-use manyway_proto::{ConnectionHandle, Endpoint, Instant, Misuse, ReadOutcome, StreamId};
+use manyway_proto::{
+    Carries, Connection, ConnectionHandle, Endpoint, Instant, MessageOutcome, Misuse, ReadOutcome, SendError,
+    StreamId,
+};
 
 use super::connections::{Connections, StreamReply};
 use crate::connection::Link;
 use crate::error::{ReadError, WriteError};
 use crate::stream::halves;
-use crate::stream::pipe::{Ending, Pipes};
+use crate::stream::pipe::{Arrived, Chunk, Ending, Pipes, ReceivePipe};
 
 impl Connections {
     pub(super) fn open_stream(&mut self, endpoint: &mut Endpoint, link: Weak<Link>, reply: StreamReply) {
@@ -76,11 +79,8 @@ impl Connections {
             if room == 0 {
                 break;
             }
-            match connection.read(stream, room) {
-                Ok(ReadOutcome::Data(chunk)) => pipe.push(chunk),
-                Ok(ReadOutcome::End) => pipe.end(Ok(())),
-                Ok(ReadOutcome::Reset(code)) => pipe.end(Err(ReadError::Reset(code))),
-                Ok(_) | Err(_) => break,
+            if !take(connection, stream, room, &mut pipe) {
+                break;
             }
         }
         pipe.wake();
@@ -99,21 +99,16 @@ impl Connections {
         let Some(pipes) = self.pipes(handle, stream) else { return };
         let Some(connection) = endpoint.connection(handle) else { return };
         let mut pipe = pipes.send();
-        while let Some(mut chunk) = pipe.pop() {
-            match connection.write(stream, chunk.clone()) {
-                Ok(taken) if taken >= chunk.len() => {}
-                Ok(taken) => {
+        while let Some(chunk) = pipe.pop() {
+            match give(connection, now, stream, chunk) {
+                Given::Taken => {}
+                Given::Left(chunk) => {
                     // StreamWritable follows: the writer need not wake the driver until then.
-                    pipe.unpop(chunk.split_off(taken));
+                    pipe.unpop(chunk);
                     pipe.wake_if_roomy();
                     return;
                 }
-                // Its end is about to be told.
-                Err(manyway_proto::WriteError::Misuse(Misuse::ConnectionClosed)) => {
-                    pipe.unpop(chunk);
-                    return;
-                }
-                Err(error) => pipe.fail(write_error(error)),
+                Given::Failed(error) => pipe.fail(error),
             }
         }
         pipe.set_drained();
@@ -177,13 +172,70 @@ impl Connections {
 pub(super) fn drain(endpoint: &mut Endpoint, handle: ConnectionHandle, stream: StreamId, pipes: &Pipes) {
     let Some(connection) = endpoint.connection(handle) else { return };
     let mut pipe = pipes.receive();
-    while !pipe.has_ended() {
-        match connection.read(stream, usize::MAX) {
-            Ok(ReadOutcome::Data(chunk)) => pipe.push(chunk),
-            Ok(ReadOutcome::End) => pipe.end(Ok(())),
-            Ok(ReadOutcome::Reset(code)) => pipe.end(Err(ReadError::Reset(code))),
-            Ok(_) | Err(_) => return,
+    while !pipe.has_ended() && take(connection, stream, usize::MAX, &mut pipe) {}
+}
+
+/// Moves the next bytes, at most `room`, or the next message to the reader's queue; false if there is nothing now.
+fn take(connection: &mut Connection, stream: StreamId, room: usize, pipe: &mut ReceivePipe) -> bool {
+    if connection.carries(stream) == Ok(Carries::Messages) {
+        match connection.receive_message(stream) {
+            Ok(MessageOutcome::Message(message)) => pipe.push(Arrived::Message(message)),
+            Ok(MessageOutcome::End) => pipe.end(Ok(())),
+            Ok(MessageOutcome::Reset(code)) => pipe.end(Err(ReadError::Reset(code))),
+            Ok(_) | Err(_) => return false,
         }
+        return true;
+    }
+    match connection.read(stream, room) {
+        Ok(ReadOutcome::Data(chunk)) => pipe.push(Arrived::Bytes(chunk)),
+        Ok(ReadOutcome::End) => pipe.end(Ok(())),
+        Ok(ReadOutcome::Reset(code)) => pipe.end(Err(ReadError::Reset(code))),
+        Ok(_) | Err(_) => return false,
+    }
+    true
+}
+
+/// What became of a chunk.
+enum Given {
+    Taken,
+    /// There is no room for it, or for the rest of it.
+    Left(Chunk),
+    Failed(WriteError),
+}
+
+/// Hands a chunk to the protocol machine.
+fn give(connection: &mut Connection, now: Instant, stream: StreamId, chunk: Chunk) -> Given {
+    match chunk {
+        Chunk::Bytes(mut bytes) => match connection.write(stream, bytes.clone()) {
+            Ok(taken) if taken >= bytes.len() => Given::Taken,
+            Ok(taken) => Given::Left(Chunk::Bytes(bytes.split_off(taken))),
+            // Its end is about to be told.
+            Err(manyway_proto::WriteError::Misuse(Misuse::ConnectionClosed)) => {
+                Given::Left(Chunk::Bytes(bytes))
+            }
+            Err(error) => Given::Failed(write_error(error)),
+        },
+        Chunk::Message(data, options, since) => {
+            let mut rest = options;
+            rest.lifetime = options.lifetime.map(|lifetime| lifetime.saturating_sub(since.elapsed()));
+            match connection.send_message(now, stream, data.clone(), rest) {
+                Ok(_) => Given::Taken,
+                Err(SendError::Full | SendError::Misuse(Misuse::ConnectionClosed)) => {
+                    Given::Left(Chunk::Message(data, options, since))
+                }
+                Err(error) => Given::Failed(send_error(error)),
+            }
+        }
+    }
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "the protocol's list is open")]
+fn send_error(error: SendError) -> WriteError {
+    match error {
+        SendError::Stopped(code) => WriteError::Stopped(code),
+        SendError::TooLarge { size, most } => WriteError::TooLarge { size, most },
+        SendError::NotAgreed => WriteError::NoMessages,
+        _ => WriteError::Finished,
     }
 }
 

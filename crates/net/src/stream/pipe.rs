@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use manyway_proto::StreamId;
+use manyway_proto::{Message, MessageOptions, MessageToken, StreamId};
+use tokio::time::Instant;
 
 use super::budget::Budget;
 use crate::error::{ReadError, WriteError};
@@ -24,10 +25,37 @@ pub(crate) struct Pipes {
     receive: Mutex<ReceivePipe>,
 }
 
+/// What the application wrote at once.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Chunk {
+    Bytes(Bytes),
+    /// A message; how long it is of use counts from the given moment.
+    Message(Bytes, MessageOptions, Instant),
+}
+
+/// What arrived at once.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Arrived {
+    Bytes(Bytes),
+    Message(Message),
+}
+
+/// What a half carries, once that is decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Bytes,
+    Messages,
+}
+
+/// What a message takes beside its bytes.
+const MESSAGE_OVERHEAD: usize = 128;
+
 /// What the application wrote and the driver did not take yet.
 #[derive(Debug, Default)]
 pub(crate) struct SendPipe {
-    chunks: VecDeque<Bytes>,
+    chunks: VecDeque<Chunk>,
+    kind: Option<Kind>,
+    messages: u64,
     bytes: usize,
     ending: Ending,
     failure: Option<WriteError>,
@@ -57,7 +85,7 @@ pub(crate) enum Ending {
 /// What the driver read and the application did not take yet.
 #[derive(Debug)]
 pub(crate) struct ReceivePipe {
-    chunks: VecDeque<Bytes>,
+    chunks: VecDeque<Arrived>,
     bytes: usize,
     budget: Arc<Budget>,
     end: Option<Result<(), ReadError>>,
@@ -104,8 +132,8 @@ impl Pipes {
 
 impl SendPipe {
     /// Waits for room.
-    pub(crate) fn poll_room(&mut self, context: &Context<'_>) -> Poll<Result<usize, WriteError>> {
-        if let Some(error) = self.closed() {
+    pub(crate) fn poll_room(&mut self, context: &Context<'_>, kind: Kind) -> Poll<Result<usize, WriteError>> {
+        if let Some(error) = self.closed().or_else(|| self.mismatch(kind)) {
             return Poll::Ready(Err(error));
         }
         if self.bytes >= SEND_LIMIT {
@@ -113,6 +141,15 @@ impl SendPipe {
             return Poll::Pending;
         }
         Poll::Ready(Ok(SEND_LIMIT - self.bytes))
+    }
+
+    /// The half carries what it carried first.
+    fn mismatch(&self, kind: Kind) -> Option<WriteError> {
+        match self.kind? {
+            carried if carried == kind => None,
+            Kind::Bytes => Some(WriteError::CarriesBytes),
+            Kind::Messages => Some(WriteError::CarriesMessages),
+        }
     }
 
     /// Why nothing more is taken.
@@ -133,7 +170,23 @@ impl SendPipe {
         if self.failure.is_some() {
             return false;
         }
-        self.bytes += chunk.len();
+        self.kind = Some(Kind::Bytes);
+        self.add(Chunk::Bytes(chunk))
+    }
+
+    /// Queues a message; its name, and whether the driver has to be woken.
+    pub(crate) fn push_message(&mut self, data: Bytes, options: MessageOptions) -> (MessageToken, bool) {
+        let token = MessageToken(self.messages);
+        if self.failure.is_some() {
+            return (token, false);
+        }
+        self.kind = Some(Kind::Messages);
+        self.messages += 1;
+        (token, self.add(Chunk::Message(data, options, Instant::now())))
+    }
+
+    fn add(&mut self, chunk: Chunk) -> bool {
+        self.bytes += chunk.size();
         self.chunks.push_back(chunk);
         !std::mem::replace(&mut self.scheduled, true)
     }
@@ -186,14 +239,14 @@ impl SendPipe {
         }
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Bytes> {
+    pub(crate) fn pop(&mut self) -> Option<Chunk> {
         let chunk = self.chunks.pop_front()?;
-        self.bytes -= chunk.len();
+        self.bytes -= chunk.size();
         Some(chunk)
     }
 
-    pub(crate) fn unpop(&mut self, chunk: Bytes) {
-        self.bytes += chunk.len();
+    pub(crate) fn unpop(&mut self, chunk: Chunk) {
+        self.bytes += chunk.size();
         self.chunks.push_front(chunk);
     }
 
@@ -261,10 +314,10 @@ impl ReceivePipe {
         room
     }
 
-    pub(crate) fn push(&mut self, chunk: Bytes) {
+    pub(crate) fn push(&mut self, chunk: Arrived) {
         if !self.stopped {
-            self.bytes += chunk.len();
-            self.budget.take(chunk.len());
+            self.bytes += chunk.size();
+            self.budget.take(chunk.size());
             self.chunks.push_back(chunk);
         }
     }
@@ -292,19 +345,49 @@ impl ReceivePipe {
         context: &Context<'_>,
         max: usize,
     ) -> Poll<Result<Option<(Bytes, bool)>, ReadError>> {
-        if let Some(chunk) = self.chunks.front_mut() {
+        if let Some(first) = self.chunks.front_mut() {
+            let Arrived::Bytes(chunk) = first else { return Poll::Ready(Err(ReadError::CarriesMessages)) };
             let taken = if chunk.len() > max { chunk.split_to(max) } else { std::mem::take(chunk) };
             if chunk.is_empty() {
                 self.chunks.pop_front();
             }
-            self.bytes -= taken.len();
-            self.budget.give_back(taken.len());
-            let wake = self.full_until.is_some_and(|bytes| self.bytes <= bytes);
-            if wake {
-                self.full_until = None;
-            }
+            let wake = self.give_back(taken.len());
             return Poll::Ready(Ok(Some((taken, wake))));
         }
+        self.poll_end(context)
+    }
+
+    /// Takes the next message; `None` at the end. The flag says that the driver waits for room.
+    pub(crate) fn poll_message(
+        &mut self,
+        context: &Context<'_>,
+    ) -> Poll<Result<Option<(Message, bool)>, ReadError>> {
+        match self.chunks.pop_front() {
+            Some(Arrived::Message(message)) => {
+                let wake = self.give_back(message.data.len() + MESSAGE_OVERHEAD);
+                Poll::Ready(Ok(Some((message, wake))))
+            }
+            Some(bytes @ Arrived::Bytes(_)) => {
+                self.chunks.push_front(bytes);
+                Poll::Ready(Err(ReadError::CarriesBytes))
+            }
+            None => self.poll_end(context),
+        }
+    }
+
+    /// The application took so many bytes; whether the driver waits for their room.
+    fn give_back(&mut self, taken: usize) -> bool {
+        self.bytes -= taken;
+        self.budget.give_back(taken);
+        let wake = self.full_until.is_some_and(|bytes| self.bytes <= bytes);
+        if wake {
+            self.full_until = None;
+        }
+        wake
+    }
+
+    /// What there is to take when nothing waits.
+    fn poll_end<T>(&mut self, context: &Context<'_>) -> Poll<Result<Option<T>, ReadError>> {
         match &self.end {
             // Bytes before the end may have been dropped.
             _ if self.stopped => Poll::Ready(Err(ReadError::Stopped)),
@@ -325,6 +408,24 @@ impl ReceivePipe {
         self.budget.give_back(std::mem::take(&mut self.bytes));
         self.wake();
         first
+    }
+}
+
+impl Chunk {
+    fn size(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Message(data, _, _) => data.len() + MESSAGE_OVERHEAD,
+        }
+    }
+}
+
+impl Arrived {
+    fn size(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Message(message) => message.data.len() + MESSAGE_OVERHEAD,
+        }
     }
 }
 
@@ -353,8 +454,8 @@ mod tests {
         let pipes = pipes();
         assert!(pipes.send().push(Bytes::from_static(b"one")));
         assert!(!pipes.send().push(Bytes::from_static(b"two")));
-        assert_eq!(pipes.send().pop().unwrap(), "one");
-        assert_eq!(pipes.send().pop().unwrap(), "two");
+        assert_eq!(pipes.send().pop(), Some(Chunk::Bytes("one".into())));
+        assert_eq!(pipes.send().pop(), Some(Chunk::Bytes("two".into())));
         pipes.send().set_drained();
         assert!(pipes.send().push(Bytes::from_static(b"three")));
     }
@@ -375,7 +476,7 @@ mod tests {
         assert!(pipes.send().poll_delivered(&context()).is_pending());
         pipes.send().reset(7);
         assert_eq!(pipes.send().poll_delivered(&context()), Poll::Ready(Err(WriteError::Reset)));
-        assert_eq!(pipes.send().poll_room(&context()), Poll::Ready(Err(WriteError::Reset)));
+        assert_eq!(pipes.send().poll_room(&context(), Kind::Bytes), Poll::Ready(Err(WriteError::Reset)));
         assert_eq!(pipes.send().finish(), Err(WriteError::Reset));
     }
 
@@ -395,9 +496,23 @@ mod tests {
         let pipes = pipes();
         pipes.send().push(Bytes::from_static(b"before"));
         pipes.send().refuse(WriteError::Finished);
-        assert_eq!(pipes.send().poll_room(&context()), Poll::Ready(Err(WriteError::Finished)));
+        assert_eq!(pipes.send().poll_room(&context(), Kind::Bytes), Poll::Ready(Err(WriteError::Finished)));
         assert!(!pipes.send().is_drained());
-        assert_eq!(pipes.send().pop().unwrap(), "before");
+        assert_eq!(pipes.send().pop(), Some(Chunk::Bytes("before".into())));
+    }
+
+    #[test]
+    fn a_half_carries_bytes_or_messages_and_names_the_messages_in_their_order() {
+        let pipes = pipes();
+        let (first, wake) = pipes.send().push_message("one".into(), MessageOptions::default());
+        let (second, again) = pipes.send().push_message("two".into(), MessageOptions::default());
+        assert_eq!((first, wake, second, again), (MessageToken(0), true, MessageToken(1), false));
+        let mismatch = pipes.send().poll_room(&context(), Kind::Bytes);
+        assert_eq!(mismatch, Poll::Ready(Err(WriteError::CarriesMessages)));
+        assert!(pipes.send().poll_room(&context(), Kind::Messages).is_ready());
+        pipes.receive().push(Arrived::Bytes("bytes".into()));
+        assert_eq!(pipes.receive().poll_message(&context()), Poll::Ready(Err(ReadError::CarriesBytes)));
+        assert!(matches!(pipes.receive().poll_chunk(&context(), 9), Poll::Ready(Ok(Some(_)))));
     }
 
     #[test]
@@ -405,8 +520,8 @@ mod tests {
         let pipes = pipes();
         let room = pipes.receive().room();
         let half = Bytes::from(vec![0; room / 2]);
-        pipes.receive().push(half.clone());
-        pipes.receive().push(half);
+        pipes.receive().push(Arrived::Bytes(half.clone()));
+        pipes.receive().push(Arrived::Bytes(half));
         assert_eq!(pipes.receive().room(), 0);
         let mut heard = Vec::new();
         for _ in 0..4 {
@@ -422,7 +537,7 @@ mod tests {
     fn dropping_unread_bytes_gives_their_room_to_others() {
         let pipes = pipes();
         let all = pipes.receive().room();
-        pipes.receive().push(Bytes::from(vec![0; all]));
+        pipes.receive().push(Arrived::Bytes(Bytes::from(vec![0; all])));
         assert!(pipes.receive().stop());
         assert!(!pipes.receive().stop());
         assert_eq!(pipes.receive().budget.held(), 0);

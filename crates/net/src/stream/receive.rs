@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use manyway_proto::StreamId;
+use manyway_proto::{Message, StreamId};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::pipe::Pipes;
@@ -45,12 +45,39 @@ impl ReceiveStream {
         poll_fn(|context| self.poll_chunk(context, max.max(1))).await
     }
 
-    fn poll_chunk(&self, context: &Context<'_>, max: usize) -> Poll<Result<Option<Bytes>, ReadError>> {
-        let taken = ready!(self.pipes.receive().poll_chunk(context, max))?;
-        let Some((chunk, wake)) = taken else { return Poll::Ready(Ok(None)) };
+    /// Takes the next message that the peer sent; `None` at the end of the stream.
+    ///
+    /// ```
+    /// # use manyway::{ReadError, ReceiveStream};
+    /// async fn print_all(stream: &mut ReceiveStream) -> Result<(), ReadError> {
+    ///     while let Some(message) = stream.receive_message().await? {
+    ///         println!("{} bytes about {}", message.data.len(), message.protocol);
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// If the peer sent bytes or reset the stream, this end stopped it, or the connection ended before the end of the
+    /// stream.
+    pub async fn receive_message(&mut self) -> Result<Option<Message>, ReadError> {
+        let taken = poll_fn(|context| self.pipes.receive().poll_message(context)).await?;
+        Ok(taken.map(|(message, wake)| {
+            self.tell_drained(wake);
+            message
+        }))
+    }
+
+    fn tell_drained(&self, wake: bool) {
         if wake {
             self.link.send(Command::Drained { handle: self.link.handle(), stream: self.id() });
         }
+    }
+
+    fn poll_chunk(&self, context: &Context<'_>, max: usize) -> Poll<Result<Option<Bytes>, ReadError>> {
+        let taken = ready!(self.pipes.receive().poll_chunk(context, max))?;
+        let Some((chunk, wake)) = taken else { return Poll::Ready(Ok(None)) };
+        self.tell_drained(wake);
         Poll::Ready(Ok(Some(chunk)))
     }
 

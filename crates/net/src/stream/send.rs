@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use manyway_proto::StreamId;
+use manyway_proto::{Class, MessageOptions, MessageToken, StreamId};
 use tokio::io::AsyncWrite;
 
-use super::pipe::{Ending, Pipes};
+use super::pipe::{Ending, Kind, Pipes};
 use crate::connection::Link;
 use crate::driver::Command;
 use crate::error::WriteError;
@@ -47,10 +47,49 @@ impl SendStream {
     /// # Errors
     /// If the peer stopped the stream, the half was finished or reset, or the connection was closed.
     pub async fn write_chunk(&mut self, chunk: Bytes) -> Result<(), WriteError> {
-        poll_fn(|context| self.pipes.send().poll_room(context)).await?;
+        poll_fn(|context| self.pipes.send().poll_room(context, Kind::Bytes)).await?;
         let wake = self.pipes.send().push(chunk);
         self.wake_driver(wake);
         Ok(())
+    }
+
+    /// Sends a message: the peer gets it as a whole with [`receive_message`](crate::ReceiveStream::receive_message) or, if
+    /// `options` allow it, not at all. Waits for room. The first message decides that this half carries messages and no
+    /// bytes ever. The name that is returned comes back in [`Event::MessageAbandoned`](crate::Event::MessageAbandoned) if
+    /// the message is given up.
+    ///
+    /// ```
+    /// # use manyway::{Class, MessageOptions, Order, SendStream, WriteError};
+    /// # use std::time::Duration;
+    /// /// Tells where we are; what is older than 200 ms is of no use.
+    /// async fn report(stream: &mut SendStream, position: String) -> Result<(), WriteError> {
+    ///     let options = MessageOptions::default()
+    ///         .order(Order::Unordered)
+    ///         .class(Class::Deadline)
+    ///         .lifetime(Duration::from_millis(200));
+    ///     stream.send_message(position.into(), options).await?;
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// If it is larger than [`Connection::max_message`](crate::Connection::max_message), this half carries bytes, the peer
+    /// stopped the stream, the half was finished or reset, or the connection was closed.
+    pub async fn send_message(
+        &mut self,
+        data: Bytes,
+        options: MessageOptions,
+    ) -> Result<MessageToken, WriteError> {
+        let size = data.len() as u64;
+        match self.link.max_message() {
+            None => return Err(WriteError::NoMessages),
+            Some(most) if size > most => return Err(WriteError::TooLarge { size, most }),
+            Some(_) => {}
+        }
+        poll_fn(|context| self.pipes.send().poll_room(context, Kind::Messages)).await?;
+        let (token, wake) = self.pipes.send().push_message(data, options);
+        self.wake_driver(wake);
+        Ok(token)
     }
 
     /// Marks the end of the stream; does not wait.
@@ -84,6 +123,13 @@ impl SendStream {
         self.link.send(Command::Priority { handle: self.link.handle(), stream: self.id(), priority });
     }
 
+    /// Sets what the stream is for: among equal priorities the more urgent class goes first, and what is interactive or
+    /// has a deadline goes by the path on which it arrives first. Of messages it counts for later ones that have no
+    /// class of their own. Default [`Class::Bulk`].
+    pub fn set_class(&mut self, class: Class) {
+        self.link.send(Command::Class { handle: self.link.handle(), stream: self.id(), class });
+    }
+
     fn wake_driver(&self, wake: bool) {
         if wake {
             self.link.send(Command::Written { handle: self.link.handle(), stream: self.id() });
@@ -96,7 +142,7 @@ impl AsyncWrite for SendStream {
         if data.is_empty() {
             return Poll::Ready(Ok(0));
         }
-        let room = ready!(self.pipes.send().poll_room(context))?;
+        let room = ready!(self.pipes.send().poll_room(context, Kind::Bytes))?;
         let (now, _) = data.split_at(data.len().min(room).min(CHUNK));
         // Copied without the lock: meanwhile the room can only grow.
         let chunk = Bytes::copy_from_slice(now);

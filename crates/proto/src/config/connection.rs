@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::congestion::{self, Factory as ControllerFactory};
 use crate::observe::Observers;
 use crate::path::{BASE_DATAGRAM, LARGEST_DATAGRAM};
-use crate::scheduler::{self, SchedulerFactory};
+use crate::scheduler::{Scheduler, SchedulerFactory, Schedulers};
 use crate::{KeyLimits, StreamConfig};
 
 /// Settings of a connection; [`ConnectionConfig::default`] is what most programs want.
@@ -50,6 +50,7 @@ pub struct ConnectionConfig {
     /// When keys change and end. The default is right for every use; tests of the change lower it.
     #[doc(hidden)]
     pub key_limits: KeyLimits,
+    pub(crate) schedulers: Schedulers,
     pub(crate) scheduler: SchedulerFactory,
     pub(crate) congestion: ControllerFactory,
     pub(crate) observers: Option<Observers>,
@@ -70,7 +71,8 @@ impl Default for ConnectionConfig {
             advertised: Vec::new(),
             peer_port: None,
             key_limits: KeyLimits::default(),
-            scheduler: scheduler::default_factory(),
+            schedulers: Schedulers::default(),
+            scheduler: SchedulerFactory::default(),
             congestion: congestion::default_factory(),
             observers: None,
         }
@@ -78,16 +80,24 @@ impl Default for ConnectionConfig {
 }
 
 impl ConnectionConfig {
-    /// Chooses the scheduler by its name. Default `min-rtt`.
+    /// Chooses the scheduler by its name, with settings behind a `=` if it has any (`weighted=1:1:2`). Default
+    /// `min-rtt`.
     ///
     /// # Errors
-    /// If there is none of that name; the error lists the known ones.
-    pub fn set_scheduler(&mut self, name: &str) -> Result<(), ConfigError> {
-        self.scheduler = scheduler::by_name(name).ok_or_else(|| ConfigError {
-            field: "scheduler",
-            reason: format!("{name:?} is not one of: {}", scheduler::names().collect::<Vec<_>>().join(", ")),
-        })?;
+    /// If there is none of that name, which lists the known ones, or its settings can not be used.
+    pub fn set_scheduler(&mut self, choice: &str) -> Result<(), ConfigError> {
+        self.scheduler =
+            self.schedulers.choose(choice).map_err(|reason| ConfigError { field: "scheduler", reason })?;
         Ok(())
+    }
+
+    /// Adds a scheduler of one's own to those that [`Self::set_scheduler`] finds, as [`Schedulers::add`] does.
+    pub fn add_scheduler(
+        &mut self,
+        name: &'static str,
+        make: impl Fn(&str) -> Result<Box<dyn Scheduler>, String> + Send + Sync + 'static,
+    ) {
+        self.schedulers.add(name, make);
     }
 
     /// Chooses the congestion control by its name. Default `cubic`.
@@ -102,7 +112,7 @@ impl ConnectionConfig {
         Ok(())
     }
 
-    /// Uses a scheduler of one's own.
+    /// Uses a scheduler of one's own, without a name to choose it by.
     pub fn set_scheduler_factory(&mut self, factory: SchedulerFactory) {
         self.scheduler = factory;
     }

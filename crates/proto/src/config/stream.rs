@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::message::OVERHEAD;
+
 /// Limits of the streams of a connection.
 ///
 /// ```
@@ -29,6 +31,10 @@ pub struct StreamConfig {
     /// The most that the send buffer of a stream grows to, in bytes. Default 64 MiB, at least
     /// [`send_buffer`](Self::send_buffer).
     pub max_send_buffer: u64,
+    /// Largest message that this end takes, in bytes; a smaller limit follows from windows below it, since a message must
+    /// fit into each of them with 128 bytes to spare. 0: this end takes and sends no messages. Default 256 KiB, at most
+    /// 1 GiB.
+    pub max_message: u64,
 }
 
 impl Default for StreamConfig {
@@ -40,6 +46,7 @@ impl Default for StreamConfig {
             peer_streams: 256,
             send_buffer: 4 * MIB,
             max_send_buffer: 64 * MIB,
+            max_message: MIB / 4,
         }
     }
 }
@@ -57,11 +64,17 @@ impl StreamConfig {
             ("peer_streams", self.peer_streams, 0, MOST_STREAMS),
             ("send_buffer", self.send_buffer, LEAST_WINDOW, MOST_WINDOW),
             ("max_send_buffer", self.max_send_buffer, self.send_buffer, MOST_WINDOW),
+            ("max_message", self.max_message, 0, MOST_MESSAGE),
         ];
         let wrong = ranges.into_iter().find(|(_, given, least, most)| given < least || given > most);
         wrong.map_or(Ok(()), |(field, given, least, most)| {
             Err(StreamConfigError { field, given, least, most })
         })
+    }
+
+    /// The largest message that this end takes (spec 8.31).
+    pub(crate) fn message_limit(&self) -> u64 {
+        self.max_message.min(self.stream_window.min(self.connection_window).saturating_sub(OVERHEAD))
     }
 }
 
@@ -91,6 +104,7 @@ const MIB: u64 = 1 << 20;
 const LEAST_WINDOW: u64 = 16 << 10;
 const MOST_WINDOW: u64 = 4 << 30;
 const MOST_STREAMS: u64 = 1 << 16;
+const MOST_MESSAGE: u64 = 1 << 30;
 
 #[cfg(test)]
 mod tests {

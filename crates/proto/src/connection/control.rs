@@ -235,6 +235,8 @@ impl Control {
             }
             SentContent::Handshake { .. }
             | SentContent::Stream { .. }
+            | SentContent::Message { .. }
+            | SentContent::Skip { .. }
             | SentContent::PathAck { .. }
             | SentContent::Window
             | SentContent::StreamWindow { .. }

@@ -35,6 +35,7 @@ impl Connection {
         earliest.take(self.clock.paced_until);
         earliest.take(self.clock.tidy_at);
         earliest.take(self.persist_deadline());
+        earliest.take(self.message_deadline());
         for id in self.paths.ids() {
             self.path_deadlines(id, &mut earliest);
         }
@@ -82,6 +83,7 @@ impl Connection {
             self.path_timeouts(now, id);
         }
         self.persist_timeout(now);
+        self.expire_messages(now);
         self.tidy(now);
     }
 

@@ -42,22 +42,17 @@ impl Connection {
                 self.on_probe_ack(facts, block);
                 Ok(())
             }
-            Block::Stream(block) => {
+            Block::Stream(_) | Block::Message(_) => {
                 self.note_data(facts);
-                self.streams.on_stream(block)
+                self.streams.on_block(block)
             }
-            Block::Window(block) => {
-                self.streams.on_window(block);
-                Ok(())
-            }
-            Block::StreamWindow(block) => self.streams.on_stream_window(block),
-            Block::StreamLimit(block) => {
-                self.streams.on_stream_limit(block);
-                Ok(())
-            }
-            Block::StreamReset(block) => self.streams.on_stream_reset(block),
-            Block::StreamStop(block) => self.streams.on_stream_stop(block),
-            Block::Blocked(block) => self.streams.on_blocked(block),
+            Block::Skip(_)
+            | Block::Window(_)
+            | Block::StreamWindow(_)
+            | Block::StreamLimit(_)
+            | Block::StreamReset(_)
+            | Block::StreamStop(_)
+            | Block::Blocked(_) => self.streams.on_block(block),
             // A late copy of an id for a path that is closed.
             Block::NewCid(block) if self.paths.is_spent(block.path) => Ok(()),
             Block::NewCid(block) => {
@@ -235,6 +230,8 @@ fn may_stand_in(block: &Block<'_>, level: Level) -> bool {
         | Block::Probe(_)
         | Block::ProbeAck(_)
         | Block::Stream(_)
+        | Block::Message(_)
+        | Block::Skip(_)
         | Block::Window(_)
         | Block::StreamWindow(_)
         | Block::StreamLimit(_)

@@ -134,6 +134,7 @@ impl Connection {
         self.agreed.peer_ack_delay = peer.max_ack_delay;
         self.agreed.peer_path_limit = peer.path_limit;
         self.streams.set_peer_limits(peer.connection_window, peer.stream_window, peer.stream_limit);
+        self.streams.set_peer_message_limit(peer.max_message);
     }
 
     /// PONG: the server has everything, the set-up's keys are not needed any more.

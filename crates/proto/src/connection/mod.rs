@@ -12,6 +12,7 @@ mod handshaking;
 mod health;
 mod ids;
 mod input;
+mod messages;
 mod output;
 mod output_setup;
 mod pairs;
@@ -242,7 +243,7 @@ impl Connection {
             ids,
             streams,
             control: Control::default(),
-            scheduler: (config.scheduler)(),
+            scheduler: config.scheduler.make(),
             agreed: Agreed {
                 idle_timeout: config.idle_timeout,
                 max_datagram: BASE_DATAGRAM,
@@ -410,6 +411,7 @@ impl Connection {
             StreamEvent::Writable(stream) => Event::StreamWritable(stream),
             StreamEvent::Finished(stream) => Event::StreamFinished(stream),
             StreamEvent::Stopped(stream, code) => Event::StreamStopped { stream, code },
+            StreamEvent::Abandoned(stream, message) => Event::MessageAbandoned { stream, message },
         })
     }
 
@@ -515,6 +517,7 @@ pub(crate) fn own_parameters(
         max_datagram: config.max_datagram,
         reset_token: server.map(|(_, key)| key.token(&local_id)),
         application: config.application.clone(),
+        max_message: config.streams.message_limit(),
     }
 }
 

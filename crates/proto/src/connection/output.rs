@@ -10,6 +10,7 @@ use crate::packet::content::{Contents, SentContent};
 use crate::path::{Path, PathState, Space};
 use crate::recovery::{Allowance, PacketKind, SentPacket};
 use crate::scheduler::{Decision, PathView, View};
+use crate::stream::priority::Pick;
 use crate::{ByteCount, Ecn, FourTuple, Instant, Transmit, Violation};
 
 /// Most datagrams of a batch, and most bytes: what one system call with segmentation offload takes.
@@ -20,6 +21,8 @@ const MAX_BATCH: usize = 65_000;
 #[derive(Debug, Clone, Copy, Default)]
 struct Carry {
     load: Load,
+    /// Which bytes of streams.
+    pick: Pick,
     /// Something that asks for an acknowledgement even if nothing else does.
     question: bool,
     mtu_probe: Option<u16>,
@@ -148,7 +151,7 @@ impl Connection {
     fn transmit_question(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
         let path = self.paths.get(self.persist.take_due()?)?;
         let (id, datagram) = (path.id, usize::from(path.mtu.current()));
-        let carry = Carry { load: Load::Control, question: true, mtu_probe: None };
+        let carry = Carry { load: Load::Control, question: true, ..Carry::default() };
         self.transmit_one(now, buffer, id, datagram, carry)
     }
 
@@ -163,7 +166,7 @@ impl Connection {
             path.probes_due -= 1;
             let datagram = usize::from(path.mtu.current());
             let load = if lone && path.is_live() { Load::Data } else { Load::Acks };
-            let carry = Carry { load, question: true, mtu_probe: None };
+            let carry = Carry { load, question: true, ..Carry::default() };
             if let Some(transmit) = self.transmit_one(now, buffer, id, datagram, carry) {
                 return Some(transmit);
             }
@@ -191,23 +194,29 @@ impl Connection {
 
     fn transmit_data(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
         self.clock.paced_until = None;
-        if !self.streams.wants_data() {
+        self.expire_messages(now);
+        if !self.streams.wants_data(Pick::All) {
             for path in self.paths.iter_mut() {
                 path.space.recovery.set_app_limited();
             }
             return None;
         }
+        if let Some(transmit) = self.transmit_urgent(now, buffer) {
+            return Some(transmit);
+        }
+        let pick = self.patience();
+        if !self.streams.wants_data(pick) {
+            return None;
+        }
         let (mut views, paced_until) = self.views(now);
         let window = self.streams.window_state();
         loop {
-            let view = View {
-                now,
-                backlog: self.streams.backlog(),
-                window_left: ByteCount(window.credit.saturating_sub(window.sent)),
-                paths: &views,
-            };
-            let Decision::Send { path, quantum } = self.scheduler.decide(&view) else { break };
-            if let Some(transmit) = self.transmit_batch(now, buffer, path, quantum) {
+            let mut view = View::new(now, &views);
+            view.backlog = self.streams.backlog();
+            view.next = self.streams.next_up(pick);
+            view.window_left = ByteCount(window.credit.saturating_sub(window.sent));
+            let Decision::Send { path, quantum, .. } = self.scheduler.decide(&view) else { break };
+            if let Some(transmit) = self.transmit_batch(now, buffer, path, quantum, pick) {
                 return Some(transmit);
             }
             // Nothing goes there, whatever the figures say: the others must not wait for it.
@@ -238,18 +247,19 @@ impl Connection {
         (views, paced_until)
     }
 
-    fn transmit_batch(
+    pub(super) fn transmit_batch(
         &mut self,
         now: Instant,
         buffer: &mut Vec<u8>,
         id: PathId,
         quantum: ByteCount,
+        pick: Pick,
     ) -> Option<Transmit> {
         let path = self.paths.get(id)?;
         let (tuple, datagram) = (path.tuple, usize::from(path.mtu.current()));
         let mut left = quantum.to_usize().min(path.amplification.room());
         let mut segment = None;
-        let carry = Carry { load: Load::Data, ..Carry::default() };
+        let carry = Carry { load: Load::Data, pick, ..Carry::default() };
         for _ in 0..MAX_SEGMENTS {
             if left == 0 || buffer.len() + datagram > MAX_BATCH {
                 break;
@@ -368,8 +378,8 @@ impl Connection {
             self.streams.write_control(&mut writer, &mut builder.contents);
             builder.asks_for_ack |= writer.position() > before;
         }
-        let carries_data =
-            carry.load == Load::Data && self.streams.write_data(&mut writer, &mut builder.contents);
+        let carries_data = carry.load == Load::Data
+            && self.streams.write_data(&mut writer, &mut builder.contents, carry.pick);
         builder.asks_for_ack |= carries_data;
         let has_room = writer.remaining() >= AckNow.encoded_len();
         if !builder.asks_for_ack && has_room && self.asks_about_acks(now, id, &builder.contents) {

@@ -12,6 +12,7 @@ use crate::{ByteCount, Instant};
 impl Connection {
     /// Hands the outcome of an acknowledgement or a timeout to everybody whom it concerns, and empties it.
     pub(super) fn settle(&mut self, now: Instant, level: Level, path: PathId, outcome: &mut Outcome) {
+        self.streams.on_time(now);
         for content in outcome.delivered.drain(..).flatten() {
             self.on_content_delivered(level, &content);
         }
@@ -90,6 +91,8 @@ impl Connection {
                 }
             }
             SentContent::Stream { .. }
+            | SentContent::Message { .. }
+            | SentContent::Skip { .. }
             | SentContent::Window
             | SentContent::StreamWindow { .. }
             | SentContent::StreamLimit
@@ -119,6 +122,8 @@ impl Connection {
                 }
             }
             SentContent::Stream { .. }
+            | SentContent::Message { .. }
+            | SentContent::Skip { .. }
             | SentContent::Window
             | SentContent::StreamWindow { .. }
             | SentContent::StreamLimit
@@ -148,7 +153,7 @@ impl Connection {
         }
         let packets = contents.len() as u64;
         for content in contents.iter().flatten() {
-            if let SentContent::Stream { .. } = content {
+            if let SentContent::Stream { .. } | SentContent::Message { .. } = content {
                 self.streams.reinject(content);
             } else {
                 self.on_content_lost(Level::Data, content);

@@ -7,7 +7,7 @@ use manyway_wire::{PathAvailability, PathId};
 use super::Connection;
 use crate::congestion::ControllerConfig;
 use crate::path::{BASE_DATAGRAM, PathReason, PathState, Role};
-use crate::{ByteCount, FourTuple, Instant, Rate};
+use crate::{ByteCount, FourTuple, Instant, MessageStatistics, Rate};
 
 /// Figures of one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +65,8 @@ pub struct ConnectionStatistics {
     pub congestion: &'static str,
     /// Stream bytes waiting to be sent for the first time or again.
     pub backlog: ByteCount,
+    /// What became of messages, own ones and those of the peer.
+    pub messages: MessageStatistics,
     /// Packets that could not be opened: damaged, forged, repeated or late.
     pub packets_refused: u64,
     /// How often the keys were changed.
@@ -79,6 +81,7 @@ impl Connection {
             scheduler: self.scheduler.name(),
             congestion: self.congestion(),
             backlog: self.streams.backlog(),
+            messages: self.streams.message_statistics(),
             packets_refused: self.counts.refused,
             key_updates: self.counts.key_updates,
         }

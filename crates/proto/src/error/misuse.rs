@@ -28,6 +28,16 @@ pub enum Misuse {
         /// The stream.
         stream: StreamId,
     },
+    /// This direction of the stream carries bytes, and so no messages.
+    CarriesBytes {
+        /// The stream.
+        stream: StreamId,
+    },
+    /// This direction of the stream carries messages, and so no bytes.
+    CarriesMessages {
+        /// The stream.
+        stream: StreamId,
+    },
     /// The peer allows no more streams now; an event tells when it does.
     NoStreamCredit {
         /// How many streams may be opened over the whole life of the connection, so far.
@@ -44,6 +54,12 @@ impl fmt::Display for Misuse {
             Self::UnknownPath { path } => write!(f, "there is no path {path}"),
             Self::SendingEnded { stream } => write!(f, "nothing more can be written to stream {stream}"),
             Self::ReceivingEnded { stream } => write!(f, "nothing more can be read from stream {stream}"),
+            Self::CarriesBytes { stream } => {
+                write!(f, "stream {stream} carries bytes: use another one for messages")
+            }
+            Self::CarriesMessages { stream } => {
+                write!(f, "stream {stream} carries messages: use another one for bytes")
+            }
             Self::NoStreamCredit { allowed } => write!(f, "the peer allows only {allowed} streams for now"),
             Self::ConnectionClosed => write!(f, "the connection has ended"),
         }

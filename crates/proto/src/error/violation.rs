@@ -47,6 +47,15 @@ pub enum Violation {
         /// The stream; `None` for the bytes of the TLS handshake.
         stream: Option<StreamId>,
     },
+    /// A message against the rules.
+    Message {
+        /// The stream.
+        stream: StreamId,
+        /// The number of the message.
+        number: u64,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
     /// An acknowledgement of a packet that was never sent.
     AckOfUnsent {
         /// The path whose numbers these are.
@@ -106,6 +115,9 @@ impl fmt::Display for Violation {
             }
             Self::TooManyGaps { stream: Some(stream) } => write!(f, "too many gaps in stream {stream}"),
             Self::TooManyGaps { stream: None } => write!(f, "too many gaps in the handshake bytes"),
+            Self::Message { stream, number, reason } => {
+                write!(f, "message {number} of stream {stream}: {reason}")
+            }
             Self::AckOfUnsent { path, packet_number } => {
                 write!(f, "packet {packet_number} of path {path} was acknowledged but never sent")
             }
@@ -136,6 +148,7 @@ impl Violation {
             Self::IntegrityLimit | Self::KeyWornOut => ErrorCode::AEAD_LIMIT,
             Self::ReservedBits
             | Self::TooManyGaps { .. }
+            | Self::Message { .. }
             | Self::AckOfUnsent { .. }
             | Self::UnexpectedBlock { .. } => ErrorCode::PROTOCOL,
         }

@@ -6,8 +6,12 @@ use manyway_wire::{Block, Blocks, Initiator, StreamId, Writer};
 use std::time::Duration;
 
 use crate::packet::content::Contents;
+use crate::stream::priority::Pick;
 use crate::stream::set::StreamSet;
-use crate::{Instant, Misuse, ReadOutcome, StreamConfig, StreamEvent, Violation, WriteError};
+use crate::{
+    Instant, MessageOptions, MessageOutcome, MessageToken, Misuse, ReadOutcome, SendError, StreamConfig,
+    StreamEvent, Violation, WriteError,
+};
 
 /// All streams of an end of a connection, without the connection.
 #[derive(Debug)]
@@ -32,6 +36,7 @@ impl Streams {
     pub fn new(side: Initiator, own: &StreamConfig, peer: &StreamConfig) -> Self {
         let mut streams = StreamSet::new(side, own);
         streams.set_peer_limits(peer.connection_window, peer.stream_window, peer.peer_streams);
+        streams.set_peer_message_limit(peer.max_message);
         Self(streams)
     }
 
@@ -40,7 +45,7 @@ impl Streams {
         let mut packet = StreamPacket { payload: Vec::new(), contents: Contents::new() };
         let mut writer = Writer::new(&mut packet.payload, size);
         self.0.write_control(&mut writer, &mut packet.contents);
-        self.0.write_data(&mut writer, &mut packet.contents);
+        self.0.write_data(&mut writer, &mut packet.contents, Pick::All);
         (!packet.payload.is_empty()).then_some(packet)
     }
 
@@ -54,6 +59,8 @@ impl Streams {
             #[expect(clippy::wildcard_enum_match_arm, reason = "all others are wrong here")]
             match &block {
                 Block::Stream(block) => self.0.on_stream(block)?,
+                Block::Message(block) => self.0.on_message(block)?,
+                Block::Skip(block) => self.0.on_skip(block)?,
                 Block::Window(block) => self.0.on_window(block),
                 Block::StreamWindow(block) => self.0.on_stream_window(block)?,
                 Block::StreamLimit(block) => self.0.on_stream_limit(block),
@@ -140,6 +147,39 @@ impl Streams {
     /// If there is nothing more to read, ever.
     pub fn read(&mut self, stream: StreamId, max: usize) -> Result<ReadOutcome, Misuse> {
         self.0.read(stream, max)
+    }
+
+    /// Gives a message to a stream.
+    ///
+    /// # Errors
+    /// If it does not take it.
+    pub fn send_message(
+        &mut self,
+        now: Instant,
+        stream: StreamId,
+        data: Bytes,
+        options: MessageOptions,
+    ) -> Result<MessageToken, SendError> {
+        self.0.send_message(now, stream, data, options)
+    }
+
+    /// Takes a message.
+    ///
+    /// # Errors
+    /// If there are none, ever.
+    pub fn receive_message(&mut self, stream: StreamId) -> Result<MessageOutcome, Misuse> {
+        self.0.receive_message(stream)
+    }
+
+    /// Gives up what loses its use until then.
+    pub fn expire(&mut self, until: Instant) {
+        self.0.on_time(until);
+        self.0.expire_messages(until);
+    }
+
+    /// Credit of the connection: what this end used, and what it received.
+    pub fn connection_credit(&self) -> (u64, u64) {
+        (self.0.window_state().sent, self.0.received())
     }
 
     /// The next news.

@@ -157,6 +157,7 @@ pub(crate) fn parameters(application: &str) -> Parameters {
         max_datagram: 1472,
         reset_token: None,
         application: application.as_bytes().to_vec(),
+        max_message: 0,
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a packet carried, so that its owner can be told of the arrival or the loss.
 
-use manyway_wire::{PathId, StreamId};
+use manyway_wire::{MessageId, PathId, StreamId};
 use smallvec::SmallVec;
 
 /// One item of a sent packet.
@@ -10,6 +10,10 @@ pub(crate) enum SentContent {
     Handshake { offset: u64, length: u32 },
     /// Bytes of a stream; `end` if the end of the stream was marked.
     Stream { stream: StreamId, offset: u64, length: u32, end: bool },
+    /// A piece of a message; `end` if the end of the message was marked.
+    Message { stream: StreamId, key: MessageKey, offset: u32, length: u16, end: bool },
+    /// A message given up.
+    Skip { stream: StreamId, key: MessageKey },
     /// Acknowledgements of `path` up to `largest`.
     PathAck { path: PathId, largest: u64 },
     /// Connection credit.
@@ -44,6 +48,23 @@ pub(crate) enum SentContent {
     MtuProbe { size: u16 },
 }
 
+/// A [`MessageId`] in 8 bytes, so that what a packet carried takes no more memory than before there were messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MessageKey(u64);
+
+impl From<MessageId> for MessageKey {
+    fn from(id: MessageId) -> Self {
+        // Numbers have 62 bits.
+        Self((id.number << 1) | u64::from(id.unordered))
+    }
+}
+
+impl From<MessageKey> for MessageId {
+    fn from(key: MessageKey) -> Self {
+        Self { number: key.0 >> 1, unordered: key.0 & 1 == 1 }
+    }
+}
+
 /// A limit of the peer that holds this end back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Limit {
@@ -57,3 +78,16 @@ pub(crate) enum Limit {
 
 /// The items of one packet; most have one or two.
 pub(crate) type Contents = SmallVec<[SentContent; 2]>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_stays_small_and_keys_come_back() {
+        assert!(size_of::<SentContent>() <= 24, "{}", size_of::<SentContent>());
+        for id in [MessageId::ordered(0), MessageId::unordered(0), MessageId::ordered((1 << 62) - 1)] {
+            assert_eq!(MessageId::from(MessageKey::from(id)), id);
+        }
+    }
+}

@@ -30,7 +30,7 @@ pub(crate) use set::PathSet;
 pub(crate) use space::Space;
 pub use state::{PathReason, PathState, Role, SendRefusal};
 
-use crate::scheduler::PathView;
+use crate::scheduler::{PathView, RttView};
 use crate::{ByteCount, FourTuple, Instant};
 
 /// Most PROBEs of the peer that wait for our answer on a path.
@@ -291,19 +291,20 @@ impl Path {
     /// The figures for schedulers.
     pub(crate) fn view(&self, sendable: ByteCount) -> PathView {
         let recovery = &self.space.recovery;
+        let rtt = recovery.rtt();
         PathView {
-            id: self.id,
             state: self.state,
             role: self.joint_role(),
             peer_ready: self.peer_ready(),
-            smoothed_rtt: recovery.rtt().smoothed(),
-            rtt_variation: recovery.rtt().variation(),
-            minimum_rtt: recovery.rtt().minimum(),
+            rtt: RttView { smoothed: rtt.smoothed(), variation: rtt.variation(), minimum: rtt.minimum() },
+            delay: rtt.smoothed() / 2,
             delivery_rate: recovery.delivery_rate(),
             window: recovery.window(),
             in_flight: recovery.bytes_in_flight(),
             sendable,
             datagram: ByteCount(u64::from(self.mtu.current())),
+            in_slow_start: recovery.is_in_slow_start(),
+            ..PathView::new(self.id)
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use manyway_wire::PathId;
 
-use super::{Decision, Scheduler, View};
+use super::{Decision, Scheduler, Source, View};
 
 /// One burst of a few datagrams on each path that has room, in the order of their ids.
 #[derive(Debug, Clone, Copy, Default)]
@@ -23,9 +23,9 @@ impl Scheduler for RoundRobin {
         match after_last.or_else(|| view.candidates().next()) {
             Some(path) => {
                 self.last = Some(path.id);
-                Decision::Send { path: path.id, quantum: path.sendable.min(path.datagram * TURN) }
+                Decision::send(path.id, path.sendable.min(path.datagram * TURN), Source::Next)
             }
-            None => Decision::Wait,
+            None => Decision::WAIT,
         }
     }
 }

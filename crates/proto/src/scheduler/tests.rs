@@ -5,35 +5,36 @@ use std::time::Duration;
 use manyway_wire::PathId;
 use proptest::prelude::*;
 
-use super::{Decision, PathView, View, by_name, names};
+use super::{Decision, PathView, RttView, Source, View, by_name, names};
 use crate::path::{PathState, Role};
 use crate::{ByteCount, Instant, Rate};
 
 fn path(id: u32, rtt: u64, sendable: u64) -> PathView {
+    let rtt = Duration::from_millis(rtt);
     PathView {
-        id: PathId(id),
-        state: PathState::Active,
-        role: Role::Primary,
-        peer_ready: true,
-        smoothed_rtt: Duration::from_millis(rtt),
-        rtt_variation: Duration::from_millis(1),
-        minimum_rtt: Duration::from_millis(rtt),
+        rtt: RttView { smoothed: rtt, variation: Duration::from_millis(1), minimum: rtt },
+        delay: rtt / 2,
         delivery_rate: Rate::from_bits_per_second(1_000_000),
         window: ByteCount(100_000),
-        in_flight: ByteCount(0),
         sendable: ByteCount(sendable),
-        datagram: ByteCount(1200),
+        ..PathView::new(PathId(id))
     }
 }
 
 fn decide(name: &str, paths: &[PathView]) -> Decision {
-    let view = View {
-        now: Instant::from_nanos(0),
-        backlog: ByteCount(1_000_000),
-        window_left: ByteCount(1_000_000),
-        paths,
-    };
-    by_name(name).unwrap()().decide(&view)
+    by_name(name).unwrap().make().decide(&view(paths))
+}
+
+fn view(paths: &[PathView]) -> View<'_> {
+    let mut view = View::new(Instant::from_nanos(0), paths);
+    view.backlog = ByteCount(1_000_000);
+    view.window_left = ByteCount(1_000_000);
+    view.window_total = ByteCount(1_000_000);
+    view
+}
+
+fn send(path: u32, quantum: u64) -> Decision {
+    Decision::send(PathId(path), ByteCount(quantum), Source::Next)
 }
 
 fn any_path(id: u32) -> impl Strategy<Value = PathView> {
@@ -55,7 +56,7 @@ proptest! {
         let paths = [paths.0, paths.1, paths.2];
         for name in names() {
             match decide(name, &paths) {
-                Decision::Send { path, quantum } => {
+                Decision::Send { path, quantum, .. } => {
                     let chosen = paths.iter().find(|view| view.id == path).unwrap();
                     prop_assert!(chosen.state.carries_data() && chosen.peer_ready && chosen.role != Role::Never);
                     prop_assert!(quantum > ByteCount::ZERO && quantum <= chosen.sendable);
@@ -65,7 +66,8 @@ proptest! {
                             && matches!(view.role, Role::Primary | Role::Secondary)));
                     }
                 }
-                Decision::Wait => {
+                Decision::Copy { .. } => prop_assert!(false, "{name} copies"),
+                Decision::Wait { .. } => {
                     let usable = |view: &&PathView| {
                         view.state == PathState::Active && view.peer_ready && view.role == Role::Primary
                             && view.sendable > ByteCount::ZERO
@@ -80,23 +82,18 @@ proptest! {
 #[test]
 fn min_rtt_takes_the_nearest_path_that_has_room() {
     let paths = [path(0, 40, 5000), path(1, 10, 0), path(2, 20, 5000)];
-    assert_eq!(decide("min-rtt", &paths), Decision::Send { path: PathId(2), quantum: ByteCount(5000) });
+    assert_eq!(decide("min-rtt", &paths), send(2, 5000));
 }
 
 #[test]
 fn round_robin_visits_every_path_in_turn() {
     let paths = [path(0, 40, 50_000), path(1, 10, 50_000), path(2, 20, 50_000)];
-    let mut scheduler = by_name("round-robin").unwrap()();
-    let view = View {
-        now: Instant::from_nanos(0),
-        backlog: ByteCount(1_000_000),
-        window_left: ByteCount(1_000_000),
-        paths: &paths,
-    };
+    let mut scheduler = by_name("round-robin").unwrap().make();
+    let view = view(&paths);
     let order: Vec<_> = (0..4)
         .map(|_| match scheduler.decide(&view) {
             Decision::Send { path, .. } => path.0,
-            Decision::Wait => panic!("there is room"),
+            Decision::Copy { .. } | Decision::Wait { .. } => panic!("there is room"),
         })
         .collect();
     assert_eq!(order, [0, 1, 2, 0]);
@@ -107,9 +104,9 @@ fn a_secondary_joins_when_the_primary_is_full_and_a_backup_does_not() {
     let mut paths = [path(0, 10, 0), path(1, 10, 5000), path(2, 10, 5000)];
     paths[1].role = Role::Backup;
     paths[1].state = PathState::Backup;
-    assert_eq!(decide("min-rtt", &paths[..2]), Decision::Wait);
+    assert_eq!(decide("min-rtt", &paths[..2]), Decision::WAIT);
     paths[2].role = Role::Secondary;
-    assert_eq!(decide("min-rtt", &paths), Decision::Send { path: PathId(2), quantum: ByteCount(5000) });
+    assert_eq!(decide("min-rtt", &paths), send(2, 5000));
     paths[0].state = PathState::Dead;
-    assert_eq!(decide("min-rtt", &paths[..2]), Decision::Send { path: PathId(1), quantum: ByteCount(5000) });
+    assert_eq!(decide("min-rtt", &paths[..2]), send(1, 5000));
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 use manyway_wire::StreamId;
 
-use crate::Misuse;
+use crate::{MessageToken, Misuse};
 
 /// News of streams.
 ///
@@ -26,6 +26,8 @@ pub enum StreamEvent {
     Stopped(StreamId, u64),
     /// The peer abandoned the stream.
     Reset(StreamId, u64),
+    /// A message was given up before the peer had it as a whole.
+    Abandoned(StreamId, MessageToken),
     /// Streams can be opened again after the peer's limit stood in the way.
     Available,
 }

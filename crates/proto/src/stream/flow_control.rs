@@ -42,9 +42,15 @@ impl SendCredit {
         self.used
     }
 
-    /// Whether the credit is at its end and the peer was not yet told so.
-    pub(crate) fn should_report(&self) -> bool {
-        self.left() == 0 && self.reported != Some(self.limit)
+    /// Gives back what was used for bytes that were not sent.
+    pub(crate) fn refund(&mut self, bytes: u64) {
+        debug_assert!(bytes <= self.used, "it was used before");
+        self.used = self.used.saturating_sub(bytes);
+    }
+
+    /// Whether the credit does not suffice for `need`, at least 1, and the peer was not yet told so.
+    pub(crate) fn should_report(&self, need: u64) -> bool {
+        self.left() < need && self.reported != Some(self.limit)
     }
 
     /// The peer is being told that the credit is at its end.
@@ -176,14 +182,14 @@ mod tests {
     #[test]
     fn the_end_of_credit_is_reported_once_for_each_limit() {
         let mut credit = SendCredit::new(10);
-        assert!(!credit.should_report());
+        assert!(!credit.should_report(1));
         credit.spend(10);
-        assert!(credit.should_report());
+        assert!(credit.should_report(1));
         credit.on_reported();
-        assert!(!credit.should_report());
+        assert!(!credit.should_report(1));
         credit.raise(20);
         credit.spend(10);
-        assert!(credit.should_report());
+        assert!(credit.should_report(1));
     }
 
     #[test]

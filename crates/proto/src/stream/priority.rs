@@ -1,22 +1,71 @@
-//! Which stream sends next: strict levels, fair within one.
+//! Which stream sends next: strict levels, the earliest deadline first and then fair within one.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use manyway_wire::StreamId;
 
-/// Streams that have something to send, by priority.
+use crate::{Class, Instant};
+
+/// A level: a higher priority goes first, and among equals the more urgent class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) struct Urgency {
+    pub(crate) priority: i8,
+    pub(crate) class: Class,
+}
+
+/// The place of a stream among those that wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Rank {
+    pub(crate) urgency: Urgency,
+    /// When what it has next loses its use.
+    pub(crate) deadline: Option<Instant>,
+}
+
+/// Of which classes something may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Pick {
+    /// Of all.
+    #[default]
+    All,
+    /// Of those for which somebody waits.
+    Urgent,
+    /// Of the others.
+    Patient,
+}
+
+impl Urgency {
+    /// Whether somebody waits for it: it goes ahead of the pacer, by the path on which it arrives first.
+    pub(crate) fn is_urgent(self) -> bool {
+        self.class >= Class::Interactive
+    }
+}
+
+impl Pick {
+    /// Whether something of this urgency may go.
+    pub(crate) fn takes(self, urgency: Urgency) -> bool {
+        match self {
+            Self::All => true,
+            Self::Urgent => urgency.is_urgent(),
+            Self::Patient => !urgency.is_urgent(),
+        }
+    }
+}
+
+/// Streams that have something to send, by level.
 ///
-/// The highest level that has a stream goes first, always. Within a level each stream has its turn of
-/// [`QUANTUM`] bytes, so that a big stream delays a small one by a few packets only.
+/// The highest level that has a stream goes first, always. Within a level those with a deadline go first, in the order
+/// of their deadlines; of the others each has its turn of [`QUANTUM`] bytes, so that a big stream delays a small one by a
+/// few packets only.
 #[derive(Debug, Default)]
 pub(crate) struct ReadyQueue {
-    /// Highest priority first. A level stays when it is empty; there are at most 256.
+    /// Most urgent first. A level stays when it is empty; there are at most 1024.
     levels: Vec<Level>,
 }
 
 #[derive(Debug)]
 struct Level {
-    priority: i8,
+    urgency: Urgency,
+    deadlines: BTreeSet<(Instant, StreamId)>,
     turns: VecDeque<StreamId>,
     /// Bytes that the first stream has sent in its turn.
     spent: usize,
@@ -26,59 +75,70 @@ struct Level {
 const QUANTUM: usize = 8 << 10;
 
 impl ReadyQueue {
-    /// Adds a stream that is not in the queue, behind the others of its priority.
-    pub(crate) fn push(&mut self, stream: StreamId, priority: i8) {
-        let at = self.levels.partition_point(|level| level.priority > priority);
-        match self.levels.get_mut(at) {
-            Some(level) if level.priority == priority => level.turns.push_back(stream),
-            Some(_) | None => {
-                let turns = VecDeque::from([stream]);
-                self.levels.insert(at, Level { priority, turns, spent: 0 });
+    /// Adds a stream that is not in the queue, behind the others of its level.
+    pub(crate) fn push(&mut self, stream: StreamId, rank: Rank) {
+        let at = self.levels.partition_point(|level| level.urgency > rank.urgency);
+        if self.levels.get(at).is_none_or(|level| level.urgency != rank.urgency) {
+            self.levels.insert(at, Level::new(rank.urgency));
+        }
+        let Some(level) = self.levels.get_mut(at) else { return };
+        match rank.deadline {
+            Some(deadline) => {
+                level.deadlines.insert((deadline, stream));
             }
+            None => level.turns.push_back(stream),
         }
     }
 
     /// Gives back memory that is not used.
     pub(crate) fn shrink_to_fit(&mut self) {
-        self.levels.retain(|level| !level.turns.is_empty());
+        self.levels.retain(|level| level.first().is_some());
         self.levels.shrink_to_fit();
     }
 
-    /// The stream whose turn it is.
-    pub(crate) fn first(&self) -> Option<StreamId> {
-        self.levels.iter().find_map(|level| level.turns.front().copied())
+    /// The stream whose turn it is among those that `pick` takes, and its level.
+    pub(crate) fn first(&self, pick: Pick) -> Option<(Urgency, StreamId)> {
+        let mut levels = self.levels.iter().filter(|level| pick.takes(level.urgency));
+        levels.find_map(|level| Some((level.urgency, level.first()?)))
     }
 
-    /// Counts `bytes` that the first stream sent; at the end of its turn it goes behind the others.
-    pub(crate) fn charge(&mut self, bytes: usize) {
-        let Some(level) = self.first_level() else { return };
+    /// Counts `bytes` that the first stream of a level sent; at the end of its turn it goes behind the others.
+    pub(crate) fn charge(&mut self, urgency: Urgency, bytes: usize) {
+        let Some(level) = self.level(urgency).filter(|level| level.deadlines.is_empty()) else { return };
         level.spent += bytes;
-        if level.spent >= QUANTUM {
+        if level.spent >= QUANTUM && !level.turns.is_empty() {
             level.spent = 0;
             level.turns.rotate_left(1);
         }
     }
 
-    /// Takes the first stream out: it has nothing more to send.
-    pub(crate) fn pop(&mut self) {
-        if let Some(level) = self.first_level() {
+    /// Takes a stream out, wherever it stands in the level of its rank. The first one costs O(1), any other one a look at
+    /// each stream there.
+    pub(crate) fn remove(&mut self, stream: StreamId, rank: Rank) {
+        let Some(level) = self.level(rank.urgency) else { return };
+        if let Some(deadline) = rank.deadline {
+            level.deadlines.remove(&(deadline, stream));
+        } else if level.turns.front() == Some(&stream) {
             level.spent = 0;
             level.turns.pop_front();
-        }
-    }
-
-    /// Takes a stream out, wherever it stands in the level of its `priority`. Takes time for each stream there.
-    pub(crate) fn remove(&mut self, stream: StreamId, priority: i8) {
-        if let Some(level) = self.levels.iter_mut().find(|level| level.priority == priority) {
-            if level.turns.front() == Some(&stream) {
-                level.spent = 0;
-            }
+        } else {
             level.turns.retain(|other| *other != stream);
         }
     }
 
-    fn first_level(&mut self) -> Option<&mut Level> {
-        self.levels.iter_mut().find(|level| !level.turns.is_empty())
+    fn level(&mut self, urgency: Urgency) -> Option<&mut Level> {
+        self.levels.iter_mut().find(|level| level.urgency == urgency)
+    }
+}
+
+impl Level {
+    fn new(urgency: Urgency) -> Self {
+        Self { urgency, deadlines: BTreeSet::new(), turns: VecDeque::new(), spent: 0 }
+    }
+
+    fn first(&self) -> Option<StreamId> {
+        let deadline = self.deadlines.first().map(|(_, stream)| *stream);
+        deadline.or_else(|| self.turns.front().copied())
     }
 }
 
@@ -86,44 +146,71 @@ impl ReadyQueue {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_higher_level_goes_first() {
-        let mut queue = ReadyQueue::default();
-        queue.push(StreamId(0), 0);
-        queue.push(StreamId(4), 5);
-        queue.push(StreamId(8), -5);
+    fn rank(priority: i8, class: Class) -> Rank {
+        Rank { urgency: Urgency { priority, class }, deadline: None }
+    }
+
+    fn drain(queue: &mut ReadyQueue, places: &[(u64, Rank)], pick: Pick) -> Vec<u64> {
         let mut order = Vec::new();
-        while let Some(stream) = queue.first() {
+        while let Some((_, stream)) = queue.first(pick) {
             order.push(stream.0);
-            queue.pop();
+            let (_, rank) = places.iter().find(|(id, _)| *id == stream.0).unwrap();
+            queue.remove(stream, *rank);
         }
-        assert_eq!(order, [4, 0, 8]);
+        order
+    }
+
+    fn filled(places: &[(u64, Rank)]) -> ReadyQueue {
+        let mut queue = ReadyQueue::default();
+        places.iter().for_each(|(id, rank)| queue.push(StreamId(*id), *rank));
+        queue
+    }
+
+    #[test]
+    fn priority_counts_first_and_then_the_class() {
+        let places = [
+            (0, rank(0, Class::Bulk)),
+            (4, rank(0, Class::Deadline)),
+            (8, rank(5, Class::Background)),
+            (12, rank(-5, Class::Deadline)),
+            (16, rank(0, Class::Interactive)),
+        ];
+        assert_eq!(drain(&mut filled(&places), &places, Pick::All), [8, 4, 16, 0, 12]);
+        assert_eq!(drain(&mut filled(&places), &places, Pick::Urgent), [4, 16, 12]);
+        assert_eq!(drain(&mut filled(&places), &places, Pick::Patient), [8, 0]);
+    }
+
+    #[test]
+    fn within_a_level_the_earliest_deadline_goes_first() {
+        let at = |millis: u64| Some(Instant::from_nanos(millis * 1_000_000));
+        let deadline = |millis| Rank { deadline: at(millis), ..rank(0, Class::Deadline) };
+        let places =
+            [(0, rank(0, Class::Deadline)), (4, deadline(30)), (8, deadline(10)), (12, deadline(20))];
+        assert_eq!(drain(&mut filled(&places), &places, Pick::All), [8, 12, 4, 0]);
     }
 
     #[test]
     fn equals_take_turns_of_a_quantum() {
-        let mut queue = ReadyQueue::default();
-        queue.push(StreamId(0), 0);
-        queue.push(StreamId(4), 0);
+        let bulk = rank(0, Class::Bulk);
+        let mut queue = filled(&[(0, bulk), (4, bulk)]);
         let mut sent = [0usize; 2];
         for _ in 0..100 {
-            let stream = queue.first().unwrap();
+            let (urgency, stream) = queue.first(Pick::All).unwrap();
             sent[usize::try_from(stream.0 / 4).unwrap()] += 1_200;
-            queue.charge(1_200);
+            queue.charge(urgency, 1_200);
         }
         assert!(sent[0].abs_diff(sent[1]) <= QUANTUM + 1_200, "{sent:?}");
     }
 
     #[test]
     fn a_stream_that_leaves_takes_its_turn_along() {
-        let mut queue = ReadyQueue::default();
-        queue.push(StreamId(0), 0);
-        queue.push(StreamId(4), 0);
-        queue.charge(QUANTUM - 1);
-        queue.remove(StreamId(0), 0);
-        queue.charge(QUANTUM - 1);
-        assert_eq!(queue.first(), Some(StreamId(4)));
-        queue.pop();
-        assert_eq!(queue.first(), None);
+        let bulk = rank(0, Class::Bulk);
+        let mut queue = filled(&[(0, bulk), (4, bulk)]);
+        queue.charge(bulk.urgency, QUANTUM - 1);
+        queue.remove(StreamId(0), bulk);
+        queue.charge(bulk.urgency, QUANTUM - 1);
+        assert_eq!(queue.first(Pick::All), Some((bulk.urgency, StreamId(4))));
+        queue.remove(StreamId(4), bulk);
+        assert_eq!(queue.first(Pick::All), None);
     }
 }

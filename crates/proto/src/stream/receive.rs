@@ -6,7 +6,11 @@ use super::byte_reassembly::ByteReassembly;
 use super::event::ReadOutcome;
 use super::flow_control::{Epoch, ReceiveCredit};
 use super::state::{ReceiveEvent, ReceiveState};
+use crate::message::inbox::Inbox;
 use crate::{Misuse, StreamConfig, Violation};
+
+#[path = "receive_messages.rs"]
+mod receive_messages;
 
 /// What this end receives on a stream.
 #[derive(Debug)]
@@ -14,6 +18,8 @@ pub(crate) struct ReceiveHalf {
     stream: StreamId,
     state: ReceiveState,
     bytes: ByteReassembly,
+    /// Once the peer sent one; then there are no bytes.
+    messages: Option<Box<Inbox>>,
     credit: ReceiveCredit,
     /// Known once the end or a reset was seen; it outlives the states, since late blocks are held against it.
     final_size: Option<u64>,
@@ -45,6 +51,7 @@ impl ReceiveHalf {
             stream,
             state: ReceiveState::Receiving,
             bytes: ByteReassembly::default(),
+            messages: None,
             credit: ReceiveCredit::new(config.stream_window, config.max_window / 4 * 3),
             final_size: None,
             reader_waits: true,
@@ -89,17 +96,29 @@ impl ReceiveHalf {
             | ReceiveState::Discarded => return Counted { received, discarded: 0 },
         }
         self.bytes.insert(offset, data);
-        if self.final_size == Some(self.bytes.arrived()) {
-            self.step(ReceiveEvent::AllArrived);
-        } else if claim.is_end && self.state == ReceiveState::Receiving {
-            self.step(ReceiveEvent::SizeKnown);
-        }
+        self.note_arrival();
         Counted { received, discarded: 0 }
     }
 
-    /// What bytes ahead of gaps cost beyond their number, in bytes of memory.
+    /// Steps on if the end is known, or all before it is here.
+    fn note_arrival(&mut self) {
+        let arrived = self.messages.as_deref().map_or_else(|| self.bytes.arrived(), Inbox::finished);
+        if self.final_size == Some(arrived) {
+            self.step(ReceiveEvent::AllArrived);
+        } else if self.final_size.is_some() && self.state == ReceiveState::Receiving {
+            self.step(ReceiveEvent::SizeKnown);
+        }
+    }
+
+    /// What is ahead of gaps costs so much beyond its bytes, in bytes of memory.
     pub(crate) fn overhead(&self) -> u64 {
-        self.bytes.overhead()
+        self.messages.as_deref().map_or_else(|| self.bytes.overhead(), Inbox::overhead)
+    }
+
+    /// Forgets what has arrived.
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.messages = None;
     }
 
     /// Takes a reset that passed [`Self::check`]. True if the application is to hear of it.
@@ -110,7 +129,7 @@ impl ReceiveHalf {
         if !self.step(ReceiveEvent::Reset { code }) {
             return (Counted { received, discarded: 0 }, false);
         }
-        self.bytes.clear();
+        self.clear();
         (self.discard(received), was_read)
     }
 
@@ -139,12 +158,15 @@ impl ReceiveHalf {
         if !self.state.accepts_reads() {
             return Err(Misuse::ReceivingEnded { stream: self.stream });
         }
+        if self.messages.is_some() {
+            return Err(Misuse::CarriesMessages { stream: self.stream });
+        }
         if let Some(bytes) = self.bytes.read(max) {
             return Ok(ReadOutcome::Data(bytes));
         }
         if self.state == ReceiveState::Complete && !self.bytes.has_ready() {
             self.step(ReceiveEvent::ReadToEnd);
-            self.bytes.clear();
+            self.clear();
             return Ok(ReadOutcome::End);
         }
         self.reader_waits = true;
@@ -161,7 +183,7 @@ impl ReceiveHalf {
         if !self.step(ReceiveEvent::Stop { code }) {
             return Err(Misuse::ReceivingEnded { stream: self.stream });
         }
-        self.bytes.clear();
+        self.clear();
         Ok(self.discard(0))
     }
 
@@ -205,7 +227,9 @@ impl ReceiveHalf {
     /// Whether a read would find something and the application waits for it. Asking counts as telling.
     pub(crate) fn take_readable(&mut self) -> bool {
         let something = match self.state {
-            ReceiveState::Receiving | ReceiveState::Ending => self.bytes.has_ready(),
+            ReceiveState::Receiving | ReceiveState::Ending => {
+                self.bytes.has_ready() || self.messages.as_deref().is_some_and(Inbox::has_ready)
+            }
             ReceiveState::Complete | ReceiveState::Reset { .. } => true,
             ReceiveState::Read
             | ReceiveState::ResetTold

@@ -7,10 +7,17 @@ use manyway_wire::{StreamId, Writer, encode_padding, encode_stream_header, strea
 
 use super::event::WriteError;
 use super::flow_control::SendCredit;
+use super::priority::{Rank, Urgency};
 use super::send_buffer::SendBuffer;
 use super::state::{SendEvent, SendState};
+use crate::message::outbox::Outbox;
 use crate::packet::content::SentContent;
 use crate::{Misuse, StreamConfig};
+
+#[path = "send_messages.rs"]
+mod send_messages;
+
+pub(crate) use send_messages::NewMessage;
 
 /// What this end sends on a stream.
 #[derive(Debug)]
@@ -18,6 +25,8 @@ pub(crate) struct SendHalf {
     stream: StreamId,
     state: SendState,
     buffer: SendBuffer,
+    /// Once the application sent one; then the buffer stays empty, but for the mark of the end.
+    messages: Option<Box<Outbox>>,
     credit: SendCredit,
     capacity: u64,
     max_capacity: u64,
@@ -34,10 +43,21 @@ pub(crate) struct Ready {
     pub(crate) fresh: u64,
     /// Bytes to be sent again; they need no credit.
     pub(crate) repeat: u64,
+    /// The rest of messages that were begun; it has its credit.
+    pub(crate) begun: u64,
     /// A block without bytes is needed to mark the end.
     pub(crate) bare_end: bool,
     /// Something is not sent or not acknowledged.
     pub(crate) unsettled: bool,
+}
+
+/// How urgent the parts of [`Ready`] are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Ranks {
+    /// New bytes.
+    pub(crate) fresh: Rank,
+    /// What needs no credit.
+    pub(crate) repeat: Rank,
 }
 
 /// What an acknowledgement changed for the application.
@@ -62,6 +82,7 @@ impl SendHalf {
             stream,
             state: SendState::Open,
             buffer: SendBuffer::default(),
+            messages: None,
             credit: SendCredit::new(credit),
             capacity: config.send_buffer,
             max_capacity: config.max_send_buffer.max(config.send_buffer),
@@ -73,6 +94,9 @@ impl SendHalf {
     /// Takes as much of `data` as there is room for; tells how much that was.
     pub(crate) fn write(&mut self, mut data: Bytes) -> Result<usize, WriteError> {
         self.check_open()?;
+        if self.messages.is_some() {
+            return Err(Misuse::CarriesMessages { stream: self.stream }.into());
+        }
         let room = usize::try_from(self.room()).unwrap_or(usize::MAX);
         if data.len() > room {
             self.writer_waits = true;
@@ -111,12 +135,15 @@ impl SendHalf {
         let abandoned = self.step(SendEvent::Reset { code });
         if abandoned {
             self.buffer.clear();
+            if let Some(messages) = &mut self.messages {
+                messages.clear();
+            }
             self.writer_waits = false;
         }
         abandoned
     }
 
-    fn check_open(&self) -> Result<(), WriteError> {
+    pub(super) fn check_open(&self) -> Result<(), WriteError> {
         match (self.state, self.stopped) {
             (SendState::Open, _) => Ok(()),
             (_, Some(code)) => Err(WriteError::Stopped(code)),
@@ -133,15 +160,22 @@ impl SendHalf {
     /// Bytes that the application may write. The buffer grows to twice what is in flight, so that the next
     /// round trip's bytes are here before this one's are acknowledged.
     fn room(&mut self) -> u64 {
-        let useful = self.buffer.in_flight().saturating_mul(2).min(self.max_capacity);
+        let (in_flight, held) = match &self.messages {
+            None => (self.buffer.in_flight(), self.buffer.held()),
+            Some(messages) => (messages.held().saturating_sub(messages.waiting()), messages.held()),
+        };
+        let useful = in_flight.saturating_mul(2).min(self.max_capacity);
         self.capacity = self.capacity.max(useful);
-        self.capacity.saturating_sub(self.buffer.held())
+        self.capacity.saturating_sub(held)
     }
 
     /// The code and final size of a reset that the peer does not know of for certain.
     pub(crate) fn resetting(&self) -> Option<(u64, u64)> {
         match self.state {
-            SendState::Resetting { code } => Some((code, self.buffer.sent())),
+            SendState::Resetting { code } => {
+                let is_bytes = self.messages.is_none();
+                Some((code, if is_bytes { self.buffer.sent() } else { self.credit.used() }))
+            }
             SendState::Open | SendState::Finishing | SendState::Finished | SendState::ResetDone => None,
         }
     }
@@ -150,16 +184,24 @@ impl SendHalf {
         self.credit.raise(limit);
     }
 
+    /// What the next new bytes need of the credit at least, if there are any.
+    pub(crate) fn need(&self) -> Option<u64> {
+        match &self.messages {
+            None => (!self.buffer.fresh().is_empty()).then_some(1),
+            Some(messages) => messages.next_cost().filter(|_| !messages.has_too_many_cut()),
+        }
+    }
+
     /// The limit to name in BLOCKED, if bytes wait for credit of the stream and the peer was not told.
     pub(crate) fn blocked(&self) -> Option<u64> {
-        let waits = !self.buffer.fresh().is_empty() && self.credit.should_report();
+        let waits = self.need().is_some_and(|need| self.credit.should_report(need));
         waits.then(|| self.credit.limit())
     }
 
     /// Whether bytes wait for credit of the stream.
     pub(crate) fn waits_for_credit(&self) -> bool {
         let sends = matches!(self.state, SendState::Open | SendState::Finishing);
-        sends && self.credit.left() == 0 && !self.buffer.fresh().is_empty()
+        sends && self.need().is_some_and(|need| self.credit.left() < need)
     }
 
     pub(crate) fn on_blocked_reported(&mut self) {
@@ -173,32 +215,56 @@ impl SendHalf {
 
     pub(crate) fn ready(&self) -> Ready {
         match self.state {
-            SendState::Open | SendState::Finishing => {
-                let fresh = self.buffer.fresh();
-                Ready {
-                    fresh: (fresh.end - fresh.start).min(self.credit.left()),
-                    repeat: self.buffer.lost_bytes(),
-                    bare_end: self.buffer.needs_bare_end(),
-                    unsettled: !self.buffer.is_settled(),
+            SendState::Open | SendState::Finishing => match &self.messages {
+                None => {
+                    let fresh = self.buffer.fresh();
+                    Ready {
+                        fresh: (fresh.end - fresh.start).min(self.credit.left()),
+                        repeat: self.buffer.lost_bytes(),
+                        begun: 0,
+                        bare_end: self.buffer.needs_bare_end(),
+                        unsettled: !self.buffer.is_settled(),
+                    }
                 }
-            }
+                Some(messages) => self.messages_ready(messages),
+            },
             SendState::Resetting { .. } => Ready { unsettled: true, ..Ready::default() },
             SendState::Finished | SendState::ResetDone => Ready::default(),
         }
     }
 
-    /// Writes a block of bytes to be sent again, or the bare end; `None` if it does not fit.
+    /// How urgent its new bytes are, and what goes again: as the stream, or as the messages say.
+    pub(crate) fn ranks(&self, urgency: Urgency) -> Ranks {
+        let of_stream = Rank { urgency, deadline: None };
+        let messages = self.messages.as_deref();
+        Ranks {
+            fresh: messages.and_then(Outbox::fresh_rank).unwrap_or(of_stream),
+            repeat: messages.and_then(Outbox::begun_rank).unwrap_or(of_stream),
+        }
+    }
+
+    /// Writes a block of bytes to be sent again or that have their credit, or the bare end; `None` if it does not fit.
     pub(crate) fn write_repeat(&mut self, w: &mut Writer<'_>) -> Option<SentContent> {
+        if self.messages.is_some() {
+            return self.write_begun(w);
+        }
         let fresh = self.buffer.fresh().start;
         self.write_block(self.buffer.lost().unwrap_or(fresh..fresh), w)
     }
 
-    /// Writes a block of up to `most` new bytes; `None` if it does not fit.
-    pub(crate) fn write_fresh(&mut self, most: u64, w: &mut Writer<'_>) -> Option<SentContent> {
-        let fresh = self.buffer.fresh();
-        let sent = self.write_block(fresh.start..fresh.end.min(fresh.start.saturating_add(most)), w)?;
-        self.credit.spend(self.buffer.sent() - fresh.start);
-        Some(sent)
+    /// Writes a block of new bytes that need up to `most` of the connection's credit, and tells how much they do; `None`
+    /// if it does not fit.
+    pub(crate) fn write_fresh(&mut self, most: u64, w: &mut Writer<'_>) -> Option<(SentContent, u64)> {
+        let (content, spent) = match &mut self.messages {
+            Some(messages) => messages.write_next(w)?,
+            None => {
+                let fresh = self.buffer.fresh();
+                let range = fresh.start..fresh.end.min(fresh.start.saturating_add(most));
+                (self.write_block(range, w)?, self.buffer.sent() - fresh.start)
+            }
+        };
+        self.credit.spend(spent);
+        Some((content, spent))
     }
 
     fn write_block(&mut self, range: Range<u64>, w: &mut Writer<'_>) -> Option<SentContent> {
@@ -221,12 +287,22 @@ impl SendHalf {
     /// A block arrived.
     pub(crate) fn on_delivered(&mut self, range: Range<u64>, end: bool) -> Progress {
         match self.state {
+            // The place of the bare end behind messages is none of the buffer's.
+            SendState::Open | SendState::Finishing if self.messages.is_some() => {
+                self.buffer.on_delivered(0..0, end);
+            }
             SendState::Open | SendState::Finishing => self.buffer.on_delivered(range, end),
             SendState::Resetting { .. } | SendState::Finished | SendState::ResetDone => {
                 return Progress::None;
             }
         }
-        if self.state == SendState::Finishing && self.buffer.is_settled() {
+        self.progress()
+    }
+
+    /// What an acknowledgement, once it was taken, changed for the application.
+    pub(super) fn progress(&mut self) -> Progress {
+        let settled = self.buffer.is_settled() && self.messages.as_deref().is_none_or(Outbox::is_settled);
+        if self.state == SendState::Finishing && settled {
             self.step(SendEvent::AllAcked);
             return Progress::Finished;
         }
@@ -246,6 +322,9 @@ impl SendHalf {
     /// A block got lost, or its path is suspect.
     pub(crate) fn on_lost(&mut self, range: Range<u64>, end: bool) {
         match self.state {
+            SendState::Open | SendState::Finishing if self.messages.is_some() => {
+                self.buffer.on_lost(0..0, end);
+            }
             SendState::Open | SendState::Finishing => self.buffer.on_lost(range, end),
             SendState::Resetting { .. } | SendState::Finished | SendState::ResetDone => {}
         }

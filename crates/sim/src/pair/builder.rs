@@ -160,6 +160,7 @@ impl PairBuilder {
             family: self.family,
             reference: Reference::default(),
             received: [client, server].map(|_| Series::new(start, BIN)),
+            messages: [Vec::new(), Vec::new()],
             services: [client, server].map(|host| Service::new(host, self.answer)),
             applications: [Vec::new(), Vec::new()],
             figures: Vec::new(),

@@ -18,7 +18,7 @@ use crate::link::{Link, LinkState, RateModel};
 use crate::network::{HostId, InterfaceId, LinkId, Transit};
 use crate::record::Series;
 use crate::reference::Reference;
-use crate::traffic::{Application, Checked, Exchange, Service, Streams};
+use crate::traffic::{Application, Checked, Delivery, Exchange, Service, Streams};
 use crate::world::{Node, Step, World};
 
 pub use builder::{Family, PairBuilder};
@@ -177,6 +177,7 @@ pub struct Pair<N> {
     family: Family,
     reference: Reference,
     received: [Series; 2],
+    messages: [Vec<Delivery>; 2],
     services: [Service; 2],
     applications: [Vec<Box<dyn Application>>; 2],
     figures: Vec<PathFigures>,
@@ -232,6 +233,16 @@ impl<N: Peer> Pair<N> {
     /// The model, to tell it what a test does to streams beside the applications.
     pub fn reference_mut(&mut self) -> &mut Reference {
         &mut self.reference
+    }
+
+    /// The messages that the application of an end has taken, in their order. Compared with nothing: whoever sends some
+    /// knows what must arrive.
+    pub fn messages(&self, side: Side) -> &[Delivery] {
+        let [client, server] = &self.messages;
+        match side {
+            Side::Client => client,
+            Side::Server => server,
+        }
     }
 
     /// Bytes that the application of an end has read, over time.
@@ -494,16 +505,21 @@ impl<N: Peer> Pair<N> {
         }
         let ([to_client, to_server], [client_service, server_service]) =
             (&mut self.received, &mut self.services);
+        let [client_messages, server_messages] = &mut self.messages;
         let [client_applications, server_applications] = &mut self.applications;
         let (received, service, applications) = match side {
             Side::Client => (to_client, client_service, client_applications),
             Side::Server => (to_server, server_service, server_applications),
         };
+        let messages = match side {
+            Side::Client => client_messages,
+            Side::Server => server_messages,
+        };
         let Some(node) = self.world.node_mut(host) else { return Ok(()) };
         node.absorb_events(now);
         let Some(streams) = node.streams() else { return Ok(()) };
         let reference = &mut self.reference;
-        let mut checked = Checked { now, streams, host, peer, reference, received, broken: None };
+        let mut checked = Checked { now, streams, host, peer, reference, received, messages, broken: None };
         service.act(now, &mut checked);
         for application in applications.iter_mut() {
             application.act(now, &mut checked);

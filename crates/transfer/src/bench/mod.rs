@@ -6,6 +6,7 @@ mod ask;
 mod fill;
 mod measure;
 mod merge;
+mod messages;
 pub(crate) mod request;
 
 pub use account::BenchAccount;
@@ -13,6 +14,8 @@ pub(crate) use account::Tally;
 pub(crate) use answer::{answer, keep_account};
 pub use ask::{bench, bench_until};
 pub use merge::{IntervalMerger, StreamInterval};
+pub(crate) use messages::answer_messages;
+pub use messages::{MessageOutcome, MessagePlan, bench_messages};
 pub use request::{BenchDirection, BenchLimit};
 
 use std::time::Duration;

@@ -46,6 +46,36 @@ pub(crate) struct AccountRequest {
     pub(crate) congestion: String,
 }
 
+/// Messages to be answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MessagesRequest {
+    /// Bytes of each answer, from [`MessagesRequest::MIN_SIZE`] to [`MessagesRequest::MAX_SIZE`].
+    pub(crate) size: u32,
+    /// How long an answer is of use; `None` for ever.
+    pub(crate) lifetime: Option<Duration>,
+}
+
+impl MessagesRequest {
+    /// A number and a moment.
+    pub(crate) const MIN_SIZE: u32 = 16;
+    /// As much as a connection takes by default.
+    pub(crate) const MAX_SIZE: u32 = 256 << 10;
+
+    pub(crate) fn encode(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.size.to_be_bytes());
+        out.extend_from_slice(&self.lifetime.map_or(0, micros).to_be_bytes());
+    }
+
+    pub(crate) fn decode(fields: &mut Fields<'_>) -> Result<Self, CodecError> {
+        let size = fields.u32("size")?;
+        if !(Self::MIN_SIZE..=Self::MAX_SIZE).contains(&size) {
+            return Err(CodecError::Value { field: "size", value: size.into() });
+        }
+        let lifetime = Some(fields.u64("lifetime")?).filter(|micros| *micros > 0).map(Duration::from_micros);
+        Ok(Self { size, lifetime })
+    }
+}
+
 impl BenchRequest {
     /// The shortest interval between two reports.
     // transfer 6.6: a shorter interval would make the report the load

@@ -201,11 +201,17 @@ impl Shared {
                 self.get(paths, &mut send, &mut receive).await
             }
             Request::List(path) => self.list(path, &mut send).await,
-            Request::Bench(_) | Request::Account(_) if matches!(self.served, Served::Offer(_)) => {
+            Request::Bench(_) | Request::Account(_) | Request::Messages(_)
+                if matches!(self.served, Served::Offer(_)) =>
+            {
                 let text = "the other side only gives files away";
                 refuse(&mut send, Failure::with_text(Reason::Unsupported, text)).await
             }
             Request::Bench(request) => self.bench(request, &run.tally, send, receive).await,
+            Request::Messages(request) => {
+                let (longest, transport) = (self.config.longest_bench, run.transport.as_deref());
+                bench::answer_messages(request, longest, transport, send, receive).await
+            }
             Request::Account(request) => {
                 bench::keep_account(request, &run.tally, run.transport.as_deref(), send, receive).await
             }

@@ -14,6 +14,7 @@ fn full() -> Parameters {
         max_datagram: 1472,
         reset_token: Some([9; 16]),
         application: b"manyway-copy".to_vec(),
+        max_message: 1 << 18,
     }
 }
 
@@ -73,13 +74,14 @@ fn a_parameter_that_is_there_twice_is_refused() {
 fn values_out_of_range_are_refused() {
     let mut count = Vec::new();
     Writer::new(&mut count, 8).varint(StreamLimit::MAX + 1);
-    let cases: [(u16, &[u8], &str); 6] = [
+    let cases: [(u16, &[u8], &str); 7] = [
         (STREAM_LIMIT, &count, "stream limit"),
         (PATH_LIMIT, &count, "path"),
         (MAX_ACK_DELAY, &[0x80, 0xf4, 0x24, 0x01], "max ack delay"),
         (MAX_DATAGRAM, &[0x44, 0xaf], "max datagram"),
         (FIRST_DESTINATION, &[0; 21], "connection id length"),
         (APPLICATION, &[b'a'; 65], "application length"),
+        (MAX_MESSAGE, &[0xc0, 0, 0, 1, 0, 0, 0, 0], "max message"),
     ];
     for (kind, value, name) in cases {
         let error = with(kind, value).unwrap_err();
@@ -111,9 +113,11 @@ fn what_is_beyond_its_range_is_written_at_the_end_of_the_range() {
     parameters.max_datagram = 500;
     parameters.application = vec![b'x'; 200];
     parameters.idle_timeout = Duration::MAX;
+    parameters.max_message = u64::MAX;
     let decoded = Parameters::decode(&parameters.encode()).unwrap();
     assert_eq!(decoded.stream_limit, StreamLimit::MAX);
     assert_eq!(decoded.max_ack_delay, Duration::from_secs(16));
     assert_eq!(decoded.max_datagram, 1200);
     assert_eq!(decoded.application.len(), 64);
+    assert_eq!(decoded.max_message, Parameters::HIGHEST_MAX_MESSAGE);
 }

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use manyway_wire::{
     AddAddress, Block, Blocked, BlockedBy, Close, CloseStep, ConnectionId, EcnCounts, HandshakeBytes,
-    Liveness, NewCid, Parameters, PathAvailability, PathClose, PathId, PathLimit, PathStatus, Ping, Probe,
-    ProbeAck, RemoveAddress, RetireCid, StreamData, StreamId, StreamLimit, StreamReset, StreamStop,
-    StreamWindow, Syn, SynAck, VARINT_MAX, Window, Writer, encode_path_ack,
+    Liveness, MessageData, MessageId, MessagePlace, NewCid, Parameters, PathAvailability, PathClose, PathId,
+    PathLimit, PathStatus, Ping, Probe, ProbeAck, RemoveAddress, RetireCid, Skipped, StreamData, StreamId,
+    StreamLimit, StreamReset, StreamStop, StreamWindow, Syn, SynAck, VARINT_MAX, Window, Writer,
+    encode_path_ack, encode_skip,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -45,7 +46,7 @@ pub(crate) fn any_block() -> impl Strategy<Value = Sample> {
 
 type Maker = fn(&[u8], Values) -> Block<'_>;
 
-const MAKERS: [Maker; 25] = [
+const MAKERS: [Maker; 26] = [
     |bytes, _| Block::Syn(Syn { info: bytes }),
     |bytes, _| Block::SynAck(SynAck { info: bytes }),
     |bytes, _| Block::Ping(Ping { info: bytes }),
@@ -56,6 +57,15 @@ const MAKERS: [Maker; 25] = [
     |bytes, v| {
         let stream = StreamId(v.numbers[1]);
         Block::Stream(StreamData { stream, offset: v.numbers[0] / 2, end: v.choice & 1 == 1, data: bytes })
+    },
+    |bytes, v| {
+        let [number, stream, place] = v.numbers;
+        let (message, bits) = (MessageId { number, unordered: v.choice & 2 == 2 }, place.to_le_bytes());
+        let value = u32::from_le_bytes([bits[0], bits[1], bits[2], bits[3]]);
+        let protocol = u32::from_le_bytes(v.token[..4].try_into().unwrap());
+        let place = MessagePlace::new(if v.choice & 4 == 4 { 0 } else { value / 2 }, protocol);
+        let (stream, end) = (StreamId(stream), v.choice & 1 == 1);
+        Block::Message(MessageData { stream, message, place, end, data: bytes })
     },
     |_, v| Block::Window(Window { credit: v.numbers[0] }),
     |_, v| Block::StreamWindow(StreamWindow { stream: StreamId(v.numbers[0]), credit: v.numbers[1] }),
@@ -138,6 +148,18 @@ fn any_address() -> impl Strategy<Value = SocketAddr> {
     (prop_oneof![v4, v6], any::<u16>()).prop_map(SocketAddr::from)
 }
 
+/// Any SKIP of 1 to 20 messages, as bytes, and what it names.
+pub(crate) fn any_skip() -> impl Strategy<Value = (Vec<u8>, Vec<Skipped>)> {
+    let messages = vec((any_number(), any::<u32>()), 1..20);
+    (any_number(), any::<bool>(), messages).prop_map(|(stream, unordered, messages)| {
+        let skipped: Vec<_> = messages.into_iter().map(|(number, reach)| Skipped { number, reach }).collect();
+        let mut payload = Vec::new();
+        let mut w = Writer::new(&mut payload, 1200);
+        assert_eq!(encode_skip(&mut w, StreamId(stream), unordered, skipped.iter().copied()), skipped.len());
+        (payload, skipped)
+    })
+}
+
 /// What an acknowledgement says; `ranges` newest first.
 #[derive(Debug, Clone)]
 pub(crate) struct Ack {
@@ -186,7 +208,7 @@ pub(crate) fn any_parameters() -> impl Strategy<Value = Parameters> {
     let windows = (any_number(), any_number(), 0..=StreamLimit::MAX);
     let times = (any_number(), 0..=16_000_000_u64);
     let others = (any::<u32>(), any::<u32>(), 1200..=u16::MAX);
-    let tail = (proptest::option::of(any::<[u8; 16]>()), vec(any::<u8>(), 0..=64));
+    let tail = (proptest::option::of(any::<[u8; 16]>()), vec(any::<u8>(), 0..=64), any::<u32>());
     (ids, windows, times, others, tail).prop_map(|(ids, windows, times, others, tail)| Parameters {
         version: others.0,
         first_destination: ids.0,
@@ -200,6 +222,7 @@ pub(crate) fn any_parameters() -> impl Strategy<Value = Parameters> {
         max_datagram: others.2,
         reset_token: tail.0,
         application: tail.1,
+        max_message: u64::from(tail.2),
     })
 }
 

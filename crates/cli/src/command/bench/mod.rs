@@ -1,6 +1,7 @@
 //! `manyway bench`: throughput, by interval and by path.
 
 mod compare;
+mod messages;
 mod output;
 mod rates;
 mod rows;
@@ -39,6 +40,9 @@ pub async fn run(global: &GlobalArgs, arguments: &BenchArgs) -> Result<ExitCode,
     let mut global = global.clone();
     if let Some(name) = &arguments.control {
         global.congestion = Some(name.clone());
+    }
+    if let Some(plan) = arguments.message_plan() {
+        return messages::run(&global, arguments, plan).await;
     }
     let mode = match (arguments.document, global.json, global.quiet || arguments.interval.is_zero()) {
         (true, ..) => Mode::Document,

@@ -181,6 +181,9 @@ fn value(field: Field<'_>) -> Value {
         Field::Text(text) => json!(String::from_utf8_lossy(text)),
         Field::Data(bytes) | Field::Bytes(bytes) => json!(hex(bytes)),
         Field::Ranges(ranges) => ranges.iter().map(|range| json!([range.start(), range.end()])).collect(),
+        Field::Skipped(messages) => {
+            messages.into_iter().map(|skipped| json!([skipped.number, skipped.reach])).collect()
+        }
         Field::Id(id) => json!(ConnectionId::to_string(&id)),
         other => json!(other.to_string()),
     }

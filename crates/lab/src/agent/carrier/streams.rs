@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use manyway::interfaces::{InterfacePolicy, InterfaceRule, Role};
 use manyway::{
-    Connection, DEFAULT_PORT, Endpoint, EndpointOptions, HostPort, Identity, Locals, ServerOptions, Ticket,
+    Class, Connection, DEFAULT_PORT, Endpoint, EndpointOptions, HostPort, Identity, Locals, ServerOptions,
+    Ticket,
 };
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{Place, Places, is_client};
-use crate::agent::document::{Assignment, ManywaySpec};
+use crate::agent::document::{Assignment, Load, ManywaySpec};
 use crate::agent::traffic::Lane;
 
 /// A Manyway connection.
@@ -56,14 +57,17 @@ impl Streams {
                 Ticket::new(key, secret(assignment.seed), hosts.collect()).map_err(|e| e.to_string())?;
             let connection = self.endpoint.connect(&ticket).await.map_err(|error| error.to_string())?;
             for place in places {
-                let (send, receive) = connection.open().await.map_err(|error| error.to_string())?;
+                let (mut send, receive) = connection.open().await.map_err(|error| error.to_string())?;
+                send.set_class(class(assignment, place));
                 lanes.introduce(place, Lane { read: Box::new(receive), write: Box::new(send) }).await?;
             }
             connection
         } else {
             let connection = self.endpoint.accept().await.ok_or("the endpoint ended")?;
-            for _ in places {
-                let (send, receive) = connection.accept().await.map_err(|error| error.to_string())?;
+            // Accepted in the order in which the client opens them.
+            for place in places {
+                let (mut send, receive) = connection.accept().await.map_err(|error| error.to_string())?;
+                send.set_class(class(assignment, place));
                 lanes.welcome(Lane { read: Box::new(receive), write: Box::new(send) }).await?;
             }
             connection
@@ -95,6 +99,14 @@ impl Streams {
             drop(timeout(FAREWELL, connection.close(0, "done")).await);
         }
         drop(timeout(FAREWELL, self.endpoint.close(0, "done")).await);
+    }
+}
+
+/// Somebody waits for messages; bulk has time.
+fn class(assignment: &Assignment, place: Place) -> Class {
+    match assignment.exchanges.get(usize::from(place.exchange)).map(|exchange| &exchange.load) {
+        Some(Load::Messages { .. }) => Class::Interactive,
+        Some(Load::Bulk { .. }) | None => Class::Bulk,
     }
 }
 

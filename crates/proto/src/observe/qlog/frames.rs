@@ -1,6 +1,6 @@
 //! Blocks as frames of qlog: under the names of QUIC where they mean the same, under names of our own else.
 
-use manyway_wire::{Block, Blocked, BlockedBy, Field};
+use manyway_wire::{Block, Blocked, BlockedBy, Field, MessageData};
 
 use super::json::{Array, Object};
 
@@ -15,6 +15,7 @@ pub(super) fn write(array: &mut Array<'_>, block: &Block<'_>) {
                 o.flag("fin", piece.end);
                 payload(o, piece.data.len());
             }
+            Block::Message(piece) => message(o, piece),
             Block::Handshake(piece) => {
                 o.number("offset", piece.offset);
                 payload(o, piece.data.len());
@@ -71,7 +72,8 @@ pub(super) fn write(array: &mut Array<'_>, block: &Block<'_>) {
                 o.text("reason", String::from_utf8_lossy(block.text));
             }
             Block::Syn(_) | Block::SynAck(_) | Block::Ping(_) | Block::Pong | Block::AckNow | Block::Pad => {}
-            Block::AddAddress(_)
+            Block::Skip(_)
+            | Block::AddAddress(_)
             | Block::RemoveAddress(_)
             | Block::PathStatus(_)
             | Block::PathClose(_)
@@ -79,6 +81,15 @@ pub(super) fn write(array: &mut Array<'_>, block: &Block<'_>) {
             | Block::PathLimit(_) => own(o, block),
         }
     });
+}
+
+fn message(o: &mut Object<'_>, piece: &MessageData<'_>) {
+    o.number("stream_id", piece.stream.0);
+    o.number("message", piece.message.number);
+    o.flag("unordered", piece.message.unordered);
+    o.number("offset", piece.place.offset());
+    o.flag("end", piece.end);
+    payload(o, piece.data.len());
 }
 
 fn payload(o: &mut Object<'_>, length: usize) {
@@ -116,6 +127,7 @@ fn own(o: &mut Object<'_>, block: &Block<'_>) {
         match field {
             Field::Number(number) => o.number(&key, number),
             Field::Path(path) => o.number("path_id", path.0),
+            Field::Stream(stream) => o.number("stream_id", stream.0),
             Field::Duration(duration) => o.millis(&key, duration),
             Field::Flag(flag) => o.flag(&key, flag),
             other => o.text(&key, other.to_string()),
@@ -134,6 +146,8 @@ fn frame_type(block: &Block<'_>) -> &'static str {
         Block::PathAck(_) => "ack",
         Block::Handshake(_) => "crypto",
         Block::Stream(_) => "stream",
+        Block::Message(_) => "mmsp_message",
+        Block::Skip(_) => "mmsp_skip",
         Block::Window(_) => "max_data",
         Block::StreamWindow(_) => "max_stream_data",
         Block::StreamLimit(_) => "max_streams",

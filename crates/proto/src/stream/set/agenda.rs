@@ -1,24 +1,34 @@
 //! What all streams together have to send: queues and sums that are kept up to date stream by stream, so that
 //! neither a question nor a packet has to look at every stream.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use manyway_wire::StreamId;
 
 use super::Stream;
-use crate::stream::priority::ReadyQueue;
+use crate::Instant;
+use crate::stream::priority::{Pick, Rank, ReadyQueue, Urgency};
 use crate::stream::send::Ready;
 
 /// Queues and sums over the streams.
 #[derive(Debug, Default)]
 pub(super) struct Agenda {
-    /// Streams with bytes that need no credit: repeats and bare ends.
+    /// Streams with bytes that need no credit: repeats, the rest of begun messages, and bare ends.
     pub(super) repeats: ReadyQueue,
     /// Streams with new bytes within their own credit.
     pub(super) fresh: ReadyQueue,
     /// Streams with control blocks.
     pub(super) control: VecDeque<StreamId>,
+    /// When a message of a stream first loses its use.
+    pub(super) expiries: BTreeSet<(Instant, StreamId)>,
     pub(super) totals: Totals,
+}
+
+/// Which of the two queues goes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    Repeat(Urgency, StreamId),
+    Fresh(Urgency, StreamId),
 }
 
 /// Sums of [`Ready`] over all streams, and how many of them wait for their own credit.
@@ -26,6 +36,7 @@ pub(super) struct Agenda {
 pub(super) struct Totals {
     pub(super) fresh: u64,
     pub(super) repeat: u64,
+    pub(super) begun: u64,
     pub(super) bare_ends: usize,
     pub(super) unsettled: usize,
     pub(super) blocked: usize,
@@ -44,11 +55,12 @@ pub(super) struct Entry {
     in_control: bool,
 }
 
-/// In which of the two data queues a stream stands.
+/// Where a stream stands in the two data queues, and when it expires.
 #[derive(Debug, Default)]
 struct Place {
-    repeats: bool,
-    fresh: bool,
+    repeats: Option<Rank>,
+    fresh: Option<Rank>,
+    expiry: Option<Instant>,
 }
 
 /// A set of control blocks of a stream.
@@ -60,6 +72,7 @@ impl ControlBlocks {
     pub(super) const RESET: Self = Self(2);
     pub(super) const STOP: Self = Self(4);
     pub(super) const BLOCKED: Self = Self(8);
+    pub(super) const SKIP: Self = Self(16);
 
     pub(super) fn insert(&mut self, other: Self) {
         self.0 |= other.0;
@@ -86,11 +99,24 @@ impl Agenda {
         self.control.shrink_to_fit();
     }
 
+    /// What goes next: the more urgent first, and of equals what needs no credit.
+    pub(super) fn turn(&self, pick: Pick) -> Option<Turn> {
+        match (self.repeats.first(pick), self.fresh.first(pick)) {
+            (Some((repeat, _)), Some((fresh, stream))) if fresh > repeat => Some(Turn::Fresh(fresh, stream)),
+            (Some((urgency, stream)), _) => Some(Turn::Repeat(urgency, stream)),
+            (None, Some((urgency, stream))) => Some(Turn::Fresh(urgency, stream)),
+            (None, None) => None,
+        }
+    }
+
     /// Brings everything up to date after `stream` changed.
     pub(super) fn update(&mut self, stream: &mut Stream) {
         let now = stream.send.ready();
         if stream.send.blocked().is_some() {
             stream.entry.control.insert(ControlBlocks::BLOCKED);
+        }
+        if stream.send.wants_skip() {
+            stream.entry.control.insert(ControlBlocks::SKIP);
         }
         let blocked = stream.send.waits_for_credit();
         let entry = &mut stream.entry;
@@ -101,30 +127,24 @@ impl Agenda {
             self.totals.take(entry.counted);
             entry.counted = now;
         }
-        if (now.repeat > 0 || now.bare_end) && !entry.place.repeats {
-            entry.place.repeats = true;
-            self.repeats.push(stream.id, stream.priority);
+        let ranks = stream.send.ranks(stream.urgency);
+        let repeats = (now.repeat > 0 || now.begun > 0 || now.bare_end).then_some(ranks.repeat);
+        move_to(&mut self.repeats, stream.id, &mut entry.place.repeats, repeats);
+        let fresh = (now.fresh > 0).then_some(ranks.fresh);
+        move_to(&mut self.fresh, stream.id, &mut entry.place.fresh, fresh);
+        let expiry = stream.send.next_expiry();
+        if let Some(before) =
+            std::mem::replace(&mut entry.place.expiry, expiry).filter(|at| Some(*at) != expiry)
+        {
+            self.expiries.remove(&(before, stream.id));
         }
-        if now.fresh > 0 && !entry.place.fresh {
-            entry.place.fresh = true;
-            self.fresh.push(stream.id, stream.priority);
+        if let Some(at) = expiry {
+            self.expiries.insert((at, stream.id));
         }
         if !entry.control.is_empty() && !entry.in_control {
             entry.in_control = true;
             self.control.push_back(stream.id);
         }
-    }
-
-    /// The first stream of the repeats has none any more.
-    pub(super) fn pop_repeat(&mut self, stream: &mut Stream) {
-        self.repeats.pop();
-        stream.entry.place.repeats = false;
-    }
-
-    /// The first stream of the new bytes has none any more.
-    pub(super) fn pop_fresh(&mut self, stream: &mut Stream) {
-        self.fresh.pop();
-        stream.entry.place.fresh = false;
     }
 
     /// All control blocks of the first stream are written.
@@ -133,10 +153,9 @@ impl Agenda {
         stream.entry.in_control = false;
     }
 
-    /// Moves a stream to another priority.
-    pub(super) fn set_priority(&mut self, stream: &mut Stream, priority: i8) {
-        self.leave_data_queues(stream);
-        stream.priority = priority;
+    /// Moves a stream to another level.
+    pub(super) fn set_urgency(&mut self, stream: &mut Stream, urgency: Urgency) {
+        stream.urgency = urgency;
         self.update(stream);
     }
 
@@ -152,13 +171,24 @@ impl Agenda {
     }
 
     fn leave_data_queues(&mut self, stream: &mut Stream) {
-        if stream.entry.place.repeats {
-            self.repeats.remove(stream.id, stream.priority);
+        move_to(&mut self.repeats, stream.id, &mut stream.entry.place.repeats, None);
+        move_to(&mut self.fresh, stream.id, &mut stream.entry.place.fresh, None);
+        if let Some(at) = stream.entry.place.expiry.take() {
+            self.expiries.remove(&(at, stream.id));
         }
-        if stream.entry.place.fresh {
-            self.fresh.remove(stream.id, stream.priority);
-        }
-        stream.entry.place = Place::default();
+    }
+}
+
+/// Moves a stream within a queue, into it or out of it; one that keeps its rank keeps its turn.
+fn move_to(queue: &mut ReadyQueue, stream: StreamId, place: &mut Option<Rank>, rank: Option<Rank>) {
+    if *place == rank {
+        return;
+    }
+    if let Some(before) = std::mem::replace(place, rank) {
+        queue.remove(stream, before);
+    }
+    if let Some(rank) = rank {
+        queue.push(stream, rank);
     }
 }
 
@@ -166,6 +196,7 @@ impl Totals {
     fn add(&mut self, ready: Ready) {
         self.fresh += ready.fresh;
         self.repeat += ready.repeat;
+        self.begun += ready.begun;
         self.bare_ends += usize::from(ready.bare_end);
         self.unsettled += usize::from(ready.unsettled);
     }
@@ -173,6 +204,7 @@ impl Totals {
     fn take(&mut self, ready: Ready) {
         self.fresh -= ready.fresh;
         self.repeat -= ready.repeat;
+        self.begun -= ready.begun;
         self.bare_ends -= usize::from(ready.bare_end);
         self.unsettled -= usize::from(ready.unsettled);
     }

@@ -5,8 +5,10 @@ use manyway_wire::StreamId;
 
 use super::StreamSet;
 use super::agenda::ControlBlocks;
-use crate::Misuse;
 use crate::stream::event::{ReadOutcome, StreamEvent, WriteError};
+use crate::stream::flow_control::Epoch;
+use crate::stream::priority::Urgency;
+use crate::{Class, Misuse};
 
 impl StreamSet {
     /// Opens a stream; the peer sees it with its first bytes.
@@ -96,16 +98,32 @@ impl StreamSet {
         Ok(())
     }
 
-    /// Sets how urgent the bytes of a stream are: a higher number goes first, 0 is the default.
+    /// Sets how urgent a stream is: a higher number goes first, 0 is the default. Of messages, those that come from now
+    /// on.
     ///
     /// # Errors
     /// There is no such stream.
     pub(crate) fn set_priority(&mut self, id: StreamId, priority: i8) -> Result<(), Misuse> {
-        self.stream_mut(id)?;
-        if let Some(stream) = self.streams.get_mut(&id) {
-            self.agenda.set_priority(stream, priority);
-        }
+        let urgency = self.stream_mut(id)?.urgency;
+        self.set_urgency(id, Urgency { priority, ..urgency });
         Ok(())
+    }
+
+    /// Sets what a stream is for: among equal priorities the more urgent class goes first, bulk is the default. Of
+    /// messages, those that come from now on.
+    ///
+    /// # Errors
+    /// There is no such stream.
+    pub(crate) fn set_class(&mut self, id: StreamId, class: Class) -> Result<(), Misuse> {
+        let urgency = self.stream_mut(id)?.urgency;
+        self.set_urgency(id, Urgency { class, ..urgency });
+        Ok(())
+    }
+
+    fn set_urgency(&mut self, id: StreamId, urgency: Urgency) {
+        if let Some(stream) = self.streams.get_mut(&id) {
+            self.agenda.set_urgency(stream, urgency);
+        }
     }
 
     /// Reads the next bytes in order, at most `max`, without a copy. This is what gives the peer new credit.
@@ -117,22 +135,25 @@ impl StreamSet {
         let stream = self.stream_mut(id)?;
         let outcome = stream.receive.read(max)?;
         match &outcome {
-            ReadOutcome::Data(bytes) => {
-                let count = bytes.len() as u64;
-                let grew = stream.receive.consume(count, epoch);
-                let window = stream.receive.window();
-                stream.note_window();
-                if grew {
-                    self.receive_credit.window_at_least(window.saturating_add(window / 2));
-                }
-                self.receive_credit.consume(count, epoch);
-                self.pending.window |= self.receive_credit.should_update();
-            }
+            ReadOutcome::Data(bytes) => self.consume(id, bytes.len() as u64, epoch),
             ReadOutcome::Blocked => return Ok(outcome),
             ReadOutcome::End | ReadOutcome::Reset(_) => {}
         }
         self.after_change(id);
         Ok(outcome)
+    }
+
+    /// The application took what cost so much credit.
+    pub(super) fn consume(&mut self, id: StreamId, count: u64, epoch: Option<Epoch>) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let grew = stream.receive.consume(count, epoch);
+        let window = stream.receive.window();
+        stream.note_window();
+        if grew {
+            self.receive_credit.window_at_least(window.saturating_add(window / 2));
+        }
+        self.receive_credit.consume(count, epoch);
+        self.pending.window |= self.receive_credit.should_update();
     }
 
     /// The next news for the application.

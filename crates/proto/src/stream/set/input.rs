@@ -1,8 +1,8 @@
 //! Blocks of the peer.
 
 use manyway_wire::{
-    Blocked, BlockedBy, Initiator, StreamData, StreamId, StreamLimit, StreamReset, StreamStop, StreamWindow,
-    Window,
+    Block, Blocked, BlockedBy, Initiator, StreamData, StreamId, StreamLimit, StreamReset, StreamStop,
+    StreamWindow, Window,
 };
 
 use super::StreamSet;
@@ -12,6 +12,32 @@ use crate::stream::event::StreamEvent;
 use crate::stream::receive::Claim;
 
 impl StreamSet {
+    /// Takes a block that belongs to streams; others change nothing.
+    ///
+    /// # Errors
+    /// What the peer did wrong.
+    pub(crate) fn on_block(&mut self, block: &Block<'_>) -> Result<(), Violation> {
+        #[expect(clippy::wildcard_enum_match_arm, reason = "all others belong to somebody else")]
+        match block {
+            Block::Stream(block) => self.on_stream(block),
+            Block::Message(block) => self.on_message(block),
+            Block::Skip(block) => self.on_skip(block),
+            Block::Window(block) => {
+                self.on_window(block);
+                Ok(())
+            }
+            Block::StreamWindow(block) => self.on_stream_window(block),
+            Block::StreamLimit(block) => {
+                self.on_stream_limit(block);
+                Ok(())
+            }
+            Block::StreamReset(block) => self.on_stream_reset(block),
+            Block::StreamStop(block) => self.on_stream_stop(block),
+            Block::Blocked(block) => self.on_blocked(block),
+            _ => Ok(()),
+        }
+    }
+
     /// Takes bytes of a stream.
     ///
     /// # Errors
@@ -19,6 +45,7 @@ impl StreamSet {
     pub(crate) fn on_stream(&mut self, block: &StreamData<'_>) -> Result<(), Violation> {
         self.open_up_to(block.stream)?;
         let Some(stream) = self.streams.get_mut(&block.stream) else { return Ok(()) };
+        stream.receive.check_carries_bytes(!block.data.is_empty())?;
         let reach = block.offset.saturating_add(block.data.len() as u64);
         let claim = Claim { reach, is_end: block.end };
         let new = stream.receive.check(claim)?;
@@ -137,7 +164,7 @@ impl StreamSet {
 
     /// Opens a stream of the peer that is named for the first time, and with it all of lower numbers (RFC 9000,
     /// section 3.2).
-    fn open_up_to(&mut self, stream: StreamId) -> Result<(), Violation> {
+    pub(super) fn open_up_to(&mut self, stream: StreamId) -> Result<(), Violation> {
         if stream.initiator() == self.side {
             let exists = stream.index() < self.ours.opened;
             return if exists { Ok(()) } else { Err(Violation::StreamState { stream }) };
@@ -168,11 +195,14 @@ impl StreamSet {
 }
 
 /// Whether the application knows the stream: it opened or accepted it.
-fn is_known(side: Initiator, accepted: u64, stream: StreamId) -> bool {
+pub(super) fn is_known(side: Initiator, accepted: u64, stream: StreamId) -> bool {
     stream.initiator() == side || stream.index() < accepted
 }
 
-fn over_connection_credit(credit: &crate::stream::flow_control::ReceiveCredit, new: u64) -> Violation {
+pub(super) fn over_connection_credit(
+    credit: &crate::stream::flow_control::ReceiveCredit,
+    new: u64,
+) -> Violation {
     let offset = credit.received().saturating_add(new);
     Violation::FlowControl { stream: None, credit: credit.limit(), offset }
 }

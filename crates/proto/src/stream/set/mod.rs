@@ -1,11 +1,12 @@
 //! All streams of a connection: the only part of [`stream`](crate::stream) that the connection talks to.
 //!
 //! [`application`] has the calls of the application, [`input`] the blocks that arrive, [`output`] the blocks to be
-//! sent and what became of them; [`agenda`] knows what is to be sent without looking at every stream.
+//! sent and what became of them, [`messages`] all of these for messages; [`agenda`] knows what is to be sent without looking at every stream.
 
 mod agenda;
 mod application;
 mod input;
+mod messages;
 mod output;
 #[cfg(test)]
 mod tests;
@@ -18,8 +19,10 @@ use manyway_wire::{Initiator, StreamId};
 use self::agenda::{Agenda, ControlBlocks, Entry};
 use super::event::StreamEvent;
 use super::flow_control::{Epoch, ReceiveCredit, SendCredit};
+use super::priority::Urgency;
 use super::receive::{Counted, ReceiveHalf};
 use super::send::SendHalf;
+use crate::message::MessageStatistics;
 use crate::{ByteCount, Instant, Misuse, StreamConfig};
 
 /// The streams of a connection.
@@ -44,6 +47,17 @@ pub(crate) struct StreamSet {
     pending: Pending,
     events: VecDeque<StreamEvent>,
     epochs: Epochs,
+    messages: MessageTerms,
+}
+
+/// What both ends agreed on about messages, and what became of them.
+#[derive(Debug)]
+struct MessageTerms {
+    /// Size of the largest message that the peer takes, in bytes; none takes messages if there is none.
+    most_sent: Option<u64>,
+    statistics: MessageStatistics,
+    /// The last moment that was told.
+    now: Instant,
 }
 
 /// Gaps may always cost this many bytes of memory.
@@ -62,7 +76,7 @@ pub(crate) struct WindowState {
 #[derive(Debug)]
 struct Stream {
     id: StreamId,
-    priority: i8,
+    urgency: Urgency,
     send: SendHalf,
     receive: ReceiveHalf,
     entry: Entry,
@@ -121,6 +135,7 @@ impl StreamSet {
             pending: Pending::default(),
             events: VecDeque::new(),
             epochs: Epochs::default(),
+            messages: MessageTerms::default(),
         }
     }
 
@@ -140,10 +155,17 @@ impl StreamSet {
         WindowState { sent: self.send_credit.used(), credit: self.send_credit.limit() }
     }
 
+    /// Credit of the connection that the peer has used, as far as it is known.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn received(&self) -> u64 {
+        self.receive_credit.received()
+    }
+
     /// Bytes that could be sent now: repeats, and new ones within the credit.
     pub(crate) fn backlog(&self) -> ByteCount {
         let totals = &self.agenda.totals;
-        ByteCount(totals.repeat.saturating_add(totals.fresh.min(self.send_credit.left())))
+        let paid = totals.repeat.saturating_add(totals.begun);
+        ByteCount(paid.saturating_add(totals.fresh.min(self.send_credit.left())))
     }
 
     /// Whether there is nothing unsent or unacknowledged: the connection can close in order.
@@ -178,7 +200,7 @@ impl StreamSet {
     fn add_stream(&mut self, id: StreamId) {
         let stream = Stream {
             id,
-            priority: 0,
+            urgency: Urgency::default(),
             send: SendHalf::new(id, self.peer_stream_window, &self.config),
             receive: ReceiveHalf::new(id, &self.config),
             entry: Entry::default(),
@@ -197,6 +219,8 @@ impl StreamSet {
     /// To be called after a stream changed: brings the agenda up to date, and forgets the stream if it is over.
     fn after_change(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
+        self.send_credit.refund(stream.send.take_refund());
+        self.messages.note(stream, &mut self.events);
         if !stream.is_over() {
             self.agenda.update(stream);
             return;

@@ -4,22 +4,12 @@ use manyway_wire::{
     Block, Blocked, BlockedBy, StreamId, StreamLimit, StreamReset, StreamStop, StreamWindow, Window, Writer,
 };
 
-use super::agenda::ControlBlocks;
+use super::agenda::{ControlBlocks, Turn};
 use super::{Stream, StreamSet};
 use crate::packet::content::{Contents, Limit, SentContent};
 use crate::stream::event::StreamEvent;
+use crate::stream::priority::{Pick, Urgency};
 use crate::stream::send::Progress;
-
-/// What came of an attempt to write a block.
-enum Step {
-    Wrote,
-    /// Nothing was written; there may be more to try.
-    Skipped,
-    /// The packet has no room for it.
-    Full,
-    /// There is nothing to send.
-    Empty,
-}
 
 /// Streams whose BLOCKED is repeated at a time, so that all fit into one packet.
 const MOST_REPEATED: usize = 16;
@@ -92,13 +82,19 @@ impl StreamSet {
 
     /// New bytes wait for connection credit, and the peer was not told.
     fn is_connection_blocked(&self) -> bool {
-        self.agenda.totals.fresh > 0 && self.send_credit.should_report()
+        self.first_need().is_some_and(|need| self.send_credit.should_report(need))
     }
 
     /// Whether bytes wait for credit, of their stream or of the connection.
     pub(crate) fn is_blocked(&self) -> bool {
-        let totals = &self.agenda.totals;
-        totals.blocked > 0 || (totals.fresh > 0 && self.send_credit.left() == 0)
+        let waits = self.first_need().is_some_and(|need| self.send_credit.left() < need);
+        self.agenda.totals.blocked > 0 || waits
+    }
+
+    /// What the new bytes that go first need of the connection's credit at least: one byte, or a message as a whole.
+    fn first_need(&self) -> Option<u64> {
+        let (_, id) = self.agenda.fresh.first(Pick::All)?;
+        self.streams.get(&id)?.send.need()
     }
 
     /// Says once more what holds this end back: the connection's credit, and that of the first streams that wait for
@@ -117,75 +113,79 @@ impl StreamSet {
         self.ours.refused_at == Some(self.ours.limit) && self.ours.reported_at != Some(self.ours.limit)
     }
 
-    /// Whether bytes could be sent now: repeats, bare ends, or new bytes within the credit.
-    pub(crate) fn wants_data(&self) -> bool {
-        let totals = &self.agenda.totals;
-        totals.repeat > 0 || totals.bare_ends > 0 || (totals.fresh > 0 && self.send_credit.left() > 0)
+    /// Whether bytes that `pick` takes could be sent now: repeats, bare ends, or new bytes within the credit.
+    pub(crate) fn wants_data(&self, pick: Pick) -> bool {
+        self.next_turn(pick).is_some()
     }
 
-    /// Writes STREAM blocks until the packet is full or nothing is left, repeats first; true if it wrote any.
+    /// What goes next of that which may: without credit for the first new bytes, only what needs none.
+    pub(super) fn next_turn(&self, pick: Pick) -> Option<Turn> {
+        let turn = self.agenda.turn(pick)?;
+        let Turn::Fresh(_, id) = turn else { return Some(turn) };
+        let need = self.streams.get(&id).and_then(|stream| stream.send.need());
+        // Nobody overtakes who waits for credit, but for those who need none: else a large message waited for ever.
+        if need.is_some_and(|need| need > self.send_credit.left()) {
+            return self.agenda.repeats.first(pick).map(|(urgency, id)| Turn::Repeat(urgency, id));
+        }
+        Some(turn)
+    }
+
+    /// Writes STREAM and MESSAGE blocks that `pick` takes until the packet is full or nothing is left; true if it wrote
+    /// any.
     ///
     /// A block that fills the packet, or nearly, lacks its padding: nothing may follow it.
-    pub(crate) fn write_data(&mut self, w: &mut Writer<'_>, contents: &mut Contents) -> bool {
+    pub(crate) fn write_data(&mut self, w: &mut Writer<'_>, contents: &mut Contents, pick: Pick) -> bool {
         let mut wrote = false;
-        loop {
-            let step = match self.write_repeat(w, contents) {
-                Step::Empty => self.write_fresh(w, contents),
-                step @ (Step::Wrote | Step::Skipped | Step::Full) => step,
+        while let Some(turn) = self.next_turn(pick) {
+            let done = match turn {
+                Turn::Repeat(urgency, id) => self.write_repeat(urgency, id, w, contents),
+                Turn::Fresh(urgency, id) => self.write_fresh(urgency, id, w, contents),
             };
-            match step {
-                Step::Wrote => wrote = true,
-                Step::Skipped => {}
-                Step::Full | Step::Empty => return wrote,
+            if done.is_none() {
+                break;
             }
+            wrote = true;
         }
+        wrote
     }
 
-    fn write_repeat(&mut self, w: &mut Writer<'_>, contents: &mut Contents) -> Step {
-        let Some(id) = self.agenda.repeats.first() else { return Step::Empty };
-        let Some(stream) = self.streams.get_mut(&id) else {
-            self.agenda.repeats.pop();
-            return Step::Skipped;
-        };
-        if stream.entry.counted.repeat == 0 && !stream.entry.counted.bare_end {
-            self.agenda.pop_repeat(stream);
-            return Step::Skipped;
-        }
+    /// `None` if the packet has no room for it.
+    fn write_repeat(
+        &mut self,
+        urgency: Urgency,
+        id: StreamId,
+        w: &mut Writer<'_>,
+        contents: &mut Contents,
+    ) -> Option<()> {
+        let stream = self.streams.get_mut(&id)?;
         let before = w.remaining();
-        let Some(content) = stream.send.write_repeat(w) else { return Step::Full };
-        contents.push(content);
-        self.agenda.repeats.charge(before - w.remaining());
+        contents.push(stream.send.write_repeat(w)?);
+        self.agenda.repeats.charge(urgency, before - w.remaining());
         self.agenda.update(stream);
-        Step::Wrote
+        Some(())
     }
 
-    fn write_fresh(&mut self, w: &mut Writer<'_>, contents: &mut Contents) -> Step {
-        let left = self.send_credit.left();
-        let Some(id) = self.agenda.fresh.first() else { return Step::Empty };
-        let Some(stream) = self.streams.get_mut(&id) else {
-            self.agenda.fresh.pop();
-            return Step::Skipped;
-        };
-        let fresh = stream.entry.counted.fresh;
-        if fresh == 0 {
-            self.agenda.pop_fresh(stream);
-            return Step::Skipped;
-        }
-        if left == 0 {
-            return Step::Empty;
-        }
+    /// `None` if the packet has no room for it.
+    fn write_fresh(
+        &mut self,
+        urgency: Urgency,
+        id: StreamId,
+        w: &mut Writer<'_>,
+        contents: &mut Contents,
+    ) -> Option<()> {
+        let stream = self.streams.get_mut(&id)?;
+        let most = stream.entry.counted.fresh.min(self.send_credit.left());
         let before = w.remaining();
-        let Some(content) = stream.send.write_fresh(fresh.min(left), w) else { return Step::Full };
-        if let SentContent::Stream { length, .. } = content {
-            self.send_credit.spend(u64::from(length));
-        }
+        let (content, spent) = stream.send.write_fresh(most, w)?;
+        self.send_credit.spend(spent);
         if stream.send.take_writable() {
             self.events.push_back(StreamEvent::Writable(id));
         }
+        self.messages.note(stream, &mut self.events);
         contents.push(content);
-        self.agenda.fresh.charge(before - w.remaining());
+        self.agenda.fresh.charge(urgency, before - w.remaining());
         self.agenda.update(stream);
-        Step::Wrote
+        Some(())
     }
 
     /// A packet with this content arrived. Content of others is ignored.
@@ -193,21 +193,21 @@ impl StreamSet {
         match *content {
             SentContent::Stream { stream: id, offset, length, end } => {
                 let Some(stream) = self.streams.get_mut(&id) else { return };
-                match stream.send.on_delivered(offset..offset + u64::from(length), end) {
-                    Progress::None => {}
-                    Progress::Writable => self.events.push_back(StreamEvent::Writable(id)),
-                    Progress::Finished => self.events.push_back(StreamEvent::Finished(id)),
-                }
+                let progress = stream.send.on_delivered(offset..offset + u64::from(length), end);
                 if stream.is_over() {
                     self.after_change(id);
                 } else {
                     self.agenda.update(stream);
                 }
+                self.tell_progress(id, progress);
             }
             SentContent::StreamReset { stream: id } => {
                 let Some(stream) = self.streams.get_mut(&id) else { return };
                 stream.send.on_reset_delivered();
                 self.after_change(id);
+            }
+            SentContent::Message { stream, key, .. } | SentContent::Skip { stream, key } => {
+                self.on_message_delivered(stream, key.into(), content);
             }
             SentContent::Window
             | SentContent::StreamWindow { .. }
@@ -243,6 +243,9 @@ impl StreamSet {
             SentContent::StreamReset { stream } => self.write_again(stream, ControlBlocks::RESET),
             SentContent::StreamStop { stream } => self.write_again(stream, ControlBlocks::STOP),
             SentContent::Blocked { by } => self.on_blocked_lost(by),
+            SentContent::Message { stream, key, .. } | SentContent::Skip { stream, key } => {
+                self.on_message_lost(stream, key.into(), content);
+            }
             SentContent::Handshake { .. }
             | SentContent::PathAck { .. }
             | SentContent::NewCid { .. }
@@ -261,6 +264,14 @@ impl StreamSet {
     /// original arrives after all, the part of the copy that is not sent by then is cancelled.
     pub(crate) fn reinject(&mut self, content: &SentContent) {
         self.on_lost(content);
+    }
+
+    pub(super) fn tell_progress(&mut self, id: StreamId, progress: Progress) {
+        match progress {
+            Progress::None => {}
+            Progress::Writable => self.events.push_back(StreamEvent::Writable(id)),
+            Progress::Finished => self.events.push_back(StreamEvent::Finished(id)),
+        }
     }
 
     /// The peer may know nothing of what holds this end back, and wait with credit that is too little to be told
@@ -291,6 +302,13 @@ impl Stream {
     fn write_control(&mut self, w: &mut Writer<'_>, contents: &mut Contents) -> Result<(), NoRoom> {
         let wanted = self.entry.control;
         let stream = self.id;
+        if wanted.contains(ControlBlocks::SKIP)
+            && self.send.wants_skip()
+            && !self.send.write_skips(w, contents)
+        {
+            return Err(NoRoom);
+        }
+        self.entry.control.remove(ControlBlocks::SKIP);
         if wanted.contains(ControlBlocks::RESET)
             && let Some((code, final_size)) = self.send.resetting()
         {

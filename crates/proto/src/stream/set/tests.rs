@@ -3,6 +3,7 @@
 mod credit;
 mod disorder;
 mod lives;
+mod messages;
 mod transfer;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use manyway_wire::{Block, Blocks, Initiator, StreamId, Writer};
 use super::StreamSet;
 use crate::packet::content::Contents;
 use crate::stream::event::{ReadOutcome, StreamEvent};
+use crate::stream::priority::Pick;
 use crate::{Instant, StreamConfig, Violation};
 
 /// Size of a packet.
@@ -37,6 +39,7 @@ impl Peer {
     fn new(side: Initiator, own: &StreamConfig, other: &StreamConfig) -> Self {
         let mut streams = StreamSet::new(side, own);
         streams.set_peer_limits(other.connection_window, other.stream_window, other.peer_streams);
+        streams.set_peer_message_limit(other.message_limit());
         Self { streams, events: Vec::new(), received: BTreeMap::new(), ended: BTreeMap::new() }
     }
 
@@ -49,8 +52,8 @@ impl Peer {
         let mut packet = Packet { payload: Vec::new(), contents: Contents::new() };
         let mut writer = Writer::new(&mut packet.payload, size);
         self.streams.write_control(&mut writer, &mut packet.contents);
-        let promised = self.streams.wants_data() && writer.remaining() > 100;
-        let wrote = self.streams.write_data(&mut writer, &mut packet.contents);
+        let promised = self.streams.wants_data(Pick::All) && writer.remaining() > 100;
+        let wrote = self.streams.write_data(&mut writer, &mut packet.contents, Pick::All);
         assert!(wrote || !promised, "a set that wants to send can do so in an empty packet");
         assert!(packet.payload.len() <= size);
         (!packet.payload.is_empty()).then_some(packet)
@@ -62,6 +65,8 @@ impl Peer {
             #[expect(clippy::wildcard_enum_match_arm, reason = "all others are wrong here")]
             match block {
                 Block::Stream(block) => self.streams.on_stream(&block)?,
+                Block::Message(block) => self.streams.on_message(&block)?,
+                Block::Skip(block) => self.streams.on_skip(&block)?,
                 Block::Window(block) => self.streams.on_window(&block),
                 Block::StreamWindow(block) => self.streams.on_stream_window(&block)?,
                 Block::StreamLimit(block) => self.streams.on_stream_limit(&block),
@@ -133,6 +138,7 @@ fn small() -> StreamConfig {
         peer_streams: 4,
         send_buffer: 16 << 10,
         max_send_buffer: 64 << 10,
+        max_message: 8 << 10,
     }
 }
 

@@ -29,7 +29,7 @@ fn a_reader_that_stands_still_stops_the_sender_at_the_credit() {
     exchange(&mut client, &mut server);
     assert_eq!(client.streams.window_state().sent, 16 << 10);
     assert_eq!(client.streams.backlog(), ByteCount(0));
-    assert!(!client.streams.wants_data() && !client.streams.is_idle());
+    assert!(!client.streams.wants_data(Pick::All) && !client.streams.is_idle());
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn repeats_need_no_credit() {
     let lost: Vec<Packet> = std::iter::from_fn(|| client.packet()).collect();
     assert_eq!(client.streams.window_state().sent, 16 << 10);
     lost.iter().for_each(|packet| client.lose(packet));
-    assert!(client.streams.wants_data());
+    assert!(client.streams.wants_data(Pick::All));
     assert_eq!(client.streams.backlog(), ByteCount(16 << 10));
     push(&mut client, &mut server);
     server.accept_all();

@@ -50,9 +50,9 @@ fn an_end_without_bytes_is_an_end() {
     let (mut client, mut server) = pair(&small());
     let id = client.streams.open().unwrap();
     client.streams.finish(id).unwrap();
-    assert!(client.streams.wants_data() && !client.streams.is_idle());
+    assert!(client.streams.wants_data(Pick::All) && !client.streams.is_idle());
     let lost = client.packet().unwrap();
-    assert!(!client.streams.wants_data());
+    assert!(!client.streams.wants_data(Pick::All));
     client.lose(&lost);
     exchange(&mut client, &mut server);
     server.accept_all();

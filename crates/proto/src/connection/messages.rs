@@ -1,0 +1,149 @@
+//! Messages: the calls of the application, when they lose their use, and the way of what somebody waits for.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use manyway_wire::StreamId;
+use smallvec::SmallVec;
+
+use super::Connection;
+use crate::message::{Carries, MessageOptions, MessageOutcome, MessageToken, SendError};
+use crate::path::Path;
+use crate::scheduler::{PathView, View};
+use crate::stream::priority::Pick;
+use crate::{ByteCount, Class, Instant, Misuse, Transmit};
+
+impl Connection {
+    /// Sends a message on a stream: as a whole or, if `options` allow it, not at all. The first one decides that this
+    /// direction of the stream carries messages, and no bytes ever.
+    ///
+    /// # Errors
+    /// [`SendError::TooLarge`] above [`Self::max_message`], [`SendError::Full`] if too many wait already, and if nothing
+    /// can be sent on the stream; nothing was taken then.
+    pub fn send_message(
+        &mut self,
+        now: Instant,
+        stream: StreamId,
+        data: Bytes,
+        options: MessageOptions,
+    ) -> Result<MessageToken, SendError> {
+        self.check_usable()?;
+        self.streams.send_message(now, stream, data, options)
+    }
+
+    /// Takes the next message of a stream: ordered ones in their order, others as they come.
+    ///
+    /// # Errors
+    /// If the stream's receiving half has ended, or carries bytes.
+    pub fn receive_message(&mut self, stream: StreamId) -> Result<MessageOutcome, Misuse> {
+        self.streams.receive_message(stream)
+    }
+
+    /// The size of the largest message that may be sent, in bytes; `None` if one of the ends takes none at all.
+    pub fn max_message(&self) -> Option<u64> {
+        self.streams.most_message()
+    }
+
+    /// What the peer sends on a stream, as far as anything has arrived.
+    ///
+    /// # Errors
+    /// If there is no such stream.
+    pub fn carries(&mut self, stream: StreamId) -> Result<Carries, Misuse> {
+        self.streams.carries(stream)
+    }
+
+    /// Sets what a stream is for: among equal priorities the more urgent class goes first, and what is interactive or has
+    /// a deadline goes by the path on which it arrives first. Default [`Class::Bulk`]. Of messages it counts for those
+    /// that are sent from now on, as far as they have no class of their own.
+    ///
+    /// # Errors
+    /// If there is no such stream.
+    pub fn set_class(&mut self, stream: StreamId, class: Class) -> Result<(), Misuse> {
+        self.streams.set_class(stream, class)
+    }
+
+    /// The least time that something sent now needs to the peer: half of the smallest round trip ever seen.
+    fn fastest_way(&self) -> Duration {
+        let live = self.paths.iter().filter(|path| path.is_live());
+        live.map(|path| path.space.recovery.rtt().minimum() / 2).min().unwrap_or_default()
+    }
+
+    /// Gives up the messages that can't arrive in time any more.
+    pub(super) fn expire_messages(&mut self, now: Instant) {
+        if self.streams.next_expiry().is_some() {
+            self.streams.expire_messages(now + self.fastest_way());
+        }
+    }
+
+    /// When the next message can't arrive in time any more.
+    pub(super) fn message_deadline(&self) -> Option<Instant> {
+        self.streams.next_expiry().map(|at| at - self.fastest_way())
+    }
+
+    /// What somebody waits for goes first, by the path on which it arrives first, as far as its window allows. The pacer
+    /// does not hold it back: it is little, and what follows pays for it (spec 8.36).
+    pub(super) fn transmit_urgent(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        let backlog = ByteCount(self.streams.urgent_backlog()?);
+        let views: SmallVec<[PathView; 8]> =
+            self.paths.iter().map(|path| path.view(window_room(path))).collect();
+        let path = fastest(&View::new(now, &views), backlog)?;
+        self.transmit_batch(now, buffer, path.id, path.sendable, Pick::Urgent)
+    }
+
+    /// What may go by other paths: not what is urgent, as long as a path works for which it waits.
+    pub(super) fn patience(&self) -> Pick {
+        if self.streams.wants_data(Pick::Urgent) { Pick::Patient } else { Pick::All }
+    }
+}
+
+/// What the window of a path has room for, if it is a datagram at least.
+fn window_room(path: &Path) -> ByteCount {
+    let recovery = &path.space.recovery;
+    let room = recovery.window() - recovery.bytes_in_flight();
+    let room = room.min(ByteCount::of(path.amplification.room()));
+    if room >= ByteCount(u64::from(path.mtu.current())) { room } else { ByteCount::ZERO }
+}
+
+/// The path on which the last of `backlog` bytes arrives first: those for which its window has no room wait until it has.
+fn fastest<'a>(view: &View<'a>, backlog: ByteCount) -> Option<&'a PathView> {
+    let arrival = |path: &&PathView| {
+        let waits = backlog.max(path.datagram) - path.sendable;
+        (path.delay.saturating_add(waits / path.expected_rate()), path.id)
+    };
+    view.in_use().min_by_key(arrival)
+}
+
+#[cfg(test)]
+mod tests {
+    use manyway_wire::PathId;
+
+    use super::*;
+
+    const BACKLOG: ByteCount = ByteCount(100);
+
+    fn path(id: u32, delay: u64, room: u64) -> PathView {
+        let mut view = PathView::new(PathId(id));
+        view.delay = Duration::from_millis(delay);
+        view.delivery_rate = crate::Rate::from_bits_per_second(8_000_000);
+        view.sendable = ByteCount(room);
+        view
+    }
+
+    fn chosen(paths: &[PathView], backlog: ByteCount) -> u32 {
+        fastest(&View::new(Instant::from_nanos(0), paths), backlog).unwrap().id.0
+    }
+
+    #[test]
+    fn a_full_fast_path_is_waited_for_if_that_is_faster_than_the_slow_one() {
+        // 1200 bytes need 1.2 ms.
+        assert_eq!(chosen(&[path(0, 50, 10_000), path(1, 5, 0)], BACKLOG), 1);
+        assert_eq!(chosen(&[path(0, 6, 10_000), path(1, 5, 0)], BACKLOG), 0);
+    }
+
+    #[test]
+    fn much_goes_where_the_last_byte_arrives_first() {
+        // 100 000 bytes need 100 ms where there is no room for them.
+        assert_eq!(chosen(&[path(0, 50, 200_000), path(1, 5, 10_000)], ByteCount(100_000)), 0);
+        assert_eq!(chosen(&[path(0, 50, 200_000), path(1, 5, 10_000)], ByteCount(20_000)), 1);
+    }
+}

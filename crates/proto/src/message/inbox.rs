@@ -1,0 +1,225 @@
+//! The messages of a receiving half: put together, in order or as they come, abandoned ones passed over.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+use manyway_wire::{MessageData, MessageId, MessagePlace};
+
+use super::assembly::{Assembly, Piece};
+use super::{Message, Order, cost};
+use crate::collections::range_set::RangeSet;
+
+/// Messages of one direction of a stream that may be incomplete at a time (spec 8.35).
+pub(crate) const MOST_INCOMPLETE: usize = 1024;
+/// What a range of finished numbers above the lowest unfinished one costs, in bytes of memory (spec 8.35).
+const RANGE_OVERHEAD: u64 = 64;
+
+/// Messages on their way in. What it holds is covered by their cost (spec 8.32), and by [`Self::overhead`].
+#[derive(Debug, Default)]
+pub(crate) struct Inbox {
+    ordered: Lane,
+    unordered: Lane,
+    ready: VecDeque<Message>,
+    /// Ordered messages below were delivered or skipped.
+    next: u64,
+    /// Ordered messages that are whole and wait for earlier ones.
+    waiting: BTreeMap<u64, Message>,
+    /// Cost of all that was reached.
+    reached: u64,
+    /// Cost of the messages that are whole or skipped.
+    finished: u64,
+    overhead: u64,
+}
+
+/// Numbers of one kind.
+#[derive(Debug, Default)]
+struct Lane {
+    /// Whole or skipped.
+    finished: RangeSet,
+    incomplete: BTreeMap<u64, Assembly>,
+}
+
+/// What a piece or a skip would do to the credit, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Toll {
+    /// Reached for the first time.
+    pub(crate) new: u64,
+    /// Of this and earlier, given back because nobody will read it.
+    pub(crate) given_back: u64,
+}
+
+/// Why a piece or a skip is refused.
+pub(crate) type Refusal = &'static str;
+
+impl Lane {
+    fn overhead(&self) -> u64 {
+        let from_zero = self.finished.first().is_some_and(|first| first.start == 0);
+        let ranges = self.finished.iter().len() - usize::from(from_zero);
+        ranges as u64 * RANGE_OVERHEAD
+    }
+
+    fn finish(&mut self, number: u64) {
+        self.finished.insert(number..number.saturating_add(1));
+    }
+}
+
+impl Inbox {
+    /// What a piece costs; changes nothing. `most` is the size of the largest message.
+    pub(crate) fn check(&self, block: &MessageData<'_>, most: u64) -> Result<Toll, Refusal> {
+        let (lane, number) = (self.lane(block.message), block.message.number);
+        if lane.finished.contains(number) {
+            return Ok(Toll::default());
+        }
+        let piece = piece(block);
+        if u64::from(piece.reach()) > most {
+            return Err("it is larger than agreed");
+        }
+        let Some(assembly) = lane.incomplete.get(&number) else {
+            let incomplete = self.ordered.incomplete.len() + self.unordered.incomplete.len();
+            if incomplete >= MOST_INCOMPLETE && !piece.is_whole() {
+                return Err("too many messages before it are incomplete");
+            }
+            return Ok(Toll { new: cost(piece.reach()), given_back: 0 });
+        };
+        if let Some(contradiction) = assembly.contradiction(&piece) {
+            return Err(contradiction);
+        }
+        Ok(Toll { new: u64::from(piece.reach().saturating_sub(assembly.reach())), given_back: 0 })
+    }
+
+    /// Takes a piece that [`Self::check`] let pass.
+    pub(crate) fn on_piece(&mut self, block: &MessageData<'_>, toll: Toll) {
+        let (id, piece) = (block.message, piece(block));
+        if self.lane(id).finished.contains(id.number) {
+            return;
+        }
+        self.reached += toll.new;
+        let before = self.lane(id).overhead();
+        let lane = self.lane_mut(id);
+        let whole = if piece.is_whole() {
+            let gaps = lane.incomplete.remove(&id.number).map_or(0, |begun| begun.overhead());
+            Some((Bytes::copy_from_slice(piece.data), piece.protocol.unwrap_or_default(), gaps))
+        } else {
+            let assembly = lane.incomplete.entry(id.number).or_default();
+            let gaps = assembly.overhead();
+            assembly.insert(&piece);
+            let (more, is_whole) = (assembly.overhead(), assembly.is_whole());
+            self.overhead = (self.overhead + more).saturating_sub(gaps);
+            let whole = if is_whole { self.lane_mut(id).incomplete.remove(&id.number) } else { None };
+            whole.map(|assembly| {
+                let (data, protocol) = assembly.into_parts();
+                (data, protocol, more)
+            })
+        };
+        let Some((data, protocol, gaps)) = whole else { return };
+        self.overhead = self.overhead.saturating_sub(gaps);
+        self.finished += cost(u32::try_from(data.len()).unwrap_or(u32::MAX));
+        self.lane_mut(id).finish(id.number);
+        self.recount(before, self.lane(id).overhead());
+        self.arrange(id, Message { data, protocol, order: Order::of(id) });
+    }
+
+    /// What a skip costs; changes nothing.
+    pub(crate) fn check_skip(&self, id: MessageId, reach: u32) -> Result<Toll, Refusal> {
+        let lane = self.lane(id);
+        if lane.finished.contains(id.number) {
+            return Ok(Toll::default());
+        }
+        let reached = lane.incomplete.get(&id.number).map(Assembly::reach);
+        if reached.is_some_and(|reached| reached > reach) {
+            return Err("it is skipped below bytes of it");
+        }
+        let new = cost(reach) - reached.map_or(0, cost);
+        Ok(Toll { new, given_back: cost(reach) })
+    }
+
+    /// Passes over a message that [`Self::check_skip`] let pass.
+    pub(crate) fn on_skip(&mut self, id: MessageId, toll: Toll) {
+        if self.lane(id).finished.contains(id.number) {
+            return;
+        }
+        self.reached += toll.new;
+        self.finished += toll.given_back;
+        let before = self.lane(id).overhead();
+        let gaps = self.lane_mut(id).incomplete.remove(&id.number).map_or(0, |gone| gone.overhead());
+        self.overhead = self.overhead.saturating_sub(gaps);
+        self.lane_mut(id).finish(id.number);
+        self.recount(before, self.lane(id).overhead());
+        if !id.unordered {
+            self.advance();
+        }
+    }
+
+    fn arrange(&mut self, id: MessageId, message: Message) {
+        if id.unordered {
+            self.ready.push_back(message);
+            return;
+        }
+        if id.number == self.next && self.waiting.is_empty() {
+            // The usual case, without a detour.
+            self.ready.push_back(message);
+            self.next += 1;
+        } else {
+            self.waiting.insert(id.number, message);
+        }
+        self.advance();
+    }
+
+    /// Delivers what waits no more: all below the first number that is neither whole nor skipped.
+    fn advance(&mut self) {
+        let until =
+            self.ordered.finished.first().filter(|first| first.start == 0).map_or(0, |first| first.end);
+        while let Some(entry) = self.waiting.first_entry().filter(|entry| *entry.key() < until) {
+            self.ready.push_back(entry.remove());
+        }
+        self.next = self.next.max(until);
+    }
+
+    fn recount(&mut self, before: u64, after: u64) {
+        self.overhead = (self.overhead + after).saturating_sub(before);
+    }
+
+    /// Takes the next message.
+    pub(crate) fn pop(&mut self) -> Option<Message> {
+        self.ready.pop_front()
+    }
+
+    pub(crate) fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// Cost of all that was reached.
+    pub(crate) fn reached(&self) -> u64 {
+        self.reached
+    }
+
+    /// Cost of the messages that are whole or skipped.
+    pub(crate) fn finished(&self) -> u64 {
+        self.finished
+    }
+
+    /// What gaps, in messages and between them, cost in bytes of memory (spec 8.19).
+    pub(crate) fn overhead(&self) -> u64 {
+        self.overhead
+    }
+
+    fn lane(&self, id: MessageId) -> &Lane {
+        if id.unordered { &self.unordered } else { &self.ordered }
+    }
+
+    fn lane_mut(&mut self, id: MessageId) -> &mut Lane {
+        if id.unordered { &mut self.unordered } else { &mut self.ordered }
+    }
+}
+
+fn piece<'a>(block: &MessageData<'a>) -> Piece<'a> {
+    let protocol = match block.place {
+        MessagePlace::Begin { protocol } => Some(protocol),
+        MessagePlace::At(_) => None,
+    };
+    Piece { offset: block.place.offset(), protocol, end: block.end, data: block.data }
+}
+
+#[cfg(test)]
+#[path = "inbox/tests.rs"]
+mod tests;

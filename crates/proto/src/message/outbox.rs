@@ -1,0 +1,505 @@
+//! The messages of a sending half: which goes next, which are begun, which are given up.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
+
+use bytes::Bytes;
+use manyway_wire::{
+    MessageData, MessageId, MessagePlace, Skipped, StreamId, Writer, encode_message_header, encode_padding,
+    encode_skip, message_overhead,
+};
+
+use super::inbox::MOST_INCOMPLETE;
+use super::outgoing::Outgoing;
+use super::{MessageOptions, MessageStatistics, MessageToken, OVERHEAD, Order, cost};
+use crate::Instant;
+use crate::packet::content::{Contents, SentContent};
+use crate::stream::priority::{Rank, Urgency};
+
+/// Messages from the application's call to the peer's acknowledgement.
+///
+/// A message that is begun has its whole cost reserved, so that it can always be ended; what was not sent of it by the
+/// time it is given up comes back as a refund.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    stream: StreamId,
+    /// Not begun, in the order of sending.
+    ordered: BTreeMap<MessageToken, Waiting>,
+    unordered: BTreeMap<Place, Waiting>,
+    begun: BTreeMap<MessageId, Outgoing>,
+    /// Begun ones with something to send, the most urgent first.
+    sending: BTreeSet<(Reverse<Urgency>, MessageId)>,
+    skips: BTreeMap<MessageId, Skip>,
+    /// When messages that wait, or have something to send again, lose their use.
+    expiries: BTreeSet<(Instant, Entry)>,
+    tokens: u64,
+    numbers: Numbers,
+    sums: Sums,
+    refund: u64,
+    abandoned: VecDeque<MessageToken>,
+    statistics: MessageStatistics,
+}
+
+/// A message that was not begun.
+#[derive(Debug)]
+struct Waiting {
+    data: Bytes,
+    options: MessageOptions,
+    urgency: Urgency,
+    expires: Option<Instant>,
+}
+
+/// The order among unordered messages that wait: urgency, the end of their use, age.
+type Place = (Reverse<Urgency>, EndOfUse, MessageToken);
+
+/// The earlier the less; never is the greatest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum EndOfUse {
+    At(Instant),
+    Never,
+}
+
+/// Where a message with an end of its use stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Entry {
+    Ordered(MessageToken),
+    Unordered(Place),
+    Begun(MessageId),
+}
+
+/// A message that the peer must pass over.
+#[derive(Debug, Clone, Copy)]
+struct Skip {
+    reach: u32,
+    /// It is to be told, for the first time or again.
+    is_due: bool,
+}
+
+/// The next number of each kind.
+#[derive(Debug, Default)]
+struct Numbers {
+    ordered: u64,
+    unordered: u64,
+}
+
+#[derive(Debug, Default)]
+struct Sums {
+    /// Cost of all messages that are here.
+    held: u64,
+    /// Bytes of messages that wait, at least one for each.
+    waiting: u64,
+    /// Units of begun messages that were never sent.
+    unsent: u64,
+    /// Units of begun messages that are to be sent again.
+    repeats: u64,
+    /// Begun messages that went in several pieces.
+    cut: usize,
+}
+
+/// The length field of a block counts up to this.
+const LARGEST_BLOCK: usize = 0xffff;
+/// Messages are not cut into smaller pieces than this at the end of a packet.
+const SMALLEST_CUT: u64 = 32;
+/// Messages in one SKIP: as many as a packet's contents bear.
+const MOST_SKIPPED: usize = 32;
+
+impl Outbox {
+    pub(crate) fn new(stream: StreamId) -> Self {
+        Self {
+            stream,
+            ordered: BTreeMap::new(),
+            unordered: BTreeMap::new(),
+            begun: BTreeMap::new(),
+            sending: BTreeSet::new(),
+            skips: BTreeMap::new(),
+            expiries: BTreeSet::new(),
+            tokens: 0,
+            numbers: Numbers::default(),
+            sums: Sums::default(),
+            refund: 0,
+            abandoned: VecDeque::new(),
+            statistics: MessageStatistics::default(),
+        }
+    }
+
+    /// Takes a message below 2³² bytes; class and priority that it has none of are those of `urgency`.
+    pub(crate) fn push(
+        &mut self,
+        now: Instant,
+        data: Bytes,
+        options: MessageOptions,
+        urgency: Urgency,
+    ) -> MessageToken {
+        let token = MessageToken(self.tokens);
+        self.tokens += 1;
+        let urgency = Urgency {
+            priority: options.priority.unwrap_or(urgency.priority),
+            class: options.class.unwrap_or(urgency.class),
+        };
+        let expires = options.lifetime.map(|lifetime| now + lifetime);
+        let waiting = Waiting { data, options, urgency, expires };
+        self.sums.held += waiting.cost();
+        self.sums.waiting += waiting.weight();
+        let entry = match options.order {
+            Order::Ordered => {
+                self.ordered.insert(token, waiting);
+                Entry::Ordered(token)
+            }
+            Order::Unordered => {
+                let place = (Reverse(urgency), expires.map_or(EndOfUse::Never, EndOfUse::At), token);
+                self.unordered.insert(place, waiting);
+                Entry::Unordered(place)
+            }
+        };
+        if let Some(expires) = expires {
+            self.expiries.insert((expires, entry));
+        }
+        token
+    }
+
+    /// The message that is begun next: of the first ordered and the first unordered one the more urgent.
+    fn first(&self) -> Option<(Entry, &Waiting)> {
+        let ordered = self.ordered.first_key_value();
+        let unordered = self.unordered.first_key_value();
+        let place_of = |token: MessageToken, waiting: &Waiting| {
+            (Reverse(waiting.urgency), waiting.expires.map_or(EndOfUse::Never, EndOfUse::At), token)
+        };
+        match (ordered, unordered) {
+            (Some((token, first)), Some((place, _))) if place_of(*token, first) <= *place => {
+                Some((Entry::Ordered(*token), first))
+            }
+            (_, Some((place, first))) => Some((Entry::Unordered(*place), first)),
+            (Some((token, first)), None) => Some((Entry::Ordered(*token), first)),
+            (None, None) => None,
+        }
+    }
+
+    /// What the next message costs, if one waits.
+    pub(crate) fn next_cost(&self) -> Option<u64> {
+        self.first().map(|(_, first)| first.cost())
+    }
+
+    /// How urgent the next message is, and what is left of it.
+    pub(crate) fn fresh_rank(&self) -> Option<Rank> {
+        self.first().map(|(_, first)| Rank { urgency: first.urgency, deadline: first.expires })
+    }
+
+    /// How urgent the next piece of a begun message is.
+    pub(crate) fn begun_rank(&self) -> Option<Rank> {
+        let (Reverse(urgency), id) = self.sending.first()?;
+        let deadline = self.begun.get(id).and_then(|message| message.expires);
+        Some(Rank { urgency: *urgency, deadline })
+    }
+
+    /// Bytes that the next message still has to send for the first time.
+    pub(crate) fn next_left(&self) -> u64 {
+        self.first().map_or(0, |(_, first)| first.weight())
+    }
+
+    /// Bytes of messages that wait, at least one for each.
+    pub(crate) fn waiting(&self) -> u64 {
+        self.sums.waiting
+    }
+
+    /// Bytes of begun messages that go for the first time; they have their credit.
+    pub(crate) fn unsent(&self) -> u64 {
+        self.sums.unsent
+    }
+
+    /// Bytes of begun messages that go again.
+    pub(crate) fn repeats(&self) -> u64 {
+        self.sums.repeats
+    }
+
+    /// Cost of all messages that are here.
+    pub(crate) fn held(&self) -> u64 {
+        self.sums.held
+    }
+
+    /// Whether nothing waits and nothing is left to be sent for the first time: the end may be marked.
+    pub(crate) fn is_sent(&self) -> bool {
+        self.sums.waiting == 0 && self.sums.unsent == 0
+    }
+
+    /// Whether the peer has everything, or knows what it will not get.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.sums.held == 0 && self.skips.is_empty()
+    }
+
+    /// Whether as many messages are in pieces as the peer bears: no other is begun before one of them is through.
+    pub(crate) fn has_too_many_cut(&self) -> bool {
+        self.sums.cut >= MOST_INCOMPLETE
+    }
+
+    /// Begins the next message and writes its first piece; tells what it costs. `None` if it does not fit.
+    pub(crate) fn write_next(&mut self, w: &mut Writer<'_>) -> Option<(SentContent, u64)> {
+        let (entry, first) = self.first()?;
+        let message = self.id_of(&entry);
+        let (length, protocol) = (first.data.len() as u64, first.options.protocol);
+        let room = self.room(w, message, MessagePlace::Begin { protocol })?;
+        if room < length.min(SMALLEST_CUT) {
+            return None;
+        }
+        let (token, waiting) = self.take_waiting(entry)?;
+        let cost = waiting.cost();
+        // What is here stays here: only its place changes.
+        self.sums.held += cost;
+        let numbers = &mut self.numbers;
+        let number = if message.unordered { &mut numbers.unordered } else { &mut numbers.ordered };
+        *number += 1;
+        self.statistics.sent += 1;
+        let mut begun = Outgoing::new(waiting.data, protocol, token, waiting.urgency);
+        begun.limit(waiting.expires, waiting.options.transmissions);
+        self.count_in(message, &begun);
+        self.begun.insert(message, begun);
+        let content = self.write_piece(message, w)?;
+        Some((content, cost))
+    }
+
+    fn id_of(&self, entry: &Entry) -> MessageId {
+        match entry {
+            Entry::Ordered(_) => MessageId::ordered(self.numbers.ordered),
+            Entry::Unordered(_) => MessageId::unordered(self.numbers.unordered),
+            Entry::Begun(id) => *id,
+        }
+    }
+
+    fn take_waiting(&mut self, entry: Entry) -> Option<(MessageToken, Waiting)> {
+        let (token, waiting) = match entry {
+            Entry::Ordered(token) => (token, self.ordered.remove(&token)?),
+            Entry::Unordered(place) => (place.2, self.unordered.remove(&place)?),
+            Entry::Begun(_) => return None,
+        };
+        if let Some(expires) = waiting.expires {
+            self.expiries.remove(&(expires, entry));
+        }
+        self.sums.held -= waiting.cost();
+        self.sums.waiting -= waiting.weight();
+        Some((token, waiting))
+    }
+
+    /// Writes a piece of a begun message; `None` if none fits.
+    pub(crate) fn write_begun(&mut self, w: &mut Writer<'_>) -> Option<SentContent> {
+        let full = self.has_too_many_cut();
+        let (_, id) = self.sending.iter().find(|(_, id)| self.fits(w, *id, full)).copied()?;
+        self.write_piece(id, w)
+    }
+
+    /// Whether a piece of a begun message may go into what is left of a packet. While too many messages are in pieces
+    /// already, one that was whole must fit as a whole.
+    fn fits(&self, w: &Writer<'_>, id: MessageId, full: bool) -> bool {
+        let Some(message) = self.begun.get(&id) else { return false };
+        let units = message.next();
+        let place = MessagePlace::new(u32::try_from(units.start).unwrap_or(u32::MAX), message.protocol);
+        let Some(room) = self.room(w, id, place) else { return false };
+        message.cut(units.clone(), room).is_some_and(|cut| {
+            let may_be_cut = room >= SMALLEST_CUT && (message.is_cut || !full);
+            cut == units || may_be_cut
+        })
+    }
+
+    fn room(&self, w: &Writer<'_>, message: MessageId, place: MessagePlace) -> Option<u64> {
+        let overhead = message_overhead(self.stream, message, place);
+        w.remaining().min(LARGEST_BLOCK).checked_sub(overhead).map(|room| room as u64)
+    }
+
+    fn write_piece(&mut self, id: MessageId, w: &mut Writer<'_>) -> Option<SentContent> {
+        let message = self.begun.get(&id)?;
+        let offset = u32::try_from(message.next().start).ok()?;
+        let place = MessagePlace::new(offset, message.protocol);
+        let room = self.room(w, id, place)?;
+        let units = message.cut(message.next(), room)?;
+        let (data, end) = message.bytes(&units);
+        let length = u16::try_from(data.len()).ok()?;
+        let head = MessageData { stream: self.stream, message: id, place, end, data: &[] };
+        encode_message_header(w, &head, data.len());
+        w.bytes(data);
+        encode_padding(w, message_overhead(self.stream, id, place) + data.len());
+        self.change(id, |message| message.on_sent(units));
+        Some(SentContent::Message { stream: self.stream, key: id.into(), offset, length, end })
+    }
+
+    /// Changes a begun message and keeps the sums.
+    fn change<T>(&mut self, id: MessageId, act: impl FnOnce(&mut Outgoing) -> T) -> Option<T> {
+        let mut message = self.begun.remove(&id)?;
+        self.count_out(id, &message);
+        let result = act(&mut message);
+        self.count_in(id, &message);
+        self.begun.insert(id, message);
+        Some(result)
+    }
+
+    fn count_in(&mut self, id: MessageId, message: &Outgoing) {
+        self.sums.unsent += message.unsent();
+        self.sums.repeats += message.repeats();
+        self.sums.cut += usize::from(message.is_cut);
+        if message.wants() {
+            self.sending.insert((Reverse(message.urgency), id));
+            // What is on its way as a whole is not given up: it may arrive in time.
+            if let Some(expires) = message.expires {
+                self.expiries.insert((expires, Entry::Begun(id)));
+            }
+        }
+    }
+
+    fn count_out(&mut self, id: MessageId, message: &Outgoing) {
+        self.sums.unsent -= message.unsent();
+        self.sums.repeats -= message.repeats();
+        self.sums.cut -= usize::from(message.is_cut);
+        if message.wants() {
+            self.sending.remove(&(Reverse(message.urgency), id));
+            if let Some(expires) = message.expires {
+                self.expiries.remove(&(expires, Entry::Begun(id)));
+            }
+        }
+    }
+
+    /// A piece arrived.
+    pub(crate) fn on_delivered(&mut self, now: Instant, id: MessageId, units: Range<u64>) {
+        if self.change(id, |message| message.on_delivered(units)) == Some(true)
+            && let Some(message) = self.end(id)
+        {
+            self.statistics.delivered += 1;
+            self.statistics.late += u64::from(message.expires.is_some_and(|expires| expires < now));
+        }
+    }
+
+    /// A piece got lost, or its path is suspect.
+    pub(crate) fn on_lost(&mut self, id: MessageId, units: Range<u64>) {
+        if self.change(id, |message| message.on_lost(units)) == Some(false) {
+            self.abandon(id);
+        }
+    }
+
+    /// Takes a begun message out.
+    fn end(&mut self, id: MessageId) -> Option<Outgoing> {
+        let message = self.begun.remove(&id)?;
+        self.count_out(id, &message);
+        self.sums.held -= OVERHEAD + message.data.len() as u64;
+        Some(message)
+    }
+
+    /// Gives a begun message up: the peer will be told.
+    fn abandon(&mut self, id: MessageId) {
+        let Some(message) = self.end(id) else { return };
+        let reach = message.reach();
+        self.refund += message.data.len() as u64 - u64::from(reach);
+        self.skips.insert(id, Skip { reach, is_due: true });
+        self.statistics.abandoned += 1;
+        self.abandoned.push_back(message.token);
+    }
+
+    /// Gives up what is of no use any more if it is sent now: it can't arrive before `arrival`.
+    pub(crate) fn expire(&mut self, arrival: Instant) {
+        while let Some((expires, entry)) = self.expiries.first().copied() {
+            if expires > arrival {
+                return;
+            }
+            self.expiries.pop_first();
+            if let Entry::Begun(id) = entry {
+                self.abandon(id);
+            } else if let Some((token, _)) = self.take_waiting(entry) {
+                self.statistics.abandoned += 1;
+                self.statistics.dropped += 1;
+                self.abandoned.push_back(token);
+            }
+        }
+    }
+
+    /// When the next message that waits, or goes again, loses its use.
+    pub(crate) fn next_expiry(&self) -> Option<Instant> {
+        self.expiries.first().map(|(expires, _)| *expires)
+    }
+
+    /// Whether the peer has to be told of messages that were given up.
+    pub(crate) fn wants_skip(&self) -> bool {
+        self.skips.values().any(|skip| skip.is_due)
+    }
+
+    /// Tells the peer what was given up, as room permits; true if all was told.
+    pub(crate) fn write_skips(&mut self, w: &mut Writer<'_>, contents: &mut Contents) -> bool {
+        self.write_skips_of(false, w, contents) && self.write_skips_of(true, w, contents)
+    }
+
+    fn write_skips_of(&mut self, unordered: bool, w: &mut Writer<'_>, contents: &mut Contents) -> bool {
+        loop {
+            let skips = self.skips.iter().filter(|(id, skip)| id.unordered == unordered && skip.is_due);
+            let due: Vec<_> = skips.take(MOST_SKIPPED).map(|(id, skip)| (*id, skip.reach)).collect();
+            if due.is_empty() {
+                return true;
+            }
+            let entries = due.iter().map(|(id, reach)| Skipped { number: id.number, reach: *reach });
+            let written = encode_skip(w, self.stream, unordered, entries);
+            if written == 0 {
+                return false;
+            }
+            for (id, _) in due.iter().take(written) {
+                contents.push(SentContent::Skip { stream: self.stream, key: (*id).into() });
+                self.set_due(*id, false);
+            }
+        }
+    }
+
+    fn set_due(&mut self, id: MessageId, is_due: bool) {
+        if let Some(skip) = self.skips.get_mut(&id) {
+            skip.is_due = is_due;
+        }
+    }
+
+    /// The peer knows that a message was given up.
+    pub(crate) fn on_skip_delivered(&mut self, id: MessageId) {
+        self.skips.remove(&id);
+    }
+
+    /// The peer may not know.
+    pub(crate) fn on_skip_lost(&mut self, id: MessageId) {
+        self.set_due(id, true);
+    }
+
+    /// Forgets everything: the stream is abandoned.
+    pub(crate) fn clear(&mut self) {
+        let unreached: u64 =
+            self.begun.values().map(|message| message.data.len() as u64 - u64::from(message.reach())).sum();
+        let forgotten = self.begun.len() + self.ordered.len() + self.unordered.len();
+        self.refund += unreached;
+        self.statistics.abandoned += forgotten as u64;
+        self.statistics.dropped += (self.ordered.len() + self.unordered.len()) as u64;
+        self.ordered.clear();
+        self.unordered.clear();
+        self.begun.clear();
+        self.sending.clear();
+        self.skips.clear();
+        self.expiries.clear();
+        self.sums = Sums::default();
+    }
+
+    /// Credit that was reserved and not used, told once.
+    pub(crate) fn take_refund(&mut self) -> u64 {
+        std::mem::take(&mut self.refund)
+    }
+
+    /// The next message that was given up, told once.
+    pub(crate) fn take_abandoned(&mut self) -> Option<MessageToken> {
+        self.abandoned.pop_front()
+    }
+
+    /// What happened since the last question.
+    pub(crate) fn take_statistics(&mut self) -> MessageStatistics {
+        std::mem::take(&mut self.statistics)
+    }
+}
+
+impl Waiting {
+    fn cost(&self) -> u64 {
+        cost(u32::try_from(self.data.len()).unwrap_or(u32::MAX))
+    }
+
+    fn weight(&self) -> u64 {
+        (self.data.len() as u64).max(1)
+    }
+}
+
+#[cfg(test)]
+#[path = "outbox/tests.rs"]
+mod tests;

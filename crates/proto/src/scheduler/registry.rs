@@ -1,0 +1,175 @@
+//! Schedulers by name.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::{MinRtt, RoundRobin, Scheduler};
+
+/// Makes a scheduler from its settings, the text behind the `=` of its name (empty without one); the error says what
+/// they must be.
+type Maker = dyn Fn(&str) -> Result<Box<dyn Scheduler>, String> + Send + Sync;
+
+/// The schedulers that can be chosen by name: those built in, and one's own.
+///
+/// A choice is a name, or a name with settings: `weighted=1:1:2`. Settings have no comma and no space.
+///
+/// ```
+/// use manyway_proto::scheduler::{Decision, Scheduler, Schedulers, Source, View};
+///
+/// #[derive(Debug)]
+/// struct Only(u32);
+///
+/// impl Scheduler for Only {
+///     fn name(&self) -> &'static str {
+///         "only"
+///     }
+///     fn decide(&mut self, view: &View<'_>) -> Decision {
+///         match view.candidates().find(|path| path.id.0 == self.0) {
+///             Some(path) => Decision::send(path.id, path.sendable, Source::Next),
+///             None => Decision::WAIT,
+///         }
+///     }
+/// }
+///
+/// let mut schedulers = Schedulers::default();
+/// schedulers.add("only", |settings| {
+///     let path = settings.parse().map_err(|_| "must be the number of a path: only=1".to_owned())?;
+///     Ok(Box::new(Only(path)))
+/// });
+/// assert_eq!(schedulers.choose("only=1")?.make().name(), "only");
+/// assert!(schedulers.choose("only=wifi").unwrap_err().contains("number of a path"));
+/// assert!(schedulers.choose("round-robin").is_ok());
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Schedulers {
+    own: Vec<(&'static str, Arc<Maker>)>,
+}
+
+/// Makes one chosen scheduler, with its settings, for each connection.
+#[derive(Clone)]
+pub struct SchedulerFactory {
+    name: &'static str,
+    make: Arc<dyn Fn() -> Box<dyn Scheduler> + Send + Sync>,
+}
+
+type BuiltIn = (&'static str, fn(&str) -> Result<Box<dyn Scheduler>, String>);
+
+const BUILT_IN: [BuiltIn; 2] = [
+    ("min-rtt", |settings| without_settings(settings, MinRtt)),
+    ("round-robin", |settings| without_settings(settings, RoundRobin::default())),
+];
+
+/// The scheduler of a connection whose configuration names none.
+const DEFAULT: &str = "min-rtt";
+
+fn without_settings(
+    settings: &str,
+    scheduler: impl Scheduler + 'static,
+) -> Result<Box<dyn Scheduler>, String> {
+    if settings.is_empty() { Ok(Box::new(scheduler)) } else { Err("has no settings".to_owned()) }
+}
+
+impl Schedulers {
+    /// Adds one's own scheduler. `make` gets the text behind the `=` of the choice, empty without one, and tells in its
+    /// error what that must be. It takes the place of one with the same name, also of one that is built in.
+    pub fn add(
+        &mut self,
+        name: &'static str,
+        make: impl Fn(&str) -> Result<Box<dyn Scheduler>, String> + Send + Sync + 'static,
+    ) {
+        self.own.retain(|(known, _)| *known != name);
+        self.own.push((name, Arc::new(make)));
+    }
+
+    /// The names of all, for help texts and errors; those built in first.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        let own = |name: &&str| self.own.iter().any(|(known, _)| known == name);
+        let built_in = BUILT_IN.iter().map(|(name, _)| *name).filter(move |name| !own(name));
+        built_in.chain(self.own.iter().map(|(name, _)| *name))
+    }
+
+    /// Finds a scheduler by its name, with its settings if there are any behind a `=`.
+    ///
+    /// # Errors
+    /// If there is none of that name, or its settings can not be used: what to write instead.
+    pub fn choose(&self, choice: &str) -> Result<SchedulerFactory, String> {
+        let (name, settings) = choice.split_once('=').unwrap_or((choice, ""));
+        let settings = settings.to_owned();
+        if let Some((name, make)) = self.own.iter().find(|(known, _)| *known == name) {
+            let make = Arc::clone(make);
+            return SchedulerFactory::new(name, settings, move |settings| make(settings));
+        }
+        let Some((name, make)) = BUILT_IN.iter().find(|(known, _)| *known == name) else {
+            let names = self.names().collect::<Vec<_>>().join(", ");
+            return Err(format!("{name:?} is not one of: {names}"));
+        };
+        SchedulerFactory::new(name, settings, make)
+    }
+}
+
+impl SchedulerFactory {
+    /// Tries the settings once, so that making can not fail later.
+    fn new(
+        name: &'static str,
+        settings: String,
+        make: impl Fn(&str) -> Result<Box<dyn Scheduler>, String> + Send + Sync + 'static,
+    ) -> Result<Self, String> {
+        let _tried = make(&settings).map_err(|reason| format!("{name:?} {reason}"))?;
+        // A maker that refuses what it took before gets the plainest scheduler in its place.
+        let make = Arc::new(move || make(&settings).unwrap_or_else(|_| Box::new(MinRtt)));
+        Ok(Self { name, make })
+    }
+
+    /// Makes schedulers by a function of one's own, without a name to choose them by.
+    pub fn from_fn(make: impl Fn() -> Box<dyn Scheduler> + Send + Sync + 'static) -> Self {
+        Self { name: make().name(), make: Arc::new(make) }
+    }
+
+    /// Makes one for a new connection.
+    pub fn make(&self) -> Box<dyn Scheduler> {
+        (self.make)()
+    }
+
+    /// The name of what it makes, without settings.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+impl Default for SchedulerFactory {
+    fn default() -> Self {
+        by_name(DEFAULT).unwrap_or_else(|_| Self::from_fn(|| Box::new(MinRtt)))
+    }
+}
+
+impl fmt::Debug for SchedulerFactory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SchedulerFactory").field(&self.name).finish()
+    }
+}
+
+impl fmt::Debug for Schedulers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.names()).finish()
+    }
+}
+
+/// Finds a scheduler that is built in, by its name and perhaps settings.
+///
+/// ```
+/// let make = manyway_proto::scheduler::by_name("min-rtt")?;
+/// assert_eq!(make.make().name(), "min-rtt");
+/// # Ok::<(), String>(())
+/// ```
+///
+/// # Errors
+/// As for [`Schedulers::choose`].
+pub fn by_name(choice: &str) -> Result<SchedulerFactory, String> {
+    Schedulers::default().choose(choice)
+}
+
+/// The names of all schedulers that are built in, for help texts and errors.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    BUILT_IN.iter().map(|(name, _)| *name)
+}

@@ -1,0 +1,132 @@
+//! The receiving half of a stream that carries messages.
+
+use manyway_wire::{MessageData, MessageId};
+
+use super::{Counted, ReceiveHalf};
+use crate::message::inbox::{Inbox, Refusal, Toll};
+use crate::message::{Carries, MessageOutcome};
+use crate::stream::state::{ReceiveEvent, ReceiveState};
+use crate::{Misuse, Violation};
+
+impl ReceiveHalf {
+    /// What the peer sent so far.
+    pub(crate) fn carries(&self) -> Carries {
+        match &self.messages {
+            Some(_) => Carries::Messages,
+            None if self.bytes.arrived() > 0 || self.bytes.overhead() > 0 => Carries::Bytes,
+            None => Carries::Nothing,
+        }
+    }
+
+    /// Whether the block of bytes `has_data` fits to what came before (spec 8.28).
+    pub(crate) fn check_carries_bytes(&self, has_data: bool) -> Result<(), Violation> {
+        if self.messages.is_some() && has_data {
+            return Err(Violation::StreamState { stream: self.stream });
+        }
+        Ok(())
+    }
+
+    /// Checks a piece of a message against what is known of it, the stream's end and its credit; tells what it costs.
+    /// Changes nothing. `None` if nobody wants it any more.
+    pub(crate) fn check_message(
+        &mut self,
+        block: &MessageData<'_>,
+        most: u64,
+    ) -> Result<Option<Toll>, Violation> {
+        let number = block.message.number;
+        let Some(inbox) = self.open_inbox()? else { return Ok(None) };
+        let toll = inbox.check(block, most);
+        self.check_toll(number, toll).map(Some)
+    }
+
+    /// Checks a skip likewise.
+    pub(crate) fn check_skip(&mut self, id: MessageId, reach: u32) -> Result<Option<Toll>, Violation> {
+        let Some(inbox) = self.open_inbox()? else { return Ok(None) };
+        let toll = inbox.check_skip(id, reach);
+        self.check_toll(id.number, toll).map(Some)
+    }
+
+    fn open_inbox(&mut self) -> Result<Option<&mut Inbox>, Violation> {
+        match self.state {
+            ReceiveState::Receiving | ReceiveState::Ending => {}
+            // What is whole can't change; the rest is counted by the final size.
+            ReceiveState::Complete
+            | ReceiveState::Read
+            | ReceiveState::Reset { .. }
+            | ReceiveState::ResetTold
+            | ReceiveState::Stopped { .. }
+            | ReceiveState::Discarded => return Ok(None),
+        }
+        if self.carries() == Carries::Bytes {
+            return Err(Violation::StreamState { stream: self.stream });
+        }
+        Ok(Some(&mut **self.messages.get_or_insert_default()))
+    }
+
+    fn check_toll(&self, number: u64, toll: Result<Toll, Refusal>) -> Result<Toll, Violation> {
+        let stream = self.stream;
+        let toll = toll.map_err(|reason| Violation::Message { stream, number, reason })?;
+        let reached = self.messages.as_deref().map_or(0, Inbox::reached).saturating_add(toll.new);
+        let Some(known) = self.final_size else {
+            if toll.new > self.credit.left() {
+                let credit = self.credit.limit();
+                return Err(Violation::FlowControl { stream: Some(stream), credit, offset: reached });
+            }
+            return Ok(toll);
+        };
+        // The end counted everything before it.
+        if reached > known { Err(Violation::FinalSize { stream, known, claimed: reached }) } else { Ok(toll) }
+    }
+
+    /// What of a toll is new to the credit: the end of the stream counts everything before it.
+    pub(crate) fn uncounted(&self, toll: Toll) -> u64 {
+        if self.final_size.is_some() { 0 } else { toll.new }
+    }
+
+    /// Takes a piece that passed [`Self::check_message`]; true if a message is whole with it.
+    pub(crate) fn on_message(&mut self, block: &MessageData<'_>, toll: Toll) -> (Counted, bool) {
+        let received = self.uncounted(toll);
+        self.credit.receive(received);
+        let Some(inbox) = &mut self.messages else { return (Counted::default(), false) };
+        let before = inbox.finished();
+        inbox.on_piece(block, toll);
+        let is_whole = inbox.finished() > before;
+        self.note_arrival();
+        (Counted { received, discarded: 0 }, is_whole)
+    }
+
+    /// Passes over a message that [`Self::check_skip`] let pass.
+    pub(crate) fn on_skip(&mut self, id: MessageId, toll: Toll) -> Counted {
+        let received = self.uncounted(toll);
+        self.credit.receive(received);
+        let Some(inbox) = &mut self.messages else { return Counted::default() };
+        inbox.on_skip(id, toll);
+        self.credit.discard(toll.given_back);
+        self.note_arrival();
+        Counted { received, discarded: toll.given_back }
+    }
+
+    /// Takes the next message.
+    pub(crate) fn receive_message(&mut self) -> Result<MessageOutcome, Misuse> {
+        if let ReceiveState::Reset { code } = self.state {
+            self.step(ReceiveEvent::Told);
+            return Ok(MessageOutcome::Reset(code));
+        }
+        if !self.state.accepts_reads() {
+            return Err(Misuse::ReceivingEnded { stream: self.stream });
+        }
+        if self.carries() == Carries::Bytes {
+            return Err(Misuse::CarriesBytes { stream: self.stream });
+        }
+        if let Some(message) = self.messages.as_deref_mut().and_then(Inbox::pop) {
+            return Ok(MessageOutcome::Message(message));
+        }
+        if self.state == ReceiveState::Complete {
+            self.step(ReceiveEvent::ReadToEnd);
+            self.clear();
+            return Ok(MessageOutcome::End);
+        }
+        self.reader_waits = true;
+        Ok(MessageOutcome::Blocked)
+    }
+}

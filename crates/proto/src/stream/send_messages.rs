@@ -1,0 +1,167 @@
+//! The sending half of a stream that carries messages.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use manyway_wire::{MessageId, Writer, encode_padding, encode_stream_header, stream_overhead};
+
+use super::{Progress, Ready, SendHalf};
+use crate::message::outbox::Outbox;
+use crate::message::{Carries, MessageOptions, MessageStatistics, MessageToken, SendError, cost};
+use crate::packet::content::{Contents, SentContent};
+use crate::stream::priority::Urgency;
+use crate::stream::state::SendState;
+use crate::{Instant, Misuse};
+
+/// What the application says with a message.
+#[derive(Debug)]
+pub(crate) struct NewMessage {
+    pub(crate) data: Bytes,
+    pub(crate) options: MessageOptions,
+}
+
+impl SendHalf {
+    /// Takes a message of a size that the peer takes.
+    pub(crate) fn send_message(
+        &mut self,
+        now: Instant,
+        message: NewMessage,
+        urgency: Urgency,
+    ) -> Result<MessageToken, SendError> {
+        self.check_open()?;
+        if self.carries() == Carries::Bytes {
+            return Err(Misuse::CarriesBytes { stream: self.stream }.into());
+        }
+        let needed = cost(u32::try_from(message.data.len()).unwrap_or(u32::MAX));
+        let holds_some = self.messages.as_deref().is_some_and(|messages| messages.held() > 0);
+        // One is taken at any time: it may be larger than the buffer.
+        if holds_some && self.room() < needed {
+            self.writer_waits = true;
+            return Err(SendError::Full);
+        }
+        let messages = self.messages.get_or_insert_with(|| Box::new(Outbox::new(self.stream)));
+        Ok(messages.push(now, message.data, message.options, urgency))
+    }
+
+    /// What was given to it.
+    pub(crate) fn carries(&self) -> Carries {
+        match &self.messages {
+            Some(_) => Carries::Messages,
+            None if self.buffer.sent() > 0 || self.buffer.held() > 0 => Carries::Bytes,
+            None => Carries::Nothing,
+        }
+    }
+
+    pub(super) fn messages_ready(&self, messages: &Outbox) -> Ready {
+        let fits = self.need().is_some_and(|need| need <= self.credit.left());
+        Ready {
+            fresh: if fits { messages.waiting().min(self.credit.left()) } else { 0 },
+            repeat: messages.repeats(),
+            begun: messages.unsent(),
+            bare_end: self.buffer.needs_bare_end() && messages.is_sent(),
+            unsettled: !self.buffer.is_settled() || !messages.is_settled(),
+        }
+    }
+
+    /// Writes a piece of a message that was begun, or else the end behind all of them (spec 8.33).
+    pub(super) fn write_begun(&mut self, w: &mut Writer<'_>) -> Option<SentContent> {
+        let messages = self.messages.as_deref_mut()?;
+        if messages.repeats() > 0 || messages.unsent() > 0 {
+            return messages.write_begun(w);
+        }
+        let (stream, offset) = (self.stream, self.credit.used());
+        let overhead = stream_overhead(stream, offset);
+        if w.remaining() < overhead {
+            return None;
+        }
+        encode_stream_header(w, stream, offset, 0, true);
+        self.buffer.send(0..0, w);
+        encode_padding(w, overhead);
+        Some(SentContent::Stream { stream, offset, length: 0, end: true })
+    }
+
+    /// A piece of a message arrived.
+    pub(crate) fn on_message_delivered(
+        &mut self,
+        now: Instant,
+        message: MessageId,
+        units: Range<u64>,
+    ) -> Progress {
+        match &mut self.messages {
+            Some(messages) => messages.on_delivered(now, message, units),
+            None => return Progress::None,
+        }
+        self.progress()
+    }
+
+    /// A piece of a message got lost, or its path is suspect.
+    pub(crate) fn on_message_lost(&mut self, message: MessageId, units: Range<u64>) {
+        if let Some(messages) = &mut self.messages {
+            messages.on_lost(message, units);
+        }
+    }
+
+    /// The peer knows that a message was given up.
+    pub(crate) fn on_skip_delivered(&mut self, message: MessageId) -> Progress {
+        match &mut self.messages {
+            Some(messages) => messages.on_skip_delivered(message),
+            None => return Progress::None,
+        }
+        self.progress()
+    }
+
+    /// The peer may not know.
+    pub(crate) fn on_skip_lost(&mut self, message: MessageId) {
+        if let Some(messages) = &mut self.messages {
+            messages.on_skip_lost(message);
+        }
+    }
+
+    /// Gives messages up that can't arrive before they lose their use.
+    pub(crate) fn expire_messages(&mut self, arrival: Instant) -> Progress {
+        match &mut self.messages {
+            Some(messages) => messages.expire(arrival),
+            None => return Progress::None,
+        }
+        self.progress()
+    }
+
+    pub(crate) fn next_expiry(&self) -> Option<Instant> {
+        self.messages.as_deref().and_then(Outbox::next_expiry)
+    }
+
+    pub(crate) fn wants_skip(&self) -> bool {
+        let sends = matches!(self.state, SendState::Open | SendState::Finishing);
+        sends && self.messages.as_deref().is_some_and(Outbox::wants_skip)
+    }
+
+    /// Tells the peer which messages were given up; true if all was told.
+    pub(crate) fn write_skips(&mut self, w: &mut Writer<'_>, contents: &mut Contents) -> bool {
+        self.messages.as_deref_mut().is_none_or(|messages| messages.write_skips(w, contents))
+    }
+
+    /// Credit of the connection that was reserved for messages and not used, told once.
+    pub(crate) fn take_refund(&mut self) -> u64 {
+        let refund = self.messages.as_deref_mut().map_or(0, Outbox::take_refund);
+        self.credit.refund(refund);
+        refund
+    }
+
+    /// The next message that was given up, told once.
+    pub(crate) fn take_abandoned(&mut self) -> Option<MessageToken> {
+        self.messages.as_deref_mut()?.take_abandoned()
+    }
+
+    /// What happened to messages since the last question.
+    pub(crate) fn take_message_statistics(&mut self) -> Option<MessageStatistics> {
+        self.messages.as_deref_mut().map(Outbox::take_statistics)
+    }
+
+    /// Bytes of the next thing that goes for the first time: of all that waits, or of one message.
+    pub(crate) fn next_left(&self) -> u64 {
+        match &self.messages {
+            None => self.ready().fresh,
+            Some(messages) => messages.next_left(),
+        }
+    }
+}
