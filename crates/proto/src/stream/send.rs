@@ -158,13 +158,14 @@ impl SendHalf {
     }
 
     /// Bytes that the application may write. The buffer grows to twice what is in flight, so that the next
-    /// round trip's bytes are here before this one's are acknowledged.
+    /// round trip's bytes are here before this one's are acknowledged, and by what arrived behind a gap: while a
+    /// slow path fills that, a fast one must not run dry.
     fn room(&mut self) -> u64 {
-        let (in_flight, held) = match &self.messages {
-            None => (self.buffer.in_flight(), self.buffer.held()),
-            Some(messages) => (messages.held().saturating_sub(messages.waiting()), messages.held()),
+        let (in_flight, behind_gaps, held) = match &self.messages {
+            None => (self.buffer.in_flight(), self.buffer.behind_gaps(), self.buffer.held()),
+            Some(messages) => (messages.held().saturating_sub(messages.waiting()), 0, messages.held()),
         };
-        let useful = in_flight.saturating_mul(2).min(self.max_capacity);
+        let useful = in_flight.saturating_mul(2).saturating_add(behind_gaps).min(self.max_capacity);
         self.capacity = self.capacity.max(useful);
         self.capacity.saturating_sub(held)
     }
