@@ -57,7 +57,7 @@ struct Stretch {
 /// Runs for a time and looks at it; the queue is looked at every millisecond.
 fn watch(pair: &mut EndpointPair, time: Duration) -> Stretch {
     let before = pair.received(Side::Server).total();
-    let up = pair.paths()[0].up;
+    let up = pair.paths().first().unwrap().up;
     let mut queue = Duration::ZERO;
     let millis = u32::try_from(time.as_millis()).unwrap();
     for _ in 0..millis {
@@ -250,7 +250,7 @@ struct Rival {
 impl Rival {
     fn join(pair: &mut EndpointPair, congestion: &str) -> Self {
         let config = Arc::new(config(congestion));
-        let links = pair.paths()[0];
+        let links = *pair.paths().first().unwrap();
         let world = pair.world_mut();
         let client = world.add_node(EndpointPeer::client(config.clone(), Rng::from_seed([7; 32])));
         let server = world.add_node(EndpointPeer::server(config, Rng::from_seed([8; 32])));

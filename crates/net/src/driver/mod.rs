@@ -437,10 +437,10 @@ impl Driver {
         let closing = self.closing.as_ref().map(|closing| closing.until);
         let others = [closing, self.bind_retry, self.rescue.deadline(), self.connections.deadline()];
         self.due_at = others.into_iter().flatten().chain(deadline).min();
-        if let Some(at) = self.due_at {
-            if self.alarm.poll_at(context, at).is_ready() {
-                context.waker().wake_by_ref();
-            }
+        if let Some(at) = self.due_at
+            && self.alarm.poll_at(context, at).is_ready()
+        {
+            context.waker().wake_by_ref();
         }
     }
 
