@@ -120,7 +120,21 @@ fn streams() -> Vec<Seed> {
         }
         steps
     };
+    let say = |how: u8| {
+        let steps = Steps::new().u8(2).u8(3).u8(0).u8(0).u8(0x80);
+        steps.u8(40).u8(0).u16(3000).u8(how).u8(41).u8(0).u16(0).u8(how ^ 1).u8(40).u8(0).u16(40).u8(0)
+    };
+    let hear = |mut steps: Steps| {
+        for pick in 0..8 {
+            steps = steps.u8(72).u16(900).u8(96).u8(pick).u8(0x88).u8(0x80 | 56).u8(0);
+            steps = steps.u8(0x80 | 72).u16(1100).u8(0x80 | 96).u8(0).u8(125);
+        }
+        steps
+    };
     vec![
+        seed("messages", hear(say(0)).u8(48).u8(0)),
+        seed("messages-lost", hear(say(5).u8(72).u16(700).u8(112).u8(0)).u8(48).u8(0)),
+        seed("messages-late", hear(say(3).u8(72).u16(700).u8(116).u8(0).u8(122).u8(90)).u8(52).u8(0)),
         seed("exchange", exchange(open(3)).u8(48).u8(0)),
         seed("reset", exchange(exchange(open(1)).u8(52).u8(0))),
         seed("stop", exchange(exchange(open(7)).u8(0x80 | 54).u8(0).u8(16).u8(1).u16(50))),
