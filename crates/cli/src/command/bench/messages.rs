@@ -199,7 +199,7 @@ mod tests {
         latency   p50 100.00 ms  p95 190.00 ms  p99 198.00 ms  p99.9 200.00 ms  max 200.00 ms
         late      50 (24.88 %) after 150.00 ms
         lost      1 (0.50 %)
-        bulk      94.1 Mbit/s beside
+        bulk      94.10 Mbit/s beside
         ");
         let nothing = Summary { messages: MessageOutcome::default(), ..summary(None, None) };
         insta::assert_snapshot!(nothing, @r"
