@@ -283,6 +283,8 @@ fn a_stream_of_messages_ends_and_both_ends_forget_it() {
         send(&mut pair, stream, named(name, 5_000), unordered().transmissions(2));
     }
     connection(&mut pair, Side::Client).finish(stream).unwrap();
+    let client = pair.host(Side::Client);
+    pair.reference_mut().on_finish(client, stream);
     pair.run_for(10 * SECOND).unwrap();
     let events = pair.peer(Side::Client).unwrap().events();
     assert!(events.iter().any(|(_, event)| *event == Event::StreamFinished(stream)));
