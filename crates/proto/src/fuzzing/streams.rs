@@ -6,6 +6,7 @@ use manyway_wire::{Block, Blocks, Initiator, StreamId, Writer};
 use std::time::Duration;
 
 use crate::packet::content::Contents;
+use crate::scheduler::Source;
 use crate::stream::set::StreamSet;
 use crate::{Instant, Misuse, ReadOutcome, StreamConfig, StreamEvent, Violation, WriteError};
 
@@ -40,7 +41,7 @@ impl Streams {
         let mut packet = StreamPacket { payload: Vec::new(), contents: Contents::new() };
         let mut writer = Writer::new(&mut packet.payload, size);
         self.0.write_control(&mut writer, &mut packet.contents);
-        self.0.write_data(&mut writer, &mut packet.contents);
+        self.0.write_data(&mut writer, &mut packet.contents, Source::Next);
         (!packet.payload.is_empty()).then_some(packet)
     }
 

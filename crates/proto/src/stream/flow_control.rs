@@ -38,6 +38,7 @@ impl SendCredit {
         self.limit
     }
 
+    #[cfg(test)]
     pub(crate) fn used(&self) -> u64 {
         self.used
     }

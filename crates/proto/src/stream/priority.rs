@@ -49,6 +49,11 @@ impl ReadyQueue {
         self.levels.iter().find_map(|level| level.turns.front().copied())
     }
 
+    /// The levels that have a stream, the highest first: their priority, and their streams in turn.
+    pub(crate) fn levels(&self) -> impl Iterator<Item = (i8, &VecDeque<StreamId>)> {
+        self.levels.iter().map(|level| (level.priority, &level.turns)).filter(|(_, turns)| !turns.is_empty())
+    }
+
     /// Counts `bytes` that the first stream sent; at the end of its turn it goes behind the others.
     pub(crate) fn charge(&mut self, bytes: usize) {
         let Some(level) = self.first_level() else { return };

@@ -30,14 +30,41 @@ pub(crate) struct SendHalf {
 /// What a sending half has to send, as far as its own credit allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Ready {
-    /// Bytes to be sent for the first time.
+    /// Bytes to be sent for the first time, beyond all that was sent.
     pub(crate) fresh: u64,
+    /// Bytes to be sent for the first time that others were sent beyond; they need no credit.
+    pub(crate) skipped: u64,
     /// Bytes to be sent again; they need no credit.
     pub(crate) repeat: u64,
     /// A block without bytes is needed to mark the end.
     pub(crate) bare_end: bool,
     /// Something is not sent or not acknowledged.
     pub(crate) unsettled: bool,
+    /// Bytes from the first that is not acknowledged to the highest that was sent.
+    pub(crate) outstanding: u64,
+}
+
+impl Ready {
+    /// Bytes to be sent for the first time.
+    pub(crate) fn unsent(&self) -> u64 {
+        self.fresh + self.skipped
+    }
+
+    /// Whether something is there that needs no credit and was sent before, or carries no bytes.
+    pub(crate) fn has_repeats(&self) -> bool {
+        self.repeat > 0 || self.bare_end
+    }
+}
+
+/// What came of an attempt to write new bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fresh {
+    /// A block, and how much of the connection's credit it took.
+    Block(SentContent, u64),
+    /// The packet has no room for it.
+    Full,
+    /// There are no such bytes, or no credit for them.
+    Nothing,
 }
 
 /// What an acknowledgement changed for the application.
@@ -152,14 +179,14 @@ impl SendHalf {
 
     /// The limit to name in BLOCKED, if bytes wait for credit of the stream and the peer was not told.
     pub(crate) fn blocked(&self) -> Option<u64> {
-        let waits = !self.buffer.fresh().is_empty() && self.credit.should_report();
+        let waits = !self.buffer.beyond().is_empty() && self.credit.should_report();
         waits.then(|| self.credit.limit())
     }
 
     /// Whether bytes wait for credit of the stream.
     pub(crate) fn waits_for_credit(&self) -> bool {
         let sends = matches!(self.state, SendState::Open | SendState::Finishing);
-        sends && self.credit.left() == 0 && !self.buffer.fresh().is_empty()
+        sends && self.credit.left() == 0 && !self.buffer.beyond().is_empty()
     }
 
     pub(crate) fn on_blocked_reported(&mut self) {
@@ -174,12 +201,14 @@ impl SendHalf {
     pub(crate) fn ready(&self) -> Ready {
         match self.state {
             SendState::Open | SendState::Finishing => {
-                let fresh = self.buffer.fresh();
+                let beyond = self.buffer.beyond();
                 Ready {
-                    fresh: (fresh.end - fresh.start).min(self.credit.left()),
+                    fresh: (beyond.end - beyond.start).min(self.credit.left()),
+                    skipped: self.buffer.skipped_bytes(),
                     repeat: self.buffer.lost_bytes(),
                     bare_end: self.buffer.needs_bare_end(),
                     unsettled: !self.buffer.is_settled(),
+                    outstanding: self.buffer.sent() - self.buffer.base(),
                 }
             }
             SendState::Resetting { .. } => Ready { unsettled: true, ..Ready::default() },
@@ -189,16 +218,81 @@ impl SendHalf {
 
     /// Writes a block of bytes to be sent again, or the bare end; `None` if it does not fit.
     pub(crate) fn write_repeat(&mut self, w: &mut Writer<'_>) -> Option<SentContent> {
-        let fresh = self.buffer.fresh().start;
-        self.write_block(self.buffer.lost().unwrap_or(fresh..fresh), w)
+        let next = self.buffer.sent();
+        self.write_block(self.buffer.lost().unwrap_or(next..next), w)
     }
 
-    /// Writes a block of up to `most` new bytes; `None` if it does not fit.
-    pub(crate) fn write_fresh(&mut self, most: u64, w: &mut Writer<'_>) -> Option<SentContent> {
-        let fresh = self.buffer.fresh();
-        let sent = self.write_block(fresh.start..fresh.end.min(fresh.start.saturating_add(most)), w)?;
-        self.credit.spend(self.buffer.sent() - fresh.start);
-        Some(sent)
+    /// Writes a block of new bytes that has `skip` others before it, for at most `credit` of the connection.
+    pub(crate) fn write_fresh(&mut self, skip: u64, credit: u64, w: &mut Writer<'_>) -> Fresh {
+        let before = self.buffer.sent();
+        let mut range = self.buffer.unsent(skip);
+        if range.end > before {
+            range.end = range.end.min(before.saturating_add(credit.min(self.credit.left())));
+        }
+        if range.is_empty() {
+            return Fresh::Nothing;
+        }
+        let Some(content) = self.write_block(range, w) else { return Fresh::Full };
+        let spent = self.buffer.sent() - before;
+        self.credit.spend(spent);
+        Fresh::Block(content, spent)
+    }
+
+    /// Writes once more what of `range` has not arrived, from its start; tells how far it came, and `None` in place of
+    /// a block if all of that has arrived. `None` if it does not fit.
+    pub(crate) fn write_copy(
+        &mut self,
+        range: Range<u64>,
+        w: &mut Writer<'_>,
+    ) -> Option<(u64, Option<SentContent>)> {
+        let range = range.start.max(self.buffer.base())..range.end;
+        if range.is_empty() || !self.needs_copy(&range) {
+            return Some((range.end, None));
+        }
+        let content = self.write_block(range.clone(), w)?;
+        let SentContent::Stream { length, .. } = content else { return Some((range.end, None)) };
+        Some((range.start + u64::from(length), Some(content)))
+    }
+
+    /// Whether some of these bytes have not arrived, and are still to be sent.
+    pub(crate) fn needs_copy(&self, range: &Range<u64>) -> bool {
+        let sends = matches!(self.state, SendState::Open | SendState::Finishing);
+        sends && self.buffer.arrived(range) < range.end - range.start
+    }
+
+    /// How many bytes of `range` have arrived.
+    pub(crate) fn arrived(&self, range: &Range<u64>) -> u64 {
+        match self.state {
+            SendState::Open | SendState::Finishing => self.buffer.arrived(range),
+            SendState::Resetting { .. } | SendState::Finished | SendState::ResetDone => 0,
+        }
+    }
+
+    /// How many bytes have arrived without a gap.
+    pub(crate) fn arrived_in_order(&self) -> u64 {
+        self.buffer.base()
+    }
+
+    /// Whether a block of these bytes is what the peer's application waits for, and no repeat of it waits here.
+    pub(crate) fn is_held_up_by(&self, range: &Range<u64>) -> bool {
+        let base = self.buffer.base();
+        let sends = matches!(self.state, SendState::Open | SendState::Finishing);
+        sends
+            && range.start <= base
+            && (base < range.end || range.is_empty())
+            && self.buffer.lost().is_none_or(|lost| lost.start > base)
+    }
+
+    /// Credit of the stream that is left, and the same counted from the first byte that is not acknowledged.
+    pub(crate) fn credit_left(&self) -> (u64, u64) {
+        let left = self.credit.left();
+        (left, left + self.buffer.sent() - self.buffer.base())
+    }
+
+    /// Bytes that were never sent, whether there is credit for them or not.
+    pub(crate) fn unsent_bytes(&self) -> u64 {
+        let beyond = self.buffer.beyond();
+        self.buffer.skipped_bytes() + beyond.end - beyond.start
     }
 
     fn write_block(&mut self, range: Range<u64>, w: &mut Writer<'_>) -> Option<SentContent> {

@@ -14,8 +14,10 @@ use crate::stream::send::Ready;
 pub(super) struct Agenda {
     /// Streams with bytes that need no credit: repeats and bare ends.
     pub(super) repeats: ReadyQueue,
-    /// Streams with new bytes within their own credit.
+    /// Streams with new bytes within their own credit, or such as were left out.
     pub(super) fresh: ReadyQueue,
+    /// Those of them with bytes that were left out: these need no credit.
+    pub(super) skipped: ReadyQueue,
     /// Streams with control blocks.
     pub(super) control: VecDeque<StreamId>,
     pub(super) totals: Totals,
@@ -25,6 +27,8 @@ pub(super) struct Agenda {
 #[derive(Debug, Default)]
 pub(super) struct Totals {
     pub(super) fresh: u64,
+    pub(super) skipped: u64,
+    pub(super) outstanding: u64,
     pub(super) repeat: u64,
     pub(super) bare_ends: usize,
     pub(super) unsettled: usize,
@@ -44,11 +48,29 @@ pub(super) struct Entry {
     in_control: bool,
 }
 
-/// In which of the two data queues a stream stands.
-#[derive(Debug, Default)]
-struct Place {
-    repeats: bool,
-    fresh: bool,
+/// In which of the data queues a stream stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Place(u8);
+
+impl Place {
+    const REPEATS: u8 = 1;
+    const FRESH: u8 = 2;
+    const SKIPPED: u8 = 4;
+
+    fn holds(self, queue: u8) -> bool {
+        self.0 & queue != 0
+    }
+
+    /// True if the stream was not there.
+    fn enter(&mut self, queue: u8) -> bool {
+        let is_new = !self.holds(queue);
+        self.0 |= queue;
+        is_new
+    }
+
+    fn leave(&mut self, queue: u8) {
+        self.0 &= !queue;
+    }
 }
 
 /// A set of control blocks of a stream.
@@ -83,6 +105,7 @@ impl Agenda {
     pub(super) fn shrink_to_fit(&mut self) {
         self.repeats.shrink_to_fit();
         self.fresh.shrink_to_fit();
+        self.skipped.shrink_to_fit();
         self.control.shrink_to_fit();
     }
 
@@ -101,13 +124,14 @@ impl Agenda {
             self.totals.take(entry.counted);
             entry.counted = now;
         }
-        if (now.repeat > 0 || now.bare_end) && !entry.place.repeats {
-            entry.place.repeats = true;
+        if now.has_repeats() && entry.place.enter(Place::REPEATS) {
             self.repeats.push(stream.id, stream.priority);
         }
-        if now.fresh > 0 && !entry.place.fresh {
-            entry.place.fresh = true;
+        if now.unsent() > 0 && entry.place.enter(Place::FRESH) {
             self.fresh.push(stream.id, stream.priority);
+        }
+        if now.skipped > 0 && entry.place.enter(Place::SKIPPED) {
+            self.skipped.push(stream.id, stream.priority);
         }
         if !entry.control.is_empty() && !entry.in_control {
             entry.in_control = true;
@@ -118,13 +142,19 @@ impl Agenda {
     /// The first stream of the repeats has none any more.
     pub(super) fn pop_repeat(&mut self, stream: &mut Stream) {
         self.repeats.pop();
-        stream.entry.place.repeats = false;
+        stream.entry.place.leave(Place::REPEATS);
     }
 
     /// The first stream of the new bytes has none any more.
     pub(super) fn pop_fresh(&mut self, stream: &mut Stream) {
         self.fresh.pop();
-        stream.entry.place.fresh = false;
+        stream.entry.place.leave(Place::FRESH);
+    }
+
+    /// The first stream of the bytes that were left out has none any more.
+    pub(super) fn pop_skipped(&mut self, stream: &mut Stream) {
+        self.skipped.pop();
+        stream.entry.place.leave(Place::SKIPPED);
     }
 
     /// All control blocks of the first stream are written.
@@ -152,11 +182,15 @@ impl Agenda {
     }
 
     fn leave_data_queues(&mut self, stream: &mut Stream) {
-        if stream.entry.place.repeats {
-            self.repeats.remove(stream.id, stream.priority);
-        }
-        if stream.entry.place.fresh {
-            self.fresh.remove(stream.id, stream.priority);
+        let place = stream.entry.place;
+        for (queue, mark) in [
+            (&mut self.repeats, Place::REPEATS),
+            (&mut self.fresh, Place::FRESH),
+            (&mut self.skipped, Place::SKIPPED),
+        ] {
+            if place.holds(mark) {
+                queue.remove(stream.id, stream.priority);
+            }
         }
         stream.entry.place = Place::default();
     }
@@ -165,6 +199,8 @@ impl Agenda {
 impl Totals {
     fn add(&mut self, ready: Ready) {
         self.fresh += ready.fresh;
+        self.skipped += ready.skipped;
+        self.outstanding += ready.outstanding;
         self.repeat += ready.repeat;
         self.bare_ends += usize::from(ready.bare_end);
         self.unsettled += usize::from(ready.unsettled);
@@ -172,6 +208,8 @@ impl Totals {
 
     fn take(&mut self, ready: Ready) {
         self.fresh -= ready.fresh;
+        self.skipped -= ready.skipped;
+        self.outstanding -= ready.outstanding;
         self.repeat -= ready.repeat;
         self.bare_ends -= usize::from(ready.bare_end);
         self.unsettled -= usize::from(ready.unsettled);

@@ -1,10 +1,11 @@
 //! All streams of a connection: the only part of [`stream`](crate::stream) that the connection talks to.
 //!
-//! [`application`] has the calls of the application, [`input`] the blocks that arrive, [`output`] the blocks to be
-//! sent and what became of them; [`agenda`] knows what is to be sent without looking at every stream.
+//! [`application`] has the calls of the application, [`input`] the blocks that arrive, [`data`] the bytes to be sent,
+//! [`output`] the other blocks to be sent and what became of them; [`agenda`] knows what is to be sent without looking at every stream.
 
 mod agenda;
 mod application;
+mod data;
 mod input;
 mod output;
 #[cfg(test)]
@@ -44,18 +45,24 @@ pub(crate) struct StreamSet {
     pending: Pending,
     events: VecDeque<StreamEvent>,
     epochs: Epochs,
+    tally: Tally,
 }
 
 /// Gaps may always cost this many bytes of memory.
 const ALWAYS_ALLOWED: u64 = 64 << 10;
 
-/// Connection-level credit towards the peer, for schedulers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct WindowState {
-    /// Bytes sent for the first time, over all streams.
-    pub(crate) sent: u64,
-    /// How many of them the peer allows.
-    pub(crate) credit: u64,
+/// Sums over the life of the connection, those of streams that are over included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Tally {
+    /// Bytes sent that have arrived without a gap.
+    pub(crate) arrived_in_order: u64,
+    /// Bytes sent that arrived although a copy of them had, or nobody wanted them any more.
+    pub(crate) sent_in_vain: u64,
+    /// The same of bytes received.
+    pub(crate) received_in_vain: u64,
+    /// Bytes that wait ahead of gaps, and the most that ever did.
+    pub(crate) ahead: u64,
+    pub(crate) most_ahead: u64,
 }
 
 /// A stream and what the agenda knows of it.
@@ -121,6 +128,7 @@ impl StreamSet {
             pending: Pending::default(),
             events: VecDeque::new(),
             epochs: Epochs::default(),
+            tally: Tally::default(),
         }
     }
 
@@ -135,15 +143,16 @@ impl StreamSet {
         self.raise_stream_limit(stream_limit);
     }
 
-    /// Credit of the connection, used and given.
-    pub(crate) fn window_state(&self) -> WindowState {
-        WindowState { sent: self.send_credit.used(), credit: self.send_credit.limit() }
+    /// What arrived and what arrived in vain.
+    pub(crate) fn tally(&self) -> Tally {
+        self.tally
     }
 
     /// Bytes that could be sent now: repeats, and new ones within the credit.
     pub(crate) fn backlog(&self) -> ByteCount {
         let totals = &self.agenda.totals;
-        ByteCount(totals.repeat.saturating_add(totals.fresh.min(self.send_credit.left())))
+        let fresh = totals.skipped.saturating_add(totals.fresh.min(self.send_credit.left()));
+        ByteCount(totals.repeat.saturating_add(fresh))
     }
 
     /// Whether there is nothing unsent or unacknowledged: the connection can close in order.
@@ -211,9 +220,11 @@ impl StreamSet {
         }
     }
 
-    /// The cost of the gaps of one stream changed.
-    fn count_gaps(&mut self, before: u64, after: u64) {
-        self.gap_overhead = (self.gap_overhead + after).saturating_sub(before);
+    /// What waits ahead of the gaps of one stream changed.
+    fn count_gaps(&mut self, before: Gaps, after: Gaps) {
+        self.gap_overhead = (self.gap_overhead + after.overhead).saturating_sub(before.overhead);
+        self.tally.ahead = (self.tally.ahead + after.bytes).saturating_sub(before.bytes);
+        self.tally.most_ahead = self.tally.most_ahead.max(self.tally.ahead);
     }
 
     /// Whether the gaps of all streams cost more than an honest peer on any network makes them (spec 8.19).
@@ -229,7 +240,19 @@ impl StreamSet {
     }
 }
 
+/// What waits ahead of the gaps of a stream.
+#[derive(Debug, Clone, Copy)]
+struct Gaps {
+    bytes: u64,
+    /// What it costs beyond that.
+    overhead: u64,
+}
+
 impl Stream {
+    fn gaps(&self) -> Gaps {
+        Gaps { bytes: self.receive.ahead(), overhead: self.receive.overhead() }
+    }
+
     fn is_over(&self) -> bool {
         self.send.is_over() && self.receive.is_over()
     }

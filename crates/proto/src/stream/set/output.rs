@@ -10,17 +10,6 @@ use crate::packet::content::{Contents, Limit, SentContent};
 use crate::stream::event::StreamEvent;
 use crate::stream::send::Progress;
 
-/// What came of an attempt to write a block.
-enum Step {
-    Wrote,
-    /// Nothing was written; there may be more to try.
-    Skipped,
-    /// The packet has no room for it.
-    Full,
-    /// There is nothing to send.
-    Empty,
-}
-
 /// Streams whose BLOCKED is repeated at a time, so that all fit into one packet.
 const MOST_REPEATED: usize = 16;
 
@@ -117,83 +106,21 @@ impl StreamSet {
         self.ours.refused_at == Some(self.ours.limit) && self.ours.reported_at != Some(self.ours.limit)
     }
 
-    /// Whether bytes could be sent now: repeats, bare ends, or new bytes within the credit.
-    pub(crate) fn wants_data(&self) -> bool {
-        let totals = &self.agenda.totals;
-        totals.repeat > 0 || totals.bare_ends > 0 || (totals.fresh > 0 && self.send_credit.left() > 0)
-    }
-
-    /// Writes STREAM blocks until the packet is full or nothing is left, repeats first; true if it wrote any.
-    ///
-    /// A block that fills the packet, or nearly, lacks its padding: nothing may follow it.
-    pub(crate) fn write_data(&mut self, w: &mut Writer<'_>, contents: &mut Contents) -> bool {
-        let mut wrote = false;
-        loop {
-            let step = match self.write_repeat(w, contents) {
-                Step::Empty => self.write_fresh(w, contents),
-                step @ (Step::Wrote | Step::Skipped | Step::Full) => step,
-            };
-            match step {
-                Step::Wrote => wrote = true,
-                Step::Skipped => {}
-                Step::Full | Step::Empty => return wrote,
-            }
-        }
-    }
-
-    fn write_repeat(&mut self, w: &mut Writer<'_>, contents: &mut Contents) -> Step {
-        let Some(id) = self.agenda.repeats.first() else { return Step::Empty };
-        let Some(stream) = self.streams.get_mut(&id) else {
-            self.agenda.repeats.pop();
-            return Step::Skipped;
-        };
-        if stream.entry.counted.repeat == 0 && !stream.entry.counted.bare_end {
-            self.agenda.pop_repeat(stream);
-            return Step::Skipped;
-        }
-        let before = w.remaining();
-        let Some(content) = stream.send.write_repeat(w) else { return Step::Full };
-        contents.push(content);
-        self.agenda.repeats.charge(before - w.remaining());
-        self.agenda.update(stream);
-        Step::Wrote
-    }
-
-    fn write_fresh(&mut self, w: &mut Writer<'_>, contents: &mut Contents) -> Step {
-        let left = self.send_credit.left();
-        let Some(id) = self.agenda.fresh.first() else { return Step::Empty };
-        let Some(stream) = self.streams.get_mut(&id) else {
-            self.agenda.fresh.pop();
-            return Step::Skipped;
-        };
-        let fresh = stream.entry.counted.fresh;
-        if fresh == 0 {
-            self.agenda.pop_fresh(stream);
-            return Step::Skipped;
-        }
-        if left == 0 {
-            return Step::Empty;
-        }
-        let before = w.remaining();
-        let Some(content) = stream.send.write_fresh(fresh.min(left), w) else { return Step::Full };
-        if let SentContent::Stream { length, .. } = content {
-            self.send_credit.spend(u64::from(length));
-        }
-        if stream.send.take_writable() {
-            self.events.push_back(StreamEvent::Writable(id));
-        }
-        contents.push(content);
-        self.agenda.fresh.charge(before - w.remaining());
-        self.agenda.update(stream);
-        Step::Wrote
-    }
-
     /// A packet with this content arrived. Content of others is ignored.
     pub(crate) fn on_delivered(&mut self, content: &SentContent) {
         match *content {
             SentContent::Stream { stream: id, offset, length, end } => {
-                let Some(stream) = self.streams.get_mut(&id) else { return };
-                match stream.send.on_delivered(offset..offset + u64::from(length), end) {
+                let range = offset..offset + u64::from(length);
+                let Some(stream) = self.streams.get_mut(&id) else {
+                    // All of it had arrived, or nobody wants it any more.
+                    self.tally.sent_in_vain += u64::from(length);
+                    return;
+                };
+                self.tally.sent_in_vain += stream.send.arrived(&range);
+                let before = stream.send.arrived_in_order();
+                let progress = stream.send.on_delivered(range, end);
+                self.tally.arrived_in_order += stream.send.arrived_in_order() - before;
+                match progress {
                     Progress::None => {}
                     Progress::Writable => self.events.push_back(StreamEvent::Writable(id)),
                     Progress::Finished => self.events.push_back(StreamEvent::Finished(id)),
