@@ -11,6 +11,7 @@ use crate::event::Event;
 use crate::path::{PathReason, PathState, PingToken};
 use crate::protection::Level;
 use crate::recovery::{Outcome, ReceivedAck};
+use crate::scheduler::PathTerms;
 use crate::{Misuse, Violation};
 
 impl Connection {
@@ -137,7 +138,8 @@ impl Connection {
         let in_doubt = path.state() == PathState::Suspect && facts.path != block.path;
         let recovery = &mut path.space.recovery;
         let in_flight = recovery.packets_in_flight();
-        let ack = ReceivedAck::new(block.path, block.ranges.iter(), block.delay);
+        let ack = ReceivedAck::new(block.path, block.ranges.iter(), block.delay)
+            .received_at(block.receive_time_micros);
         recovery.on_ack(facts.now, ack, &siblings, outcome)?;
         if outcome.progress && !in_doubt {
             path.silence.on_progress(facts.now, in_flight);
@@ -205,6 +207,15 @@ impl Connection {
         self.check_usable()?;
         let path = self.paths.get_mut(path).ok_or(Misuse::UnknownPath { path })?;
         Ok(path.pings.wish())
+    }
+
+    /// Sets what using a path costs, for schedulers that go by it. Default free, weight 1, no limit.
+    ///
+    /// # Errors
+    /// If there is no such path.
+    pub fn set_path_terms(&mut self, path: PathId, terms: PathTerms) -> Result<(), Misuse> {
+        self.paths.get_mut(path).ok_or(Misuse::UnknownPath { path })?.terms = terms;
+        Ok(())
     }
 
     /// A path closed by the application.

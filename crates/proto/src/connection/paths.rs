@@ -5,6 +5,7 @@ use std::time::Duration;
 use manyway_wire::{AddAddress, PathAvailability, PathId, PathStatus, RemoveAddress};
 
 use super::input::PacketFacts;
+use super::settle::Portion;
 use super::setup::race_order;
 use super::{Connection, Initiator};
 use crate::event::{Event, PathEvent};
@@ -260,7 +261,7 @@ impl Connection {
             // What is on its way there may never arrive: send it elsewhere too. A mere suspicion of the peer is about
             // what it sends itself; of what this end sends the acknowledgements tell more.
             if self.paths.best_live(Some(block.path)).is_some() {
-                self.reinject(now, block.path, usize::MAX);
+                self.reinject(now, block.path, Portion::ALL);
             }
         } else if is_ready && !was_ready && path.state() == PathState::Dead {
             path.prober.hurry(now);

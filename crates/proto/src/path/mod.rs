@@ -30,7 +30,7 @@ pub(crate) use set::PathSet;
 pub(crate) use space::Space;
 pub use state::{PathReason, PathState, Role, SendRefusal};
 
-use crate::scheduler::{PathView, RttView};
+use crate::scheduler::{PathRecord, PathTerms, PathView, RttView};
 use crate::{ByteCount, FourTuple, Instant};
 
 /// Most PROBEs of the peer that wait for our answer on a path.
@@ -70,6 +70,8 @@ pub(crate) struct Path {
     /// When the peer's address on it changed last; `None` once the new one was proven.
     pub(crate) moved_at: Option<Instant>,
     pub(crate) counters: PathCounters,
+    /// What using it costs.
+    pub(crate) terms: PathTerms,
 }
 
 /// A PROBE of the peer that waits for its answer.
@@ -114,6 +116,7 @@ impl Path {
             data_at: None,
             moved_at: None,
             counters: PathCounters::default(),
+            terms: PathTerms::default(),
         }
     }
 
@@ -224,7 +227,9 @@ impl Path {
     /// The word for the peer (spec 6.1, last column).
     pub(crate) fn availability(&self) -> PathAvailability {
         match self.state {
-            PathState::Validating | PathState::Active | PathState::Probation => PathAvailability::Available,
+            PathState::Validating | PathState::Active | PathState::Parked | PathState::Probation => {
+                PathAvailability::Available
+            }
             PathState::Backup => PathAvailability::Backup,
             PathState::Suspect => PathAvailability::Suspect,
             PathState::Dead | PathState::Closed => PathAvailability::Dead,
@@ -288,23 +293,31 @@ impl Path {
         Some(heard.max(earliest_answer) + self.silence_limit())
     }
 
-    /// The figures for schedulers.
-    pub(crate) fn view(&self, sendable: ByteCount) -> PathView {
+    /// The figures for schedulers, but for what may be sent now.
+    pub(crate) fn view(&self, now: Instant) -> PathView {
         let recovery = &self.space.recovery;
         let rtt = recovery.rtt();
-        PathView {
+        let mut view = PathView {
             state: self.state,
             role: self.joint_role(),
             peer_ready: self.peer_ready(),
+            terms: self.terms,
             rtt: RttView { smoothed: rtt.smoothed(), variation: rtt.variation(), minimum: rtt.minimum() },
-            delay: rtt.smoothed() / 2,
             delivery_rate: recovery.delivery_rate(),
             window: recovery.window(),
             in_flight: recovery.bytes_in_flight(),
-            sendable,
             datagram: ByteCount(u64::from(self.mtu.current())),
             in_slow_start: recovery.is_in_slow_start(),
+            record: PathRecord {
+                bytes_sent: ByteCount(self.counters.bytes_sent),
+                loss: recovery.loss_rate(),
+                rate_age: recovery.rate_measured_at().map(|at| now - at),
+                ack_age: recovery.last_progress().map(|at| now - at),
+            },
             ..PathView::new(self.id)
-        }
+        };
+        let queue = rtt.smoothed().saturating_sub(rtt.minimum()) / 2;
+        view.delay = rtt.minimum() / 2 + view.present_queue(queue, view.record.ack_age.unwrap_or_default());
+        view
     }
 }

@@ -3,6 +3,8 @@
 //! A [`Scheduler`] sees figures ([`View`]) and answers ([`Decision`]); what it wants to remember between two questions
 //! it keeps itself. [`Schedulers`] finds one by its name, with settings behind it (`weighted=1:1:2`), also one's own.
 
+mod earliest;
+pub(crate) mod guard;
 mod min_rtt;
 mod registry;
 mod round_robin;
@@ -13,10 +15,11 @@ use std::time::Duration;
 
 use manyway_wire::{PathId, StreamId};
 
+pub use earliest::Earliest;
 pub use min_rtt::MinRtt;
 pub use registry::{SchedulerFactory, Schedulers, by_name, names};
 pub use round_robin::RoundRobin;
-pub use view::{Guarded, NextUp, PathRecord, PathTerms, PathView, ReadyStream, RttView, Stuck, Tier, View};
+pub use view::{NextUp, PathRecord, PathTerms, PathView, ReadyStream, RttView, Stuck, Tier, View};
 
 use crate::path::PathState;
 use crate::{ByteCount, Instant};
@@ -48,8 +51,8 @@ pub trait Scheduler: Send + fmt::Debug {
 
     /// Answers which path carries the next burst.
     ///
-    /// Called while something waits ([`View::sendable`]) or is on its way and could be sent once more
-    /// ([`View::stuck`]): once a burst until the answer is [`Decision::Wait`], and again after everything that may
+    /// Called while something waits ([`View::sendable`]), and for schedulers that ask for it
+    /// ([`Self::sends_copies`]) while something is on its way that could be sent once more ([`View::stuck`]): once a burst until the answer is [`Decision::Wait`], and again after everything that may
     /// change the answer: an acknowledgement, a loss, new bytes, new credit, a path that comes or goes, a moment that
     /// the pacer or [`Decision::Wait`] named. An answer that can not be carried out takes the room of its path away
     /// ([`PathView::sendable`] is zero) and the question is put again. To cost O(paths), without an allocation.
@@ -58,6 +61,12 @@ pub trait Scheduler: Send + fmt::Debug {
     /// Hears what happened since the last question. Default: nothing is done with it.
     fn on_event(&mut self, event: &Event) {
         let _ = event;
+    }
+
+    /// Whether it may answer with [`Source::Reinject`]: then [`View::stuck`] is filled, and it is also asked when
+    /// nothing waits. Default: it may not.
+    fn sends_copies(&self) -> bool {
+        false
     }
 
     /// Whether it chooses among streams: then [`View::ready`] is filled, which costs a look at up to
@@ -81,12 +90,12 @@ pub enum Decision {
         source: Source,
     },
     /// Sends the same bytes on each of `paths`: up to `quantum` bytes of `source` on the first, and a copy of them on
-    /// the others, as far as those have room. The first copy that arrives counts, the others are counted as duplicates
-    /// at both ends.
+    /// the others as soon as those have room, before anything else. The first copy that arrives counts; what has
+    /// arrived is not copied any more, and what arrives twice is counted at both ends.
     Copy {
-        /// The paths, the one that matters most first.
+        /// The paths. The first has room; the others need not.
         paths: PathList,
-        /// Most bytes of this burst on each of the paths; rounded up to one datagram.
+        /// Most bytes of this burst; rounded up to one datagram.
         quantum: ByteCount,
         /// What to send.
         source: Source,
@@ -109,18 +118,21 @@ impl Decision {
 }
 
 /// Which bytes a burst carries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Source {
-    /// What waits, in the usual order: repeats first, then new bytes by priority and turn.
+    /// What waits, in the usual order: by priority and class, then repeats first, then by deadline and turn.
+    #[default]
     Next,
     /// New bytes only, those that follow on so many of the bytes that were not sent yet: for a path on which they
     /// arrive when the others have brought what was left out. `Skip(0)` is new bytes in their usual order.
     ///
     /// What is left out is the next that other bursts get. Nothing is sent if there are not so many new bytes, or no
-    /// credit for what follows on them. Of several streams with the same priority each leaves out its share.
+    /// credit for what follows on them. Of several streams with the same priority each leaves out its share. Messages
+    /// are neither left out nor cut: nothing is sent if one is among the bytes to leave out, or follows on them.
     Skip(ByteCount),
-    /// Repeats only: bytes that got lost, or are in doubt on a path that seems to fail.
+    /// Repeats only: bytes that got lost, or are in doubt on a path that seems to fail, and the rest of messages that
+    /// were begun.
     Repeat,
     /// A copy of [`View::stuck`], and of what follows it on the same path, up to the quantum. The original stays in
     /// flight; it is no loss. Sent only within the budget for copies ([`View::copy_budget`]).

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{MinRtt, RoundRobin, Scheduler};
+use super::{Earliest, MinRtt, RoundRobin, Scheduler};
 
 /// Makes a scheduler from its settings, the text behind the `=` of its name (empty without one); the error says what
 /// they must be.
@@ -55,7 +55,8 @@ pub struct SchedulerFactory {
 
 type BuiltIn = (&'static str, fn(&str) -> Result<Box<dyn Scheduler>, String>);
 
-const BUILT_IN: [BuiltIn; 2] = [
+const BUILT_IN: [BuiltIn; 3] = [
+    ("earliest", |settings| without_settings(settings, Earliest)),
     ("min-rtt", |settings| without_settings(settings, MinRtt)),
     ("round-robin", |settings| without_settings(settings, RoundRobin::default())),
 ];

@@ -62,7 +62,7 @@ proptest! {
                     prop_assert!(quantum > ByteCount::ZERO && quantum <= chosen.sendable);
                     let works = |view: &&PathView| view.state.carries_data() && view.peer_ready;
                     if chosen.role == Role::Backup {
-                        prop_assert!(!paths.iter().filter(works).any(|view| view.state != PathState::Backup
+                        prop_assert!(!paths.iter().filter(works).any(|view| !matches!(view.state, PathState::Backup | PathState::Parked)
                             && matches!(view.role, Role::Primary | Role::Secondary)));
                     }
                 }

@@ -31,7 +31,8 @@ pub struct View<'a> {
     pub backlog: ByteCount,
     /// The part of [`Self::backlog`] that was left out before: it has its credit already.
     pub skipped: ByteCount,
-    /// Bytes to be sent again, because they got lost or are in doubt. They need no credit.
+    /// Bytes to be sent again, because they got lost or are in doubt, and the rest of messages that were begun. They need
+    /// no credit.
     pub repeats: ByteCount,
     /// The path on which the newest of [`Self::repeats`] got lost or is in doubt: not the one to send them on, if
     /// there is another.
@@ -50,7 +51,8 @@ pub struct View<'a> {
     /// The streams that could send, in their usual order, for a scheduler that chooses among them: at most
     /// [`Self::MOST_READY`], empty for the others.
     pub ready: &'a [ReadyStream],
-    /// What holds up delivery longest, if it is in flight on a path (and not among [`Self::repeats`]).
+    /// What holds up delivery longest, if it is in flight on a path (and not among [`Self::repeats`]); only for
+    /// schedulers that ask for it ([`Scheduler::sends_copies`](super::Scheduler::sends_copies)).
     pub stuck: Option<Stuck>,
     /// Every path that is open, also full, paced and suspect ones, by ascending id.
     pub paths: &'a [PathView],
@@ -80,9 +82,11 @@ pub struct ReadyStream {
     pub priority: i8,
     /// What its bytes are for.
     pub class: Class,
+    /// When those that go first are worth nothing any more.
+    pub deadline: Option<Instant>,
     /// Bytes to be sent for the first time, within its own credit.
     pub fresh: ByteCount,
-    /// Bytes to be sent again.
+    /// Bytes to be sent again, and the rest of messages that were begun.
     pub repeats: ByteCount,
 }
 
@@ -113,19 +117,6 @@ pub enum Tier {
     Reserve,
 }
 
-/// What the guard lets a path do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Guarded {
-    /// It carries data.
-    #[default]
-    Free,
-    /// It carries data to learn whether it pays.
-    Trial,
-    /// It does not pay, and carries nothing while another path works.
-    Parked,
-}
-
 /// The figures of one path.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
@@ -138,13 +129,11 @@ pub struct PathView {
     pub role: Role,
     /// Whether the peer takes data on it: not if it called the path suspect or dead.
     pub peer_ready: bool,
-    /// What the guard lets it do.
-    pub guarded: Guarded,
     /// Round-trip time.
     pub rtt: RttView,
     /// How long a packet needs to the peer, queues included. The clocks of the two ends are not compared: the fastest
     /// path is taken to need half a round trip, and of the others the difference to it is measured. Half a round trip
-    /// for a path on which it was not measured.
+    /// for a path on which it was not measured. A queue of which nothing was heard for a while is taken to drain.
     pub delay: Duration,
     /// Measured delivery rate, the largest of the last ten round trips; zero before the first measurement.
     pub delivery_rate: Rate,
@@ -282,7 +271,6 @@ impl PathView {
             state: PathState::Active,
             role: Role::Primary,
             peer_ready: true,
-            guarded: Guarded::Free,
             rtt: RttView { smoothed: rtt, variation: rtt / 10, minimum: rtt },
             delay: rtt / 2,
             delivery_rate: Rate::ZERO,
@@ -302,16 +290,25 @@ impl PathView {
         if !self.peer_ready {
             return None;
         }
-        let tier = match (self.state, self.role) {
-            (PathState::Active, Role::Primary) => Tier::First,
+        match (self.state, self.role) {
+            (PathState::Active, Role::Primary) => Some(Tier::First),
             (PathState::Active, Role::Secondary)
-            | (PathState::Probation, Role::Primary | Role::Secondary) => Tier::Second,
-            (PathState::Active | PathState::Backup | PathState::Probation, Role::Backup)
-            | (PathState::Backup, Role::Primary | Role::Secondary) => Tier::Reserve,
+            | (PathState::Probation, Role::Primary | Role::Secondary) => Some(Tier::Second),
+            (
+                PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation,
+                Role::Backup,
+            )
+            | (PathState::Backup | PathState::Parked, Role::Primary | Role::Secondary) => Some(Tier::Reserve),
             (PathState::Validating | PathState::Suspect | PathState::Dead | PathState::Closed, _)
-            | (_, Role::Never) => return None,
-        };
-        Some(if self.guarded == Guarded::Parked { Tier::Reserve } else { tier })
+            | (_, Role::Never) => None,
+        }
+    }
+
+    /// How much of a queue is still there that was measured `age` ago: no less than what this end has in it, and beyond
+    /// that it drains in the time that it held packets.
+    pub(crate) fn present_queue(&self, measured: Duration, age: Duration) -> Duration {
+        let own = (self.in_flight / self.expected_rate()).saturating_sub(self.rtt.minimum);
+        measured.min(own.max(measured.saturating_sub(age)))
     }
 
     /// The rate that the path is expected to deliver: the measured one, or a window a round trip before the first
