@@ -208,7 +208,15 @@ impl StreamSet {
     }
 
     fn write_fresh(&mut self, w: &mut Writer<'_>, contents: &mut Contents, pick: Pick) -> Step {
-        self.next_fresh(pick).map_or(Step::Empty, |id| self.fresh_of(id, 0, w, contents))
+        let Some(id) = self.next_fresh(pick) else { return Step::Empty };
+        if self.goes_on(id) { self.repeat_of(id, w, contents) } else { self.fresh_of(id, 0, w, contents) }
+    }
+
+    /// Whether a stream has begun a message that is no less urgent than its next one: it is ended first.
+    fn goes_on(&self, id: StreamId) -> bool {
+        let Some(stream) = self.streams.get(&id) else { return false };
+        let ranks = stream.send.ranks(stream.urgency);
+        stream.entry.counted.begun > 0 && ranks.repeat.urgency >= ranks.fresh.urgency
     }
 
     fn write_further_on(
