@@ -4,6 +4,7 @@ mod credit;
 mod disorder;
 mod lives;
 mod messages;
+mod sources;
 mod transfer;
 
 use std::collections::BTreeMap;
