@@ -146,6 +146,7 @@ impl Connection {
             let mut view = path.view(now);
             view.sendable = sendable;
             view.next_departure = next_departure;
+            view.terms = self.manager.terms_of(&path.tuple.local);
             if let (Some((fastest, delay)), Some(own)) = (reference, path.space.recovery.one_way(now)) {
                 let micros = u64::from(one_way_difference(own.smallest, fastest).unsigned_abs());
                 view.delay = delay + Duration::from_micros(micros) + view.present_queue(own.queue, own.age);

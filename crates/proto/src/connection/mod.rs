@@ -26,6 +26,7 @@ mod state;
 mod statistics;
 mod tidy;
 mod wake;
+mod wishes;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

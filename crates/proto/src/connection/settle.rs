@@ -54,7 +54,7 @@ impl Connection {
         let progress = outcome.newly_acked_bytes > ByteCount::ZERO;
         outcome.clear();
         self.tune_windows(now);
-        if level == Level::Data && progress && self.config.guard {
+        if level == Level::Data && progress && self.config.guard && self.sending.scheduler.is_guarded() {
             self.ask_guard(now);
         }
     }

@@ -3,23 +3,40 @@
 //! A [`Scheduler`] sees figures ([`View`]) and answers ([`Decision`]); what it wants to remember between two questions
 //! it keeps itself. [`Schedulers`] finds one by its name, with settings behind it (`weighted=1:1:2`), also one's own.
 
+mod blest;
+mod choice;
+mod cost;
 mod earliest;
+mod ecf;
 pub(crate) mod guard;
 mod min_rtt;
+mod outstanding_ratio;
+mod primary;
+mod redundant;
 mod registry;
 mod round_robin;
+mod stream_bound;
 mod view;
+mod weighted;
 
 use std::fmt;
 use std::time::Duration;
 
 use manyway_wire::{PathId, StreamId};
 
+pub use blest::Blest;
+pub use cost::Cost;
 pub use earliest::Earliest;
+pub use ecf::Ecf;
 pub use min_rtt::MinRtt;
+pub use outstanding_ratio::OutstandingRatio;
+pub use primary::Primary;
+pub use redundant::Redundant;
 pub use registry::{SchedulerFactory, Schedulers, by_name, names};
 pub use round_robin::RoundRobin;
+pub use stream_bound::StreamBound;
 pub use view::{NextUp, PathRecord, PathTerms, PathView, ReadyStream, RttView, Stuck, Tier, View};
+pub use weighted::Weighted;
 
 use crate::path::PathState;
 use crate::{ByteCount, Instant};
@@ -61,6 +78,17 @@ pub trait Scheduler: Send + fmt::Debug {
     /// Hears what happened since the last question. Default: nothing is done with it.
     fn on_event(&mut self, event: &Event) {
         let _ = event;
+    }
+
+    /// Whether the guard may park paths that make all together slower (spec 6.42). Default: it may. Not for schedulers
+    /// that use paths to another end than speed.
+    fn is_guarded(&self) -> bool {
+        true
+    }
+
+    /// Takes the next thing that it wants the application to know. Default: nothing.
+    fn poll_notice(&mut self) -> Option<Notice> {
+        None
     }
 
     /// Whether it may answer with [`Source::Reinject`]: then [`View::stuck`] is filled, and it is also asked when
@@ -177,6 +205,26 @@ pub enum Event {
         /// Its new state.
         state: PathState,
     },
+    /// The application wants this path as primary, or leaves that to the scheduler again.
+    PrimaryWished {
+        /// The path.
+        path: Option<PathId>,
+    },
+    /// The application allows that a path is used although it costs more than the one before.
+    CostlyAllowed {
+        /// The path.
+        path: PathId,
+    },
+}
+
+/// What a scheduler wants the application to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Notice {
+    /// New data goes on this path from now on.
+    PrimaryIs(PathId),
+    /// Nothing that costs less works: may this path be used? Data waits for [`Event::CostlyAllowed`].
+    AsksForCostly(PathId),
 }
 
 /// A few paths, in order.
@@ -230,5 +278,7 @@ impl fmt::Debug for PathList {
     }
 }
 
+#[cfg(test)]
+mod laws;
 #[cfg(test)]
 mod tests;

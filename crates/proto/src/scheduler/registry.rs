@@ -3,7 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Earliest, MinRtt, RoundRobin, Scheduler};
+use super::{
+    Blest, Cost, Earliest, Ecf, MinRtt, OutstandingRatio, Primary, Redundant, RoundRobin, Scheduler,
+    StreamBound, Weighted,
+};
 
 /// Makes a scheduler from its settings, the text behind the `=` of its name (empty without one); the error says what
 /// they must be.
@@ -55,10 +58,18 @@ pub struct SchedulerFactory {
 
 type BuiltIn = (&'static str, fn(&str) -> Result<Box<dyn Scheduler>, String>);
 
-const BUILT_IN: [BuiltIn; 3] = [
+const BUILT_IN: [BuiltIn; 11] = [
     ("earliest", |settings| without_settings(settings, Earliest)),
     ("min-rtt", |settings| without_settings(settings, MinRtt)),
     ("round-robin", |settings| without_settings(settings, RoundRobin::default())),
+    ("weighted", |settings| boxed(Weighted::parse(settings))),
+    ("outstanding-ratio", |settings| without_settings(settings, OutstandingRatio)),
+    ("blest", |settings| without_settings(settings, Blest::default())),
+    ("ecf", |settings| without_settings(settings, Ecf::default())),
+    ("primary", |settings| boxed(Primary::parse(settings))),
+    ("stream-bound", |settings| without_settings(settings, StreamBound::default())),
+    ("redundant", |settings| boxed(Redundant::parse(settings))),
+    ("cost", |settings| boxed(Cost::parse(settings))),
 ];
 
 /// The scheduler of a connection whose configuration names none.
@@ -69,6 +80,10 @@ fn without_settings(
     scheduler: impl Scheduler + 'static,
 ) -> Result<Box<dyn Scheduler>, String> {
     if settings.is_empty() { Ok(Box::new(scheduler)) } else { Err("has no settings".to_owned()) }
+}
+
+fn boxed(made: Result<impl Scheduler + 'static, String>) -> Result<Box<dyn Scheduler>, String> {
+    made.map(|scheduler| -> Box<dyn Scheduler> { Box::new(scheduler) })
 }
 
 impl Schedulers {

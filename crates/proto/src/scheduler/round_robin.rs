@@ -2,6 +2,7 @@
 
 use manyway_wire::PathId;
 
+use super::choice::turn;
 use super::{Decision, Scheduler, Source, View};
 
 /// One burst of a few datagrams on each path that has room, in the order of their ids.
@@ -9,9 +10,6 @@ use super::{Decision, Scheduler, Source, View};
 pub struct RoundRobin {
     last: Option<PathId>,
 }
-
-/// Datagrams a turn: enough for a batch, few enough that small backlogs spread.
-const TURN: u64 = 4;
 
 impl Scheduler for RoundRobin {
     fn name(&self) -> &'static str {
@@ -23,7 +21,7 @@ impl Scheduler for RoundRobin {
         match after_last.or_else(|| view.candidates().next()) {
             Some(path) => {
                 self.last = Some(path.id);
-                Decision::send(path.id, path.sendable.min(path.datagram * TURN), Source::Next)
+                Decision::send(path.id, path.sendable.min(turn(path)), Source::Next)
             }
             None => Decision::WAIT,
         }

@@ -1,11 +1,10 @@
-//! Laws that every scheduler keeps for any view, and what each adds.
+//! What the simplest schedulers choose; laws for any view are in `laws`.
 
 use std::time::Duration;
 
 use manyway_wire::PathId;
-use proptest::prelude::*;
 
-use super::{Decision, PathView, RttView, Source, View, by_name, names};
+use super::{Decision, PathView, RttView, Source, View, by_name};
 use crate::path::{PathState, Role};
 use crate::{ByteCount, Instant, Rate};
 
@@ -35,48 +34,6 @@ fn view(paths: &[PathView]) -> View<'_> {
 
 fn send(path: u32, quantum: u64) -> Decision {
     Decision::send(PathId(path), ByteCount(quantum), Source::Next)
-}
-
-fn any_path(id: u32) -> impl Strategy<Value = PathView> {
-    let states = prop::sample::select(PathState::ALL.to_vec());
-    let roles = prop::sample::select(vec![Role::Primary, Role::Secondary, Role::Backup, Role::Never]);
-    (states, roles, any::<bool>(), 1..500_u64, prop_oneof![Just(0), 1..200_000_u64]).prop_map(
-        move |(state, role, peer_ready, rtt, sendable)| PathView {
-            state,
-            role,
-            peer_ready,
-            ..path(id, rtt, sendable)
-        },
-    )
-}
-
-proptest! {
-    #[test]
-    fn every_choice_is_a_usable_path_with_room(paths in (any_path(0), any_path(1), any_path(2))) {
-        let paths = [paths.0, paths.1, paths.2];
-        for name in names() {
-            match decide(name, &paths) {
-                Decision::Send { path, quantum, .. } => {
-                    let chosen = paths.iter().find(|view| view.id == path).unwrap();
-                    prop_assert!(chosen.state.carries_data() && chosen.peer_ready && chosen.role != Role::Never);
-                    prop_assert!(quantum > ByteCount::ZERO && quantum <= chosen.sendable);
-                    let works = |view: &&PathView| view.state.carries_data() && view.peer_ready;
-                    if chosen.role == Role::Backup {
-                        prop_assert!(!paths.iter().filter(works).any(|view| !matches!(view.state, PathState::Backup | PathState::Parked)
-                            && matches!(view.role, Role::Primary | Role::Secondary)));
-                    }
-                }
-                Decision::Copy { .. } => prop_assert!(false, "{name} copies"),
-                Decision::Wait { .. } => {
-                    let usable = |view: &&PathView| {
-                        view.state == PathState::Active && view.peer_ready && view.role == Role::Primary
-                            && view.sendable > ByteCount::ZERO
-                    };
-                    prop_assert!(paths.iter().find(usable).is_none(), "{name} waits although a primary has room");
-                }
-            }
-        }
-    }
 }
 
 #[test]
