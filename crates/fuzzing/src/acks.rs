@@ -24,8 +24,8 @@ struct Model {
 /// Sends, acknowledges and waits as the input says.
 pub fn run(data: &[u8]) {
     let mut script = Script::new(data);
-    let controllers = ["cubic", "new-reno", "fixed"];
-    let mut path = Recovery::new(controllers[usize::from(script.u8()) % 3]).unwrap();
+    let controllers = ["cubic", "new-reno", "fixed", "bbr"];
+    let mut path = Recovery::new(controllers[usize::from(script.u8()) % 4]).unwrap();
     let mut model = Model { max_datagram: 1200, ..Model::default() };
     let mut now = Instant::from_nanos(0);
     for _ in 0..MOST_STEPS {
@@ -71,6 +71,7 @@ fn act(step: u8, script: &mut Script<'_>, path: &mut Recovery, model: &mut Model
                 path.set_max_datagram(size);
                 model.max_datagram = u64::from(size);
             }
+            9 | 10 => path.set_in_doubt(step >> 4 == 9),
             _ => path.set_app_limited(),
         },
         _ => path.ask_allowance(*now),

@@ -24,7 +24,7 @@ pub struct StreamConfig {
     /// How many streams the peer may have open at a time. Default 256, at most 65 536.
     pub peer_streams: u64,
     /// Bytes that a stream takes from the application before they are acknowledged. Default 4 MiB, at least
-    /// 16 KiB. It grows to twice what is in flight.
+    /// 16 KiB. It grows to twice what is in flight and what arrived behind a gap.
     pub send_buffer: u64,
     /// The most that the send buffer of a stream grows to, in bytes. Default 64 MiB, at least
     /// [`send_buffer`](Self::send_buffer).

@@ -11,6 +11,7 @@
 //! assert!(congestion::names().any(|name| name == "new-reno"));
 //! ```
 
+mod bbr;
 mod cubic;
 mod cubic_curve;
 mod fixed;
@@ -21,11 +22,12 @@ mod slow_start;
 use std::fmt::Debug;
 use std::time::Duration;
 
+pub use bbr::Bbr;
 pub use cubic::Cubic;
 pub use fixed::Fixed;
 pub use new_reno::NewReno;
 pub use samples::{
-    AckSample, CongestionSign, ControllerConfig, LossSample, LostPacketSample, SentSample, Sibling,
+    AckSample, Activity, CongestionSign, ControllerConfig, LossSample, LostPacketSample, SentSample, Sibling,
 };
 
 use crate::{ByteCount, Instant, Rate};
@@ -37,7 +39,8 @@ use crate::{ByteCount, Instant, Rate};
 /// * Losses shown by an acknowledgement come before its `on_ack`, first each packet, then the event.
 /// * `on_loss` comes once a round trip at most: not for packets sent before the last one.
 /// * `on_spurious_loss` comes at most once after an `on_loss`, and only before the next one.
-/// * Packets of a path that is abandoned are not reported at all.
+/// * Packets of a path that is abandoned are not reported at all, and of one that is suspect neither the losses nor
+///   the rates: what happened to them says nothing of the path's capacity.
 ///
 /// What is promised: the window never falls below two datagrams, and no hook panics.
 pub trait CongestionController: Debug + Send {
@@ -80,22 +83,30 @@ pub trait CongestionController: Debug + Send {
 
     /// Whether the window still grows exponentially in search of the capacity.
     fn is_in_slow_start(&self) -> bool;
+
+    /// What the controllers of other paths learn as [`Sibling::activity`]. While it is [`Activity::Draining`], all that is
+    /// sent counts as limited by the application. Default [`Activity::Steady`].
+    fn activity(&self) -> Activity {
+        Activity::Steady
+    }
 }
 
 /// Makes a controller for one path.
 pub type Factory = fn(&ControllerConfig) -> Box<dyn CongestionController>;
 
-const REGISTRY: [(&str, Factory); 3] = [
+const REGISTRY: [(&str, Factory); 4] = [
+    (Bbr::NAME, |config| Box::new(Bbr::new(config))),
     (Cubic::NAME, |config| Box::new(Cubic::new(config))),
     (NewReno::NAME, |config| Box::new(NewReno::new(config))),
     (Fixed::NAME, |config| Box::new(Fixed::new(config))),
 ];
 
 pub(crate) fn default_factory() -> Factory {
-    |config| Box::new(Cubic::new(config))
+    |config| Box::new(Bbr::new(config))
 }
 
-/// Finds a controller: `cubic` (RFC 9438), `new-reno` (RFC 9002), `fixed` (a constant window, for experiments).
+/// Finds a controller: `bbr` (BBRv3), `cubic` (RFC 9438), `new-reno` (RFC 9002), `fixed` (a constant window, for
+/// experiments).
 pub fn by_name(name: &str) -> Option<Factory> {
     REGISTRY.iter().find(|(known, _)| *known == name).map(|(_, factory)| *factory)
 }

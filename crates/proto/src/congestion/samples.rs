@@ -102,6 +102,8 @@ pub struct AckSample {
     pub in_flight_at_sent: ByteCount,
     /// Bytes lost since the newest of the packets was sent.
     pub lost_since_sent: ByteCount,
+    /// How many gaps these losses make: packets that were sent one after the other are one gap.
+    pub gaps_since_sent: u64,
     /// Bytes declared lost by this acknowledgement.
     pub newly_lost: ByteCount,
 }
@@ -129,6 +131,15 @@ pub struct LostPacketSample {
     pub in_flight_at_sent: ByteCount,
     /// Bytes lost since it was sent, including itself.
     pub lost_since_sent: ByteCount,
+    /// How many gaps the losses since it was sent make, its own included: packets that were sent one after the other are
+    /// one gap.
+    pub gaps_since_sent: u64,
+    /// All gaps on the path so far.
+    pub gaps: u64,
+    /// All bytes delivered on the path so far.
+    pub delivered: ByteCount,
+    /// Whether it begins a congestion event: a [`LossSample`] follows.
+    pub begins_event: bool,
     /// Whether the sender had run out of data when it was sent.
     pub app_limited: bool,
 }
@@ -170,11 +181,33 @@ pub struct Sibling {
     /// The larger of: bytes acknowledged since its last congestion event, bytes acknowledged between the last two.
     /// (The `l` of OLIA.)
     pub loss_interval: ByteCount,
+    /// What its controller does at the moment.
+    pub activity: Activity,
 }
 
 impl Sibling {
-    /// Names the figures.
+    /// Names the figures of a path whose controller does nothing special.
     pub const fn new(window: ByteCount, rtt: Duration, loss_interval: ByteCount) -> Self {
-        Self { window, rtt, loss_interval }
+        Self { window, rtt, loss_interval, activity: Activity::Steady }
     }
+
+    /// Names what the controller does.
+    #[must_use]
+    pub const fn with_activity(mut self, activity: Activity) -> Self {
+        self.activity = activity;
+        self
+    }
+}
+
+/// What a controller does that those of other paths had better not do at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Activity {
+    /// Nothing special.
+    #[default]
+    Steady,
+    /// It sends more than it knows the path to carry, to learn whether there is more.
+    Probing,
+    /// It sends less than the path carries, to learn the round trip without a queue.
+    Draining,
 }

@@ -31,6 +31,7 @@ fn ack(now: Instant, bytes: u64, window: ByteCount) -> AckSample {
         delivered_at_sent: ByteCount::ZERO,
         in_flight_at_sent: window,
         lost_since_sent: ByteCount::ZERO,
+        gaps_since_sent: 0,
         newly_lost: ByteCount::ZERO,
     }
 }

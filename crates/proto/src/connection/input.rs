@@ -114,7 +114,7 @@ impl Connection {
         if unknown_path && !may_open {
             return;
         }
-        let fresh = unknown_path.then(|| self.another_space());
+        let fresh = unknown_path.then(|| self.another_space(facts.path));
         let space = match (&fresh, facts.level) {
             (Some(space), _) => Some(space),
             (None, Level::Data) => self.paths.get(facts.path).map(|path| &path.space),

@@ -144,6 +144,8 @@ struct Shared {
     outcome: Outcome,
     observer: Option<Box<dyn Observer>>,
     interfaces: InterfaceMtus,
+    /// Differs between connections; with the number of a path it decides when that path is probed for bandwidth.
+    probing_seed: u64,
 }
 
 /// What the endpoint gives to a new connection, beside its configuration.
@@ -226,7 +228,9 @@ impl Connection {
         };
         let mut paths = PathSet::default();
         let role = manager.role_of(&tuple.local);
-        paths.insert(Path::new(PathId::FIRST, tuple, role, data_space(&config), now));
+        let probing_seed = local_id.leading_u64();
+        let space = data_space(&config, PathId::FIRST, probing_seed);
+        paths.insert(Path::new(PathId::FIRST, tuple, role, space, now));
         let streams = StreamSet::new(side, &config.streams);
         let mut ids = Ids { local: LocalIds::new(local_id, reset_key), remote: RemoteIds::default() };
         if let Some(id) = remote_id {
@@ -263,7 +267,7 @@ impl Connection {
             },
             persist: Persist::new(now),
             events: Events::default(),
-            shared: Shared { rng, outcome: Outcome::default(), observer, interfaces },
+            shared: Shared { rng, outcome: Outcome::default(), observer, interfaces, probing_seed },
             counts: Counts::default(),
             config,
         }
@@ -323,8 +327,8 @@ impl Connection {
         let mut config = ConnectionConfig::clone(&self.config);
         config.set_congestion(name)?;
         for path in self.paths.iter_mut() {
-            let datagram = path.mtu.current();
-            path.space.recovery.set_controller((config.congestion)(&ControllerConfig::new(datagram)));
+            let controller = controller_config(path.mtu.current(), path.id, self.shared.probing_seed);
+            path.space.recovery.set_controller((config.congestion)(&controller));
         }
         self.config = Arc::new(config);
         Ok(())
@@ -443,8 +447,8 @@ impl Connection {
     }
 
     /// The number space of a path that is added to the first.
-    fn another_space(&self) -> Space {
-        let mut space = data_space(&self.config);
+    fn another_space(&self, id: PathId) -> Space {
+        let mut space = data_space(&self.config, id, self.shared.probing_seed);
         space.recovery.set_max_ack_delay(self.agreed.peer_ack_delay);
         space
     }
@@ -455,6 +459,7 @@ impl Connection {
         if !path.advance(now, state, reason) {
             return false;
         }
+        path.space.recovery.set_in_doubt(state == PathState::Suspect);
         let event = PathEvent { path: id, tuple: path.tuple, role: path.role, state, reason };
         self.announce_path(now, event);
         true
@@ -487,9 +492,13 @@ fn setup_space(config: &ConnectionConfig) -> Space {
     Space::new(PathRecovery::new(Box::new(controller), &recovery_config(config)))
 }
 
-fn data_space(config: &ConnectionConfig) -> Space {
-    let controller = (config.congestion)(&ControllerConfig::new(BASE_DATAGRAM));
+fn data_space(config: &ConnectionConfig, id: PathId, probing_seed: u64) -> Space {
+    let controller = (config.congestion)(&controller_config(BASE_DATAGRAM, id, probing_seed));
     Space::new(PathRecovery::new(controller, &recovery_config(config)))
+}
+
+fn controller_config(datagram: u16, id: PathId, probing_seed: u64) -> ControllerConfig {
+    ControllerConfig { seed: probing_seed.wrapping_add(id.0.into()), ..ControllerConfig::new(datagram) }
 }
 
 fn recovery_config(config: &ConnectionConfig) -> RecoveryConfig {

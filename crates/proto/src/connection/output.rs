@@ -193,7 +193,7 @@ impl Connection {
         self.clock.paced_until = None;
         if !self.streams.wants_data() {
             for path in self.paths.iter_mut() {
-                path.space.recovery.set_app_limited();
+                path.space.recovery.on_unused(now);
             }
             return None;
         }
@@ -214,6 +214,12 @@ impl Connection {
             let chosen = views.iter_mut().find(|view| view.id == path && view.sendable > ByteCount::ZERO);
             let Some(chosen) = chosen else { break };
             chosen.sendable = ByteCount::ZERO;
+        }
+        for view in views.iter().filter(|view| view.sendable > ByteCount::ZERO) {
+            // Held back by the scheduler: that says nothing of what this path carries.
+            if let Some(path) = self.paths.get_mut(view.id) {
+                path.space.recovery.on_unused(now);
+            }
         }
         self.clock.paced_until = paced_until;
         None

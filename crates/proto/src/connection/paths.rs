@@ -141,7 +141,7 @@ impl Connection {
                 return;
             }
             self.agreed.next_path = PathId(id.0 + 1);
-            let mut path = Path::new(id, tuple, open.role, self.another_space(), now);
+            let mut path = Path::new(id, tuple, open.role, self.another_space(id), now);
             path.amplification.lift();
             path.prober.start(now, open.targets, None);
             self.paths.insert(path);

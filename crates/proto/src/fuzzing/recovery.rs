@@ -109,6 +109,11 @@ impl Recovery {
         self.path.snapshot(now);
     }
 
+    /// The path is suspect, or no longer.
+    pub fn set_in_doubt(&mut self, in_doubt: bool) {
+        self.path.set_in_doubt(in_doubt);
+    }
+
     /// Another size of datagrams.
     pub fn set_max_datagram(&mut self, size: u16) {
         self.path.set_max_datagram(size);

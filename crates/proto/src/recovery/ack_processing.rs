@@ -12,7 +12,7 @@ use super::outcome::{LostNote, Outcome, ReceivedAck};
 use super::persistent::is_persistent;
 use super::rounds::Round;
 use super::sent_packets::{PacketKind, SentPacket};
-use crate::congestion::{AckSample, CongestionSign, LossSample, LostPacketSample, Sibling};
+use crate::congestion::{AckSample, Activity, CongestionSign, LossSample, LostPacketSample, Sibling};
 use crate::observe::LossReason;
 use crate::{ByteCount, Instant, Violation};
 
@@ -31,6 +31,8 @@ struct Arrivals {
     question: Option<(u64, Instant)>,
     /// Bytes that had been called lost.
     spurious_bytes: ByteCount,
+    /// The part of them that was given up with the path: when they arrived, nobody knows.
+    abandoned_bytes: ByteCount,
     /// Whether the last congestion event turned out to be none.
     undo: bool,
 }
@@ -85,7 +87,7 @@ impl PathRecovery {
         }
         let Some(largest) = arrivals.largest else { return Ok(()) };
         self.sent.on_largest_acked(largest);
-        self.rate.on_delivered(now, arrivals.bytes + arrivals.spurious_bytes);
+        self.rate.on_delivered(now, arrivals.bytes + (arrivals.spurious_bytes - arrivals.abandoned_bytes));
         self.loss_interval.on_acked(arrivals.bytes + arrivals.spurious_bytes);
         if arrivals.newest.is_some() || arrivals.spurious_bytes > ByteCount::ZERO {
             out.progress = true;
@@ -154,7 +156,8 @@ impl PathRecovery {
                     arrivals.undo |= episodes.on_spurious(episode);
                 }
                 LostBy::MtuProbe => out.mtu_acked = out.mtu_acked.max(Some(packet.size)),
-                LostBy::Abandoning => {}
+                LostBy::Doubt => {}
+                LostBy::Abandoning => arrivals.abandoned_bytes += ByteCount(u64::from(packet.size)),
             }
             out.delivered.push(packet.contents);
         });
@@ -190,14 +193,15 @@ impl PathRecovery {
         siblings: &[Sibling],
     ) {
         let Some(newest) = arrivals.newest else { return };
-        let delivery = self.rate.sample(now, newest.time_sent, &newest.delivery, &self.rtt);
+        let is_measure = !self.doubt.covers(newest.packet_number);
+        let delivery = self.rate.sample(now, newest.time_sent, &newest.delivery, &self.rtt, is_measure);
         let sample = AckSample {
             now,
             bytes: arrivals.bytes,
             bytes_outside_recovery: arrivals.bytes_outside_recovery,
             in_flight: self.sent.bytes(),
             pipe: self.rounds.pipe(),
-            latest_rtt,
+            latest_rtt: latest_rtt.filter(|_| is_measure),
             smoothed_rtt: self.rtt.smoothed(),
             minimum_rtt: self.rtt.minimum(),
             largest_acked: self.sent.largest_acked().unwrap_or(newest.packet_number),
@@ -208,9 +212,13 @@ impl PathRecovery {
             delivered_at_sent: delivery.delivered_at_sent,
             in_flight_at_sent: delivery.in_flight_at_sent,
             lost_since_sent: delivery.lost_since_sent,
+            gaps_since_sent: delivery.gaps_since_sent,
             newly_lost,
         };
         self.controller.on_ack(&sample, siblings);
+        if self.controller.activity() == Activity::Draining {
+            self.set_app_limited();
+        }
     }
 
     /// Calls the packets lost that are, and notes when to ask again. Returns how many were lost.
@@ -248,9 +256,14 @@ impl PathRecovery {
             }
             lost_bytes += packet.bytes();
             self.large.on_lost(packet.packet_number, packet.size);
-            event |= self.episodes.on_lost(packet.packet_number, next) == Meaning::NewEvent;
+            if self.doubt.covers(packet.packet_number) {
+                self.settle_lost(now, packet, LostBy::Doubt, out);
+                continue;
+            }
+            let meaning = self.episodes.on_lost(packet.packet_number, next);
+            event |= meaning == Meaning::NewEvent;
             trial_failed |= self.resume.on_lost(packet.packet_number);
-            self.report_lost(now, &packet);
+            self.report_lost(now, &packet, meaning);
             let why = LostBy::Detection { episode: self.episodes.current() };
             self.settle_lost(now, packet, why, out);
         }
@@ -271,15 +284,19 @@ impl PathRecovery {
         count
     }
 
-    fn report_lost(&mut self, now: Instant, packet: &SentPacket) {
+    fn report_lost(&mut self, now: Instant, packet: &SentPacket, meaning: Meaning) {
         self.rounds.on_lost();
-        self.rate.on_lost(packet.bytes());
+        self.rate.on_lost(packet.index, packet.bytes());
         self.controller.on_packet_lost(&LostPacketSample {
             now,
             packet_number: packet.packet_number,
             bytes: packet.bytes(),
             in_flight_at_sent: packet.delivery.in_flight(),
             lost_since_sent: self.rate.lost_since(&packet.delivery),
+            gaps_since_sent: self.rate.gaps_since(&packet.delivery),
+            gaps: self.rate.gaps(),
+            delivered: self.rate.delivered(),
+            begins_event: meaning == Meaning::NewEvent,
             app_limited: packet.delivery.app_limited(),
         });
     }
@@ -313,7 +330,7 @@ impl PathRecovery {
         }
         let SentPacket { packet_number, time_sent, size, contents, .. } = packet;
         let reason = match why {
-            LostBy::Detection { .. } => LossReason::Detected,
+            LostBy::Detection { .. } | LostBy::Doubt => LossReason::Detected,
             LostBy::MtuProbe => LossReason::MtuProbe,
             LostBy::Abandoning => LossReason::PathAbandoned,
         };

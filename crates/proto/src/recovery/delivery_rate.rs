@@ -19,6 +19,7 @@ pub(crate) struct DeliverySnapshot {
     /// When the first packet of the flight left that was acknowledged last.
     first_sent: Option<Instant>,
     lost: ByteCount,
+    gaps: u64,
     in_flight: ByteCount,
     app_limited: bool,
 }
@@ -31,6 +32,7 @@ pub(crate) struct DeliverySample {
     pub(crate) delivered_at_sent: ByteCount,
     pub(crate) in_flight_at_sent: ByteCount,
     pub(crate) lost_since_sent: ByteCount,
+    pub(crate) gaps_since_sent: u64,
 }
 
 /// The delivery rate of one path.
@@ -40,6 +42,10 @@ pub(crate) struct DeliveryRate {
     delivered_at: Option<Instant>,
     first_sent: Option<Instant>,
     lost: ByteCount,
+    /// How many gaps the losses make: packets that were sent one after the other are one.
+    gaps: u64,
+    /// If this packet is lost next, counted among those that ask for an acknowledgement, it makes no new gap.
+    gap_end: u64,
     /// Samples are limited by the application until this much is delivered.
     app_limited_until: ByteCount,
     maximum: WindowedMax<Rate>,
@@ -62,6 +68,8 @@ impl DeliveryRate {
             delivered_at: None,
             first_sent: None,
             lost: ByteCount::ZERO,
+            gaps: 0,
+            gap_end: u64::MAX,
             app_limited_until: ByteCount::ZERO,
             maximum: WindowedMax::new(),
         }
@@ -102,18 +110,35 @@ impl DeliveryRate {
             delivered_at: self.delivered_at,
             first_sent: self.first_sent,
             lost: self.lost,
+            gaps: self.gaps,
             in_flight: in_flight + size,
             app_limited: self.is_app_limited(),
         }
     }
 
-    pub(crate) fn on_lost(&mut self, bytes: ByteCount) {
+    /// A packet was lost: the `index`-th of those that ask for an acknowledgement.
+    pub(crate) fn on_lost(&mut self, index: u64, bytes: ByteCount) {
         self.lost += bytes;
+        if self.gap_end != index {
+            self.gaps += 1;
+        }
+        self.gap_end = index + 1;
     }
 
     /// Bytes lost since a packet left.
     pub(crate) fn lost_since(&self, snapshot: &DeliverySnapshot) -> ByteCount {
         self.lost - snapshot.lost
+    }
+
+    /// How many gaps there are.
+    pub(crate) fn gaps(&self) -> u64 {
+        self.gaps
+    }
+
+    /// How many gaps the losses make since a packet left; with one of them at least one.
+    pub(crate) fn gaps_since(&self, snapshot: &DeliverySnapshot) -> u64 {
+        let lost_any = self.lost > snapshot.lost;
+        (self.gaps - snapshot.gaps).max(u64::from(lost_any))
     }
 
     /// Bytes were delivered.
@@ -122,13 +147,15 @@ impl DeliveryRate {
         self.delivered_at = Some(now);
     }
 
-    /// Measures with the newest packet delivered, after all of them were counted by [`Self::on_delivered`].
+    /// Measures with the newest packet delivered, after all of them were counted by [`Self::on_delivered`]. Without
+    /// `is_measure` the rate says nothing of the path.
     pub(crate) fn sample(
         &mut self,
         now: Instant,
         time_sent: Instant,
         snapshot: &DeliverySnapshot,
         rtt: &RttEstimator,
+        is_measure: bool,
     ) -> DeliverySample {
         let delivered = self.delivered - snapshot.delivered;
         let send_time = time_sent - snapshot.first_sent.unwrap_or(time_sent);
@@ -136,7 +163,8 @@ impl DeliveryRate {
         self.first_sent = Some(time_sent);
         // Acknowledgements that arrive together make the interval too short; a round trip is the least.
         let interval = send_time.max(ack_time);
-        let rate = (interval >= rtt.minimum() && !interval.is_zero()).then(|| delivered.per(interval));
+        let is_measure = is_measure && interval >= rtt.minimum() && !interval.is_zero();
+        let rate = is_measure.then(|| delivered.per(interval));
         if let Some(rate) = rate.filter(|rate| !snapshot.app_limited || *rate >= self.maximum()) {
             let window = (rtt.smoothed() * WINDOW_ROUNDS).max(WINDOW_MIN);
             self.maximum.update(now, rate, window);
@@ -146,7 +174,8 @@ impl DeliveryRate {
             app_limited: snapshot.app_limited,
             delivered_at_sent: snapshot.delivered,
             in_flight_at_sent: snapshot.in_flight,
-            lost_since_sent: self.lost - snapshot.lost,
+            lost_since_sent: self.lost_since(snapshot),
+            gaps_since_sent: self.gaps_since(snapshot),
         }
     }
 
@@ -177,7 +206,7 @@ mod tests {
             if sent.front().is_some_and(|(t, _)| t + 20 <= millis) {
                 let (t, snapshot) = sent.pop_front().unwrap();
                 rate.on_delivered(at(millis), ByteCount(1000));
-                rate.sample(at(millis), at(t), &snapshot, &rtt());
+                rate.sample(at(millis), at(t), &snapshot, &rtt(), true);
             }
             if millis < from + packets {
                 let in_flight = ByteCount(1000) * sent.len() as u64;
@@ -203,7 +232,7 @@ mod tests {
         assert!(rate.is_app_limited());
         let snapshot = rate.on_sent(at(5000), ByteCount(100), ByteCount::ZERO);
         rate.on_delivered(at(5020), ByteCount(100));
-        let sample = rate.sample(at(5020), at(5000), &snapshot, &rtt());
+        let sample = rate.sample(at(5020), at(5000), &snapshot, &rtt(), true);
         assert!(sample.app_limited && !rate.is_app_limited());
         assert_eq!(sample.rate, Some(Rate::from_bytes_per_second(5000)));
         assert_eq!(rate.maximum(), before);

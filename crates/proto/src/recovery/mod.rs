@@ -7,6 +7,7 @@ mod ack_processing;
 mod ack_questions;
 mod config;
 mod delivery_rate;
+mod doubt;
 mod episode;
 mod large_packets;
 mod loss;
@@ -55,11 +56,14 @@ pub(crate) struct PathRecovery {
     rounds: rounds::Rounds,
     loss_interval: rounds::LossInterval,
     resume: resume::Resume,
+    doubt: doubt::Doubt,
     last_progress: Option<Instant>,
     /// When the oldest packet in flight counts as lost, if nothing is heard of it.
     loss_time: Option<Instant>,
     /// When this host last woke: what was sent before tells nothing of the round trip.
     woke_at: Option<Instant>,
+    /// From when on the pacer would have let data go that was not there.
+    unused_from: Option<Instant>,
 }
 
 impl PathRecovery {
@@ -82,9 +86,11 @@ impl PathRecovery {
             rounds: rounds::Rounds::default(),
             loss_interval: rounds::LossInterval::default(),
             resume: resume::Resume::default(),
+            doubt: doubt::Doubt::default(),
             last_progress: None,
             loss_time: None,
             woke_at: None,
+            unused_from: None,
         }
     }
 
@@ -133,8 +139,15 @@ impl PathRecovery {
         self.controller.name()
     }
 
-    /// What may be sent now. The sender that cannot fill it for want of data calls [`Self::set_app_limited`].
+    /// What may be sent now. The sender that cannot fill it for want of data calls [`Self::on_unused`].
     pub(crate) fn allowance(&mut self, now: Instant) -> Allowance {
+        if self.unused_from.take().is_some_and(|from| from < now) {
+            self.set_app_limited();
+        }
+        self.room(now)
+    }
+
+    fn room(&mut self, now: Instant) -> Allowance {
         let datagram = self.config.max_datagram;
         let room = self.controller.window() - self.sent.bytes();
         if room < ByteCount(u64::from(datagram)) {
@@ -216,12 +229,32 @@ impl PathRecovery {
 
     /// The figures that coupled controllers of other paths want to know.
     pub(crate) fn as_sibling(&self) -> Sibling {
+        let activity = self.controller.activity();
         Sibling::new(self.controller.window(), self.rtt.smoothed(), self.loss_interval.longest())
+            .with_activity(activity)
     }
 
-    /// There was room, but nothing to send on this path: what is measured now says little about the path.
+    /// Nothing is sent on this path now, because nothing waits or what waits is kept for another path. If window and
+    /// pacer would let it go, what is measured in the next round trip says little about the path.
+    pub(crate) fn on_unused(&mut self, now: Instant) {
+        match self.room(now) {
+            Allowance::Ready { .. } => self.set_app_limited(),
+            // Only if it is still so then: what comes before is in time.
+            Allowance::PacedUntil(at) => self.unused_from = Some(at),
+            Allowance::Window => self.unused_from = None,
+        }
+    }
+
+    /// What is measured in the next round trip says little about the path.
     pub(crate) fn set_app_limited(&mut self) {
+        self.unused_from = None;
         self.rate.set_app_limited(self.sent.bytes());
+    }
+
+    /// The path is suspect from now on, or no longer. What was sent until the doubts end counts neither as a measure of the
+    /// rate nor as a sign of congestion.
+    pub(crate) fn set_in_doubt(&mut self, in_doubt: bool) {
+        if in_doubt { self.doubt.begin() } else { self.doubt.end(self.sent.next_number()) }
     }
 
     /// Whether another path of the connection carries data: then this one probes more often, and silence here is no

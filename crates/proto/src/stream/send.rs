@@ -131,9 +131,11 @@ impl SendHalf {
     }
 
     /// Bytes that the application may write. The buffer grows to twice what is in flight, so that the next
-    /// round trip's bytes are here before this one's are acknowledged.
+    /// round trip's bytes are here before this one's are acknowledged, and by what arrived behind a gap: while a
+    /// slow path fills that, a fast one must not run dry.
     fn room(&mut self) -> u64 {
-        let useful = self.buffer.in_flight().saturating_mul(2).min(self.max_capacity);
+        let needed = self.buffer.in_flight().saturating_mul(2).saturating_add(self.buffer.behind_gaps());
+        let useful = needed.min(self.max_capacity);
         self.capacity = self.capacity.max(useful);
         self.capacity.saturating_sub(self.buffer.held())
     }

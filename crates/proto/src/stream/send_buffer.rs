@@ -214,6 +214,11 @@ impl SendBuffer {
         self.next - self.base - self.acked.covered() - self.lost.covered()
     }
 
+    /// Bytes that arrived behind one that did not: they are held until that does.
+    pub(crate) fn behind_gaps(&self) -> u64 {
+        self.acked.covered()
+    }
+
     /// The highest offset that was sent: the final size if the stream is abandoned now.
     pub(crate) fn sent(&self) -> u64 {
         self.next

@@ -283,3 +283,62 @@ fn siblings_learn_the_longest_stretch_without_congestion() {
     // Five packets until the congestion event, one since.
     assert_eq!(path.as_sibling().loss_interval, ByteCount(5 * 1200));
 }
+
+#[test]
+fn a_path_is_limited_by_the_application_only_if_it_could_have_sent() {
+    let mut path = path("new-reno");
+    send(&mut path, at(0), 2);
+    // The pacer says 10 ms: what comes before is in time.
+    path.on_unused(at(0));
+    path.allowance(at(9));
+    assert!(!path.rate.is_app_limited());
+    path.on_unused(at(9));
+    path.allowance(at(11));
+    assert!(path.rate.is_app_limited());
+    // The whole window is under way, and nothing more could be.
+    ack(&mut path, at(100), &[0..=1]);
+    send(&mut path, at(200), 12);
+    ack(&mut path, at(300), &[2..=3]);
+    let room = path.window() - path.bytes_in_flight();
+    send(&mut path, at(400), usize::try_from(room.get() / u64::from(SIZE)).unwrap());
+    assert_eq!(path.allowance(at(1000)), Allowance::Window);
+    path.on_unused(at(1000));
+    assert!(!path.rate.is_app_limited());
+}
+
+#[test]
+fn what_was_sent_in_doubt_is_neither_a_sign_of_congestion_nor_a_measure() {
+    for controller in ["bbr", "cubic", "new-reno"] {
+        let mut path = path(controller);
+        send(&mut path, at(0), 8);
+        path.set_in_doubt(true);
+        let before = path.window();
+        let out = ack(&mut path, at(400), &[7..=7]);
+        assert_eq!((numbers(&out.lost), path.rate.maximum()), ((0..=4).collect(), Rate::ZERO));
+        assert!(path.window() >= before, "{controller}");
+        path.set_in_doubt(false);
+        send(&mut path, at(400), 8);
+        ack(&mut path, at(440), &[8..=9]);
+        assert!(path.rate.maximum() > Rate::ZERO, "{controller}");
+    }
+    let mut path = path("new-reno");
+    path.set_in_doubt(true);
+    path.set_in_doubt(false);
+    send(&mut path, at(0), 8);
+    let before = path.window();
+    ack(&mut path, at(40), &[7..=7]);
+    assert!(path.window() < before, "what was sent after the doubts counts");
+}
+
+#[test]
+fn packets_given_up_with_their_path_do_not_raise_the_delivery_rate_when_they_arrive() {
+    let mut path = path("new-reno");
+    send(&mut path, at(0), 8);
+    path.abandon(at(500), &mut Outcome::default());
+    path.restart(at(1000), Some(ms(40)));
+    send(&mut path, at(1000), 1);
+    let out = ack(&mut path, at(1040), &[0..=8]);
+    assert_eq!(out.spurious, 8);
+    assert_eq!(path.rate.delivered(), ByteCount(u64::from(SIZE)));
+    assert_eq!(path.delivery_rate(), ByteCount(u64::from(SIZE)).per(ms(40)));
+}

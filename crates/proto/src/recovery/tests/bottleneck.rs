@@ -176,6 +176,17 @@ fn cubic_and_new_reno_fill_a_bottleneck_with_a_queue_of_one_bandwidth_delay_prod
 }
 
 #[test]
+fn bbr_fills_a_bottleneck_without_filling_its_queue() {
+    let mut path = path("bbr");
+    let figures = run(&mut path, 2, 20);
+    // Fourteen searches for more bandwidth come near the end of the queue, which holds one product.
+    assert!(figures.percent >= 97 && figures.dropped < 60 && figures.spurious == 0, "{figures:?}");
+    assert!(figures.rtt < ms(42), "{figures:?}");
+    let measured = path.delivery_rate().bits_per_second() / 1_000_000;
+    assert!((48..=53).contains(&measured), "{measured} Mbit/s");
+}
+
+#[test]
 fn a_fixed_window_of_half_the_product_gets_half_the_rate_without_a_queue() {
     let mut config = ControllerConfig::new(SIZE);
     config.initial_window = 52;
@@ -196,7 +207,7 @@ fn the_delivery_rate_is_the_rate_of_the_bottleneck() {
 
 #[test]
 fn reordering_is_learnt_and_hardly_costs_anything() {
-    for controller in ["cubic", "new-reno"] {
+    for controller in ["bbr", "cubic", "new-reno"] {
         let mut world = World::new();
         world.late_every = 53;
         let figures = run_in(world, &mut path(controller), 5, 20);

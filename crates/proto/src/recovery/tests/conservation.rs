@@ -22,6 +22,8 @@ enum Step {
     Timeout,
     Move,
     AppLimited,
+    Unused,
+    Doubt(bool),
     OtherPath(bool),
     Abandon,
     Restart,
@@ -36,6 +38,8 @@ fn step() -> impl Strategy<Value = Step> {
         3 => Just(Step::Timeout),
         1 => Just(Step::Move),
         1 => Just(Step::AppLimited),
+        1 => Just(Step::Unused),
+        1 => any::<bool>().prop_map(Step::Doubt),
         1 => any::<bool>().prop_map(Step::OtherPath),
         1 => Just(Step::Abandon),
         1 => Just(Step::Restart),
@@ -113,6 +117,8 @@ fn run(controller: &str, steps: Vec<Step>) {
                 }
             }
             Step::AppLimited => path.set_app_limited(),
+            Step::Unused => path.on_unused(now),
+            Step::Doubt(in_doubt) => path.set_in_doubt(in_doubt),
             Step::OtherPath(alive) => path.set_other_path_alive(alive),
             Step::Abandon => path.abandon(now, &mut out),
             Step::Restart => path.restart(now, Some(Duration::from_millis(40))),
@@ -147,7 +153,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
     #[test]
     fn bytes_in_flight_are_the_sum_of_packets_under_any_order_of_events(
-        controller in prop_oneof![Just("cubic"), Just("new-reno"), Just("fixed")],
+        controller in prop_oneof![Just("bbr"), Just("cubic"), Just("new-reno"), Just("fixed")],
         steps in proptest::collection::vec(step(), 1..200),
     ) {
         run(controller, steps);

@@ -1,0 +1,154 @@
+//! What was lost and delivered in a round trip, and whether the loss is more than chance.
+//!
+//! The draft calls a flight too large once it loses more than 2 %. Of a flight of 90 packets those are two, and a radio link
+//! that loses one in a hundred loses two in every fourth flight: each search for bandwidth would fail there. So besides
+//! their share the number of gaps has to be more than three standard deviations above what 2 % give on average. The more
+//! packets there are, the nearer that is to the draft. Gaps are counted instead of packets, since a burst that a radio
+//! link swallows is one event, while a full queue drops what arrives too much, packet by packet.
+
+use super::{AckSample, LostPacketSample};
+use crate::{ByteCount, Rate};
+
+/// `BBR.LossThresh`: this part of a flight may be lost, 2 %.
+const TOLERATED: u64 = 50;
+/// `BBRStartupFullLossCnt`: gaps in a round trip that end Startup.
+const STARTUP_GAPS: u64 = 6;
+
+/// Whether so many bytes lost of a flight, in so many gaps, say that it was too large.
+pub(super) fn is_excessive(lost: ByteCount, flight: ByteCount, gaps: u64, datagram: ByteCount) -> bool {
+    let packets = flight.get() / datagram.get().max(1);
+    // gaps > 1 + n·p + 3·√(n·p) with p = 1/50, times 50
+    let deviation = packets.saturating_mul(9 * TOLERATED).isqrt();
+    let by_chance = TOLERATED.saturating_add(packets).saturating_add(deviation);
+    lost * TOLERATED > flight && gaps.saturating_mul(TOLERATED) > by_chance
+}
+
+/// How much was in flight when the losses exceeded what is tolerated: the flight of the lost packet, less what was lost
+/// beyond that (`InflightAtLoss`).
+pub(super) fn flight_at_loss(sample: &LostPacketSample) -> ByteCount {
+    let before = sample.in_flight_at_sent - sample.bytes;
+    let lost_before = sample.lost_since_sent - sample.bytes;
+    let tolerated = before / TOLERATED;
+    // Divided by 1 − 1/50: what fits is less by the losses among it.
+    let scaled = |bytes: ByteCount| bytes * TOLERATED / (TOLERATED - 1);
+    before + scaled(tolerated - lost_before) - scaled(lost_before - tolerated)
+}
+
+/// The latest round trip, as far as congestion is concerned.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Signals {
+    /// `BBR.bw_latest`: the largest delivery rate.
+    pub(super) rate: Rate,
+    /// `BBR.inflight_latest`: most bytes delivered within a round trip.
+    pub(super) flight: ByteCount,
+    /// What was delivered when this round began (`BBR.loss_round_delivered`).
+    round_end: ByteCount,
+    /// What was lost in this round.
+    lost: Option<Lost>,
+    ended: Ended,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Lost {
+    /// What had been delivered when the first loss was found.
+    delivered: ByteCount,
+    bytes: ByteCount,
+    /// Gaps on the path before the first, and now.
+    gaps_before: u64,
+    gaps: u64,
+    marked: bool,
+}
+
+/// Whether a round ended with the last acknowledgement, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Ended {
+    #[default]
+    No,
+    /// With as few losses as a path may have.
+    Well,
+    /// With too many.
+    InExcess,
+    /// With too many, in so many gaps that Startup has to end, or with a mark.
+    InGreatExcess,
+}
+
+impl Lost {
+    /// The round ends, so much having been delivered.
+    fn verdict(self, delivered: ByteCount, datagram: ByteCount) -> Ended {
+        let flight = (delivered - self.delivered) + self.bytes;
+        let gaps = self.gaps.saturating_sub(self.gaps_before);
+        if self.marked {
+            Ended::InGreatExcess
+        } else if !is_excessive(self.bytes, flight, gaps, datagram) {
+            Ended::Well
+        } else if gaps < STARTUP_GAPS {
+            Ended::InExcess
+        } else {
+            Ended::InGreatExcess
+        }
+    }
+}
+
+impl Signals {
+    /// A packet was lost. With the first of a round trip the round begins anew, so that it sees all losses of one flight.
+    pub(super) fn on_packet_lost(&mut self, sample: &LostPacketSample) {
+        let lost = self.note(sample.delivered, sample.gaps.saturating_sub(1));
+        lost.bytes += sample.bytes;
+        lost.gaps = sample.gaps;
+    }
+
+    /// A packet arrived with a mark of congestion.
+    pub(super) fn on_mark(&mut self, delivered: ByteCount) {
+        self.note(delivered, 0).marked = true;
+    }
+
+    fn note(&mut self, delivered: ByteCount, gaps_before: u64) -> &mut Lost {
+        if self.lost.is_none() {
+            self.round_end = delivered;
+        }
+        let new = Lost { delivered, bytes: ByteCount::ZERO, gaps_before, gaps: gaps_before, marked: false };
+        self.lost.get_or_insert(new)
+    }
+
+    /// To be called first for an acknowledgement (`UpdateLatestDeliverySignals`).
+    pub(super) fn on_ack(&mut self, sample: &AckSample, datagram: ByteCount) {
+        self.rate = self.rate.max(sample.delivery_rate.unwrap_or_default());
+        self.flight = self.flight.max(sample.delivered - sample.delivered_at_sent);
+        self.ended = Ended::No;
+        if sample.delivered_at_sent < self.round_end {
+            return;
+        }
+        self.round_end = sample.delivered;
+        self.ended = self.lost.take().map_or(Ended::Well, |lost| lost.verdict(sample.delivered, datagram));
+    }
+
+    /// To be called last for an acknowledgement (`AdvanceLatestDeliverySignals`).
+    pub(super) fn end_ack(&mut self, sample: &AckSample) {
+        if self.ended != Ended::No {
+            self.rate = sample.delivery_rate.unwrap_or_default();
+            self.flight = sample.delivered - sample.delivered_at_sent;
+        }
+    }
+
+    /// Whether a round ended with this acknowledgement in which too much was lost.
+    pub(super) fn ended_in_excess(&self) -> bool {
+        matches!(self.ended, Ended::InExcess | Ended::InGreatExcess)
+    }
+
+    /// Whether that was so much that Startup has to end.
+    pub(super) fn ended_in_great_excess(&self) -> bool {
+        self.ended == Ended::InGreatExcess
+    }
+
+    /// The phase changes: what was measured before does not count (`ResetCongestionSignals`).
+    pub(super) fn reset(&mut self) {
+        self.lost = None;
+        self.rate = Rate::ZERO;
+        self.flight = ByteCount::ZERO;
+    }
+
+    /// The losses of this round were none.
+    pub(super) fn forget_losses(&mut self) {
+        self.lost = None;
+    }
+}

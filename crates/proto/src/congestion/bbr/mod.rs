@@ -1,0 +1,258 @@
+//! BBRv3 (draft-ietf-ccwg-bbr): sends at the rate that the path delivers, instead of until it loses.
+//!
+//! The model of the path is its bandwidth ([`model`]), its round trip without a queue ([`probe_rtt`]), how much it
+//! acknowledges at once ([`aggregation`]), and how much it bears without loss ([`bounds`]). From these follow pacing rate and
+//! window. The phases that learn them are [`startup`], [`probe`] and [`probe_rtt`].
+//!
+//! What differs from the draft, each with its reason where it is done: losses have to be more than chance
+//! ([`losses`]), a round trip near the smallest one makes it needless to drain the path ([`probe_rtt`]), the controllers of
+//! several paths take turns ([`probe`], [`probe_rtt`]), a path that has become slow is believed sooner ([`slowdown`]), and a mark of congestion counts as a round of excessive loss.
+
+mod aggregation;
+mod bounds;
+mod losses;
+mod model;
+mod probe;
+mod probe_rtt;
+mod random;
+mod slowdown;
+mod startup;
+mod undo;
+mod window;
+
+use std::time::Duration;
+
+use aggregation::Aggregation;
+use bounds::Bounds;
+use losses::{Signals, is_excessive};
+use model::{MaxBandwidth, Rounds};
+use probe::{Cycle, Phase};
+use probe_rtt::{Dwell, RoundTrip};
+use slowdown::Slowdown;
+use startup::FullPipe;
+use undo::Undo;
+use window::Usage;
+
+use super::{
+    AckSample, Activity, CongestionController, CongestionSign, ControllerConfig, LossSample,
+    LostPacketSample, SentSample, Sibling,
+};
+use crate::{ByteCount, Instant, Rate};
+
+/// Models the path: paces at its bandwidth, keeps about two bandwidth-delay products in flight at most, and answers loss only
+/// where it is more than a path loses by chance. For paths that lose packets at random, and for short queues.
+#[derive(Debug, Clone)]
+pub struct Bbr {
+    config: ControllerConfig,
+    state: State,
+    /// `C.cwnd`
+    window: ByteCount,
+    /// `BBR.prior_cwnd`: the last window that no short-term reaction had cut.
+    kept_window: ByteCount,
+    usage: Usage,
+    rounds: Rounds,
+    bandwidth: MaxBandwidth,
+    slowdown: Slowdown,
+    round_trip: RoundTrip,
+    aggregation: Aggregation,
+    full_pipe: FullPipe,
+    signals: Signals,
+    bounds: Bounds,
+    cycle: Cycle,
+    undo: Undo,
+}
+
+/// `BBR.state`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Doubles the rate each round trip.
+    Startup,
+    /// Removes the queue that this made.
+    Drain { since_round: u64 },
+    /// Sends at the known rate, and looks for more now and then.
+    ProbeBw(Phase),
+    /// Lets all queues run empty to see the round trip.
+    ProbeRtt(Dwell),
+}
+
+impl State {
+    /// `BBR.pacing_gain`, in percent.
+    fn pacing_gain(self) -> u64 {
+        match self {
+            Self::Startup => startup::PACING_GAIN,
+            Self::Drain { .. } => 50,
+            Self::ProbeBw(phase) => phase.pacing_gain(),
+            Self::ProbeRtt(_) => 100,
+        }
+    }
+
+    /// `BBR.cwnd_gain`, in percent.
+    fn window_gain(self) -> u64 {
+        match self {
+            Self::ProbeBw(Phase::Up) => 225,
+            Self::Startup
+            | Self::Drain { .. }
+            | Self::ProbeBw(Phase::Down | Phase::Cruise | Phase::Refill) => 200,
+            Self::ProbeRtt(_) => probe_rtt::WINDOW_GAIN,
+        }
+    }
+
+    /// Whether losses now are the price of looking for more.
+    fn is_accelerating(self) -> bool {
+        match self {
+            Self::Startup | Self::ProbeBw(Phase::Refill | Phase::Up) => true,
+            Self::Drain { .. } | Self::ProbeBw(Phase::Down | Phase::Cruise) | Self::ProbeRtt(_) => false,
+        }
+    }
+}
+
+impl Bbr {
+    /// See [`super::by_name`].
+    pub const NAME: &'static str = "bbr";
+
+    /// Begins in Startup with the initial window. [`ControllerConfig::seed`] decides when it looks for more bandwidth.
+    pub fn new(config: &ControllerConfig) -> Self {
+        Self::with_window(config, config.initial_bytes(), Cycle::new(config.seed))
+    }
+
+    fn with_window(config: &ControllerConfig, window: ByteCount, cycle: Cycle) -> Self {
+        Self {
+            config: *config,
+            state: State::Startup,
+            window,
+            kept_window: window,
+            usage: Usage::new(window),
+            rounds: Rounds::default(),
+            bandwidth: MaxBandwidth::default(),
+            slowdown: Slowdown::default(),
+            round_trip: RoundTrip::default(),
+            aggregation: Aggregation::default(),
+            full_pipe: FullPipe::default(),
+            signals: Signals::default(),
+            bounds: Bounds::UNLIMITED,
+            cycle,
+            undo: Undo::default(),
+        }
+    }
+
+    /// `BBR.bw`: what the path carries as far as is known, recent congestion included.
+    fn rate(&self) -> Rate {
+        self.bandwidth.get().min(self.bounds.rate)
+    }
+
+    /// Takes from an acknowledgement what it says of the path.
+    fn update_model(&mut self, sample: &AckSample) {
+        self.rounds.on_ack(sample);
+        self.bandwidth.on_ack(sample);
+        self.notice_slowdown(sample);
+        self.signals.on_ack(sample, self.datagram());
+        if !self.state.is_accelerating() && self.signals.ended_in_excess() {
+            self.bounds.shrink(&self.signals, self.bandwidth.get(), self.window);
+        }
+        let (rate, window) = (self.rate(), self.window);
+        self.aggregation.on_ack(sample, self.rounds.count(), rate, window, self.full_pipe.is_reached());
+        self.full_pipe.on_ack(sample, self.rounds.has_begun());
+    }
+
+    fn update_state(&mut self, sample: &AckSample, siblings: &[Sibling]) {
+        self.leave_startup();
+        self.leave_drain(sample.now, sample.in_flight);
+        self.update_cycle(sample, siblings);
+        self.round_trip.on_ack(sample, self.rounds.has_begun());
+        self.update_probe_rtt(sample, siblings);
+    }
+}
+
+impl CongestionController for Bbr {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn on_sent(&mut self, sample: &SentSample) {
+        if sample.in_flight == ByteCount::ZERO && sample.app_limited {
+            self.restart_from_idle(sample.now);
+        }
+        if sample.in_flight + sample.bytes + self.datagram() > self.window {
+            self.usage.window_was_full(self.rounds.count());
+        }
+    }
+
+    fn on_ack(&mut self, sample: &AckSample, siblings: &[Sibling]) {
+        self.update_model(sample);
+        self.update_state(sample, siblings);
+        self.signals.end_ack(sample);
+        self.set_least_rate(sample.smoothed_rtt);
+        self.set_window(sample.bytes);
+    }
+
+    fn on_packet_lost(&mut self, sample: &LostPacketSample) {
+        self.rounds.set_delivered(sample.delivered);
+        if sample.begins_event {
+            self.undo = Undo::new(self.window, self.bounds);
+        }
+        self.signals.on_packet_lost(sample);
+        let flight = sample.in_flight_at_sent;
+        let is_too_high =
+            is_excessive(sample.lost_since_sent, flight, sample.gaps_since_sent, self.datagram());
+        if self.cycle.hears_probe() && is_too_high {
+            self.on_flight_too_large(sample.now, losses::flight_at_loss(sample), sample.app_limited);
+        }
+    }
+
+    fn on_loss(&mut self, sample: &LossSample) {
+        match sample.sign {
+            // What there is to do was done for each packet, or is at the end of the round.
+            CongestionSign::Loss => {}
+            CongestionSign::Mark => {
+                self.signals.on_mark(self.rounds.delivered());
+                if self.cycle.hears_probe() {
+                    self.on_flight_too_large(sample.now, sample.in_flight, false);
+                }
+            }
+        }
+    }
+
+    fn on_spurious_loss(&mut self, _now: Instant) {
+        self.undo_loss();
+    }
+
+    fn on_persistent_congestion(&mut self, _now: Instant) {
+        self.kept_window = self.kept_window.max(self.window);
+        self.window = self.config.minimum_bytes();
+    }
+
+    fn on_restart(&mut self, _now: Instant, window: ByteCount) {
+        let window = window.max(self.config.minimum_bytes());
+        *self = Self::with_window(&self.config, window, self.cycle.restarted());
+    }
+
+    fn on_max_datagram(&mut self, size: u16) {
+        self.config.max_datagram = size;
+        self.window = self.window.max(self.config.minimum_bytes());
+    }
+
+    fn window(&self) -> ByteCount {
+        self.window
+    }
+
+    fn pacing_rate(&self, smoothed_rtt: Duration) -> Rate {
+        self.paced(smoothed_rtt)
+    }
+
+    fn is_in_slow_start(&self) -> bool {
+        self.state == State::Startup
+    }
+
+    fn activity(&self) -> Activity {
+        match self.state {
+            State::ProbeBw(Phase::Refill | Phase::Up) => Activity::Probing,
+            State::ProbeRtt(_) => Activity::Draining,
+            State::Startup | State::Drain { .. } | State::ProbeBw(Phase::Down | Phase::Cruise) => {
+                Activity::Steady
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

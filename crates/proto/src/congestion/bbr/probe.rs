@@ -1,0 +1,297 @@
+//! ProbeBW: down, cruise, refill, up. Only up looks for more bandwidth; the rest makes that fair and cheap.
+
+use std::time::Duration;
+
+use super::losses::is_excessive;
+use super::random::Random;
+use super::{AckSample, Activity, Bbr, Sibling, State};
+use crate::{ByteCount, Instant};
+
+/// The cycle lasts this long at least in time, and up to [`WAIT_SPREAD`] more, unless its rounds are up before.
+const WAIT: Duration = Duration::from_secs(2);
+const WAIT_SPREAD: Duration = Duration::from_secs(1);
+/// Rounds of a cycle at most: so often Reno would look for more on such a path, or more rarely.
+const ROUNDS_MAX: u64 = 63;
+/// The first cycle is shorter by up to this many rounds, so that equal paths that begin together do not probe together.
+const FIRST_SPREAD: u64 = 32;
+/// 2^30 steps in a round are more than there can be.
+const SLOPE_MAX: u32 = 30;
+
+/// The states of ProbeBW.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Sends less than the path delivers, until its queue is empty.
+    Down,
+    /// Sends what the path delivers.
+    Cruise,
+    /// The same without the bounds that losses set, for a round trip.
+    Refill,
+    /// Sends more than the path is known to deliver.
+    Up,
+}
+
+impl Phase {
+    pub(super) fn pacing_gain(self) -> u64 {
+        match self {
+            Self::Down => 90,
+            Self::Cruise | Self::Refill => 100,
+            Self::Up => 125,
+        }
+    }
+}
+
+/// `BBR.ack_phase`: what the acknowledgements that arrive tell of the last search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Feedback {
+    /// Nothing.
+    None,
+    /// The pipe is being filled for one.
+    Refilling,
+    /// One began, its first packets are under way.
+    Starting,
+    /// One is on, and these are its packets.
+    Probing,
+    /// It is over, its last packets arrive.
+    Stopping,
+}
+
+/// How the last search went.
+#[derive(Debug, Clone, Copy, Default)]
+struct LastProbe {
+    /// `BBR.prev_probe_too_high`: it lost too much.
+    was_too_high: bool,
+    /// `BBR.prev_probe_precautionary`: it ended where the one before had lost too much.
+    was_cautious: bool,
+}
+
+/// Where the cycle of ProbeBW stands.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cycle {
+    random: Random,
+    feedback: Feedback,
+    /// `BBR.is_bw_probe_sample`: losses now are those of a search that has not been answered yet.
+    hears_probe: bool,
+    started: Instant,
+    wait: Duration,
+    /// Round trips since the last search (`BBR.rounds_since_probe_up`).
+    rounds: u64,
+    last: LastProbe,
+    slope: Slope,
+}
+
+/// How fast the long-term bound rises.
+#[derive(Debug, Clone, Copy)]
+struct Slope {
+    /// Round trips for which it has been rising.
+    rounds: u32,
+    acked: ByteCount,
+    /// So much has to be acknowledged for a step of one datagram.
+    step: ByteCount,
+}
+
+impl Slope {
+    const FLAT: Self = Self { rounds: 0, acked: ByteCount::ZERO, step: ByteCount::MAX };
+}
+
+impl Cycle {
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            random: Random::new(seed),
+            feedback: Feedback::None,
+            hears_probe: false,
+            started: Instant::from_nanos(0),
+            wait: Duration::ZERO,
+            rounds: 0,
+            last: LastProbe::default(),
+            slope: Slope::FLAT,
+        }
+    }
+
+    /// One for a path that begins anew, with other random numbers.
+    pub(super) fn restarted(&self) -> Self {
+        Self { random: self.random, ..Self::new(0) }
+    }
+
+    pub(super) fn hears_probe(&self) -> bool {
+        self.hears_probe
+    }
+
+    /// What arrives from now on belongs to no search (a drain of the path begins).
+    pub(super) fn stop(&mut self) {
+        self.feedback = Feedback::Stopping;
+    }
+
+    /// `PickProbeWait`
+    fn pick_wait(&mut self) {
+        let spread = if self.wait.is_zero() { FIRST_SPREAD } else { 2 };
+        self.rounds = self.random.below(spread);
+        let micros = u64::try_from(WAIT_SPREAD.as_micros()).unwrap_or(u64::MAX);
+        self.wait = WAIT + Duration::from_micros(self.random.below(micros));
+    }
+}
+
+impl Bbr {
+    /// `UpdateProbeBWCyclePhase`
+    pub(super) fn update_cycle(&mut self, sample: &AckSample, siblings: &[Sibling]) {
+        if self.rounds.has_begun() {
+            self.cycle.rounds += 1;
+        }
+        if !self.full_pipe.is_reached() || self.adapt_long_term(sample) {
+            return;
+        }
+        let State::ProbeBw(phase) = self.state else { return };
+        match phase {
+            Phase::Down | Phase::Cruise if self.is_time_to_probe(sample.now, siblings) => self.begin_refill(),
+            Phase::Down => {
+                let room = self.bounds.with_headroom(self.datagram(), self.least_window());
+                if sample.in_flight <= room.min(self.flight_for(self.bandwidth.get())) {
+                    self.state = State::ProbeBw(Phase::Cruise);
+                }
+            }
+            Phase::Cruise => {}
+            Phase::Refill if self.rounds.has_begun() => {
+                self.cycle.hears_probe = true;
+                self.begin_up(sample);
+            }
+            Phase::Refill => {}
+            Phase::Up => {
+                if self.is_time_to_go_down(sample) {
+                    self.cycle.last.was_too_high = false;
+                    self.begin_down(sample.now);
+                }
+            }
+        }
+    }
+
+    /// `AdaptLongTermModel`. Returns whether it began a new phase.
+    fn adapt_long_term(&mut self, sample: &AckSample) -> bool {
+        let begins = self.rounds.has_begun();
+        let is_probing = matches!(self.state, State::ProbeBw(_));
+        if self.cycle.feedback == Feedback::Starting && begins {
+            self.cycle.feedback = Feedback::Probing;
+        }
+        if self.cycle.feedback == Feedback::Stopping && begins {
+            self.cycle.hears_probe = false;
+            self.cycle.feedback = Feedback::None;
+            if is_probing && !sample.app_limited {
+                self.bandwidth.advance();
+            }
+            let LastProbe { was_too_high, was_cautious } = self.cycle.last;
+            if is_probing && was_cautious && !was_too_high {
+                self.begin_refill();
+                return true;
+            }
+        }
+        let flight = sample.in_flight_at_sent;
+        let is_limited = self.bounds.flight < ByteCount::MAX;
+        if is_limited
+            && !is_excessive(sample.lost_since_sent, flight, sample.gaps_since_sent, self.datagram())
+        {
+            self.bounds.flight = self.bounds.flight.max(flight);
+            if self.state == State::ProbeBw(Phase::Up) {
+                self.raise_flight(sample.bytes);
+            }
+        }
+        false
+    }
+
+    /// `IsTimeToProbeBW`, and the controllers of the other paths are not at it; but none waits longer than its own time.
+    fn is_time_to_probe(&self, now: Instant, siblings: &[Sibling]) -> bool {
+        let Cycle { started, wait, rounds, .. } = self.cycle;
+        if now > started + wait {
+            return true;
+        }
+        let others_probe = siblings.iter().any(|sibling| sibling.activity == Activity::Probing);
+        let flight = self.flight_for(self.rate()).min(self.window);
+        let of_reno = flight.get() / self.datagram().get().max(1);
+        rounds >= of_reno.min(ROUNDS_MAX) && !others_probe
+    }
+
+    /// `IsTimeToGoDown`
+    fn is_time_to_go_down(&mut self, sample: &AckSample) -> bool {
+        // Before the acknowledgement; a flight with no room for another datagram is as large as it can be.
+        let flight = sample.in_flight + sample.bytes + sample.newly_lost + self.datagram();
+        let last = &mut self.cycle.last;
+        if last.was_too_high && flight > self.bounds.flight {
+            last.was_cautious = true;
+            return true;
+        }
+        if self.is_held_by_flight() {
+            self.full_pipe.restart(sample.delivery_rate.unwrap_or_default());
+            return false;
+        }
+        self.full_pipe.is_reached_now()
+    }
+
+    /// Whether the long-term bound is what holds the sender back.
+    fn is_held_by_flight(&self) -> bool {
+        self.usage.is_window_full(self.rounds.count()) && self.window >= self.bounds.flight
+    }
+
+    /// `StartProbeBW_DOWN`
+    pub(super) fn begin_down(&mut self, now: Instant) {
+        self.signals.reset();
+        self.cycle.slope = Slope::FLAT;
+        self.cycle.pick_wait();
+        self.cycle.started = now;
+        self.cycle.feedback = Feedback::Stopping;
+        self.rounds.begin();
+        self.state = State::ProbeBw(Phase::Down);
+    }
+
+    /// `StartProbeBW_REFILL`
+    pub(super) fn begin_refill(&mut self) {
+        self.bounds.forget_recent();
+        self.cycle.slope = Slope::FLAT;
+        self.cycle.last.was_cautious = false;
+        self.cycle.feedback = Feedback::Refilling;
+        self.rounds.begin();
+        self.state = State::ProbeBw(Phase::Refill);
+    }
+
+    /// `StartProbeBW_UP`
+    fn begin_up(&mut self, sample: &AckSample) {
+        self.cycle.feedback = Feedback::Starting;
+        self.rounds.begin();
+        self.full_pipe.restart(sample.delivery_rate.unwrap_or_default());
+        self.state = State::ProbeBw(Phase::Up);
+        self.steepen();
+    }
+
+    /// `RaiseInflightLongtermSlope`
+    fn steepen(&mut self) {
+        let (window, datagram) = (self.window, self.datagram());
+        let slope = &mut self.cycle.slope;
+        slope.step = (window / (1 << slope.rounds)).max(datagram);
+        slope.rounds = (slope.rounds + 1).min(SLOPE_MAX);
+    }
+
+    /// `ProbeInflightLongtermUpward`
+    fn raise_flight(&mut self, acked: ByteCount) {
+        if !self.is_held_by_flight() {
+            return;
+        }
+        let datagram = self.datagram();
+        let slope = &mut self.cycle.slope;
+        slope.acked += acked;
+        let steps = slope.acked.get() / slope.step.get().max(1);
+        slope.acked -= slope.step * steps;
+        self.bounds.flight += datagram * steps;
+        if self.rounds.has_begun() {
+            self.steepen();
+        }
+    }
+
+    /// `HandleInflightTooHigh`: once for each search.
+    pub(super) fn on_flight_too_large(&mut self, now: Instant, flight: ByteCount, app_limited: bool) {
+        self.cycle.last.was_too_high = true;
+        self.cycle.hears_probe = false;
+        if !app_limited {
+            self.bounds.limit_flight(flight, self.target());
+        }
+        if self.state == State::ProbeBw(Phase::Up) {
+            self.undo.on_left_up();
+            self.begin_down(now);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The search for the bandwidth at the start, how it ends, and the draining of the queue that it made.
+
+use std::time::Duration;
+
+use super::{AckSample, Bbr, State};
+use crate::{ByteCount, Instant, Rate};
+
+/// `BBR.StartupPacingGain` = 4·ln 2, in percent: the least with which the rate doubles in each round trip.
+pub(super) const PACING_GAIN: u64 = 277;
+/// Rounds without growth that say that the pipe is full.
+const ROUNDS: u8 = 3;
+/// A quarter more is growth.
+const GROWTH: (u64, u64) = (5, 4);
+/// A rise of the round trip by this part says that a queue grows, within these bounds (as in RFC 9406, section 4.3).
+const RISE: u32 = 8;
+const RISE_MIN: Duration = Duration::from_millis(4);
+const RISE_MAX: Duration = Duration::from_millis(16);
+/// Round trips after which Drain ends in any case.
+const DRAIN_ROUNDS: u64 = 3;
+
+/// Whether sending more still brings more: in Startup and when probing.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct FullPipe {
+    /// `BBR.full_bw_reached`: whether the bandwidth was ever found.
+    is_reached: bool,
+    /// `BBR.full_bw_now`: whether the present search has found it.
+    is_reached_now: bool,
+    baseline: Rate,
+    rounds: u8,
+    /// The largest rate of this round: one sample alone says less, where acknowledgements come in clumps.
+    best: Rate,
+    /// The round trips of this round.
+    delays: Option<Delays>,
+    /// The largest round trip of the last round, and of the one before that.
+    before: [Option<Duration>; 2],
+}
+
+/// The smallest and the largest round trip of a round.
+#[derive(Debug, Clone, Copy)]
+struct Delays {
+    shortest: Duration,
+    longest: Duration,
+}
+
+impl FullPipe {
+    pub(super) fn is_reached(&self) -> bool {
+        self.is_reached
+    }
+
+    pub(super) fn is_reached_now(&self) -> bool {
+        self.is_reached_now
+    }
+
+    /// A search begins at a rate (`ResetFullBW`).
+    pub(super) fn restart(&mut self, baseline: Rate) {
+        let Self { is_reached, delays, before, .. } = *self;
+        *self = Self { is_reached, baseline, delays, before, ..Self::default() };
+    }
+
+    /// The bandwidth is known, or not.
+    pub(super) fn set_reached(&mut self, is_reached: bool) {
+        self.is_reached = is_reached;
+    }
+
+    /// `CheckFullBWReached`. A round without growth in which every round trip was longer than all of the round before the
+    /// last counts for three: what was sent more stands in a queue, and two more rounds of it would only make that longer.
+    pub(super) fn on_ack(&mut self, sample: &AckSample, round_begins: bool) {
+        self.best = self.best.max(sample.delivery_rate.unwrap_or_default());
+        if let Some(rtt) = sample.latest_rtt {
+            let delays = self.delays.get_or_insert(Delays { shortest: rtt, longest: rtt });
+            *delays = Delays { shortest: delays.shortest.min(rtt), longest: delays.longest.max(rtt) };
+        }
+        if !round_begins {
+            return;
+        }
+        let best = std::mem::take(&mut self.best);
+        let has_queue = self.has_queue();
+        let [last, _] = self.before;
+        self.before = [self.delays.take().map(|delays| delays.longest), last];
+        if self.is_reached_now || sample.app_limited || best == Rate::ZERO {
+            return;
+        }
+        if best >= self.baseline.scaled(GROWTH.0, GROWTH.1) {
+            self.restart(best);
+            return;
+        }
+        self.rounds += if has_queue { ROUNDS } else { 1 };
+        if self.rounds >= ROUNDS {
+            self.is_reached_now = true;
+            self.is_reached = true;
+            self.best = best;
+        }
+    }
+
+    /// The largest rate of the round that ended the search.
+    fn last(&self) -> Rate {
+        self.best
+    }
+
+    /// The longest round trip of the round before the last: if there is a queue now, there was none yet.
+    fn calm(&self) -> Option<Duration> {
+        let [_, calm] = self.before;
+        calm
+    }
+
+    fn has_queue(&self) -> bool {
+        let (Some(now), Some(calm)) = (self.delays, self.calm()) else { return false };
+        now.shortest >= calm + (calm / RISE).clamp(RISE_MIN, RISE_MAX)
+    }
+}
+
+impl Bbr {
+    /// `CheckStartupDone`
+    pub(super) fn leave_startup(&mut self) {
+        if self.state != State::Startup {
+            return;
+        }
+        if self.signals.ended_in_great_excess() {
+            self.full_pipe.set_reached(true);
+            self.bounds.flight = self.product(100).max(self.signals.flight);
+            self.undo.on_left_startup();
+        }
+        if self.full_pipe.is_reached() {
+            // What came only once was a burst that a shaper had saved up.
+            if self.full_pipe.is_reached_now() && self.full_pipe.last() < self.bandwidth.get().scaled(1, 2) {
+                self.bandwidth.lower(self.full_pipe.last());
+            }
+            self.state = State::Drain { since_round: self.rounds.count() };
+        }
+    }
+
+    /// What may be in flight in Startup where the delay wanders: the smallest round trip was seen with few packets, and a
+    /// window of two such products would not double the rate. What was longest two rounds ago is no queue of this search.
+    pub(super) fn startup_flight(&self) -> ByteCount {
+        match (self.round_trip.minimum(), self.full_pipe.calm()) {
+            (Some(minimum), Some(calm)) => self.rate() * calm.min(minimum * 2) * 2,
+            (Some(_) | None, _) => ByteCount::ZERO,
+        }
+    }
+
+    /// `CheckDrainDone`
+    pub(super) fn leave_drain(&mut self, now: Instant, in_flight: ByteCount) {
+        let State::Drain { since_round } = self.state else { return };
+        if in_flight <= self.flight_for(self.rate()) || self.rounds.count() > since_round + DRAIN_ROUNDS {
+            self.begin_down(now);
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! The cases of the draft's appendix and some more, on a path in miniature.
+
+mod cases;
+mod laws;
+mod path;
+
+use super::*;
+use path::Path;
+
+const MS: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
+
+fn mbit(megabits: u64) -> Rate {
+    Rate::from_bits_per_second(megabits * 1_000_000)
+}

@@ -1,0 +1,376 @@
+//! What the draft's appendix asks to be shown, and what is ours.
+
+use super::*;
+
+const RTT: Duration = Duration::from_millis(20);
+
+fn path() -> Path {
+    Path::new(mbit(50), RTT)
+}
+
+/// A path on which the bandwidth has been found.
+fn probing() -> Path {
+    let mut path = path();
+    path.run_to(|state| matches!(state, State::ProbeBw(_)));
+    path
+}
+
+fn is(phase: Phase) -> impl Fn(State) -> bool {
+    move |state| state == State::ProbeBw(phase)
+}
+
+fn is_drained(state: State) -> bool {
+    matches!(state, State::ProbeRtt(_))
+}
+
+/// The product of rate and round trip.
+fn product(path: &Path) -> ByteCount {
+    path.rate * path.round_trip
+}
+
+#[test]
+fn startup_ends_when_the_bandwidth_stops_growing_and_is_known_within_two_percent() {
+    let mut path = path();
+    let took = path.run_to(|state| state != State::Startup);
+    assert!(matches!(path.bbr.state, State::Drain { .. }));
+    assert!(took < RTT * 14, "{took:?}");
+    let known = path.bbr.bandwidth.get().bytes_per_second();
+    let real = path.rate.bytes_per_second();
+    assert!(known.abs_diff(real) * 50 <= real, "{known}, not {real}");
+}
+
+#[test]
+fn drain_ends_when_no_more_is_in_flight_than_the_path_holds() {
+    let mut path = path();
+    path.run_to(|state| matches!(state, State::Drain { .. }));
+    assert_eq!(path.bbr.state.pacing_gain(), 50);
+    assert!(path.waiting() > RTT / 2);
+    let took = path.run_to(|state| matches!(state, State::ProbeBw(_)));
+    assert!(took <= RTT * 3 && path.waiting() < RTT / 5, "{took:?} {:?}", path.waiting());
+}
+
+#[test]
+fn drain_ends_after_three_round_trips_when_the_path_has_become_slower() {
+    let mut path = path();
+    path.run_to(|state| matches!(state, State::Drain { .. }));
+    path.rate = mbit(10);
+    let State::Drain { since_round } = path.bbr.state else { panic!() };
+    path.run_to(|state| matches!(state, State::ProbeBw(_)));
+    assert!(path.bbr.rounds.count() <= since_round + 4);
+}
+
+#[test]
+fn startup_ends_by_loss_even_if_the_application_limits_it() {
+    let mut path = path();
+    path.produces = Some(mbit(20));
+    path.run(SECOND);
+    assert_eq!(path.bbr.state, State::Startup);
+    path.lose_one_in = 5;
+    path.run_to(|state| state != State::Startup);
+    assert!(path.bbr.full_pipe.is_reached() && path.bbr.bounds.flight < ByteCount::MAX);
+}
+
+#[test]
+fn startup_does_not_end_while_the_application_limits_it() {
+    let mut path = path();
+    path.produces = Some(mbit(5));
+    path.run(SECOND * 10);
+    assert_eq!(path.bbr.state, State::Startup);
+    assert!(path.waiting() < MS);
+    path.produces = None;
+    path.run_to(|state| matches!(state, State::ProbeBw(_)));
+}
+
+#[test]
+fn startup_bears_random_loss() {
+    let mut path = path();
+    path.lose_one_in = 50;
+    path.run_to(|state| state != State::Startup);
+    let known = path.bbr.bandwidth.get();
+    assert!(known >= mbit(47), "{known}");
+}
+
+#[test]
+fn a_cycle_goes_down_cruises_refills_and_probes() {
+    let mut path = probing();
+    path.run_to(is(Phase::Cruise));
+    path.run_to(is(Phase::Refill));
+    path.run_to(is(Phase::Up));
+    let up = path.run_to(is(Phase::Down));
+    // Three round trips without growth, and the first to see what the search brings.
+    assert!(up >= RTT * 3 && up < RTT * 7, "{up:?}");
+    path.run_to(is(Phase::Cruise));
+    let states: Vec<_> = path.states.iter().map(|(_, state)| *state).collect();
+    // Drain has done what the phase down is for.
+    let phases = [Phase::Cruise, Phase::Refill, Phase::Up, Phase::Down, Phase::Cruise];
+    assert_eq!(states[2..], phases.map(State::ProbeBw));
+    assert!(states[0] == State::Startup && matches!(states[1], State::Drain { .. }));
+}
+
+#[test]
+fn the_path_is_filled_with_a_short_queue() {
+    let mut path = probing();
+    let mut longest = Duration::ZERO;
+    let mut share = 0;
+    for _ in 0..500 {
+        share += path.run(MS * 20);
+        longest = longest.max(path.waiting());
+    }
+    assert!(share >= 98 * 500, "{share}");
+    assert!(longest < RTT * 3 / 2, "{longest:?}");
+}
+
+#[test]
+fn random_loss_costs_no_more_than_itself() {
+    for one_in in [200, 100, 50] {
+        let mut path = path();
+        path.lose_one_in = one_in;
+        path.run(SECOND);
+        let share = path.run(SECOND * 20);
+        assert!(share >= 97 - 100 / one_in, "one in {one_in}: {share}");
+    }
+}
+
+#[test]
+fn a_short_queue_sets_a_bound_that_losses_stay_below() {
+    let mut path = path();
+    path.queue = RTT / 4;
+    path.run(SECOND);
+    let (lost, share) = (path.lost(), path.run(SECOND * 20));
+    assert!(share >= 90, "{share}");
+    let lost = (path.lost() - lost).get() * 1000 / (path.rate * (SECOND * 20)).get();
+    assert!(lost < 10, "{lost} per mille");
+    assert!(path.bbr.bounds.flight < product(&path) * 2);
+}
+
+#[test]
+fn loss_while_probing_ends_the_probe_and_the_next_one_is_cautious() {
+    let mut path = probing();
+    path.run_to(is(Phase::Up));
+    path.queue = MS;
+    path.run_to(is(Phase::Down));
+    let bound = path.bbr.bounds.flight;
+    assert!(bound >= product(&path) * 7 / 10 && bound <= product(&path) * 5 / 4, "{bound}");
+    path.run_to(is(Phase::Cruise));
+    assert!(path.bbr.window() <= path.bbr.bounds.flight * 86 / 100);
+    path.queue = SECOND;
+    path.run_to(is(Phase::Up));
+    let cautious = path.run_to(is(Phase::Down));
+    assert!(cautious < RTT * 2, "{cautious:?}");
+    // It went well: at once the next one, for as long as it takes.
+    let again = path.run_to(is(Phase::Refill));
+    assert!(again <= RTT * 2, "{again:?} {:?}", path.states);
+}
+
+#[test]
+fn a_rate_ten_times_as_high_is_found_within_one_search() {
+    let mut path = probing();
+    path.run(SECOND);
+    path.rate = mbit(500);
+    path.run(SECOND * 4);
+    assert!(path.bbr.bandwidth.get() >= mbit(480), "{}", path.bbr.bandwidth.get());
+    assert!(path.run(SECOND) >= 95);
+}
+
+#[test]
+fn a_rate_of_a_tenth_is_accepted_within_seconds() {
+    for queue in [RTT, SECOND] {
+        let mut path = probing();
+        path.run(SECOND);
+        (path.rate, path.queue) = (mbit(5), queue);
+        path.run(SECOND * 4);
+        assert!(path.bbr.rate() <= mbit(6), "{queue:?}: {}", path.bbr.rate());
+        let share = path.run(SECOND * 2);
+        assert!(share >= 93, "{queue:?}: {share} {:?}", path.bbr);
+    }
+}
+
+#[test]
+fn the_path_is_drained_when_the_smallest_round_trip_has_not_been_seen_for_five_seconds() {
+    let mut path = probing();
+    path.round_trip = RTT * 3 / 2;
+    let waited = path.run_to(is_drained);
+    assert!(waited > SECOND * 4 && waited < SECOND * 6, "{waited:?}");
+    let lasted = path.run_to(is(Phase::Cruise));
+    assert!(lasted >= MS * 200 && lasted < MS * 300, "{lasted:?}");
+    path.run(SECOND * 6);
+    assert!(path.bbr.round_trip.minimum() >= Some(RTT * 3 / 2));
+    assert!(path.run(SECOND) >= 95);
+}
+
+#[test]
+fn a_path_whose_queue_runs_empty_by_itself_is_not_drained() {
+    let mut path = probing();
+    path.run(SECOND * 20);
+    assert!(!path.states.iter().any(|(_, state)| is_drained(*state)), "{:?}", path.states);
+}
+
+#[test]
+fn a_path_is_not_drained_while_another_one_is_but_does_not_wait_for_ever() {
+    let sibling = Sibling::new(ByteCount(1), RTT, ByteCount(1)).with_activity(Activity::Draining);
+    let mut path = probing();
+    path.siblings = vec![sibling];
+    path.round_trip = RTT * 3 / 2;
+    let waited = path.run_to(is_drained);
+    assert!(waited > MS * 5700 && waited < MS * 6900, "{waited:?}");
+    let mut path = probing();
+    path.siblings = vec![sibling];
+    path.round_trip = RTT * 3 / 2;
+    path.run(MS * 5300);
+    assert_eq!(path.bbr.activity(), Activity::Steady);
+    path.siblings.clear();
+    assert!(path.run_to(is_drained) < MS * 100);
+    assert_eq!(path.bbr.activity(), Activity::Draining);
+}
+
+#[test]
+fn a_path_does_not_probe_while_another_one_does_but_does_not_wait_for_ever() {
+    let alone = probing().run_to(is(Phase::Refill));
+    let mut path = probing();
+    path.siblings = vec![Sibling::new(ByteCount(1), RTT, ByteCount(1)).with_activity(Activity::Probing)];
+    let beside = path.run_to(is(Phase::Refill));
+    assert!(alone < RTT * 70, "{alone:?}");
+    assert!(beside >= SECOND * 2 && beside <= SECOND * 3 + MS * 100, "{beside:?}");
+}
+
+#[test]
+fn paths_with_different_seeds_begin_their_searches_at_different_times() {
+    let first_search = |seed| {
+        let mut path = Path::with_seed(mbit(50), RTT, seed);
+        path.run_to(is(Phase::Refill));
+        path.now
+    };
+    let mut times: Vec<_> = (0..8).map(first_search).collect();
+    times.sort();
+    times.dedup();
+    assert!(times.len() >= 6, "{times:?}");
+}
+
+#[test]
+fn a_path_that_holds_less_than_a_packet_gets_four() {
+    let mut path = Path::new(Rate::from_bits_per_second(100_000), MS);
+    path.run(SECOND * 20);
+    assert_eq!(path.bbr.window(), path.bbr.window().max(ByteCount(4 * 1200)));
+    let share = path.run(SECOND * 20);
+    assert!(share >= 95, "{share}");
+    assert!(path.waiting() < SECOND, "{:?}", path.waiting());
+}
+
+#[test]
+fn little_data_does_not_lower_what_is_known() {
+    let mut path = probing();
+    path.run(SECOND);
+    let known = path.bbr.bandwidth.get();
+    path.produces = Some(mbit(2));
+    path.run(SECOND * 20);
+    assert!(path.bbr.bandwidth.get() >= known);
+    path.produces = None;
+    path.run(MS * 100);
+    assert!(path.run(SECOND) >= 97);
+}
+
+#[test]
+fn a_loss_that_was_none_brings_startup_back() {
+    let mut path = path();
+    path.run(MS * 60);
+    path.lose_one_in = 4;
+    path.run_to(|state| state != State::Startup);
+    let window = path.bbr.window();
+    path.bbr.on_spurious_loss(path.now);
+    assert_eq!(path.bbr.state, State::Startup);
+    assert!(path.bbr.window() >= window && path.bbr.bounds.flight == ByteCount::MAX);
+    // A second one has nothing to undo.
+    let before = path.bbr.clone();
+    path.bbr.on_spurious_loss(path.now);
+    assert_eq!(before.window(), path.bbr.window());
+}
+
+#[test]
+fn a_loss_that_was_none_brings_the_search_back() {
+    let mut path = probing();
+    path.run_to(is(Phase::Up));
+    path.queue = MS;
+    path.run_to(is(Phase::Down));
+    path.bbr.on_spurious_loss(path.now);
+    assert_eq!((path.bbr.state, path.bbr.bounds.flight), (State::ProbeBw(Phase::Refill), ByteCount::MAX));
+}
+
+fn mark(path: &Path) -> LossSample {
+    LossSample {
+        now: path.now,
+        sign: CongestionSign::Mark,
+        bytes: ByteCount::ZERO,
+        in_flight: product(path),
+        smoothed_rtt: RTT,
+    }
+}
+
+#[test]
+fn a_mark_while_cruising_lowers_the_rate_by_what_the_round_delivers_less() {
+    let mut path = probing();
+    path.run_to(is(Phase::Cruise));
+    path.bbr.on_loss(&mark(&path));
+    path.run(RTT * 2);
+    assert!(path.bbr.bounds.rate < Rate::MAX && path.bbr.bounds.recent_flight < ByteCount::MAX);
+}
+
+#[test]
+fn a_mark_while_probing_ends_the_search_and_one_in_startup_ends_that() {
+    let mut path = probing();
+    path.run_to(is(Phase::Up));
+    path.bbr.on_loss(&mark(&path));
+    assert_eq!(path.bbr.state, State::ProbeBw(Phase::Down));
+    assert!(path.bbr.bounds.flight <= product(&path));
+    let mut path = Path::new(mbit(50), RTT);
+    path.run(RTT * 3);
+    path.bbr.on_loss(&mark(&path));
+    path.run(RTT * 2);
+    assert!(path.bbr.full_pipe.is_reached());
+}
+
+#[test]
+fn after_persistent_congestion_the_window_is_least_and_grows_back() {
+    let mut path = probing();
+    path.run(SECOND);
+    path.bbr.on_persistent_congestion(path.now);
+    assert_eq!(path.bbr.window(), ByteCount(2400));
+    path.run(RTT * 10);
+    assert!(path.run(SECOND) >= 95);
+}
+
+#[test]
+fn a_path_that_begins_anew_has_the_window_it_is_given_and_knows_nothing() {
+    let mut path = probing();
+    path.bbr.on_restart(path.now, ByteCount(60_000));
+    assert_eq!((path.bbr.window(), path.bbr.state), (ByteCount(60_000), State::Startup));
+    assert_eq!(path.bbr.bandwidth.get(), Rate::ZERO);
+    // 2.77 windows in a round trip.
+    assert_eq!(path.bbr.pacing_rate(RTT), ByteCount(60_000).per(RTT).scaled(277, 100));
+    path.bbr.on_restart(path.now, ByteCount::ZERO);
+    assert_eq!(path.bbr.window(), ByteCount(2400));
+}
+
+#[test]
+fn after_a_pause_it_sends_at_the_rate_of_the_path() {
+    let mut path = probing();
+    path.run_to(is(Phase::Down));
+    let sample = SentSample {
+        now: path.now,
+        packet_number: 0,
+        bytes: ByteCount(1200),
+        in_flight: ByteCount::ZERO,
+        app_limited: true,
+    };
+    let known = path.bbr.bandwidth.get();
+    path.bbr.on_sent(&sample);
+    assert_eq!(path.bbr.pacing_rate(RTT), known.scaled(99, 100));
+}
+
+#[test]
+fn a_way_five_times_as_long_is_accepted_within_ten_seconds() {
+    let mut path = probing();
+    path.run(SECOND);
+    path.round_trip = RTT * 5;
+    path.run(SECOND * 14);
+    assert!(path.run(SECOND * 4) >= 93);
+}

@@ -1,0 +1,269 @@
+//! What holds for any input.
+
+use proptest::prelude::*;
+
+use super::super::aggregation::Aggregation;
+use super::super::bounds::Bounds;
+use super::super::losses::{flight_at_loss, is_excessive};
+use super::super::model::MaxBandwidth;
+use super::super::startup::FullPipe;
+use super::*;
+
+const SIZE: ByteCount = ByteCount(1200);
+
+fn at(micros: u64) -> Instant {
+    Instant::from_nanos(micros * 1000)
+}
+
+fn sample() -> AckSample {
+    AckSample {
+        now: at(0),
+        bytes: SIZE,
+        bytes_outside_recovery: SIZE,
+        in_flight: SIZE * 10,
+        pipe: SIZE * 10,
+        latest_rtt: Some(MS * 20),
+        smoothed_rtt: MS * 20,
+        minimum_rtt: MS * 20,
+        largest_acked: 0,
+        next_packet_number: 1,
+        delivery_rate: Some(mbit(10)),
+        app_limited: false,
+        delivered: SIZE * 100,
+        delivered_at_sent: SIZE * 90,
+        in_flight_at_sent: SIZE * 10,
+        lost_since_sent: ByteCount::ZERO,
+        gaps_since_sent: 0,
+        newly_lost: ByteCount::ZERO,
+    }
+}
+
+fn lost(flight: u64, lost: u64) -> LostPacketSample {
+    LostPacketSample {
+        now: at(0),
+        packet_number: 0,
+        bytes: SIZE,
+        in_flight_at_sent: SIZE * flight,
+        lost_since_sent: SIZE * lost,
+        gaps_since_sent: lost,
+        gaps: lost,
+        delivered: ByteCount::ZERO,
+        begins_event: false,
+        app_limited: false,
+    }
+}
+
+fn excessive(flight: u64, gaps: u64) -> bool {
+    is_excessive(SIZE * gaps, SIZE * flight, gaps, SIZE)
+}
+
+#[test]
+fn two_losses_of_four_are_too_many_and_of_a_long_flight_little_more_than_two_percent() {
+    assert!(excessive(4, 2) && !excessive(4, 1));
+    assert!(excessive(90, 7) && !excessive(90, 6));
+    assert!(excessive(10_000, 244) && !excessive(10_000, 243));
+    // A burst is one event, however long.
+    assert!(!is_excessive(SIZE * 20, SIZE * 90, 1, SIZE));
+}
+
+#[test]
+fn the_flight_at_loss_is_where_two_percent_were_lost() {
+    // (lost_before + x) / (before + x) = 1/50, solved by hand: before 999, lost before 9.
+    assert_eq!(flight_at_loss(&lost(1000, 10)).get() / SIZE.get(), 999 + 11);
+    // More than that was lost before: less fits.
+    assert_eq!(flight_at_loss(&lost(1000, 40)).get() / SIZE.get(), 979);
+}
+
+#[test]
+fn the_largest_rate_is_forgotten_with_the_cycle_after_the_next() {
+    let mut bandwidth = MaxBandwidth::default();
+    let measure = |bandwidth: &mut MaxBandwidth, megabits, app_limited| {
+        bandwidth.on_ack(&AckSample { delivery_rate: Some(mbit(megabits)), app_limited, ..sample() });
+        bandwidth.get()
+    };
+    assert_eq!(measure(&mut bandwidth, 10, false), mbit(10));
+    bandwidth.advance();
+    // A cycle without a measurement is none.
+    bandwidth.advance();
+    assert_eq!(measure(&mut bandwidth, 4, true), mbit(10));
+    assert_eq!(measure(&mut bandwidth, 6, false), mbit(10));
+    bandwidth.advance();
+    assert_eq!(bandwidth.get(), mbit(6));
+    assert_eq!(measure(&mut bandwidth, 8, true), mbit(8));
+}
+
+#[test]
+fn three_rounds_without_a_quarter_more_fill_the_pipe_unless_the_application_limits() {
+    let mut pipe = FullPipe::default();
+    let mut round = |megabits, app_limited| {
+        let sample = AckSample { delivery_rate: Some(mbit(megabits)), app_limited, ..sample() };
+        pipe.on_ack(&sample, false);
+        pipe.on_ack(&AckSample { delivery_rate: None, ..sample }, true);
+        pipe.is_reached_now()
+    };
+    assert!(!round(8, false) && !round(16, false) && !round(19, false) && !round(19, false));
+    assert!(!round(20, false), "a quarter more than 16 begins anew");
+    assert!(!round(20, true) && !round(20, false) && !round(24, false) && !round(21, true));
+    assert!(round(20, false));
+}
+
+#[test]
+fn acknowledgements_in_clumps_are_known_and_forgotten_after_ten_rounds() {
+    let mut extra = Aggregation::default();
+    let rate = mbit(8); // 1000 bytes a millisecond
+    let ack = |extra: &mut Aggregation, millis: u64, round, kilobytes: u64| {
+        let sample = AckSample { now: at(millis * 1000), bytes: ByteCount(kilobytes * 1000), ..sample() };
+        extra.on_ack(&sample, round, rate, ByteCount(1_000_000), true);
+        extra.extra().get() / 1000
+    };
+    assert_eq!(ack(&mut extra, 0, 0, 10), 10);
+    assert_eq!(ack(&mut extra, 10, 0, 10), 10);
+    // 30 at once, when 10 had been due.
+    assert_eq!(ack(&mut extra, 20, 1, 30), 30);
+    for round in 2..6 {
+        assert_eq!(ack(&mut extra, 20 + round * 100, round, 1), 30);
+    }
+    let last = (6..20).map(|round| ack(&mut extra, 20 + round * 100, round, 1)).last();
+    assert_eq!(last, Some(1));
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Sent { idle: bool },
+    Ack { micros: u64, bytes: u64, rate: Option<u64>, rtt: Option<u64>, app_limited: bool, lost: u64 },
+    PacketLost { flight: u64, lost: u64, begins_event: bool },
+    Loss(CongestionSign),
+    Undo,
+    Persistent,
+    Restart(u64),
+    Size(u16),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let ack = (
+        0u64..2_000_000,
+        1u64..500_000,
+        prop::option::of(any::<u64>()),
+        prop::option::of(1u64..2_000_000),
+        any::<bool>(),
+        0u64..20,
+    );
+    prop_oneof![
+        5 => any::<bool>().prop_map(|idle| Step::Sent { idle }),
+        20 => ack.prop_map(|(micros, bytes, rate, rtt, app_limited, lost)| {
+            Step::Ack { micros, bytes, rate, rtt, app_limited, lost }
+        }),
+        5 => (1u64..2000, 1u64..300, any::<bool>())
+            .prop_map(|(flight, lost, begins_event)| Step::PacketLost { flight, lost, begins_event }),
+        2 => Just(Step::Loss(CongestionSign::Loss)),
+        2 => Just(Step::Loss(CongestionSign::Mark)),
+        2 => Just(Step::Undo),
+        1 => Just(Step::Persistent),
+        1 => any::<u64>().prop_map(Step::Restart),
+        1 => (500u16..65_000).prop_map(Step::Size),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn whatever_happens_the_window_has_two_datagrams_and_something_may_leave(
+        seed in any::<u64>(), steps in proptest::collection::vec(step(), 1..300)
+    ) {
+        let mut bbr = Bbr::new(&ControllerConfig { seed, ..ControllerConfig::new(1200) });
+        let (mut now, mut size, mut delivered, mut number) = (at(0), 1200, ByteCount::ZERO, 0);
+        for step in steps {
+            match step {
+                Step::Sent { idle } => bbr.on_sent(&SentSample {
+                    now,
+                    packet_number: number,
+                    bytes: SIZE,
+                    in_flight: if idle { ByteCount::ZERO } else { SIZE * 5 },
+                    app_limited: idle,
+                }),
+                Step::Ack { micros, bytes, rate, rtt, app_limited, lost } => {
+                    now += Duration::from_micros(micros);
+                    number += 1;
+                    let before = delivered;
+                    delivered += ByteCount(bytes);
+                    bbr.on_ack(&AckSample {
+                        now,
+                        bytes: ByteCount(bytes),
+                        latest_rtt: rtt.map(Duration::from_micros),
+                        delivery_rate: rate.map(Rate::from_bytes_per_second),
+                        app_limited,
+                        delivered,
+                        delivered_at_sent: before,
+                        lost_since_sent: SIZE * lost,
+                        gaps_since_sent: lost,
+                        ..sample()
+                    }, &[]);
+                }
+                Step::PacketLost { flight, lost: count, begins_event } => {
+                    bbr.on_packet_lost(&LostPacketSample { now, delivered, begins_event, ..lost(flight, count) });
+                }
+                Step::Loss(sign) => bbr.on_loss(&LossSample {
+                    now,
+                    sign,
+                    bytes: SIZE,
+                    in_flight: SIZE * 3,
+                    smoothed_rtt: MS,
+                }),
+                Step::Undo => bbr.on_spurious_loss(now),
+                Step::Persistent => bbr.on_persistent_congestion(now),
+                Step::Restart(bytes) => bbr.on_restart(now, ByteCount(bytes)),
+                Step::Size(bytes) => {
+                    size = u64::from(bytes);
+                    bbr.on_max_datagram(bytes);
+                }
+            }
+            prop_assert!(bbr.window() >= ByteCount(2 * size));
+            prop_assert!(bbr.pacing_rate(MS * 20) > Rate::ZERO);
+        }
+    }
+
+    #[test]
+    fn what_is_excessive_is_more_than_two_percent_and_more_losses_are_not_less(
+        flight in 1u64..20_000, gaps in 0u64..2000
+    ) {
+        if excessive(flight, gaps) {
+            prop_assert!(gaps * 50 > flight);
+            prop_assert!(excessive(flight, gaps + 1));
+        }
+    }
+
+    #[test]
+    fn the_flight_at_loss_agrees_with_the_formula_of_the_draft(flight in 1u64..20_000, share in 0u64..=100) {
+        let count = (flight * share / 100).max(1);
+        let (before, lost_before) = ((flight - 1) as f64 * 1200.0, (count - 1) as f64 * 1200.0);
+        let expected = before + (0.02 * before - lost_before) / 0.98;
+        let found = flight_at_loss(&lost(flight, count)).get() as f64;
+        prop_assert!((found - expected.max(0.0)).abs() <= 4.0, "{found}, not {expected}");
+    }
+
+    #[test]
+    fn bounds_never_shrink_by_more_than_three_tenths_in_a_round_nor_below_what_was_delivered(
+        rate in 1u64..10_000_000_000, window in 2400u64..100_000_000, delivered in 0u64..10_000_000,
+        measured in prop::option::of(0u64..10_000_000_000)
+    ) {
+        let mut signals = Signals::default();
+        let measured = measured.map(Rate::from_bytes_per_second);
+        signals.on_ack(&AckSample {
+            delivered: ByteCount(delivered),
+            delivered_at_sent: ByteCount::ZERO,
+            delivery_rate: measured,
+            ..sample()
+        }, SIZE);
+        let (bandwidth, window) = (Rate::from_bytes_per_second(rate), ByteCount(window));
+        let mut bounds = Bounds::UNLIMITED;
+        for _ in 0..3 {
+            let before = bounds;
+            bounds.shrink(&signals, bandwidth, window);
+            prop_assert!(bounds.rate >= before.rate.min(bandwidth).scaled(7, 10));
+            prop_assert!(bounds.recent_flight >= before.recent_flight.min(window) * 7 / 10);
+            prop_assert!(bounds.rate >= measured.unwrap_or_default());
+            prop_assert!(bounds.recent_flight >= ByteCount(delivered));
+        }
+        bounds.forget_recent();
+        prop_assert_eq!(bounds, Bounds::UNLIMITED);
+    }
+}

@@ -1,0 +1,277 @@
+//! A sender under BBR, a link with a drop-tail queue, and a receiver that acknowledges each packet.
+
+use std::collections::VecDeque;
+
+use super::super::random::Random;
+use super::*;
+
+const SIZE: u64 = 1200;
+/// Packets behind a gap that show it.
+const REORDERING: u64 = 3;
+
+#[derive(Debug, Clone, Copy)]
+struct Packet {
+    number: u64,
+    sent: Instant,
+    /// When its acknowledgement arrives; `None` if it is lost.
+    answered: Option<Instant>,
+    delivered: ByteCount,
+    delivered_at: Instant,
+    first_sent: Instant,
+    in_flight: ByteCount,
+    lost: ByteCount,
+    gaps: u64,
+    app_limited: bool,
+}
+
+/// Everything about the path, to be changed at will between two runs.
+#[derive(Debug)]
+pub(super) struct Path {
+    pub(super) bbr: Bbr,
+    pub(super) now: Instant,
+    pub(super) rate: Rate,
+    pub(super) round_trip: Duration,
+    /// How long a packet may wait for the link.
+    pub(super) queue: Duration,
+    /// One packet in so many is lost besides.
+    pub(super) lose_one_in: u64,
+    /// What the application produces, if that is less than the path carries.
+    pub(super) produces: Option<Rate>,
+    pub(super) siblings: Vec<Sibling>,
+    /// The states in the order in which they came, with the moment.
+    pub(super) states: Vec<(Instant, State)>,
+    link_free: Instant,
+    next_send: Instant,
+    next_data: Instant,
+    flight: VecDeque<Packet>,
+    in_flight: ByteCount,
+    delivered: ByteCount,
+    delivered_at: Instant,
+    first_sent: Instant,
+    lost: ByteCount,
+    gaps: u64,
+    last_lost: u64,
+    next_number: u64,
+    event_until: u64,
+    app_limited_until: ByteCount,
+    minimum: Duration,
+    smoothed: Duration,
+    random: Random,
+}
+
+impl Path {
+    pub(super) fn new(rate: Rate, round_trip: Duration) -> Self {
+        Self::with_seed(rate, round_trip, 1)
+    }
+
+    pub(super) fn with_seed(rate: Rate, round_trip: Duration, seed: u64) -> Self {
+        let start = Instant::from_nanos(1_000_000_000);
+        let config = ControllerConfig { seed, ..ControllerConfig::new(1200) };
+        Self {
+            bbr: Bbr::new(&config),
+            now: start,
+            rate,
+            round_trip,
+            queue: Duration::from_secs(1),
+            lose_one_in: u64::MAX,
+            produces: None,
+            siblings: Vec::new(),
+            states: vec![(start, State::Startup)],
+            link_free: start,
+            next_send: start,
+            next_data: start,
+            flight: VecDeque::new(),
+            in_flight: ByteCount::ZERO,
+            delivered: ByteCount::ZERO,
+            delivered_at: start,
+            first_sent: start,
+            lost: ByteCount::ZERO,
+            gaps: 0,
+            last_lost: u64::MAX - 1,
+            next_number: 0,
+            event_until: 0,
+            app_limited_until: ByteCount::ZERO,
+            minimum: round_trip,
+            smoothed: round_trip,
+            random: Random::new(seed),
+        }
+    }
+
+    /// Runs for a time; tells what arrived in it, as a share of what the link carries, in percent.
+    pub(super) fn run(&mut self, time: Duration) -> u64 {
+        let (until, before) = (self.now + time, self.delivered);
+        self.run_while(|path| path.now < until);
+        (self.delivered - before).get() * 100 / (self.rate * time).get()
+    }
+
+    /// Runs until the state is such; tells how long that took.
+    pub(super) fn run_to(&mut self, is_such: impl Fn(State) -> bool) -> Duration {
+        let start = self.now;
+        self.run_while(|path| !is_such(path.bbr.state) && path.now < start + SECOND * 60);
+        assert!(is_such(self.bbr.state), "still {:?}", self.bbr.state);
+        self.now - start
+    }
+
+    /// How long a packet would wait for the link now.
+    pub(super) fn waiting(&self) -> Duration {
+        self.link_free - self.now
+    }
+
+    /// What was called lost.
+    pub(super) fn lost(&self) -> ByteCount {
+        self.lost
+    }
+
+    fn run_while(&mut self, goes_on: impl Fn(&Self) -> bool) {
+        while goes_on(self) {
+            let answer = self.flight.iter().find_map(|packet| packet.answered);
+            let has_room = self.in_flight + ByteCount(SIZE) <= self.bbr.window();
+            let send = self.next_send.max(self.next_data).max(self.now);
+            match answer {
+                Some(answer) if !has_room || answer <= send => {
+                    self.now = self.now.max(answer);
+                    self.answer(answer);
+                }
+                _ if has_room => {
+                    self.now = send;
+                    self.send();
+                }
+                // Everything was lost: start the flight anew.
+                _ => self.give_up(),
+            }
+            let state = self.bbr.state;
+            let last = self.states.last().map(|(_, state)| std::mem::discriminant(state));
+            let same_phase = self.states.last().is_some_and(|(_, last)| *last == state);
+            let is_dwell =
+                matches!(state, State::ProbeRtt(_)) && last == Some(std::mem::discriminant(&state));
+            if !same_phase && !is_dwell {
+                self.states.push((self.now, state));
+            }
+        }
+    }
+
+    fn give_up(&mut self) {
+        self.now += SECOND;
+        self.flight.clear();
+        self.in_flight = ByteCount::ZERO;
+        self.bbr.on_persistent_congestion(self.now);
+    }
+
+    fn send(&mut self) {
+        let bytes = ByteCount(SIZE);
+        if let Some(produces) = self.produces {
+            if self.next_data + bytes / produces < self.now {
+                self.next_data = self.now;
+            }
+            self.next_data += bytes / produces;
+        }
+        if self.in_flight == ByteCount::ZERO {
+            (self.first_sent, self.delivered_at) = (self.now, self.now);
+        }
+        let app_limited = self.app_limited_until > self.delivered;
+        self.bbr.on_sent(&SentSample {
+            now: self.now,
+            packet_number: self.next_number,
+            bytes,
+            in_flight: self.in_flight,
+            app_limited,
+        });
+        let fits = self.link_free - self.now <= self.queue;
+        let is_lost = !fits || self.random.below(self.lose_one_in) == 0 && self.lose_one_in < u64::MAX;
+        if fits {
+            self.link_free = self.link_free.max(self.now) + bytes / self.rate;
+        }
+        self.in_flight += bytes;
+        self.flight.push_back(Packet {
+            number: self.next_number,
+            sent: self.now,
+            answered: (!is_lost).then(|| self.link_free + self.round_trip),
+            delivered: self.delivered,
+            delivered_at: self.delivered_at,
+            first_sent: self.first_sent,
+            in_flight: self.in_flight,
+            lost: self.lost,
+            gaps: self.gaps,
+            app_limited,
+        });
+        self.next_number += 1;
+        self.next_send = self.now + bytes / self.bbr.pacing_rate(self.smoothed);
+        if self.produces.is_some() && self.next_data > self.next_send {
+            self.app_limited_until = self.delivered + self.in_flight;
+        }
+    }
+
+    fn answer(&mut self, at: Instant) {
+        let Some(index) = self.flight.iter().position(|packet| packet.answered == Some(at)) else { return };
+        let Some(packet) = self.flight.remove(index) else { return };
+        let bytes = ByteCount(SIZE);
+        self.in_flight -= bytes;
+        self.delivered += bytes;
+        self.delivered_at = at;
+        let newly_lost = self.find_losses(packet.number);
+        let rtt = at - packet.sent;
+        self.minimum = self.minimum.min(rtt);
+        self.smoothed = (self.smoothed * 7 + rtt) / 8;
+        let interval = (packet.sent - packet.first_sent).max(at - packet.delivered_at);
+        self.first_sent = packet.sent;
+        let rate = (interval >= self.minimum).then(|| (self.delivered - packet.delivered).per(interval));
+        let sample = AckSample {
+            now: at,
+            bytes,
+            bytes_outside_recovery: bytes,
+            in_flight: self.in_flight,
+            pipe: self.in_flight,
+            latest_rtt: Some(rtt),
+            smoothed_rtt: self.smoothed,
+            minimum_rtt: self.minimum,
+            largest_acked: packet.number,
+            next_packet_number: self.next_number,
+            delivery_rate: rate,
+            app_limited: packet.app_limited,
+            delivered: self.delivered,
+            delivered_at_sent: packet.delivered,
+            in_flight_at_sent: packet.in_flight,
+            lost_since_sent: self.lost - packet.lost,
+            gaps_since_sent: self.gaps - packet.gaps,
+            newly_lost,
+        };
+        let siblings = self.siblings.clone();
+        self.bbr.on_ack(&sample, &siblings);
+        if self.bbr.activity() == Activity::Draining {
+            self.app_limited_until = self.delivered + self.in_flight;
+        }
+    }
+
+    fn find_losses(&mut self, acked: u64) -> ByteCount {
+        let bytes = ByteCount(SIZE);
+        let mut newly_lost = ByteCount::ZERO;
+        while let Some(packet) = self.flight.front().copied() {
+            if packet.answered.is_some() || packet.number + REORDERING > acked {
+                break;
+            }
+            self.flight.pop_front();
+            self.in_flight -= bytes;
+            self.lost += bytes;
+            newly_lost += bytes;
+            self.gaps += u64::from(self.last_lost + 1 != packet.number);
+            self.last_lost = packet.number;
+            let begins_event = packet.number >= self.event_until;
+            if begins_event {
+                self.event_until = self.next_number;
+            }
+            self.bbr.on_packet_lost(&LostPacketSample {
+                now: self.now,
+                packet_number: packet.number,
+                bytes,
+                in_flight_at_sent: packet.in_flight,
+                lost_since_sent: self.lost - packet.lost,
+                gaps_since_sent: (self.gaps - packet.gaps).max(1),
+                gaps: self.gaps,
+                delivered: self.delivered,
+                begins_event,
+                app_limited: packet.app_limited,
+            });
+        }
+        newly_lost
+    }
+}

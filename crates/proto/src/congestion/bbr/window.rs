@@ -1,0 +1,165 @@
+//! Window and pacing rate, from the model and the state.
+
+use std::time::Duration;
+
+use super::{Bbr, Phase, State, startup};
+use crate::{ByteCount, Instant, Rate};
+
+/// `BBR.PacingMarginPercent`: the rate is 1 % below the bandwidth, so that queues run empty.
+const MARGIN: (u64, u64) = (99, 100);
+/// `BBR.MinPipeCwnd`, in datagrams.
+const LEAST: u64 = 4;
+/// A burst is what leaves in this time (`C.send_quantum`), at most [`BURST_MAX`].
+const BURST_TIME: Duration = Duration::from_millis(1);
+const BURST_MAX: ByteCount = ByteCount(65_536);
+
+/// How the sender uses what it may.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Usage {
+    /// The window that the path began with, and how much was acknowledged since.
+    first_window: ByteCount,
+    acked: ByteCount,
+    /// The pacing rate does not fall before the bandwidth is known.
+    least_rate: Rate,
+    /// The last round trip in which the window was full; the first one is number 1.
+    full_in: u64,
+    /// `BBR.idle_restart`
+    is_restart: bool,
+}
+
+impl Usage {
+    pub(super) fn new(window: ByteCount) -> Self {
+        Self {
+            first_window: window,
+            acked: ByteCount::ZERO,
+            least_rate: Rate::ZERO,
+            full_in: 0,
+            is_restart: false,
+        }
+    }
+
+    pub(super) fn window_was_full(&mut self, round: u64) {
+        self.full_in = round;
+    }
+
+    /// Whether the window was full in this round trip or the last one (`C.is_cwnd_limited`).
+    pub(super) fn is_window_full(&self, round: u64) -> bool {
+        self.full_in + 1 >= round
+    }
+
+    pub(super) fn is_restart(&self) -> bool {
+        self.is_restart
+    }
+
+    pub(super) fn end_restart(&mut self) {
+        self.is_restart = false;
+    }
+}
+
+impl Bbr {
+    pub(super) fn datagram(&self) -> ByteCount {
+        ByteCount(u64::from(self.config.max_datagram))
+    }
+
+    pub(super) fn least_window(&self) -> ByteCount {
+        self.datagram() * LEAST
+    }
+
+    /// So many percent of the product of bandwidth and round trip (`BDPMultiple`).
+    pub(super) fn product(&self, percent: u64) -> ByteCount {
+        self.product_with(self.rate(), percent)
+    }
+
+    fn product_with(&self, rate: Rate, percent: u64) -> ByteCount {
+        match self.round_trip.minimum() {
+            Some(rtt) => rate * rtt * percent / 100,
+            None => self.usage.first_window,
+        }
+    }
+
+    /// What has to be in flight to keep a path of this rate busy (`Inflight(bw, 1.0)`).
+    pub(super) fn flight_for(&self, rate: Rate) -> ByteCount {
+        self.quantized(self.product_with(rate, 100))
+    }
+
+    /// `TargetInflight`
+    pub(super) fn target(&self) -> ByteCount {
+        self.product(100).min(self.window)
+    }
+
+    /// At least a burst, and enough for a receiver that acknowledges each second packet (`QuantizationBudget`).
+    fn quantized(&self, flight: ByteCount) -> ByteCount {
+        let burst = (self.rate() * BURST_TIME).min(BURST_MAX);
+        let flight = flight.max(burst).max(self.least_window());
+        if self.state == State::ProbeBw(Phase::Up) { flight + self.datagram() * 2 } else { flight }
+    }
+
+    /// `SetPacingRate`
+    pub(super) fn paced(&self, smoothed_rtt: Duration) -> Rate {
+        let gain = match self.state {
+            // Back from a pause: at once at the rate of the path, neither probing nor draining.
+            State::ProbeBw(_) if self.usage.is_restart => 100,
+            State::Startup | State::Drain { .. } | State::ProbeBw(_) | State::ProbeRtt(_) => {
+                self.state.pacing_gain()
+            }
+        };
+        let rate = self.rate().scaled(gain * MARGIN.0, 100 * MARGIN.1);
+        if self.full_pipe.is_reached() && rate > Rate::ZERO {
+            return rate;
+        }
+        let first =
+            if self.usage.least_rate == Rate::ZERO { self.first_rate(smoothed_rtt) } else { Rate::ZERO };
+        rate.max(self.usage.least_rate).max(first)
+    }
+
+    /// Before anything was measured (`InitPacingRate`).
+    fn first_rate(&self, smoothed_rtt: Duration) -> Rate {
+        self.usage.first_window.per(smoothed_rtt).scaled(startup::PACING_GAIN, 100)
+    }
+
+    /// An acknowledgement came in: from now on no slower than now, until the bandwidth is known.
+    pub(super) fn set_least_rate(&mut self, smoothed_rtt: Duration) {
+        if !self.full_pipe.is_reached() {
+            self.usage.least_rate = self.paced(smoothed_rtt);
+        }
+    }
+
+    /// `SetCwnd`
+    pub(super) fn set_window(&mut self, acked: ByteCount) {
+        self.usage.acked += acked;
+        let mut most = self.product(self.state.window_gain());
+        if self.state == State::Startup {
+            most = most.max(self.startup_flight());
+        }
+        let most = self.quantized(most + self.aggregation.extra());
+        if self.full_pipe.is_reached() {
+            self.window = (self.window + acked).min(most);
+        } else if self.window < most || self.usage.acked < self.usage.first_window {
+            self.window += acked;
+        }
+        let least = self.least_window();
+        if matches!(self.state, State::ProbeRtt(_)) {
+            self.window = self.window.min(self.drained_window());
+        }
+        self.window = self.window.max(least).min(self.cap().max(least));
+    }
+
+    /// `BoundCwndForModel`
+    fn cap(&self) -> ByteCount {
+        let long = match self.state {
+            State::Startup | State::Drain { .. } => ByteCount::MAX,
+            State::ProbeBw(Phase::Down | Phase::Refill | Phase::Up) => self.bounds.flight,
+            State::ProbeBw(Phase::Cruise) | State::ProbeRtt(_) => {
+                self.bounds.with_headroom(self.datagram(), self.least_window())
+            }
+        };
+        long.min(self.bounds.recent_flight)
+    }
+
+    /// `HandleRestartFromIdle`
+    pub(super) fn restart_from_idle(&mut self, now: Instant) {
+        self.usage.is_restart = true;
+        self.aggregation.restart(now);
+        self.leave_probe_rtt(now);
+    }
+}

@@ -1,0 +1,378 @@
+//! BBR on links of every kind: how well it fills them, how long the queue gets, how fast it follows.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use manyway_proto::scheduler::{Decision, Scheduler, View};
+use manyway_proto::{ByteCount, ConnectionConfig, LocalAddress, Rate, Rng, StreamId};
+use manyway_sim::link::{
+    DelayModel, DeliveryTrace, Jitter, LinkConfig, LossModel, Order, Probability, RateModel,
+};
+use manyway_sim::pair::Direction;
+use manyway_sim::scenario::{MINUTE, MS, SECOND, connected_with, mbit, megabytes, path_figures, percent};
+use manyway_sim::traffic::{Exchange, Read, Streams};
+use manyway_sim::{EndpointPair, EndpointPeer, HostId, InterfaceId, PairBuilder, Peer, Side};
+
+fn config(congestion: &str) -> ConnectionConfig {
+    let mut config = ConnectionConfig::default();
+    config.set_congestion(congestion).unwrap();
+    config
+}
+
+/// A link of so many Mbit/s and so long a round trip, with a queue of 100 ms.
+fn link(megabits: u64, round_trip: Duration) -> LinkConfig {
+    LinkConfig::new(mbit(megabits), round_trip / 2)
+}
+
+fn lossy(link: LinkConfig, percent: f64) -> LinkConfig {
+    link.with_loss(LossModel::Random(Probability::from_percent(percent)))
+}
+
+/// A client that sends without end over links up; the way back is as fast and faultless.
+fn bulk(links: &[LinkConfig]) -> EndpointPair {
+    bulk_with(links, "bbr", 1)
+}
+
+fn bulk_with(links: &[LinkConfig], congestion: &str, seed: u64) -> EndpointPair {
+    let builder = links.iter().fold(PairBuilder::new().seed(seed), |builder, link| {
+        let back = link.clone().with_loss(LossModel::None);
+        builder.path_with(link.clone(), back)
+    });
+    let mut pair = connected_with(builder, &config(congestion)).unwrap();
+    let client = pair.host(Side::Client);
+    pair.start(Side::Client, Box::new(Exchange::new(client, megabytes(1_000_000))));
+    pair
+}
+
+/// What a stretch of time brought.
+#[derive(Debug)]
+struct Stretch {
+    goodput: Rate,
+    /// Mean time that a packet would have waited in the queue of the first path.
+    queue: Duration,
+}
+
+/// Runs for a time and looks at it; the queue is looked at every millisecond.
+fn watch(pair: &mut EndpointPair, time: Duration) -> Stretch {
+    let before = pair.received(Side::Server).total();
+    let up = pair.paths()[0].up;
+    let mut queue = Duration::ZERO;
+    let millis = u32::try_from(time.as_millis()).unwrap();
+    for _ in 0..millis {
+        pair.run_for(MS).unwrap();
+        let link = pair.world().network().link(up).unwrap();
+        queue += link.waiting() / link.config().rate.nominal();
+    }
+    let bytes = pair.received(Side::Server).total() - before;
+    Stretch { goodput: bytes.per(time), queue: queue / millis }
+}
+
+/// Share, in percent, of what links of so many Mbit/s carry of content: 1440 bytes of each 1500.
+fn share(goodput: Rate, megabits: u64) -> u64 {
+    percent(goodput, mbit(megabits).scaled(1440, 1500))
+}
+
+/// Goodput from the third second to the thirteenth.
+fn steady(links: &[LinkConfig], megabits: u64) -> (u64, Stretch) {
+    let mut pair = bulk(links);
+    pair.run_for(3 * SECOND).unwrap();
+    let stretch = watch(&mut pair, 10 * SECOND);
+    (share(stretch.goodput, megabits), stretch)
+}
+
+#[test]
+fn two_paths_that_lose_one_packet_in_a_hundred_give_their_sum() {
+    let path = lossy(link(50, 20 * MS), 1.0);
+    for seed in 1..4 {
+        let mut pair = bulk_with(&[path.clone(), path.clone()], "bbr", seed);
+        let share = share(watch(&mut pair, 10 * SECOND).goodput, 100);
+        assert!(share >= 95, "seed {seed}: {share}");
+    }
+}
+
+#[test]
+fn a_path_that_loses_two_packets_in_a_hundred_is_filled() {
+    for seed in 1..4 {
+        let mut pair = bulk_with(&[lossy(link(50, 20 * MS), 2.0)], "bbr", seed);
+        let share = share(watch(&mut pair, 10 * SECOND).goodput, 50);
+        assert!(share >= 93, "seed {seed}: {share}");
+    }
+}
+
+#[test]
+fn a_deep_buffer_is_not_filled() {
+    let deep = link(50, 20 * MS).with_queue_time(500 * MS);
+    let (share, stretch) = steady(&[deep], 50);
+    assert!(share >= 95, "{share} {stretch:?}");
+    assert!(stretch.queue < 10 * MS, "{stretch:?}");
+}
+
+#[test]
+fn slow_and_fast_links_short_and_long_ones_are_filled() {
+    for (megabits, round_trip, least) in [
+        (1, 20 * MS, 95),
+        (1000, 10 * MS, 93),
+        (50, MS, 93),
+        (50, 320 * MS, 90),
+        (1000, MS, 90),
+        (1, 320 * MS, 93),
+    ] {
+        let mut pair = bulk(&[link(megabits, round_trip)]);
+        pair.run_for(5 * SECOND).unwrap();
+        let time = if megabits >= 1000 { 3 * SECOND } else { 10 * SECOND };
+        let stretch = watch(&mut pair, time);
+        let share = share(stretch.goodput, megabits);
+        assert!(share >= least, "{megabits} Mbit/s, {round_trip:?}: {share} {stretch:?}");
+        let packets = mbit(megabits) * stretch.queue / 1500;
+        assert!(
+            stretch.queue < round_trip || packets < ByteCount(12),
+            "{megabits} {round_trip:?}: {stretch:?}"
+        );
+    }
+}
+
+#[test]
+fn jitter_neither_slows_it_down_nor_fills_the_queue() {
+    let jitter = Jitter::Uniform(10 * MS);
+    let jittery = link(50, 40 * MS).with_jitter(jitter, Order::Kept);
+    let (share, stretch) = steady(&[jittery], 50);
+    assert!(share >= 93, "{share} {stretch:?}");
+    // The round trip is 55 ms on average: a packet that is late holds up those behind it.
+    assert!(stretch.queue < 60 * MS, "{stretch:?}");
+}
+
+#[test]
+fn packets_that_overtake_each_other_cost_little() {
+    let jitter = Jitter::Uniform(5 * MS);
+    let reordering = link(50, 40 * MS).with_jitter(jitter, Order::Free);
+    let (share, stretch) = steady(&[reordering], 50);
+    assert!(share >= 85, "{share} {stretch:?}");
+}
+
+#[test]
+fn losses_in_bursts_cost_little() {
+    let bursts = LossModel::bursts(Probability::from_percent(1.0), 8);
+    let (share, stretch) = steady(&[link(50, 20 * MS).with_loss(bursts)], 50);
+    assert!(share >= 92, "{share} {stretch:?}");
+}
+
+#[test]
+fn a_short_queue_is_no_obstacle() {
+    // A quarter of the product of rate and round trip.
+    let (share, stretch) = steady(&[link(50, 40 * MS).with_queue_time(10 * MS)], 50);
+    assert!(share >= 90, "{share} {stretch:?}");
+}
+
+/// A cell whose rate wanders between 5 and 45 Mbit/s within 4 s, with the pauses of a radio link.
+fn cell() -> DeliveryTrace {
+    let mut moments = Vec::new();
+    for milli in 0..4000_u64 {
+        let phase = milli % 2000;
+        let megabits = if phase < 1000 { 5 + phase / 25 } else { 5 + (2000 - phase) / 25 };
+        // Grants of a scheduler: everything of 5 ms at once.
+        if milli % 5 == 0 {
+            let packets = megabits * 5 * 1_000 / 8 / 1504;
+            moments.extend((0..packets.max(1)).map(|_| Duration::from_millis(milli)));
+        }
+    }
+    DeliveryTrace::new(moments, 4 * SECOND, DeliveryTrace::MAHIMAHI_BYTES).unwrap()
+}
+
+#[test]
+fn a_cell_of_varying_rate_is_used_well() {
+    let trace = Arc::new(cell());
+    let mean = trace.mean_rate();
+    let cell = LinkConfig::default()
+        .with_delay(DelayModel::constant(20 * MS))
+        .with_rate(RateModel::Trace(trace))
+        .with_queue_time(300 * MS);
+    let mut pair = bulk(&[cell]);
+    pair.run_for(4 * SECOND).unwrap();
+    let stretch = watch(&mut pair, 12 * SECOND);
+    let share = percent(stretch.goodput, mean.scaled(1440, 1500));
+    assert!(share >= 80, "{share} {stretch:?}");
+}
+
+#[test]
+fn it_follows_a_rate_that_falls_to_a_quarter_and_rises_again() {
+    let mut pair = bulk(&[link(40, 20 * MS).with_queue_time(200 * MS)]);
+    pair.run_for(5 * SECOND).unwrap();
+    pair.set_rate(0, Direction::Both, mbit(10));
+    pair.run_for(5 * SECOND).unwrap();
+    let low = watch(&mut pair, 2 * SECOND);
+    assert!(share(low.goodput, 10) >= 95 && low.queue < 40 * MS, "{low:?}");
+    pair.set_rate(0, Direction::Both, mbit(40));
+    pair.run_for(4 * SECOND).unwrap();
+    let high = watch(&mut pair, 2 * SECOND);
+    assert!(share(high.goodput, 40) >= 93, "{high:?}");
+}
+
+#[test]
+fn the_estimate_survives_a_while_of_little_data() {
+    let mut pair = connected_with(PairBuilder::new().path(mbit(50), 20 * MS), &config("bbr")).unwrap();
+    pair.transfer(Side::Client, megabytes(20), MINUTE).unwrap();
+    let window = path_figures(&mut pair, Side::Client)[0].window;
+    // 20 kB every 100 ms: 1.6 Mbit/s.
+    for _ in 0..100 {
+        pair.transfer(Side::Client, ByteCount(20_000), MINUTE).unwrap();
+        pair.run_for(100 * MS).unwrap();
+    }
+    let after = path_figures(&mut pair, Side::Client)[0].window;
+    assert!(after * 5 >= window * 4, "{window} {after}");
+    let report = pair.transfer(Side::Client, megabytes(5), MINUTE).unwrap();
+    assert!(share(report.goodput, 50) >= 90, "{report:?}");
+}
+
+#[test]
+fn a_path_that_the_scheduler_seldom_needs_keeps_its_estimate() {
+    // The far path carries what the near one has no room for, in turns of 2 s.
+    let (near, far) = (link(50, 10 * MS), link(50, 60 * MS));
+    let builder = PairBuilder::new().path_with(near.clone(), near).path_with(far.clone(), far);
+    let mut pair = connected_with(builder, &config("bbr")).unwrap();
+    for _ in 0..3 {
+        pair.transfer(Side::Client, megabytes(20), MINUTE).unwrap();
+        pair.run_for(2 * SECOND).unwrap();
+    }
+    let report = pair.transfer(Side::Client, megabytes(40), MINUTE).unwrap();
+    assert!(share(report.goodput, 100) >= 90, "{:?}", report.goodput);
+}
+
+/// Gives the second path little to do once the fourth second has passed: 20 ms of each 200 ms.
+#[derive(Debug)]
+struct Sparing;
+
+impl Scheduler for Sparing {
+    fn name(&self) -> &'static str {
+        "sparing"
+    }
+
+    fn decide(&mut self, view: &View<'_>) -> Decision {
+        let millis = view.now.as_nanos() / 1_000_000;
+        let spares = millis > 4000 && millis % 200 >= 20;
+        match view.candidates().find(|path| path.id.0 == 0 || !spares) {
+            Some(path) => Decision::Send { path: path.id, quantum: path.sendable },
+            None => Decision::Wait,
+        }
+    }
+}
+
+#[test]
+fn what_the_scheduler_keeps_from_a_path_does_not_lower_its_estimate() {
+    let mut config = config("bbr");
+    config.set_scheduler_factory(|| Box::new(Sparing));
+    let (near, far) = (link(20, 10 * MS), link(50, 60 * MS));
+    let builder = PairBuilder::new().path_with(near.clone(), near).path_with(far.clone(), far);
+    let mut pair = connected_with(builder, &config).unwrap();
+    let client = pair.host(Side::Client);
+    pair.start(Side::Client, Box::new(Exchange::new(client, megabytes(1_000_000))));
+    pair.run_for(4 * SECOND).unwrap();
+    let window = path_figures(&mut pair, Side::Client)[1].window;
+    let before = pair.delivered(Side::Client)[1];
+    pair.run_for(16 * SECOND).unwrap();
+    let goodput = (pair.delivered(Side::Client)[1] - before).per(16 * SECOND);
+    assert!(goodput < mbit(15), "{goodput}");
+    let after = path_figures(&mut pair, Side::Client)[1].window;
+    assert!(after * 10 >= window * 7, "{window} {after}");
+}
+
+/// A second connection between hosts of its own, through the links of the first path of a pair.
+struct Rival {
+    client: HostId,
+    server: HostId,
+    stream: Option<StreamId>,
+    received: ByteCount,
+}
+
+impl Rival {
+    fn join(pair: &mut EndpointPair, congestion: &str) -> Self {
+        let config = Arc::new(config(congestion));
+        let links = pair.paths()[0];
+        let world = pair.world_mut();
+        let client = world.add_node(EndpointPeer::client(config.clone(), Rng::from_seed([7; 32])));
+        let server = world.add_node(EndpointPeer::server(config, Rng::from_seed([8; 32])));
+        let (here, there): (IpAddr, IpAddr) = ([10, 9, 9, 1].into(), [10, 9, 9, 2].into());
+        let network = world.network_mut();
+        let near = network.add_interface(client, here);
+        let far = network.add_interface(server, there);
+        network.set_route(near, far, vec![links.up]);
+        network.set_route(far, near, vec![links.down]);
+        let local = |interface: InterfaceId, address: IpAddr, port| LocalAddress {
+            interface: interface.index,
+            address: (address, port).into(),
+        };
+        let (from, to) = (local(near, here, Side::CLIENT_PORT), local(far, there, Side::SERVER_PORT));
+        let now = world.now();
+        world.node_mut(client).unwrap().connect(now, &[from], &[to.address]).unwrap();
+        Self { client, server, stream: None, received: ByteCount::ZERO }
+    }
+
+    /// Writes and reads whatever can be.
+    fn act(&mut self, pair: &mut EndpointPair) {
+        let now = pair.now();
+        let world = pair.world_mut();
+        let client = world.node_mut(self.client).unwrap();
+        client.absorb_events(now);
+        if self.stream.is_none() && client.streams().is_some() {
+            self.stream = client.open();
+        }
+        let Some(stream) = self.stream else { return };
+        while client.write(stream, Bytes::from_static(&[0; 16_384])) == 16_384 {}
+        let server = world.node_mut(self.server).unwrap();
+        server.absorb_events(now);
+        let _ = server.accept();
+        while let Read::Data(data) = server.read(stream, usize::MAX) {
+            self.received += ByteCount::of(data.len());
+        }
+    }
+}
+
+/// Goodputs of a bbr flow and of one that comes 3 s later, from 10 s to 40 s.
+fn rivalry(congestion: &str, link: LinkConfig) -> (Rate, Rate) {
+    let mut pair = bulk(&[link]);
+    pair.run_for(3 * SECOND).unwrap();
+    let mut rival = Rival::join(&mut pair, congestion);
+    let mut before = (ByteCount::ZERO, ByteCount::ZERO);
+    for milli in 0..37_000 {
+        pair.run_for(MS).unwrap();
+        rival.act(&mut pair);
+        if milli == 7000 {
+            before = (pair.received(Side::Server).total(), rival.received);
+        }
+    }
+    let time = 30 * SECOND;
+    ((pair.received(Side::Server).total() - before.0).per(time), (rival.received - before.1).per(time))
+}
+
+#[test]
+fn two_flows_share_a_bottleneck() {
+    for queue in [40 * MS, 200 * MS] {
+        let (first, second) = rivalry("bbr", link(50, 20 * MS).with_queue_time(queue));
+        let ratio = percent(first, second);
+        assert!((50..=200).contains(&ratio), "{queue:?}: {first} {second}");
+        assert!(share(first + second, 50) >= 93, "{queue:?}: {first} {second}");
+    }
+}
+
+#[test]
+#[ignore]
+fn debug_start() {
+    for (megabits, rtt, jitter, queue) in [(50, 24, 8480, 100), (50, 20, 0, 100), (50, 120, 0, 100), (50, 320, 0, 100)] {
+        for seed in 1..if jitter > 0 { 13 } else { 2 } {
+            let mut link = link(megabits, rtt * MS).with_queue_time(queue * MS);
+            if jitter > 0 {
+                link = link.with_jitter(Jitter::Normal(Duration::from_micros(jitter)), Order::Kept);
+            }
+            let mut pair = bulk_with(&[link], "bbr", seed);
+            let mut line = String::new();
+            for _ in 0..if jitter > 0 { 8 } else { 16 } {
+                let stretch = watch(&mut pair, 250 * MS);
+                let f = path_figures(&mut pair, Side::Client)[0];
+                line += &format!("{}/w{}k/q{}/r{}/l{} ", share(stretch.goodput, megabits), f.window.get() / 1000, stretch.queue.as_millis(), f.smoothed_rtt.as_millis(), f.packets_lost);
+            }
+            println!("{megabits} {rtt} {seed}: {line}");
+        }
+    }
+}
