@@ -108,8 +108,11 @@ fn an_idle_connection_outlives_a_sleep_beyond_its_own_idle_time_out_if_the_peer_
     for (slept_through, lives) in [(true, true), (false, false)] {
         let mut pair = endpoint_pair_with(two_paths(), &config, &patient);
         pair.connect(10 * SECOND).unwrap();
-        let host = pair.host(Side::Client);
-        pair.start(Side::Client, Box::new(Exchange::new(host, megabytes(10))));
+        // Both ways: an end that only receives would not notice that no path works, and be idle.
+        for from in [Side::Client, Side::Server] {
+            let host = pair.host(from);
+            pair.start(from, Box::new(Exchange::new(host, megabytes(10))));
+        }
         pair.run_for(SECOND).unwrap();
         (0..2).for_each(|path| pair.cut(path, Direction::Both));
         pair.run_for(50 * SECOND).unwrap();
