@@ -80,7 +80,7 @@ impl Default for ConnectionConfig {
 }
 
 impl ConnectionConfig {
-    /// Chooses the scheduler by its name, with settings behind a `=` if it has any (`weighted=1:1:2`). Default
+    /// Chooses the scheduler by its name, with settings behind a `=` if it has any. Default
     /// `min-rtt`.
     ///
     /// # Errors

@@ -108,7 +108,7 @@ fn window_room(path: &Path) -> ByteCount {
 fn fastest<'a>(view: &View<'a>, backlog: ByteCount) -> Option<&'a PathView> {
     let arrival = |path: &&PathView| {
         let waits = backlog.max(path.datagram) - path.sendable;
-        (path.delay.saturating_add(waits / path.expected_rate()), path.id)
+        (path.delay().saturating_add(waits / path.expected_rate()), path.id)
     };
     view.in_use().min_by_key(arrival)
 }
@@ -123,7 +123,7 @@ mod tests {
 
     fn path(id: u32, delay: u64, room: u64) -> PathView {
         let mut view = PathView::new(PathId(id));
-        view.delay = Duration::from_millis(delay);
+        view.rtt.smoothed = Duration::from_millis(2 * delay);
         view.delivery_rate = crate::Rate::from_bits_per_second(8_000_000);
         view.sendable = ByteCount(room);
         view

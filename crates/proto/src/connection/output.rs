@@ -215,7 +215,7 @@ impl Connection {
             view.backlog = self.streams.backlog();
             view.next = self.streams.next_up(pick);
             view.window_left = ByteCount(window.credit.saturating_sub(window.sent));
-            let Decision::Send { path, quantum, .. } = self.scheduler.decide(&view) else { break };
+            let Decision::Send { path, quantum } = self.scheduler.decide(&view) else { break };
             if let Some(transmit) = self.transmit_batch(now, buffer, path, quantum, pick) {
                 return Some(transmit);
             }

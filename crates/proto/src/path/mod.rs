@@ -297,7 +297,6 @@ impl Path {
             role: self.joint_role(),
             peer_ready: self.peer_ready(),
             rtt: RttView { smoothed: rtt.smoothed(), variation: rtt.variation(), minimum: rtt.minimum() },
-            delay: rtt.smoothed() / 2,
             delivery_rate: recovery.delivery_rate(),
             window: recovery.window(),
             in_flight: recovery.bytes_in_flight(),

@@ -1,7 +1,7 @@
 //! Which path carries the next burst: one pure question, asked once per burst.
 //!
 //! A [`Scheduler`] sees figures ([`View`]) and answers ([`Decision`]); what it wants to remember between two questions
-//! it keeps itself. [`Schedulers`] finds one by its name, with settings behind it (`weighted=1:1:2`), also one's own.
+//! it keeps itself. [`Schedulers`] finds one by its name, also one's own.
 
 mod min_rtt;
 mod registry;
@@ -9,22 +9,20 @@ mod round_robin;
 mod view;
 
 use std::fmt;
-use std::time::Duration;
 
-use manyway_wire::{PathId, StreamId};
+use manyway_wire::PathId;
 
 pub use min_rtt::MinRtt;
 pub use registry::{SchedulerFactory, Schedulers, by_name, names};
 pub use round_robin::RoundRobin;
-pub use view::{Guarded, NextUp, PathRecord, PathTerms, PathView, ReadyStream, RttView, Stuck, Tier, View};
+pub use view::{NextUp, PathView, RttView, Tier, View};
 
-use crate::path::PathState;
-use crate::{ByteCount, Instant};
+use crate::ByteCount;
 
 /// Chooses paths. It sees figures and answers; it has no effect outside itself.
 ///
 /// ```
-/// use manyway_proto::scheduler::{Decision, Scheduler, Source, View};
+/// use manyway_proto::scheduler::{Decision, Scheduler, View};
 ///
 /// /// Sends everything on the first path that has room.
 /// #[derive(Debug)]
@@ -36,8 +34,8 @@ use crate::{ByteCount, Instant};
 ///     }
 ///     fn decide(&mut self, view: &View<'_>) -> Decision {
 ///         match view.candidates().next() {
-///             Some(path) => Decision::send(path.id, path.sendable, Source::Next),
-///             None => Decision::WAIT,
+///             Some(path) => Decision::Send { path: path.id, quantum: path.sendable },
+///             None => Decision::Wait,
 ///         }
 ///     }
 /// }
@@ -48,174 +46,25 @@ pub trait Scheduler: Send + fmt::Debug {
 
     /// Answers which path carries the next burst.
     ///
-    /// Called while something waits ([`View::sendable`]) or is on its way and could be sent once more
-    /// ([`View::stuck`]): once a burst until the answer is [`Decision::Wait`], and again after everything that may
-    /// change the answer: an acknowledgement, a loss, new bytes, new credit, a path that comes or goes, a moment that
-    /// the pacer or [`Decision::Wait`] named. An answer that can not be carried out takes the room of its path away
-    /// ([`PathView::sendable`] is zero) and the question is put again. To cost O(paths), without an allocation.
+    /// Called while something waits to be sent, once a burst until the answer is [`Decision::Wait`]. An answer that can
+    /// not be carried out takes the room of its path away ([`PathView::sendable`] is zero) and the question is put
+    /// again. To cost O(paths), without an allocation.
     fn decide(&mut self, view: &View<'_>) -> Decision;
-
-    /// Hears what happened since the last question. Default: nothing is done with it.
-    fn on_event(&mut self, event: &Event) {
-        let _ = event;
-    }
-
-    /// Whether it chooses among streams: then [`View::ready`] is filled, which costs a look at up to
-    /// [`View::MOST_READY`] streams a burst. Default: it does not.
-    fn chooses_streams(&self) -> bool {
-        false
-    }
 }
 
 /// The answer of a scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Decision {
-    /// Sends up to `quantum` bytes of `source` on `path`.
+    /// Send up to `quantum` bytes on `path`: repeats and new data, by priority and turn.
     Send {
         /// The path; it has room.
         path: PathId,
         /// Most bytes of this burst; rounded up to one datagram.
         quantum: ByteCount,
-        /// What to send.
-        source: Source,
     },
-    /// Sends the same bytes on each of `paths`: up to `quantum` bytes of `source` on the first, and a copy of them on
-    /// the others, as far as those have room. The first copy that arrives counts, the others are counted as duplicates
-    /// at both ends.
-    Copy {
-        /// The paths, the one that matters most first.
-        paths: PathList,
-        /// Most bytes of this burst on each of the paths; rounded up to one datagram.
-        quantum: ByteCount,
-        /// What to send.
-        source: Source,
-    },
-    /// Sends nothing before something changes, or before `until` at the latest.
-    Wait {
-        /// When to ask again if nothing changes; `None` if only a change can help.
-        until: Option<Instant>,
-    },
-}
-
-impl Decision {
-    /// Sends nothing before something changes.
-    pub const WAIT: Self = Self::Wait { until: None };
-
-    /// Sends up to `quantum` bytes of `source` on `path`.
-    pub const fn send(path: PathId, quantum: ByteCount, source: Source) -> Self {
-        Self::Send { path, quantum, source }
-    }
-}
-
-/// Which bytes a burst carries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Source {
-    /// What waits, in the usual order: repeats first, then new bytes by priority and turn.
-    Next,
-    /// New bytes only, those that follow on so many of the bytes that were not sent yet: for a path on which they
-    /// arrive when the others have brought what was left out. `Skip(0)` is new bytes in their usual order.
-    ///
-    /// What is left out is the next that other bursts get. Nothing is sent if there are not so many new bytes, or no
-    /// credit for what follows on them. Of several streams with the same priority each leaves out its share.
-    Skip(ByteCount),
-    /// Repeats only: bytes that got lost, or are in doubt on a path that seems to fail.
-    Repeat,
-    /// A copy of [`View::stuck`], and of what follows it on the same path, up to the quantum. The original stays in
-    /// flight; it is no loss. Sent only within the budget for copies ([`View::copy_budget`]).
-    Reinject,
-    /// Repeats and new bytes of this stream, which is one of [`View::ready`].
-    Stream(StreamId),
-}
-
-/// What happened, for schedulers that learn from it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Event {
-    /// A burst left, by the last decision.
-    Sent {
-        /// The path.
-        path: PathId,
-        /// Bytes of datagrams.
-        bytes: ByteCount,
-        /// What it carried.
-        source: Source,
-    },
-    /// Packets arrived that were not known to have arrived.
-    Acked {
-        /// The path on which they went.
-        path: PathId,
-        /// Bytes of datagrams.
-        bytes: ByteCount,
-        /// The newest round trip of the path.
-        latest_rtt: Duration,
-    },
-    /// Packets got lost.
-    Lost {
-        /// The path on which they went.
-        path: PathId,
-        /// Bytes of datagrams.
-        bytes: ByteCount,
-    },
-    /// A path came into another state; one that is closed is gone for good.
-    Path {
-        /// The path.
-        path: PathId,
-        /// Its new state.
-        state: PathState,
-    },
-}
-
-/// A few paths, in order.
-///
-/// ```
-/// use manyway_proto::{PathId, scheduler::PathList};
-/// let paths: PathList = [PathId(2), PathId(0)].into_iter().collect();
-/// assert_eq!(paths.as_slice(), [PathId(2), PathId(0)]);
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub struct PathList {
-    paths: [PathId; Self::MOST],
-    length: usize,
-}
-
-impl PathList {
-    /// Most paths of a list: as many as a connection has by default.
-    pub const MOST: usize = 8;
-
-    /// Adds a path at the end; does nothing if the list is full or has it already.
-    pub fn push(&mut self, path: PathId) {
-        if self.as_slice().contains(&path) {
-            return;
-        }
-        if let Some(place) = self.paths.get_mut(self.length) {
-            *place = path;
-            self.length += 1;
-        }
-    }
-
-    /// The paths.
-    pub fn as_slice(&self) -> &[PathId] {
-        self.paths.get(..self.length).unwrap_or_default()
-    }
-}
-
-impl FromIterator<PathId> for PathList {
-    /// Takes the first [`Self::MOST`] different ones.
-    fn from_iter<I: IntoIterator<Item = PathId>>(paths: I) -> Self {
-        let mut list = Self::default();
-        for path in paths {
-            list.push(path);
-        }
-        list
-    }
-}
-
-impl fmt::Debug for PathList {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.as_slice()).finish()
-    }
+    /// Send nothing before something changes.
+    Wait,
 }
 
 #[cfg(test)]

@@ -11,10 +11,10 @@ type Maker = dyn Fn(&str) -> Result<Box<dyn Scheduler>, String> + Send + Sync;
 
 /// The schedulers that can be chosen by name: those built in, and one's own.
 ///
-/// A choice is a name, or a name with settings: `weighted=1:1:2`. Settings have no comma and no space.
+/// A choice is a name, or a name with settings behind a `=`. Settings have no comma and no space.
 ///
 /// ```
-/// use manyway_proto::scheduler::{Decision, Scheduler, Schedulers, Source, View};
+/// use manyway_proto::scheduler::{Decision, Scheduler, Schedulers, View};
 ///
 /// #[derive(Debug)]
 /// struct Only(u32);
@@ -25,8 +25,8 @@ type Maker = dyn Fn(&str) -> Result<Box<dyn Scheduler>, String> + Send + Sync;
 ///     }
 ///     fn decide(&mut self, view: &View<'_>) -> Decision {
 ///         match view.candidates().find(|path| path.id.0 == self.0) {
-///             Some(path) => Decision::send(path.id, path.sendable, Source::Next),
-///             None => Decision::WAIT,
+///             Some(path) => Decision::Send { path: path.id, quantum: path.sendable },
+///             None => Decision::Wait,
 ///         }
 ///     }
 /// }

@@ -2,7 +2,7 @@
 
 use manyway_wire::PathId;
 
-use super::{Decision, Scheduler, Source, View};
+use super::{Decision, Scheduler, View};
 
 /// One burst of a few datagrams on each path that has room, in the order of their ids.
 #[derive(Debug, Clone, Copy, Default)]
@@ -23,9 +23,9 @@ impl Scheduler for RoundRobin {
         match after_last.or_else(|| view.candidates().next()) {
             Some(path) => {
                 self.last = Some(path.id);
-                Decision::send(path.id, path.sendable.min(path.datagram * TURN), Source::Next)
+                Decision::Send { path: path.id, quantum: path.sendable.min(path.datagram * TURN) }
             }
-            None => Decision::WAIT,
+            None => Decision::Wait,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use manyway_wire::PathId;
 use proptest::prelude::*;
 
-use super::{Decision, PathView, RttView, Source, View, by_name, names};
+use super::{Decision, PathView, RttView, View, by_name, names};
 use crate::path::{PathState, Role};
 use crate::{ByteCount, Instant, Rate};
 
@@ -13,7 +13,6 @@ fn path(id: u32, rtt: u64, sendable: u64) -> PathView {
     let rtt = Duration::from_millis(rtt);
     PathView {
         rtt: RttView { smoothed: rtt, variation: Duration::from_millis(1), minimum: rtt },
-        delay: rtt / 2,
         delivery_rate: Rate::from_bits_per_second(1_000_000),
         window: ByteCount(100_000),
         sendable: ByteCount(sendable),
@@ -29,12 +28,11 @@ fn view(paths: &[PathView]) -> View<'_> {
     let mut view = View::new(Instant::from_nanos(0), paths);
     view.backlog = ByteCount(1_000_000);
     view.window_left = ByteCount(1_000_000);
-    view.window_total = ByteCount(1_000_000);
     view
 }
 
 fn send(path: u32, quantum: u64) -> Decision {
-    Decision::send(PathId(path), ByteCount(quantum), Source::Next)
+    Decision::Send { path: PathId(path), quantum: ByteCount(quantum) }
 }
 
 fn any_path(id: u32) -> impl Strategy<Value = PathView> {
@@ -56,7 +54,7 @@ proptest! {
         let paths = [paths.0, paths.1, paths.2];
         for name in names() {
             match decide(name, &paths) {
-                Decision::Send { path, quantum, .. } => {
+                Decision::Send { path, quantum } => {
                     let chosen = paths.iter().find(|view| view.id == path).unwrap();
                     prop_assert!(chosen.state.carries_data() && chosen.peer_ready && chosen.role != Role::Never);
                     prop_assert!(quantum > ByteCount::ZERO && quantum <= chosen.sendable);
@@ -66,8 +64,7 @@ proptest! {
                             && matches!(view.role, Role::Primary | Role::Secondary)));
                     }
                 }
-                Decision::Copy { .. } => prop_assert!(false, "{name} copies"),
-                Decision::Wait { .. } => {
+                Decision::Wait => {
                     let usable = |view: &&PathView| {
                         view.state == PathState::Active && view.peer_ready && view.role == Role::Primary
                             && view.sendable > ByteCount::ZERO
@@ -93,7 +90,7 @@ fn round_robin_visits_every_path_in_turn() {
     let order: Vec<_> = (0..4)
         .map(|_| match scheduler.decide(&view) {
             Decision::Send { path, .. } => path.0,
-            Decision::Copy { .. } | Decision::Wait { .. } => panic!("there is room"),
+            Decision::Wait => panic!("there is room"),
         })
         .collect();
     assert_eq!(order, [0, 1, 2, 0]);
@@ -104,7 +101,7 @@ fn a_secondary_joins_when_the_primary_is_full_and_a_backup_does_not() {
     let mut paths = [path(0, 10, 0), path(1, 10, 5000), path(2, 10, 5000)];
     paths[1].role = Role::Backup;
     paths[1].state = PathState::Backup;
-    assert_eq!(decide("min-rtt", &paths[..2]), Decision::WAIT);
+    assert_eq!(decide("min-rtt", &paths[..2]), Decision::Wait);
     paths[2].role = Role::Secondary;
     assert_eq!(decide("min-rtt", &paths), send(2, 5000));
     paths[0].state = PathState::Dead;
