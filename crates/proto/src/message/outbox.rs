@@ -9,6 +9,7 @@ use manyway_wire::{
     MessageData, MessageId, MessagePlace, Skipped, StreamId, Writer, encode_message_header, encode_padding,
     encode_skip, message_overhead,
 };
+use smallvec::SmallVec;
 
 use super::inbox::MOST_INCOMPLETE;
 use super::outgoing::Outgoing;
@@ -30,7 +31,10 @@ pub(crate) struct Outbox {
     begun: BTreeMap<MessageId, Outgoing>,
     /// Begun ones with something to send, the most urgent first.
     sending: BTreeSet<(Reverse<Urgency>, MessageId)>,
-    skips: BTreeMap<MessageId, Skip>,
+    /// Those that the peer must pass over and may not know of yet, with the highest offset that was sent.
+    skips: BTreeMap<MessageId, u32>,
+    /// The part of them that is to be told, for the first time or again.
+    due_skips: BTreeSet<MessageId>,
     /// When messages that wait, or have something to send again, lose their use.
     expiries: BTreeSet<(Instant, Entry)>,
     tokens: u64,
@@ -66,14 +70,6 @@ enum Entry {
     Ordered(MessageToken),
     Unordered(Place),
     Begun(MessageId),
-}
-
-/// A message that the peer must pass over.
-#[derive(Debug, Clone, Copy)]
-struct Skip {
-    reach: u32,
-    /// It is to be told, for the first time or again.
-    is_due: bool,
 }
 
 /// The next number of each kind.
@@ -113,6 +109,7 @@ impl Outbox {
             begun: BTreeMap::new(),
             sending: BTreeSet::new(),
             skips: BTreeMap::new(),
+            due_skips: BTreeSet::new(),
             expiries: BTreeSet::new(),
             tokens: 0,
             numbers: Numbers::default(),
@@ -385,7 +382,8 @@ impl Outbox {
         let Some(message) = self.end(id) else { return };
         let reach = message.reach();
         self.refund += message.data.len() as u64 - u64::from(reach);
-        self.skips.insert(id, Skip { reach, is_due: true });
+        self.skips.insert(id, reach);
+        self.due_skips.insert(id);
         self.statistics.abandoned += 1;
         self.abandoned.push_back(message.token);
     }
@@ -414,7 +412,7 @@ impl Outbox {
 
     /// Whether the peer has to be told of messages that were given up.
     pub(crate) fn wants_skip(&self) -> bool {
-        self.skips.values().any(|skip| skip.is_due)
+        !self.due_skips.is_empty()
     }
 
     /// Tells the peer what was given up, as room permits; true if all was told.
@@ -424,8 +422,9 @@ impl Outbox {
 
     fn write_skips_of(&mut self, unordered: bool, w: &mut Writer<'_>, contents: &mut Contents) -> bool {
         loop {
-            let skips = self.skips.iter().filter(|(id, skip)| id.unordered == unordered && skip.is_due);
-            let due: Vec<_> = skips.take(MOST_SKIPPED).map(|(id, skip)| (*id, skip.reach)).collect();
+            let kind = self.due_skips.iter().filter(|id| id.unordered == unordered);
+            let skips = kind.filter_map(|id| Some((*id, *self.skips.get(id)?)));
+            let due: SmallVec<[_; MOST_SKIPPED]> = skips.take(MOST_SKIPPED).collect();
             if due.is_empty() {
                 return true;
             }
@@ -436,25 +435,22 @@ impl Outbox {
             }
             for (id, _) in due.iter().take(written) {
                 contents.push(SentContent::Skip { stream: self.stream, key: (*id).into() });
-                self.set_due(*id, false);
+                self.due_skips.remove(id);
             }
-        }
-    }
-
-    fn set_due(&mut self, id: MessageId, is_due: bool) {
-        if let Some(skip) = self.skips.get_mut(&id) {
-            skip.is_due = is_due;
         }
     }
 
     /// The peer knows that a message was given up.
     pub(crate) fn on_skip_delivered(&mut self, id: MessageId) {
         self.skips.remove(&id);
+        self.due_skips.remove(&id);
     }
 
     /// The peer may not know.
     pub(crate) fn on_skip_lost(&mut self, id: MessageId) {
-        self.set_due(id, true);
+        if self.skips.contains_key(&id) {
+            self.due_skips.insert(id);
+        }
     }
 
     /// Forgets everything: the stream is abandoned.
@@ -470,6 +466,7 @@ impl Outbox {
         self.begun.clear();
         self.sending.clear();
         self.skips.clear();
+        self.due_skips.clear();
         self.expiries.clear();
         self.sums = Sums::default();
     }
