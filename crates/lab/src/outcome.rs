@@ -13,6 +13,8 @@ pub struct Outcome {
     pub flows: Vec<Flow>,
     /// What each route delivered, in the order of the scenario, in IP packets and bytes.
     pub routes: Vec<RouteTotals>,
+    /// How bytes came to the receiving applications; `None` on real sockets, where nobody sees that.
+    pub delivery: Option<Delivery>,
     /// Processor time of the process at each end, user and system. What the system does for a host when a packet
     /// comes is on nobody's account: most of TCP, nothing of a protocol that lives in its process.
     pub cpu: Option<CpuTime>,
@@ -44,6 +46,15 @@ pub struct RouteTotals {
     pub down: Arrivals,
     /// Packets that its links dropped, both ways, for any reason.
     pub dropped: u64,
+}
+
+/// How bytes came to the receiving applications.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Delivery {
+    /// The most that waited at a receiver for bytes before it.
+    pub most_held: ByteCount,
+    /// From the first sending of a byte until it and all before it had arrived, of one byte in 16 KiB.
+    pub delays: Vec<Duration>,
 }
 
 /// Processor time.

@@ -237,6 +237,19 @@ impl Connection {
         Path::new(self.clone(), id)
     }
 
+    /// Leaves the choice of the primary path to the scheduler again, after [`Path::make_primary`].
+    pub fn leave_primary(&self) {
+        self.link.send(Command::SetPrimary { handle: self.link.handle(), path: None });
+    }
+
+    pub(crate) fn make_primary(&self, path: PathId) {
+        self.link.send(Command::SetPrimary { handle: self.link.handle(), path: Some(path) });
+    }
+
+    pub(crate) fn allow_costly(&self, path: PathId) {
+        self.link.send(Command::AllowCostly { handle: self.link.handle(), path });
+    }
+
     pub(crate) fn close_path(&self, path: PathId) {
         self.link.send(Command::ClosePath { handle: self.link.facts.handle, path });
     }

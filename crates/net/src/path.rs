@@ -62,6 +62,18 @@ impl Path {
         self.connection.ping(self.id).await
     }
 
+    /// Makes it the primary path of the scheduler `primary`, as soon as it works; other schedulers have none. An
+    /// [`Event::PrimaryPath`] tells when new data goes on it.
+    pub fn make_primary(&self) {
+        self.connection.make_primary(self.id);
+    }
+
+    /// Allows that it is used although it costs more than the path before: the answer to
+    /// [`Event::CostlyPathNeeded`].
+    pub fn allow_costly(&self) {
+        self.connection.allow_costly(self.id);
+    }
+
     /// Closes it; its data goes on over the others. It is opened again when its interface changes.
     pub fn close(&self) {
         self.connection.close_path(self.id);

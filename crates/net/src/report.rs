@@ -58,6 +58,8 @@ pub enum Unused {
     AddressGone,
     /// It answers again and has to prove itself.
     Probation,
+    /// Using it would make the paths together slower; it is tried again later.
+    Parked(PathReason),
     /// Its role is backup, and another path works.
     Backup,
     /// The peer wants it as a backup, and another path works.
@@ -91,6 +93,7 @@ impl Unused {
             Self::NoRoute => "no-route",
             Self::AddressGone => "address-gone",
             Self::Probation => "probation",
+            Self::Parked(_) => "parked",
             Self::Backup => "backup",
             Self::PeerWantsBackup => "peer-wants-backup",
             Self::Secondary => "secondary",
@@ -112,6 +115,7 @@ impl fmt::Display for Unused {
             Self::NoRoute => write!(f, "no route: the system refuses to send"),
             Self::AddressGone => write!(f, "its address is gone"),
             Self::Probation => write!(f, "answers again, on probation"),
+            Self::Parked(reason) => write!(f, "parked: {reason}"),
             Self::Backup => write!(f, "role backup: only when none of the others works"),
             Self::PeerWantsBackup => {
                 write!(f, "backup at the peer: only when none of the others works")
@@ -230,6 +234,7 @@ impl Facts<'_> {
             }),
             _ if peer_is_deaf => Some(Unused::PeerHearsNothing),
             PathState::Backup if self.another_works(path.id) => Some(Unused::Backup),
+            PathState::Parked if self.another_works(path.id) => Some(Unused::Parked(path.reason)),
             _ if path.peer_says == PathAvailability::Backup && self.another_works(path.id) => {
                 Some(Unused::PeerWantsBackup)
             }
@@ -279,6 +284,7 @@ mod tests {
             Unused::NoRoute,
             Unused::AddressGone,
             Unused::Probation,
+            Unused::Parked(PathReason::TriedWithout),
             Unused::Backup,
             Unused::PeerWantsBackup,
             Unused::Secondary,
@@ -298,6 +304,7 @@ mod tests {
         no-route: no route: the system refuses to send
         address-gone: its address is gone
         probation: answers again, on probation
+        parked: parked: the paths together are slower than the best one: tried without it
         backup: role backup: only when none of the others works
         peer-wants-backup: backup at the peer: only when none of the others works
         secondary: role secondary: only when the primaries are full

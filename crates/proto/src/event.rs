@@ -58,6 +58,11 @@ pub enum Event {
     },
     /// The peer named or took back addresses of its own; perhaps other interfaces lead to it now.
     PeerAddresses,
+    /// New data goes on this path from now on, by the scheduler `primary`.
+    PrimaryPath(PathId),
+    /// Data waits because only this path works and it costs more than the one before:
+    /// [`allow_costly`](crate::Connection::allow_costly) lets it go on. Told once, by the scheduler `primary`.
+    CostlyPathNeeded(PathId),
     /// The connection ended; nothing follows.
     Closed(ConnectionError),
 }

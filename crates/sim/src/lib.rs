@@ -45,6 +45,7 @@ pub mod traffic;
 
 mod clock;
 mod crowd;
+mod delivery;
 mod endpoint;
 mod invariants;
 mod network;
@@ -55,6 +56,7 @@ mod world;
 
 pub use clock::Clock;
 pub use crowd::Crowd;
+pub use delivery::DeliveryWatch;
 pub use endpoint::{
     EndpointPair, EndpointPeer, client_identity, endpoint_pair, endpoint_pair_with, server_identity,
 };

@@ -98,10 +98,15 @@ fn clean(paths: &[(u64, Duration)]) -> [Counts; 2] {
 }
 
 #[test]
-fn nothing_is_sent_twice_over_clean_paths_and_acknowledgements_are_few() {
+fn next_to_nothing_is_sent_twice_over_clean_paths_and_acknowledgements_are_few() {
     for paths in [&[(50, 10 * MS)][..], &[(50, 10 * MS), (50, 10 * MS)], &[(80, 10 * MS), (10, 40 * MS)]] {
         let [sender, receiver] = clean(paths);
-        assert_eq!((sender.lost, sender.spurious, sender.reinjected), (0, 0, 0), "{paths:?} {sender:?}");
+        assert_eq!((sender.lost, sender.spurious), (0, 0), "{paths:?} {sender:?}");
+        // Only the end of it, if a slow path holds that up.
+        assert!(
+            sender.reinjected <= 32 && (paths.len() > 1 || sender.reinjected == 0),
+            "{paths:?} {sender:?}"
+        );
         // 20 MB in packets of 1440 bytes of content are 13 889; there are some small ones at the start and the end.
         assert!(sender.sent < 14_300, "{paths:?} {sender:?}");
         assert!(receiver.sent < sender.sent / 8, "{paths:?} {receiver:?}");

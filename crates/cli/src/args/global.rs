@@ -25,18 +25,26 @@ pub struct GlobalArgs {
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
     /// Use this interface, and only those named so; may be given several times
-    #[arg(short = 'I', long = "interface", global = true, value_name = "IF[,role=ROLE]")]
+    #[arg(short = 'I', long = "interface", global = true, value_name = "IF[,role=ROLE][,cost=N]")]
     #[arg(
         long_help = "Use this interface, and only those named so; may be given several times. ROLE is primary (the \
         default), secondary (joins when the primaries are full), backup (only when none of the others works) or \
-        never. Without this option every usable interface is used."
+        never. N is 0 for an interface that costs nothing (the default), more for dearer ones, which the schedulers cost \
+        and primary avoid. Without this option every usable interface is used."
     )]
     pub interfaces: Vec<InterfaceRule>,
     /// Do not use this interface; may be given several times
     #[arg(long, global = true, value_name = "IF")]
     pub exclude: Vec<String>,
     /// How data are shared out among the paths
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, global = true, value_name = "NAME[=SETTINGS]")]
+    #[arg(
+        long_help = "How data are shared out among the paths: min-rtt (the nearest path that has room), round-robin, \
+        weighted (by measured rates; weighted=1:1:2 by these shares), outstanding-ratio (the emptiest window), blest \
+        and ecf (a slow path only if it helps), primary (one path, the others in reserve; primary=rank the fastest), \
+        stream-bound (each stream on a path of its own), redundant (everything on every path; redundant=late only what \
+        is late or urgent) or cost (the cheapest paths that carry the load within 1 s, or cost=TIME)."
+    )]
     pub scheduler: Option<String>,
     /// How each path avoids congestion
     #[arg(long, global = true, value_name = "NAME")]

@@ -88,7 +88,8 @@ pub struct NameList(pub Vec<String>);
 pub(super) fn parse_list(text: &str) -> Result<NameList, String> {
     let mut names: Vec<String> = Vec::new();
     for word in text.split(',').map(str::trim) {
-        let is_setting = word.contains('=') && !word.contains(':');
+        // A colon behind the sign belongs to the value.
+        let is_setting = word.split_once('=').is_some_and(|(key, _)| !key.contains(':'));
         match names.last_mut() {
             Some(last) if is_setting && last.contains(':') => {
                 last.push(',');

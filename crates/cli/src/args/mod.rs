@@ -34,7 +34,7 @@ pub use paths::PathsArgs;
 pub use ping::PingArgs;
 pub use send::{Recipient, SendArgs};
 pub use serve::{ServeArgs, parse_listen};
-pub use sim::{SimAction, SimArgs};
+pub use sim::{MatrixArgs, SimAction, SimArgs};
 pub use transfer::{Retries, TransferArgs};
 
 use clap::{Parser, Subcommand};

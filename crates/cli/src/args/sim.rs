@@ -28,6 +28,23 @@ pub enum SimAction {
     /// Check what the project set itself, and end with status 6 if something falls short
     #[command(after_help = GATES_EXAMPLES)]
     Gates(CampaignArgs),
+    /// Compare every scheduler with every congestion control, both ways, in tables of a line for each pair
+    #[command(after_help = MATRIX_EXAMPLES)]
+    Matrix(MatrixArgs),
+}
+
+/// Arguments of `sim matrix`.
+#[derive(Debug, Clone, Args)]
+pub struct MatrixArgs {
+    /// Which schedulers, with settings if need be [default: each]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub schedulers: Vec<String>,
+    /// Which congestion controls [default: each]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub congestions: Vec<String>,
+    /// What to run.
+    #[command(flatten)]
+    pub campaign: CampaignArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -41,6 +58,15 @@ Examples:
   manyway sim wifi-lte -c manyway,manyway:congestion=new-reno -t 30s
   manyway sim my-links.toml --json | jq .bits_per_second
   manyway sim list";
+
+const MATRIX_EXAMPLES: &str = "\
+Without names the groups unequal, environments and simult-flows, once, both ways. Takes a while: -t makes it shorter.
+What a path carries alone is that of `manyway-best` with the same congestion control.
+
+Examples:
+  manyway sim matrix -t 5s
+  manyway sim matrix unequal --schedulers min-rtt,blest,ecf --congestions cubic
+  manyway sim matrix rate-4to1 --schedulers weighted,weighted=4:1 -n 5 --csv runs.csv";
 
 const LIST_EXAMPLES: &str = "\
 Examples:

@@ -5,7 +5,7 @@ use manyway_lab::campaign::Timing;
 use manyway_lab::gates::Contest;
 use manyway_lab::simulated::Simulated;
 
-use super::campaign::{self, Defaults, of_gates, of_scenarios};
+use super::campaign::{self, Defaults, of_gates, of_matrix, of_scenarios};
 use super::error::CommandError;
 use crate::args::{GlobalArgs, SimAction, SimArgs};
 use crate::exit_code::ExitCode;
@@ -22,6 +22,10 @@ pub fn run(global: &GlobalArgs, arguments: &SimArgs) -> Result<ExitCode, Command
         Some(SimAction::Gates(campaign)) => {
             let plan = of_gates(global, campaign, Contest::Simulated)?;
             campaign::run_gates(global, campaign, plan, &mut runner, &stop)
+        }
+        Some(SimAction::Matrix(matrix)) => {
+            let plan = of_matrix(global, matrix, DEFAULTS)?;
+            campaign::run_matrix(global, &matrix.campaign, plan, &mut runner, &stop)
         }
         None => {
             let plan = of_scenarios(global, &arguments.campaign, (&arguments.contenders, &[]), DEFAULTS)?;

@@ -103,8 +103,8 @@ pub fn path_name(path: &PathInfo) -> String {
 
 /// The words for a change that a user wants to know; `names` are those of the paths that are known.
 fn describe(event: &Event, names: &BTreeMap<PathId, String>) -> Option<String> {
-    use manyway::PathState::{Closed, Dead, Probation, Suspect};
+    use manyway::PathState::{Closed, Dead, Parked, Probation, Suspect};
     let Event::Path(path) = event else { return None };
-    let is_worth_it = matches!(path.state, Suspect | Dead | Probation | Closed);
+    let is_worth_it = matches!(path.state, Parked | Suspect | Dead | Probation | Closed);
     is_worth_it.then(|| event_words(path, names.get(&path.path).map(String::as_str)))
 }

@@ -219,6 +219,7 @@ pub(crate) fn even(scenario: &Scenario, megabits: f64) -> Outcome {
     Outcome {
         flows: vec![Flow { receiver: Side::Server, arrivals: steady(each), latencies: None, missing: 0 }],
         routes: scenario.routes.iter().map(route).collect(),
+        delivery: None,
         cpu: Some(CpuTime { client: Duration::from_millis(500), server: Duration::from_millis(250) }),
         failure: None,
         remarks: Vec::new(),

@@ -12,7 +12,7 @@ use manyway_proto::{ByteCount, Rate};
 pub use recovery::{Fault, Recovery, recoveries};
 pub use spread::Spread;
 
-use crate::outcome::{CpuTime, Flow, Outcome};
+use crate::outcome::{CpuTime, Delivery, Flow, Outcome};
 use crate::scenario::{Direction, Scenario, Traffic};
 
 /// What counts of a run.
@@ -28,6 +28,8 @@ pub struct Measures {
     pub silence: Duration,
     /// What happened to routes, and how the traffic took it.
     pub recoveries: Vec<Recovery>,
+    /// How bytes came to the receiving applications; `None` on real sockets.
+    pub delivery: Option<DeliveryFigures>,
     /// Processor time of the process at each end.
     pub cpu: Option<CpuTime>,
     /// What became of messages, if there were any.
@@ -36,6 +38,17 @@ pub struct Measures {
     pub routes: Vec<ByteCount>,
     /// Packets that links dropped.
     pub dropped: u64,
+}
+
+/// How bytes came to the receiving applications.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeliveryFigures {
+    /// The most that waited at a receiver for bytes before it.
+    pub most_held: ByteCount,
+    /// From the first sending of a byte until it and all before it had arrived: half of the bytes within this.
+    pub median: Duration,
+    /// 95 % of the bytes within this.
+    pub p95: Duration,
 }
 
 /// What became of messages.
@@ -64,6 +77,7 @@ impl Measures {
             bytes: flows.iter().map(|one| one.flow.arrivals.total()).sum(),
             silence: flows.iter().map(|one| silence(one.flow, end(one))).max().unwrap_or_default(),
             recoveries: recoveries(scenario, outcome),
+            delivery: outcome.delivery.as_ref().map(DeliveryFigures::of),
             cpu: outcome.cpu,
             messages: MessageFigures::of(outcome),
             routes: outcome.routes.iter().map(|route| route.up.total() + route.down.total()).collect(),
@@ -97,6 +111,18 @@ impl Measures {
         watched
             .map(|recovery| recovery.full.map_or(f64::INFINITY, |time| time.as_secs_f64()))
             .reduce(f64::max)
+    }
+}
+
+impl DeliveryFigures {
+    fn of(delivery: &Delivery) -> Self {
+        let mut delays = delivery.delays.clone();
+        delays.sort_unstable();
+        let kept = |percent: usize| {
+            let place = (delays.len() * percent).div_ceil(100).saturating_sub(1);
+            delays.get(place).copied().unwrap_or_default()
+        };
+        Self { most_held: delivery.most_held, median: kept(50), p95: kept(95) }
     }
 }
 

@@ -34,6 +34,7 @@ pub(super) fn assemble(
     Outcome {
         flows,
         routes: links.routes,
+        delivery: None,
         cpu: cpu.map(|(client, server)| CpuTime { client: client.cpu, server: server.cpu }),
         failure,
         remarks,

@@ -18,7 +18,7 @@ pub fn csv(results: &Results) -> String {
     text
 }
 
-const HEAD: [&str; 20] = [
+const HEAD: [&str; 23] = [
     "scenario",
     "turned",
     "contender",
@@ -35,13 +35,16 @@ const HEAD: [&str; 20] = [
     "message_median",
     "message_p99",
     "messages_missing",
+    "held",
+    "delay_median",
+    "delay_p95",
     "dropped",
     "others",
     "stolen",
     "failure",
 ];
 
-fn cells(results: &Results, run: &Run) -> Option<[String; 20]> {
+fn cells(results: &Results, run: &Run) -> Option<[String; 23]> {
     let case = results.plan.cases.get(run.case)?;
     let measures = &run.measures;
     let number = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.6}"));
@@ -64,6 +67,9 @@ fn cells(results: &Results, run: &Run) -> Option<[String; 20]> {
         number(latency(measures.messages, |figures| figures.median)),
         number(latency(measures.messages, |figures| figures.p99)),
         measures.messages.map_or_else(String::new, |figures| figures.missing.to_string()),
+        measures.delivery.map_or_else(String::new, |delivery| delivery.most_held.get().to_string()),
+        number(measures.delivery.map(|delivery| delivery.median.as_secs_f64())),
+        number(measures.delivery.map(|delivery| delivery.p95.as_secs_f64())),
         measures.dropped.to_string(),
         share(run.disturbance.map(|disturbance| disturbance.others)),
         share(run.disturbance.map(|disturbance| disturbance.stolen)),

@@ -8,7 +8,7 @@ use super::describe;
 use super::table::{latency, of_possible, rows};
 use super::{Origin, table};
 use crate::campaign::{Case, Plan, Results, Run, Standing, Timing, Way};
-use crate::measures::{Measures, Recovery, Spread};
+use crate::measures::{Measures, Recovery, Spread, count};
 use crate::outcome::{Arrivals, Outcome};
 use crate::scenario::Scenario;
 
@@ -56,6 +56,7 @@ pub fn run_line(plan: &Plan, run: &Run) -> Value {
     set("bytes", measures.bytes.get().into());
     set("silence", seconds(measures.silence));
     set("recoveries", measures.recoveries.iter().map(|one| recovery(&case.scenario, one)).collect());
+    set("delivery", delivery(measures));
     set("cpu", cpu(measures));
     set("messages", messages(measures));
     set("routes", routes(&case.scenario, measures));
@@ -108,6 +109,9 @@ fn summary(results: &Results) -> Vec<Value> {
             "silence": spread(&|measures| Some(measures.silence.as_secs_f64())),
             "used_again": spread(&Measures::used_again),
             "recovery": spread(&Measures::recovery),
+            "held": spread(&|measures| measures.delivery.map(|delivery| count(delivery.most_held.get()))),
+            "delay_median": spread(&|measures| measures.delivery.map(|delivery| delivery.median.as_secs_f64())),
+            "delay_p95": spread(&|measures| measures.delivery.map(|delivery| delivery.p95.as_secs_f64())),
             "cpu_per_gigabyte": spread(&Measures::cpu_per_gigabyte),
             "message_median": spread(&|measures| latency(measures.messages, |figures| figures.median)),
             "message_p99": spread(&|measures| latency(measures.messages, |figures| figures.p99)),
@@ -129,6 +133,16 @@ fn recovery(scenario: &Scenario, recovery: &Recovery) -> Value {
         "silence": seconds(recovery.silence),
         "used": recovery.used.map(seconds),
         "full": recovery.full.map(seconds),
+    })
+}
+
+fn delivery(measures: &Measures) -> Value {
+    measures.delivery.map_or(Value::Null, |delivery| {
+        json!({
+            "held": delivery.most_held.get(),
+            "median": seconds(delivery.median),
+            "p95": seconds(delivery.p95),
+        })
     })
 }
 

@@ -5,6 +5,7 @@ mod describe;
 pub mod figure;
 mod html;
 mod json;
+mod matrix;
 mod numbers;
 mod table;
 #[cfg(test)]
@@ -15,6 +16,7 @@ use std::{fs, io};
 
 pub use csv::csv;
 pub use json::{document, run_line};
+pub use matrix::matrix;
 pub use table::table;
 
 use crate::campaign::Results;

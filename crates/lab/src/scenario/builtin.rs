@@ -1,7 +1,7 @@
 //! The files that come with the program.
 
 /// Name and text of every built-in scenario, in the order of reports.
-pub(super) const FILES: [(&str, &str); 33] = [
+pub(super) const FILES: [(&str, &str); 39] = [
     ("three-1.toml", include_str!("../../scenarios/three-1.toml")),
     ("two-50.toml", include_str!("../../scenarios/two-50.toml")),
     ("80-20.toml", include_str!("../../scenarios/80-20.toml")),
@@ -35,4 +35,10 @@ pub(super) const FILES: [(&str, &str); 33] = [
     ("flows-30-10.toml", include_str!("../../scenarios/flows-30-10.toml")),
     ("flows-30-10-far.toml", include_str!("../../scenarios/flows-30-10-far.toml")),
     ("flows-30-10-near.toml", include_str!("../../scenarios/flows-30-10-near.toml")),
+    ("rate-4to1.toml", include_str!("../../scenarios/rate-4to1.toml")),
+    ("rate-8to1.toml", include_str!("../../scenarios/rate-8to1.toml")),
+    ("delay-10to1.toml", include_str!("../../scenarios/delay-10to1.toml")),
+    ("fast-near.toml", include_str!("../../scenarios/fast-near.toml")),
+    ("fast-far.toml", include_str!("../../scenarios/fast-far.toml")),
+    ("deep-queue.toml", include_str!("../../scenarios/deep-queue.toml")),
 ];

@@ -4,11 +4,12 @@ use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use manyway_proto::{ConnectionConfig, Instant};
-use manyway_sim::{BrokenLaw, PathFigures, Peer as _, Reference, Step};
+use manyway_sim::{BrokenLaw, DeliveryWatch, PathFigures, Peer as _, Reference, Step};
 
 use super::flow::{self, Stream};
 use super::stage::Stage;
 use crate::Outcome;
+use crate::outcome::Delivery;
 use crate::scenario::{Event, Scenario, Side};
 
 /// How long the set-up may take.
@@ -30,6 +31,7 @@ pub(super) fn run(scenario: &Scenario, config: ConnectionConfig, seed: u64) -> O
         streams: Vec::new(),
         events: scenario.events.iter().cloned().collect(),
         begin: Instant::from_nanos(0),
+        watch: DeliveryWatch::default(),
         figures: Vec::new(),
         remarks: Vec::new(),
     };
@@ -54,6 +56,7 @@ struct Run {
     events: VecDeque<Event>,
     /// Time 0, once the traffic has begun.
     begin: Instant,
+    watch: DeliveryWatch,
     figures: Vec<PathFigures>,
     remarks: Vec<String>,
 }
@@ -89,6 +92,11 @@ impl Run {
         self.begin = self.now();
         self.streams = flow::streams(scenario, self.begin);
         self.stage.count();
+        for side in SIDES {
+            if let Some(connection) = self.stage.peer(side).and_then(|peer| peer.connection()) {
+                connection.set_observer(self.watch.observer(side));
+            }
+        }
     }
 
     /// Lets everything happen until all has arrived, or the time is up.
@@ -185,6 +193,7 @@ impl Run {
         Outcome {
             flows: streams.into_iter().map(|stream| stream.into_flow(end)).collect(),
             routes: self.stage.totals(),
+            delivery: Some(Delivery { most_held: self.watch.most_held(), delays: self.watch.delays() }),
             cpu: None,
             failure,
             remarks: self.remarks,

@@ -76,6 +76,14 @@ pub(crate) enum Command {
         handle: ConnectionHandle,
         path: PathId,
     },
+    SetPrimary {
+        handle: ConnectionHandle,
+        path: Option<PathId>,
+    },
+    AllowCostly {
+        handle: ConnectionHandle,
+        path: PathId,
+    },
     Close {
         handle: ConnectionHandle,
         code: u64,
@@ -141,6 +149,16 @@ impl Driver {
                     let _ = connection.close_path(now, path);
                 }
             }
+            Command::SetPrimary { handle, path } => {
+                if let Some(connection) = endpoint.connection(handle) {
+                    let _ = connection.set_primary(path);
+                }
+            }
+            Command::AllowCostly { handle, path } => {
+                if let Some(connection) = endpoint.connection(handle) {
+                    let _ = connection.allow_costly(path);
+                }
+            }
             Command::Close { handle, code, reason } => {
                 connections.close(endpoint, now, handle, (code, &reason));
             }
@@ -170,7 +188,10 @@ impl Driver {
         }
         peer.remotes.retain(|remote| self.allows(remote));
         match self.endpoint.connect(now, config, &locals, &peer.remotes) {
-            Ok(handle) => self.connections.add_client(handle, peer, reply),
+            Ok(handle) => {
+                self.connections.add_client(handle, peer, reply);
+                self.tell_terms(handle, &locals);
+            }
             Err(error) => {
                 let _ = reply.send(Err(ConnectError::Start(error)));
             }

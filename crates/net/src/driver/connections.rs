@@ -190,7 +190,10 @@ impl Connections {
                         entry.pings.answer(path, token, rtt);
                     }
                 }
-                other @ (Event::Path(_) | Event::AddressObserved { .. }) => self.tell(handle, other),
+                other @ (Event::Path(_)
+                | Event::AddressObserved { .. }
+                | Event::PrimaryPath(_)
+                | Event::CostlyPathNeeded(_)) => self.tell(handle, other),
                 event @ Event::MessageAbandoned { .. } => {
                     if let Some(entry) = self.entries.get(&handle) {
                         entry.driver.events.send(event);

@@ -17,6 +17,7 @@ mod rescue;
 mod sizes_in_namespace;
 mod sockets;
 mod streams;
+mod terms;
 #[cfg(test)]
 #[cfg(all(target_os = "linux", not(manyway_portable)))]
 mod tests_in_namespace;
@@ -418,6 +419,7 @@ impl Driver {
         let Some(connection) = self.endpoint.connection(handle) else { return };
         connection.add_remote_addresses(now, &addresses);
         connection.set_local_addresses(now, &locals);
+        self.tell_terms(handle, &locals);
     }
 
     fn arm_timer(&mut self, now: Instant, context: &mut Context<'_>) {
@@ -506,6 +508,7 @@ impl Driver {
         if let Some(connection) = self.endpoint.connection(handle) {
             connection.set_local_addresses(now, &locals);
         }
+        self.tell_terms(handle, &locals);
     }
 
     /// The addresses that lead to `remotes`, each with a socket; and why others do not.

@@ -48,7 +48,7 @@ impl FromStr for InterfacePattern {
     }
 }
 
-/// A wish for an interface, written as `IF` or `IF,role=primary|secondary|backup|never`.
+/// A wish for an interface, written as `IF`, `IF,role=primary|secondary|backup|never` or `IF,cost=N`, or with both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InterfaceRule {
@@ -56,12 +56,15 @@ pub struct InterfaceRule {
     pub pattern: InterfacePattern,
     /// What for.
     pub role: Role,
+    /// Class of its price: 0 is free, the default; a higher one costs more. The schedulers `cost` and `primary` avoid
+    /// what costs more.
+    pub cost: u8,
 }
 
 impl InterfaceRule {
-    /// Makes a rule.
+    /// Makes a rule for an interface that costs nothing.
     pub fn new(pattern: InterfacePattern, role: Role) -> Self {
-        Self { pattern, role }
+        Self { pattern, role, cost: 0 }
     }
 }
 
@@ -71,15 +74,19 @@ impl FromStr for InterfaceRule {
     fn from_str(text: &str) -> Result<Self, InterfaceRuleError> {
         let mut parts = text.split(',');
         let pattern = parts.next().unwrap_or_default().parse()?;
-        let mut role = Role::default();
+        let (mut role, mut cost) = (Role::default(), 0);
         for part in parts {
             match part.split_once('=') {
                 Some(("role", value)) => role = parse_role(value.trim())?,
+                Some(("cost", value)) => {
+                    let wrong = |_| InterfaceRuleError::Cost { cost: value.into() };
+                    cost = value.trim().parse().map_err(wrong)?;
+                }
                 Some((key, _)) => return Err(InterfaceRuleError::Key { key: key.into() }),
                 None => return Err(InterfaceRuleError::Key { key: part.into() }),
             }
         }
-        Ok(Self { pattern, role })
+        Ok(Self { pattern, role, cost })
     }
 }
 
@@ -155,6 +162,11 @@ impl InterfacePolicy {
         }
     }
 
+    /// What it costs to use the interface of that name.
+    pub(crate) fn cost(&self, name: &str) -> u8 {
+        self.rules.iter().find(|rule| rule.pattern.matches(name)).map_or(0, |rule| rule.cost)
+    }
+
     pub(super) fn verdict(&self, name: &str) -> Verdict {
         if self.own_tunnels.iter().any(|own| own == name) {
             return Verdict::OwnTunnel;
@@ -211,6 +223,11 @@ pub enum InterfaceRuleError {
         /// What was written.
         role: String,
     },
+    /// Not a class of price.
+    Cost {
+        /// What was written.
+        cost: String,
+    },
     /// There is no such key.
     Key {
         /// What was written.
@@ -227,8 +244,11 @@ impl fmt::Display for InterfaceRuleError {
             Self::Role { role } => {
                 write!(f, "there is no role {role:?}; use primary, secondary, backup or never")
             }
+            Self::Cost { cost } => {
+                write!(f, "{cost:?} is no class of price; use a number from 0, which is free, to 255")
+            }
             Self::Key { key } => {
-                write!(f, "{key:?} cannot be set for an interface; write IF or IF,role=ROLE")
+                write!(f, "{key:?} cannot be set for an interface; write IF, IF,role=ROLE or IF,cost=N")
             }
         }
     }
@@ -292,6 +312,8 @@ mod tests {
         assert_eq!("eth0".parse::<InterfaceRule>().unwrap().role, Role::Primary);
         let error = |text: &str| text.parse::<InterfaceRule>().unwrap_err();
         assert_eq!(error("eth0,role=first"), InterfaceRuleError::Role { role: "first".into() });
+        assert_eq!("wwan0,role=backup,cost=2".parse::<InterfaceRule>().unwrap().cost, 2);
+        assert_eq!(error("eth0,cost=much"), InterfaceRuleError::Cost { cost: "much".into() });
         assert_eq!(error("eth0,speed=1"), InterfaceRuleError::Key { key: "speed".into() });
         assert_eq!(error("eth0,backup"), InterfaceRuleError::Key { key: "backup".into() });
         assert_eq!(error(",role=backup"), InterfaceRuleError::Name { name: String::new() });
@@ -308,6 +330,8 @@ mod tests {
         let never = all.clone().with("wlan0,role=never".parse().unwrap());
         assert_eq!(never.verdict("wlan0"), Verdict::Excluded);
         assert_eq!(never.verdict("eth0"), Verdict::Open);
+        let costly = all.clone().with("wwan*,cost=3".parse().unwrap());
+        assert_eq!((costly.cost("wwan0"), costly.cost("eth0")), (3, 0));
         let mixed = some.without("wlan1".parse().unwrap());
         assert_eq!(mixed.verdict("wlan1"), Verdict::Excluded);
         assert_eq!(all.without_own_tunnel("mw0").verdict("mw0"), Verdict::OwnTunnel);

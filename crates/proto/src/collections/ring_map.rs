@@ -59,7 +59,6 @@ impl<T> RingMap<T> {
     }
 
     /// All entries, lowest key first.
-    #[cfg(test)]
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &T> {
         self.slots.iter().filter_map(|(_, value)| value.as_ref())
     }

@@ -34,6 +34,9 @@ pub struct ConnectionConfig {
     pub connect_timeout: Duration,
     /// How long the connection lives without any working path. Default 60 s.
     pub no_path_timeout: Duration,
+    /// Whether a path is left out for a while that makes all of them together slower than the best one is alone
+    /// (spec 6.42). Default on.
+    pub guard: bool,
     /// Windows and limits of streams.
     pub streams: StreamConfig,
     /// Highest path id that the peer may use at the start, so one less than the number of paths. Default 7, at most 31.
@@ -64,6 +67,7 @@ impl Default for ConnectionConfig {
             keep_alive: None,
             connect_timeout: Duration::from_secs(10),
             no_path_timeout: Duration::from_secs(60),
+            guard: true,
             streams: StreamConfig::default(),
             path_limit: 7,
             initial_rtt: Duration::from_millis(100),

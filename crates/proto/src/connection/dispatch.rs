@@ -11,6 +11,7 @@ use crate::event::Event;
 use crate::path::{PathReason, PathState, PingToken};
 use crate::protection::Level;
 use crate::recovery::{Outcome, ReceivedAck};
+
 use crate::{Misuse, Violation};
 
 impl Connection {
@@ -137,7 +138,8 @@ impl Connection {
         let in_doubt = path.state() == PathState::Suspect && facts.path != block.path;
         let recovery = &mut path.space.recovery;
         let in_flight = recovery.packets_in_flight();
-        let ack = ReceivedAck::new(block.path, block.ranges.iter(), block.delay);
+        let ack = ReceivedAck::new(block.path, block.ranges.iter(), block.delay)
+            .received_at(block.receive_time_micros);
         recovery.on_ack(facts.now, ack, &siblings, outcome)?;
         if outcome.progress && !in_doubt {
             path.silence.on_progress(facts.now, in_flight);

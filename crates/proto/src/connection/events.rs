@@ -27,6 +27,10 @@ impl Events {
                 |waiting| !matches!(waiting, Event::AddressObserved { path: other, .. } if *other == path),
             );
         }
+        if let Event::PrimaryPath(_) | Event::CostlyPathNeeded(_) = event {
+            // Only the newest is true.
+            self.waiting.retain(|waiting| std::mem::discriminant(waiting) != std::mem::discriminant(&event));
+        }
         if self.waiting.len() >= MOST {
             self.make_room(&event);
         }

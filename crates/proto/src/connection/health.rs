@@ -8,6 +8,7 @@ use std::time::Duration;
 use manyway_wire::{Liveness, PathAvailability, PathId};
 
 use super::Connection;
+use super::settle::Portion;
 use crate::Instant;
 use crate::path::{PathReason, PathState, ProbeAnswer};
 
@@ -62,25 +63,25 @@ impl Connection {
         }
         match state {
             // spec 6.21: a receiver's round trip grows unseen with the queue of what it receives.
-            PathState::Active | PathState::Backup | PathState::Probation
+            PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation
                 if another && heard && count < HEARD_TIMEOUTS =>
             {
                 self.set_probes_due(id, 1);
-                self.reinject(now, id, usize::MAX);
+                self.reinject_suspect(now, id);
             }
-            PathState::Active | PathState::Backup | PathState::Probation if another => {
+            PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation if another => {
                 self.suspect(now, id, reason);
             }
             PathState::Suspect if heard => self.set_probes_due(id, 1),
             PathState::Suspect => self.declare_dead(now, id, reason),
-            PathState::Active | PathState::Backup | PathState::Probation
+            PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation
                 if count >= LONE_TIMEOUTS && unanswered >= LONE_SILENCE =>
             {
                 self.declare_dead(now, id, reason);
             }
-            PathState::Active | PathState::Backup | PathState::Probation => {
+            PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation => {
                 self.set_probes_due(id, 2);
-                self.reinject(now, id, 2);
+                self.reinject(now, id, Portion { packets: 2, ..Portion::ALL });
             }
             PathState::Validating | PathState::Dead | PathState::Closed => {}
         }
@@ -105,7 +106,7 @@ impl Connection {
         }
         self.tell_status(id);
         self.control.send_liveness(Liveness::Question { path: id });
-        self.reinject(now, id, usize::MAX);
+        self.reinject_suspect(now, id);
     }
 
     /// When a path is dead that stays silent although it was questioned. Its acknowledgements may well come over other
@@ -228,8 +229,9 @@ impl Connection {
                 self.tell_status(id);
             }
             // An answer from where the path was before proves nothing of where it is now.
-            PathState::Active | PathState::Backup | PathState::Probation if answer.tuple != path.tuple => {}
-            PathState::Active | PathState::Backup | PathState::Probation => {
+            PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation
+                if answer.tuple != path.tuple => {}
+            PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation => {
                 // Its new address is proven.
                 path.amplification.lift();
                 path.moved_at = None;

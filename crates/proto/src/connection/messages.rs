@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use manyway_wire::StreamId;
-use smallvec::SmallVec;
 
 use super::Connection;
+use super::output::{Carry, Load};
 use crate::message::{Carries, MessageOptions, MessageOutcome, MessageToken, SendError};
 use crate::path::Path;
 use crate::scheduler::{PathView, View};
@@ -84,10 +84,14 @@ impl Connection {
     /// does not hold it back: it is little, and what follows pays for it (spec 8.36).
     pub(super) fn transmit_urgent(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
         let backlog = ByteCount(self.streams.urgent_backlog()?);
-        let views: SmallVec<[PathView; 8]> =
-            self.paths.iter().map(|path| path.view(window_room(path))).collect();
-        let path = fastest(&View::new(now, &views), backlog)?;
-        self.transmit_batch(now, buffer, path.id, path.sendable, Pick::Urgent)
+        self.look_at_paths(now);
+        for view in &mut self.sending.views {
+            view.sendable = self.paths.get(view.id).map_or(ByteCount::ZERO, window_room);
+        }
+        let path = fastest(&View::new(now, &self.sending.views), backlog)?;
+        let place = (path.id, path.sendable);
+        let carry = Carry { load: Load::Data, pick: Pick::Urgent, ..Carry::default() };
+        self.transmit_batch(now, buffer, place, carry)
     }
 
     /// What may go by other paths: not what is urgent, as long as a path works for which it waits.
@@ -108,7 +112,7 @@ fn window_room(path: &Path) -> ByteCount {
 fn fastest<'a>(view: &View<'a>, backlog: ByteCount) -> Option<&'a PathView> {
     let arrival = |path: &&PathView| {
         let waits = backlog.max(path.datagram) - path.sendable;
-        (path.delay().saturating_add(waits / path.expected_rate()), path.id)
+        (path.delay.saturating_add(waits / path.expected_rate()), path.id)
     };
     view.in_use().min_by_key(arrival)
 }
@@ -123,7 +127,7 @@ mod tests {
 
     fn path(id: u32, delay: u64, room: u64) -> PathView {
         let mut view = PathView::new(PathId(id));
-        view.rtt.smoothed = Duration::from_millis(2 * delay);
+        view.delay = Duration::from_millis(delay);
         view.delivery_rate = crate::Rate::from_bits_per_second(8_000_000);
         view.sendable = ByteCount(room);
         view

@@ -2,6 +2,7 @@
 
 mod close;
 mod control;
+mod data;
 mod datagram_size;
 mod deadline;
 mod dispatch;
@@ -18,12 +19,14 @@ mod output_setup;
 mod pairs;
 mod paths;
 mod persist;
+mod sending;
 mod settle;
 mod setup;
 mod state;
 mod statistics;
 mod tidy;
 mod wake;
+mod wishes;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -49,7 +52,7 @@ use crate::path::{
 };
 use crate::protection::Protector;
 use crate::recovery::{Outcome, PathRecovery, RecoveryConfig};
-use crate::scheduler::Scheduler;
+use crate::scheduler;
 use crate::stream::set::StreamSet;
 use crate::stream::{ReadOutcome, StreamEvent, WriteError};
 use crate::{ConfigError, ConnectionConfig, ConnectionError, FourTuple, Instant, Misuse, Rng, Violation};
@@ -58,6 +61,7 @@ use control::Control;
 use events::Events;
 use ids::{LocalIds, RemoteIds};
 use persist::Persist;
+use sending::Sending;
 use setup::{Race, Setup, race_order};
 use state::Life;
 
@@ -129,7 +133,7 @@ pub struct Connection {
     ids: Ids,
     streams: StreamSet,
     control: Control,
-    scheduler: Box<dyn Scheduler>,
+    sending: Sending,
     agreed: Agreed,
     clock: Clock,
     persist: Persist,
@@ -247,7 +251,7 @@ impl Connection {
             ids,
             streams,
             control: Control::default(),
-            scheduler: config.scheduler.make(),
+            sending: Sending::new(config.scheduler.make()),
             agreed: Agreed {
                 idle_timeout: config.idle_timeout,
                 max_datagram: BASE_DATAGRAM,
@@ -467,8 +471,21 @@ impl Connection {
         true
     }
 
+    /// The path stays in its state, for another reason.
+    fn change_reason(&mut self, now: Instant, id: PathId, reason: PathReason) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        path.set_reason(reason);
+        let event = PathEvent { path: id, tuple: path.tuple, role: path.role, state: path.state(), reason };
+        self.announce_path(now, event);
+    }
+
     fn announce_path(&mut self, now: Instant, event: PathEvent) {
         self.observe(now, &Fact::Path(event));
+        let PathEvent { path, state, .. } = event;
+        self.sending.scheduler.on_event(&scheduler::Event::Path { path, state });
+        if matches!(state, PathState::Suspect | PathState::Dead | PathState::Closed) {
+            self.sending.guard.forget(path);
+        }
         self.events.push(Event::Path(event));
         self.weigh_paths(now);
     }

@@ -1,15 +1,14 @@
 //! Packets out: what is due goes in fixed order, each call gives one batch for one address pair.
 
 use manyway_wire::{AckNow, PathId, Probe, ProbeAck, Writer};
-use smallvec::SmallVec;
 
 use super::{BASE_DATAGRAM, Connection};
 use crate::observe::Fact;
 use crate::packet::builder::{HeaderFacts, PacketBuilder};
 use crate::packet::content::{Contents, SentContent};
 use crate::path::{Path, PathState, Space};
-use crate::recovery::{Allowance, PacketKind, SentPacket};
-use crate::scheduler::{Decision, PathView, View};
+use crate::recovery::{PacketKind, SentPacket};
+use crate::scheduler::Source;
 use crate::stream::priority::Pick;
 use crate::{ByteCount, Ecn, FourTuple, Instant, Transmit, Violation};
 
@@ -19,23 +18,27 @@ const MAX_BATCH: usize = 65_000;
 
 /// What a packet of the data level may carry beside acknowledgements.
 #[derive(Debug, Clone, Copy, Default)]
-struct Carry {
-    load: Load,
+pub(super) struct Carry {
+    pub(super) load: Load,
     /// Which bytes of streams.
-    pick: Pick,
+    pub(super) source: Source,
+    /// Of which classes.
+    pub(super) pick: Pick,
     /// Something that asks for an acknowledgement even if nothing else does.
-    question: bool,
-    mtu_probe: Option<u16>,
+    pub(super) question: bool,
+    pub(super) mtu_probe: Option<u16>,
 }
 
-/// How much of what waits may go into a packet; each includes those above it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-enum Load {
+/// How much of what waits may go into a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Load {
     #[default]
     Acks,
+    /// Once more what a burst on another path carried.
+    Copies,
     /// Facts for the peer.
     Control,
-    /// Bytes of streams.
+    /// Facts for the peer, and bytes of streams.
     Data,
 }
 
@@ -192,80 +195,18 @@ impl Connection {
             || self.streams.wants_control()
     }
 
-    fn transmit_data(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        self.clock.paced_until = None;
-        self.expire_messages(now);
-        if !self.streams.wants_data(Pick::All) {
-            for path in self.paths.iter_mut() {
-                path.space.recovery.on_unused(now);
-            }
-            return None;
-        }
-        if let Some(transmit) = self.transmit_urgent(now, buffer) {
-            return Some(transmit);
-        }
-        let pick = self.patience();
-        if !self.streams.wants_data(pick) {
-            return None;
-        }
-        let (mut views, paced_until) = self.views(now);
-        let window = self.streams.window_state();
-        loop {
-            let mut view = View::new(now, &views);
-            view.backlog = self.streams.backlog();
-            view.next = self.streams.next_up(pick);
-            view.window_left = ByteCount(window.credit.saturating_sub(window.sent));
-            let Decision::Send { path, quantum } = self.scheduler.decide(&view) else { break };
-            if let Some(transmit) = self.transmit_batch(now, buffer, path, quantum, pick) {
-                return Some(transmit);
-            }
-            // Nothing goes there, whatever the figures say: the others must not wait for it.
-            let chosen = views.iter_mut().find(|view| view.id == path && view.sendable > ByteCount::ZERO);
-            let Some(chosen) = chosen else { break };
-            chosen.sendable = ByteCount::ZERO;
-        }
-        for view in views.iter().filter(|view| view.sendable > ByteCount::ZERO) {
-            // Held back by the scheduler: that says nothing of what this path carries.
-            if let Some(path) = self.paths.get_mut(view.id) {
-                path.space.recovery.on_unused(now);
-            }
-        }
-        self.clock.paced_until = paced_until;
-        None
-    }
-
-    /// The figures of all paths for the scheduler, and when the pacer next lets one of them send.
-    fn views(&mut self, now: Instant) -> (SmallVec<[PathView; 8]>, Option<Instant>) {
-        let mut paced_until = None;
-        let mut views = SmallVec::new();
-        for path in self.paths.iter_mut() {
-            let room = path.amplification.room();
-            let sendable = match path.space.recovery.allowance(now) {
-                Allowance::Ready { bytes } => bytes.min(ByteCount::of(room)),
-                Allowance::Window => ByteCount::ZERO,
-                Allowance::PacedUntil(at) => {
-                    paced_until = Some(paced_until.map_or(at, |earliest: Instant| earliest.min(at)));
-                    ByteCount::ZERO
-                }
-            };
-            views.push(path.view(sendable));
-        }
-        (views, paced_until)
-    }
-
+    /// Writes up to `quantum` bytes of datagrams for a path, all of one size but for the last.
     pub(super) fn transmit_batch(
         &mut self,
         now: Instant,
         buffer: &mut Vec<u8>,
-        id: PathId,
-        quantum: ByteCount,
-        pick: Pick,
+        (id, quantum): (PathId, ByteCount),
+        carry: Carry,
     ) -> Option<Transmit> {
         let path = self.paths.get(id)?;
         let (tuple, datagram) = (path.tuple, usize::from(path.mtu.current()));
         let mut left = quantum.to_usize().min(path.amplification.room());
         let mut segment = None;
-        let carry = Carry { load: Load::Data, pick, ..Carry::default() };
         for _ in 0..MAX_SEGMENTS {
             if left == 0 || buffer.len() + datagram > MAX_BATCH {
                 break;
@@ -278,6 +219,7 @@ impl Connection {
             }
         }
         let segment = segment?;
+        self.sending.on_sent(now, ByteCount::of(buffer.len()));
         Some(Transmit { tuple, length: buffer.len(), segment, ecn: Ecn::NotEct })
     }
 
@@ -376,7 +318,7 @@ impl Connection {
         }
         self.write_acks(now, id, &mut writer, &mut builder.contents);
         // Asked first: in bulk there is nothing to say, and walking over every id would cost each packet.
-        if carry.load >= Load::Control && self.wants_control() {
+        if matches!(carry.load, Load::Control | Load::Data) && self.wants_control() {
             let before = writer.position();
             self.control.write_into(&mut writer, &mut builder.contents);
             self.ids.local.write_into(&mut writer, &mut builder.contents);
@@ -384,8 +326,12 @@ impl Connection {
             self.streams.write_control(&mut writer, &mut builder.contents);
             builder.asks_for_ack |= writer.position() > before;
         }
-        let carries_data = carry.load == Load::Data
-            && self.streams.write_data(&mut writer, &mut builder.contents, carry.pick);
+        let contents = &mut builder.contents;
+        let carries_data = match carry.load {
+            Load::Acks | Load::Control => false,
+            Load::Copies => self.sending.copies.write(id, &mut self.streams, &mut writer, contents),
+            Load::Data => self.streams.write_data(&mut writer, contents, carry.source, carry.pick),
+        };
         builder.asks_for_ack |= carries_data;
         let has_room = writer.remaining() >= AckNow.encoded_len();
         if !builder.asks_for_ack && has_room && self.asks_about_acks(now, id, &builder.contents) {
@@ -411,7 +357,9 @@ impl Connection {
         }
         path.space.recovery.take_packet_number();
         let kind = if carry.mtu_probe.is_some() { PacketKind::MtuProbe } else { builder.kind() };
-        path.space.recovery.on_sent(now, sent_packet(&builder, size, kind));
+        let mut packet = sent_packet(&builder, size, kind);
+        packet.moved = carry.load == Load::Copies;
+        path.space.recovery.on_sent(now, packet);
         path.amplification.on_sent(size);
         path.counters.bytes_sent += size as u64;
         path.counters.packets_sent += 1;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use manyway_wire::{AddAddress, PathAvailability, PathId, PathStatus, RemoveAddress};
 
 use super::input::PacketFacts;
+use super::settle::Portion;
 use super::setup::race_order;
 use super::{Connection, Initiator};
 use crate::event::{Event, PathEvent};
@@ -260,7 +261,7 @@ impl Connection {
             // What is on its way there may never arrive: send it elsewhere too. A mere suspicion of the peer is about
             // what it sends itself; of what this end sends the acknowledgements tell more.
             if self.paths.best_live(Some(block.path)).is_some() {
-                self.reinject(now, block.path, usize::MAX);
+                self.reinject(now, block.path, Portion::ALL);
             }
         } else if is_ready && !was_ready && path.state() == PathState::Dead {
             path.prober.hurry(now);
@@ -279,7 +280,8 @@ impl Connection {
         };
         let old = path.tuple;
         let too_soon = path.moved_at.is_some_and(|moved| facts.now - moved < BETWEEN_MOVES);
-        if too_soon && path.state() != PathState::Validating && path.fallback != Some(facts.tuple) {
+        if too_soon && path.state() != PathState::Validating && path.fallback.as_deref() != Some(&facts.tuple)
+        {
             return;
         }
         if path.state() == PathState::Validating {
@@ -291,12 +293,12 @@ impl Connection {
             return;
         }
         path.tuple = facts.tuple;
-        if path.fallback == Some(facts.tuple) {
+        if path.fallback.as_deref() == Some(&facts.tuple) {
             // Back at an address that is proven: somebody in between had sent copies, or a NAT changed its mind.
             path.move_back(facts.now);
         } else {
             if path.amplification.is_lifted() {
-                path.fallback = Some(old);
+                path.fallback = Some(Box::new(old));
             }
             path.amplification = Amplification::limited();
             path.amplification.on_received(facts.datagram);
@@ -318,7 +320,7 @@ impl Connection {
     /// A new address of the peer does not answer: back to where the path worked.
     pub(super) fn give_up_move(&mut self, now: Instant, id: PathId) {
         let Some(path) = self.paths.get_mut(id) else { return };
-        if let Some(old) = path.fallback.filter(|_| path.prober.rounds() > 3) {
+        if let Some(old) = path.fallback.as_deref().copied().filter(|_| path.prober.rounds() > 3) {
             let elsewhere = Self::leads_elsewhere(&path.tuple, &old);
             path.tuple = old;
             path.move_back(now);

@@ -5,9 +5,27 @@ use manyway_wire::PathId;
 use super::Connection;
 use crate::observe::{Fact, Metrics};
 use crate::packet::content::SentContent;
+use crate::path::{Path, PathState};
 use crate::protection::Level;
 use crate::recovery::{LostNote, Outcome};
+use crate::scheduler::Event;
+use crate::scheduler::guard::{Candidate, Verdict};
 use crate::{ByteCount, Instant};
+
+/// Which of the packets in flight on a path.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Portion {
+    /// Not these, the oldest.
+    pub(super) skip: usize,
+    /// At most so many.
+    pub(super) packets: usize,
+    /// Until they have so many bytes.
+    pub(super) bytes: ByteCount,
+}
+
+impl Portion {
+    pub(super) const ALL: Self = Self { skip: 0, packets: usize::MAX, bytes: ByteCount::MAX };
+}
 
 impl Connection {
     /// Hands the outcome of an acknowledgement or a timeout to everybody whom it concerns, and empties it.
@@ -17,6 +35,9 @@ impl Connection {
             self.on_content_delivered(level, &content);
         }
         let lost = outcome.lost.len() as u64;
+        if level == Level::Data {
+            self.tell_scheduler(path, outcome);
+        }
         for content in outcome.lost.drain(..).flatten() {
             self.on_content_lost(level, &content);
         }
@@ -30,8 +51,30 @@ impl Connection {
             }
             self.settle_size(now, path, outcome);
         }
+        let progress = outcome.newly_acked_bytes > ByteCount::ZERO;
         outcome.clear();
         self.tune_windows(now);
+        if level == Level::Data && progress && self.config.guard && self.sending.scheduler.is_guarded() {
+            self.ask_guard(now);
+        }
+    }
+
+    fn tell_scheduler(&mut self, id: PathId, outcome: &Outcome) {
+        let carries_bytes = |content: &SentContent| {
+            matches!(content, SentContent::Stream { .. } | SentContent::Message { .. })
+        };
+        if outcome.lost.iter().flatten().any(carries_bytes) {
+            self.sending.repeats_from = Some(id);
+        }
+        let Some(path) = self.paths.get(id) else { return };
+        let latest_rtt = path.space.recovery.rtt().latest();
+        if outcome.newly_acked_bytes > ByteCount::ZERO {
+            let bytes = outcome.newly_acked_bytes;
+            self.sending.scheduler.on_event(&Event::Acked { path: id, bytes, latest_rtt });
+        }
+        if outcome.lost_bytes > ByteCount::ZERO {
+            self.sending.scheduler.on_event(&Event::Lost { path: id, bytes: outcome.lost_bytes });
+        }
     }
 
     fn note_losses(&mut self, now: Instant, id: PathId, outcome: &Outcome, lost: u64) {
@@ -143,12 +186,31 @@ impl Connection {
         }
     }
 
-    /// Sends again, elsewhere, what is in flight on a suspect path; the originals stay there, in doubt.
-    pub(super) fn reinject(&mut self, now: Instant, id: PathId, most: usize) {
-        let Some(path) = self.paths.get_mut(id) else { return };
-        let mut contents = Vec::new();
-        for packet in path.space.recovery.in_flight().filter(|packet| !packet.moved).take(most) {
+    /// Sends again, elsewhere, what is in flight on a suspect path, as far as the budget goes, which each packet counts
+    /// on once: the path's capacity for a round trip, and a share of what was sent lately (spec 6.26).
+    pub(super) fn reinject_suspect(&mut self, now: Instant, id: PathId) {
+        let Some(path) = self.paths.get(id) else { return };
+        let recovery = &path.space.recovery;
+        let pipe = recovery.delivery_rate() * recovery.rtt().minimum();
+        let datagram = ByteCount(u64::from(path.mtu.current()));
+        let budget = pipe.max(datagram * 10) + self.sending.suspect_budget.left(now);
+        let moved = self.reinject(now, id, Portion { bytes: budget, ..Portion::ALL });
+        self.sending.suspect_budget.on_copied(now, moved);
+    }
+
+    /// Sends again, elsewhere, what is in flight on a path; the originals stay there, in doubt. Tells how many bytes the
+    /// packets have.
+    pub(super) fn reinject(&mut self, now: Instant, id: PathId, portion: Portion) -> ByteCount {
+        let Some(path) = self.paths.get_mut(id) else { return ByteCount::ZERO };
+        let mut contents = std::mem::take(&mut self.shared.outcome.lost);
+        let mut moved = ByteCount::ZERO;
+        let once = path.space.recovery.in_flight().skip(portion.skip).filter(|packet| !packet.moved);
+        for packet in once.take(portion.packets) {
+            if moved >= portion.bytes {
+                break;
+            }
             packet.moved = true;
+            moved += packet.bytes();
             contents.push(packet.contents.clone());
         }
         let packets = contents.len() as u64;
@@ -159,8 +221,37 @@ impl Connection {
                 self.on_content_lost(Level::Data, content);
             }
         }
+        contents.clear();
+        self.shared.outcome.lost = contents;
         if packets > 0 {
+            self.sending.repeats_from = Some(id);
             self.observe(now, &Fact::Reinjected { path: id, packets });
+        }
+        moved
+    }
+
+    /// Lets the guard park a path that does not pay, and take it back.
+    fn ask_guard(&mut self, now: Instant) {
+        let arrived = ByteCount(self.streams.tally().arrived_in_order);
+        let works =
+            |path: &&Path| path.peer_ready() && matches!(path.state(), PathState::Active | PathState::Parked);
+        let candidates = self.paths.iter().filter(works).map(|path| {
+            let recovery = &path.space.recovery;
+            let rtt = recovery.rtt();
+            Candidate {
+                path: path.id,
+                rate: recovery.delivery_rate(),
+                delay: rtt.smoothed() / 2,
+                smoothed_rtt: rtt.smoothed(),
+            }
+        });
+        for Verdict { path, is_parked, reason } in self.sending.guard.on_arrived(now, arrived, candidates) {
+            let state = if is_parked { PathState::Parked } else { PathState::Active };
+            if self.paths.get(path).is_some_and(|path| path.state() == state) {
+                self.change_reason(now, path, reason);
+            } else {
+                self.advance_path(now, path, state, reason);
+            }
         }
     }
 

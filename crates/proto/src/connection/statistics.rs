@@ -67,6 +67,15 @@ pub struct ConnectionStatistics {
     pub backlog: ByteCount,
     /// What became of messages, own ones and those of the peer.
     pub messages: MessageStatistics,
+    /// Bytes of streams sent that arrived twice, or when nobody wanted them any more: copies, and repeats that were not
+    /// needed.
+    pub sent_in_vain: ByteCount,
+    /// Bytes of streams received that were here before, or that nobody wanted any more.
+    pub received_in_vain: ByteCount,
+    /// Bytes of streams received that wait ahead of a gap.
+    pub ahead_of_gaps: ByteCount,
+    /// The most that ever waited so.
+    pub most_ahead_of_gaps: ByteCount,
     /// Packets that could not be opened: damaged, forged, repeated or late.
     pub packets_refused: u64,
     /// How often the keys were changed.
@@ -78,10 +87,14 @@ impl Connection {
     pub fn statistics(&self) -> ConnectionStatistics {
         ConnectionStatistics {
             paths: self.paths.iter().map(path_statistics).collect(),
-            scheduler: self.scheduler.name(),
+            scheduler: self.sending.scheduler.name(),
             congestion: self.congestion(),
             backlog: self.streams.backlog(),
             messages: self.streams.message_statistics(),
+            sent_in_vain: ByteCount(self.streams.tally().sent_in_vain),
+            received_in_vain: ByteCount(self.streams.tally().received_in_vain),
+            ahead_of_gaps: ByteCount(self.streams.tally().ahead),
+            most_ahead_of_gaps: ByteCount(self.streams.tally().most_ahead),
             packets_refused: self.counts.refused,
             key_updates: self.counts.key_updates,
         }

@@ -35,6 +35,7 @@ impl Connection {
         self.ids.local.shrink_to_fit();
         self.ids.remote.shrink_to_fit();
         self.control.shrink_to_fit();
+        self.sending.tidy();
         self.streams.shrink_to_fit();
         self.events.shrink_to_fit();
         self.shared.outcome = Outcome::default();

@@ -297,6 +297,8 @@ impl Endpoint {
         let ended = connection.is_closed();
         let established = connection.was_established();
         let refused = connection.take_refused();
+        // Questions of a scheduler come up while there is something to send.
+        let has_news = connection.forward_notices();
         if let Some((at, half_open)) = refused.zip(self.slots.half_open(handle)) {
             self.admission.on_refused(at, half_open.prefix);
         }
@@ -304,6 +306,9 @@ impl Endpoint {
             && let Some(half_open) = self.slots.set_half_open(handle, None)
         {
             self.admission.release(half_open.place);
+        }
+        if has_news && self.slots.set_eventful(handle, true) {
+            self.eventful.push_back(handle);
         }
         self.slots.set_deadline(handle, deadline);
         let noted = self.timers.get(handle.slot());

@@ -6,6 +6,7 @@ use manyway_wire::{Block, Blocks, Initiator, StreamId, Writer};
 use std::time::Duration;
 
 use crate::packet::content::Contents;
+use crate::scheduler::Source;
 use crate::stream::priority::Pick;
 use crate::stream::set::StreamSet;
 use crate::{
@@ -45,7 +46,7 @@ impl Streams {
         let mut packet = StreamPacket { payload: Vec::new(), contents: Contents::new() };
         let mut writer = Writer::new(&mut packet.payload, size);
         self.0.write_control(&mut writer, &mut packet.contents);
-        self.0.write_data(&mut writer, &mut packet.contents, Pick::All);
+        self.0.write_data(&mut writer, &mut packet.contents, Source::Next, Pick::All);
         (!packet.payload.is_empty()).then_some(packet)
     }
 
@@ -179,7 +180,7 @@ impl Streams {
 
     /// Credit of the connection: what this end used, and what it received.
     pub fn connection_credit(&self) -> (u64, u64) {
-        (self.0.window_state().sent, self.0.received())
+        (self.0.sent(), self.0.received())
     }
 
     /// The next news.

@@ -13,6 +13,7 @@ use std::net::{IpAddr, SocketAddr};
 use super::probe_budget::ProbeBudget;
 use super::remotes::Remotes;
 use super::state::Role;
+use crate::scheduler::PathTerms;
 use crate::{FourTuple, Instant, LocalAddress};
 
 /// An address of this host that may be used, and what for.
@@ -39,6 +40,8 @@ pub(crate) struct PathManager {
     budget: ProbeBudget,
     /// Addresses whose path an application closed: not tried again before they have been gone.
     set_aside: Vec<LocalAddress>,
+    /// Interfaces whose use costs something.
+    terms: Vec<(LocalAddress, PathTerms)>,
 }
 
 impl PathManager {
@@ -172,6 +175,22 @@ impl PathManager {
             .iter()
             .find(|candidate| candidate.address == *address)
             .map_or(Role::Primary, |candidate| candidate.role)
+    }
+}
+
+impl PathManager {
+    /// Says what it costs to use the interface of an address.
+    pub(crate) fn set_terms(&mut self, local: LocalAddress, terms: PathTerms) {
+        self.terms.retain(|(known, _)| !same_interface(known, &local));
+        if terms != PathTerms::default() {
+            self.terms.push((local, terms));
+        }
+    }
+
+    /// What it costs to use the interface of an address.
+    pub(crate) fn terms_of(&self, local: &LocalAddress) -> PathTerms {
+        let known = self.terms.iter().find(|(known, _)| same_interface(known, local));
+        known.map_or_else(PathTerms::default, |(_, terms)| *terms)
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) use set::PathSet;
 pub(crate) use space::Space;
 pub use state::{PathReason, PathState, Role, SendRefusal};
 
-use crate::scheduler::{PathView, RttView};
+use crate::scheduler::{PathRecord, PathView, RttView};
 use crate::{ByteCount, FourTuple, Instant};
 
 /// Most PROBEs of the peer that wait for our answer on a path.
@@ -44,7 +44,7 @@ pub(crate) struct Path {
     pub(crate) id: PathId,
     pub(crate) tuple: FourTuple,
     /// Where the path worked before the peer's address changed, until the new one is proven.
-    pub(crate) fallback: Option<FourTuple>,
+    pub(crate) fallback: Option<Box<FourTuple>>,
     pub(crate) role: Role,
     state: PathState,
     /// Why it came into its state.
@@ -224,7 +224,9 @@ impl Path {
     /// The word for the peer (spec 6.1, last column).
     pub(crate) fn availability(&self) -> PathAvailability {
         match self.state {
-            PathState::Validating | PathState::Active | PathState::Probation => PathAvailability::Available,
+            PathState::Validating | PathState::Active | PathState::Parked | PathState::Probation => {
+                PathAvailability::Available
+            }
             PathState::Backup => PathAvailability::Backup,
             PathState::Suspect => PathAvailability::Suspect,
             PathState::Dead | PathState::Closed => PathAvailability::Dead,
@@ -288,11 +290,11 @@ impl Path {
         Some(heard.max(earliest_answer) + self.silence_limit())
     }
 
-    /// The figures for schedulers.
-    pub(crate) fn view(&self, sendable: ByteCount) -> PathView {
+    /// The figures for schedulers, but for what may be sent now and what it costs.
+    pub(crate) fn view(&self, now: Instant) -> PathView {
         let recovery = &self.space.recovery;
         let rtt = recovery.rtt();
-        PathView {
+        let mut view = PathView {
             state: self.state,
             role: self.joint_role(),
             peer_ready: self.peer_ready(),
@@ -300,10 +302,18 @@ impl Path {
             delivery_rate: recovery.delivery_rate(),
             window: recovery.window(),
             in_flight: recovery.bytes_in_flight(),
-            sendable,
             datagram: ByteCount(u64::from(self.mtu.current())),
             in_slow_start: recovery.is_in_slow_start(),
+            record: PathRecord {
+                bytes_sent: ByteCount(self.counters.bytes_sent),
+                loss: recovery.loss_rate(),
+                rate_age: recovery.rate_measured_at().map(|at| now - at),
+                ack_age: recovery.last_progress().map(|at| now - at),
+            },
             ..PathView::new(self.id)
-        }
+        };
+        let queue = rtt.smoothed().saturating_sub(rtt.minimum()) / 2;
+        view.delay = rtt.minimum() / 2 + view.present_queue(queue, view.record.ack_age.unwrap_or_default());
+        view
     }
 }

@@ -43,31 +43,36 @@ pub(crate) struct ProbeAnswer {
 #[derive(Debug)]
 pub(crate) struct Prober {
     outstanding: VecDeque<Challenge>,
-    phase: Phase,
+    inquiry: Option<Box<Inquiry>>,
     /// When a late answer made the ones before it worthless.
     doubted_at: Option<Instant>,
 }
 
+/// What is asked until somebody says stop. Most paths rest most of the time, and have none.
 #[derive(Debug)]
-enum Phase {
-    Resting,
-    Asking {
-        targets: Vec<FourTuple>,
-        since: Instant,
-        next_at: Instant,
-        wait: Duration,
-        rounds: u32,
-        due: Vec<FourTuple>,
-        /// Those that are due have to wait until then.
-        held_until: Option<Instant>,
-        /// A question of this round could not go out.
-        missed: bool,
-    },
+struct Inquiry {
+    targets: Vec<FourTuple>,
+    since: Instant,
+    next_at: Instant,
+    wait: Duration,
+    rounds: u32,
+    due: Vec<FourTuple>,
+    /// Those that are due have to wait until then.
+    held_until: Option<Instant>,
+    /// A question of this round could not go out.
+    missed: bool,
+}
+
+impl Inquiry {
+    /// Tells whether a question should go out now.
+    fn is_due(&self, now: Instant) -> bool {
+        if self.due.is_empty() { self.next_at <= now } else { self.held_until.is_none_or(|at| at <= now) }
+    }
 }
 
 impl Prober {
     pub(crate) fn new() -> Self {
-        Self { outstanding: VecDeque::new(), phase: Phase::Resting, doubted_at: None }
+        Self { outstanding: VecDeque::new(), inquiry: None, doubted_at: None }
     }
 
     /// Starts asking `targets` at once, first with `first_wait` between rounds (`None` for an unknown distance).
@@ -75,7 +80,7 @@ impl Prober {
         targets.truncate(MAX_TARGETS);
         let wait =
             first_wait.unwrap_or(FIRST_WAIT).clamp(Duration::from_millis(10), longest_wait(Duration::ZERO));
-        self.phase = Phase::Asking {
+        self.inquiry = Some(Box::new(Inquiry {
             targets,
             since: now,
             next_at: now,
@@ -84,26 +89,26 @@ impl Prober {
             due: Vec::new(),
             held_until: None,
             missed: false,
-        };
+        }));
         self.doubted_at = None;
     }
 
     /// Changes whom to ask; if there is anybody new, all are asked at once.
     pub(crate) fn set_targets(&mut self, now: Instant, mut wanted: Vec<FourTuple>) {
-        let Phase::Asking { targets, next_at, due, .. } = &mut self.phase else { return };
+        let Some(inquiry) = &mut self.inquiry else { return };
         wanted.truncate(MAX_TARGETS);
-        if wanted.iter().any(|tuple| !targets.contains(tuple)) {
-            *next_at = now;
+        if wanted.iter().any(|tuple| !inquiry.targets.contains(tuple)) {
+            inquiry.next_at = now;
         }
-        due.retain(|tuple| wanted.contains(tuple));
+        inquiry.due.retain(|tuple| wanted.contains(tuple));
         if !wanted.is_empty() {
-            *targets = wanted;
+            inquiry.targets = wanted;
         }
     }
 
     /// Gives back memory that is not used.
     pub(crate) fn shrink_to_fit(&mut self) {
-        if matches!(self.phase, Phase::Resting) {
+        if self.inquiry.is_none() {
             // Answers that late prove nothing that is not known.
             self.outstanding.clear();
         }
@@ -111,7 +116,7 @@ impl Prober {
     }
 
     pub(crate) fn stop(&mut self) {
-        self.phase = Phase::Resting;
+        self.inquiry = None;
     }
 
     /// Asks again, at once if the last question is not too young (spec 6.27): something happened that makes an answer
@@ -119,9 +124,9 @@ impl Prober {
     pub(crate) fn hurry(&mut self, now: Instant) {
         let asked_at = self.outstanding.back().map(|challenge| challenge.sent_at);
         let gap = self.gap();
-        if let Phase::Asking { next_at, .. } = &mut self.phase {
+        if let Some(inquiry) = &mut self.inquiry {
             let earliest = asked_at.map_or(now, |asked_at| now.max(asked_at + gap));
-            *next_at = earliest.min(*next_at);
+            inquiry.next_at = earliest.min(inquiry.next_at);
         }
     }
 
@@ -129,18 +134,18 @@ impl Prober {
     /// counts all the same, so that an address that stays silent is given up.
     pub(crate) fn on_held_back(&mut self) {
         self.outstanding.pop_back();
-        if let Phase::Asking { missed, .. } = &mut self.phase {
-            *missed = true;
+        if let Some(inquiry) = &mut self.inquiry {
+            inquiry.missed = true;
         }
     }
 
     /// The address brought enough for a question: one that was missed goes out at once, in place of its round.
     pub(crate) fn on_room(&mut self, now: Instant) {
-        if let Phase::Asking { next_at, rounds, missed, .. } = &mut self.phase
-            && std::mem::take(missed)
+        if let Some(inquiry) = &mut self.inquiry
+            && std::mem::take(&mut inquiry.missed)
         {
-            *rounds = rounds.saturating_sub(1);
-            *next_at = now.min(*next_at);
+            inquiry.rounds = inquiry.rounds.saturating_sub(1);
+            inquiry.next_at = now.min(inquiry.next_at);
         }
     }
 
@@ -157,41 +162,17 @@ impl Prober {
     }
 
     pub(crate) fn is_target(&self, tuple: &FourTuple) -> bool {
-        match &self.phase {
-            Phase::Resting => false,
-            Phase::Asking { targets, .. } => targets.contains(tuple),
-        }
+        self.inquiry.as_ref().is_some_and(|inquiry| inquiry.targets.contains(tuple))
     }
 
     /// Rounds without an answer since the start.
     pub(crate) fn rounds(&self) -> u32 {
-        match &self.phase {
-            Phase::Resting => 0,
-            Phase::Asking { rounds, .. } => *rounds,
-        }
+        self.inquiry.as_ref().map_or(0, |inquiry| inquiry.rounds)
     }
 
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        match &self.phase {
-            Phase::Resting => None,
-            Phase::Asking { next_at, due, held_until, .. } => {
-                Some(held_until.filter(|_| !due.is_empty()).unwrap_or(*next_at))
-            }
-        }
-    }
-
-    /// Tells whether a question should go out now.
-    pub(crate) fn is_due(&self, now: Instant) -> bool {
-        match &self.phase {
-            Phase::Resting => false,
-            Phase::Asking { next_at, due, held_until, .. } => {
-                if due.is_empty() {
-                    *next_at <= now
-                } else {
-                    held_until.is_none_or(|at| at <= now)
-                }
-            }
-        }
+        let inquiry = self.inquiry.as_ref()?;
+        Some(inquiry.held_until.filter(|_| !inquiry.due.is_empty()).unwrap_or(inquiry.next_at))
     }
 
     /// The next question to send, if one is due: an address pair and the nonce for it. `may_ask` tells whether an address
@@ -202,14 +183,8 @@ impl Prober {
         rng: &mut Rng,
         mut may_ask: impl FnMut(SocketAddr) -> Result<(), Instant>,
     ) -> Option<(FourTuple, u64)> {
-        if !self.is_due(now) {
-            return None;
-        }
-        let Phase::Asking { targets, since, next_at, wait, rounds, due, held_until, missed } =
-            &mut self.phase
-        else {
-            return None;
-        };
+        let inquiry = self.inquiry.as_mut().filter(|inquiry| inquiry.is_due(now))?;
+        let Inquiry { targets, since, next_at, wait, rounds, due, held_until, missed } = &mut **inquiry;
         if due.is_empty() {
             due.extend(targets.iter().rev().copied());
             *rounds = rounds.saturating_add(1);
@@ -282,6 +257,10 @@ mod tests {
     use super::{ProbeAnswer, Prober};
     use crate::{FourTuple, Instant, LocalAddress, Rng};
 
+    fn is_due(prober: &Prober, now: Instant) -> bool {
+        prober.inquiry.as_ref().is_some_and(|inquiry| inquiry.is_due(now))
+    }
+
     fn tuple(port: u16) -> FourTuple {
         FourTuple {
             local: LocalAddress { interface: 1, address: "10.0.0.1:1".parse().unwrap() },
@@ -321,13 +300,13 @@ mod tests {
         prober.start(now, vec![tuple(1)], None);
         assert!(prober.next_question(now, &mut rng, |_| Ok(())).is_some());
         prober.on_held_back();
-        assert!(prober.outstanding.is_empty() && !prober.is_due(now));
+        assert!(prober.outstanding.is_empty() && !is_due(&prober, now));
         let now = now + Duration::from_millis(20);
         prober.on_room(now);
-        assert_eq!((prober.is_due(now), prober.rounds()), (true, 0));
+        assert_eq!((is_due(&prober, now), prober.rounds()), (true, 0));
         assert!(prober.next_question(now, &mut rng, |_| Ok(())).is_some());
         prober.on_room(now);
-        assert_eq!((prober.is_due(now), prober.rounds(), prober.outstanding.len()), (false, 1, 1));
+        assert_eq!((is_due(&prober, now), prober.rounds(), prober.outstanding.len()), (false, 1, 1));
     }
 
     #[test]
@@ -360,7 +339,7 @@ mod tests {
         // Three questions waited; the question that follows the first answer is as late.
         let now = start + 5 * second;
         assert!(prober.doubts(now, &answer(3 * second), usual));
-        assert!(prober.is_due(now));
+        assert!(is_due(&prober, now));
         assert!(prober.doubts(now, &answer(2 * second), usual));
         assert!(prober.doubts(now + second, &answer(2 * second), usual));
         assert!(!prober.doubts(now + 3 * second, &answer(3 * second), usual));
@@ -410,7 +389,7 @@ mod tests {
         }
         // Who was asked long ago is asked at once.
         prober.hurry(now + Duration::from_secs(1));
-        assert!(prober.is_due(now + Duration::from_secs(1)));
+        assert!(is_due(&prober, now + Duration::from_secs(1)));
     }
 
     #[test]

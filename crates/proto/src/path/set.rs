@@ -50,7 +50,7 @@ impl PathSet {
         self.spent.contains(u64::from(id.0))
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Path> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Path> + Clone {
         self.paths.iter()
     }
 

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::Rate;
+
 /// Where a path stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -13,6 +15,8 @@ pub enum PathState {
     Active,
     /// Proven, in reserve because of its role.
     Backup,
+    /// Proven, left out because using it would not pay; tried again later.
+    Parked,
     /// Silent with data in flight: no new data, its data is sent again elsewhere, it is questioned.
     Suspect,
     /// Confirmed silent: nothing in flight, probed until it answers.
@@ -25,10 +29,11 @@ pub enum PathState {
 
 impl PathState {
     /// Every state, in the order of a path's life.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Validating,
         Self::Active,
         Self::Backup,
+        Self::Parked,
         Self::Suspect,
         Self::Dead,
         Self::Probation,
@@ -37,10 +42,11 @@ impl PathState {
 
     /// Tells whether a path may go from this state to `next`: the transition table.
     pub const fn may_become(self, next: Self) -> bool {
-        use PathState::{Active, Backup, Closed, Dead, Probation, Suspect, Validating};
+        use PathState::{Active, Backup, Closed, Dead, Parked, Probation, Suspect, Validating};
         match self {
             Validating => matches!(next, Active | Backup | Dead | Closed),
-            Active => matches!(next, Backup | Suspect | Dead | Closed),
+            Active => matches!(next, Backup | Parked | Suspect | Dead | Closed),
+            Parked => matches!(next, Active | Suspect | Dead | Closed),
             Backup => matches!(next, Active | Suspect | Dead | Closed),
             Suspect => matches!(next, Active | Backup | Dead | Closed),
             Dead => matches!(next, Probation | Closed),
@@ -51,7 +57,7 @@ impl PathState {
 
     /// Tells whether data may be given to the path.
     pub const fn carries_data(self) -> bool {
-        matches!(self, Self::Active | Self::Backup | Self::Probation)
+        matches!(self, Self::Active | Self::Backup | Self::Parked | Self::Probation)
     }
 
     /// The word for the state, as on the screen.
@@ -60,6 +66,7 @@ impl PathState {
             Self::Validating => "validating",
             Self::Active => "active",
             Self::Backup => "backup",
+            Self::Parked => "parked",
             Self::Suspect => "suspect",
             Self::Dead => "dead",
             Self::Probation => "probation",
@@ -116,6 +123,20 @@ pub enum PathReason {
     ClosedByApplication,
     /// PROBEs were not answered: on a suspect path, or from a new address of the peer.
     NoAnswer,
+    /// The paths together deliver less than the best of them could: the connection does without this one for a moment,
+    /// to see whether it is to blame.
+    TriedWithout,
+    /// It is parked: more arrives without it.
+    DoesNotPay {
+        /// What arrived in order with it.
+        with: Rate,
+        /// What arrives in order without it.
+        without: Rate,
+    },
+    /// It was parked, and carries data again to see whether it pays now.
+    TriedAgain,
+    /// It carries data again: without it no more arrived.
+    Pays,
 }
 
 impl fmt::Display for PathReason {
@@ -137,6 +158,14 @@ impl fmt::Display for PathReason {
             Self::ClosedByPeer => write!(f, "closed by the peer"),
             Self::ClosedByApplication => write!(f, "closed by the application"),
             Self::NoAnswer => write!(f, "no answer to probes"),
+            Self::TriedWithout => {
+                write!(f, "the paths together are slower than the best one: tried without it")
+            }
+            Self::DoesNotPay { with, without } => {
+                write!(f, "does not pay: {without} arrive without it, {with} with it")
+            }
+            Self::TriedAgain => write!(f, "tried again"),
+            Self::Pays => write!(f, "no more arrives without it"),
         }
     }
 }
@@ -192,8 +221,9 @@ mod tests {
             .collect();
         insta::assert_snapshot!(table.join("\n"), @r"
         validating -> active backup dead closed
-        active -> backup suspect dead closed
+        active -> backup parked suspect dead closed
         backup -> active suspect dead closed
+        parked -> active suspect dead closed
         suspect -> active backup dead closed
         dead -> probation closed
         probation -> active backup suspect dead closed

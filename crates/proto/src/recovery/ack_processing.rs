@@ -95,6 +95,9 @@ impl PathRecovery {
             self.probe.on_progress(now);
         }
         let latest_rtt = self.measure_rtt(now, &arrivals, ack.delay);
+        if let (Some(rtt), Some(received)) = (latest_rtt, ack.received_at) {
+            self.one_way.on_sample(now, now - rtt, received);
+        }
         if arrivals.undo {
             self.controller.on_spurious_loss(now);
         }
@@ -108,6 +111,7 @@ impl PathRecovery {
             arrivals.bytes_outside_recovery = ByteCount::ZERO;
         }
         out.newly_acked_bytes += arrivals.bytes;
+        self.loss_rate.on_outcome(arrivals.bytes + arrivals.spurious_bytes, ByteCount::ZERO);
         self.tell_controller(now, &arrivals, latest_rtt, out.lost_bytes - lost_before, siblings);
         self.resume.on_ack(largest, self.sent.next_number());
         match self.rounds.on_ack(largest, self.sent.next_number(), self.sent.bytes()) {
@@ -268,6 +272,7 @@ impl PathRecovery {
             self.settle_lost(now, packet, why, out);
         }
         out.lost_bytes += lost_bytes;
+        self.loss_rate.on_outcome(ByteCount::ZERO, lost_bytes);
         if lost_bytes > ByteCount::ZERO {
             out.large_lost = self.large.lost();
         }

@@ -49,6 +49,7 @@ pub(crate) struct DeliveryRate {
     /// Samples are limited by the application until this much is delivered.
     app_limited_until: ByteCount,
     maximum: WindowedMax<Rate>,
+    measured_at: Option<Instant>,
 }
 
 impl DeliverySnapshot {
@@ -72,7 +73,13 @@ impl DeliveryRate {
             gap_end: u64::MAX,
             app_limited_until: ByteCount::ZERO,
             maximum: WindowedMax::new(),
+            measured_at: None,
         }
+    }
+
+    /// When the maximum was measured last, or confirmed.
+    pub(crate) fn measured_at(&self) -> Option<Instant> {
+        self.measured_at
     }
 
     /// The largest rate of the last 10 round trips, at least of the last 2 s.
@@ -168,6 +175,7 @@ impl DeliveryRate {
         if let Some(rate) = rate.filter(|rate| !snapshot.app_limited || *rate >= self.maximum()) {
             let window = (rtt.smoothed() * WINDOW_ROUNDS).max(WINDOW_MIN);
             self.maximum.update(now, rate, window);
+            self.measured_at = Some(now);
         }
         DeliverySample {
             rate,
@@ -182,6 +190,7 @@ impl DeliveryRate {
     /// Forgets the rate of the path as it was.
     pub(crate) fn forget_maximum(&mut self) {
         self.maximum.clear();
+        self.measured_at = None;
     }
 }
 

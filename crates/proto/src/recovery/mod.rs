@@ -11,7 +11,9 @@ mod doubt;
 mod episode;
 mod large_packets;
 mod loss;
+mod loss_rate;
 mod lost_packets;
+mod one_way;
 mod outcome;
 mod pacer;
 mod persistent;
@@ -27,6 +29,7 @@ use std::time::Duration;
 
 use ack_questions::AckQuestion;
 pub use config::RecoveryConfig;
+pub(crate) use one_way::{OneWayDelay, difference as one_way_difference};
 pub(crate) use outcome::{Allowance, LostNote, Outcome, ReceivedAck, TimeoutKind};
 pub(crate) use rtt::RttEstimator;
 pub(crate) use sent_packets::{PacketKind, SentPacket};
@@ -47,6 +50,7 @@ pub(crate) struct PathRecovery {
     large: large_packets::LargePackets,
     questions: ack_questions::AckQuestions,
     rtt: RttEstimator,
+    one_way: one_way::OneWay,
     reordering: reordering::Reordering,
     probe: probe_timeout::ProbeTimer,
     episodes: episode::Episodes,
@@ -55,6 +59,7 @@ pub(crate) struct PathRecovery {
     pacer: pacer::Pacer,
     rounds: rounds::Rounds,
     loss_interval: rounds::LossInterval,
+    loss_rate: loss_rate::LossRate,
     resume: resume::Resume,
     doubt: doubt::Doubt,
     last_progress: Option<Instant>,
@@ -77,6 +82,7 @@ impl PathRecovery {
             large: large_packets::LargePackets::default(),
             questions: ack_questions::AckQuestions::default(),
             rtt: RttEstimator::new(config.initial_rtt),
+            one_way: one_way::OneWay::default(),
             reordering: reordering::Reordering::new(),
             probe: probe_timeout::ProbeTimer::new(config.max_ack_delay),
             episodes: episode::Episodes::default(),
@@ -85,6 +91,7 @@ impl PathRecovery {
             pacer: pacer::Pacer::new(),
             rounds: rounds::Rounds::default(),
             loss_interval: rounds::LossInterval::default(),
+            loss_rate: loss_rate::LossRate::default(),
             resume: resume::Resume::default(),
             doubt: doubt::Doubt::default(),
             last_progress: None,
@@ -122,6 +129,26 @@ impl PathRecovery {
     /// The round-trip time.
     pub(crate) fn rtt(&self) -> &RttEstimator {
         &self.rtt
+    }
+
+    /// How long packets need to the peer; `None` if it was not measured lately.
+    pub(crate) fn one_way(&self, now: Instant) -> Option<OneWayDelay> {
+        self.one_way.delay(now)
+    }
+
+    /// Packets lost lately, of a million.
+    pub(crate) fn loss_rate(&self) -> u32 {
+        self.loss_rate.of_a_million()
+    }
+
+    /// When something that was not known to have arrived was acknowledged last.
+    pub(crate) fn last_progress(&self) -> Option<Instant> {
+        self.last_progress
+    }
+
+    /// When the delivery rate was measured last.
+    pub(crate) fn rate_measured_at(&self) -> Option<Instant> {
+        self.rate.measured_at()
     }
 
     /// Assumes a round trip known from elsewhere, until one is measured.
@@ -325,6 +352,16 @@ impl PathRecovery {
         self.probe.timeout(&self.rtt)
     }
 
+    /// The packets that were sent first of those in flight, oldest first.
+    pub(crate) fn oldest(&self) -> impl Iterator<Item = &SentPacket> {
+        self.sent.iter()
+    }
+
+    /// The packets in flight from number `first` on, newest first.
+    pub(crate) fn sent_since(&self, first: u64) -> impl Iterator<Item = &SentPacket> {
+        self.sent.iter().rev().take_while(move |packet| packet.packet_number >= first)
+    }
+
     /// The packets in flight, oldest first; whoever sends the content of one again elsewhere marks it as moved.
     pub(crate) fn in_flight(&mut self) -> impl DoubleEndedIterator<Item = &mut SentPacket> {
         self.sent.iter_mut()
@@ -356,6 +393,7 @@ impl PathRecovery {
         self.stretch.restart(self.sent.next_index());
         self.rate.forget_maximum();
         self.rtt.forget_minimum();
+        self.one_way.forget();
         if let Some(rtt) = round_trip {
             self.rtt.on_sample(rtt, Duration::ZERO);
         }

@@ -192,6 +192,11 @@ impl SentPackets {
     }
 
     /// All packets in flight, oldest first.
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &SentPacket> {
+        self.ring.iter()
+    }
+
+    /// All packets in flight, oldest first.
     pub(crate) fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut SentPacket> {
         self.ring.iter_mut()
     }

@@ -1,6 +1,6 @@
 //! The path with the smallest round-trip time that has room, as in Linux MPTCP's first scheduler.
 
-use super::{Decision, Scheduler, View};
+use super::{Decision, Scheduler, Source, View};
 
 /// Fills the nearest path first, the farther ones with what is left.
 #[derive(Debug, Clone, Copy, Default)]
@@ -13,8 +13,8 @@ impl Scheduler for MinRtt {
 
     fn decide(&mut self, view: &View<'_>) -> Decision {
         match view.candidates().min_by_key(|path| (path.rtt.smoothed, path.id)) {
-            Some(path) => Decision::Send { path: path.id, quantum: path.sendable },
-            None => Decision::Wait,
+            Some(path) => Decision::send(path.id, path.sendable, Source::Next),
+            None => Decision::WAIT,
         }
     }
 }

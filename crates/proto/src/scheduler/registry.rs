@@ -3,7 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{MinRtt, RoundRobin, Scheduler};
+use super::{
+    Blest, Cost, Earliest, Ecf, MinRtt, OutstandingRatio, Primary, Redundant, RoundRobin, Scheduler,
+    StreamBound, Weighted,
+};
 
 /// Makes a scheduler from its settings, the text behind the `=` of its name (empty without one); the error says what
 /// they must be.
@@ -11,10 +14,10 @@ type Maker = dyn Fn(&str) -> Result<Box<dyn Scheduler>, String> + Send + Sync;
 
 /// The schedulers that can be chosen by name: those built in, and one's own.
 ///
-/// A choice is a name, or a name with settings behind a `=`. Settings have no comma and no space.
+/// A choice is a name, or a name with settings: `weighted=1:1:2`. Settings have no comma and no space.
 ///
 /// ```
-/// use manyway_proto::scheduler::{Decision, Scheduler, Schedulers, View};
+/// use manyway_proto::scheduler::{Decision, Scheduler, Schedulers, Source, View};
 ///
 /// #[derive(Debug)]
 /// struct Only(u32);
@@ -25,8 +28,8 @@ type Maker = dyn Fn(&str) -> Result<Box<dyn Scheduler>, String> + Send + Sync;
 ///     }
 ///     fn decide(&mut self, view: &View<'_>) -> Decision {
 ///         match view.candidates().find(|path| path.id.0 == self.0) {
-///             Some(path) => Decision::Send { path: path.id, quantum: path.sendable },
-///             None => Decision::Wait,
+///             Some(path) => Decision::send(path.id, path.sendable, Source::Next),
+///             None => Decision::WAIT,
 ///         }
 ///     }
 /// }
@@ -55,9 +58,18 @@ pub struct SchedulerFactory {
 
 type BuiltIn = (&'static str, fn(&str) -> Result<Box<dyn Scheduler>, String>);
 
-const BUILT_IN: [BuiltIn; 2] = [
+const BUILT_IN: [BuiltIn; 11] = [
+    ("earliest", |settings| without_settings(settings, Earliest)),
     ("min-rtt", |settings| without_settings(settings, MinRtt)),
     ("round-robin", |settings| without_settings(settings, RoundRobin::default())),
+    ("weighted", |settings| boxed(Weighted::parse(settings))),
+    ("outstanding-ratio", |settings| without_settings(settings, OutstandingRatio)),
+    ("blest", |settings| without_settings(settings, Blest::default())),
+    ("ecf", |settings| without_settings(settings, Ecf::default())),
+    ("primary", |settings| boxed(Primary::parse(settings))),
+    ("stream-bound", |settings| without_settings(settings, StreamBound::default())),
+    ("redundant", |settings| boxed(Redundant::parse(settings))),
+    ("cost", |settings| boxed(Cost::parse(settings))),
 ];
 
 /// The scheduler of a connection whose configuration names none.
@@ -68,6 +80,10 @@ fn without_settings(
     scheduler: impl Scheduler + 'static,
 ) -> Result<Box<dyn Scheduler>, String> {
     if settings.is_empty() { Ok(Box::new(scheduler)) } else { Err("has no settings".to_owned()) }
+}
+
+fn boxed(made: Result<impl Scheduler + 'static, String>) -> Result<Box<dyn Scheduler>, String> {
+    made.map(|scheduler| -> Box<dyn Scheduler> { Box::new(scheduler) })
 }
 
 impl Schedulers {

@@ -2,16 +2,14 @@
 
 use manyway_wire::PathId;
 
-use super::{Decision, Scheduler, View};
+use super::choice::turn;
+use super::{Decision, Scheduler, Source, View};
 
 /// One burst of a few datagrams on each path that has room, in the order of their ids.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RoundRobin {
     last: Option<PathId>,
 }
-
-/// Datagrams a turn: enough for a batch, few enough that small backlogs spread.
-const TURN: u64 = 4;
 
 impl Scheduler for RoundRobin {
     fn name(&self) -> &'static str {
@@ -23,9 +21,9 @@ impl Scheduler for RoundRobin {
         match after_last.or_else(|| view.candidates().next()) {
             Some(path) => {
                 self.last = Some(path.id);
-                Decision::Send { path: path.id, quantum: path.sendable.min(path.datagram * TURN) }
+                Decision::send(path.id, path.sendable.min(turn(path)), Source::Next)
             }
-            None => Decision::Wait,
+            None => Decision::WAIT,
         }
     }
 }

@@ -17,6 +17,8 @@ pub(crate) struct ByteReassembly {
     tail: BytesMut,
     /// Ahead of a gap, by offset; they neither overlap nor start at or below `arrived`.
     ahead: BTreeMap<u64, BytesMut>,
+    /// Bytes of `ahead`.
+    ahead_bytes: u64,
     /// Everything below this offset arrived.
     arrived: u64,
     /// Bytes that the tail's memory has, those that were filled and read included.
@@ -42,6 +44,7 @@ impl Default for ByteReassembly {
             ready: VecDeque::new(),
             tail: BytesMut::new(),
             ahead: BTreeMap::new(),
+            ahead_bytes: 0,
             arrived: 0,
             tail_size: 0,
             next_tail: FIRST_TAIL,
@@ -50,23 +53,21 @@ impl Default for ByteReassembly {
 }
 
 impl ByteReassembly {
-    /// Takes the bytes of a block; those that are here already are dropped.
-    pub(crate) fn insert(&mut self, offset: u64, data: &[u8]) {
+    /// Takes the bytes of a block; those that are here already are dropped. Tells how many were not.
+    pub(crate) fn insert(&mut self, offset: u64, data: &[u8]) -> u64 {
         let skip = self.arrived.saturating_sub(offset);
         let data = usize::try_from(skip).ok().and_then(|skip| data.get(skip..)).unwrap_or_default();
         if data.is_empty() {
-            return;
+            return 0;
         }
         let offset = offset.max(self.arrived);
         if offset > self.arrived {
-            self.insert_ahead(offset, data);
-            return;
+            return self.insert_ahead(offset, data);
         }
         self.append(data);
         self.arrived += length(data);
-        if !self.ahead.is_empty() {
-            self.close_gap();
-        }
+        let here_before = if self.ahead.is_empty() { 0 } else { self.close_gap() };
+        length(data) - here_before.min(length(data))
     }
 
     /// Appends to the tail; a full one moves to `ready`.
@@ -93,14 +94,17 @@ impl ByteReassembly {
         }
     }
 
-    /// Moves pieces over that are no longer ahead of a gap.
-    fn close_gap(&mut self) {
+    /// Moves pieces over that are no longer ahead of a gap; tells how many of their bytes had just come once more.
+    fn close_gap(&mut self) -> u64 {
+        let mut again = 0;
         while let Some(entry) = self.ahead.first_entry() {
             if *entry.key() > self.arrived {
-                return;
+                break;
             }
             let (offset, mut piece) = entry.remove_entry();
+            self.ahead_bytes -= length(&piece);
             let skip = usize::try_from(self.arrived - offset).unwrap_or(usize::MAX).min(piece.len());
+            again += skip as u64;
             piece.advance(skip);
             self.arrived += length(&piece);
             if piece.len() < SMALL_PIECE {
@@ -110,12 +114,14 @@ impl ByteReassembly {
                 self.ready.push_back(piece.freeze());
             }
         }
+        again
     }
 
-    /// Keeps those parts of a block ahead of a gap that are not here yet.
-    fn insert_ahead(&mut self, offset: u64, data: &[u8]) {
+    /// Keeps those parts of a block ahead of a gap that are not here yet; tells how many bytes they have.
+    fn insert_ahead(&mut self, offset: u64, data: &[u8]) -> u64 {
         let end = offset + length(data);
         let mut at = offset;
+        let mut kept = 0;
         while at < end {
             if let Some((start, piece)) = self.ahead.range(..=at).next_back()
                 && start + length(piece) > at
@@ -127,8 +133,11 @@ impl ByteReassembly {
             let from = usize::try_from(at - offset).unwrap_or(usize::MAX);
             let to = usize::try_from(until - offset).unwrap_or(usize::MAX);
             self.keep_piece(at, data.get(from..to).unwrap_or_default());
+            kept += until - at;
             at = until;
         }
+        self.ahead_bytes += kept;
+        kept
     }
 
     /// Keeps bytes that overlap no piece, joined to the piece in front of them and to a small one behind them.
@@ -186,6 +195,11 @@ impl ByteReassembly {
     /// Everything below this offset arrived.
     pub(crate) fn arrived(&self) -> u64 {
         self.arrived
+    }
+
+    /// Bytes that wait ahead of a gap.
+    pub(crate) fn ahead(&self) -> u64 {
+        self.ahead_bytes
     }
 
     /// What the pieces ahead of a gap cost beyond their bytes, in bytes of memory.
@@ -271,12 +285,14 @@ mod tests {
             let mut out = Vec::new();
             let last = (0..40).map(|index| ((index * 17 + shift) % 40 * 1_000, 1_000));
             for (offset, count) in blocks.into_iter().chain(last) {
-                bytes.insert(offset, &pattern(offset..offset + count));
+                let new = (offset..offset + count).filter(|offset| !seen.contains(offset)).count() as u64;
+                prop_assert_eq!(bytes.insert(offset, &pattern(offset..offset + count)), new);
                 seen.extend(offset..offset + count);
                 let gap = (0..).find(|offset| !seen.contains(offset)).unwrap();
                 prop_assert_eq!(bytes.arrived(), gap);
                 let ahead: usize = bytes.ahead.values().map(BytesMut::len).sum();
                 prop_assert_eq!(ahead, seen.range(gap..).count());
+                prop_assert_eq!(bytes.ahead(), ahead as u64);
                 out.extend(bytes.read(max).unwrap_or_default());
             }
             while let Some(more) = bytes.read(max) {

@@ -62,8 +62,9 @@ pub(crate) struct ReadyQueue {
     levels: Vec<Level>,
 }
 
+/// Streams that are equally urgent.
 #[derive(Debug)]
-struct Level {
+pub(crate) struct Level {
     urgency: Urgency,
     deadlines: BTreeSet<(Instant, StreamId)>,
     turns: VecDeque<StreamId>,
@@ -102,11 +103,17 @@ impl ReadyQueue {
         levels.find_map(|level| Some((level.urgency, level.first()?)))
     }
 
-    /// Counts `bytes` that the first stream of a level sent; at the end of its turn it goes behind the others.
-    pub(crate) fn charge(&mut self, urgency: Urgency, bytes: usize) {
-        let Some(level) = self.level(urgency).filter(|level| level.deadlines.is_empty()) else { return };
+    /// The levels that have a stream and that `pick` takes, the most urgent first.
+    pub(crate) fn levels(&self, pick: Pick) -> impl Iterator<Item = &Level> {
+        self.levels.iter().filter(move |level| pick.takes(level.urgency) && level.first().is_some())
+    }
+
+    /// Counts `bytes` that a stream of a level sent; at the end of its turn it goes behind the others. Out of turn nothing
+    /// is counted.
+    pub(crate) fn charge(&mut self, urgency: Urgency, stream: StreamId, bytes: usize) {
+        let Some(level) = self.level(urgency).filter(|level| level.has_turn(stream)) else { return };
         level.spent += bytes;
-        if level.spent >= QUANTUM && !level.turns.is_empty() {
+        if level.spent >= QUANTUM {
             level.spent = 0;
             level.turns.rotate_left(1);
         }
@@ -134,6 +141,25 @@ impl ReadyQueue {
 impl Level {
     fn new(urgency: Urgency) -> Self {
         Self { urgency, deadlines: BTreeSet::new(), turns: VecDeque::new(), spent: 0 }
+    }
+
+    pub(crate) fn urgency(&self) -> Urgency {
+        self.urgency
+    }
+
+    /// How many streams it has.
+    pub(crate) fn len(&self) -> usize {
+        self.deadlines.len() + self.turns.len()
+    }
+
+    /// Its streams in the order in which they go.
+    pub(crate) fn streams(&self) -> impl Iterator<Item = StreamId> {
+        self.deadlines.iter().map(|(_, stream)| *stream).chain(self.turns.iter().copied())
+    }
+
+    /// Whether a stream goes now, as one of those that take turns.
+    fn has_turn(&self, stream: StreamId) -> bool {
+        self.deadlines.is_empty() && self.turns.front() == Some(&stream)
     }
 
     fn first(&self) -> Option<StreamId> {
@@ -197,7 +223,7 @@ mod tests {
         for _ in 0..100 {
             let (urgency, stream) = queue.first(Pick::All).unwrap();
             sent[usize::try_from(stream.0 / 4).unwrap()] += 1_200;
-            queue.charge(urgency, 1_200);
+            queue.charge(urgency, stream, 1_200);
         }
         assert!(sent[0].abs_diff(sent[1]) <= QUANTUM + 1_200, "{sent:?}");
     }
@@ -206,11 +232,19 @@ mod tests {
     fn a_stream_that_leaves_takes_its_turn_along() {
         let bulk = rank(0, Class::Bulk);
         let mut queue = filled(&[(0, bulk), (4, bulk)]);
-        queue.charge(bulk.urgency, QUANTUM - 1);
+        queue.charge(bulk.urgency, StreamId(0), QUANTUM - 1);
         queue.remove(StreamId(0), bulk);
-        queue.charge(bulk.urgency, QUANTUM - 1);
+        queue.charge(bulk.urgency, StreamId(4), QUANTUM - 1);
         assert_eq!(queue.first(Pick::All), Some((bulk.urgency, StreamId(4))));
         queue.remove(StreamId(4), bulk);
         assert_eq!(queue.first(Pick::All), None);
+    }
+
+    #[test]
+    fn who_sends_out_of_turn_takes_nothing_of_the_turn_of_another() {
+        let bulk = rank(0, Class::Bulk);
+        let mut queue = filled(&[(0, bulk), (4, bulk)]);
+        queue.charge(bulk.urgency, StreamId(4), QUANTUM);
+        assert_eq!(queue.first(Pick::All), Some((bulk.urgency, StreamId(0))));
     }
 }

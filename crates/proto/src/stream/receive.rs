@@ -34,6 +34,8 @@ pub(crate) struct Counted {
     pub(crate) received: u64,
     /// Of these and earlier ones, those that nobody will read.
     pub(crate) discarded: u64,
+    /// Bytes that were here before, or that nobody wants.
+    pub(crate) in_vain: u64,
 }
 
 /// The extent of the peer's bytes, as a block claims it.
@@ -87,17 +89,25 @@ impl ReceiveHalf {
                 if claim.is_end {
                     self.step(ReceiveEvent::SizeKnown);
                 }
-                return self.discard(received);
+                let in_vain = data.len() as u64;
+                return Counted { in_vain, ..self.discard(received) };
             }
             ReceiveState::Complete
             | ReceiveState::Read
             | ReceiveState::Reset { .. }
             | ReceiveState::ResetTold
-            | ReceiveState::Discarded => return Counted { received, discarded: 0 },
+            | ReceiveState::Discarded => {
+                return Counted { received, discarded: 0, in_vain: data.len() as u64 };
+            }
         }
-        self.bytes.insert(offset, data);
+        let in_vain = data.len() as u64 - self.bytes.insert(offset, data);
         self.note_arrival();
-        Counted { received, discarded: 0 }
+        Counted { received, discarded: 0, in_vain }
+    }
+
+    /// Bytes that wait ahead of a gap.
+    pub(crate) fn ahead(&self) -> u64 {
+        self.bytes.ahead()
     }
 
     /// Steps on if the end is known, or all before it is here.
@@ -127,7 +137,7 @@ impl ReceiveHalf {
         let was_read = self.state.accepts_reads();
         // A reset of a stream that is here as a whole changes nothing (RFC 9000, section 3.2).
         if !self.step(ReceiveEvent::Reset { code }) {
-            return (Counted { received, discarded: 0 }, false);
+            return (Counted { received, ..Counted::default() }, false);
         }
         self.clear();
         (self.discard(received), was_read)
@@ -146,7 +156,7 @@ impl ReceiveHalf {
     fn discard(&mut self, received: u64) -> Counted {
         let discarded = self.credit.received() - self.credit.consumed();
         self.credit.discard(discarded);
-        Counted { received, discarded }
+        Counted { received, discarded, in_vain: 0 }
     }
 
     /// Reads up to `max` bytes in order.

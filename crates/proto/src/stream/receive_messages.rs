@@ -92,7 +92,7 @@ impl ReceiveHalf {
         inbox.on_piece(block, toll);
         let is_whole = inbox.finished() > before;
         self.note_arrival();
-        (Counted { received, discarded: 0 }, is_whole)
+        (Counted { received, ..Counted::default() }, is_whole)
     }
 
     /// Passes over a message that [`Self::check_skip`] let pass.
@@ -103,7 +103,7 @@ impl ReceiveHalf {
         inbox.on_skip(id, toll);
         self.credit.discard(toll.given_back);
         self.note_arrival();
-        Counted { received, discarded: toll.given_back }
+        Counted { received, discarded: toll.given_back, in_vain: 0 }
     }
 
     /// Takes the next message.

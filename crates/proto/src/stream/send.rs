@@ -14,6 +14,8 @@ use crate::message::outbox::Outbox;
 use crate::packet::content::SentContent;
 use crate::{Misuse, StreamConfig};
 
+#[path = "send_copies.rs"]
+mod send_copies;
 #[path = "send_messages.rs"]
 mod send_messages;
 
@@ -39,8 +41,10 @@ pub(crate) struct SendHalf {
 /// What a sending half has to send, as far as its own credit allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Ready {
-    /// Bytes to be sent for the first time.
+    /// Bytes to be sent for the first time, beyond all that was sent.
     pub(crate) fresh: u64,
+    /// Bytes to be sent for the first time that others were sent beyond; they need no credit.
+    pub(crate) skipped: u64,
     /// Bytes to be sent again; they need no credit.
     pub(crate) repeat: u64,
     /// The rest of messages that were begun; it has its credit.
@@ -49,6 +53,37 @@ pub(crate) struct Ready {
     pub(crate) bare_end: bool,
     /// Something is not sent or not acknowledged.
     pub(crate) unsettled: bool,
+    /// Bytes from the first that is not acknowledged to the highest that was sent.
+    pub(crate) outstanding: u64,
+}
+
+impl Ready {
+    /// Bytes to be sent for the first time.
+    pub(crate) fn unsent(&self) -> u64 {
+        self.fresh + self.skipped
+    }
+
+    /// Whether something is there that needs no credit, but for what was left out: repeats, the rest of begun messages, or
+    /// the bare end.
+    pub(crate) fn has_repeats(&self) -> bool {
+        self.repeats() > 0
+    }
+
+    /// Bytes of these, the bare end as one.
+    pub(crate) fn repeats(&self) -> u64 {
+        self.repeat + self.begun + u64::from(self.bare_end)
+    }
+}
+
+/// What came of an attempt to write new bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fresh {
+    /// A block, and how much of the connection's credit it took.
+    Block(SentContent, u64),
+    /// The packet has no room for it.
+    Full,
+    /// There are no such bytes, or no credit for them.
+    Nothing,
 }
 
 /// How urgent the parts of [`Ready`] are.
@@ -188,7 +223,7 @@ impl SendHalf {
     /// What the next new bytes need of the credit at least, if there are any.
     pub(crate) fn need(&self) -> Option<u64> {
         match &self.messages {
-            None => (!self.buffer.fresh().is_empty()).then_some(1),
+            None => (!self.buffer.beyond().is_empty()).then_some(1),
             Some(messages) => messages.next_cost().filter(|_| !messages.has_too_many_cut()),
         }
     }
@@ -218,13 +253,15 @@ impl SendHalf {
         match self.state {
             SendState::Open | SendState::Finishing => match &self.messages {
                 None => {
-                    let fresh = self.buffer.fresh();
+                    let beyond = self.buffer.beyond();
                     Ready {
-                        fresh: (fresh.end - fresh.start).min(self.credit.left()),
+                        fresh: (beyond.end - beyond.start).min(self.credit.left()),
+                        skipped: self.buffer.skipped_bytes(),
                         repeat: self.buffer.lost_bytes(),
                         begun: 0,
                         bare_end: self.buffer.needs_bare_end(),
                         unsettled: !self.buffer.is_settled(),
+                        outstanding: self.buffer.sent() - self.buffer.base(),
                     }
                 }
                 Some(messages) => self.messages_ready(messages),
@@ -249,23 +286,45 @@ impl SendHalf {
         if self.messages.is_some() {
             return self.write_begun(w);
         }
-        let fresh = self.buffer.fresh().start;
-        self.write_block(self.buffer.lost().unwrap_or(fresh..fresh), w)
+        let next = self.buffer.sent();
+        self.write_block(self.buffer.lost().unwrap_or(next..next), w)
     }
 
-    /// Writes a block of new bytes that need up to `most` of the connection's credit, and tells how much they do; `None`
-    /// if it does not fit.
-    pub(crate) fn write_fresh(&mut self, most: u64, w: &mut Writer<'_>) -> Option<(SentContent, u64)> {
-        let (content, spent) = match &mut self.messages {
-            Some(messages) => messages.write_next(w)?,
-            None => {
-                let fresh = self.buffer.fresh();
-                let range = fresh.start..fresh.end.min(fresh.start.saturating_add(most));
-                (self.write_block(range, w)?, self.buffer.sent() - fresh.start)
-            }
+    /// Writes a block of new bytes that has `skip` others before it, or of the next message if there is nothing to leave
+    /// out, for at most `credit` of the connection.
+    pub(crate) fn write_fresh(&mut self, skip: u64, credit: u64, w: &mut Writer<'_>) -> Fresh {
+        let written = if self.messages.is_some() {
+            self.write_message(skip, credit, w)
+        } else {
+            self.write_bytes(skip, credit, w)
         };
-        self.credit.spend(spent);
-        Some((content, spent))
+        if let Fresh::Block(_, spent) = written {
+            self.credit.spend(spent);
+        }
+        written
+    }
+
+    fn write_bytes(&mut self, skip: u64, credit: u64, w: &mut Writer<'_>) -> Fresh {
+        let before = self.buffer.sent();
+        let mut range = self.buffer.unsent(skip);
+        if range.end > before {
+            range.end = range.end.min(before.saturating_add(credit.min(self.credit.left())));
+        }
+        if range.is_empty() {
+            return Fresh::Nothing;
+        }
+        let Some(content) = self.write_block(range, w) else { return Fresh::Full };
+        Fresh::Block(content, self.buffer.sent() - before)
+    }
+
+    /// Credit of the stream that is left, and the same counted from the first byte that is not acknowledged.
+    pub(crate) fn credit_left(&self) -> (u64, u64) {
+        let outstanding = match &self.messages {
+            None => self.buffer.sent() - self.buffer.base(),
+            Some(messages) => messages.held().saturating_sub(messages.waiting()),
+        };
+        let left = self.credit.left();
+        (left, left.saturating_add(outstanding))
     }
 
     fn write_block(&mut self, range: Range<u64>, w: &mut Writer<'_>) -> Option<SentContent> {

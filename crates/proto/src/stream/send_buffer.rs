@@ -12,7 +12,8 @@ use crate::collections::range_set::RangeSet;
 ///
 /// ```text
 /// 0 … base        acknowledged without a gap, dropped
-/// base … next     sent; parts of it are in `acked` (here already) or `lost` (to be sent again)
+/// base … next     sent; parts of it are in `acked` (here already) or `lost` (to be sent again), or were left out
+///                 so far and are in `skipped`
 /// next … written  not sent yet
 /// ```
 ///
@@ -25,6 +26,7 @@ pub(crate) struct SendBuffer {
     written: u64,
     acked: RangeSet,
     lost: RangeSet,
+    skipped: RangeSet,
     end: EndMark,
 }
 
@@ -107,9 +109,42 @@ impl SendBuffer {
         self.lost.covered()
     }
 
-    /// What was never sent.
-    pub(crate) fn fresh(&self) -> Range<u64> {
+    /// What lies beyond everything that was sent.
+    pub(crate) fn beyond(&self) -> Range<u64> {
         self.next..self.written
+    }
+
+    /// How many bytes were left out below others that were sent.
+    pub(crate) fn skipped_bytes(&self) -> u64 {
+        self.skipped.covered()
+    }
+
+    /// The first stretch of bytes never sent that has `skip` such bytes before it; empty if there are not so many.
+    /// Costs a step for each stretch that was left out.
+    pub(crate) fn unsent(&self, mut skip: u64) -> Range<u64> {
+        for hole in self.skipped.iter() {
+            let length = hole.end - hole.start;
+            if skip < length {
+                return hole.start + skip..hole.end;
+            }
+            skip -= length;
+        }
+        self.next.saturating_add(skip).min(self.written)..self.written
+    }
+
+    /// Where the first byte is that has not arrived.
+    pub(crate) fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// How many bytes of `range` have arrived.
+    pub(crate) fn arrived(&self, range: &Range<u64>) -> u64 {
+        let above = range.start.max(self.base)..range.end;
+        if above.is_empty() {
+            return range.end - range.start;
+        }
+        let missing: u64 = self.acked.gaps(above).map(|gap| gap.end - gap.start).sum();
+        range.end - range.start - missing
     }
 
     /// Whether a block without bytes is needed to carry the mark of the end.
@@ -133,9 +168,11 @@ impl SendBuffer {
         if self.ends_at(range.end) && self.end == EndMark::Pending {
             self.end = EndMark::Sent;
         }
-        if range.start == self.next {
+        if range.start >= self.next {
+            self.skipped.insert(self.next..range.start);
             self.next = range.end;
         } else {
+            self.skipped.remove(range.clone());
             self.lost.remove(range);
         }
     }
@@ -199,6 +236,7 @@ impl SendBuffer {
         self.chunks = VecDeque::new();
         self.acked.clear();
         self.lost.clear();
+        self.skipped.clear();
         self.base = self.next;
         self.written = self.next;
         self.end = EndMark::None;
@@ -211,7 +249,7 @@ impl SendBuffer {
 
     /// Bytes that are sent and neither acknowledged nor lost.
     pub(crate) fn in_flight(&self) -> u64 {
-        self.next - self.base - self.acked.covered() - self.lost.covered()
+        self.next - self.base - self.acked.covered() - self.lost.covered() - self.skipped.covered()
     }
 
     /// Bytes that arrived behind one that did not: they are held until that does.
@@ -304,6 +342,35 @@ mod tests {
     }
 
     #[test]
+    fn what_was_left_out_is_sent_in_order_before_what_lies_beyond() {
+        let mut buffer = filled(5_000);
+        assert_eq!(buffer.unsent(2_000), 2_000..5_000);
+        send(&mut buffer, 2_000..3_000);
+        assert_eq!((buffer.unsent(0), buffer.unsent(2_000), buffer.sent()), (0..2_000, 3_000..5_000, 3_000));
+        send(&mut buffer, 0..1_000);
+        assert_eq!(
+            (buffer.unsent(0), buffer.skipped_bytes(), buffer.in_flight()),
+            (1_000..2_000, 1_000, 2_000)
+        );
+        send(&mut buffer, 1_000..2_000);
+        assert_eq!((buffer.unsent(0), buffer.unsent(9_000)), (3_000..5_000, 5_000..5_000));
+        buffer.on_delivered(2_000..3_000, false);
+        buffer.on_delivered(0..2_000, false);
+        assert_eq!(buffer.base(), 3_000);
+    }
+
+    #[test]
+    fn bytes_that_arrived_before_are_told_from_new_ones() {
+        let mut buffer = filled(5_000);
+        send(&mut buffer, 0..4_000);
+        buffer.on_delivered(0..500, false);
+        buffer.on_delivered(1_000..2_000, false);
+        assert_eq!(buffer.arrived(&(400..1_500)), 600);
+        assert_eq!(buffer.arrived(&(0..400)), 400);
+        assert_eq!(buffer.arrived(&(500..1_000)), 0);
+    }
+
+    #[test]
     fn the_end_travels_with_the_last_byte_or_alone() {
         let mut buffer = filled(100);
         send(&mut buffer, 0..100);
@@ -325,22 +392,35 @@ mod tests {
             steps in prop::collection::vec((0u8..3, 0u64..40, 1u64..20), 0..60),
         ) {
             let mut buffer = filled(4_000);
+            let mut sent = RangeSet::default();
             for (step, start, length) in steps {
-                let sent = buffer.sent();
-                let range = (start * 100).min(sent)..((start + length) * 100).min(sent);
                 match step {
                     0 => {
-                        let fresh = buffer.fresh();
-                        let piece = fresh.start..fresh.end.min(fresh.start + length * 37);
+                        let unsent = buffer.unsent(if start % 3 == 0 { start * 50 } else { 0 });
+                        let piece = unsent.start..unsent.end.min(unsent.start + length * 37);
+                        sent.insert(piece.clone());
                         prop_assert_eq!(send(&mut buffer, piece.clone()), pattern(piece));
                     }
-                    1 => buffer.on_delivered(range, false),
-                    _ => buffer.on_lost(range, false),
+                    step => {
+                        // Only what was sent can arrive or get lost.
+                        let range = start * 100..(start + length) * 100;
+                        let pieces = sent.iter().map(|was| was.start.max(range.start)..was.end.min(range.end));
+                        for piece in pieces.filter(|piece| !piece.is_empty()) {
+                            if step == 1 {
+                                buffer.on_delivered(piece, false);
+                            } else {
+                                buffer.on_lost(piece, false);
+                            }
+                        }
+                    }
                 }
                 prop_assert!(buffer.lost.iter().all(|range| buffer.acked.gaps(range.clone()).eq([range])));
                 prop_assert!(buffer.lost().is_none_or(|lost| lost.start >= buffer.base));
                 prop_assert!(buffer.acked.first().is_none_or(|acked| acked.start > buffer.base));
-                let sum = buffer.in_flight() + buffer.lost_bytes() + buffer.acked.covered();
+                prop_assert!(buffer.skipped.iter().all(|hole| hole.start >= buffer.base
+                    && buffer.lost.gaps(hole.clone()).eq([hole.clone()])
+                    && buffer.acked.gaps(hole.clone()).eq([hole])));
+                let sum = buffer.in_flight() + buffer.lost_bytes() + buffer.acked.covered() + buffer.skipped_bytes();
                 prop_assert_eq!(buffer.base + sum, buffer.next);
                 if let Some(lost) = buffer.lost() && length % 2 == 0 {
                     prop_assert_eq!(send(&mut buffer, lost.clone()), pattern(lost));

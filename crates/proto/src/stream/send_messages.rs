@@ -5,7 +5,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use manyway_wire::{MessageId, Writer, encode_padding, encode_stream_header, stream_overhead};
 
-use super::{Progress, Ready, SendHalf};
+use super::{Fresh, Progress, Ready, SendHalf};
 use crate::message::outbox::Outbox;
 use crate::message::{Carries, MessageOptions, MessageStatistics, MessageToken, SendError, cost};
 use crate::packet::content::{Contents, SentContent};
@@ -56,11 +56,21 @@ impl SendHalf {
         let fits = self.need().is_some_and(|need| need <= self.credit.left());
         Ready {
             fresh: if fits { messages.waiting().min(self.credit.left()) } else { 0 },
+            skipped: 0,
             repeat: messages.repeats(),
             begun: messages.unsent(),
             bare_end: self.buffer.needs_bare_end() && messages.is_sent(),
             unsettled: !self.buffer.is_settled() || !messages.is_settled(),
+            outstanding: messages.held().saturating_sub(messages.waiting()),
         }
+    }
+
+    /// Begins the next message, if there is credit for all of it. It has its place: nothing is left out before it.
+    pub(super) fn write_message(&mut self, skip: u64, credit: u64, w: &mut Writer<'_>) -> Fresh {
+        let credit = credit.min(self.credit.left());
+        let may = skip == 0 && self.need().is_some_and(|need| need <= credit);
+        let Some(messages) = self.messages.as_deref_mut().filter(|_| may) else { return Fresh::Nothing };
+        messages.write_next(w).map_or(Fresh::Full, |(content, spent)| Fresh::Block(content, spent))
     }
 
     /// Writes a piece of a message that was begun, or else the end behind all of them (spec 8.33).
@@ -78,6 +88,11 @@ impl SendHalf {
         self.buffer.send(0..0, w);
         encode_padding(w, overhead);
         Some(SentContent::Stream { stream, offset, length: 0, end: true })
+    }
+
+    /// What the messages cost that wait, or that the peer does not have as a whole.
+    pub(crate) fn messages_held(&self) -> u64 {
+        self.messages.as_deref().map_or(0, Outbox::held)
     }
 
     /// A piece of a message arrived.
@@ -157,10 +172,14 @@ impl SendHalf {
         self.messages.as_deref_mut().map(Outbox::take_statistics)
     }
 
-    /// Bytes of the next thing that goes for the first time: of all that waits, or of one message.
+    /// Bytes of the next thing that goes for the first time, whether there is credit for it or not: of all that waits, or
+    /// of one message.
     pub(crate) fn next_left(&self) -> u64 {
         match &self.messages {
-            None => self.ready().fresh,
+            None => {
+                let beyond = self.buffer.beyond();
+                self.buffer.skipped_bytes() + beyond.end - beyond.start
+            }
             Some(messages) => messages.next_left(),
         }
     }

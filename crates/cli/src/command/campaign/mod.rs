@@ -14,7 +14,7 @@ use manyway_lab::scenario::Library;
 use manyway_lab::{LabError, Runner, Scenario, Stop};
 use serde_json::{Value, json};
 
-pub use plan::{Defaults, of_gates, of_scenarios};
+pub use plan::{Defaults, of_gates, of_matrix, of_scenarios};
 
 use super::error::CommandError;
 use super::signal::interrupted;
@@ -38,13 +38,32 @@ pub fn run(
 ) -> Result<ExitCode, CommandError> {
     prepare(arguments)?;
     let (results, printed) = execute(global, plan, runner, stop);
-    let summary = || {
-        let document = report::document(&results, &origin());
-        let kept = ["summary", "skipped", "notes", "end", "took"];
-        kept.iter().map(|key| ((*key).to_owned(), document.get(*key).cloned().unwrap_or_default())).collect()
-    };
-    let printed = printed.and_then(|()| tell(global, summary, || report::table(&results)));
+    let printed = printed.and_then(|()| tell(global, || summary(&results), || report::table(&results)));
     finish(global, arguments, &results, printed)
+}
+
+/// As [`run`], but the table has a line for each pair of scheduler and congestion control.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_matrix(
+    global: &GlobalArgs,
+    arguments: &CampaignArgs,
+    plan: Plan,
+    runner: &mut dyn Runner,
+    stop: &Stop,
+) -> Result<ExitCode, CommandError> {
+    prepare(arguments)?;
+    let (results, printed) = execute(global, plan, runner, stop);
+    let printed = printed.and_then(|()| tell(global, || summary(&results), || report::matrix(&results)));
+    finish(global, arguments, &results, printed)
+}
+
+/// What `--json` prints at the end.
+fn summary(results: &Results) -> Value {
+    let document = report::document(results, &origin());
+    let kept = ["summary", "skipped", "notes", "end", "took"];
+    kept.iter().map(|key| ((*key).to_owned(), document.get(*key).cloned().unwrap_or_default())).collect()
 }
 
 /// As [`run`], and judges the results by the gates.

@@ -6,9 +6,10 @@ use manyway_lab::campaign::{Case, Course, Plan, Timing, Way};
 use manyway_lab::contender::{Contender, ExternalProgram};
 use manyway_lab::gates::{self, Contest};
 use manyway_lab::scenario::{Library, Scenario};
+use manyway_proto::{congestion, scheduler};
 
 use super::of_lab;
-use crate::args::{CampaignArgs, GlobalArgs, NameList, Ways};
+use crate::args::{CampaignArgs, GlobalArgs, MatrixArgs, NameList, Ways};
 use crate::command::error::CommandError;
 
 /// What the command line need not say.
@@ -44,6 +45,38 @@ pub fn of_scenarios(
         course: if arguments.report.is_some() { Course::Kept } else { Course::Dropped },
     })
 }
+
+/// Plans every scheduler with every congestion control, and for each of these the best path alone.
+///
+/// # Errors
+/// A scenario, a scheduler or a congestion control is unknown.
+pub fn of_matrix(
+    global: &GlobalArgs,
+    arguments: &MatrixArgs,
+    defaults: Defaults,
+) -> Result<Plan, CommandError> {
+    let or_all = |given: &[String], all: &mut dyn Iterator<Item = &'static str>| -> Vec<String> {
+        if given.is_empty() { all.map(str::to_owned).collect() } else { given.to_vec() }
+    };
+    let schedulers = or_all(&arguments.schedulers, &mut scheduler::names());
+    let congestions = or_all(&arguments.congestions, &mut congestion::names());
+    let mut names = Vec::new();
+    for congestion in &congestions {
+        names.push(format!("manyway-best:congestion={congestion}"));
+        let pair = |scheduler| format!("manyway:scheduler={scheduler},congestion={congestion}");
+        names.extend(schedulers.iter().map(pair));
+    }
+    let mut campaign = arguments.campaign.clone();
+    if campaign.names.is_empty() {
+        campaign.names = MATRIX.map(str::to_owned).to_vec();
+    }
+    campaign.direction = campaign.direction.or(Some(Ways::Both));
+    let defaults = Defaults { repetitions: 1, ..defaults };
+    of_scenarios(global, &campaign, (&[NameList(names)], &[]), defaults)
+}
+
+/// The groups that show what schedulers are good for.
+const MATRIX: [&str; 3] = ["unequal", "environments", "simult-flows"];
 
 /// Plans what the gates judge.
 ///

@@ -15,8 +15,10 @@ use crate::stream::send::Ready;
 pub(super) struct Agenda {
     /// Streams with bytes that need no credit: repeats, the rest of begun messages, and bare ends.
     pub(super) repeats: ReadyQueue,
-    /// Streams with new bytes within their own credit.
+    /// Streams with new bytes within their own credit, or such as were left out.
     pub(super) fresh: ReadyQueue,
+    /// Those of them with bytes that were left out: these need no credit.
+    pub(super) skipped: ReadyQueue,
     /// Streams with control blocks.
     pub(super) control: VecDeque<StreamId>,
     /// When a message of a stream first loses its use.
@@ -24,17 +26,33 @@ pub(super) struct Agenda {
     pub(super) totals: Totals,
 }
 
-/// Which of the two queues goes next.
+/// What goes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
-    Repeat(Urgency, StreamId),
-    Fresh(Urgency, StreamId),
+    /// The first of the repeats.
+    Repeat(StreamId),
+    /// The first of the new bytes, or of those that were left out.
+    Fresh(StreamId),
+}
+
+impl Turn {
+    /// The more urgent first, and of equals what needs no credit.
+    fn of(repeat: Option<(Urgency, StreamId)>, fresh: Option<(Urgency, StreamId)>) -> Option<Self> {
+        match (repeat, fresh) {
+            (Some((repeat, _)), Some((fresh, stream))) if fresh > repeat => Some(Self::Fresh(stream)),
+            (Some((_, stream)), _) => Some(Self::Repeat(stream)),
+            (None, Some((_, stream))) => Some(Self::Fresh(stream)),
+            (None, None) => None,
+        }
+    }
 }
 
 /// Sums of [`Ready`] over all streams, and how many of them wait for their own credit.
 #[derive(Debug, Default)]
 pub(super) struct Totals {
     pub(super) fresh: u64,
+    pub(super) skipped: u64,
+    pub(super) outstanding: u64,
     pub(super) repeat: u64,
     pub(super) begun: u64,
     pub(super) bare_ends: usize,
@@ -55,11 +73,12 @@ pub(super) struct Entry {
     in_control: bool,
 }
 
-/// Where a stream stands in the two data queues, and when it expires.
+/// Where a stream stands in the data queues, and when it expires.
 #[derive(Debug, Default)]
 struct Place {
     repeats: Option<Rank>,
     fresh: Option<Rank>,
+    skipped: Option<Rank>,
     expiry: Option<Instant>,
 }
 
@@ -96,17 +115,18 @@ impl Agenda {
     pub(super) fn shrink_to_fit(&mut self) {
         self.repeats.shrink_to_fit();
         self.fresh.shrink_to_fit();
+        self.skipped.shrink_to_fit();
         self.control.shrink_to_fit();
     }
 
     /// What goes next: the more urgent first, and of equals what needs no credit.
     pub(super) fn turn(&self, pick: Pick) -> Option<Turn> {
-        match (self.repeats.first(pick), self.fresh.first(pick)) {
-            (Some((repeat, _)), Some((fresh, stream))) if fresh > repeat => Some(Turn::Fresh(fresh, stream)),
-            (Some((urgency, stream)), _) => Some(Turn::Repeat(urgency, stream)),
-            (None, Some((urgency, stream))) => Some(Turn::Fresh(urgency, stream)),
-            (None, None) => None,
-        }
+        Turn::of(self.repeats.first(pick), self.fresh.first(pick))
+    }
+
+    /// The same of what needs no credit.
+    pub(super) fn paid_turn(&self, pick: Pick) -> Option<Turn> {
+        Turn::of(self.repeats.first(pick), self.skipped.first(pick))
     }
 
     /// Brings everything up to date after `stream` changed.
@@ -128,10 +148,12 @@ impl Agenda {
             entry.counted = now;
         }
         let ranks = stream.send.ranks(stream.urgency);
-        let repeats = (now.repeat > 0 || now.begun > 0 || now.bare_end).then_some(ranks.repeat);
+        let repeats = now.has_repeats().then_some(ranks.repeat);
         move_to(&mut self.repeats, stream.id, &mut entry.place.repeats, repeats);
-        let fresh = (now.fresh > 0).then_some(ranks.fresh);
+        let fresh = (now.unsent() > 0).then_some(ranks.fresh);
         move_to(&mut self.fresh, stream.id, &mut entry.place.fresh, fresh);
+        let skipped = (now.skipped > 0).then_some(ranks.fresh);
+        move_to(&mut self.skipped, stream.id, &mut entry.place.skipped, skipped);
         let expiry = stream.send.next_expiry();
         if let Some(before) =
             std::mem::replace(&mut entry.place.expiry, expiry).filter(|at| Some(*at) != expiry)
@@ -173,6 +195,7 @@ impl Agenda {
     fn leave_data_queues(&mut self, stream: &mut Stream) {
         move_to(&mut self.repeats, stream.id, &mut stream.entry.place.repeats, None);
         move_to(&mut self.fresh, stream.id, &mut stream.entry.place.fresh, None);
+        move_to(&mut self.skipped, stream.id, &mut stream.entry.place.skipped, None);
         if let Some(at) = stream.entry.place.expiry.take() {
             self.expiries.remove(&(at, stream.id));
         }
@@ -195,6 +218,8 @@ fn move_to(queue: &mut ReadyQueue, stream: StreamId, place: &mut Option<Rank>, r
 impl Totals {
     fn add(&mut self, ready: Ready) {
         self.fresh += ready.fresh;
+        self.skipped += ready.skipped;
+        self.outstanding += ready.outstanding;
         self.repeat += ready.repeat;
         self.begun += ready.begun;
         self.bare_ends += usize::from(ready.bare_end);
@@ -203,6 +228,8 @@ impl Totals {
 
     fn take(&mut self, ready: Ready) {
         self.fresh -= ready.fresh;
+        self.skipped -= ready.skipped;
+        self.outstanding -= ready.outstanding;
         self.repeat -= ready.repeat;
         self.begun -= ready.begun;
         self.bare_ends -= usize::from(ready.bare_end);

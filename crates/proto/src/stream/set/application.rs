@@ -86,9 +86,9 @@ impl StreamSet {
     /// The receiving half was read to its end or stopped before, or there is no such stream.
     pub(crate) fn stop(&mut self, id: StreamId, code: u64) -> Result<(), Misuse> {
         let stream = self.stream_mut(id)?;
-        let gaps = stream.receive.overhead();
+        let gaps = stream.gaps();
         let counted = stream.receive.stop(code)?;
-        let gaps = (gaps, stream.receive.overhead());
+        let gaps = (gaps, stream.gaps());
         if stream.receive.stopping().is_some() {
             stream.entry.control.insert(ControlBlocks::STOP);
         }

@@ -44,7 +44,10 @@ impl StreamSet {
     /// The peer used more than its credit or its streams, contradicts the final size, or leaves too many gaps.
     pub(crate) fn on_stream(&mut self, block: &StreamData<'_>) -> Result<(), Violation> {
         self.open_up_to(block.stream)?;
-        let Some(stream) = self.streams.get_mut(&block.stream) else { return Ok(()) };
+        let Some(stream) = self.streams.get_mut(&block.stream) else {
+            self.tally.received_in_vain += block.data.len() as u64;
+            return Ok(());
+        };
         stream.receive.check_carries_bytes(!block.data.is_empty())?;
         let reach = block.offset.saturating_add(block.data.len() as u64);
         let claim = Claim { reach, is_end: block.end };
@@ -52,9 +55,10 @@ impl StreamSet {
         if new > self.receive_credit.left() {
             return Err(over_connection_credit(&self.receive_credit, new));
         }
-        let gaps = stream.receive.overhead();
+        let gaps = stream.gaps();
         let counted = stream.receive.on_data(block.offset, block.data, claim);
-        let gaps = (gaps, stream.receive.overhead());
+        let gaps = (gaps, stream.gaps());
+        self.tally.received_in_vain += counted.in_vain;
         let known = is_known(self.side, self.theirs.accepted, block.stream);
         if known && stream.receive.take_readable() {
             self.events.push_back(StreamEvent::Readable(block.stream));
@@ -83,9 +87,9 @@ impl StreamSet {
         if new > self.receive_credit.left() {
             return Err(over_connection_credit(&self.receive_credit, new));
         }
-        let gaps = stream.receive.overhead();
+        let gaps = stream.gaps();
         let (counted, tell) = stream.receive.on_reset(block.code, claim);
-        let gaps = (gaps, stream.receive.overhead());
+        let gaps = (gaps, stream.gaps());
         if tell && is_known(self.side, self.theirs.accepted, block.stream) {
             self.events.push_back(StreamEvent::Reset(block.stream, block.code));
             if stream.receive.take_readable() {

@@ -7,7 +7,7 @@ use manyway_wire::{MessageData, MessageId, Skip, StreamId};
 
 use super::agenda::Turn;
 use super::input::{is_known, over_connection_credit};
-use super::{MessageTerms, Stream, StreamSet};
+use super::{Gaps, MessageTerms, Stream, StreamSet};
 use crate::message::{
     Carries, MessageOptions, MessageOutcome, MessageStatistics, MessageToken, OVERHEAD, SendError, cost,
 };
@@ -95,7 +95,7 @@ impl StreamSet {
         let most = self.config.message_limit();
         let Some(stream) = self.streams.get_mut(&block.stream) else { return Ok(()) };
         let Some(toll) = stream.receive.check_message(block, most)? else { return Ok(()) };
-        let gaps = stream.receive.overhead();
+        let gaps = stream.gaps();
         let new = stream.receive.uncounted(toll);
         if new > self.receive_credit.left() {
             return Err(over_connection_credit(&self.receive_credit, new));
@@ -120,7 +120,7 @@ impl StreamSet {
             if new > self.receive_credit.left() {
                 return Err(over_connection_credit(&self.receive_credit, new));
             }
-            let gaps = stream.receive.overhead();
+            let gaps = stream.gaps();
             let counted = stream.receive.on_skip(id, toll);
             stream.note_window();
             self.after_messages(block.stream, gaps, counted)?;
@@ -133,9 +133,9 @@ impl StreamSet {
         if self.messages.most_sent.is_some() { Ok(()) } else { Err(Violation::UnexpectedBlock { kind }) }
     }
 
-    fn after_messages(&mut self, id: StreamId, gaps: u64, counted: Counted) -> Result<(), Violation> {
+    fn after_messages(&mut self, id: StreamId, gaps: Gaps, counted: Counted) -> Result<(), Violation> {
         let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
-        let after = stream.receive.overhead();
+        let after = stream.gaps();
         let known = is_known(self.side, self.theirs.accepted, id);
         if known && stream.receive.take_readable() {
             self.events.push_back(StreamEvent::Readable(id));
@@ -153,10 +153,12 @@ impl StreamSet {
     pub(super) fn on_message_delivered(&mut self, id: StreamId, message: MessageId, content: &SentContent) {
         let now = self.messages.now;
         let Some(stream) = self.streams.get_mut(&id) else { return };
+        let before = stream.send.messages_held();
         let progress = match units(content) {
             Some(units) => stream.send.on_message_delivered(now, message, units),
             None => stream.send.on_skip_delivered(message),
         };
+        self.tally.arrived_in_order += before - stream.send.messages_held();
         self.after_change(id);
         self.tell_progress(id, progress);
     }
@@ -201,9 +203,9 @@ impl StreamSet {
 
     /// Of the stream that goes first among those for which somebody waits: how many bytes it could send now.
     pub(crate) fn urgent_backlog(&self) -> Option<u64> {
-        let (Turn::Repeat(_, id) | Turn::Fresh(_, id)) = self.next_turn(Pick::Urgent)?;
+        let (Turn::Repeat(id) | Turn::Fresh(id)) = self.next_turn(Pick::Urgent)?;
         let ready = self.streams.get(&id)?.entry.counted;
-        Some(ready.fresh + ready.repeat + ready.begun)
+        Some(ready.unsent() + ready.repeat + ready.begun)
     }
 }
 

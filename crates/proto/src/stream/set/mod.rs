@@ -1,10 +1,12 @@
 //! All streams of a connection: the only part of [`stream`](crate::stream) that the connection talks to.
 //!
-//! [`application`] has the calls of the application, [`input`] the blocks that arrive, [`output`] the blocks to be
-//! sent and what became of them, [`messages`] all of these for messages; [`agenda`] knows what is to be sent without looking at every stream.
+//! [`application`] has the calls of the application, [`input`] the blocks that arrive, [`data`] the bytes to be sent,
+//! [`output`] the other blocks to be sent and what became of them, [`messages`] all of these for messages; [`agenda`]
+//! knows what is to be sent without looking at every stream.
 
 mod agenda;
 mod application;
+mod data;
 mod input;
 mod messages;
 mod output;
@@ -48,6 +50,7 @@ pub(crate) struct StreamSet {
     events: VecDeque<StreamEvent>,
     epochs: Epochs,
     messages: MessageTerms,
+    tally: Tally,
 }
 
 /// What both ends agreed on about messages, and what became of them.
@@ -63,13 +66,18 @@ struct MessageTerms {
 /// Gaps may always cost this many bytes of memory.
 const ALWAYS_ALLOWED: u64 = 64 << 10;
 
-/// Connection-level credit towards the peer, for schedulers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct WindowState {
-    /// Bytes sent for the first time, over all streams.
-    pub(crate) sent: u64,
-    /// How many of them the peer allows.
-    pub(crate) credit: u64,
+/// Sums over the life of the connection, those of streams that are over included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Tally {
+    /// Bytes sent that have arrived without a gap.
+    pub(crate) arrived_in_order: u64,
+    /// Bytes sent that arrived although a copy of them had, or nobody wanted them any more.
+    pub(crate) sent_in_vain: u64,
+    /// The same of bytes received.
+    pub(crate) received_in_vain: u64,
+    /// Bytes that wait ahead of gaps, and the most that ever did.
+    pub(crate) ahead: u64,
+    pub(crate) most_ahead: u64,
 }
 
 /// A stream and what the agenda knows of it.
@@ -136,6 +144,7 @@ impl StreamSet {
             events: VecDeque::new(),
             epochs: Epochs::default(),
             messages: MessageTerms::default(),
+            tally: Tally::default(),
         }
     }
 
@@ -150,9 +159,15 @@ impl StreamSet {
         self.raise_stream_limit(stream_limit);
     }
 
-    /// Credit of the connection, used and given.
-    pub(crate) fn window_state(&self) -> WindowState {
-        WindowState { sent: self.send_credit.used(), credit: self.send_credit.limit() }
+    /// What arrived and what arrived in vain.
+    pub(crate) fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// Credit of the connection that this end has used.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn sent(&self) -> u64 {
+        self.send_credit.used()
     }
 
     /// Credit of the connection that the peer has used, as far as it is known.
@@ -164,7 +179,7 @@ impl StreamSet {
     /// Bytes that could be sent now: repeats, and new ones within the credit.
     pub(crate) fn backlog(&self) -> ByteCount {
         let totals = &self.agenda.totals;
-        let paid = totals.repeat.saturating_add(totals.begun);
+        let paid = totals.repeat.saturating_add(totals.begun).saturating_add(totals.skipped);
         ByteCount(paid.saturating_add(totals.fresh.min(self.send_credit.left())))
     }
 
@@ -235,9 +250,11 @@ impl StreamSet {
         }
     }
 
-    /// The cost of the gaps of one stream changed.
-    fn count_gaps(&mut self, before: u64, after: u64) {
-        self.gap_overhead = (self.gap_overhead + after).saturating_sub(before);
+    /// What waits ahead of the gaps of one stream changed.
+    fn count_gaps(&mut self, before: Gaps, after: Gaps) {
+        self.gap_overhead = (self.gap_overhead + after.overhead).saturating_sub(before.overhead);
+        self.tally.ahead = (self.tally.ahead + after.bytes).saturating_sub(before.bytes);
+        self.tally.most_ahead = self.tally.most_ahead.max(self.tally.ahead);
     }
 
     /// Whether the gaps of all streams cost more than an honest peer on any network makes them (spec 8.19).
@@ -253,7 +270,19 @@ impl StreamSet {
     }
 }
 
+/// What waits ahead of the gaps of a stream.
+#[derive(Debug, Clone, Copy)]
+struct Gaps {
+    bytes: u64,
+    /// What it costs beyond that.
+    overhead: u64,
+}
+
 impl Stream {
+    fn gaps(&self) -> Gaps {
+        Gaps { bytes: self.receive.ahead(), overhead: self.receive.overhead() }
+    }
+
     fn is_over(&self) -> bool {
         self.send.is_over() && self.receive.is_over()
     }

@@ -4,11 +4,11 @@ use manyway_wire::{
     Block, Blocked, BlockedBy, StreamId, StreamLimit, StreamReset, StreamStop, StreamWindow, Window, Writer,
 };
 
-use super::agenda::{ControlBlocks, Turn};
+use super::agenda::ControlBlocks;
 use super::{Stream, StreamSet};
 use crate::packet::content::{Contents, Limit, SentContent};
 use crate::stream::event::StreamEvent;
-use crate::stream::priority::{Pick, Urgency};
+use crate::stream::priority::Pick;
 use crate::stream::send::Progress;
 
 /// Streams whose BLOCKED is repeated at a time, so that all fit into one packet.
@@ -113,87 +113,20 @@ impl StreamSet {
         self.ours.refused_at == Some(self.ours.limit) && self.ours.reported_at != Some(self.ours.limit)
     }
 
-    /// Whether bytes that `pick` takes could be sent now: repeats, bare ends, or new bytes within the credit.
-    pub(crate) fn wants_data(&self, pick: Pick) -> bool {
-        self.next_turn(pick).is_some()
-    }
-
-    /// What goes next of that which may: without credit for the first new bytes, only what needs none.
-    pub(super) fn next_turn(&self, pick: Pick) -> Option<Turn> {
-        let turn = self.agenda.turn(pick)?;
-        let Turn::Fresh(_, id) = turn else { return Some(turn) };
-        let need = self.streams.get(&id).and_then(|stream| stream.send.need());
-        // Nobody overtakes who waits for credit, but for those who need none: else a large message waited for ever.
-        if need.is_some_and(|need| need > self.send_credit.left()) {
-            return self.agenda.repeats.first(pick).map(|(urgency, id)| Turn::Repeat(urgency, id));
-        }
-        Some(turn)
-    }
-
-    /// Writes STREAM and MESSAGE blocks that `pick` takes until the packet is full or nothing is left; true if it wrote
-    /// any.
-    ///
-    /// A block that fills the packet, or nearly, lacks its padding: nothing may follow it.
-    pub(crate) fn write_data(&mut self, w: &mut Writer<'_>, contents: &mut Contents, pick: Pick) -> bool {
-        let mut wrote = false;
-        while let Some(turn) = self.next_turn(pick) {
-            let done = match turn {
-                Turn::Repeat(urgency, id) => self.write_repeat(urgency, id, w, contents),
-                Turn::Fresh(urgency, id) => self.write_fresh(urgency, id, w, contents),
-            };
-            if done.is_none() {
-                break;
-            }
-            wrote = true;
-        }
-        wrote
-    }
-
-    /// `None` if the packet has no room for it.
-    fn write_repeat(
-        &mut self,
-        urgency: Urgency,
-        id: StreamId,
-        w: &mut Writer<'_>,
-        contents: &mut Contents,
-    ) -> Option<()> {
-        let stream = self.streams.get_mut(&id)?;
-        let before = w.remaining();
-        contents.push(stream.send.write_repeat(w)?);
-        self.agenda.repeats.charge(urgency, before - w.remaining());
-        self.agenda.update(stream);
-        Some(())
-    }
-
-    /// `None` if the packet has no room for it.
-    fn write_fresh(
-        &mut self,
-        urgency: Urgency,
-        id: StreamId,
-        w: &mut Writer<'_>,
-        contents: &mut Contents,
-    ) -> Option<()> {
-        let stream = self.streams.get_mut(&id)?;
-        let most = stream.entry.counted.fresh.min(self.send_credit.left());
-        let before = w.remaining();
-        let (content, spent) = stream.send.write_fresh(most, w)?;
-        self.send_credit.spend(spent);
-        if stream.send.take_writable() {
-            self.events.push_back(StreamEvent::Writable(id));
-        }
-        self.messages.note(stream, &mut self.events);
-        contents.push(content);
-        self.agenda.fresh.charge(urgency, before - w.remaining());
-        self.agenda.update(stream);
-        Some(())
-    }
-
     /// A packet with this content arrived. Content of others is ignored.
     pub(crate) fn on_delivered(&mut self, content: &SentContent) {
         match *content {
             SentContent::Stream { stream: id, offset, length, end } => {
-                let Some(stream) = self.streams.get_mut(&id) else { return };
-                let progress = stream.send.on_delivered(offset..offset + u64::from(length), end);
+                let range = offset..offset + u64::from(length);
+                let Some(stream) = self.streams.get_mut(&id) else {
+                    // All of it had arrived, or nobody wants it any more.
+                    self.tally.sent_in_vain += u64::from(length);
+                    return;
+                };
+                self.tally.sent_in_vain += stream.send.arrived(&range);
+                let before = stream.send.arrived_in_order();
+                let progress = stream.send.on_delivered(range, end);
+                self.tally.arrived_in_order += stream.send.arrived_in_order() - before;
                 if stream.is_over() {
                     self.after_change(id);
                 } else {

@@ -4,6 +4,7 @@ mod credit;
 mod disorder;
 mod lives;
 mod messages;
+mod sources;
 mod transfer;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use manyway_wire::{Block, Blocks, Initiator, StreamId, Writer};
 
 use super::StreamSet;
 use crate::packet::content::Contents;
+use crate::scheduler::Source;
 use crate::stream::event::{ReadOutcome, StreamEvent};
 use crate::stream::priority::Pick;
 use crate::{Instant, StreamConfig, Violation};
@@ -49,11 +51,16 @@ impl Peer {
     }
 
     fn packet_of(&mut self, size: usize) -> Option<Packet> {
+        self.packet_from(size, Source::Next)
+    }
+
+    fn packet_from(&mut self, size: usize, source: Source) -> Option<Packet> {
         let mut packet = Packet { payload: Vec::new(), contents: Contents::new() };
         let mut writer = Writer::new(&mut packet.payload, size);
         self.streams.write_control(&mut writer, &mut packet.contents);
-        let promised = self.streams.wants_data(Pick::All) && writer.remaining() > 100;
-        let wrote = self.streams.write_data(&mut writer, &mut packet.contents, Pick::All);
+        let promised =
+            source == Source::Next && self.streams.wants_data(Pick::All) && writer.remaining() > 100;
+        let wrote = self.streams.write_data(&mut writer, &mut packet.contents, source, Pick::All);
         assert!(wrote || !promised, "a set that wants to send can do so in an empty packet");
         assert!(packet.payload.len() <= size);
         (!packet.payload.is_empty()).then_some(packet)

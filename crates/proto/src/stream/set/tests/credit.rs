@@ -27,7 +27,7 @@ fn a_reader_that_stands_still_stops_the_sender_at_the_credit() {
     assert!(client.saw(StreamEvent::Writable(id)));
     assert_eq!(client.write(id, &[1; 20 << 10]), 16 << 10);
     exchange(&mut client, &mut server);
-    assert_eq!(client.streams.window_state().sent, 16 << 10);
+    assert_eq!(client.streams.send_credit.used(), 16 << 10);
     assert_eq!(client.streams.backlog(), ByteCount(0));
     assert!(!client.streams.wants_data(Pick::All) && !client.streams.is_idle());
 }
@@ -41,8 +41,8 @@ fn the_connection_credit_holds_all_streams_together() {
     }
     assert_eq!(client.streams.backlog(), ByteCount(24 << 10));
     exchange(&mut client, &mut server);
-    let state = client.streams.window_state();
-    assert_eq!((state.sent, state.credit), (24 << 10, 24 << 10));
+    let credit = &client.streams.send_credit;
+    assert_eq!((credit.used(), credit.limit()), (24 << 10, 24 << 10));
     server.accept_all();
     for _ in 0..4 {
         ids.iter().for_each(|id| server.read(*id));
@@ -57,7 +57,7 @@ fn repeats_need_no_credit() {
     let id = client.streams.open().unwrap();
     client.write(id, &[1; 16 << 10]);
     let lost: Vec<Packet> = std::iter::from_fn(|| client.packet()).collect();
-    assert_eq!(client.streams.window_state().sent, 16 << 10);
+    assert_eq!(client.streams.send_credit.used(), 16 << 10);
     lost.iter().for_each(|packet| client.lose(packet));
     assert!(client.streams.wants_data(Pick::All));
     assert_eq!(client.streams.backlog(), ByteCount(16 << 10));
@@ -65,7 +65,7 @@ fn repeats_need_no_credit() {
     server.accept_all();
     server.read(id);
     assert_eq!(server.received[&id].len(), 16 << 10);
-    assert_eq!(client.streams.window_state().sent, 16 << 10);
+    assert_eq!(client.streams.send_credit.used(), 16 << 10);
 }
 
 #[test]
@@ -99,10 +99,10 @@ fn both_ends_count_a_reset_by_its_final_size() {
         server.streams.finish(id).unwrap();
         exchange(&mut client, &mut server);
         client.read(id);
-        let (sender, receiver) = (&client.streams.window_state(), &server.streams.receive_credit);
-        assert_eq!((sender.sent, receiver.consumed()), (receiver.received(), receiver.received()));
+        let (sender, receiver) = (&client.streams.send_credit, &server.streams.receive_credit);
+        assert_eq!((sender.used(), receiver.consumed()), (receiver.received(), receiver.received()));
     }
-    assert_eq!(client.streams.window_state().sent, 300 << 10);
+    assert_eq!(client.streams.send_credit.used(), 300 << 10);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn a_lost_window_is_told_again_with_the_newest_credit() {
     assert!(!server.streams.wants_control());
     server.lose(&lost);
     exchange(&mut client, &mut server);
-    assert_eq!(client.streams.window_state().credit, 40 << 10);
+    assert_eq!(client.streams.send_credit.limit(), 40 << 10);
     assert_eq!(client.write(id, &[1; 16 << 10]), 16 << 10);
     assert_eq!(client.streams.backlog(), ByteCount(16 << 10));
 }
@@ -223,7 +223,7 @@ fn a_peer_that_is_held_back_gets_what_credit_is_due_at_once() {
         server.streams.on_blocked(&Blocked { by }).unwrap();
         assert!(!server.streams.wants_control() || server.packet().is_none(), "told once");
     }
-    assert_eq!(client.streams.window_state().credit, 27 << 10);
+    assert_eq!(client.streams.send_credit.limit(), 27 << 10);
     client.write(id, &[1; 16 << 10]);
     assert_eq!(client.streams.backlog(), ByteCount(16 << 10));
 }

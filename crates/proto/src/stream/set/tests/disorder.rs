@@ -165,7 +165,7 @@ proptest! {
             prop_assert!(from.peer.streams.is_idle());
             prop_assert_eq!(from.peer.streams.streams.len(), 0);
             let credit = &to.peer.streams.receive_credit;
-            prop_assert_eq!(from.peer.streams.window_state().sent, credit.received());
+            prop_assert_eq!(from.peer.streams.send_credit.used(), credit.received());
             prop_assert_eq!(credit.consumed(), credit.received());
             for (id, received) in &to.peer.received {
                 let written = from.written[id];

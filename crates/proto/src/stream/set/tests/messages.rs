@@ -27,7 +27,7 @@ fn unordered() -> MessageOptions {
 
 /// What the sender used of the connection's credit, and what the receiver counted.
 fn credit(sender: &Peer, receiver: &Peer) -> (u64, u64) {
-    (sender.streams.window_state().sent, receiver.streams.received())
+    (sender.streams.sent(), receiver.streams.received())
 }
 
 // spec 8.29

@@ -14,6 +14,9 @@ enum Step {
     Finish { stream: usize },
     Prioritise { stream: usize, priority: i8 },
     Send { size: usize },
+    SendFurtherOn { size: usize, skip: u64 },
+    SendOf { size: usize, stream: usize },
+    SendAgain { size: usize },
     Deliver { packet: usize },
     Copy { packet: usize },
     Lose { packet: usize },
@@ -30,6 +33,9 @@ fn step() -> impl Strategy<Value = Step> {
         1 => any.clone().prop_map(|stream| Step::Finish { stream }),
         1 => (any.clone(), -2i8..3).prop_map(|(stream, priority)| Step::Prioritise { stream, priority }),
         8 => (60usize..1_500).prop_map(|size| Step::Send { size }),
+        3 => (60usize..1_500, 0u64..9_000).prop_map(|(size, skip)| Step::SendFurtherOn { size, skip }),
+        1 => (60usize..1_500, any.clone()).prop_map(|(size, stream)| Step::SendOf { size, stream }),
+        1 => (60usize..1_500).prop_map(|size| Step::SendAgain { size }),
         6 => any.clone().prop_map(|packet| Step::Deliver { packet }),
         1 => any.clone().prop_map(|packet| Step::Copy { packet }),
         2 => any.clone().prop_map(|packet| Step::Lose { packet }),
@@ -126,6 +132,15 @@ impl World {
                 }
             }
             Step::Send { size } => self.flying.extend(self.client.packet_of(size)),
+            Step::SendFurtherOn { size, skip } => {
+                self.flying.extend(self.client.packet_from(size, Source::Skip(ByteCount(skip))));
+            }
+            Step::SendOf { size, stream } => {
+                if let Some(id) = self.id(stream) {
+                    self.flying.extend(self.client.packet_from(size, Source::Stream(id)));
+                }
+            }
+            Step::SendAgain { size } => self.flying.extend(self.client.packet_from(size, Source::Repeat)),
             Step::Deliver { packet } => {
                 if let Some(packet) = self.flying(packet) {
                     self.deliver(packet);
@@ -191,13 +206,15 @@ impl World {
     }
 
     fn check_laws(&self) {
-        let window = self.client.streams.window_state();
-        assert!(window.sent <= window.credit);
-        assert!(self.server.streams.receive_credit.received() <= window.sent);
+        let credit = &self.client.streams.send_credit;
+        assert!(credit.used() <= credit.limit());
+        assert!(self.server.streams.receive_credit.received() <= credit.used());
         let totals = &self.client.streams.agenda.totals;
         let ready: Vec<_> = self.client.streams.streams.values().map(|stream| stream.send.ready()).collect();
         assert_eq!(totals.fresh, ready.iter().map(|ready| ready.fresh).sum::<u64>());
         assert_eq!(totals.repeat, ready.iter().map(|ready| ready.repeat).sum::<u64>());
+        assert_eq!(totals.skipped, ready.iter().map(|ready| ready.skipped).sum::<u64>());
+        assert_eq!(totals.outstanding, ready.iter().map(|ready| ready.outstanding).sum::<u64>());
         assert_eq!(totals.bare_ends, ready.iter().filter(|ready| ready.bare_end).count());
         assert_eq!(totals.unsettled, ready.iter().filter(|ready| ready.unsettled).count());
     }

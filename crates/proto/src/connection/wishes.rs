@@ -1,0 +1,59 @@
+//! What the application wants of the scheduler, and what the scheduler has to say.
+
+use manyway_wire::PathId;
+
+use super::Connection;
+use crate::event::Event;
+use crate::scheduler::{self, Notice, PathTerms};
+use crate::{LocalAddress, Misuse};
+
+impl Connection {
+    /// Makes a path the primary one, or with `None` leaves the choice to the scheduler again. Only the scheduler
+    /// `primary` has one; the others go on as before. A path that does not work is primary as soon as it does.
+    ///
+    /// # Errors
+    /// If there is no such path, or the connection is not established.
+    pub fn set_primary(&mut self, path: Option<PathId>) -> Result<(), Misuse> {
+        self.check_path(path)?;
+        self.sending.scheduler.on_event(&scheduler::Event::PrimaryWished { path });
+        Ok(())
+    }
+
+    /// Allows that a path is used although it costs more than the one before: the answer to
+    /// [`Event::CostlyPathNeeded`]. It holds for as long as the path is open.
+    ///
+    /// # Errors
+    /// If there is no such path, or the connection is not established.
+    pub fn allow_costly(&mut self, path: PathId) -> Result<(), Misuse> {
+        self.check_path(Some(path))?;
+        self.sending.scheduler.on_event(&scheduler::Event::CostlyAllowed { path });
+        Ok(())
+    }
+
+    /// Says what it costs to use the interface of an own address, or that address if it belongs to none: for paths that
+    /// are open, and those to come. Default: nothing, without a limit.
+    pub fn set_terms(&mut self, local: LocalAddress, terms: PathTerms) {
+        self.manager.set_terms(local, terms);
+    }
+
+    fn check_path(&self, path: Option<PathId>) -> Result<(), Misuse> {
+        self.check_usable()?;
+        match path {
+            Some(path) if self.paths.get(path).is_none() => Err(Misuse::UnknownPath { path }),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Makes events of what the scheduler has to say; true if there were any.
+    pub(crate) fn forward_notices(&mut self) -> bool {
+        let mut any = false;
+        while let Some(notice) = self.sending.scheduler.poll_notice() {
+            any = true;
+            self.events.push(match notice {
+                Notice::PrimaryIs(path) => Event::PrimaryPath(path),
+                Notice::AsksForCostly(path) => Event::CostlyPathNeeded(path),
+            });
+        }
+        any
+    }
+}

@@ -1,0 +1,49 @@
+//! The share of packets that got lost lately.
+
+use crate::ByteCount;
+
+const MILLION: u128 = 1_000_000;
+/// About so many bytes are averaged over: 128 full datagrams.
+const MEMORY: u64 = 128 * 1200;
+
+/// A moving average over the bytes that arrived or got lost.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct LossRate {
+    of_a_million: u32,
+}
+
+impl LossRate {
+    /// So many bytes arrived and so many got lost.
+    pub(crate) fn on_outcome(&mut self, arrived: ByteCount, lost: ByteCount) {
+        let total = u128::from((arrived + lost).get());
+        if total == 0 {
+            return;
+        }
+        let memory = u128::from(MEMORY);
+        let sum = u128::from(self.of_a_million) * memory + u128::from(lost.get()) * MILLION;
+        self.of_a_million = u32::try_from(sum / (memory + total)).unwrap_or(u32::MAX);
+    }
+
+    /// Packets lost, of a million.
+    pub(crate) fn of_a_million(self) -> u32 {
+        self.of_a_million
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_comes_to_the_share_that_gets_lost_and_falls_again() {
+        let mut rate = LossRate::default();
+        for _ in 0..200 {
+            rate.on_outcome(ByteCount(19 * 1200), ByteCount(1200));
+        }
+        assert!((45_000..=50_000).contains(&rate.of_a_million()), "{}", rate.of_a_million());
+        for _ in 0..1000 {
+            rate.on_outcome(ByteCount(2400), ByteCount::ZERO);
+        }
+        assert!(rate.of_a_million() < 100, "{}", rate.of_a_million());
+    }
+}

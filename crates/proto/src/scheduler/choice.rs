@@ -1,0 +1,45 @@
+//! What several schedulers ask of a view.
+
+use super::{Decision, PathView, Source, View};
+use crate::{ByteCount, Rate};
+
+/// Datagrams a turn, where paths take turns: enough for a batch, few enough that small backlogs spread.
+pub(super) const TURN: u64 = 4;
+
+/// The paths in use of the best group that there is, whether they have room or not.
+pub(super) fn preferred<'a>(view: &View<'a>) -> impl Iterator<Item = &'a PathView> + Clone + use<'a> {
+    let best = view.in_use().filter_map(PathView::tier).min();
+    view.in_use().filter(move |path| path.tier() == best)
+}
+
+/// The nearest of the preferred paths, and the nearest of those that may be given data now.
+pub(super) fn nearest<'a>(view: &View<'a>) -> Option<(&'a PathView, &'a PathView)> {
+    let near = |path: &&PathView| (path.rtt.smoothed, path.id);
+    Some((preferred(view).min_by_key(near)?, view.candidates().min_by_key(near)?))
+}
+
+/// Whether a path may be given bytes now.
+pub(super) fn has_room(path: &PathView) -> bool {
+    path.sendable > ByteCount::ZERO
+}
+
+/// Whether a path without room will have some without anything being sent elsewhere: else nobody may wait for it.
+pub(super) fn will_have_room(path: &PathView) -> bool {
+    path.in_flight > ByteCount::ZERO || path.next_departure.is_some()
+}
+
+/// What a path could carry: what it delivered, or a window a round trip if that is more. A path that had little to carry
+/// delivered little.
+pub(super) fn capacity(path: &PathView) -> Rate {
+    path.expected_rate().max(path.window.per(path.rtt.smoothed))
+}
+
+/// As much as the path takes of whatever is next.
+pub(super) fn fill(path: &PathView) -> Decision {
+    Decision::send(path.id, path.sendable, Source::Next)
+}
+
+/// Bytes of a turn on a path.
+pub(super) fn turn(path: &PathView) -> ByteCount {
+    path.datagram * TURN
+}

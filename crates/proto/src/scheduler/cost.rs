@@ -1,0 +1,121 @@
+//! The cheapest paths that carry the load (MMSP 5.2: no costly link where a cheap one will do).
+
+use std::time::Duration;
+
+use smallvec::SmallVec;
+
+use super::choice::{capacity, has_room};
+use super::{Decision, PathView, Scheduler, Source, Tier, View};
+use crate::{ByteCount, Class, Instant, Rate, text};
+
+/// Uses dearer paths only for what the cheaper ones can not carry: if they need longer than the patience for what waits,
+/// or have left something waiting for so long without a break. The patience is 1 s unless set otherwise.
+///
+/// A path without quota carries nothing, even if no other is left. Background data stays on paths that cost nothing.
+/// Among paths of one price the better role goes first, then the nearest.
+#[derive(Debug, Clone)]
+pub struct Cost {
+    patience: Duration,
+    /// Since when the paths below a price have not had room for all that waits.
+    strained: SmallVec<[(Price, Instant); 4]>,
+    asked_at: Instant,
+}
+
+/// What a path is avoided for: its cost, among equals its group.
+type Price = (u8, Option<Tier>);
+
+impl Default for Cost {
+    fn default() -> Self {
+        Self::with_patience(Duration::from_secs(1))
+    }
+}
+
+impl Cost {
+    /// With another patience.
+    pub fn with_patience(patience: Duration) -> Self {
+        Self { patience, strained: SmallVec::new(), asked_at: Instant::from_nanos(0) }
+    }
+
+    /// Reads the patience; nothing means 1 s.
+    pub(super) fn parse(settings: &str) -> Result<Self, String> {
+        if settings.is_empty() {
+            return Ok(Self::default());
+        }
+        let patience = text::parse_duration(settings).map_err(|error| {
+            format!(
+                "takes the time for which data may wait before a dearer path helps, as cost=500ms: {error}"
+            )
+        })?;
+        Ok(Self::with_patience(patience))
+    }
+
+    /// Takes note of how long each price has been strained.
+    fn watch(&mut self, view: &View<'_>) {
+        if view.now - self.asked_at > self.patience {
+            // Nothing waited for so long: that is over.
+            self.strained.clear();
+        }
+        self.asked_at = view.now;
+        let prices: SmallVec<[Price; 8]> = usable(view).map(price).collect();
+        self.strained.retain(|(strained, _)| prices.contains(strained));
+        for of in prices {
+            let room: ByteCount =
+                usable(view).filter(|path| price(path) < of).map(|path| path.sendable).sum();
+            let is_known = self.strained.iter().any(|(known, _)| *known == of);
+            if waiting(view) <= room {
+                self.strained.retain(|(known, _)| *known != of);
+            } else if !is_known {
+                self.strained.push((of, view.now));
+            }
+        }
+    }
+
+    /// Whether the paths that cost less do not carry in time what waits.
+    fn is_needed(&self, path: &PathView, view: &View<'_>) -> bool {
+        let of = price(path);
+        let cheaper: Rate = usable(view).filter(|other| price(other) < of).map(capacity).sum();
+        let since =
+            self.strained.iter().find(|(known, _)| *known == of).map_or(view.now, |(_, since)| *since);
+        cheaper == Rate::ZERO || waiting(view) / cheaper > self.patience || view.now - since > self.patience
+    }
+}
+
+impl Scheduler for Cost {
+    fn name(&self) -> &'static str {
+        "cost"
+    }
+
+    fn is_guarded(&self) -> bool {
+        false
+    }
+
+    fn decide(&mut self, view: &View<'_>) -> Decision {
+        self.watch(view);
+        let open = usable(view).filter(|path| has_room(path) && self.is_needed(path, view));
+        let Some(path) = open.min_by_key(|path| (price(path), path.rtt.smoothed, path.id)) else {
+            return Decision::WAIT;
+        };
+        let allowed = path.terms.quota_left.unwrap_or(ByteCount::MAX);
+        Decision::send(path.id, path.sendable.min(allowed), Source::Next)
+    }
+}
+
+/// Everything that waits: also what has no credit yet, which is often all but a little.
+fn waiting(view: &View<'_>) -> ByteCount {
+    let of_next = view.next.map_or(ByteCount::ZERO, |next| next.left);
+    view.repeats + view.backlog.max(of_next)
+}
+
+/// The paths in use that have quota for a datagram, and for background data those that cost nothing.
+fn usable<'a>(view: &View<'a>) -> impl Iterator<Item = &'a PathView> + use<'a> {
+    let is_background =
+        view.next.is_some_and(|next| next.class == Class::Background) && view.repeats == ByteCount::ZERO;
+    view.in_use().filter(move |path| {
+        let has_quota = path.terms.quota_left.is_none_or(|left| left >= path.datagram);
+        has_quota && (path.terms.cost == 0 || !is_background)
+    })
+}
+
+fn price(path: &PathView) -> Price {
+    (path.terms.cost, path.tier())
+}

@@ -1,0 +1,207 @@
+//! Laws of `earliest` for any view, and the cases that it is made for.
+
+use manyway_wire::{PathId, StreamId};
+use proptest::prelude::*;
+
+use super::*;
+use crate::path::{PathState, Role};
+use crate::scheduler::{NextUp, RttView, Stuck};
+
+const NOW: Instant = Instant::from_nanos(10_000_000_000);
+
+const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// A path of `mbit` Mbit/s and a round trip of `rtt` ms, with a window twice as large as it needs, of which `used` of a
+/// hundred are in flight.
+fn path(id: u32, mbit: u64, rtt: u64, used: u64) -> PathView {
+    let rate = Rate::from_bits_per_second(mbit * 1_000_000);
+    let window = rate * ms(rtt) * 2 + ByteCount(2400);
+    let in_flight = window * used / 100;
+    let room = window - in_flight;
+    PathView {
+        rtt: RttView { smoothed: ms(rtt), variation: ms(1), minimum: ms(rtt) },
+        delay: ms(rtt) / 2,
+        delivery_rate: rate,
+        window,
+        in_flight,
+        sendable: if room < ByteCount(1200) { ByteCount::ZERO } else { room.min(ByteCount(12_000)) },
+        ..PathView::new(PathId(id))
+    }
+}
+
+/// A view with so many bytes that wait, all within the credit.
+fn view(paths: &[PathView], backlog: u64) -> View<'_> {
+    let mut view = View::new(NOW, paths);
+    view.backlog = ByteCount(backlog);
+    view.window_left = ByteCount(64 << 20);
+    view.window_total = ByteCount(64 << 20);
+    view.copy_budget = ByteCount(20_000);
+    view
+}
+
+fn decide(view: &View<'_>) -> Decision {
+    Earliest.decide(view)
+}
+
+fn fresh(path: u32, skip: u64) -> Decision {
+    Decision::send(PathId(path), ByteCount(12_000), Source::Skip(ByteCount(skip)))
+}
+
+fn any_path(id: u32) -> impl Strategy<Value = PathView> {
+    let states = prop::sample::select(PathState::ALL.to_vec());
+    let roles = prop::sample::select(vec![Role::Primary, Role::Primary, Role::Secondary, Role::Backup]);
+    let waits = prop_oneof![3 => Just(None), 1 => (1..50_000_u64).prop_map(Some)];
+    (
+        prop_oneof![3 => Just(PathState::Active), 1 => states],
+        roles,
+        1..1000_u64,
+        1..500_u64,
+        0..101_u64,
+        waits,
+    )
+        .prop_map(move |(state, role, mbit, rtt, used, waits)| {
+            let path = path(id, mbit, rtt, used);
+            let next_departure = waits.map(|micros| NOW + Duration::from_micros(micros));
+            let sendable = if waits.is_some() { ByteCount::ZERO } else { path.sendable };
+            PathView { state, role, next_departure, sendable, ..path }
+        })
+}
+
+fn any_paths() -> impl Strategy<Value = Vec<PathView>> {
+    (any_path(0), any_path(1), any_path(2), 1..4_usize)
+        .prop_map(|(first, second, third, count)| [first, second, third].into_iter().take(count).collect())
+}
+
+proptest! {
+    #[test]
+    fn what_it_chooses_has_room_and_is_within_credit_and_backlog(
+        paths in any_paths(), backlog in 0..5_000_000_u64, skipped in 0..100_000_u64, repeats in 0..20_000_u64,
+        left in 0..2_000_000_u64, outstanding in 0..4_000_000_u64,
+    ) {
+        let mut view = view(&paths, backlog);
+        view.skipped = ByteCount(skipped.min(backlog));
+        view.repeats = ByteCount(repeats);
+        view.window_left = ByteCount(left);
+        view.window_total = ByteCount(left + outstanding);
+        match decide(&view) {
+            Decision::Send { path, quantum, source } => {
+                let chosen = view.path(path).unwrap();
+                prop_assert!(quantum > ByteCount::ZERO && quantum <= chosen.sendable);
+                prop_assert!(chosen.tier().is_some());
+                prop_assert!(chosen.in_flight + chosen.datagram <= chosen.window);
+                match source {
+                    Source::Skip(skip) => prop_assert!(skip + quantum <= view.fresh()),
+                    Source::Repeat => prop_assert!(repeats > 0),
+                    Source::Next | Source::Reinject | Source::Stream(_) => prop_assert!(false, "{source:?}"),
+                }
+            }
+            Decision::Copy { .. } => prop_assert!(false),
+            Decision::Wait { .. } => {
+                // Something brings it back: an acknowledgement or the pacer.
+                let stirs = |path: &PathView| path.in_flight > ByteCount::ZERO || path.next_departure.is_some();
+                let idle = view.in_use().all(|path| !stirs(path));
+                prop_assert!(view.sendable() == ByteCount::ZERO || !idle || view.in_use().next().is_none());
+            }
+        }
+    }
+
+    #[test]
+    fn a_path_with_room_on_which_bytes_arrive_sooner_is_never_left_idle_for_a_slower_one(
+        paths in any_paths(), backlog in 1..5_000_000_u64,
+    ) {
+        let mut view = view(&paths, backlog);
+        view.window_total = ByteCount(1 << 40);
+        if let Decision::Send { path, .. } = decide(&view) {
+            let chosen = view.path(path).unwrap();
+            for other in view.in_use().filter(|other| other.tier() == chosen.tier()) {
+                prop_assert!(other.sendable == ByteCount::ZERO || other.delay >= chosen.delay);
+            }
+        }
+    }
+
+    #[test]
+    fn a_slower_path_is_given_only_what_the_others_have_no_time_for(
+        paths in any_paths(), backlog in 1..5_000_000_u64, left in 1..5_000_000_u64,
+    ) {
+        let mut view = view(&paths, backlog);
+        view.window_left = ByteCount(left);
+        view.window_total = ByteCount(1 << 40);
+        if let Decision::Send { path, source: Source::Skip(skip), .. } = decide(&view) {
+            let chosen = view.path(path).unwrap();
+            let others = view.in_use().filter(|other| other.id != path && other.in_flight + other.datagram <= other.window);
+            // Those without a queue deliver from now on; they get at least that.
+            let sooner = others.filter(|other| other.next_departure.is_none()).map(|other| {
+                other.delivery_rate * chosen.delay.saturating_sub(other.delay).min(FARTHEST)
+            });
+            prop_assert!(skip >= sooner.sum());
+        }
+    }
+}
+
+#[test]
+fn the_nearest_path_goes_first_and_a_far_one_gets_what_arrives_when_it_does() {
+    let mut paths = [path(0, 40, 20, 0), path(1, 10, 200, 0)];
+    assert_eq!(decide(&view(&paths, 5_000_000)), fresh(0, 0));
+    // The near one is full: a datagram has to leave first. Until the far one delivers, 90 ms later, it brings 450 kB less
+    // that datagram's place.
+    paths[0].in_flight = paths[0].window;
+    paths[0].sendable = ByteCount::ZERO;
+    assert_eq!(decide(&view(&paths, 5_000_000)), fresh(1, 448_800));
+}
+
+#[test]
+fn a_far_path_gets_nothing_if_the_near_one_brings_all_that_waits_sooner() {
+    let paths = [path(0, 40, 20, 100), path(1, 10, 200, 0)];
+    assert_eq!(decide(&view(&paths, 400_000)), Decision::WAIT);
+    let mut view = view(&paths, 5_000_000);
+    view.window_left = ByteCount(400_000);
+    assert_eq!(decide(&view), Decision::WAIT);
+}
+
+#[test]
+fn while_credit_is_scarce_no_path_gets_more_than_it_carries_in_a_round_trip() {
+    // 75 of 100: a queue of half a round trip.
+    let paths = [path(0, 40, 20, 75), path(1, 10, 40, 75)];
+    let mut view = view(&paths, 5_000_000);
+    assert_eq!(decide(&view), fresh(0, 0));
+    view.window_total = ByteCount(300_000);
+    assert_eq!(decide(&view), Decision::WAIT);
+}
+
+#[test]
+fn repeats_go_first_where_they_arrive_first() {
+    let paths = [path(0, 40, 20, 0), path(1, 10, 200, 0)];
+    let mut view = view(&paths, 5_000_000);
+    view.repeats = ByteCount(3_000);
+    assert_eq!(decide(&view), Decision::send(PathId(0), ByteCount(12_000), Source::Repeat));
+}
+
+#[test]
+fn what_holds_up_delivery_is_sent_once_more_where_it_arrives_sooner() {
+    let paths = [path(0, 40, 20, 0), path(1, 10, 200, 50)];
+    let mut view = view(&paths, 0);
+    view.stuck = Some(Stuck {
+        stream: StreamId(0),
+        path: PathId(1),
+        bytes: ByteCount(1000),
+        sent_at: NOW - ms(10),
+        copies: 0,
+    });
+    assert_eq!(decide(&view), Decision::send(PathId(0), ByteCount(4800), Source::Reinject));
+    view.copy_budget = ByteCount::ZERO;
+    assert_eq!(decide(&view), Decision::Wait { until: Some(NOW - ms(10) + ms(250)) });
+    view.stuck.as_mut().unwrap().copies = 1;
+    assert_eq!(decide(&view), Decision::WAIT);
+}
+
+#[test]
+fn background_bytes_stay_off_paths_that_cost() {
+    let mut paths = [path(0, 40, 20, 0), path(1, 10, 200, 0)];
+    paths[0].terms.cost = 1;
+    let mut view = view(&paths, 5_000_000);
+    let next = NextUp { stream: StreamId(0), class: Class::Background, left: ByteCount(9), deadline: None };
+    view.next = Some(next);
+    assert_eq!(decide(&view), fresh(1, 0));
+}

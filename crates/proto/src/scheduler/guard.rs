@@ -1,0 +1,231 @@
+//! The guard: several paths together must not be slower than the best of them alone (spec 6.42 to 6.46).
+//!
+//! A scheduler goes by estimates, and a path may do harm that no estimate shows: a slow one whose bytes the others
+//! wait for, one that holds the peer's memory, one that shares its bottleneck with a faster one. So what arrives is
+//! compared with what the best path was measured to deliver; if it is less for a while, the connection does without
+//! one of the others for a moment, and whether more arrives then decides.
+
+use std::time::Duration;
+
+use manyway_wire::PathId;
+use smallvec::SmallVec;
+
+use crate::path::PathReason;
+use crate::{ByteCount, Instant, Rate};
+
+/// The shortest time over which arrivals are measured.
+const SHORTEST_ROUND: Duration = Duration::from_millis(500);
+/// And so many of the longest round trips: what waits for a gap arrives in heaps.
+const ROUND_TRIPS: u32 = 6;
+/// Less than so much of what the best path delivers alone, of a hundred, is suspicious;
+const SUSPICIOUS: u64 = 85;
+/// so many times in a row, a path is tried without.
+const LOW_ROUNDS: u32 = 3;
+/// It does not pay if without it this much arrives of what did with it, of a hundred.
+const BETTER: u64 = 105;
+/// How long a path is parked, and how long nothing is tried after it was in vain; doubled each time.
+const FIRST_WAIT: Duration = Duration::from_secs(10);
+const LONGEST_WAIT: Duration = Duration::from_secs(320);
+
+/// Watches what a connection's paths deliver together.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    round: Option<Round>,
+    trial: Option<Trial>,
+    low_rounds: u32,
+    /// Most that arrived in one of the low rounds.
+    low_rate: Rate,
+    parked: Vec<Parked>,
+    /// Paths that the connection was tried without in vain, since the last wait.
+    acquitted: Vec<PathId>,
+    no_trial_before: Option<Instant>,
+    next_wait: Duration,
+}
+
+/// A stretch of time over which arrivals are measured.
+#[derive(Debug, Clone, Copy)]
+struct Round {
+    since: Instant,
+    arrived: ByteCount,
+    /// There was nothing to send at some moment.
+    was_idle: bool,
+}
+
+/// The connection does without a path for a moment.
+#[derive(Debug, Clone, Copy)]
+struct Trial {
+    without: PathId,
+    /// What arrived before it.
+    before: Rate,
+    /// What was in flight on the path has arrived: the round counts.
+    has_settled: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Parked {
+    path: PathId,
+    /// The end of the wait; `None` once the path carries data again. It stays listed for the length of the next one.
+    until: Option<Instant>,
+    wait: Duration,
+}
+
+/// What the guard knows of a path that could carry data.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Candidate {
+    pub(crate) path: PathId,
+    pub(crate) rate: Rate,
+    pub(crate) delay: Duration,
+    pub(crate) smoothed_rtt: Duration,
+}
+
+/// What is to happen to a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    pub(crate) path: PathId,
+    /// Whether it carries data only while no other path works.
+    pub(crate) is_parked: bool,
+    pub(crate) reason: PathReason,
+}
+
+type Verdicts = SmallVec<[Verdict; 4]>;
+
+impl Guard {
+    pub(crate) fn new() -> Self {
+        Self {
+            round: None,
+            trial: None,
+            low_rounds: 0,
+            low_rate: Rate::ZERO,
+            parked: Vec::new(),
+            acquitted: Vec::new(),
+            no_trial_before: None,
+            next_wait: FIRST_WAIT,
+        }
+    }
+
+    /// There is nothing to send: what arrives now says nothing.
+    pub(crate) fn on_idle(&mut self) {
+        if let Some(round) = &mut self.round {
+            round.was_idle = true;
+        }
+    }
+
+    /// A path is gone.
+    pub(crate) fn forget(&mut self, path: PathId) {
+        self.parked.retain(|parked| parked.path != path);
+        self.acquitted.retain(|acquitted| *acquitted != path);
+        self.trial = self.trial.filter(|trial| trial.without != path);
+    }
+
+    /// Whether the path carries no data.
+    fn is_out(&self, path: PathId) -> bool {
+        self.trial.is_some_and(|trial| trial.without == path)
+            || self.parked.iter().any(|parked| parked.path == path && parked.until.is_some())
+    }
+
+    /// So much has arrived in all, in order; `candidates` are the paths that work, also those that are parked. To be
+    /// called with every acknowledgement; costs a comparison until a round is over.
+    pub(crate) fn on_arrived(
+        &mut self,
+        now: Instant,
+        arrived: ByteCount,
+        candidates: impl Iterator<Item = Candidate> + Clone,
+    ) -> Verdicts {
+        let mut verdicts = Verdicts::new();
+        let Some(round) = self.round else {
+            self.begin_round(now, arrived);
+            return verdicts;
+        };
+        let elapsed = now - round.since;
+        if elapsed < SHORTEST_ROUND {
+            return verdicts;
+        }
+        let longest = candidates.clone().map(|path| path.smoothed_rtt).max().unwrap_or_default();
+        if elapsed < longest * ROUND_TRIPS {
+            return verdicts;
+        }
+        self.begin_round(now, arrived);
+        self.end_waits(now, &mut verdicts);
+        let in_use: SmallVec<[Candidate; 8]> = candidates.filter(|path| !self.is_out(path.path)).collect();
+        if round.was_idle || in_use.is_empty() {
+            self.low_rounds = 0;
+            self.give_up_trial(&mut verdicts);
+            return verdicts;
+        }
+        let rate = (arrived - round.arrived).per(elapsed);
+        match self.trial {
+            Some(trial) if !trial.has_settled => self.trial = Some(Trial { has_settled: true, ..trial }),
+            Some(trial) => self.judge(now, trial, rate, &mut verdicts),
+            None => self.watch(now, rate, &in_use, &mut verdicts),
+        }
+        verdicts
+    }
+
+    fn begin_round(&mut self, now: Instant, arrived: ByteCount) {
+        self.round = Some(Round { since: now, arrived, was_idle: false });
+    }
+
+    fn watch(&mut self, now: Instant, rate: Rate, in_use: &[Candidate], verdicts: &mut Verdicts) {
+        let best = in_use.iter().max_by_key(|path| path.rate);
+        let Some(best) = best.filter(|best| in_use.len() > 1 && rate < best.rate.scaled(SUSPICIOUS, 100))
+        else {
+            self.low_rounds = 0;
+            return;
+        };
+        self.low_rate = if self.low_rounds == 0 { rate } else { self.low_rate.max(rate) };
+        self.low_rounds += 1;
+        if self.low_rounds < LOW_ROUNDS || self.no_trial_before.is_some_and(|at| now < at) {
+            return;
+        }
+        let others =
+            in_use.iter().filter(|path| path.path != best.path && !self.acquitted.contains(&path.path));
+        // The one that others wait for longest.
+        let Some(worst) = others.max_by_key(|path| path.delay) else {
+            self.acquitted.clear();
+            self.no_trial_before = Some(now + self.next_wait);
+            self.next_wait = (self.next_wait * 2).min(LONGEST_WAIT);
+            return;
+        };
+        self.trial = Some(Trial { without: worst.path, before: self.low_rate, has_settled: false });
+        verdicts.push(Verdict { path: worst.path, is_parked: true, reason: PathReason::TriedWithout });
+    }
+
+    fn judge(&mut self, now: Instant, trial: Trial, without: Rate, verdicts: &mut Verdicts) {
+        self.trial = None;
+        self.low_rounds = 0;
+        let path = trial.without;
+        if without <= trial.before.scaled(BETTER, 100) {
+            self.acquitted.push(path);
+            // The next one at once, if there is another.
+            self.low_rounds = LOW_ROUNDS - 1;
+            verdicts.push(Verdict { path, is_parked: false, reason: PathReason::Pays });
+            return;
+        }
+        let before = self.parked.iter().find(|parked| parked.path == path);
+        let wait = before.map_or(FIRST_WAIT, |parked| (parked.wait * 2).min(LONGEST_WAIT));
+        self.parked.retain(|parked| parked.path != path);
+        self.parked.push(Parked { path, until: Some(now + wait), wait });
+        self.acquitted.clear();
+        self.next_wait = FIRST_WAIT;
+        let reason = PathReason::DoesNotPay { with: trial.before, without };
+        verdicts.push(Verdict { path, is_parked: true, reason });
+    }
+
+    fn end_waits(&mut self, now: Instant, verdicts: &mut Verdicts) {
+        let ended = |parked: &&mut Parked| parked.until.is_some_and(|until| until <= now);
+        for parked in self.parked.iter_mut().filter(ended) {
+            parked.until = None;
+            verdicts.push(Verdict { path: parked.path, is_parked: false, reason: PathReason::TriedAgain });
+        }
+    }
+
+    fn give_up_trial(&mut self, verdicts: &mut Verdicts) {
+        if let Some(trial) = self.trial.take() {
+            let reason = PathReason::TriedAgain;
+            verdicts.push(Verdict { path: trial.without, is_parked: false, reason });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

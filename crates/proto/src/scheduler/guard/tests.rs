@@ -1,0 +1,127 @@
+//! What the guard parks, and that it never does harm.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+fn mbit(rate: u64) -> Rate {
+    Rate::from_bits_per_second(rate * 1_000_000)
+}
+
+fn candidate(path: u32, rate: u64, rtt: u64) -> Candidate {
+    Candidate { path: PathId(path), rate: mbit(rate), delay: ms(rtt) / 2, smoothed_rtt: ms(rtt) }
+}
+
+/// A connection whose arrivals depend on which paths are out.
+struct World {
+    guard: Guard,
+    now: Instant,
+    arrived: ByteCount,
+    out: Vec<PathId>,
+    told: Vec<Verdict>,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            guard: Guard::new(),
+            now: Instant::from_nanos(0),
+            arrived: ByteCount::ZERO,
+            out: Vec::new(),
+            told: Vec::new(),
+        }
+    }
+
+    fn run(&mut self, seconds: u64, paths: &[Candidate], rate: impl Fn(&[PathId]) -> Rate) {
+        for _ in 0..seconds * 100 {
+            self.now += ms(10);
+            self.arrived += rate(&self.out) * ms(10);
+            for verdict in self.guard.on_arrived(self.now, self.arrived, paths.iter().copied()) {
+                self.out.retain(|path| *path != verdict.path);
+                if verdict.is_parked {
+                    self.out.push(verdict.path);
+                }
+                self.told.push(verdict);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_path_that_makes_the_bond_slower_is_parked_and_tried_again_less_and_less_often() {
+    let paths = [candidate(0, 50, 20), candidate(1, 10, 200)];
+    let mut world = World::new();
+    let rate = |out: &[PathId]| if out.contains(&PathId(1)) { mbit(50) } else { mbit(20) };
+    world.run(8, &paths, rate);
+    assert_eq!(world.out, [PathId(1)]);
+    let PathReason::DoesNotPay { with, without } = world.told[1].reason else { panic!("{:?}", world.told) };
+    assert!(with < mbit(21) && without > mbit(49), "{with} {without}");
+    world.run(300, &paths, rate);
+    let again = world.told.iter().filter(|verdict| verdict.reason == PathReason::TriedAgain).count();
+    assert!((3..=5).contains(&again), "{again} times");
+}
+
+#[test]
+fn a_path_without_which_nothing_gets_better_is_taken_back() {
+    let paths = [candidate(0, 50, 20), candidate(1, 10, 200)];
+    let mut world = World::new();
+    world.run(60, &paths, |_| mbit(20));
+    assert!(world.out.is_empty(), "{:?}", world.told);
+    let trials = world.told.iter().filter(|verdict| verdict.reason == PathReason::TriedWithout).count();
+    assert!((2..=4).contains(&trials), "{trials} trials");
+}
+
+#[test]
+fn of_three_paths_the_one_that_does_harm_is_found() {
+    let paths = [candidate(0, 50, 20), candidate(1, 40, 100), candidate(2, 10, 60)];
+    let mut world = World::new();
+    world.run(20, &paths, |out| match (out.contains(&PathId(1)), out.contains(&PathId(2))) {
+        (false, true) => mbit(90),
+        (true, true) => mbit(50),
+        (_, false) => mbit(30),
+    });
+    assert_eq!(world.out, [PathId(2)], "{:?}", world.told);
+}
+
+#[test]
+fn a_bond_that_is_faster_than_its_best_path_is_left_alone() {
+    let paths = [candidate(0, 50, 20), candidate(1, 10, 200)];
+    let mut world = World::new();
+    world.run(60, &paths, |_| mbit(58));
+    assert!(world.told.is_empty());
+}
+
+#[test]
+fn a_connection_with_nothing_to_send_is_not_judged() {
+    let paths = [candidate(0, 50, 20), candidate(1, 10, 200)];
+    let mut world = World::new();
+    for _ in 0..300 {
+        world.guard.on_idle();
+        world.run(1, &paths, |_| mbit(1));
+    }
+    assert!(world.told.is_empty(), "{:?}", world.told);
+}
+
+proptest! {
+    #[test]
+    fn the_best_path_is_never_out_and_no_path_for_ever(
+        rates in prop::collection::vec((1u64..100, 5u64..300), 2..5),
+        arrivals in prop::collection::vec(0u64..100, 16),
+    ) {
+        let paths: Vec<_> =
+            (0u32..).zip(&rates).map(|(id, (rate, rtt))| candidate(id, *rate, *rtt)).collect();
+        let best = paths.iter().map(|path| path.rate).max().unwrap();
+        let mut world = World::new();
+        let rate = |out: &[PathId]| mbit(arrivals[out.iter().map(|path| 1 << path.0).sum::<usize>()]);
+        world.run(60, &paths, rate);
+        prop_assert!(paths.iter().any(|path| path.rate == best && !world.out.contains(&path.path)));
+        // Once all is well nothing stays parked longer than the longest wait.
+        let well = |_: &[PathId]| mbit(1000);
+        world.run(LONGEST_WAIT.as_secs() + 10, &paths, well);
+        prop_assert!(world.out.is_empty(), "{:?}", world.told);
+    }
+}

@@ -1,0 +1,173 @@
+//! One primary path, the others for what goes again (MMSP 3.3.4), and no costly one without being asked (MMSP 5.2).
+
+use std::cmp::Reverse;
+
+use manyway_wire::PathId;
+use smallvec::SmallVec;
+
+use super::choice::{capacity, fill, has_room};
+use super::{Decision, Event, Notice, PathView, Scheduler, Source, Tier, View};
+use crate::ByteCount;
+use crate::path::{PathState, Role};
+
+/// New data goes on the primary path alone, repeats on the fastest other one.
+///
+/// Primary is the path that the application wants ([`Event::PrimaryWished`]), else the home: the oldest of the best
+/// role and the least cost, or with [`Self::by_rank`] the fastest of these. While it does not work, the fastest of
+/// the others takes over; when it works again, it is primary again.
+///
+/// A path that costs more than the primary before it takes over, and carries repeats, only if the application has
+/// allowed that ([`Event::CostlyAllowed`]). It is asked ([`Notice::AsksForCostly`]) when nothing else works; until then
+/// data waits.
+#[derive(Debug, Clone, Default)]
+pub struct Primary {
+    order: Order,
+    wished: Option<PathId>,
+    /// The primary, and what it cost when it last was.
+    present: Option<(PathId, u8)>,
+    allowed: SmallVec<[PathId; 4]>,
+    /// The path that was asked about.
+    asked: Option<PathId>,
+    notices: SmallVec<[Notice; 2]>,
+}
+
+/// By what the home is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Order {
+    #[default]
+    Age,
+    Rate,
+}
+
+impl Primary {
+    /// With the fastest path as primary. Another one must be faster by a quarter to take its place.
+    pub fn by_rank() -> Self {
+        Self { order: Order::Rate, ..Self::default() }
+    }
+
+    /// Reads `rank`, or nothing for the oldest path.
+    pub(super) fn parse(settings: &str) -> Result<Self, String> {
+        match settings {
+            "" => Ok(Self::default()),
+            "rank" => Ok(Self::by_rank()),
+            _ => Err("takes rank for the fastest path as primary, or nothing for the oldest".to_owned()),
+        }
+    }
+
+    /// The primary of now; tells of a change, and asks if only a costly path is left.
+    fn primary<'a>(&mut self, view: &View<'a>) -> Option<&'a PathView> {
+        self.allowed.retain(|path| view.path(*path).is_some());
+        let found = self.choose(view);
+        match found {
+            Some(path) => {
+                if self.present.is_none_or(|(present, _)| present != path.id) {
+                    self.notices.push(Notice::PrimaryIs(path.id));
+                }
+                self.present = Some((path.id, path.terms.cost));
+                self.asked = None;
+            }
+            None => self.ask(view),
+        }
+        found
+    }
+
+    fn choose<'a>(&self, view: &View<'a>) -> Option<&'a PathView> {
+        let works = view.in_use().filter(|path| self.may_use(path));
+        if let Some(wished) = works.clone().find(|path| Some(path.id) == self.wished) {
+            return Some(wished);
+        }
+        let present = self.present.and_then(|(id, _)| works.clone().find(|path| path.id == id));
+        match self.order {
+            Order::Age => {
+                let home = home(view);
+                let at_home = works.clone().find(|path| Some(path.id) == home && is_settled(path));
+                at_home.or_else(|| present.filter(|path| is_settled(path))).or_else(|| fastest(works))
+            }
+            Order::Rate => {
+                let best = fastest(works)?;
+                let stays = |path: &&PathView| {
+                    group(path) == group(best) && capacity(path).scaled(5, 4) >= capacity(best)
+                };
+                present.filter(stays).or(Some(best))
+            }
+        }
+    }
+
+    /// Whether nobody need be asked before a path is used.
+    fn may_use(&self, path: &PathView) -> bool {
+        self.present.is_none_or(|(_, cost)| path.terms.cost <= cost)
+            || self.allowed.contains(&path.id)
+            || self.wished == Some(path.id)
+    }
+
+    fn ask(&mut self, view: &View<'_>) {
+        let Some(path) = fastest(view.in_use()) else { return };
+        if self.asked != Some(path.id) {
+            self.asked = Some(path.id);
+            self.notices.push(Notice::AsksForCostly(path.id));
+        }
+    }
+}
+
+impl Scheduler for Primary {
+    fn name(&self) -> &'static str {
+        "primary"
+    }
+
+    fn is_guarded(&self) -> bool {
+        false
+    }
+
+    fn decide(&mut self, view: &View<'_>) -> Decision {
+        let primary = self.primary(view);
+        if view.repeats > ByteCount::ZERO {
+            let open = view.in_use().filter(|path| has_room(path) && self.may_use(path));
+            let best = open.min_by_key(|path| {
+                let is_primary = primary.is_some_and(|primary| primary.id == path.id);
+                (Some(path.id) == view.repeats_from, is_primary, Reverse(capacity(path)), path.id)
+            });
+            return best
+                .map_or(Decision::WAIT, |path| Decision::send(path.id, path.sendable, Source::Repeat));
+        }
+        primary.filter(|path| has_room(path)).map_or(Decision::WAIT, fill)
+    }
+
+    fn on_event(&mut self, event: &Event) {
+        match *event {
+            Event::PrimaryWished { path } => self.wished = path,
+            Event::CostlyAllowed { path } => {
+                if !self.allowed.contains(&path) {
+                    self.allowed.push(path);
+                }
+            }
+            Event::Sent { .. } | Event::Acked { .. } | Event::Lost { .. } | Event::Path { .. } => {}
+        }
+    }
+
+    fn poll_notice(&mut self) -> Option<Notice> {
+        (!self.notices.is_empty()).then(|| self.notices.remove(0))
+    }
+}
+
+/// The oldest path of the best role and the least cost, working or not.
+fn home(view: &View<'_>) -> Option<PathId> {
+    let opened = view.paths.iter().filter(|path| {
+        !matches!(path.state, PathState::Validating | PathState::Closed) && path.role != Role::Never
+    });
+    opened.min_by_key(|path| (path.role, path.terms.cost, path.id)).map(|path| path.id)
+}
+
+/// What counts more than speed.
+fn group(path: &PathView) -> (Option<Tier>, u8) {
+    (path.tier(), path.terms.cost)
+}
+
+/// The fastest path of the best group.
+fn fastest<'a>(paths: impl Iterator<Item = &'a PathView>) -> Option<&'a PathView> {
+    paths.min_by_key(|path| (group(path), Reverse(capacity(path)), path.id))
+}
+
+/// Whether a path is more than an attempt.
+fn is_settled(path: &PathView) -> bool {
+    path.state != PathState::Probation
+}

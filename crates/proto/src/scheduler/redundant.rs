@@ -1,0 +1,120 @@
+//! The same bytes on several paths: the first copy that arrives counts (CMT 4.2.2, and its experiment with duplicates).
+
+use std::cmp::Reverse;
+use std::time::Duration;
+
+use super::choice::{capacity, fill, has_room, nearest, turn, will_have_room};
+use super::{Decision, PathList, PathView, Scheduler, Source, View};
+use crate::{ByteCount, Class};
+
+/// Sends everything on every path, or only what is late or urgent.
+///
+/// With everything on every path the one with the highest rate sets the pace; a path that has no room for a copy does
+/// without it. The latency is that of the fastest path as long as no path is overloaded.
+///
+/// With [`Self::late`] data goes on the nearest path, and on the second nearest too if it goes again or if somebody
+/// waits for it ([`Class::Interactive`], [`Class::Deadline`]). What has been on its way for a quarter longer than a
+/// round trip and holds up the rest is copied, within the budget for copies.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Redundant {
+    extent: Extent,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Extent {
+    #[default]
+    All,
+    Late,
+}
+
+impl Redundant {
+    /// Sends only late and urgent data twice.
+    pub fn late() -> Self {
+        Self { extent: Extent::Late }
+    }
+
+    /// Reads `late`, or nothing for everything.
+    pub(super) fn parse(settings: &str) -> Result<Self, String> {
+        match settings {
+            "" => Ok(Self::default()),
+            "late" => Ok(Self::late()),
+            _ => {
+                Err("takes late to send only late and urgent data twice, or nothing for everything"
+                    .to_owned())
+            }
+        }
+    }
+}
+
+impl Scheduler for Redundant {
+    fn name(&self) -> &'static str {
+        "redundant"
+    }
+
+    fn sends_copies(&self) -> bool {
+        self.extent == Extent::Late
+    }
+
+    fn is_guarded(&self) -> bool {
+        false
+    }
+
+    fn decide(&mut self, view: &View<'_>) -> Decision {
+        match self.extent {
+            Extent::All => everywhere(view),
+            Extent::Late => late_twice(view),
+        }
+    }
+}
+
+fn everywhere(view: &View<'_>) -> Decision {
+    let rank = |path: &&PathView| (Reverse(capacity(path)), path.delay, path.id);
+    let can_send = |path: &&PathView| has_room(path) || will_have_room(path);
+    let Some(pace) = view.in_use().filter(can_send).min_by_key(rank) else { return Decision::WAIT };
+    if view.repeats > ByteCount::ZERO {
+        // They are late already: any room is good.
+        return view.candidates().min_by_key(rank).map_or(Decision::WAIT, |first| copies(view, first));
+    }
+    // Without this, paths would take turns with new data under full load, and nothing be sent twice.
+    if has_room(pace) { copies(view, pace) } else { Decision::WAIT }
+}
+
+/// The next bytes on `first`, and on every other path that has room.
+fn copies(view: &View<'_>, first: &PathView) -> Decision {
+    let others = view.in_use().filter(|path| has_room(path) && path.id != first.id);
+    let paths: PathList = std::iter::once(first.id).chain(others.map(|path| path.id)).collect();
+    if paths.as_slice().len() < 2 {
+        return fill(first);
+    }
+    Decision::Copy { paths, quantum: turn(first).min(first.sendable), source: Source::Next }
+}
+
+fn late_twice(view: &View<'_>) -> Decision {
+    if let Some(decision) = unblock(view) {
+        return decision;
+    }
+    let Some((_, first)) = nearest(view) else { return Decision::WAIT };
+    let is_urgent = view.next.is_some_and(|next| matches!(next.class, Class::Interactive | Class::Deadline));
+    if view.repeats == ByteCount::ZERO && !is_urgent {
+        return fill(first);
+    }
+    let others = view.in_use().filter(|path| has_room(path) && path.id != first.id);
+    let Some(second) = others.min_by_key(|path| (path.rtt.smoothed, path.id)) else { return fill(first) };
+    let source = if view.repeats > ByteCount::ZERO { Source::Repeat } else { Source::Skip(ByteCount::ZERO) };
+    let left = view.next.map_or(ByteCount::MAX, |next| next.left);
+    let wanted = if view.repeats > ByteCount::ZERO { view.repeats } else { left };
+    let quantum = first.sendable.min(wanted.max(first.datagram));
+    Decision::Copy { paths: [first.id, second.id].into_iter().collect(), quantum, source }
+}
+
+/// A copy of what holds up the rest, once it is late.
+fn unblock(view: &View<'_>) -> Option<Decision> {
+    let stuck = view.stuck.filter(|stuck| stuck.copies == 0 && stuck.bytes <= view.copy_budget)?;
+    let patience = view.path(stuck.path).map_or(Duration::ZERO, |path| path.rtt.smoothed * 5 / 4);
+    if view.now - stuck.sent_at <= patience {
+        return None;
+    }
+    let others = view.candidates().filter(|path| path.id != stuck.path);
+    let other = others.min_by_key(|path| (path.rtt.smoothed, path.id))?;
+    Some(Decision::send(other.id, other.datagram.min(other.sendable), Source::Reinject))
+}

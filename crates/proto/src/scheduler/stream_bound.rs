@@ -1,0 +1,117 @@
+//! Each stream on a path of its own (Goff-Phatak IV).
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use manyway_wire::{PathId, StreamId};
+
+use super::choice::{capacity, has_room, preferred, turn};
+use super::{Decision, PathView, Scheduler, Source, View};
+use crate::ByteCount;
+
+/// Binds each stream to a path when it first has something to send. While that path carries no data the stream uses
+/// another one, and is back on its own when that works again.
+///
+/// A new stream gets the path with the highest rate for each of its streams. Streams of one path with the same priority
+/// take turns, those with something to send again first.
+///
+/// It remembers the 1024 streams that were served last.
+#[derive(Debug, Clone, Default)]
+pub struct StreamBound {
+    bonds: BTreeMap<StreamId, Bond>,
+    /// Counts decisions, to know who was served when.
+    turn: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Bond {
+    home: PathId,
+    /// Where it is while its home does not work.
+    refuge: Option<PathId>,
+    /// The decision at which it had its last turn.
+    served: u64,
+}
+
+const MOST_STREAMS: usize = 1024;
+
+impl StreamBound {
+    /// The path of a stream now.
+    fn path_of<'a>(&mut self, stream: StreamId, view: &View<'a>) -> Option<&'a PathView> {
+        let works = |id: PathId| view.in_use().find(|path| path.id == id);
+        // Who has no home, or whose home is gone for good, gets one.
+        let known = self.bonds.get(&stream).copied().filter(|bond| view.path(bond.home).is_some());
+        let mut bond = match known {
+            Some(bond) => bond,
+            None => Bond { home: self.freest(view)?.id, refuge: None, served: self.turn.saturating_sub(1) },
+        };
+        let path = match works(bond.home) {
+            Some(home) => {
+                bond.refuge = None;
+                Some(home)
+            }
+            None => bond.refuge.and_then(works).or_else(|| self.freest(view)),
+        };
+        if let Some(path) = path.filter(|path| path.id != bond.home) {
+            bond.refuge = Some(path.id);
+        }
+        self.bonds.insert(stream, bond);
+        if self.bonds.len() > MOST_STREAMS {
+            self.forget_oldest();
+        }
+        path
+    }
+
+    /// The preferred path with the highest rate for each stream, one more counted.
+    fn freest<'a>(&self, view: &View<'a>) -> Option<&'a PathView> {
+        let streams = |path: &PathView| {
+            let on_it = self.bonds.values().filter(|bond| bond.refuge.unwrap_or(bond.home) == path.id);
+            on_it.count() as u64 + 1
+        };
+        preferred(view)
+            .max_by_key(|path| (capacity(path).bytes_per_second() / streams(path), Reverse(path.id)))
+    }
+
+    fn forget_oldest(&mut self) {
+        let oldest = self.bonds.iter().min_by_key(|(_, bond)| bond.served).map(|(stream, _)| *stream);
+        if let Some(stream) = oldest {
+            self.bonds.remove(&stream);
+        }
+    }
+}
+
+impl Scheduler for StreamBound {
+    fn name(&self) -> &'static str {
+        "stream-bound"
+    }
+
+    fn chooses_streams(&self) -> bool {
+        true
+    }
+
+    fn is_guarded(&self) -> bool {
+        false
+    }
+
+    fn decide(&mut self, view: &View<'_>) -> Decision {
+        self.turn += 1;
+        let mut best = None;
+        for ready in view.ready {
+            // Without credit only what goes again, or a bare end, can be sent.
+            let needs_credit = ready.fresh > ByteCount::ZERO && ready.repeats == ByteCount::ZERO;
+            if needs_credit && view.fresh() == ByteCount::ZERO {
+                continue;
+            }
+            let Some(path) = self.path_of(ready.stream, view).filter(|path| has_room(path)) else { continue };
+            let served = self.bonds.get(&ready.stream).map_or(0, |bond| bond.served);
+            let key = (Reverse(ready.priority), needs_credit, served, ready.stream);
+            if best.is_none_or(|(best, _)| key < best) {
+                best = Some((key, path));
+            }
+        }
+        let Some(((.., stream), path)) = best else { return Decision::WAIT };
+        if let Some(bond) = self.bonds.get_mut(&stream) {
+            bond.served = self.turn;
+        }
+        Decision::send(path.id, turn(path).min(path.sendable), Source::Stream(stream))
+    }
+}

@@ -1,0 +1,55 @@
+//! What a sending half can say and do about bytes that are on their way already. Messages are not copied.
+
+use std::ops::Range;
+
+use manyway_wire::Writer;
+
+use super::SendHalf;
+use crate::packet::content::SentContent;
+use crate::stream::state::SendState;
+
+impl SendHalf {
+    /// Writes once more what of `range` has not arrived, from its start; tells how far it came, and `None` in place of
+    /// a block if all of that has arrived. `None` if it does not fit.
+    pub(crate) fn write_copy(
+        &mut self,
+        range: Range<u64>,
+        w: &mut Writer<'_>,
+    ) -> Option<(u64, Option<SentContent>)> {
+        let range = range.start.max(self.buffer.base())..range.end;
+        if range.is_empty() || !self.needs_copy(&range) {
+            return Some((range.end, None));
+        }
+        let content = self.write_block(range.clone(), w)?;
+        let SentContent::Stream { length, .. } = content else { return Some((range.end, None)) };
+        Some((range.start + u64::from(length), Some(content)))
+    }
+
+    /// Whether some of these bytes have not arrived, and are still to be sent.
+    pub(crate) fn needs_copy(&self, range: &Range<u64>) -> bool {
+        self.sends_bytes() && self.buffer.arrived(range) < range.end - range.start
+    }
+
+    /// How many bytes of `range` have arrived.
+    pub(crate) fn arrived(&self, range: &Range<u64>) -> u64 {
+        if self.sends_bytes() { self.buffer.arrived(range) } else { 0 }
+    }
+
+    /// How many bytes have arrived without a gap.
+    pub(crate) fn arrived_in_order(&self) -> u64 {
+        self.buffer.base()
+    }
+
+    /// Whether a block of these bytes is what the peer's application waits for, and no repeat of it waits here.
+    pub(crate) fn is_held_up_by(&self, range: &Range<u64>) -> bool {
+        let base = self.buffer.base();
+        self.sends_bytes()
+            && range.start <= base
+            && (base < range.end || range.is_empty())
+            && self.buffer.lost().is_none_or(|lost| lost.start > base)
+    }
+
+    fn sends_bytes(&self) -> bool {
+        self.messages.is_none() && matches!(self.state, SendState::Open | SendState::Finishing)
+    }
+}

@@ -1,0 +1,301 @@
+//! Bytes and messages of streams for a packet: which go next, and what schedulers may know of them.
+
+use std::cmp::Reverse;
+
+use manyway_wire::{StreamId, Writer};
+
+use super::StreamSet;
+use super::agenda::Turn;
+use crate::ByteCount;
+use crate::message::Carries;
+use crate::packet::content::{Contents, SentContent};
+use crate::scheduler::{NextUp, ReadyStream, Source, View};
+use crate::stream::event::StreamEvent;
+use crate::stream::priority::{Level, Pick, ReadyQueue};
+use crate::stream::send::{Fresh, Ready};
+
+/// What came of an attempt to write a block.
+enum Step {
+    Wrote,
+    /// The packet has no room for it.
+    Full,
+    /// There is nothing to send.
+    Empty,
+}
+
+/// Streams of a level that are looked at for one that has enough bytes.
+const MOST_LOOKED_AT: usize = 16;
+
+/// What waits, for a scheduler's view.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Outlook {
+    pub(crate) backlog: ByteCount,
+    pub(crate) skipped: ByteCount,
+    pub(crate) repeats: ByteCount,
+    pub(crate) window_left: ByteCount,
+    pub(crate) window_total: ByteCount,
+    pub(crate) next: Option<NextUp>,
+}
+
+impl StreamSet {
+    /// Whether something that `pick` takes could be sent now: repeats, the rest of messages, bare ends, what was left out,
+    /// or new bytes within the credit.
+    pub(crate) fn wants_data(&self, pick: Pick) -> bool {
+        self.next_turn(pick).is_some()
+    }
+
+    /// What goes next of that which may: without credit for the first new bytes, only what needs none.
+    pub(super) fn next_turn(&self, pick: Pick) -> Option<Turn> {
+        match self.agenda.turn(pick)? {
+            // Nobody overtakes who waits for credit, but for those who need none: else a large message waited for ever.
+            Turn::Fresh(id) if !self.has_credit_for(id) => self.agenda.paid_turn(pick),
+            turn @ (Turn::Fresh(_) | Turn::Repeat(_)) => Some(turn),
+        }
+    }
+
+    /// The stream that has the next new bytes, those that were left out included.
+    fn next_fresh(&self, pick: Pick) -> Option<StreamId> {
+        let (_, id) = self.agenda.fresh.first(pick)?;
+        if self.has_credit_for(id) { Some(id) } else { Some(self.agenda.skipped.first(pick)?.1) }
+    }
+
+    /// Whether the connection's credit suffices for the next new bytes of a stream.
+    fn has_credit_for(&self, id: StreamId) -> bool {
+        let Some(stream) = self.streams.get(&id) else { return false };
+        let need = stream.send.need().filter(|_| stream.entry.counted.skipped == 0);
+        need.is_none_or(|need| need <= self.send_credit.left())
+    }
+
+    /// What waits of that which `pick` takes, and the credit for it.
+    pub(crate) fn outlook(&self, pick: Pick) -> Outlook {
+        let totals = &self.agenda.totals;
+        let (mut fresh, mut skipped) = (totals.fresh, totals.skipped);
+        let mut repeats = totals.repeat + totals.begun + totals.bare_ends as u64;
+        if pick == Pick::Patient {
+            fresh -= self.sum_of_urgent(&self.agenda.fresh, |ready| ready.fresh);
+            skipped -= self.sum_of_urgent(&self.agenda.fresh, |ready| ready.skipped);
+            repeats -= self.sum_of_urgent(&self.agenda.repeats, |ready| ready.repeats());
+        }
+        let left = self.send_credit.left();
+        let mut window = (left, left.saturating_add(totals.outstanding));
+        let next = self.next_up(pick);
+        if let Some(stream) = next.and_then(|next| self.streams.get(&next.stream)) {
+            let of_stream = stream.send.credit_left();
+            window = (window.0.min(of_stream.0), window.1.min(of_stream.1));
+            // A message that does not fit as a whole makes no use of it.
+            if stream.send.need().is_some_and(|need| need > window.0) {
+                window.0 = 0;
+            }
+        }
+        Outlook {
+            backlog: ByteCount(fresh + skipped),
+            skipped: ByteCount(skipped),
+            repeats: ByteCount(repeats),
+            window_left: ByteCount(window.0),
+            window_total: ByteCount(window.1),
+            next,
+        }
+    }
+
+    /// Of the streams in a queue for which somebody waits. Costs a look at each of them.
+    fn sum_of_urgent(&self, queue: &ReadyQueue, part: impl Fn(&Ready) -> u64) -> u64 {
+        let streams = queue.levels(Pick::Urgent).flat_map(Level::streams);
+        streams.filter_map(|id| self.streams.get(&id)).map(|stream| part(&stream.entry.counted)).sum()
+    }
+
+    /// The streams that could send what `pick` takes, in their order, at most [`View::MOST_READY`].
+    pub(crate) fn ready_streams(&self, pick: Pick, list: &mut Vec<ReadyStream>) {
+        list.clear();
+        let in_order = |queue| {
+            let levels = ReadyQueue::levels(queue, pick);
+            levels.flat_map(|level| level.streams().map(move |id| (Reverse(level.urgency()), id))).peekable()
+        };
+        let (mut repeats, mut fresh) = (in_order(&self.agenda.repeats), in_order(&self.agenda.fresh));
+        while list.len() < View::MOST_READY {
+            let fresh_first = match (repeats.peek(), fresh.peek()) {
+                (Some((repeat, _)), Some((fresh, _))) => fresh < repeat,
+                (repeat, _) => repeat.is_none(),
+            };
+            let next = if fresh_first { fresh.next() } else { repeats.next() };
+            let Some((Reverse(urgency), id)) = next else { return };
+            let Some(stream) = self.streams.get(&id) else { continue };
+            if list.iter().any(|listed| listed.stream == id) {
+                continue;
+            }
+            let (counted, ranks) = (stream.entry.counted, stream.send.ranks(stream.urgency));
+            list.push(ReadyStream {
+                stream: id,
+                priority: urgency.priority,
+                class: urgency.class,
+                deadline: if fresh_first { ranks.fresh.deadline } else { ranks.repeat.deadline },
+                fresh: ByteCount(counted.unsent()),
+                repeats: ByteCount(counted.repeats()),
+            });
+        }
+    }
+
+    /// Whether these bytes of a stream, sent and not known to have arrived, are what the peer's application waits for.
+    pub(crate) fn is_held_up_by(&self, content: &SentContent) -> bool {
+        let SentContent::Stream { stream, offset, length, .. } = *content else { return false };
+        let range = offset..offset + u64::from(length);
+        self.streams.get(&stream).is_some_and(|stream| stream.send.is_held_up_by(&range))
+    }
+
+    /// Whether nobody needs these bytes of a stream any more.
+    pub(crate) fn has_arrived(&self, content: &SentContent) -> bool {
+        let SentContent::Stream { stream, offset, length, .. } = *content else { return true };
+        let range = offset..offset + u64::from(length);
+        self.streams.get(&stream).is_none_or(|stream| !stream.send.needs_copy(&range))
+    }
+
+    /// Writes STREAM and MESSAGE blocks until the packet is full or nothing of `source` is left that `pick` takes; true if
+    /// it wrote any.
+    ///
+    /// A block that fills the packet, or nearly, lacks its padding: nothing may follow it.
+    pub(crate) fn write_data(
+        &mut self,
+        w: &mut Writer<'_>,
+        contents: &mut Contents,
+        source: Source,
+        pick: Pick,
+    ) -> bool {
+        let mut wrote = false;
+        loop {
+            let step = match source {
+                Source::Next => self.write_next(w, contents, pick),
+                Source::Repeat | Source::Reinject => self.write_repeat(w, contents, pick),
+                Source::Skip(ByteCount::ZERO) => self.write_fresh(w, contents, pick),
+                Source::Skip(bytes) => self.write_further_on(bytes.get(), w, contents, pick),
+                Source::Stream(stream) => self.write_stream(stream, w, contents, pick),
+            };
+            match step {
+                Step::Wrote => wrote = true,
+                Step::Full | Step::Empty => return wrote,
+            }
+        }
+    }
+
+    /// Writes bytes of a stream once more, as far as they fit, from `offset` on; tells how far it came, `None` if
+    /// nothing fits. What has arrived is passed over.
+    pub(crate) fn write_copy(
+        &mut self,
+        copied: &SentContent,
+        from: u64,
+        w: &mut Writer<'_>,
+        contents: &mut Contents,
+    ) -> Option<u64> {
+        let SentContent::Stream { stream, offset, length, .. } = *copied else { return Some(u64::MAX) };
+        let end = offset + u64::from(length);
+        let Some(stream) = self.streams.get_mut(&stream) else { return Some(end) };
+        let (reached, content) = stream.send.write_copy(offset.max(from)..end, w)?;
+        if let Some(content) = content {
+            contents.push(content);
+            self.agenda.update(stream);
+        }
+        Some(reached)
+    }
+
+    fn write_next(&mut self, w: &mut Writer<'_>, contents: &mut Contents, pick: Pick) -> Step {
+        match self.next_turn(pick) {
+            Some(Turn::Repeat(id)) => self.repeat_of(id, w, contents),
+            Some(Turn::Fresh(id)) => self.fresh_of(id, 0, w, contents),
+            None => Step::Empty,
+        }
+    }
+
+    fn write_repeat(&mut self, w: &mut Writer<'_>, contents: &mut Contents, pick: Pick) -> Step {
+        self.agenda.repeats.first(pick).map_or(Step::Empty, |(_, id)| self.repeat_of(id, w, contents))
+    }
+
+    fn write_fresh(&mut self, w: &mut Writer<'_>, contents: &mut Contents, pick: Pick) -> Step {
+        let Some(id) = self.next_fresh(pick) else { return Step::Empty };
+        if self.goes_on(id) { self.repeat_of(id, w, contents) } else { self.fresh_of(id, 0, w, contents) }
+    }
+
+    /// Whether a stream has begun a message that is no less urgent than its next one: it is ended first.
+    fn goes_on(&self, id: StreamId) -> bool {
+        let Some(stream) = self.streams.get(&id) else { return false };
+        let ranks = stream.send.ranks(stream.urgency);
+        stream.entry.counted.begun > 0 && ranks.repeat.urgency >= ranks.fresh.urgency
+    }
+
+    fn write_further_on(
+        &mut self,
+        skip: u64,
+        w: &mut Writer<'_>,
+        contents: &mut Contents,
+        pick: Pick,
+    ) -> Step {
+        self.find_after(skip, pick).map_or(Step::Empty, |(id, skip)| self.fresh_of(id, skip, w, contents))
+    }
+
+    fn write_stream(
+        &mut self,
+        id: StreamId,
+        w: &mut Writer<'_>,
+        contents: &mut Contents,
+        pick: Pick,
+    ) -> Step {
+        let Some(stream) = self.streams.get(&id) else { return Step::Empty };
+        let ranks = stream.send.ranks(stream.urgency);
+        if stream.entry.counted.has_repeats() && pick.takes(ranks.repeat.urgency) {
+            self.repeat_of(id, w, contents)
+        } else if pick.takes(ranks.fresh.urgency) {
+            self.fresh_of(id, 0, w, contents)
+        } else {
+            Step::Empty
+        }
+    }
+
+    /// Which stream has the new bytes that follow on `skip` others, and how many of those are its own. The streams of a
+    /// level are taken to go on side by side. `None` as well if a message comes before them: it is begun in its turn, and
+    /// never cut by what others leave out.
+    fn find_after(&self, mut skip: u64, pick: Pick) -> Option<(StreamId, u64)> {
+        for level in self.agenda.fresh.levels(pick) {
+            let share = skip / level.len().max(1) as u64;
+            for id in level.streams().take(MOST_LOOKED_AT) {
+                let Some(stream) = self.streams.get(&id) else { continue };
+                if stream.send.carries() == Carries::Messages {
+                    return None;
+                }
+                let unsent = stream.entry.counted.unsent();
+                if unsent > share {
+                    return Some((id, share));
+                }
+                skip = skip.saturating_sub(unsent);
+            }
+        }
+        None
+    }
+
+    fn repeat_of(&mut self, id: StreamId, w: &mut Writer<'_>, contents: &mut Contents) -> Step {
+        let Some(stream) = self.streams.get_mut(&id) else { return Step::Empty };
+        let urgency = stream.send.ranks(stream.urgency).repeat.urgency;
+        let before = w.remaining();
+        let Some(content) = stream.send.write_repeat(w) else { return Step::Full };
+        contents.push(content);
+        self.agenda.repeats.charge(urgency, id, before - w.remaining());
+        self.agenda.update(stream);
+        Step::Wrote
+    }
+
+    fn fresh_of(&mut self, id: StreamId, skip: u64, w: &mut Writer<'_>, contents: &mut Contents) -> Step {
+        let Some(stream) = self.streams.get_mut(&id) else { return Step::Empty };
+        let urgency = stream.send.ranks(stream.urgency).fresh.urgency;
+        let before = w.remaining();
+        let (content, spent) = match stream.send.write_fresh(skip, self.send_credit.left(), w) {
+            Fresh::Block(content, spent) => (content, spent),
+            Fresh::Full => return Step::Full,
+            Fresh::Nothing => return Step::Empty,
+        };
+        self.send_credit.spend(spent);
+        if stream.send.take_writable() {
+            self.events.push_back(StreamEvent::Writable(id));
+        }
+        self.messages.note(stream, &mut self.events);
+        contents.push(content);
+        self.agenda.fresh.charge(urgency, id, before - w.remaining());
+        self.agenda.update(stream);
+        Step::Wrote
+    }
+}

@@ -1,0 +1,94 @@
+//! What schedulers see of messages, and what they can do with them.
+
+use std::time::Duration;
+
+use super::*;
+use crate::message::{MessageOptions, Order};
+use crate::{ByteCount, Class};
+
+fn send(peer: &mut Peer, id: StreamId, size: usize, options: MessageOptions) {
+    peer.streams.send_message(at(0), id, Bytes::from(pattern(id, size)), options).unwrap();
+}
+
+fn unordered() -> MessageOptions {
+    MessageOptions::default().order(Order::Unordered)
+}
+
+fn blocks(packet: &Packet) -> Vec<Block<'_>> {
+    Blocks::new(&packet.payload).map(Result::unwrap).collect()
+}
+
+#[test]
+fn nothing_is_sent_further_on_than_a_message_that_is_next() {
+    let (mut client, _) = pair(&small());
+    let (messages, bytes) = (client.streams.open().unwrap(), client.streams.open().unwrap());
+    send(&mut client, messages, 3_000, unordered());
+    client.write(bytes, &pattern(bytes, 8 << 10));
+    for skip in [1, 500, 3_000, 9_000] {
+        assert!(client.packet_from(PACKET, Source::Skip(ByteCount(skip))).is_none(), "{skip}");
+    }
+    assert!(client.packet_from(PACKET, Source::Skip(ByteCount::ZERO)).is_some());
+}
+
+#[test]
+fn new_bytes_alone_end_a_message_before_they_begin_the_next() {
+    let (mut client, _) = pair(&small());
+    let id = client.streams.open().unwrap();
+    send(&mut client, id, 3_000, unordered());
+    send(&mut client, id, 3_000, unordered());
+    let mut numbers = Vec::new();
+    while let Some(packet) = client.packet_from(PACKET, Source::Skip(ByteCount::ZERO)) {
+        for block in blocks(&packet) {
+            let Block::Message(block) = block else { panic!("{block:?}") };
+            numbers.push(block.message.number);
+        }
+    }
+    assert!(numbers.is_sorted() && numbers.contains(&1), "{numbers:?}");
+}
+
+#[test]
+fn what_was_left_out_needs_no_credit_while_a_message_waits_for_it() {
+    let narrow = StreamConfig { connection_window: 8 << 10, ..small() };
+    let (mut client, _) = pair(&narrow);
+    let (bytes, messages) = (client.streams.open().unwrap(), client.streams.open().unwrap());
+    client.write(bytes, &pattern(bytes, 6 << 10));
+    assert!(client.packet_from(PACKET, Source::Skip(ByteCount(5 << 10))).is_some());
+    send(&mut client, messages, 4 << 10, unordered().priority(1));
+    assert!(client.streams.wants_data(Pick::All));
+    let outlook = client.streams.outlook(Pick::All);
+    assert_eq!((outlook.window_left, outlook.next.unwrap().stream), (ByteCount::ZERO, messages));
+    let packet = client.packet().unwrap();
+    let block_of =
+        |block: &Block<'_>| if let Block::Stream(block) = block { Some(block.offset) } else { None };
+    let offsets: Vec<_> = blocks(&packet).iter().filter_map(block_of).collect();
+    assert_eq!(offsets, [0]);
+}
+
+#[test]
+fn schedulers_see_class_and_end_of_use_of_the_next_message() {
+    let (mut client, _) = pair(&small());
+    let id = client.streams.open().unwrap();
+    let options = unordered().class(Class::Deadline).priority(3).lifetime(Duration::from_millis(7));
+    send(&mut client, id, 2_000, options);
+    let outlook = client.streams.outlook(Pick::All);
+    let next = outlook.next.unwrap();
+    assert_eq!((next.class, next.deadline, next.left), (Class::Deadline, Some(at(7)), ByteCount(2_000)));
+    let mut ready = Vec::new();
+    client.streams.ready_streams(Pick::All, &mut ready);
+    let listed: Vec<_> = ready.iter().map(|ready| (ready.priority, ready.class, ready.deadline)).collect();
+    assert_eq!(listed, [(3, Class::Deadline, Some(at(7)))]);
+}
+
+#[test]
+fn what_somebody_waits_for_is_not_among_what_may_wait() {
+    let (mut client, _) = pair(&small());
+    let (bytes, messages) = (client.streams.open().unwrap(), client.streams.open().unwrap());
+    client.write(bytes, &pattern(bytes, 5_000));
+    send(&mut client, messages, 2_000, unordered().class(Class::Interactive));
+    let (all, patient) = (client.streams.outlook(Pick::All), client.streams.outlook(Pick::Patient));
+    assert_eq!((all.backlog, patient.backlog), (ByteCount(7_000), ByteCount(5_000)));
+    assert_eq!((all.next.unwrap().stream, patient.next.unwrap().stream), (messages, bytes));
+    let mut ready = Vec::new();
+    client.streams.ready_streams(Pick::Patient, &mut ready);
+    assert_eq!(ready.iter().map(|ready| ready.stream).collect::<Vec<_>>(), [bytes]);
+}
