@@ -39,7 +39,8 @@ pub struct GlobalArgs {
     /// How data are shared out among the paths
     #[arg(long, global = true, value_name = "NAME[=SETTINGS]")]
     #[arg(
-        long_help = "How data are shared out among the paths: min-rtt (the nearest path that has room), round-robin, \
+        long_help = "How data are shared out among the paths: earliest (each byte goes where it arrives first; the \
+        default), min-rtt (the nearest path that has room), round-robin, \
         weighted (by measured rates; weighted=1:1:2 by these shares), outstanding-ratio (the emptiest window), blest \
         and ecf (a slow path only if it helps), primary (one path, the others in reserve; primary=rank the fastest), \
         stream-bound (each stream on a path of its own), redundant (everything on every path; redundant=late only what \

@@ -84,8 +84,7 @@ impl Default for ConnectionConfig {
 }
 
 impl ConnectionConfig {
-    /// Chooses the scheduler by its name, with settings behind a `=` if it has any. Default
-    /// `min-rtt`.
+    /// Chooses the scheduler by its name, with settings behind a `=` if it has any. Default `earliest`.
     ///
     /// # Errors
     /// If there is none of that name, which lists the known ones, or its settings can not be used.
