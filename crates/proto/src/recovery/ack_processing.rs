@@ -87,7 +87,8 @@ impl PathRecovery {
         }
         let Some(largest) = arrivals.largest else { return Ok(()) };
         self.sent.on_largest_acked(largest);
-        self.rate.on_delivered(now, arrivals.bytes + (arrivals.spurious_bytes - arrivals.abandoned_bytes));
+        let delivered = arrivals.bytes + (arrivals.spurious_bytes - arrivals.abandoned_bytes);
+        self.rate.on_delivered(now, delivered, ack.received_at);
         self.loss_interval.on_acked(arrivals.bytes + arrivals.spurious_bytes);
         if arrivals.newest.is_some() || arrivals.spurious_bytes > ByteCount::ZERO {
             out.progress = true;
