@@ -49,6 +49,10 @@ pub struct GlobalArgs {
     pub scheduler: Option<String>,
     /// How each path avoids congestion
     #[arg(long, global = true, value_name = "NAME")]
+    #[arg(
+        long_help = "How each path avoids congestion: bbr (the default: models the path, bears random loss, keeps \
+        queues short), cubic, new-reno, or fixed (a constant window, for experiments)"
+    )]
     pub congestion: Option<String>,
     /// How long to try to reach the other side
     #[arg(long, global = true, value_name = "TIME", value_parser = parse_duration)]

@@ -103,7 +103,7 @@ impl ConnectionConfig {
         self.schedulers.add(name, make);
     }
 
-    /// Chooses the congestion control by its name. Default `cubic`.
+    /// Chooses the congestion control by its name. Default `bbr`.
     ///
     /// # Errors
     /// If there is none of that name; the error lists the known ones.

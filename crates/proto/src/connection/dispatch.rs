@@ -120,7 +120,12 @@ impl Connection {
             Level::Open | Level::SetUp => {
                 let Some(setup) = &mut self.setup else { return Ok(()) };
                 let space = if facts.level == Level::Open { &mut setup.open } else { &mut setup.set_up };
-                let ack = ReceivedAck::new(PathId::FIRST, block.ranges.iter(), block.delay);
+                let ack = ReceivedAck::new(
+                    PathId::FIRST,
+                    block.ranges.iter(),
+                    block.delay,
+                    block.receive_time_micros,
+                );
                 space.recovery.on_ack(now, ack, &[], &mut outcome)
             }
         };
@@ -138,8 +143,7 @@ impl Connection {
         let in_doubt = path.state() == PathState::Suspect && facts.path != block.path;
         let recovery = &mut path.space.recovery;
         let in_flight = recovery.packets_in_flight();
-        let ack = ReceivedAck::new(block.path, block.ranges.iter(), block.delay)
-            .received_at(block.receive_time_micros);
+        let ack = ReceivedAck::new(block.path, block.ranges.iter(), block.delay, block.receive_time_micros);
         recovery.on_ack(facts.now, ack, &siblings, outcome)?;
         if outcome.progress && !in_doubt {
             path.silence.on_progress(facts.now, in_flight);

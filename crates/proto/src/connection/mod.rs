@@ -24,6 +24,7 @@ mod settle;
 mod setup;
 mod state;
 mod statistics;
+mod still_there;
 mod tidy;
 mod wake;
 mod wishes;
@@ -99,6 +100,8 @@ struct Clock {
     asked_since_heard: bool,
     /// When the pacer lets the next data go.
     paced_until: Option<Instant>,
+    /// The bytes of streams that were here when the peer was last asked whether it is still there.
+    asked_after: u64,
     /// Since when no path is live.
     pathless_since: Option<Instant>,
     /// The last packet in or out.
@@ -265,6 +268,7 @@ impl Connection {
                 set_up_since: now,
                 last_activity: now,
                 asked_since_heard: false,
+                asked_after: 0,
                 paced_until: None,
                 pathless_since: None,
                 stirred_at: now,

@@ -88,7 +88,13 @@ impl FullPipe {
         if self.rounds >= ROUNDS {
             self.is_reached_now = true;
             self.is_reached = true;
+            self.best = best;
         }
+    }
+
+    /// The largest rate of the round that ended the search.
+    fn last(&self) -> Rate {
+        self.best
     }
 
     fn has_queue(&self) -> bool {
@@ -109,6 +115,10 @@ impl Bbr {
             self.undo.on_left_startup();
         }
         if self.full_pipe.is_reached() {
+            // What came only once was a burst that a shaper had saved up.
+            if self.full_pipe.is_reached_now() && self.full_pipe.last() < self.bandwidth.get().scaled(1, 2) {
+                self.bandwidth.lower(self.full_pipe.last());
+            }
             self.state = State::Drain { since_round: self.rounds.count() };
         }
     }
