@@ -169,13 +169,15 @@ impl Connection {
 
     fn on_probe_ack(&mut self, facts: &PacketFacts, block: &ProbeAck) {
         let Some(path) = self.paths.get_mut(facts.path) else { return };
-        let answer = match path.pings.on_answer(facts.now, &facts.tuple, block.nonce) {
-            Some((token, answer)) => {
-                self.events.push(Event::Pong { path: facts.path, token, rtt: answer.rtt });
-                Some(answer)
-            }
-            None => path.prober.on_answer(facts.now, &facts.tuple, block.nonce),
-        };
+        let answer =
+            match path.pings.as_mut().and_then(|pings| pings.on_answer(facts.now, &facts.tuple, block.nonce))
+            {
+                Some((token, answer)) => {
+                    self.events.push(Event::Pong { path: facts.path, token, rtt: answer.rtt });
+                    Some(answer)
+                }
+                None => path.prober.on_answer(facts.now, &facts.tuple, block.nonce),
+            };
         let Some(answer) = answer else { return };
         self.manager.on_answered(answer.tuple.remote);
         let address = block.observed;
@@ -210,7 +212,7 @@ impl Connection {
     pub fn ping(&mut self, path: PathId) -> Result<PingToken, Misuse> {
         self.check_usable()?;
         let path = self.paths.get_mut(path).ok_or(Misuse::UnknownPath { path })?;
-        Ok(path.pings.wish())
+        Ok(path.pings.get_or_insert_default().wish())
     }
 
     /// A path closed by the application.

@@ -100,8 +100,8 @@ struct Clock {
     asked_since_heard: bool,
     /// When the pacer lets the next data go.
     paced_until: Option<Instant>,
-    /// The bytes of streams that were here when the peer was last asked whether it is still there.
-    asked_after: u64,
+    /// Whether the peer was asked if it is still there.
+    asked: still_there::Asked,
     /// Since when no path is live.
     pathless_since: Option<Instant>,
     /// The last packet in or out.
@@ -268,7 +268,7 @@ impl Connection {
                 set_up_since: now,
                 last_activity: now,
                 asked_since_heard: false,
-                asked_after: 0,
+                asked: still_there::Asked::default(),
                 paced_until: None,
                 pathless_since: None,
                 stirred_at: now,
