@@ -48,6 +48,12 @@ pub struct GlobalArgs {
     pub scheduler: Option<String>,
     /// How each path avoids congestion
     #[arg(long, global = true, value_name = "NAME")]
+    #[arg(
+        long_help = "How each path avoids congestion: bbr (models the path, bears random loss, keeps queues short), \
+        cubic, new-reno, or fixed (a constant window, for experiments). With coupled-cubic, lia, olia and balia, paths \
+        that turn out to share a bottleneck compete there as one flow: coupled-cubic as one of CUBIC, which is fair to \
+        others on the open Internet, the three others as about one of Reno"
+    )]
     pub congestion: Option<String>,
     /// How long to try to reach the other side
     #[arg(long, global = true, value_name = "TIME", value_parser = parse_duration)]
