@@ -86,8 +86,9 @@ fn the_acknowledgements_of_an_end_that_only_receives_stay_short_and_raise_no_dou
     for from in [Side::Client, Side::Server] {
         let (ranges, doubts) = one_way(from);
         let mean_of_hundred = ranges.sum * 100 / ranges.acks;
+        // Full links lose a packet in every second or third round trip, and each gap is named for one to two of them.
         // Were nobody asked, there would be 7 ranges in the mean, and up to 42.
-        assert!(mean_of_hundred < 150 && ranges.most <= 8, "{from:?} sends: {ranges:?}");
+        assert!(mean_of_hundred < 175 && ranges.most <= 8, "{from:?} sends: {ranges:?}");
         assert!(ranges.asking * 20 < ranges.pure, "{from:?} sends: {ranges:?}");
         assert_eq!(doubts, 0, "{from:?} sends");
     }

@@ -9,7 +9,7 @@ use manyway_sim::pair::Direction;
 use manyway_sim::rule::{Action, Matching};
 use manyway_sim::scenario::{MINUTE, MS, SECOND, connected, connected_with, mbit, megabytes};
 use manyway_sim::traffic::Exchange;
-use manyway_sim::{EndpointPair, PairBuilder, Side};
+use manyway_sim::{EndpointPair, PairBuilder, Pattern, Side};
 
 const BOTH: [Side; 2] = [Side::Client, Side::Server];
 
@@ -191,6 +191,31 @@ fn an_idle_connection_ends_after_its_time_and_a_keep_alive_prevents_it() {
     pair.run_for(10 * MINUTE).unwrap();
     assert_eq!(pair.ended(), None);
     pair.transfer(Side::Client, megabytes(1), MINUTE).unwrap();
+}
+
+// spec 7.43
+#[test]
+fn a_receiver_in_the_middle_of_a_stream_asks_once_before_it_gives_a_silent_peer_up() {
+    let mut config = ConnectionConfig::default();
+    config.idle_timeout = 10 * SECOND;
+    for (is_finished, lives_on) in [(false, true), (true, false)] {
+        let mut pair = connected_with(one_path(), &config).unwrap();
+        let host = pair.host(Side::Client);
+        let connection = pair.peer(Side::Client).unwrap().connection().unwrap();
+        let stream = connection.open_stream().unwrap();
+        let length = connection.write(stream, Pattern::new(host, stream).bytes(0, 10_000)).unwrap();
+        pair.reference_mut().on_write(host, stream, length);
+        if is_finished {
+            pair.peer(Side::Client).unwrap().connection().unwrap().finish(stream).unwrap();
+            pair.reference_mut().on_finish(host, stream);
+        }
+        pair.run_for(12 * SECOND).unwrap();
+        assert_eq!(pair.ended().is_none(), lives_on, "finished: {is_finished}");
+        pair.run_for(5 * SECOND).unwrap();
+        for side in BOTH {
+            assert_eq!(ended(&mut pair, side), Some(ConnectionError::IdleTimeout), "{side:?}");
+        }
+    }
 }
 
 #[test]

@@ -146,7 +146,7 @@ fn another_congestion_control_takes_over_in_mid_transfer() {
     pair.run_for(SECOND).unwrap();
     let connection = pair.peer(Side::Client).unwrap().connection().unwrap();
     assert!(connection.set_congestion("magic").is_err());
-    assert_eq!(connection.statistics().congestion, "cubic");
+    assert_eq!(connection.statistics().congestion, "bbr");
     connection.set_congestion("new-reno").unwrap();
     assert_eq!(connection.statistics().congestion, "new-reno");
     pair.run_until(60 * SECOND, "transferred", |pair| pair.is_quiet()).unwrap();

@@ -140,7 +140,8 @@ fn both_directions_at_once_fill_both_links_nearly() {
     pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet()).unwrap();
     for to in [Side::Client, Side::Server] {
         let goodput = pair.received(to).goodput();
-        assert!(percent(goodput, mbit(40)) >= 85, "{to:?} {goodput}");
+        // One way alone it is 94; acknowledgements take half a percent of the other direction.
+        assert!(percent(goodput, mbit(40)) >= 91, "{to:?} {goodput}");
     }
 }
 

@@ -39,7 +39,8 @@ pub struct GlobalArgs {
     /// How data are shared out among the paths
     #[arg(long, global = true, value_name = "NAME[=SETTINGS]")]
     #[arg(
-        long_help = "How data are shared out among the paths: min-rtt (the nearest path that has room), round-robin, \
+        long_help = "How data are shared out among the paths: earliest (each byte goes where it arrives first; the \
+        default), min-rtt (the nearest path that has room), round-robin, \
         weighted (by measured rates; weighted=1:1:2 by these shares), outstanding-ratio (the emptiest window), blest \
         and ecf (a slow path only if it helps), primary (one path, the others in reserve; primary=rank the fastest), \
         stream-bound (each stream on a path of its own), redundant (everything on every path; redundant=late only what \
@@ -49,7 +50,7 @@ pub struct GlobalArgs {
     /// How each path avoids congestion
     #[arg(long, global = true, value_name = "NAME")]
     #[arg(
-        long_help = "How each path avoids congestion: bbr (models the path, bears random loss, keeps queues short), \
+        long_help = "How each path avoids congestion: bbr (the default: models the path, bears random loss, keeps queues short), \
         cubic, new-reno, or fixed (a constant window, for experiments). With coupled-cubic, lia, olia and balia, paths \
         that turn out to share a bottleneck compete there as one flow: coupled-cubic as one of CUBIC, which is fair to \
         others on the open Internet, the three others as about one of Reno"

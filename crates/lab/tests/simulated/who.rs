@@ -65,7 +65,7 @@ fn scheduler_and_congestion_control_make_a_difference() {
         let (scheduler, congestion) = (Some(scheduler.into()), Some(congestion.into()));
         run_with(text, ManywaySettings { scheduler, congestion, ..ManywaySettings::default() })
     };
-    assert!(with("min-rtt", "cubic") == run(text), "the defaults");
+    assert!(with("earliest", "bbr") == run(text), "the defaults");
     let second = |scheduler| with(scheduler, "cubic").routes[1].up.total();
     assert!(second("round-robin") > second("min-rtt") * 3);
     let full = text.replace("rate = '2M'\n", "");

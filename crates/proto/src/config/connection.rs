@@ -84,8 +84,7 @@ impl Default for ConnectionConfig {
 }
 
 impl ConnectionConfig {
-    /// Chooses the scheduler by its name, with settings behind a `=` if it has any. Default
-    /// `min-rtt`.
+    /// Chooses the scheduler by its name, with settings behind a `=` if it has any. Default `earliest`.
     ///
     /// # Errors
     /// If there is none of that name, which lists the known ones, or its settings can not be used.
@@ -104,7 +103,7 @@ impl ConnectionConfig {
         self.schedulers.add(name, make);
     }
 
-    /// Chooses the congestion control by its name. Default `cubic`.
+    /// Chooses the congestion control by its name. Default `bbr`.
     ///
     /// # Errors
     /// If there is none of that name; the error lists the known ones.

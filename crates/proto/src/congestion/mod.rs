@@ -122,7 +122,7 @@ const REGISTRY: [(&str, Factory); 8] = [
 ];
 
 pub(crate) fn default_factory() -> Factory {
-    |config| Box::new(Cubic::new(config))
+    |config| Box::new(Bbr::new(config))
 }
 
 /// Finds a controller: `bbr` (BBRv3), `cubic` (RFC 9438), `new-reno` (RFC 9002), `fixed` (a constant window, for

@@ -35,6 +35,7 @@ impl Connection {
         earliest.take(self.clock.paced_until);
         earliest.take(self.clock.tidy_at);
         earliest.take(self.persist_deadline());
+        earliest.take(self.still_there_deadline());
         earliest.take(self.message_deadline());
         for id in self.paths.ids() {
             self.path_deadlines(id, &mut earliest);
@@ -83,6 +84,7 @@ impl Connection {
             self.path_timeouts(now, id);
         }
         self.persist_timeout(now);
+        self.ask_still_there(now);
         self.expire_messages(now);
         self.tidy(now);
     }
@@ -92,7 +94,7 @@ impl Connection {
     }
 
     /// While no path works at all, the longer time for that counts.
-    fn idle_deadline(&self) -> Option<Instant> {
+    pub(super) fn idle_deadline(&self) -> Option<Instant> {
         if self.is_handshaking() || self.clock.pathless_since.is_some() {
             return None;
         }

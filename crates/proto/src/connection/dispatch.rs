@@ -119,7 +119,12 @@ impl Connection {
             Level::Open | Level::SetUp => {
                 let Some(setup) = &mut self.setup else { return Ok(()) };
                 let space = if facts.level == Level::Open { &mut setup.open } else { &mut setup.set_up };
-                let ack = ReceivedAck::new(PathId::FIRST, block.ranges.iter(), block.delay);
+                let ack = ReceivedAck::new(
+                    PathId::FIRST,
+                    block.ranges.iter(),
+                    block.delay,
+                    block.receive_time_micros,
+                );
                 space.recovery.on_ack(now, ack, &[], &mut outcome)
             }
         };
@@ -136,8 +141,7 @@ impl Connection {
         let in_doubt = path.state() == PathState::Suspect && facts.path != block.path;
         let recovery = &mut path.space.recovery;
         let in_flight = recovery.packets_in_flight();
-        let ack = ReceivedAck::new(block.path, block.ranges.iter(), block.delay)
-            .received_at(block.receive_time_micros);
+        let ack = ReceivedAck::new(block.path, block.ranges.iter(), block.delay, block.receive_time_micros);
         recovery.on_ack(facts.now, ack, &siblings, outcome)?;
         if outcome.progress && !in_doubt {
             path.silence.on_progress(facts.now, in_flight);
@@ -175,13 +179,15 @@ impl Connection {
 
     fn on_probe_ack(&mut self, facts: &PacketFacts, block: &ProbeAck) {
         let Some(path) = self.paths.get_mut(facts.path) else { return };
-        let answer = match path.pings.on_answer(facts.now, &facts.tuple, block.nonce) {
-            Some((token, answer)) => {
-                self.events.push(Event::Pong { path: facts.path, token, rtt: answer.rtt });
-                Some(answer)
-            }
-            None => path.prober.on_answer(facts.now, &facts.tuple, block.nonce),
-        };
+        let answer =
+            match path.pings.as_mut().and_then(|pings| pings.on_answer(facts.now, &facts.tuple, block.nonce))
+            {
+                Some((token, answer)) => {
+                    self.events.push(Event::Pong { path: facts.path, token, rtt: answer.rtt });
+                    Some(answer)
+                }
+                None => path.prober.on_answer(facts.now, &facts.tuple, block.nonce),
+            };
         let Some(answer) = answer else { return };
         self.manager.on_answered(answer.tuple.remote);
         let address = block.observed;
@@ -216,7 +222,7 @@ impl Connection {
     pub fn ping(&mut self, path: PathId) -> Result<PingToken, Misuse> {
         self.check_usable()?;
         let path = self.paths.get_mut(path).ok_or(Misuse::UnknownPath { path })?;
-        Ok(path.pings.wish())
+        Ok(path.pings.get_or_insert_default().wish())
     }
 
     /// A path closed by the application.

@@ -24,6 +24,7 @@ mod settle;
 mod setup;
 mod state;
 mod statistics;
+mod still_there;
 mod tidy;
 mod wake;
 mod wishes;
@@ -99,6 +100,8 @@ struct Clock {
     asked_since_heard: bool,
     /// When the pacer lets the next data go.
     paced_until: Option<Instant>,
+    /// Whether the peer was asked if it is still there.
+    asked: still_there::Asked,
     /// Since when no path is live.
     pathless_since: Option<Instant>,
     /// The last packet in or out.
@@ -265,6 +268,7 @@ impl Connection {
                 set_up_since: now,
                 last_activity: now,
                 asked_since_heard: false,
+                asked: still_there::Asked::default(),
                 paced_until: None,
                 pathless_since: None,
                 stirred_at: now,

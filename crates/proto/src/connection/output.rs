@@ -102,12 +102,15 @@ impl Connection {
                     continue;
                 }
                 (question.0, None, Some(question))
-            } else if path.pings.is_due()
+            } else if path.pings.as_ref().is_some_and(|pings| pings.is_due())
                 && path.amplification.has_room_for_probe()
                 && !self.manager.is_hearsay(path.tuple.remote)
             {
                 let tuple = path.tuple;
-                let nonce = path.pings.next_question(now, tuple, &mut self.shared.rng);
+                let nonce = path
+                    .pings
+                    .as_mut()
+                    .and_then(|pings| pings.next_question(now, tuple, &mut self.shared.rng));
                 (tuple, None, nonce.map(|nonce| (tuple, nonce)))
             } else {
                 continue;

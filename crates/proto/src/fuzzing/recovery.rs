@@ -74,7 +74,7 @@ impl Recovery {
     /// # Errors
     /// If a packet is acknowledged that was never sent.
     pub fn acknowledge(&mut self, now: Instant, block: &PathAck<'_>) -> Result<(), Violation> {
-        let ack = ReceivedAck::new(block.path, block.ranges.iter(), block.delay);
+        let ack = ReceivedAck::new(block.path, block.ranges.iter(), block.delay, block.receive_time_micros);
         self.path.on_ack(now, ack, &[], &mut self.out)
     }
 

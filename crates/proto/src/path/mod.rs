@@ -52,7 +52,8 @@ pub(crate) struct Path {
     since: Instant,
     pub(crate) space: Space,
     pub(crate) prober: Prober,
-    pub(crate) pings: Pings,
+    /// Most paths never have any.
+    pub(crate) pings: Option<Box<Pings>>,
     pub(crate) amplification: Amplification,
     pub(crate) silence: SilenceDetector,
     pub(crate) mtu: MtuSearch,
@@ -102,7 +103,7 @@ impl Path {
             since: now,
             space,
             prober: Prober::new(),
-            pings: Pings::default(),
+            pings: None,
             amplification: Amplification::limited(),
             silence: SilenceDetector::default(),
             mtu: MtuSearch::new(),

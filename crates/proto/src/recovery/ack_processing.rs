@@ -88,7 +88,8 @@ impl PathRecovery {
         }
         let Some(largest) = arrivals.largest else { return Ok(()) };
         self.sent.on_largest_acked(largest);
-        self.rate.on_delivered(now, arrivals.bytes + (arrivals.spurious_bytes - arrivals.abandoned_bytes));
+        let delivered = arrivals.bytes + (arrivals.spurious_bytes - arrivals.abandoned_bytes);
+        self.rate.on_delivered(now, delivered, ack.received_at);
         self.loss_interval.on_acked(arrivals.bytes + arrivals.spurious_bytes);
         if arrivals.newest.is_some() || arrivals.spurious_bytes > ByteCount::ZERO {
             out.progress = true;
@@ -96,9 +97,9 @@ impl PathRecovery {
             self.probe.on_progress(now);
         }
         let latest_rtt = self.measure_rtt(now, &arrivals, ack.delay);
-        if let (Some(rtt), Some(received)) = (latest_rtt, ack.received_at) {
-            self.one_way.on_sample(now, now - rtt, received);
-            self.delays.on_sample(now, now - rtt, received);
+        if let Some(rtt) = latest_rtt {
+            self.one_way.on_sample(now, now - rtt, ack.received_at.0);
+            self.delays.on_sample(now, now - rtt, ack.received_at.0);
         }
         if arrivals.undo {
             self.controller.on_spurious_loss(now);

@@ -12,16 +12,28 @@ const WINDOW_MIN: Duration = Duration::from_secs(2);
 const WINDOW_ROUNDS: u32 = 10;
 
 /// The state of delivery at the moment a packet left.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct DeliverySnapshot {
     delivered: ByteCount,
-    delivered_at: Option<Instant>,
+    delivered_at: Instant,
     /// When the first packet of the flight left that was acknowledged last.
-    first_sent: Option<Instant>,
+    first_sent: Instant,
     lost: ByteCount,
     gaps: u64,
     in_flight: ByteCount,
+    received_at: Option<PeerTime>,
     app_limited: bool,
+}
+
+/// A moment by the peer's clock, in µs modulo 2³²: only differences of less than half an hour mean anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PeerTime(pub(crate) u32);
+
+impl PeerTime {
+    fn since(self, earlier: Self) -> Duration {
+        let micros = self.0.wrapping_sub(earlier.0);
+        if micros > u32::MAX / 2 { Duration::ZERO } else { Duration::from_micros(u64::from(micros)) }
+    }
 }
 
 /// One measurement.
@@ -39,8 +51,10 @@ pub(crate) struct DeliverySample {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DeliveryRate {
     delivered: ByteCount,
-    delivered_at: Option<Instant>,
-    first_sent: Option<Instant>,
+    delivered_at: Instant,
+    /// When the newest packet that was delivered reached the peer; `None` if nothing was since the last pause.
+    received_at: Option<PeerTime>,
+    first_sent: Instant,
     lost: ByteCount,
     /// How many gaps the losses make: packets that were sent one after the other are one.
     gaps: u64,
@@ -53,6 +67,18 @@ pub(crate) struct DeliveryRate {
 }
 
 impl DeliverySnapshot {
+    /// That of a packet that did not leave yet.
+    pub(super) const UNSENT: Self = Self {
+        delivered: ByteCount::ZERO,
+        delivered_at: Instant::from_nanos(0),
+        first_sent: Instant::from_nanos(0),
+        lost: ByteCount::ZERO,
+        gaps: 0,
+        in_flight: ByteCount::ZERO,
+        received_at: None,
+        app_limited: false,
+    };
+
     pub(crate) fn app_limited(&self) -> bool {
         self.app_limited
     }
@@ -66,8 +92,9 @@ impl DeliveryRate {
     pub(crate) const fn new() -> Self {
         Self {
             delivered: ByteCount::ZERO,
-            delivered_at: None,
-            first_sent: None,
+            delivered_at: Instant::from_nanos(0),
+            received_at: None,
+            first_sent: Instant::from_nanos(0),
             lost: ByteCount::ZERO,
             gaps: 0,
             gap_end: u64::MAX,
@@ -109,8 +136,9 @@ impl DeliveryRate {
     ) -> DeliverySnapshot {
         if in_flight == ByteCount::ZERO {
             // The pause before it says nothing about the path.
-            self.first_sent = Some(now);
-            self.delivered_at = Some(now);
+            self.first_sent = now;
+            self.delivered_at = now;
+            self.received_at = None;
         }
         DeliverySnapshot {
             delivered: self.delivered,
@@ -119,6 +147,7 @@ impl DeliveryRate {
             lost: self.lost,
             gaps: self.gaps,
             in_flight: in_flight + size,
+            received_at: self.received_at,
             app_limited: self.is_app_limited(),
         }
     }
@@ -148,10 +177,11 @@ impl DeliveryRate {
         (self.gaps - snapshot.gaps).max(u64::from(lost_any))
     }
 
-    /// Bytes were delivered.
-    pub(crate) fn on_delivered(&mut self, now: Instant, bytes: ByteCount) {
+    /// Bytes were delivered, the newest of them at `received_at`.
+    pub(crate) fn on_delivered(&mut self, now: Instant, bytes: ByteCount, received_at: PeerTime) {
         self.delivered += bytes;
-        self.delivered_at = Some(now);
+        self.delivered_at = now;
+        self.received_at = Some(received_at);
     }
 
     /// Measures with the newest packet delivered, after all of them were counted by [`Self::on_delivered`]. Without
@@ -165,11 +195,14 @@ impl DeliveryRate {
         is_measure: bool,
     ) -> DeliverySample {
         let delivered = self.delivered - snapshot.delivered;
-        let send_time = time_sent - snapshot.first_sent.unwrap_or(time_sent);
-        let ack_time = now - snapshot.delivered_at.unwrap_or(now);
-        self.first_sent = Some(time_sent);
-        // Acknowledgements that arrive together make the interval too short; a round trip is the least.
-        let interval = send_time.max(ack_time);
+        let send_time = time_sent - snapshot.first_sent;
+        let ack_time = now - snapshot.delivered_at;
+        let received = self.received_at.zip(snapshot.received_at);
+        let receive_time = received.map_or(Duration::ZERO, |(last, first)| last.since(first));
+        self.first_sent = time_sent;
+        // Acknowledgements that arrive together, since a queue on their way runs empty, make the time between them too
+        // short. What the peer says of the arrival of packets can only make it longer. A round trip is the least.
+        let interval = send_time.max(ack_time).max(receive_time);
         let is_measure = is_measure && interval >= rtt.minimum() && !interval.is_zero();
         let rate = is_measure.then(|| delivered.per(interval));
         if let Some(rate) = rate.filter(|rate| !snapshot.app_limited || *rate >= self.maximum()) {
@@ -204,17 +237,22 @@ mod tests {
         rtt
     }
 
-    fn at(millis: u64) -> Instant {
-        Instant::from_nanos(millis * 1_000_000)
+    fn at(millis: u32) -> Instant {
+        Instant::from_nanos(u64::from(millis) * 1_000_000)
+    }
+
+    /// The peer's clock is about to begin anew.
+    fn peer(millis: u32) -> PeerTime {
+        PeerTime((millis * 1000).wrapping_sub(50_000))
     }
 
     /// Sends a packet of 1000 bytes each millisecond, each acknowledged after 20 ms.
-    fn run(rate: &mut DeliveryRate, from: u64, packets: u64) {
+    fn run(rate: &mut DeliveryRate, from: u32, packets: u32) {
         let mut sent = std::collections::VecDeque::new();
         for millis in from..from + packets + 20 {
             if sent.front().is_some_and(|(t, _)| t + 20 <= millis) {
                 let (t, snapshot) = sent.pop_front().unwrap();
-                rate.on_delivered(at(millis), ByteCount(1000));
+                rate.on_delivered(at(millis), ByteCount(1000), peer(millis));
                 rate.sample(at(millis), at(t), &snapshot, &rtt(), true);
             }
             if millis < from + packets {
@@ -232,6 +270,38 @@ mod tests {
         assert!((950_000..=1_050_000).contains(&measured), "{measured}");
     }
 
+    /// The largest rate measured where 1000 bytes arrive each millisecond and twice as many leave, while the first 80
+    /// acknowledgements wait in a queue that runs empty; the receiver's times are `peer`.
+    fn measured_behind_a_queue(peer: impl Fn(u32) -> PeerTime) -> u64 {
+        let mut rate = DeliveryRate::new();
+        let mut sent = std::collections::VecDeque::new();
+        let mut measured = Rate::ZERO;
+        for millis in 0..160u32 {
+            let now = at(millis);
+            let is_acked = |arrives: u32| arrives + 10 + 80u32.saturating_sub(arrives) / 2 <= millis;
+            while let Some((arrives, time_sent, snapshot)) =
+                sent.pop_front_if(|(arrives, _, _)| is_acked(*arrives))
+            {
+                rate.on_delivered(now, ByteCount(1000), peer(arrives));
+                let sample = rate.sample(now, time_sent, &snapshot, &rtt(), true);
+                measured = measured.max(sample.rate.unwrap_or_default());
+            }
+            for arrives in [10 + 2 * millis, 11 + 2 * millis] {
+                let in_flight = ByteCount(1000) * sent.len() as u64;
+                sent.push_back((arrives, now, rate.on_sent(now, ByteCount(1000), in_flight)));
+            }
+        }
+        measured.bytes_per_second()
+    }
+
+    #[test]
+    fn a_queue_that_runs_empty_on_the_way_of_the_acknowledgements_does_not_raise_the_rate() {
+        let measured = measured_behind_a_queue(peer);
+        assert!((950_000..=1_050_000).contains(&measured), "{measured}");
+        let untold = measured_behind_a_queue(|_| peer(0));
+        assert!(untold > 1_300_000, "{untold}");
+    }
+
     #[test]
     fn samples_limited_by_the_application_do_not_lower_the_rate() {
         let mut rate = DeliveryRate::new();
@@ -240,7 +310,7 @@ mod tests {
         rate.set_app_limited(ByteCount::ZERO);
         assert!(rate.is_app_limited());
         let snapshot = rate.on_sent(at(5000), ByteCount(100), ByteCount::ZERO);
-        rate.on_delivered(at(5020), ByteCount(100));
+        rate.on_delivered(at(5020), ByteCount(100), peer(5020));
         let sample = rate.sample(at(5020), at(5000), &snapshot, &rtt(), true);
         assert!(sample.app_limited && !rate.is_app_limited());
         assert_eq!(sample.rate, Some(Rate::from_bytes_per_second(5000)));

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use manyway_wire::PathId;
 
+use super::delivery_rate::PeerTime;
 use crate::observe::LossReason;
 use crate::packet::content::Contents;
 use crate::{ByteCount, Instant};
@@ -66,18 +67,14 @@ pub(crate) struct ReceivedAck<I> {
     pub(crate) ranges: I,
     /// How long the peer says that it held the acknowledgement back.
     pub(crate) delay: Duration,
-    /// When the newest arrived, by the peer's clock, in µs modulo 2³²; `None` if that is not to be used.
-    pub(crate) received_at: Option<u32>,
+    /// When the peer says that the newest of the packets arrived.
+    pub(crate) received_at: PeerTime,
 }
 
 impl<I: Iterator<Item = RangeInclusive<u64>>> ReceivedAck<I> {
-    pub(crate) fn new(path: PathId, ranges: I, delay: Duration) -> Self {
-        Self { path, ranges, delay, received_at: None }
-    }
-
-    /// The same, with the moment of arrival by the peer's clock.
-    pub(crate) fn received_at(self, micros: u32) -> Self {
-        Self { received_at: Some(micros), ..self }
+    /// `receive_time` is that of the PATH-ACK, in µs.
+    pub(crate) fn new(path: PathId, ranges: I, delay: Duration, receive_time: u32) -> Self {
+        Self { path, ranges, delay, received_at: PeerTime(receive_time) }
     }
 }
 

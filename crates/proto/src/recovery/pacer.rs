@@ -18,7 +18,7 @@ const BURST_MAX: ByteCount = ByteCount(65_000);
 /// A datagram of Ethernet; of larger ones fewer make a burst.
 const ORDINARY: u64 = 1472;
 
-const NANOS: i128 = 1_000_000_000;
+const NANOS: i64 = 1_000_000_000;
 
 /// Lets bytes out at a rate, in bursts that are worth a system call.
 ///
@@ -26,7 +26,7 @@ const NANOS: i128 = 1_000_000_000;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pacer {
     /// In 1/10⁹ bytes, so that nothing is lost by rounding; negative after sending more than was allowed.
-    tokens: i128,
+    tokens: i64,
     updated: Option<Instant>,
 }
 
@@ -53,14 +53,13 @@ impl Pacer {
         if self.tokens >= burst {
             return Departure::Now(ByteCount(u64::try_from(self.tokens / NANOS).unwrap_or(0)));
         }
-        let missing = (burst - self.tokens).unsigned_abs();
-        let nanos = missing.div_ceil(u128::from(rate.bytes_per_second()));
-        Departure::At(now + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
+        let nanos = self.tokens.abs_diff(burst).div_ceil(rate.bytes_per_second());
+        Departure::At(now + Duration::from_nanos(nanos))
     }
 
     /// Bytes left, whether they were allowed or not; a debt of more than `burst` is forgiven.
     pub(crate) fn on_sent(&mut self, bytes: ByteCount) {
-        self.tokens = (self.tokens - fine(bytes)).max(-fine(BURST_MAX));
+        self.tokens = self.tokens.saturating_sub(fine(bytes)).max(-fine(BURST_MAX));
     }
 
     /// Starts with an empty bucket that fills from `now` on.
@@ -72,12 +71,12 @@ impl Pacer {
         let bucket = fine(bucket(rate, max_datagram));
         let Some(updated) = self.updated else {
             // The first burst may leave at once.
-            self.tokens += fine(burst(rate, max_datagram));
+            self.tokens = self.tokens.saturating_add(fine(burst(rate, max_datagram)));
             self.updated = Some(now);
             return;
         };
         let nanos = u64::try_from((now - updated).as_nanos()).unwrap_or(u64::MAX);
-        let gained = i128::from(nanos).saturating_mul(i128::from(rate.bytes_per_second()));
+        let gained = i64::try_from(nanos.saturating_mul(rate.bytes_per_second())).unwrap_or(i64::MAX);
         self.tokens = self.tokens.saturating_add(gained).min(bucket);
         self.updated = Some(updated.max(now));
     }
@@ -102,8 +101,8 @@ pub(crate) fn bucket(rate: Rate, max_datagram: u16) -> ByteCount {
     burst(rate, max_datagram).max(rate * BUCKET_TIME)
 }
 
-fn fine(bytes: ByteCount) -> i128 {
-    i128::from(bytes.get()) * NANOS
+fn fine(bytes: ByteCount) -> i64 {
+    i64::try_from(bytes.get()).unwrap_or(i64::MAX).saturating_mul(NANOS)
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ impl SentPacket {
             moved: false,
             time_sent: Instant::from_nanos(0),
             index: 0,
-            delivery: DeliverySnapshot::default(),
+            delivery: DeliverySnapshot::UNSENT,
         }
     }
 

@@ -66,7 +66,7 @@ fn acked(
     ranges: &[RangeInclusive<u64>],
     out: &mut Outcome,
 ) -> Result<(), Violation> {
-    path.on_ack(now, ReceivedAck::new(PathId(0), ranges.iter().cloned(), Duration::ZERO), &[], out)
+    path.on_ack(now, ReceivedAck::new(PathId(0), ranges.iter().cloned(), Duration::ZERO, 0), &[], out)
 }
 
 /// Acknowledges without a delay, and returns what that brought.

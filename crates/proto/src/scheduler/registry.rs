@@ -73,7 +73,7 @@ const BUILT_IN: [BuiltIn; 11] = [
 ];
 
 /// The scheduler of a connection whose configuration names none.
-const DEFAULT: &str = "min-rtt";
+const DEFAULT: &str = "earliest";
 
 fn without_settings(
     settings: &str,
@@ -133,7 +133,7 @@ impl SchedulerFactory {
     ) -> Result<Self, String> {
         let _tried = make(&settings).map_err(|reason| format!("{name:?} {reason}"))?;
         // A maker that refuses what it took before gets the plainest scheduler in its place.
-        let make = Arc::new(move || make(&settings).unwrap_or_else(|_| Box::new(MinRtt)));
+        let make = Arc::new(move || make(&settings).unwrap_or_else(|_| Box::new(Earliest)));
         Ok(Self { name, make })
     }
 
@@ -155,7 +155,7 @@ impl SchedulerFactory {
 
 impl Default for SchedulerFactory {
     fn default() -> Self {
-        by_name(DEFAULT).unwrap_or_else(|_| Self::from_fn(|| Box::new(MinRtt)))
+        by_name(DEFAULT).unwrap_or_else(|_| Self::from_fn(|| Box::new(Earliest)))
     }
 }
 

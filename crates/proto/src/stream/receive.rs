@@ -259,6 +259,11 @@ impl ReceiveHalf {
         next.is_some()
     }
 
+    /// Whether something of it arrived, and not all.
+    pub(crate) fn expects_more(&self) -> bool {
+        self.credit.received() > 0 && self.state.expects_more()
+    }
+
     pub(crate) fn is_over(&self) -> bool {
         self.state.is_over()
     }

@@ -146,6 +146,19 @@ impl ReceiveState {
         }
     }
 
+    /// Whether the application waits for bytes that are not here.
+    pub(crate) fn expects_more(self) -> bool {
+        match self {
+            Self::Receiving | Self::Ending => true,
+            Self::Complete
+            | Self::Read
+            | Self::Reset { .. }
+            | Self::ResetTold
+            | Self::Stopped { .. }
+            | Self::Discarded => false,
+        }
+    }
+
     /// Whether the application may still ask for bytes.
     pub(crate) fn accepts_reads(self) -> bool {
         match self {

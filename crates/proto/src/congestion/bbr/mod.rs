@@ -151,7 +151,8 @@ impl Bbr {
         }
         let (rate, window) = (self.rate(), self.window);
         self.aggregation.on_ack(sample, self.rounds.count(), rate, window, self.full_pipe.is_reached());
-        self.full_pipe.on_ack(sample, self.rounds.has_begun());
+        let product = self.product(100);
+        self.full_pipe.on_ack(sample, product, self.rounds.has_begun());
     }
 
     fn update_state(&mut self, sample: &AckSample, siblings: &[Sibling]) {

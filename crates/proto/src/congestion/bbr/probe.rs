@@ -71,8 +71,8 @@ pub(super) struct Cycle {
     feedback: Feedback,
     /// `BBR.is_bw_probe_sample`: losses now are those of a search that has not been answered yet.
     hears_probe: bool,
-    started: Instant,
-    wait: Duration,
+    /// When the next search begins at the latest; zero before the first cycle.
+    due: Instant,
     /// Round trips since the last search (`BBR.rounds_since_probe_up`).
     rounds: u64,
     last: LastProbe,
@@ -99,8 +99,7 @@ impl Cycle {
             random: Random::new(seed),
             feedback: Feedback::None,
             hears_probe: false,
-            started: Instant::from_nanos(0),
-            wait: Duration::ZERO,
+            due: Instant::from_nanos(0),
             rounds: 0,
             last: LastProbe::default(),
             slope: Slope::FLAT,
@@ -122,11 +121,12 @@ impl Cycle {
     }
 
     /// `PickProbeWait`
-    fn pick_wait(&mut self) {
-        let spread = if self.wait.is_zero() { FIRST_SPREAD } else { 2 };
+    fn pick_wait(&mut self, now: Instant) {
+        let is_first = self.due == Instant::from_nanos(0);
+        let spread = if is_first { FIRST_SPREAD } else { 2 };
         self.rounds = self.random.below(spread);
         let micros = u64::try_from(WAIT_SPREAD.as_micros()).unwrap_or(u64::MAX);
-        self.wait = WAIT + Duration::from_micros(self.random.below(micros));
+        self.due = now + WAIT + Duration::from_micros(self.random.below(micros));
     }
 }
 
@@ -197,8 +197,8 @@ impl Bbr {
 
     /// `IsTimeToProbeBW`, and the controllers of the other paths are not at it; but none waits longer than its own time.
     fn is_time_to_probe(&self, now: Instant, siblings: &[Sibling]) -> bool {
-        let Cycle { started, wait, rounds, .. } = self.cycle;
-        if now > started + wait {
+        let Cycle { due, rounds, .. } = self.cycle;
+        if now > due {
             return true;
         }
         let others_probe = siblings.iter().any(|sibling| sibling.activity == Activity::Probing);
@@ -232,8 +232,7 @@ impl Bbr {
     pub(super) fn begin_down(&mut self, now: Instant) {
         self.signals.reset();
         self.cycle.slope = Slope::FLAT;
-        self.cycle.pick_wait();
-        self.cycle.started = now;
+        self.cycle.pick_wait(now);
         self.cycle.feedback = Feedback::Stopping;
         self.rounds.begin();
         self.state = State::ProbeBw(Phase::Down);

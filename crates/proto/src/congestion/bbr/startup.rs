@@ -11,6 +11,8 @@ pub(super) const PACING_GAIN: u64 = 277;
 const ROUNDS: u8 = 3;
 /// A quarter more is growth.
 const GROWTH: (u64, u64) = (5, 4);
+/// So much of the bandwidth-delay product in flight fills the pipe for certain.
+const FULL: (u64, u64) = (3, 2);
 /// A rise of the round trip by this part says that a queue grows, within these bounds (as in RFC 9406, section 4.3).
 const RISE: u32 = 8;
 const RISE_MIN: Duration = Duration::from_millis(4);
@@ -29,6 +31,8 @@ pub(super) struct FullPipe {
     rounds: u8,
     /// The largest rate of this round: one sample alone says less, where acknowledgements come in clumps.
     best: Rate,
+    /// Most that was in flight in this round.
+    most_in_flight: ByteCount,
     /// The round trips of this round.
     delays: Option<Delays>,
     /// The largest round trip of the last round, and of the one before that.
@@ -64,7 +68,11 @@ impl FullPipe {
 
     /// `CheckFullBWReached`. A round without growth in which every round trip was longer than all of the round before the
     /// last counts for three: what was sent more stands in a queue, and two more rounds of it would only make that longer.
-    pub(super) fn on_ack(&mut self, sample: &AckSample, round_begins: bool) {
+    ///
+    /// A sender that runs out of data, or is kept from sending by the peer's credit, learns nothing of the path, unless
+    /// clearly more than `product`, the bandwidth-delay product so far, was in flight: then a larger rate would have shown.
+    pub(super) fn on_ack(&mut self, sample: &AckSample, product: ByteCount, round_begins: bool) {
+        self.most_in_flight = self.most_in_flight.max(sample.in_flight_at_sent);
         self.best = self.best.max(sample.delivery_rate.unwrap_or_default());
         if let Some(rtt) = sample.latest_rtt {
             let delays = self.delays.get_or_insert(Delays { shortest: rtt, longest: rtt });
@@ -74,10 +82,11 @@ impl FullPipe {
             return;
         }
         let best = std::mem::take(&mut self.best);
+        let was_full = std::mem::take(&mut self.most_in_flight) >= product * FULL.0 / FULL.1;
         let has_queue = self.has_queue();
         let [last, _] = self.before;
         self.before = [self.delays.take().map(|delays| delays.longest), last];
-        if self.is_reached_now || sample.app_limited || best == Rate::ZERO {
+        if self.is_reached_now || (sample.app_limited && !was_full) || best == Rate::ZERO {
             return;
         }
         if best >= self.baseline.scaled(GROWTH.0, GROWTH.1) {
@@ -88,7 +97,13 @@ impl FullPipe {
         if self.rounds >= ROUNDS {
             self.is_reached_now = true;
             self.is_reached = true;
+            self.best = best;
         }
+    }
+
+    /// The largest rate of the round that ended the search.
+    fn last(&self) -> Rate {
+        self.best
     }
 
     fn has_queue(&self) -> bool {
@@ -109,6 +124,10 @@ impl Bbr {
             self.undo.on_left_startup();
         }
         if self.full_pipe.is_reached() {
+            // What came only once was a burst that a shaper had saved up.
+            if self.full_pipe.is_reached_now() && self.full_pipe.last() < self.bandwidth.get().scaled(1, 2) {
+                self.bandwidth.lower(self.full_pipe.last());
+            }
             self.state = State::Drain { since_round: self.rounds.count() };
         }
     }

@@ -17,7 +17,7 @@ pub(crate) fn interval_of(at: Instant) -> u32 {
     u32::try_from(u128::from(at.as_nanos()) / INTERVAL.as_nanos()).unwrap_or(u32::MAX)
 }
 
-/// One interval. Delays are in µs above the first one of the path, times 1.
+/// One interval. Delays are in µs above the first one of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Interval {
     pub(super) number: u32,
@@ -46,11 +46,14 @@ struct Current {
     lost: u32,
 }
 
-/// Delays and losses of a path. At most 50 intervals of 24 bytes, nothing before the first one is over.
+/// Delays and losses of a path. At most 50 intervals of 24 bytes, and next to nothing while the path rests.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct DelayHistory {
+pub(crate) struct DelayHistory(Option<Box<Record>>);
+
+#[derive(Debug, Clone)]
+struct Record {
     /// The first delay, by clocks that nobody compares, in µs modulo 2³².
-    first: Option<u32>,
+    first: u32,
     current: Current,
     /// Mean of the intervals lately, and of the one before.
     means: Option<[i32; 2]>,
@@ -62,9 +65,37 @@ impl DelayHistory {
     /// `now`.
     pub(crate) fn on_sample(&mut self, now: Instant, sent: Instant, received: u32) {
         let delay = received.wrapping_sub(micros(sent));
-        let delay = delay.wrapping_sub(*self.first.get_or_insert(delay)).cast_signed();
+        let record = self.0.get_or_insert_with(|| Box::new(Record::new(delay)));
         // Half way: about when it was at the bottleneck, wherever that is.
-        self.turn_to(interval_of(sent + (now - sent) / 2));
+        record.turn_to(interval_of(sent + (now - sent) / 2));
+        record.count(delay.wrapping_sub(record.first).cast_signed());
+    }
+
+    /// So many bytes arrived and so many got lost.
+    pub(crate) fn on_outcome(&mut self, arrived: ByteCount, lost: ByteCount) {
+        let Some(Record { current, .. }) = self.0.as_deref_mut() else { return };
+        let bytes = |count: ByteCount| u32::try_from(count.get()).unwrap_or(u32::MAX);
+        current.arrived = current.arrived.saturating_add(bytes(arrived));
+        current.lost = current.lost.saturating_add(bytes(lost));
+    }
+
+    /// Forgets everything: the path rests, or leads elsewhere now.
+    pub(crate) fn forget(&mut self) {
+        self.0 = None;
+    }
+
+    /// The intervals with samples among the last `count` before interval `now`, oldest first.
+    pub(super) fn last(&self, now: u32, count: u32) -> impl Iterator<Item = &Interval> {
+        self.0.iter().flat_map(move |record| record.last(now, count))
+    }
+}
+
+impl Record {
+    fn new(first: u32) -> Self {
+        Self { first, current: Current::default(), means: None, intervals: VecDeque::new() }
+    }
+
+    fn count(&mut self, delay: i32) {
         let current = &mut self.current;
         current.sum += i64::from(delay);
         current.samples = current.samples.saturating_add(1);
@@ -74,20 +105,7 @@ impl DelayHistory {
         current.deviation = current.deviation.saturating_add(delay.abs_diff(before));
     }
 
-    /// So many bytes arrived and so many got lost.
-    pub(crate) fn on_outcome(&mut self, arrived: ByteCount, lost: ByteCount) {
-        let bytes = |count: ByteCount| u32::try_from(count.get()).unwrap_or(u32::MAX);
-        self.current.arrived = self.current.arrived.saturating_add(bytes(arrived));
-        self.current.lost = self.current.lost.saturating_add(bytes(lost));
-    }
-
-    /// Forgets everything: the path rests, or leads elsewhere now.
-    pub(crate) fn forget(&mut self) {
-        *self = Self::default();
-    }
-
-    /// The intervals with samples among the last `count` before interval `now`, oldest first.
-    pub(super) fn last(&self, now: u32, count: u32) -> impl Iterator<Item = &Interval> {
+    fn last(&self, now: u32, count: u32) -> impl Iterator<Item = &Interval> {
         let from = now.saturating_sub(count);
         self.intervals.iter().filter(move |interval| (from..now).contains(&interval.number))
     }

@@ -61,7 +61,7 @@ fn a_question_whether_acknowledgements_arrive_is_in_flight_for_nobody_and_its_an
 fn an_answer_that_was_repeated_long_after_its_question_is_no_round_trip() {
     let mut path = path("cubic");
     send_kind(&mut path, at(0), SIZE, PacketKind::AckQuestion);
-    let held_back = ReceivedAck::new(PathId(0), std::iter::once(0..=0), ms(9_000));
+    let held_back = ReceivedAck::new(PathId(0), std::iter::once(0..=0), ms(9_000), 0);
     let mut out = Outcome::default();
     path.on_ack(at(9_040), held_back, &[], &mut out).unwrap();
     assert_eq!((numbers(&out.delivered), path.rtt().has_sample()), (vec![0], false));

@@ -171,7 +171,6 @@ impl StreamSet {
     }
 
     /// Credit of the connection that the peer has used, as far as it is known.
-    #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn received(&self) -> u64 {
         self.receive_credit.received()
     }
@@ -186,6 +185,11 @@ impl StreamSet {
     /// Whether there is nothing unsent or unacknowledged: the connection can close in order.
     pub(crate) fn is_idle(&self) -> bool {
         self.agenda.totals.unsettled == 0
+    }
+
+    /// Whether the peer has begun a stream that it has not ended. Costs O(streams).
+    pub(crate) fn expects_more(&self) -> bool {
+        self.streams.values().any(|stream| stream.receive.expects_more())
     }
 
     /// Tells the time and the largest round trip of the paths in use; expected a few times in each round trip. The

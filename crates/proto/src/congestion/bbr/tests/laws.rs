@@ -98,14 +98,28 @@ fn three_rounds_without_a_quarter_more_fill_the_pipe_unless_the_application_limi
     let mut pipe = FullPipe::default();
     let mut round = |megabits, app_limited| {
         let sample = AckSample { delivery_rate: Some(mbit(megabits)), app_limited, ..sample() };
-        pipe.on_ack(&sample, false);
-        pipe.on_ack(&AckSample { delivery_rate: None, ..sample }, true);
+        pipe.on_ack(&sample, ByteCount::MAX, false);
+        pipe.on_ack(&AckSample { delivery_rate: None, ..sample }, ByteCount::MAX, true);
         pipe.is_reached_now()
     };
     assert!(!round(8, false) && !round(16, false) && !round(19, false) && !round(19, false));
     assert!(!round(20, false), "a quarter more than 16 begins anew");
     assert!(!round(20, true) && !round(20, false) && !round(24, false) && !round(21, true));
     assert!(round(20, false));
+}
+
+#[test]
+fn the_application_limits_nothing_while_half_as_much_again_as_the_path_carries_is_in_flight() {
+    let mut pipe = FullPipe::default();
+    let mut round = |in_flight| {
+        let in_flight_at_sent = ByteCount(in_flight);
+        let sample =
+            AckSample { delivery_rate: Some(mbit(8)), app_limited: true, in_flight_at_sent, ..sample() };
+        pipe.on_ack(&sample, ByteCount(10_000), true);
+        pipe.is_reached_now()
+    };
+    assert!((0..10).all(|_| !round(14_000)));
+    assert!(!round(15_000) && !round(15_000) && !round(15_000) && round(15_000));
 }
 
 #[test]
