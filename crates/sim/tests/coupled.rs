@@ -94,9 +94,9 @@ fn against(
     (after.0 - before.0, after.1 - before.1)
 }
 
-/// What ours get of what a rival gets, in percent, on the mean of three runs.
+/// What ours get of what a rival gets, in percent, on the mean of two runs.
 fn share(ours: &str, theirs: &str, delays: &[Duration], link: &LinkConfig) -> u64 {
-    let runs = (1..4).map(|seed| against(ours, theirs, delays, link, seed));
+    let runs = (1..3).map(|seed| against(ours, theirs, delays, link, seed));
     let sum = runs.fold((0, 0), |sum, run| (sum.0 + run.0.get(), sum.1 + run.1.get()));
     sum.0 * 100 / sum.1
 }
@@ -129,7 +129,7 @@ fn two_paths_through_one_bottleneck_take_about_what_one_reno_flow_does() {
 #[test]
 fn paths_through_one_bottleneck_are_one_group_within_twenty_five_seconds() {
     for delays in [[5 * MS, 5 * MS], [5 * MS, 25 * MS]] {
-        for (rivals, seed) in [(0, 1), (0, 2), (1, 3)] {
+        for (rivals, seed) in [(0, 1), (1, 3)] {
             let link = LinkConfig::new(mbit(20), 5 * MS).with_queue_time(60 * MS);
             let mut bell = Dumbbell::new(&link, &delays, "coupled-cubic", seed);
             bulk(&mut bell.pair);
@@ -149,9 +149,7 @@ fn paths_with_bottlenecks_of_their_own_are_never_one_group_and_are_filled() {
         ([20, 50], [20, 10], 100),
         ([50, 50], [10, 30], 60),
     ] {
-        for (congestion, seed) in
-            [("coupled-cubic", 1), ("coupled-cubic", 2), ("coupled-cubic", 3), ("lia", 4)]
-        {
+        for (congestion, seed) in [("coupled-cubic", 1), ("lia", 4)] {
             let link =
                 |at: usize| LinkConfig::new(mbit(rates[at]), delays[at] * MS).with_queue_time(queue * MS);
             let builder =
