@@ -52,6 +52,7 @@ mod network;
 mod packet;
 mod record;
 mod reference;
+mod rival;
 mod world;
 
 pub use clock::Clock;
@@ -69,4 +70,5 @@ pub use packet::Packet;
 pub use pair::{Pair, PairBuilder, PairError, Peer, Side};
 pub use record::{Entry, Record, Series, What};
 pub use reference::{Half, Pattern, ReaderState, Reference, WriterState};
+pub use rival::Rival;
 pub use world::{Node, Step, World};

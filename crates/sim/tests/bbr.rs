@@ -1,19 +1,17 @@
 //! BBR on links of every kind: how well it fills them, how long the queue gets, how fast it follows.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use manyway_proto::{ByteCount, ConnectionConfig, LocalAddress, Rate, Rng, StreamId};
+use manyway_proto::{ByteCount, ConnectionConfig, Rate};
 use manyway_sim::link::{
     DelayModel, DeliveryTrace, Jitter, LinkConfig, LossModel, Order, Probability, RateModel,
 };
 use manyway_sim::pair::Direction;
 use manyway_sim::scenario::{MINUTE, MS, SECOND, connected_with, mbit, megabytes, path_figures, percent};
-use manyway_sim::traffic::{Exchange, Read, Streams};
-use manyway_sim::{EndpointPair, EndpointPeer, HostId, InterfaceId, PairBuilder, Peer, Side};
+use manyway_sim::traffic::Exchange;
+use manyway_sim::{EndpointPair, PairBuilder, Rival, Side};
 
 fn config(congestion: &str) -> ConnectionConfig {
     let mut config = ConnectionConfig::default();
@@ -239,72 +237,22 @@ fn a_path_that_the_scheduler_seldom_needs_keeps_its_estimate() {
     assert!(share(report.goodput, 100) >= 90, "{:?}", report.goodput);
 }
 
-/// A second connection between hosts of its own, through the links of the first path of a pair.
-struct Rival {
-    client: HostId,
-    server: HostId,
-    stream: Option<StreamId>,
-    received: ByteCount,
-}
-
-impl Rival {
-    fn join(pair: &mut EndpointPair, congestion: &str) -> Self {
-        let config = Arc::new(config(congestion));
-        let links = *pair.paths().first().unwrap();
-        let world = pair.world_mut();
-        let client = world.add_node(EndpointPeer::client(config.clone(), Rng::from_seed([7; 32])));
-        let server = world.add_node(EndpointPeer::server(config, Rng::from_seed([8; 32])));
-        let (here, there): (IpAddr, IpAddr) = ([10, 9, 9, 1].into(), [10, 9, 9, 2].into());
-        let network = world.network_mut();
-        let near = network.add_interface(client, here);
-        let far = network.add_interface(server, there);
-        network.set_route(near, far, vec![links.up]);
-        network.set_route(far, near, vec![links.down]);
-        let local = |interface: InterfaceId, address: IpAddr, port| LocalAddress {
-            interface: interface.index,
-            address: (address, port).into(),
-        };
-        let (from, to) = (local(near, here, Side::CLIENT_PORT), local(far, there, Side::SERVER_PORT));
-        let now = world.now();
-        world.node_mut(client).unwrap().connect(now, &[from], &[to.address]).unwrap();
-        Self { client, server, stream: None, received: ByteCount::ZERO }
-    }
-
-    /// Writes and reads whatever can be.
-    fn act(&mut self, pair: &mut EndpointPair) {
-        let now = pair.now();
-        let world = pair.world_mut();
-        let client = world.node_mut(self.client).unwrap();
-        client.absorb_events(now);
-        if self.stream.is_none() && client.streams().is_some() {
-            self.stream = client.open();
-        }
-        let Some(stream) = self.stream else { return };
-        while client.write(stream, Bytes::from_static(&[0; 16_384])) == 16_384 {}
-        let server = world.node_mut(self.server).unwrap();
-        server.absorb_events(now);
-        let _ = server.accept();
-        while let Read::Data(data) = server.read(stream, usize::MAX) {
-            self.received += ByteCount::of(data.len());
-        }
-    }
-}
-
 /// Goodputs of a bbr flow and of one that comes 3 s later, from 10 s to 40 s.
 fn rivalry(congestion: &str, link: LinkConfig) -> (Rate, Rate) {
     let mut pair = bulk(&[link]);
     pair.run_for(3 * SECOND).unwrap();
-    let mut rival = Rival::join(&mut pair, congestion);
+    let links = *pair.paths().first().unwrap();
+    let mut rival = Rival::join(&mut pair, 9, &config(congestion), &[links.up], &[links.down]).unwrap();
     let mut before = (ByteCount::ZERO, ByteCount::ZERO);
     for milli in 0..37_000 {
         pair.run_for(MS).unwrap();
         rival.act(&mut pair);
         if milli == 7000 {
-            before = (pair.received(Side::Server).total(), rival.received);
+            before = (pair.received(Side::Server).total(), rival.received());
         }
     }
     let time = 30 * SECOND;
-    ((pair.received(Side::Server).total() - before.0).per(time), (rival.received - before.1).per(time))
+    ((pair.received(Side::Server).total() - before.0).per(time), (rival.received() - before.1).per(time))
 }
 
 #[test]

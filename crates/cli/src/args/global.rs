@@ -50,8 +50,10 @@ pub struct GlobalArgs {
     /// How each path avoids congestion
     #[arg(long, global = true, value_name = "NAME")]
     #[arg(
-        long_help = "How each path avoids congestion: bbr (the default: models the path, bears random loss, keeps \
-        queues short), cubic, new-reno, or fixed (a constant window, for experiments)"
+        long_help = "How each path avoids congestion: bbr (the default: models the path, bears random loss, keeps queues short), \
+        cubic, new-reno, or fixed (a constant window, for experiments). With coupled-cubic, lia, olia and balia, paths \
+        that turn out to share a bottleneck compete there as one flow: coupled-cubic as one of CUBIC, which is fair to \
+        others on the open Internet, the three others as about one of Reno"
     )]
     pub congestion: Option<String>,
     /// How long to try to reach the other side

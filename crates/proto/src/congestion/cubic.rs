@@ -1,7 +1,8 @@
-//! CUBIC (RFC 9438), in integers.
+//! CUBIC (RFC 9438), in integers; alone, or one flow made of the paths that share a bottleneck.
 
 use std::time::Duration;
 
+use super::coupled::Others;
 use super::cubic_curve::Curve;
 use super::slow_start::SlowStart;
 use super::{
@@ -13,6 +14,8 @@ use crate::{ByteCount, Instant, Rate};
 const BETA: (u64, u64) = (7, 10);
 /// (1 + β) / 2: what remains of `W_max` for fast convergence (section 4.7).
 const CONVERGENCE: (u64, u64) = (85, 100);
+/// A path keeps this part of its window, whatever its group should give.
+const LEAST_KEPT: u64 = 4;
 /// α = 3·(1 − β) / (1 + β): growth of the Reno-friendly estimate (section 4.3).
 const ALPHA: (u128, u128) = (9, 17);
 /// No window is larger.
@@ -20,14 +23,31 @@ const WINDOW_MAX: ByteCount = ByteCount(1 << 40);
 
 /// Grows by a cubic function of the time since the last congestion event, so that it does not depend on the
 /// round-trip time, but never slower than Reno.
+///
+/// Made by [`Self::coupled`], it does with each acknowledgement what one flow with the windows of the whole group would
+/// do. Such a flow is reduced once a round trip: the path that shows the congestion first gives what all should, as far
+/// as it has it, the others nothing for what they sent before.
 #[derive(Debug, Clone)]
 pub struct Cubic {
     config: ControllerConfig,
+    coupling: Coupling,
+    /// The rest of the group as it was seen last; nothing if not coupled.
+    others: Others,
+    /// When this path last gave.
+    reduced_at: Option<Instant>,
     state: State,
     /// The state before the last congestion event, for undoing it (section 4.9).
     before_loss: Option<State>,
 }
 
+/// Whether the other paths at the same bottleneck matter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Coupling {
+    Alone,
+    Group,
+}
+
+/// Plateau, prior window and curve are those of the whole group.
 #[derive(Debug, Clone, Copy)]
 struct State {
     window: Fine,
@@ -48,7 +68,7 @@ struct Epoch {
     /// Up to here time has been counted.
     updated: Instant,
     curve: Curve,
-    /// `W_est`: where Reno would be.
+    /// This path's part of `W_est`: where Reno would be.
     estimate: Fine,
 }
 
@@ -78,15 +98,60 @@ impl State {
         let window = Fine::new(window);
         Self { window, slow_start: SlowStart::new(), plateau: None, prior: window.bytes(), epoch: None }
     }
+
+    /// From `whole` on the window of the group is reduced.
+    fn begin_reduction(&mut self, whole: ByteCount) {
+        // Section 4.7: below the last plateau others have come; leave them more room.
+        let plateau = match self.plateau {
+            Some(plateau) if whole < plateau => scaled(whole, CONVERGENCE),
+            Some(_) | None => whole,
+        };
+        self.plateau = Some(plateau);
+        self.prior = whole;
+        self.epoch = None;
+    }
 }
 
 impl Cubic {
     /// See [`super::by_name`].
     pub const NAME: &'static str = "cubic";
+    /// That of [`Self::coupled`].
+    pub const COUPLED: &'static str = "coupled-cubic";
 
     /// Starts in slow start with the initial window.
     pub fn new(config: &ControllerConfig) -> Self {
-        Self { config: *config, state: State::new(config.initial_bytes()), before_loss: None }
+        Self {
+            config: *config,
+            coupling: Coupling::Alone,
+            others: Others::default(),
+            reduced_at: None,
+            state: State::new(config.initial_bytes()),
+            before_loss: None,
+        }
+    }
+
+    /// The same, as one of a group.
+    pub fn coupled(config: &ControllerConfig) -> Self {
+        Self { coupling: Coupling::Group, ..Self::new(config) }
+    }
+
+    /// The window of the whole group.
+    fn whole(&self) -> ByteCount {
+        (self.window() + self.others.windows).min(WINDOW_MAX)
+    }
+
+    /// Takes the rest of the group into account. What it does while this path waits for news, it does at once then.
+    fn look_at(&mut self, siblings: &[Sibling]) {
+        let others = Others::of(siblings);
+        if others.number != self.others.number {
+            // Another flow than before: what was known of it does not hold.
+            self.state.plateau = None;
+            self.state.epoch = None;
+            self.before_loss = None;
+        } else if others.reduced_at > self.others.reduced_at {
+            self.state.begin_reduction(self.whole());
+        }
+        self.others = others;
     }
 
     fn datagram(&self) -> ByteCount {
@@ -98,7 +163,7 @@ impl Cubic {
         if let Some(epoch) = self.state.epoch {
             return epoch;
         }
-        let window = self.state.window.bytes();
+        let window = self.whole();
         // Sections 4.8 and 4.10: without a known plateau the curve starts flat, where the window is.
         if self.state.plateau.is_none() {
             self.state.prior = window;
@@ -124,25 +189,26 @@ impl Cubic {
 
     fn grow(&mut self, epoch: &mut Epoch, sample: &AckSample, bytes: ByteCount) {
         let size = self.config.max_datagram;
-        let window = self.state.window;
+        let (others, current) = (self.others.windows, self.whole());
+        let whole = Fine::new(current);
         let elapsed = sample.now - epoch.start;
         // Section 4.3: Reno's growth, slower by α until the old window is reached.
-        let step = if epoch.estimate.bytes() >= self.state.prior {
+        let step = if epoch.estimate.bytes() + others >= self.state.prior {
             bytes
         } else {
             ByteCount(u64::try_from(u128::from(bytes.get()) * ALPHA.0 / ALPHA.1).unwrap_or(u64::MAX))
         };
-        epoch.estimate.add(step, self.datagram(), window);
-        if epoch.curve.at(elapsed, size) < epoch.estimate.bytes() {
-            self.state.window = window.max(epoch.estimate).min(Fine::new(WINDOW_MAX));
+        epoch.estimate.add(step, self.datagram(), whole);
+        let window = &mut self.state.window;
+        if epoch.curve.at(elapsed, size) < epoch.estimate.bytes() + others {
+            *window = (*window).max(epoch.estimate).min(Fine::new(WINDOW_MAX));
             return;
         }
         // Sections 4.4 and 4.5: towards where the curve will be in a round trip, at most half as much again.
-        let current = window.bytes();
         let target = epoch.curve.at(elapsed + sample.smoothed_rtt, size);
         let target = target.clamp(current, current + current / 2);
-        self.state.window.add(target - current, bytes, window);
-        self.state.window = self.state.window.min(Fine::new(WINDOW_MAX));
+        window.add(target - current, bytes, whole);
+        *window = (*window).min(Fine::new(WINDOW_MAX));
     }
 }
 
@@ -156,13 +222,22 @@ impl Epoch {
 
 impl CongestionController for Cubic {
     fn name(&self) -> &'static str {
-        Self::NAME
+        match self.coupling {
+            Coupling::Alone => Self::NAME,
+            Coupling::Group => Self::COUPLED,
+        }
     }
 
     fn on_sent(&mut self, sample: &SentSample) {
         // Section 5.8: time without anything in flight is not time of growth.
         if let Some(epoch) = self.state.epoch.as_mut().filter(|_| sample.in_flight == ByteCount::ZERO) {
             epoch.skip_to(sample.now);
+        }
+    }
+
+    fn on_siblings(&mut self, siblings: &[Sibling]) {
+        if self.coupling == Coupling::Group {
+            self.look_at(siblings);
         }
     }
 
@@ -178,20 +253,19 @@ impl CongestionController for Cubic {
         }
     }
 
-    fn on_loss(&mut self, _sample: &LossSample) {
+    fn on_loss(&mut self, sample: &LossSample) {
         self.before_loss = Some(self.state);
-        let window = self.window();
-        // Section 4.7: below the last plateau others have come; leave them more room.
-        let plateau = match self.state.plateau {
-            Some(plateau) if window < plateau => scaled(window, CONVERGENCE),
-            Some(_) | None => window,
+        let (window, whole) = (self.window(), self.whole());
+        let given = if self.others.reduced_at.is_some_and(|at| sample.sent_at < at) {
+            ByteCount::ZERO
+        } else {
+            self.reduced_at = Some(sample.now);
+            self.state.begin_reduction(whole);
+            whole - scaled(whole, BETA)
         };
-        let reduced = scaled(window, BETA).max(self.config.minimum_bytes());
-        self.state.plateau = Some(plateau);
-        self.state.prior = window;
+        let reduced = (window - given).max(window / LEAST_KEPT).max(self.config.minimum_bytes());
         self.state.window = Fine::new(reduced);
         self.state.slow_start.set_threshold(reduced);
-        self.state.epoch = None;
     }
 
     fn on_spurious_loss(&mut self, _now: Instant) {
@@ -232,6 +306,10 @@ impl CongestionController for Cubic {
 
     fn is_in_slow_start(&self) -> bool {
         self.state.slow_start.is_active(self.window())
+    }
+
+    fn reduced_at(&self) -> Option<Instant> {
+        self.reduced_at
     }
 }
 

@@ -12,11 +12,13 @@
 //! ```
 
 mod bbr;
+pub mod coupled;
 mod cubic;
 mod cubic_curve;
 mod fixed;
-mod new_reno;
+mod reno;
 mod samples;
+pub(crate) mod shared_bottleneck;
 mod slow_start;
 
 use std::fmt::Debug;
@@ -25,10 +27,13 @@ use std::time::Duration;
 pub use bbr::Bbr;
 pub use cubic::Cubic;
 pub use fixed::Fixed;
-pub use new_reno::NewReno;
+pub use reno::{NewReno, Reno};
 pub use samples::{
-    AckSample, Activity, CongestionSign, ControllerConfig, LossSample, LostPacketSample, SentSample, Sibling,
+    AckSample, Activity, Bottleneck, CongestionSign, ControllerConfig, LossSample, LostPacketSample,
+    SentSample, Sibling,
 };
+
+use coupled::{Balia, Law, Lia, Olia};
 
 use crate::{ByteCount, Instant, Rate};
 
@@ -52,7 +57,12 @@ pub trait CongestionController: Debug + Send {
         let _ = sample;
     }
 
-    /// Packets arrived. `siblings` are the other live paths of the group, without this one.
+    /// An acknowledgement came; what it says follows. `siblings` are the other live paths of the connection.
+    fn on_siblings(&mut self, siblings: &[Sibling]) {
+        let _ = siblings;
+    }
+
+    /// Packets arrived. `siblings` are the other live paths of the connection.
     fn on_ack(&mut self, sample: &AckSample, siblings: &[Sibling]);
 
     /// A packet was lost; the reaction to losses as such belongs into [`Self::on_loss`].
@@ -89,14 +99,24 @@ pub trait CongestionController: Debug + Send {
     fn activity(&self) -> Activity {
         Activity::Steady
     }
+
+    /// When the window was last reduced for congestion; the controllers of other paths learn it as
+    /// [`Sibling::reduced_at`]. Default `None`: only those need it that make one reduction of several.
+    fn reduced_at(&self) -> Option<Instant> {
+        None
+    }
 }
 
 /// Makes a controller for one path.
 pub type Factory = fn(&ControllerConfig) -> Box<dyn CongestionController>;
 
-const REGISTRY: [(&str, Factory); 4] = [
+const REGISTRY: [(&str, Factory); 8] = [
     (Bbr::NAME, |config| Box::new(Bbr::new(config))),
     (Cubic::NAME, |config| Box::new(Cubic::new(config))),
+    (Cubic::COUPLED, |config| Box::new(Cubic::coupled(config))),
+    (Lia::NAME, |config| Box::new(Reno::<Lia>::new(config))),
+    (Olia::NAME, |config| Box::new(Reno::<Olia>::new(config))),
+    (Balia::NAME, |config| Box::new(Reno::<Balia>::new(config))),
     (NewReno::NAME, |config| Box::new(NewReno::new(config))),
     (Fixed::NAME, |config| Box::new(Fixed::new(config))),
 ];
@@ -106,7 +126,7 @@ pub(crate) fn default_factory() -> Factory {
 }
 
 /// Finds a controller: `bbr` (BBRv3), `cubic` (RFC 9438), `new-reno` (RFC 9002), `fixed` (a constant window, for
-/// experiments).
+/// experiments). Coupled where paths share a bottleneck: `coupled-cubic`, `lia` (RFC 6356), `olia`, `balia`.
 pub fn by_name(name: &str) -> Option<Factory> {
     REGISTRY.iter().find(|(known, _)| *known == name).map(|(_, factory)| *factory)
 }

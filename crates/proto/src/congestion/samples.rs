@@ -106,6 +106,8 @@ pub struct AckSample {
     pub gaps_since_sent: u64,
     /// Bytes declared lost by this acknowledgement.
     pub newly_lost: ByteCount,
+    /// What other paths learn of this one as [`Sibling::loss_interval`].
+    pub loss_interval: ByteCount,
 }
 
 impl AckSample {
@@ -162,6 +164,8 @@ pub struct LossSample {
     pub now: Instant,
     /// What showed it.
     pub sign: CongestionSign,
+    /// When the packet left that showed it first.
+    pub sent_at: Instant,
     /// Bytes lost that showed it; zero for a mark.
     pub bytes: ByteCount,
     /// Bytes in flight without the lost ones.
@@ -183,12 +187,23 @@ pub struct Sibling {
     pub loss_interval: ByteCount,
     /// What its controller does at the moment.
     pub activity: Activity,
+    /// When its window was last reduced for congestion; `None` if its controller does not tell.
+    pub reduced_at: Option<Instant>,
+    /// Where its packets queue.
+    pub bottleneck: Bottleneck,
 }
 
 impl Sibling {
-    /// Names the figures of a path whose controller does nothing special.
+    /// Names the figures of a path whose controller does nothing special, behind a bottleneck of its own.
     pub const fn new(window: ByteCount, rtt: Duration, loss_interval: ByteCount) -> Self {
-        Self { window, rtt, loss_interval, activity: Activity::Steady }
+        Self {
+            window,
+            rtt,
+            loss_interval,
+            activity: Activity::Steady,
+            reduced_at: None,
+            bottleneck: Bottleneck::Other,
+        }
     }
 
     /// Names what the controller does.
@@ -197,6 +212,31 @@ impl Sibling {
         self.activity = activity;
         self
     }
+
+    /// Names when the window was last reduced for congestion.
+    #[must_use]
+    pub const fn with_reduced_at(mut self, moment: Option<Instant>) -> Self {
+        self.reduced_at = moment;
+        self
+    }
+
+    /// Names where its packets queue.
+    #[must_use]
+    pub const fn with_bottleneck(mut self, bottleneck: Bottleneck) -> Self {
+        self.bottleneck = bottleneck;
+        self
+    }
+}
+
+/// Where the packets of another path queue, as far as is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Bottleneck {
+    /// Elsewhere than those of this path.
+    #[default]
+    Other,
+    /// Where those of this path do: both belong to one group, and coupled controllers make them compete as one flow.
+    Same,
 }
 
 /// What a controller does that those of other paths had better not do at the same time.

@@ -5,6 +5,8 @@ use proptest::prelude::*;
 use super::cubic_curve::Curve;
 use super::*;
 
+/// Those whose window follows losses.
+const LOSS_BASED: &[&str] = &["cubic", "coupled-cubic", "new-reno", "lia", "olia", "balia"];
 const SIZE: u64 = 1000;
 const RTT: Duration = Duration::from_millis(100);
 
@@ -33,6 +35,7 @@ fn ack(now: Instant, bytes: u64, window: ByteCount) -> AckSample {
         lost_since_sent: ByteCount::ZERO,
         gaps_since_sent: 0,
         newly_lost: ByteCount::ZERO,
+        loss_interval: ByteCount::ZERO,
     }
 }
 
@@ -40,6 +43,7 @@ fn loss(now: Instant) -> LossSample {
     LossSample {
         now,
         sign: CongestionSign::Loss,
+        sent_at: now,
         bytes: ByteCount(SIZE),
         in_flight: ByteCount::ZERO,
         smoothed_rtt: RTT,
@@ -86,7 +90,7 @@ fn slow_start_doubles_and_new_reno_then_adds_a_datagram_each_round_trip() {
 
 #[test]
 fn nothing_grows_during_recovery() {
-    for name in ["cubic", "new-reno"] {
+    for name in LOSS_BASED {
         let mut controller = by_name(name).unwrap()(&config(100));
         controller.on_loss(&loss(at(0)));
         let window = controller.window();
@@ -303,7 +307,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #[test]
     fn no_window_falls_below_two_datagrams_and_only_use_makes_it_grow(
-        name in prop_oneof![Just("cubic"), Just("new-reno")],
+        name in prop::sample::select(LOSS_BASED),
         steps in proptest::collection::vec(step(), 1..200),
     ) {
         let mut controller = by_name(name).unwrap()(&config(10));
@@ -345,7 +349,7 @@ proptest! {
 
     #[test]
     fn a_loss_that_is_undone_leaves_no_trace(
-        name in prop_oneof![Just("cubic"), Just("new-reno")],
+        name in prop::sample::select(LOSS_BASED),
         before in proptest::collection::vec(step(), 0..60),
         after in proptest::collection::vec(1u64..8, 0..20),
     ) {
@@ -376,6 +380,135 @@ proptest! {
             let window = one.window();
             one.on_ack(&ack(now, window.get() / part, window), &[]);
             other.on_ack(&ack(now, window.get() / part, window), &[]);
+            prop_assert_eq!(one.window(), other.window());
+        }
+    }
+}
+
+/// Controllers of one group; each hears of the others.
+struct Flows(Vec<Box<dyn CongestionController>>);
+
+impl Flows {
+    fn new(name: &str, datagrams: &[u32]) -> Self {
+        let make = |datagrams: &u32| by_name(name).unwrap()(&config(*datagrams));
+        Self(datagrams.iter().map(make).collect())
+    }
+
+    fn siblings(&self, except: usize) -> Vec<Sibling> {
+        let others = self.0.iter().enumerate().filter(|(at, _)| *at != except);
+        let sibling = |other: &dyn CongestionController| {
+            Sibling::new(other.window(), RTT, ByteCount::ZERO)
+                .with_reduced_at(other.reduced_at())
+                .with_bottleneck(Bottleneck::Same)
+        };
+        others.map(|(_, other)| sibling(other.as_ref())).collect()
+    }
+
+    /// Each hears of the others.
+    fn look(&mut self) {
+        for at in 0..self.0.len() {
+            let siblings = self.siblings(at);
+            self.0[at].on_siblings(&siblings);
+        }
+    }
+
+    /// A round trip in ten parts.
+    fn round(&mut self, now: &mut Instant) {
+        for _ in 0..10 {
+            *now += RTT / 10;
+            for at in 0..self.0.len() {
+                let siblings = self.siblings(at);
+                let window = self.0[at].window();
+                self.0[at].on_siblings(&siblings);
+                self.0[at].on_ack(&ack(*now, window.get() / 10, window), &siblings);
+            }
+        }
+    }
+
+    fn datagrams(&self) -> f64 {
+        self.0.iter().map(|flow| flow.window().get()).sum::<u64>() as f64 / SIZE as f64
+    }
+}
+
+#[test]
+fn paths_of_a_group_are_together_one_cubic_flow() {
+    let history = |name: &str, shares: &[u32]| {
+        let mut flows = Flows::new(name, shares);
+        // Out of slow start, all at once: one gives.
+        let mut now = at(1_000_000);
+        let first = LossSample { sent_at: now - RTT, ..loss(now) };
+        flows.look();
+        for at in 0..flows.0.len() {
+            flows.0[at].on_loss(&first);
+            flows.look();
+        }
+        let mut datagrams = Vec::new();
+        for _ in 0..4 {
+            for _ in 0..100 {
+                flows.round(&mut now);
+            }
+            datagrams.push(flows.datagrams());
+            let largest = flows.0.iter_mut().max_by_key(|flow| flow.window()).unwrap();
+            largest.on_loss(&loss(now));
+            datagrams.push(flows.datagrams());
+        }
+        datagrams
+    };
+    let one = history("cubic", &[1000]);
+    for shares in [&[1000][..], &[500, 500], &[800, 200], &[600, 200, 200]] {
+        let group = history("coupled-cubic", shares);
+        for (one, group) in one.iter().zip(&group) {
+            assert!((group / one - 1.0).abs() < 0.03, "{shares:?}: {group}, not {one}");
+        }
+    }
+}
+
+#[test]
+fn a_group_gives_once_for_what_all_of_it_lost_at_a_time() {
+    let mut flows = Flows::new("coupled-cubic", &[500, 500]);
+    let mut now = at(0);
+    flows.round(&mut now);
+    let sent_at = now - RTT / 2;
+    flows.0[0].on_loss(&loss(now));
+    let window = flows.0[1].window();
+    let siblings = flows.siblings(1);
+    flows.0[1].on_siblings(&siblings);
+    flows.0[1].on_loss(&LossSample { sent_at, ..loss(now + RTT / 10) });
+    assert_eq!(flows.0[1].window(), window);
+    // What was sent after the first gave counts.
+    flows.0[1].on_loss(&LossSample { sent_at: now, ..loss(now + RTT) });
+    assert!(flows.0[1].window() < window);
+}
+
+proptest! {
+    #[test]
+    fn a_coupled_path_that_is_alone_is_as_if_it_were_not(
+        pair in prop::sample::select(&[
+            ("coupled-cubic", "cubic"), ("lia", "new-reno"), ("olia", "new-reno"), ("balia", "new-reno"),
+        ][..]),
+        steps in proptest::collection::vec(step(), 1..200),
+    ) {
+        let [mut one, mut other] = [pair.0, pair.1].map(|name| by_name(name).unwrap()(&config(10)));
+        let elsewhere = [Sibling::new(ByteCount(90_000), RTT / 2, ByteCount(100_000))];
+        let mut now = at(0);
+        for step in steps {
+            if let Step::Ack { part, micros, .. } = step {
+                now += Duration::from_micros(micros);
+                let window = one.window();
+                one.on_siblings(&elsewhere);
+                one.on_ack(&ack(now, window.get() / part, window), &elsewhere);
+                other.on_ack(&ack(now, window.get() / part, window), &elsewhere);
+            }
+            for controller in [&mut one, &mut other] {
+                match step {
+                    Step::Ack { .. } => {}
+                    Step::Loss => controller.on_loss(&loss(now)),
+                    Step::Undo => controller.on_spurious_loss(now),
+                    Step::Persistent => controller.on_persistent_congestion(now),
+                    Step::Restart(bytes) => controller.on_restart(now, ByteCount(bytes)),
+                    Step::Size(bytes) => controller.on_max_datagram(bytes),
+                }
+            }
             prop_assert_eq!(one.window(), other.window());
         }
     }

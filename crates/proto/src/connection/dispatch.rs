@@ -8,11 +8,10 @@ use super::input::PacketFacts;
 use super::{Checked, Connection, Initiator};
 use crate::congestion::Sibling;
 use crate::event::Event;
-use crate::path::{PathReason, PathState, PingToken};
+use crate::path::{Path, PathReason, PathState, PingToken};
 use crate::protection::Level;
 use crate::recovery::{Outcome, ReceivedAck};
-
-use crate::{Misuse, Violation};
+use crate::{Instant, Misuse, Violation};
 
 impl Connection {
     pub(super) fn dispatch(&mut self, facts: &PacketFacts, block: &Block<'_>) -> Checked {
@@ -135,8 +134,7 @@ impl Connection {
     }
 
     fn on_data_ack(&mut self, facts: &PacketFacts, block: &PathAck<'_>, outcome: &mut Outcome) -> Checked {
-        let others = self.paths.iter().filter(|path| path.id != block.path && path.is_live());
-        let siblings: SmallVec<[Sibling; 8]> = others.map(|path| path.space.recovery.as_sibling()).collect();
+        let siblings = self.siblings(facts.now, block.path);
         // An acknowledgement of a path that is gone is late, not wrong.
         let Some(path) = self.paths.get_mut(block.path) else { return Ok(()) };
         // Over another path it only tells that the peer got something, perhaps long ago.
@@ -160,6 +158,18 @@ impl Connection {
             }
         }
         Ok(())
+    }
+
+    /// What the controller of a path learns of the other live ones.
+    fn siblings(&mut self, now: Instant, id: PathId) -> SmallVec<[Sibling; 8]> {
+        self.paths.judge_bottlenecks(now, self.side);
+        let Some(own) = self.paths.get(id) else { return SmallVec::new() };
+        let others = self.paths.iter().filter(|path| path.id != id && path.is_live());
+        let sibling = |path: &Path| {
+            let bottleneck = self.paths.bottleneck_of([own, path], self.side);
+            path.space.recovery.as_sibling().with_bottleneck(bottleneck)
+        };
+        others.map(sibling).collect()
     }
 
     fn on_probe(&mut self, facts: &PacketFacts, block: &Probe) {
@@ -219,7 +229,7 @@ impl Connection {
     ///
     /// # Errors
     /// If there is no such path.
-    pub fn close_path(&mut self, now: crate::Instant, path: PathId) -> Result<(), Misuse> {
+    pub fn close_path(&mut self, now: Instant, path: PathId) -> Result<(), Misuse> {
         if self.paths.get(path).is_none() {
             return Err(Misuse::UnknownPath { path });
         }

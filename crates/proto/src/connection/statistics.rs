@@ -5,8 +5,8 @@ use std::time::Duration;
 use manyway_wire::{PathAvailability, PathId};
 
 use super::Connection;
-use crate::congestion::ControllerConfig;
-use crate::path::{BASE_DATAGRAM, PathReason, PathState, Role};
+use crate::congestion::{Bottleneck, ControllerConfig};
+use crate::path::{BASE_DATAGRAM, Path, PathReason, PathState, Role};
 use crate::{ByteCount, FourTuple, Instant, MessageStatistics, Rate};
 
 /// Figures of one path.
@@ -31,6 +31,8 @@ pub struct PathStatistics {
     pub peer_says: PathAvailability,
     /// What its interface is meant for.
     pub role: Role,
+    /// The lowest id of the live paths that share its bottleneck, as far as is known; its own if there is none.
+    pub group: PathId,
     /// Smoothed round-trip time; the assumed one before the first measurement.
     pub smoothed_rtt: Duration,
     /// Smallest round-trip time.
@@ -86,7 +88,7 @@ impl Connection {
     /// Reads all figures; costs O(paths).
     pub fn statistics(&self) -> ConnectionStatistics {
         ConnectionStatistics {
-            paths: self.paths.iter().map(path_statistics).collect(),
+            paths: self.paths.iter().map(|path| path_statistics(path, self.group_of(path))).collect(),
             scheduler: self.sending.scheduler.name(),
             congestion: self.congestion(),
             backlog: self.streams.backlog(),
@@ -102,6 +104,14 @@ impl Connection {
 }
 
 impl Connection {
+    fn group_of(&self, path: &Path) -> PathId {
+        let shares = |other: &&Path| {
+            other.is_live() && self.paths.bottleneck_of([path, other], self.side) == Bottleneck::Same
+        };
+        let others = self.paths.iter().filter(|other| other.id < path.id);
+        others.filter(shares).map(|other| other.id).next().unwrap_or(path.id)
+    }
+
     fn congestion(&self) -> &'static str {
         let path = self.paths.iter().next();
         let of_a_new_one = || (self.config.congestion)(&ControllerConfig::new(BASE_DATAGRAM)).name();
@@ -109,7 +119,7 @@ impl Connection {
     }
 }
 
-fn path_statistics(path: &crate::path::Path) -> PathStatistics {
+fn path_statistics(path: &Path, group: PathId) -> PathStatistics {
     let recovery = &path.space.recovery;
     PathStatistics {
         id: path.id,
@@ -121,6 +131,7 @@ fn path_statistics(path: &crate::path::Path) -> PathStatistics {
         data_at: path.last_data(),
         peer_says: path.peer_status.1,
         role: path.role,
+        group,
         smoothed_rtt: recovery.rtt().smoothed(),
         minimum_rtt: recovery.rtt().minimum(),
         window: recovery.window(),

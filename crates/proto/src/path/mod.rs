@@ -13,7 +13,6 @@ mod set;
 mod space;
 mod state;
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use manyway_wire::{PathAvailability, PathId};
@@ -57,7 +56,7 @@ pub(crate) struct Path {
     pub(crate) amplification: Amplification,
     pub(crate) silence: SilenceDetector,
     pub(crate) mtu: MtuSearch,
-    answers: VecDeque<Answer>,
+    answers: Vec<Answer>,
     /// What the peer says of the path, and the sequence of that word.
     pub(crate) peer_status: (u64, PathAvailability),
     /// Packets that go out whatever the window says, because the probe timer ran out.
@@ -107,7 +106,7 @@ impl Path {
             amplification: Amplification::limited(),
             silence: SilenceDetector::default(),
             mtu: MtuSearch::new(),
-            answers: VecDeque::new(),
+            answers: Vec::new(),
             peer_status: (0, PathAvailability::Available),
             probes_due: 0,
             asked_at: now,
@@ -246,9 +245,9 @@ impl Path {
     pub(crate) fn push_answer(&mut self, now: Instant, tuple: FourTuple, nonce: u64) {
         self.answers.retain(|waiting| waiting.tuple != tuple);
         if self.answers.len() >= MAX_ANSWERS {
-            self.answers.pop_front();
+            self.answers.remove(0);
         }
-        self.answers.push_back(Answer { tuple, nonce, asked_at: now });
+        self.answers.push(Answer { tuple, nonce, asked_at: now });
     }
 
     /// The next answer that may go out: at an address that is not proven, one waits until there is room for it.
@@ -256,7 +255,8 @@ impl Path {
         self.answers.retain(|waiting| now - waiting.asked_at < ANSWER_KEEPS);
         let may_go = |waiting: &Answer| waiting.tuple != self.tuple || self.amplification.has_room();
         let at = self.answers.iter().position(may_go)?;
-        self.answers.remove(at).map(|answer| (answer.tuple, answer.nonce))
+        let Answer { tuple, nonce, .. } = self.answers.remove(at);
+        Some((tuple, nonce))
     }
 
     /// Nothing can be answered on this path now.

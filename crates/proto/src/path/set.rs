@@ -1,8 +1,11 @@
 //! All paths of a connection, by ascending id.
 
-use manyway_wire::PathId;
+use manyway_wire::{Initiator, PathId};
 
 use crate::collections::range_set::RangeSet;
+use crate::congestion::Bottleneck;
+use crate::congestion::shared_bottleneck::SharedBottlenecks;
+use crate::{FourTuple, Instant};
 
 use super::{Path, PathState, Role};
 
@@ -11,6 +14,7 @@ use super::{Path, PathState, Role};
 pub(crate) struct PathSet {
     paths: Vec<Path>,
     spent: RangeSet,
+    bottlenecks: SharedBottlenecks,
 }
 
 impl PathSet {
@@ -32,6 +36,7 @@ impl PathSet {
     pub(crate) fn remove(&mut self, id: PathId) -> Option<Path> {
         let at = self.paths.iter().position(|path| path.id == id)?;
         self.spend(id);
+        self.bottlenecks.forget(id);
         Some(self.paths.remove(at))
     }
 
@@ -78,5 +83,33 @@ impl PathSet {
             let reserve = path.state() != PathState::Active || path.joint_role() >= Role::Backup;
             (!path.amplification.has_room(), reserve, path.space.recovery.rtt().smoothed())
         })
+    }
+
+    /// Judges, now and then, which paths share a bottleneck.
+    pub(crate) fn judge_bottlenecks(&mut self, now: Instant, side: Initiator) {
+        let Self { paths, bottlenecks, .. } = self;
+        let delays = paths.iter().map(|path| (path.id, path.space.recovery.delays()));
+        let tuple = |id| paths.iter().find(|path| path.id == id).map(|path| path.tuple);
+        bottlenecks.judge(now, delays, |a, b| {
+            tuple(a).zip(tuple(b)).is_some_and(|(a, b)| use_same_access(&a, &b, side))
+        });
+    }
+
+    /// Where the packets of the second of two paths queue, seen from the first one.
+    pub(crate) fn bottleneck_of(&self, [a, b]: [&Path; 2], side: Initiator) -> Bottleneck {
+        let measured = self.bottlenecks.shared([a.id, b.id]);
+        if measured.unwrap_or_else(|| use_same_access(&a.tuple, &b.tuple, side)) {
+            Bottleneck::Same
+        } else {
+            Bottleneck::Other
+        }
+    }
+}
+
+/// Whether two paths use the same access of the client: the narrowest place most often.
+fn use_same_access(a: &FourTuple, b: &FourTuple, side: Initiator) -> bool {
+    match side {
+        Initiator::Client => a.local.interface == b.local.interface && a.local.interface != 0,
+        Initiator::Server => a.remote.ip() == b.remote.ip(),
     }
 }

@@ -75,6 +75,7 @@ impl PathRecovery {
         siblings: &[Sibling],
         out: &mut Outcome,
     ) -> Result<(), Violation> {
+        self.controller.on_siblings(siblings);
         self.forget_lost(now);
         let mut arrivals = Arrivals::default();
         for range in ack.ranges {
@@ -98,6 +99,7 @@ impl PathRecovery {
         let latest_rtt = self.measure_rtt(now, &arrivals, ack.delay);
         if let Some(rtt) = latest_rtt {
             self.one_way.on_sample(now, now - rtt, ack.received_at.0);
+            self.delays.on_sample(now, now - rtt, ack.received_at.0);
         }
         if arrivals.undo {
             self.controller.on_spurious_loss(now);
@@ -113,6 +115,7 @@ impl PathRecovery {
         }
         out.newly_acked_bytes += arrivals.bytes;
         self.loss_rate.on_outcome(arrivals.bytes + arrivals.spurious_bytes, ByteCount::ZERO);
+        self.delays.on_outcome(arrivals.bytes + arrivals.spurious_bytes, out.lost_bytes - lost_before);
         self.tell_controller(now, &arrivals, latest_rtt, out.lost_bytes - lost_before, siblings);
         self.resume.on_ack(largest, self.sent.next_number());
         match self.rounds.on_ack(largest, self.sent.next_number(), self.sent.bytes()) {
@@ -219,6 +222,7 @@ impl PathRecovery {
             lost_since_sent: delivery.lost_since_sent,
             gaps_since_sent: delivery.gaps_since_sent,
             newly_lost,
+            loss_interval: self.loss_interval.longest(),
         };
         self.controller.on_ack(&sample, siblings);
         if self.controller.activity() == Activity::Draining {
@@ -236,7 +240,7 @@ impl PathRecovery {
         let mut count = 0;
         let mut lost_bytes = ByteCount::ZERO;
         let mut longest_stretch = Duration::ZERO;
-        let mut event = false;
+        let mut event = None;
         let mut trial_failed = false;
         self.loss_time = None;
         while let Some(oldest) = self.sent.front() {
@@ -266,7 +270,9 @@ impl PathRecovery {
                 continue;
             }
             let meaning = self.episodes.on_lost(packet.packet_number, next);
-            event |= meaning == Meaning::NewEvent;
+            if meaning == Meaning::NewEvent {
+                event = event.or(Some(packet.time_sent));
+            }
             trial_failed |= self.resume.on_lost(packet.packet_number);
             self.report_lost(now, &packet, meaning);
             let why = LostBy::Detection { episode: self.episodes.current() };
@@ -277,8 +283,8 @@ impl PathRecovery {
         if lost_bytes > ByteCount::ZERO {
             out.large_lost = self.large.lost();
         }
-        if event {
-            self.on_congestion(now, lost_bytes, trial_failed);
+        if let Some(sent_at) = event {
+            self.on_congestion(now, sent_at, lost_bytes, trial_failed);
         }
         let timeout = self.probe.timeout(&self.rtt);
         if !self.probe.is_other_path_alive() && is_persistent(longest_stretch, timeout) {
@@ -308,7 +314,7 @@ impl PathRecovery {
     }
 
     /// Once a round trip.
-    fn on_congestion(&mut self, now: Instant, bytes: ByteCount, trial_failed: bool) {
+    fn on_congestion(&mut self, now: Instant, sent_at: Instant, bytes: ByteCount, trial_failed: bool) {
         self.loss_interval.on_congestion();
         if trial_failed {
             // The resumed window was too large: what was known of the path does not hold any more.
@@ -320,6 +326,7 @@ impl PathRecovery {
         self.controller.on_loss(&LossSample {
             now,
             sign: CongestionSign::Loss,
+            sent_at,
             bytes,
             in_flight: self.sent.bytes(),
             smoothed_rtt: self.rtt.smoothed(),

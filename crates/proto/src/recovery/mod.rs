@@ -34,6 +34,7 @@ pub(crate) use outcome::{Allowance, LostNote, Outcome, ReceivedAck, TimeoutKind}
 pub(crate) use rtt::RttEstimator;
 pub(crate) use sent_packets::{PacketKind, SentPacket};
 
+use crate::congestion::shared_bottleneck::DelayHistory;
 use crate::congestion::{CongestionController, ControllerConfig, SentSample, Sibling};
 use crate::{ByteCount, Instant, Rate, Rng};
 
@@ -51,6 +52,7 @@ pub(crate) struct PathRecovery {
     questions: ack_questions::AckQuestions,
     rtt: RttEstimator,
     one_way: one_way::OneWay,
+    delays: DelayHistory,
     reordering: reordering::Reordering,
     probe: probe_timeout::ProbeTimer,
     episodes: episode::Episodes,
@@ -83,6 +85,7 @@ impl PathRecovery {
             questions: ack_questions::AckQuestions::default(),
             rtt: RttEstimator::new(config.initial_rtt),
             one_way: one_way::OneWay::default(),
+            delays: DelayHistory::default(),
             reordering: reordering::Reordering::new(),
             probe: probe_timeout::ProbeTimer::new(config.max_ack_delay),
             episodes: episode::Episodes::default(),
@@ -149,6 +152,11 @@ impl PathRecovery {
     /// When the delivery rate was measured last.
     pub(crate) fn rate_measured_at(&self) -> Option<Instant> {
         self.rate.measured_at()
+    }
+
+    /// How long packets needed to the peer lately.
+    pub(crate) fn delays(&self) -> &DelayHistory {
+        &self.delays
     }
 
     /// Assumes a round trip known from elsewhere, until one is measured.
@@ -259,6 +267,7 @@ impl PathRecovery {
         let activity = self.controller.activity();
         Sibling::new(self.controller.window(), self.rtt.smoothed(), self.loss_interval.longest())
             .with_activity(activity)
+            .with_reduced_at(self.controller.reduced_at())
     }
 
     /// Nothing is sent on this path now, because nothing waits or what waits is kept for another path. If window and
@@ -345,6 +354,7 @@ impl PathRecovery {
         self.sent.shrink_to_fit();
         self.lost.shrink_to_fit();
         self.questions.forget();
+        self.delays.forget();
     }
 
     /// The time to wait for an answer on this path, without back-off.
@@ -394,6 +404,7 @@ impl PathRecovery {
         self.rate.forget_maximum();
         self.rtt.forget_minimum();
         self.one_way.forget();
+        self.delays.forget();
         if let Some(rtt) = round_trip {
             self.rtt.on_sample(rtt, Duration::ZERO);
         }

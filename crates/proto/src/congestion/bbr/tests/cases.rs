@@ -298,6 +298,7 @@ fn a_loss_that_was_none_brings_the_search_back() {
 fn mark(path: &Path) -> LossSample {
     LossSample {
         now: path.now,
+        sent_at: path.now,
         sign: CongestionSign::Mark,
         bytes: ByteCount::ZERO,
         in_flight: product(path),

@@ -35,6 +35,7 @@ fn sample() -> AckSample {
         lost_since_sent: ByteCount::ZERO,
         gaps_since_sent: 0,
         newly_lost: ByteCount::ZERO,
+        loss_interval: ByteCount::ZERO,
     }
 }
 
@@ -217,6 +218,7 @@ proptest! {
                 }
                 Step::Loss(sign) => bbr.on_loss(&LossSample {
                     now,
+ sent_at: now,
                     sign,
                     bytes: SIZE,
                     in_flight: SIZE * 3,

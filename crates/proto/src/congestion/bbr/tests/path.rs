@@ -234,6 +234,7 @@ impl Path {
             lost_since_sent: self.lost - packet.lost,
             gaps_since_sent: self.gaps - packet.gaps,
             newly_lost,
+            loss_interval: ByteCount::ZERO,
         };
         let siblings = self.siblings.clone();
         self.bbr.on_ack(&sample, &siblings);

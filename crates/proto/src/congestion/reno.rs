@@ -1,75 +1,96 @@
-//! NewReno (RFC 5681, RFC 9002 section 7): the reference, simplest one.
+//! Reno (RFC 5681, RFC 9002 section 7), alone as NewReno or coupled with other paths.
 
+use std::marker::PhantomData;
 use std::time::Duration;
 
+use super::coupled::{Alone, Group, Law, Member, ONE};
 use super::slow_start::SlowStart;
 use super::{AckSample, CongestionController, ControllerConfig, LossSample, Sibling, pacing_of_window};
 use crate::{ByteCount, Instant, Rate};
 
-/// One datagram a round trip more, half of the window less at a congestion event.
+/// The reference, simplest controller: one datagram a round trip more, half of the window less at a congestion event.
+pub type NewReno = Reno<Alone>;
+
+/// Grows and shrinks as a [`Law`] makes of Reno. Slow start is not coupled.
 #[derive(Debug, Clone)]
-pub struct NewReno {
+pub struct Reno<L> {
     config: ControllerConfig,
     state: State,
     /// The state before the last congestion event, for undoing it.
     before_loss: Option<State>,
+    /// What the next congestion event takes, by the group as it was seen last.
+    reduction: u64,
+    law: PhantomData<L>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct State {
     window: ByteCount,
     slow_start: SlowStart,
-    /// Bytes acknowledged since the window last grew.
-    acked: ByteCount,
+    /// Bytes acknowledged since the window last changed, those that count.
+    acked: i64,
 }
 
 impl State {
     fn new(window: ByteCount) -> Self {
-        Self { window, slow_start: SlowStart::new(), acked: ByteCount::ZERO }
+        Self { window, slow_start: SlowStart::new(), acked: 0 }
     }
 }
 
-impl NewReno {
+impl<L: Law> Reno<L> {
     /// See [`super::by_name`].
-    pub const NAME: &'static str = "new-reno";
+    pub const NAME: &'static str = L::NAME;
 
     /// Starts in slow start with the initial window.
     pub fn new(config: &ControllerConfig) -> Self {
-        Self { config: *config, state: State::new(config.initial_bytes()), before_loss: None }
+        let state = State::new(config.initial_bytes());
+        Self { config: *config, state, before_loss: None, reduction: ONE / 2, law: PhantomData }
     }
 
-    /// RFC 5681, section 3.1: one datagram for each window of acknowledged bytes.
-    fn avoid_congestion(&mut self, bytes: ByteCount) {
+    /// A datagram more or less for each window of bytes that count.
+    fn avoid_congestion(&mut self, bytes: ByteCount, gain: i64) {
+        let minimum = self.config.minimum_bytes();
+        let datagram = ByteCount(u64::from(self.config.max_datagram));
+        let counted = (i128::from(bytes.get()) * i128::from(gain)) >> 32;
         let state = &mut self.state;
-        state.acked += bytes;
-        if state.acked >= state.window {
-            state.acked -= state.window;
-            state.window += ByteCount(u64::from(self.config.max_datagram));
+        state.acked = state.acked.saturating_add(i64::try_from(counted).unwrap_or_default());
+        let window = i64::try_from(state.window.get()).unwrap_or(i64::MAX);
+        if state.acked >= window {
+            state.acked -= window;
+            state.window += datagram;
+        } else if state.acked <= -window {
+            state.acked += window;
+            state.window = (state.window - datagram).max(minimum);
         }
     }
 }
 
-impl CongestionController for NewReno {
+impl<L: Law> CongestionController for Reno<L> {
     fn name(&self) -> &'static str {
         Self::NAME
     }
 
-    fn on_ack(&mut self, sample: &AckSample, _siblings: &[Sibling]) {
+    fn on_ack(&mut self, sample: &AckSample, siblings: &[Sibling]) {
         let mut bytes = sample.bytes_outside_recovery;
         if self.is_in_slow_start() {
             (self.state.window, bytes) = self.state.slow_start.on_ack(self.state.window, sample);
         }
+        let own = Member::new(self.state.window, sample.smoothed_rtt, sample.loss_interval);
+        let group = Group::new(own, siblings);
+        self.reduction = L::reduction(group);
         if !self.is_in_slow_start() && sample.allows_growth_of(self.state.window) {
-            self.avoid_congestion(bytes);
+            self.avoid_congestion(bytes, L::gain(group));
         }
     }
 
     fn on_loss(&mut self, _sample: &LossSample) {
         self.before_loss = Some(self.state);
-        let window = (self.state.window / 2).max(self.config.minimum_bytes());
+        let kept = u128::from(self.state.window.get()) * u128::from(ONE.saturating_sub(self.reduction));
+        let kept = ByteCount(u64::try_from(kept >> 32).unwrap_or_default());
+        let window = kept.max(self.config.minimum_bytes());
         self.state.window = window;
         self.state.slow_start.set_threshold(window);
-        self.state.acked = ByteCount::ZERO;
+        self.state.acked = 0;
     }
 
     fn on_spurious_loss(&mut self, _now: Instant) {
@@ -81,7 +102,7 @@ impl CongestionController for NewReno {
     fn on_persistent_congestion(&mut self, _now: Instant) {
         self.before_loss = None;
         self.state.window = self.config.minimum_bytes();
-        self.state.acked = ByteCount::ZERO;
+        self.state.acked = 0;
     }
 
     fn on_restart(&mut self, _now: Instant, window: ByteCount) {

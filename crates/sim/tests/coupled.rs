@@ -1,0 +1,179 @@
+//! Paths that share a bottleneck, and paths that do not.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+use std::time::Duration;
+
+use manyway_proto::{ByteCount, ConnectionConfig};
+use manyway_sim::link::LinkConfig;
+use manyway_sim::scenario::{MINUTE, MS, SECOND, connected_with, mbit, megabytes, path_figures, percent};
+use manyway_sim::traffic::Exchange;
+use manyway_sim::{EndpointPair, LinkId, PairBuilder, Rival, Side};
+
+fn config(congestion: &str) -> ConnectionConfig {
+    let mut config = ConnectionConfig::default();
+    config.set_congestion(congestion).unwrap();
+    config
+}
+
+/// Two paths that begin and end apart, with a link in the middle of both.
+struct Dumbbell {
+    pair: EndpointPair,
+    up: LinkId,
+    down: LinkId,
+    rivals: Vec<Rival>,
+}
+
+impl Dumbbell {
+    /// Paths of so long one-way delays to the shared link.
+    fn new(link: &LinkConfig, delays: &[Duration], congestion: &str, seed: u64) -> Self {
+        let builder =
+            delays.iter().fold(PairBuilder::new().seed(seed), |b, delay| b.path(mbit(1000), *delay));
+        let mut pair = connected_with(builder, &config(congestion)).unwrap();
+        let now = pair.now();
+        let paths = pair.paths().to_vec();
+        let server = pair.host(Side::Server);
+        let network = pair.world_mut().network_mut();
+        let link = link.clone().with_overhead(LinkConfig::IPV4_UDP);
+        let (up, down) = (network.add_link(now, link.clone()), network.add_link(now, link));
+        let far = network.addresses(server).first().unwrap().0;
+        for path in paths {
+            network.set_route(path.interface, far, vec![path.up, up]);
+            network.set_route(far, path.interface, vec![down, path.down]);
+        }
+        Self { pair, up, down, rivals: Vec::new() }
+    }
+
+    fn join(&mut self, congestion: &str) {
+        let number = u8::try_from(self.rivals.len()).unwrap() + 1;
+        let rival =
+            Rival::join(&mut self.pair, number, &config(congestion), &[self.up], &[self.down]).unwrap();
+        self.rivals.push(rival);
+    }
+
+    /// The client sends so much.
+    fn transfer(&mut self, bytes: ByteCount) {
+        self.pair.transfer(Side::Client, bytes, MINUTE).unwrap();
+    }
+
+    fn run_for(&mut self, time: Duration) {
+        for _ in 0..time.as_millis() {
+            self.pair.run_for(MS).unwrap();
+            for rival in &mut self.rivals {
+                rival.act(&mut self.pair);
+            }
+        }
+    }
+}
+
+fn bulk(pair: &mut EndpointPair) {
+    let client = pair.host(Side::Client);
+    pair.start(Side::Client, Box::new(Exchange::new(client, megabytes(1_000_000))));
+}
+
+fn grouped(pair: &mut EndpointPair) -> bool {
+    path_figures(pair, Side::Client).iter().any(|path| path.group != path.id)
+}
+
+/// Bytes of ours and of a rival's from second 25 to second 85; all reach the shared link after 5 ms.
+fn against(
+    ours: &str,
+    theirs: &str,
+    delays: &[Duration],
+    link: &LinkConfig,
+    seed: u64,
+) -> (ByteCount, ByteCount) {
+    let mut bell = Dumbbell::new(link, delays, ours, seed);
+    bulk(&mut bell.pair);
+    bell.join(theirs);
+    bell.run_for(25 * SECOND);
+    let carried =
+        |bell: &Dumbbell| (bell.pair.received(Side::Server).total(), bell.rivals.first().unwrap().received());
+    let before = carried(&bell);
+    bell.run_for(60 * SECOND);
+    let after = carried(&bell);
+    (after.0 - before.0, after.1 - before.1)
+}
+
+/// What ours get of what a rival gets, in percent, on the mean of two runs.
+fn share(ours: &str, theirs: &str, delays: &[Duration], link: &LinkConfig) -> u64 {
+    let runs = (1..3).map(|seed| against(ours, theirs, delays, link, seed));
+    let sum = runs.fold((0, 0), |sum, run| (sum.0 + run.0.get(), sum.1 + run.1.get()));
+    sum.0 * 100 / sum.1
+}
+
+#[test]
+fn two_paths_through_one_bottleneck_take_what_one_cubic_flow_does() {
+    for (delays, queue) in [([5 * MS; 2], 40 * MS), ([5 * MS; 2], 100 * MS), ([5 * MS, 15 * MS], 40 * MS)] {
+        let link = LinkConfig::new(mbit(20), 5 * MS).with_queue_time(queue);
+        let share = share("coupled-cubic", "cubic", &delays, &link);
+        assert!((70..=140).contains(&share), "{delays:?} {queue:?}: {share}");
+    }
+}
+
+#[test]
+fn three_paths_through_one_bottleneck_take_what_one_cubic_flow_does() {
+    let link = LinkConfig::new(mbit(20), 5 * MS).with_queue_time(60 * MS);
+    let share = share("coupled-cubic", "cubic", &[5 * MS; 3], &link);
+    assert!((70..=140).contains(&share), "{share}");
+}
+
+#[test]
+fn two_paths_through_one_bottleneck_take_about_what_one_reno_flow_does() {
+    let link = LinkConfig::new(mbit(20), 5 * MS).with_queue_time(40 * MS);
+    for congestion in ["lia", "olia", "balia"] {
+        let share = share(congestion, "new-reno", &[5 * MS; 2], &link);
+        assert!((70..=140).contains(&share), "{congestion}: {share}");
+    }
+}
+
+#[test]
+fn paths_through_one_bottleneck_are_one_group_within_twenty_five_seconds() {
+    for delays in [[5 * MS, 5 * MS], [5 * MS, 25 * MS]] {
+        for (rivals, seed) in [(0, 1), (1, 3)] {
+            let link = LinkConfig::new(mbit(20), 5 * MS).with_queue_time(60 * MS);
+            let mut bell = Dumbbell::new(&link, &delays, "coupled-cubic", seed);
+            bulk(&mut bell.pair);
+            (0..rivals).for_each(|_| bell.join("cubic"));
+            bell.run_for(25 * SECOND);
+            assert!(grouped(&mut bell.pair), "{delays:?} {rivals} {seed}");
+        }
+    }
+}
+
+#[test]
+fn paths_with_bottlenecks_of_their_own_are_never_one_group_and_are_filled() {
+    // The same kind of link twice is the hardest: all figures are the same.
+    for (rates, delays, queue) in [
+        ([50, 50], [10, 10], 100),
+        ([50, 50], [10, 10], 40),
+        ([20, 50], [20, 10], 100),
+        ([50, 50], [10, 30], 60),
+    ] {
+        for (congestion, seed) in [("coupled-cubic", 1), ("lia", 4)] {
+            let link =
+                |at: usize| LinkConfig::new(mbit(rates[at]), delays[at] * MS).with_queue_time(queue * MS);
+            let builder =
+                (0..2).fold(PairBuilder::new().seed(seed), |it, at| it.path_with(link(at), link(at)));
+            let mut pair = connected_with(builder, &config(congestion)).unwrap();
+            bulk(&mut pair);
+            for second in 0..40 {
+                pair.run_for(SECOND).unwrap();
+                assert!(!grouped(&mut pair), "{congestion} {rates:?} {delays:?} {queue} {seed}: {second}");
+            }
+            let goodput = pair.received(Side::Server).total().per(40 * SECOND);
+            let share = percent(goodput, mbit(rates[0] + rates[1]));
+            assert!(share >= 93, "{congestion} {rates:?} {delays:?} {queue} {seed}: {share}");
+        }
+    }
+}
+
+#[test]
+fn a_verdict_is_forgotten_when_nothing_is_sent_for_long() {
+    let link = LinkConfig::new(mbit(20), 5 * MS).with_queue_time(60 * MS);
+    let mut bell = Dumbbell::new(&link, &[5 * MS, 25 * MS], "coupled-cubic", 1);
+    bell.transfer(megabytes(60));
+    assert!(grouped(&mut bell.pair));
+    bell.run_for(12 * SECOND);
+    bell.transfer(ByteCount(100_000));
+    assert!(!grouped(&mut bell.pair));
+}
