@@ -280,6 +280,39 @@ fn a_peer_that_acknowledges_nothing_costs_what_is_in_flight_and_the_send_buffer(
     assert!(peak > 4 << 20 && peak <= 5 << 20, "{peak}");
 }
 
+#[test]
+fn a_small_connection_with_everything_full_takes_at_most_256_kib() {
+    IN_USE.set(0);
+    PEAK.set(0);
+    let mut duel = Duel::watched(Initiator::Server, &ConnectionConfig::small(), watch);
+    let credit = u64::MAX >> 2;
+    let open = Block::Stream(StreamData { stream: stream(0), offset: 0, end: false, data: b"get" });
+    let more = Block::StreamWindow(StreamWindow { stream: stream(0), credit });
+    duel.send(&[open, more, Block::Window(Window { credit })]);
+    let handle = duel.handle;
+    duel.act(|victim| victim.connection(handle).unwrap().accept_stream()).unwrap();
+    // Nothing is acknowledged, and what waits was written in crumbs.
+    for _ in 0..50 {
+        for _ in 0..50 {
+            let data = bytes::Bytes::from_static(&[7; 50]);
+            duel.act(|victim| victim.connection(handle).unwrap().write(stream(0), data)).unwrap();
+        }
+        duel.run_for(Duration::from_millis(5));
+        duel.send(&[Block::Pad]);
+    }
+    // Nothing that arrives can be read.
+    for (index, end) in [(1, 32 << 10), (2, 15 << 10)] {
+        for offset in (1..end - 300).step_by(301) {
+            give(&mut duel, index, offset..offset + 300);
+        }
+    }
+    duel.poll();
+    let peak = PEAK.get();
+    println!("small: {peak} bytes");
+    assert_eq!(duel.ended(), None);
+    assert!(peak > 96 << 10 && peak <= 256 << 10, "{peak}");
+}
+
 // spec 7.10: what 1024 incomplete set-ups cost follows from one
 #[test]
 fn a_set_up_that_never_completes_takes_at_most_128_kib_and_an_answer_without_state_nothing() {

@@ -30,6 +30,18 @@ fn the_smallest_windows_delay_but_never_stop() {
 }
 
 #[test]
+fn small_connections_use_both_paths_as_far_as_their_windows_go() {
+    let config = ConnectionConfig::small();
+    for from in [Side::Client, Side::Server] {
+        let builder = PairBuilder::new().path(mbit(8), 10 * MS).path(mbit(8), 10 * MS);
+        let mut pair = connected_with(builder, &config).unwrap();
+        let report = pair.transfer(from, megabytes(5), MINUTE).unwrap();
+        // 40 kB fill both paths; 48 KiB are granted piece by piece.
+        assert!(percent(report.goodput, mbit(16)) >= 75, "{from:?} {}", report.goodput);
+    }
+}
+
+#[test]
 fn many_streams_share_and_all_end() {
     let mut pair = connected(two_paths().answer(ByteCount(20_000))).unwrap();
     for from in [Side::Client, Side::Server] {

@@ -52,6 +52,19 @@ impl Default for StreamConfig {
 }
 
 impl StreamConfig {
+    /// Small windows and buffers, of 48 KiB at most; for [`ConnectionConfig::small`](crate::ConnectionConfig::small).
+    pub fn small() -> Self {
+        Self {
+            stream_window: SMALL * 2 / 3,
+            connection_window: SMALL,
+            max_window: SMALL,
+            peer_streams: 16,
+            send_buffer: SMALL,
+            max_send_buffer: SMALL,
+            max_message: SMALL / 3,
+        }
+    }
+
     /// Checks each field against its range.
     ///
     /// # Errors
@@ -102,6 +115,8 @@ impl std::error::Error for StreamConfigError {}
 
 const MIB: u64 = 1 << 20;
 const LEAST_WINDOW: u64 = 16 << 10;
+/// What a small connection keeps in each direction.
+const SMALL: u64 = 48 << 10;
 const MOST_WINDOW: u64 = 4 << 30;
 const MOST_STREAMS: u64 = 1 << 16;
 const MOST_MESSAGE: u64 = 1 << 30;
@@ -113,6 +128,7 @@ mod tests {
     #[test]
     fn the_defaults_pass_their_own_check() {
         assert_eq!(StreamConfig::default().check(), Ok(()));
+        assert_eq!(StreamConfig::small().check(), Ok(()));
     }
 
     #[test]
