@@ -97,7 +97,7 @@ pub use manyway_proto::identity::{
 pub use manyway_proto::observe;
 pub use manyway_proto::{
     ByteCount, Class, ClosedBy, ConfigError, ConnectionConfig, ConnectionError, ConnectionStatistics, Event,
-    FourTuple, LocalAddress, Message, MessageOptions, MessageStatistics, MessageToken, Order,
+    FourTuple, Instant, LocalAddress, Message, MessageOptions, MessageStatistics, MessageToken, Order,
     PathAvailability, PathEvent, PathId, PathReason, PathState, PathStatistics, Rate, Role, StreamConfig,
     StreamId, congestion, scheduler,
 };

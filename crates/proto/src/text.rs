@@ -21,6 +21,26 @@ impl fmt::Display for UnitError {
 
 impl std::error::Error for UnitError {}
 
+/// Checks the name of something new that is to be found by it, such as a scheduler.
+pub(crate) fn check_new_name(
+    name: &str,
+    taken: impl IntoIterator<Item = &'static str>,
+) -> Result<(), String> {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if name.is_empty() || !name.chars().all(fits) {
+        return Err(format!("{name:?} is no name: lower-case letters, digits and hyphens"));
+    }
+    if taken.into_iter().any(|taken| taken == name) {
+        return Err(format!("{name:?} is taken"));
+    }
+    Ok(())
+}
+
+/// What to say of a name under which nothing is known.
+pub(crate) fn unknown_name(name: &str, known: impl Iterator<Item = &'static str>) -> String {
+    format!("{name:?} is not one of: {}", known.collect::<Vec<_>>().join(", "))
+}
+
 /// Reads a rate in bits: `20Mbit`, `40M`, `1.5Gbit/s`, `800kbps`; k, M and G are powers of 1000.
 ///
 /// # Errors

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// assert_eq!((start + Duration::from_nanos(3)) - start, Duration::from_nanos(3));
 /// assert_eq!(start - (start + Duration::from_nanos(3)), Duration::ZERO);
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Instant(u64);
 
 impl Instant {

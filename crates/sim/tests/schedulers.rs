@@ -127,7 +127,7 @@ fn pair_with(
     paths: PairBuilder,
 ) -> EndpointPair {
     let mut config = ConnectionConfig::default();
-    config.add_scheduler(name, move |_settings| Ok(make()));
+    config.add_scheduler(name, move |_settings| Ok(make())).unwrap();
     config.set_scheduler(name).unwrap();
     connected_with(paths, &config).unwrap()
 }

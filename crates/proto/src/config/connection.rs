@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::congestion::{self, Factory as ControllerFactory};
+use crate::congestion::{self, Controllers, Factory as ControllerFactory};
 use crate::observe::Observers;
 use crate::path::{BASE_DATAGRAM, LARGEST_DATAGRAM};
 use crate::scheduler::{Scheduler, SchedulerFactory, Schedulers};
@@ -55,6 +55,7 @@ pub struct ConnectionConfig {
     pub key_limits: KeyLimits,
     pub(crate) schedulers: Schedulers,
     pub(crate) scheduler: SchedulerFactory,
+    pub(crate) controllers: Controllers,
     pub(crate) congestion: ControllerFactory,
     pub(crate) observers: Option<Observers>,
 }
@@ -77,6 +78,7 @@ impl Default for ConnectionConfig {
             key_limits: KeyLimits::default(),
             schedulers: Schedulers::default(),
             scheduler: SchedulerFactory::default(),
+            controllers: Controllers::default(),
             congestion: congestion::default_factory(),
             observers: None,
         }
@@ -107,12 +109,15 @@ impl ConnectionConfig {
     }
 
     /// Adds a scheduler of one's own to those that [`Self::set_scheduler`] finds, as [`Schedulers::add`] does.
+    ///
+    /// # Errors
+    /// If the name is taken, or is not of lower-case letters, digits and hyphens.
     pub fn add_scheduler(
         &mut self,
         name: &'static str,
         make: impl Fn(&str) -> Result<Box<dyn Scheduler>, String> + Send + Sync + 'static,
-    ) {
-        self.schedulers.add(name, make);
+    ) -> Result<(), ConfigError> {
+        self.schedulers.add(name, make).map_err(|reason| ConfigError { field: "scheduler", reason })
     }
 
     /// Chooses the congestion control by its name. Default `bbr`.
@@ -120,11 +125,17 @@ impl ConnectionConfig {
     /// # Errors
     /// If there is none of that name; the error lists the known ones.
     pub fn set_congestion(&mut self, name: &str) -> Result<(), ConfigError> {
-        self.congestion = congestion::by_name(name).ok_or_else(|| ConfigError {
-            field: "congestion",
-            reason: format!("{name:?} is not one of: {}", congestion::names().collect::<Vec<_>>().join(", ")),
-        })?;
+        self.congestion =
+            self.controllers.choose(name).map_err(|reason| ConfigError { field: "congestion", reason })?;
         Ok(())
+    }
+
+    /// Adds a congestion control of one's own to those that [`Self::set_congestion`] finds, as [`Controllers::add`] does.
+    ///
+    /// # Errors
+    /// If the name is taken, or is not of lower-case letters, digits and hyphens.
+    pub fn add_congestion(&mut self, name: &'static str, make: ControllerFactory) -> Result<(), ConfigError> {
+        self.controllers.add(name, make).map_err(|reason| ConfigError { field: "congestion", reason })
     }
 
     /// Uses a scheduler of one's own, without a name to choose it by.

@@ -16,6 +16,7 @@ pub mod coupled;
 mod cubic;
 mod cubic_curve;
 mod fixed;
+mod registry;
 mod reno;
 mod samples;
 pub(crate) mod shared_bottleneck;
@@ -27,6 +28,7 @@ use std::time::Duration;
 pub use bbr::Bbr;
 pub use cubic::Cubic;
 pub use fixed::Fixed;
+pub use registry::Controllers;
 pub use reno::{NewReno, Reno};
 pub use samples::{
     AckSample, Activity, Bottleneck, CongestionSign, ControllerConfig, LossSample, LostPacketSample,

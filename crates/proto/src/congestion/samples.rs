@@ -1,4 +1,4 @@
-//! What a congestion controller is told, as named arguments.
+//! What a congestion controller is told, as named arguments. Their defaults are for tests to fill in.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ fn datagrams(size: u16, count: u32) -> ByteCount {
 }
 
 /// A packet left; packets that only acknowledge are not reported.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SentSample {
     /// When.
@@ -66,7 +66,7 @@ pub struct SentSample {
 }
 
 /// An acknowledgement of packets that had not been acknowledged before; one for each PATH-ACK that brings news.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct AckSample {
     /// When it came.
@@ -120,7 +120,7 @@ impl AckSample {
 }
 
 /// One packet was declared lost; MTU probes and packets of an abandoned path are not reported.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct LostPacketSample {
     /// When it was declared lost.
@@ -147,17 +147,18 @@ pub struct LostPacketSample {
 }
 
 /// Why the window has to shrink.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum CongestionSign {
     /// Packets were lost.
+    #[default]
     Loss,
     /// Packets arrived with a mark of congestion (RFC 3168).
     Mark,
 }
 
 /// A congestion event; there is one a round trip at most.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct LossSample {
     /// When.

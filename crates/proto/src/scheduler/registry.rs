@@ -7,6 +7,7 @@ use super::{
     Blest, Cost, Earliest, Ecf, MinRtt, OutstandingRatio, Primary, Redundant, RoundRobin, Scheduler,
     StreamBound, Weighted,
 };
+use crate::text;
 
 /// Makes a scheduler from its settings, the text behind the `=` of its name (empty without one); the error says what
 /// they must be.
@@ -38,7 +39,7 @@ type Maker = dyn Fn(&str) -> Result<Box<dyn Scheduler>, String> + Send + Sync;
 /// schedulers.add("only", |settings| {
 ///     let path = settings.parse().map_err(|_| "must be the number of a path: only=1".to_owned())?;
 ///     Ok(Box::new(Only(path)))
-/// });
+/// })?;
 /// assert_eq!(schedulers.choose("only=1")?.make().name(), "only");
 /// assert!(schedulers.choose("only=wifi").unwrap_err().contains("number of a path"));
 /// assert!(schedulers.choose("round-robin").is_ok());
@@ -88,21 +89,23 @@ fn boxed(made: Result<impl Scheduler + 'static, String>) -> Result<Box<dyn Sched
 
 impl Schedulers {
     /// Adds one's own scheduler. `make` gets the text behind the `=` of the choice, empty without one, and tells in its
-    /// error what that must be. It takes the place of one with the same name, also of one that is built in.
+    /// error what that must be.
+    ///
+    /// # Errors
+    /// If the name is taken, or is not of lower-case letters, digits and hyphens.
     pub fn add(
         &mut self,
         name: &'static str,
         make: impl Fn(&str) -> Result<Box<dyn Scheduler>, String> + Send + Sync + 'static,
-    ) {
-        self.own.retain(|(known, _)| *known != name);
+    ) -> Result<(), String> {
+        text::check_new_name(name, self.names())?;
         self.own.push((name, Arc::new(make)));
+        Ok(())
     }
 
     /// The names of all, for help texts and errors; those built in first.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
-        let own = |name: &&str| self.own.iter().any(|(known, _)| known == name);
-        let built_in = BUILT_IN.iter().map(|(name, _)| *name).filter(move |name| !own(name));
-        built_in.chain(self.own.iter().map(|(name, _)| *name))
+        names().chain(self.own.iter().map(|(name, _)| *name))
     }
 
     /// Finds a scheduler by its name, with its settings if there are any behind a `=`.
@@ -117,8 +120,7 @@ impl Schedulers {
             return SchedulerFactory::new(name, settings, move |settings| make(settings));
         }
         let Some((name, make)) = BUILT_IN.iter().find(|(known, _)| *known == name) else {
-            let names = self.names().collect::<Vec<_>>().join(", ");
-            return Err(format!("{name:?} is not one of: {names}"));
+            return Err(text::unknown_name(name, self.names()));
         };
         SchedulerFactory::new(name, settings, make)
     }

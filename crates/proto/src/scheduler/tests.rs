@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use manyway_wire::PathId;
 
-use super::{Decision, PathView, RttView, Source, View, by_name};
+use super::{Decision, MinRtt, PathView, RttView, Source, View, by_name};
 use crate::path::{PathState, Role};
-use crate::{ByteCount, Instant, Rate};
+use crate::{ByteCount, ConnectionConfig, Instant, Rate};
 
 fn path(id: u32, rtt: u64, sendable: u64) -> PathView {
     let rtt = Duration::from_millis(rtt);
@@ -66,4 +66,18 @@ fn a_secondary_joins_when_the_primary_is_full_and_a_backup_does_not() {
     assert_eq!(decide("min-rtt", &paths), send(2, 5000));
     paths[0].state = PathState::Dead;
     assert_eq!(decide("min-rtt", &paths[..2]), send(1, 5000));
+}
+
+#[test]
+fn a_scheduler_of_ones_own_takes_no_name_that_is_known() {
+    let mut config = ConnectionConfig::default();
+    config.add_scheduler("nearest", |_settings| Ok(Box::new(MinRtt))).unwrap();
+    config.set_scheduler("nearest").unwrap();
+    let unknown = config.set_scheduler("magic").unwrap_err().to_string();
+    assert!(unknown.starts_with("scheduler \"magic\" is not one of: earliest, "), "{unknown}");
+    assert!(unknown.ends_with(", nearest"), "{unknown}");
+    for (name, reason) in [("nearest", "is taken"), ("earliest", "is taken"), ("a=b", "is no name")] {
+        let error = config.add_scheduler(name, |_settings| Ok(Box::new(MinRtt))).unwrap_err();
+        assert!(error.reason.contains(reason), "{name}: {error}");
+    }
 }
