@@ -285,8 +285,13 @@ fn mesh() -> Scenario {
 }
 
 fn scenario(client: &[&str], server: &[&str], direction: Direction) -> Scenario {
-    let interface =
-        |name: &&str| Interface { name: (*name).to_owned(), addresses: Vec::new(), mtu: 1500, nat: None };
+    let interface = |name: &&str| Interface {
+        name: (*name).to_owned(),
+        addresses: Vec::new(),
+        mtu: 1500,
+        nat: None,
+        cost: 0,
+    };
     let mut config = LinkConfig::new(Rate::from_bits_per_second(20_000_000), Duration::from_millis(10));
     config.overhead = 0;
     let (mut links, mut routes) = (Vec::new(), Vec::new());

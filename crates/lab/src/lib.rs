@@ -12,6 +12,7 @@
 //! * [`report`]: tables, figures and documents; [`gates`]: what is to be reached;
 //! * [`Runner`]: something that lets a contender run once through a scenario, in virtual time or on real sockets.
 
+#[cfg(target_os = "linux")]
 pub mod agent;
 #[cfg(target_os = "linux")]
 pub mod agreement;

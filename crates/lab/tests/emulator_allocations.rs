@@ -90,7 +90,8 @@ fn send(sender: &UdpSocket, time: Duration) -> u64 {
 }
 
 fn scenario(config: &LinkConfig) -> Scenario {
-    let interface = |name: &str| Interface { name: name.into(), addresses: Vec::new(), mtu: 1500, nat: None };
+    let interface =
+        |name: &str| Interface { name: name.into(), addresses: Vec::new(), mtu: 1500, nat: None, cost: 0 };
     let link =
         Link { name: "link".into(), up: config.clone(), down: config.clone(), checksum: Checksum::Repaired };
     Scenario {

@@ -77,7 +77,7 @@ pub(crate) enum CarrierSpec {
 pub(crate) struct ManywaySpec {
     pub(crate) scheduler: Option<String>,
     pub(crate) congestion: Option<String>,
-    /// Interfaces that the client uses; empty: all.
+    /// Rules for the interfaces that the client uses, such as `wwan0` or `wwan0,cost=1`; empty: all.
     pub(crate) interfaces: Vec<String>,
     /// Addresses of the server that the client knows.
     pub(crate) remotes: Vec<IpAddr>,

@@ -1,4 +1,5 @@
-//! A process at one end of a run: it sends, receives and measures. `manyway lab-agent` is nothing else.
+//! A process at one end of a run: it sends, receives and measures. `manyway lab-agent` is nothing else, and any program
+//! can be one that calls [`run_with`] when `lab-agent` is its argument.
 //!
 //! The lab starts one in each host, gives it a JSON document on standard input, and reads JSON lines from its standard
 //! output.
@@ -11,6 +12,7 @@ mod traffic;
 use std::io::{self, Write as _};
 use std::time::Duration;
 
+use manyway::ConnectionConfig;
 use nix::sys::resource::UsageWho;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -27,6 +29,15 @@ use crate::error::LabError;
 /// # Errors
 /// Standard input holds no assignment, or standard output is closed. All else is told to the lab.
 pub fn run() -> Result<(), LabError> {
+    run_with(ConnectionConfig::default())
+}
+
+/// As [`run`]; Manyway has these settings where the lab names no others, and finds the schedulers and congestion controls
+/// that were added to them.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_with(config: ConnectionConfig) -> Result<(), LabError> {
     let io_error = |error: io::Error| LabError::Io { doing: "talking to the lab".to_owned(), error };
     let mut first = String::new();
     io::stdin().read_line(&mut first).map_err(io_error)?;
@@ -44,7 +55,7 @@ pub fn run() -> Result<(), LabError> {
     });
     let runtime = Builder::new_current_thread().enable_all().build().map_err(io_error)?;
     let result = runtime.block_on(async {
-        let failed = Agent { assignment, orders }.run().await;
+        let failed = Agent { assignment, config, orders }.run().await;
         failed.or_else(|text| say(&Word::Failed { text })).map_err(io_error)
     });
     runtime.shutdown_timeout(END_TIME);
@@ -54,12 +65,13 @@ pub fn run() -> Result<(), LabError> {
 /// An agent with what it was told.
 struct Agent {
     assignment: Assignment,
+    config: ConnectionConfig,
     orders: UnboundedReceiver<Order>,
 }
 
 impl Agent {
     async fn run(mut self) -> Result<(), String> {
-        let (mut carrier, port) = Carrier::listen(&self.assignment)?;
+        let (mut carrier, port) = Carrier::listen(&self.assignment, &self.config)?;
         carrier.listening(&self.assignment).await?;
         tell(&Word::Listening { port })?;
         let Some(Order::Connect { port }) = self.orders.recv().await else { return Ok(()) };

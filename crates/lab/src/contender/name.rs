@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use manyway_proto::{congestion, scheduler};
+use manyway_proto::{ConfigError, ConnectionConfig};
 
 use super::{Contender, ExternalProgram, ManywaySettings, RouteChoice};
 
@@ -27,6 +27,18 @@ impl Contender {
     /// # Errors
     /// Nobody is called so; the error says who there is.
     pub fn find(name: &str, externals: &[ExternalProgram]) -> Result<Self, NameError> {
+        Self::find_with(name, externals, &ConnectionConfig::default())
+    }
+
+    /// As [`Self::find`], with the schedulers and congestion controls that were added to `config`.
+    ///
+    /// # Errors
+    /// Nobody is called so; the error says who there is.
+    pub fn find_with(
+        name: &str,
+        externals: &[ExternalProgram],
+        config: &ConnectionConfig,
+    ) -> Result<Self, NameError> {
         if let Some(program) = name.strip_prefix("external:") {
             let found = externals.iter().find(|external| external.name == program);
             return found.cloned().map(Self::External).ok_or_else(|| unknown_program(program, externals));
@@ -54,7 +66,7 @@ impl Contender {
             },
         };
         let mut found = ManywaySettings { routes, ..ManywaySettings::default() };
-        settings.map_or(Ok(()), |settings| found.set(settings))?;
+        settings.map_or(Ok(()), |settings| found.set(settings, config.clone()))?;
         Ok(Self::Manyway(found))
     }
 }
@@ -85,18 +97,22 @@ impl fmt::Display for Contender {
 }
 
 impl ManywaySettings {
-    /// Takes `key=value` pairs with commas between.
-    fn set(&mut self, settings: &str) -> Result<(), NameError> {
+    /// Takes `key=value` pairs with commas between, if `config` takes the values.
+    fn set(&mut self, settings: &str, mut config: ConnectionConfig) -> Result<(), NameError> {
+        let unknown = |error: ConfigError| NameError(error.to_string());
         for setting in settings.split(',') {
             let Some((key, value)) = setting.split_once('=') else {
                 return Err(NameError(format!("{setting:?} is not like scheduler=NAME or congestion=NAME")));
             };
             match key {
                 "scheduler" => {
-                    scheduler::by_name(value).map_err(|reason| NameError(format!("{key} {reason}")))?;
+                    config.set_scheduler(value).map_err(unknown)?;
                     self.scheduler = Some(value.to_owned());
                 }
-                "congestion" => self.congestion = Some(known(key, value, congestion::names())?),
+                "congestion" => {
+                    config.set_congestion(value).map_err(unknown)?;
+                    self.congestion = Some(value.to_owned());
+                }
                 _ => {
                     return Err(NameError(format!(
                         "manyway has no setting {key:?} here; there are scheduler and congestion"
@@ -190,14 +206,6 @@ fn system_name(name: &str) -> Result<String, NameError> {
     Err(NameError(format!(
         "{name:?} can not be a congestion control of the system, such as cubic, reno or bbr"
     )))
-}
-
-fn known<'a>(what: &str, name: &str, names: impl Iterator<Item = &'a str>) -> Result<String, NameError> {
-    let names: Vec<&str> = names.collect();
-    if names.contains(&name) {
-        return Ok(name.to_owned());
-    }
-    Err(NameError(format!("{what} {name:?} is not one of: {}", names.join(", "))))
 }
 
 #[cfg(test)]

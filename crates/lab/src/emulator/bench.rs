@@ -158,7 +158,8 @@ fn move_bare(from: &OwnedFd, to: &OwnedFd, end: &AtomicBool) -> io::Result<(u64,
 
 /// An interface at each host, and a link between them.
 fn scenario(rate: RateModel) -> Scenario {
-    let interface = |name: &str| Interface { name: name.into(), addresses: Vec::new(), mtu: 1500, nat: None };
+    let interface =
+        |name: &str| Interface { name: name.into(), addresses: Vec::new(), mtu: 1500, nat: None, cost: 0 };
     let config = LinkConfig::default().with_rate(rate);
     Scenario {
         name: "speed".into(),

@@ -284,7 +284,8 @@ impl Exit for Kept {
 
 /// Two interfaces at the client, one at the server: each route has a link of its own, then both share one.
 fn shared(first: LinkConfig, last: LinkConfig) -> Scenario {
-    let interface = |name: &str| Interface { name: name.into(), addresses: Vec::new(), mtu: 1500, nat: None };
+    let interface =
+        |name: &str| Interface { name: name.into(), addresses: Vec::new(), mtu: 1500, nat: None, cost: 0 };
     let link = |name: &str, config: &LinkConfig| Link {
         name: name.into(),
         up: config.clone(),

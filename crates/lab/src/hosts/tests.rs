@@ -10,7 +10,8 @@ use crate::scenario::{Checksum, Interface, Link, Route, Scenario};
 
 /// Two interfaces at the client, of 10 and 20 Mbit/s, one at the server.
 fn scenario() -> Scenario {
-    let interface = |name: &str| Interface { name: name.into(), addresses: Vec::new(), mtu: 1400, nat: None };
+    let interface =
+        |name: &str| Interface { name: name.into(), addresses: Vec::new(), mtu: 1400, nat: None, cost: 0 };
     let link = |name: &str, megabits: u64| {
         let config =
             LinkConfig::new(Rate::from_bits_per_second(megabits * 1_000_000), Duration::from_millis(5));

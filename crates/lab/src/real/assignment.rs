@@ -109,9 +109,11 @@ impl<'a> Plan<'a> {
 
     fn manyway(&self, settings: &ManywaySettings, paths: usize) -> ManywaySpec {
         let is_whole = settings.routes == RouteChoice::All;
-        let interfaces = self.routes.iter().filter_map(|route| {
+        let is_free = self.scenario.client.iter().all(|interface| interface.cost == 0);
+        let rules = self.routes.iter().filter_map(|route| {
             let route = self.scenario.routes.get(*route)?;
-            self.scenario.client.get(route.client).map(|interface| interface.name.clone())
+            let interface = self.scenario.client.get(route.client)?;
+            Some(format!("{},cost={}", interface.name, interface.cost))
         });
         let mut remotes: Vec<IpAddr> = Vec::new();
         for pair in &self.pairs {
@@ -122,7 +124,7 @@ impl<'a> Plan<'a> {
         ManywaySpec {
             scheduler: settings.scheduler.clone(),
             congestion: settings.congestion.clone(),
-            interfaces: if is_whole { Vec::new() } else { interfaces.collect() },
+            interfaces: if is_whole && is_free { Vec::new() } else { rules.collect() },
             remotes,
             discover: is_whole,
             paths,

@@ -61,6 +61,8 @@ pub struct Interface {
     pub mtu: u16,
     /// An address translator between it and the links.
     pub nat: Option<NatConfig>,
+    /// What the client's Manyway takes it to cost: 0 is free, the default; a higher class costs more.
+    pub cost: u8,
 }
 
 /// Both directions of a link.

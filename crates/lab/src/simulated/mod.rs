@@ -31,13 +31,20 @@ use crate::{Contender, LabError, Outcome, Runner, Scenario};
 /// # Ok::<(), manyway_lab::LabError>(())
 /// ```
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct Simulated;
+pub struct Simulated {
+    config: ConnectionConfig,
+}
 
 impl Simulated {
     /// Makes a runner.
-    pub const fn new() -> Self {
-        Self
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Makes a runner whose contenders have these settings where they name no others, and find the schedulers and
+    /// congestion controls that were added to them.
+    pub const fn with_config(config: ConnectionConfig) -> Self {
+        Self { config }
     }
 }
 
@@ -47,7 +54,7 @@ impl Runner for Simulated {
         let Contender::Manyway(settings) = contender else {
             return Err(LabError::Unsupported("only Manyway runs in virtual time".to_owned()));
         };
-        let config = config(settings)?;
+        let config = config(&self.config, settings)?;
         let route = match settings.routes {
             RouteChoice::All => return Ok(run::run(scenario, config, seed)),
             RouteChoice::Best => scenario.best_route(),
@@ -78,9 +85,9 @@ impl Runner for Simulated {
     }
 }
 
-fn config(settings: &ManywaySettings) -> Result<ConnectionConfig, LabError> {
+fn config(base: &ConnectionConfig, settings: &ManywaySettings) -> Result<ConnectionConfig, LabError> {
     let unknown = |error: manyway_proto::ConfigError| LabError::Unsupported(error.to_string());
-    let mut config = ConnectionConfig::default();
+    let mut config = base.clone();
     if let Some(name) = &settings.scheduler {
         config.set_scheduler(name).map_err(unknown)?;
     }

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use manyway_proto::scheduler::PathTerms;
 use manyway_proto::{ConnectionConfig, Instant, LocalAddress};
 use manyway_sim::link::{Link as OneWay, LinkConfig, LinkState};
 use manyway_sim::nat::Nat;
@@ -41,6 +42,7 @@ struct Host {
 struct Attached {
     id: InterfaceId,
     addresses: Vec<IpAddr>,
+    cost: u8,
 }
 
 #[derive(Debug)]
@@ -111,7 +113,21 @@ impl Stage {
         let now = self.world.now();
         let locals = self.locals(Side::Client);
         let remotes: Vec<_> = self.locals(Side::Server).iter().map(|local| local.address).collect();
-        self.peer(Side::Client).map_or(Ok(()), |client| client.connect(now, &locals, &remotes))
+        self.peer(Side::Client).map_or(Ok(()), |client| client.connect(now, &locals, &remotes))?;
+        for local in locals {
+            let mut terms = PathTerms::default();
+            terms.cost = self.cost(local.interface);
+            if let Some(connection) = self.peer(Side::Client).and_then(EndpointPeer::connection) {
+                connection.set_terms(local, terms);
+            }
+        }
+        Ok(())
+    }
+
+    /// What an interface of the client costs.
+    fn cost(&self, index: u32) -> u8 {
+        let found = self.client.interfaces.iter().find(|interface| interface.id.index == index);
+        found.map_or(0, |interface| interface.cost)
     }
 
     /// How many paths carry data, as the client sees it.
@@ -268,7 +284,7 @@ impl Host {
             if let Some(config) = interface.nat {
                 network.set_nat(attached, Nat::new(config));
             }
-            Some(Attached { id: attached, addresses })
+            Some(Attached { id: attached, addresses, cost: interface.cost })
         };
         Self { id, interfaces: interfaces.iter().enumerate().filter_map(attach).collect() }
     }

@@ -199,7 +199,7 @@ pub(crate) fn median<T: Ord + Copy>(figures: impl IntoIterator<Item = T>) -> T {
 
 /// A scenario with a link of its own between interface n of the client and interface n of the server.
 pub(crate) fn scenario(links: Vec<(LinkConfig, LinkConfig)>) -> Scenario {
-    let interface = |name: String| Interface { name, addresses: Vec::new(), mtu: 1500, nat: None };
+    let interface = |name: String| Interface { name, addresses: Vec::new(), mtu: 1500, nat: None, cost: 0 };
     let count = links.len();
     Scenario {
         name: "test".into(),

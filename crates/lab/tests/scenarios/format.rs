@@ -117,13 +117,14 @@ fn routes_may_share_a_link() {
 fn interfaces_have_addresses_sizes_and_translators() {
     let scenario = with(
         "[client.wifi]\nmtu = 9000\naddresses = ['192.0.2.7', '2001:db8::7']\n\
-         [client.lte]\nnat = { timeout = '1m', mapping = 'address-and-port' }\n\
+         [client.lte]\ncost = 2\nnat = { timeout = '1m', mapping = 'address-and-port' }\n\
          [server.net]\nmtu = 9000\naddresses = ['198.51.100.1', '2001:db8:1::1']\n",
     );
     let [wifi, lte] = scenario.client.as_slice() else { panic!("{:?}", scenario.client) };
     assert_eq!((wifi.addresses.len(), wifi.mtu, wifi.nat), (2, 9000, None));
     assert_eq!(scenario.links[0].up.mtu, 9000, "a link takes what its interfaces can send");
     assert_eq!(scenario.links[1].up.mtu, 1500);
+    assert_eq!((wifi.cost, lte.cost), (0, 2));
     let nat = lte.nat.unwrap();
     assert_eq!((nat.timeout, nat.mapping), (Duration::from_secs(60), Dependence::AddressAndPort));
     assert_eq!(nat.filtering, Dependence::AddressAndPort);

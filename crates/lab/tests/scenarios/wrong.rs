@@ -3,7 +3,7 @@ use std::fmt::Write as _;
 use crate::{LINKS, parse};
 
 /// What is wrong, one to a paragraph; behind the two links if it begins with a blank.
-const WRONG: [&str; 45] = [
+const WRONG: [&str; 47] = [
     "",
     "[links.wifi\n",
     "[links]\n",
@@ -34,6 +34,8 @@ const WRONG: [&str; 45] = [
     "[links.wifi]\n[client.wifi]\naddresses = ['10.0.0.3']\n[server.x]\naddresses = ['10.0.0.3']\n",
     "[links.wifi]\n[server.x]\naddresses = ['2001:db8::3']\n",
     "[links.wifi]\n[server.x]\nnat = {}\n",
+    "[links.wifi]\n[server.x]\ncost = 1\n",
+    "[links.wifi]\n[client.wifi]\ncost = 256\n",
     "[links.first]\n[links.second]\nclient = 'first'\n",
     "[links.a]\nroutes = 3\n",
     " routes = [{ client = 'x', links = ['wifi', 'ltt'] }]\n",

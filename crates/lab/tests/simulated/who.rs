@@ -37,6 +37,17 @@ fn an_unknown_scheduler_is_refused_with_the_known_ones() {
 }
 
 #[test]
+fn a_link_that_costs_something_carries_what_the_free_one_can_not() {
+    let text = "duration = '5s'\n[links.a]\nrate = '10M'\nrtt = '40ms'\n[links.b]\nrate = '10M'\nrtt = '20ms'\n\
+        [client.a]\n[client.b]\ncost = 1\n[[traffic]]\nbulk = 'up'\nrate = '5M'\n";
+    let cost = || ManywaySettings { scheduler: Some("cost".into()), ..ManywaySettings::default() };
+    let on_b = |text: &str| run_with(text, cost()).routes[1].up.total().get();
+    assert!(on_b(text) < 50_000, "{}", on_b(text));
+    let free = text.replace("cost = 1\n", "");
+    assert!(on_b(&free) > 2_000_000, "{}", on_b(&free));
+}
+
+#[test]
 fn a_mesh_has_as_many_paths_as_the_client_has_interfaces() {
     let scenario = Library::builtin().unwrap().find("ams-mesh").unwrap().remove(0);
     let scenario = scenario.with_duration(std::time::Duration::from_secs(1));

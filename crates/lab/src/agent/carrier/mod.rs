@@ -7,6 +7,7 @@ mod multipath;
 mod streams;
 mod tcp;
 
+use manyway::ConnectionConfig;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::document::{Assignment, CarrierSpec, End};
@@ -22,10 +23,10 @@ pub(super) enum Carrier {
 
 impl Carrier {
     /// Takes the first steps that need nothing of the other end; gives the port on which it listens, or 0.
-    pub(super) fn listen(assignment: &Assignment) -> Result<(Self, u16), String> {
+    pub(super) fn listen(assignment: &Assignment, config: &ConnectionConfig) -> Result<(Self, u16), String> {
         Ok(match &assignment.carrier {
             CarrierSpec::Manyway(spec) => {
-                let (streams, port) = streams::Streams::listen(assignment, spec)?;
+                let (streams, port) = streams::Streams::listen(assignment, spec, config)?;
                 (Self::Streams(Box::new(streams)), port)
             }
             CarrierSpec::Tcp(spec) => {

@@ -3,10 +3,10 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use manyway::interfaces::{InterfacePolicy, InterfaceRule, Role};
+use manyway::interfaces::InterfacePolicy;
 use manyway::{
-    Class, Connection, DEFAULT_PORT, Endpoint, EndpointOptions, HostPort, Identity, Locals, ServerOptions,
-    Ticket,
+    Class, Connection, ConnectionConfig, DEFAULT_PORT, Endpoint, EndpointOptions, HostPort, Identity, Locals,
+    ServerOptions, Ticket,
 };
 use tokio::time::{Instant, sleep, timeout};
 
@@ -22,8 +22,13 @@ pub(in crate::agent) struct Streams {
 }
 
 impl Streams {
-    pub(super) fn listen(assignment: &Assignment, spec: &ManywaySpec) -> Result<(Self, u16), String> {
+    pub(super) fn listen(
+        assignment: &Assignment,
+        spec: &ManywaySpec,
+        config: &ConnectionConfig,
+    ) -> Result<(Self, u16), String> {
         let mut options = EndpointOptions::default();
+        options.connection = config.clone();
         let config = &mut options.connection;
         for (name, set) in [(&spec.scheduler, true), (&spec.congestion, false)] {
             let Some(name) = name else { continue };
@@ -110,11 +115,10 @@ fn class(assignment: &Assignment, place: Place) -> Class {
     }
 }
 
-/// All interfaces, or those that are named.
-fn policy(interfaces: &[String]) -> Result<InterfacePolicy, String> {
-    interfaces.iter().try_fold(InterfacePolicy::new(), |policy, name| {
-        let pattern = name.parse().map_err(|error| format!("{name:?}: {error}"))?;
-        Ok(policy.with(InterfaceRule::new(pattern, Role::default())))
+/// All interfaces, or those that have a rule.
+fn policy(rules: &[String]) -> Result<InterfacePolicy, String> {
+    rules.iter().try_fold(InterfacePolicy::new(), |policy, rule| {
+        Ok(policy.with(rule.parse().map_err(|error| format!("{rule:?}: {error}"))?))
     })
 }
 

@@ -105,7 +105,8 @@ impl<'a> Host<'a> {
             return Err(value.error(format_args!("a host has at most {MOST_INTERFACES} interfaces")));
         }
         let addresses = vec![default_address(self.side, place)];
-        self.interfaces.push((Interface { name: name.to_owned(), addresses, mtu: MTU, nat: None }, None));
+        let interface = Interface { name: name.to_owned(), addresses, mtu: MTU, nat: None, cost: 0 };
+        self.interfaces.push((interface, None));
         Ok(place)
     }
 }
@@ -116,7 +117,7 @@ fn describe(
     (side, place): (Side, usize),
     value: &Value<'_>,
 ) -> Result<(), LabError> {
-    let table = value.table(&["addresses", "mtu", "nat"])?;
+    let table = value.table(&["addresses", "mtu", "nat", "cost"])?;
     if let Some(list) = table.get("addresses") {
         let addresses = list.list()?;
         if addresses.is_empty() || addresses.len() > MOST_ADDRESSES {
@@ -125,6 +126,12 @@ fn describe(
         interface.addresses = addresses.iter().map(address).collect::<Result<_, _>>()?;
     }
     interface.mtu = table.read("mtu", mtu)?.unwrap_or(MTU);
+    if let Some(value) = table.get("cost") {
+        if side == Side::Server {
+            return Err(value.error("what an interface costs is known at the client alone"));
+        }
+        interface.cost = value.integer(0..=u8::MAX)?;
+    }
     if let Some(value) = table.get("nat") {
         if side == Side::Server {
             return Err(value.error("a server behind a translator could not be reached"));
