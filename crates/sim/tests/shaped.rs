@@ -44,6 +44,19 @@ fn transfers(first: u64, second: u64, queue: Duration) -> Doubts {
     doubts
 }
 
+/// A shaper lets through in a moment what it had saved up; that is no rate that the paths together fall short of.
+#[test]
+fn the_guard_is_not_taken_in_by_bursts() {
+    for from in [Side::Client, Side::Server] {
+        let link = || shaped(20, 50 * MS);
+        let builder = PairBuilder::new().path_with(link(), link()).path_with(link(), link());
+        let mut pair = connected(builder).unwrap();
+        let report = pair.transfer(from, megabytes(16), MINUTE).unwrap();
+        assert!(report.goodput > mbit(37), "{from:?} {}", report.goodput);
+        assert!(path_events(&mut pair, from).iter().all(|(_, event)| event.state != PathState::Parked));
+    }
+}
+
 /// The receiver's packets wait for their answers behind all that the sender sends.
 #[test]
 fn no_path_dies_of_the_queue_that_the_transfer_itself_fills() {

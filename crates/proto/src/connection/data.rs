@@ -31,8 +31,12 @@ impl Connection {
         let pick = self.patience();
         let wants = self.streams.wants_data(pick);
         let mut stuck = if self.sending.scheduler.sends_copies() { self.find_stuck() } else { None };
-        if !wants && pick == Pick::All && !self.streams.is_blocked() {
-            self.sending.guard.on_idle();
+        if !wants
+            && pick == Pick::All
+            && !self.streams.is_blocked()
+            && let Some(guard) = &mut self.sending.guard
+        {
+            guard.on_idle();
         }
         if !wants && stuck.is_none() {
             self.note_unused(now);

@@ -487,8 +487,10 @@ impl Connection {
         self.observe(now, &Fact::Path(event));
         let PathEvent { path, state, .. } = event;
         self.sending.scheduler.on_event(&scheduler::Event::Path { path, state });
-        if matches!(state, PathState::Suspect | PathState::Dead | PathState::Closed) {
-            self.sending.guard.forget(path);
+        if matches!(state, PathState::Suspect | PathState::Dead | PathState::Closed)
+            && let Some(guard) = &mut self.sending.guard
+        {
+            guard.forget(path);
         }
         self.events.push(Event::Path(event));
         self.weigh_paths(now);

@@ -33,7 +33,8 @@ pub(super) struct Sending {
     pub(super) suspect_budget: CopyBudget,
     /// The path on which bytes got lost or in doubt last.
     pub(super) repeats_from: Option<PathId>,
-    pub(super) guard: Guard,
+    /// From the first acknowledgement on until the connection rests.
+    pub(super) guard: Option<Box<Guard>>,
 }
 
 impl Sending {
@@ -46,7 +47,7 @@ impl Sending {
             stuck_budget: CopyBudget::new(STUCK_SHARE),
             suspect_budget: CopyBudget::new(SUSPECT_SHARE),
             repeats_from: None,
-            guard: Guard::new(),
+            guard: None,
         }
     }
 
@@ -61,6 +62,7 @@ impl Sending {
         self.views = Vec::new();
         self.ready = Vec::new();
         self.copies.queues = Vec::new();
+        self.guard = self.guard.take().filter(|guard| !guard.is_at_rest());
     }
 }
 

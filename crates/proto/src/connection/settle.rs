@@ -1,6 +1,7 @@
 //! Tells the owners of what a packet carried that it arrived or got lost.
 
 use manyway_wire::PathId;
+use smallvec::SmallVec;
 
 use super::Connection;
 use crate::observe::{Fact, Metrics};
@@ -9,7 +10,7 @@ use crate::path::{Path, PathState};
 use crate::protection::Level;
 use crate::recovery::{LostNote, Outcome};
 use crate::scheduler::Event;
-use crate::scheduler::guard::{Candidate, Verdict};
+use crate::scheduler::guard::{Candidate, Guard, Verdict};
 use crate::{ByteCount, Instant};
 
 /// Which of the packets in flight on a path.
@@ -232,6 +233,11 @@ impl Connection {
 
     /// Lets the guard park a path that does not pay, and take it back.
     fn ask_guard(&mut self, now: Instant) {
+        let guard = self.sending.guard.get_or_insert_with(|| Box::new(Guard::new()));
+        if !guard.is_due(now) {
+            return;
+        }
+        guard.end_stretch(now, self.paths.iter().map(|path| (path.id, path.space.recovery.delivered())));
         let arrived = ByteCount(self.streams.tally().arrived_in_order);
         let works =
             |path: &&Path| path.peer_ready() && matches!(path.state(), PathState::Active | PathState::Parked);
@@ -240,12 +246,14 @@ impl Connection {
             let rtt = recovery.rtt();
             Candidate {
                 path: path.id,
-                rate: recovery.delivery_rate(),
+                rate: recovery.delivery_rate().min(guard.pace_of(path.id)),
                 delay: rtt.smoothed() / 2,
                 smoothed_rtt: rtt.smoothed(),
             }
         });
-        for Verdict { path, is_parked, reason } in self.sending.guard.on_arrived(now, arrived, candidates) {
+        let candidates: SmallVec<[Candidate; 8]> = candidates.collect();
+        for Verdict { path, is_parked, reason } in guard.on_arrived(now, arrived, candidates.iter().copied())
+        {
             let state = if is_parked { PathState::Parked } else { PathState::Active };
             if self.paths.get(path).is_some_and(|path| path.state() == state) {
                 self.change_reason(now, path, reason);

@@ -257,6 +257,11 @@ impl PathRecovery {
         self.controller.pacing_rate(rtt)
     }
 
+    /// All bytes delivered so far.
+    pub(crate) fn delivered(&self) -> ByteCount {
+        self.rate.delivered()
+    }
+
     /// The largest rate at which packets were delivered in the last 10 round trips, at least in the last 2 s.
     pub(crate) fn delivery_rate(&self) -> Rate {
         self.rate.maximum()

@@ -27,6 +27,11 @@ const BETTER: u64 = 105;
 const FIRST_WAIT: Duration = Duration::from_secs(10);
 const LONGEST_WAIT: Duration = Duration::from_secs(320);
 
+/// What a path delivers is measured over so long: a burst that a shaper had saved up is over sooner.
+const STRETCH: Duration = Duration::from_millis(100);
+/// The most that it delivered counts for once to twice as long.
+const HALF: Duration = Duration::from_secs(5);
+
 /// Watches what a connection's paths deliver together.
 #[derive(Debug)]
 pub(crate) struct Guard {
@@ -40,6 +45,19 @@ pub(crate) struct Guard {
     acquitted: Vec<PathId>,
     no_trial_before: Option<Instant>,
     next_wait: Duration,
+    paces: Vec<Pace>,
+    /// The end of the last stretch.
+    looked_at: Option<Instant>,
+}
+
+/// What a path delivers over a stretch, bursts included.
+#[derive(Debug, Clone, Copy)]
+struct Pace {
+    path: PathId,
+    delivered: ByteCount,
+    /// The most since `turned_at`, and in the time before.
+    largest: [Rate; 2],
+    turned_at: Instant,
 }
 
 /// A stretch of time over which arrivals are measured.
@@ -100,7 +118,46 @@ impl Guard {
             acquitted: Vec::new(),
             no_trial_before: None,
             next_wait: FIRST_WAIT,
+            paces: Vec::new(),
+            looked_at: None,
         }
+    }
+
+    /// Whether it knows nothing that would be missed after a rest.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.trial.is_none()
+            && self.parked.is_empty()
+            && self.acquitted.is_empty()
+            && self.no_trial_before.is_none()
+    }
+
+    /// Whether a stretch is over, so that it wants to know what arrived.
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        self.looked_at.is_none_or(|at| now - at >= STRETCH)
+    }
+
+    /// A stretch ends; `delivered` is what each path delivered so far in all.
+    pub(crate) fn end_stretch(&mut self, now: Instant, delivered: impl Iterator<Item = (PathId, ByteCount)>) {
+        let elapsed = self.looked_at.map_or(Duration::ZERO, |at| now - at);
+        self.looked_at = Some(now);
+        for (path, delivered) in delivered {
+            let Some(pace) = self.paces.iter_mut().find(|pace| pace.path == path) else {
+                self.paces.push(Pace { path, delivered, largest: [Rate::ZERO; 2], turned_at: now });
+                continue;
+            };
+            let rate = (delivered - std::mem::replace(&mut pace.delivered, delivered)).per(elapsed);
+            if now - pace.turned_at >= HALF {
+                pace.largest = [Rate::ZERO, pace.largest[0]];
+                pace.turned_at = now;
+            }
+            pace.largest[0] = pace.largest[0].max(rate);
+        }
+    }
+
+    /// The most that a path delivered lately over a whole stretch.
+    pub(crate) fn pace_of(&self, path: PathId) -> Rate {
+        let pace = self.paces.iter().find(|pace| pace.path == path);
+        pace.map_or(Rate::ZERO, |pace| pace.largest[0].max(pace.largest[1]))
     }
 
     /// There is nothing to send: what arrives now says nothing.
@@ -114,6 +171,7 @@ impl Guard {
     pub(crate) fn forget(&mut self, path: PathId) {
         self.parked.retain(|parked| parked.path != path);
         self.acquitted.retain(|acquitted| *acquitted != path);
+        self.paces.retain(|pace| pace.path != path);
         self.trial = self.trial.filter(|trial| trial.without != path);
     }
 
@@ -124,7 +182,7 @@ impl Guard {
     }
 
     /// So much has arrived in all, in order; `candidates` are the paths that work, also those that are parked. To be
-    /// called with every acknowledgement; costs a comparison until a round is over.
+    /// called at the end of each stretch.
     pub(crate) fn on_arrived(
         &mut self,
         now: Instant,
