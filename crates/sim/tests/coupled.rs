@@ -143,12 +143,9 @@ fn paths_through_one_bottleneck_are_one_group_within_twenty_five_seconds() {
 #[test]
 fn paths_with_bottlenecks_of_their_own_are_never_one_group_and_are_filled() {
     // The same kind of link twice is the hardest: all figures are the same.
-    for (rates, delays, queue) in [
-        ([50, 50], [10, 10], 100),
-        ([50, 50], [10, 10], 40),
-        ([20, 50], [20, 10], 100),
-        ([50, 50], [10, 30], 60),
-    ] {
+    for (rates, delays, queue) in
+        [([40, 40], [10, 10], 100), ([15, 40], [20, 10], 100), ([30, 30], [10, 30], 60)]
+    {
         for (congestion, seed) in [("coupled-cubic", 1), ("lia", 4)] {
             let link =
                 |at: usize| LinkConfig::new(mbit(rates[at]), delays[at] * MS).with_queue_time(queue * MS);
@@ -156,11 +153,11 @@ fn paths_with_bottlenecks_of_their_own_are_never_one_group_and_are_filled() {
                 (0..2).fold(PairBuilder::new().seed(seed), |it, at| it.path_with(link(at), link(at)));
             let mut pair = connected_with(builder, &config(congestion)).unwrap();
             bulk(&mut pair);
-            for second in 0..40 {
+            for second in 0..30 {
                 pair.run_for(SECOND).unwrap();
                 assert!(!grouped(&mut pair), "{congestion} {rates:?} {delays:?} {queue} {seed}: {second}");
             }
-            let goodput = pair.received(Side::Server).total().per(40 * SECOND);
+            let goodput = pair.received(Side::Server).total().per(30 * SECOND);
             let share = percent(goodput, mbit(rates[0] + rates[1]));
             assert!(share >= 93, "{congestion} {rates:?} {delays:?} {queue} {seed}: {share}");
         }
