@@ -69,10 +69,11 @@ pub trait Scheduler: Send + fmt::Debug {
     /// Answers which path carries the next burst.
     ///
     /// Called while something waits ([`View::sendable`]), and for schedulers that ask for it
-    /// ([`Self::sends_copies`]) while something is on its way that could be sent once more ([`View::stuck`]): once a burst until the answer is [`Decision::Wait`], and again after everything that may
-    /// change the answer: an acknowledgement, a loss, new bytes, new credit, a path that comes or goes, a moment that
-    /// the pacer or [`Decision::Wait`] named. An answer that can not be carried out takes the room of its path away
-    /// ([`PathView::sendable`] is zero) and the question is put again. To cost O(paths), without an allocation.
+    /// ([`Self::sends_copies`]) while something is on its way that could be sent once more ([`View::stuck`]): once a burst
+    /// until the answer is [`Decision::Wait`], and again after everything that may change the answer: an acknowledgement,
+    /// a loss, new bytes, new credit, a path that comes or goes, a moment that the pacer or [`Decision::Wait`] named. An
+    /// answer that can not be carried out takes the room of its path away ([`PathView::sendable`] is zero) and the
+    /// question is put again. To cost O(paths), without an allocation.
     fn decide(&mut self, view: &View<'_>) -> Decision;
 
     /// Hears what happened since the last question. Default: nothing is done with it.
