@@ -36,10 +36,7 @@ pub fn run(
     runner: &mut dyn Runner,
     stop: &Stop,
 ) -> Result<ExitCode, CommandError> {
-    prepare(arguments)?;
-    let (results, printed) = execute(global, plan, runner, stop);
-    let printed = printed.and_then(|()| tell(global, || summary(&results), || report::table(&results)));
-    finish(global, arguments, &results, printed)
+    run_told(global, arguments, plan, (runner, stop), report::table)
 }
 
 /// As [`run`], but the table has a line for each pair of scheduler and congestion control.
@@ -53,9 +50,19 @@ pub fn run_matrix(
     runner: &mut dyn Runner,
     stop: &Stop,
 ) -> Result<ExitCode, CommandError> {
+    run_told(global, arguments, plan, (runner, stop), report::matrix)
+}
+
+fn run_told(
+    global: &GlobalArgs,
+    arguments: &CampaignArgs,
+    plan: Plan,
+    (runner, stop): (&mut dyn Runner, &Stop),
+    text: fn(&Results) -> String,
+) -> Result<ExitCode, CommandError> {
     prepare(arguments)?;
     let (results, printed) = execute(global, plan, runner, stop);
-    let printed = printed.and_then(|()| tell(global, || summary(&results), || report::matrix(&results)));
+    let printed = printed.and_then(|()| tell(global, || summary(&results), || text(&results)));
     finish(global, arguments, &results, printed)
 }
 
