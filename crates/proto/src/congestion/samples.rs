@@ -84,6 +84,8 @@ pub struct AckSample {
     pub latest_rtt: Option<Duration>,
     /// Smoothed round trip.
     pub smoothed_rtt: Duration,
+    /// Mean deviation of round trips from [`Self::smoothed_rtt`].
+    pub rtt_variation: Duration,
     /// Smallest round trip.
     pub minimum_rtt: Duration,
     /// Largest packet number acknowledged so far.

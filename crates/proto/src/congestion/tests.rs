@@ -24,6 +24,7 @@ fn ack(now: Instant, bytes: u64, window: ByteCount) -> AckSample {
         pipe: window,
         latest_rtt: Some(RTT),
         smoothed_rtt: RTT,
+        rtt_variation: Duration::ZERO,
         minimum_rtt: RTT,
         largest_acked: 0,
         next_packet_number: 1,

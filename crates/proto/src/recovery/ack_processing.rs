@@ -211,6 +211,7 @@ impl PathRecovery {
             pipe: self.rounds.pipe(),
             latest_rtt: latest_rtt.filter(|_| is_measure),
             smoothed_rtt: self.rtt.smoothed(),
+            rtt_variation: self.rtt.variation(),
             minimum_rtt: self.rtt.minimum(),
             largest_acked: self.sent.largest_acked().unwrap_or(newest.packet_number),
             next_packet_number: self.sent.next_number(),

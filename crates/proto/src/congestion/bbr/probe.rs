@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::losses::is_excessive;
 use super::random::Random;
 use super::{AckSample, Activity, Bbr, Sibling, State};
-use crate::{ByteCount, Instant};
+use crate::{ByteCount, Instant, Rate};
 
 /// The cycle lasts this long at least in time, and up to [`WAIT_SPREAD`] more, unless its rounds are up before.
 const WAIT: Duration = Duration::from_secs(2);
@@ -14,6 +14,8 @@ const WAIT_SPREAD: Duration = Duration::from_secs(1);
 const ROUNDS_MAX: u64 = 63;
 /// The first cycle is shorter by up to this many rounds, so that equal paths that begin together do not probe together.
 const FIRST_SPREAD: u64 = 32;
+/// A search that finds so many times the bandwidth, two steps of a quarter and no chance, goes on as Startup.
+const MUCH: (u64, u64) = (3, 2);
 /// 2^30 steps in a round are more than there can be.
 const SLOPE_MAX: u32 = 30;
 
@@ -73,6 +75,8 @@ pub(super) struct Cycle {
     hears_probe: bool,
     /// When the next search begins at the latest; zero before the first cycle.
     due: Instant,
+    /// The bandwidth that was known when the last search began.
+    known: Rate,
     /// Round trips since the last search (`BBR.rounds_since_probe_up`).
     rounds: u64,
     last: LastProbe,
@@ -100,6 +104,7 @@ impl Cycle {
             feedback: Feedback::None,
             hears_probe: false,
             due: Instant::from_nanos(0),
+            known: Rate::ZERO,
             rounds: 0,
             last: LastProbe::default(),
             slope: Slope::FLAT,
@@ -118,6 +123,12 @@ impl Cycle {
     /// What arrives from now on belongs to no search (a drain of the path begins).
     pub(super) fn stop(&mut self) {
         self.feedback = Feedback::Stopping;
+    }
+
+    /// What arrives from now on is not of this search, although that has not ended.
+    pub(super) fn forget_probe(&mut self) {
+        self.feedback = Feedback::None;
+        self.hears_probe = false;
     }
 
     /// `PickProbeWait`
@@ -154,6 +165,7 @@ impl Bbr {
                 self.begin_up(sample);
             }
             Phase::Refill => {}
+            Phase::Up if self.has_found_much() => self.begin_startup(),
             Phase::Up => {
                 if self.is_time_to_go_down(sample) {
                     self.cycle.last.was_too_high = false;
@@ -223,6 +235,11 @@ impl Bbr {
         self.full_pipe.is_reached_now()
     }
 
+    /// Whether the path carries far more than was known. The draft goes on by a quarter each cycle.
+    fn has_found_much(&self) -> bool {
+        self.bandwidth.get() >= self.cycle.known.scaled(MUCH.0, MUCH.1)
+    }
+
     /// Whether the long-term bound is what holds the sender back.
     fn is_held_by_flight(&self) -> bool {
         self.usage.is_window_full(self.rounds.count()) && self.window >= self.bounds.flight
@@ -251,6 +268,7 @@ impl Bbr {
     /// `StartProbeBW_UP`
     fn begin_up(&mut self, sample: &AckSample) {
         self.cycle.feedback = Feedback::Starting;
+        self.cycle.known = self.bandwidth.get();
         self.rounds.begin();
         self.full_pipe.restart(sample.delivery_rate.unwrap_or_default());
         self.state = State::ProbeBw(Phase::Up);

@@ -13,8 +13,10 @@ const ROUNDS: u8 = 3;
 const GROWTH: (u64, u64) = (5, 4);
 /// So much of the bandwidth-delay product in flight fills the pipe for certain.
 const FULL: (u64, u64) = (3, 2);
-/// A rise of the round trip by this part says that a queue grows, within these bounds (as in RFC 9406, section 4.3).
+/// A rise of the round trip by this part says that a queue grows, within these bounds (as in RFC 9406, section 4.3), and
+/// where round trips vary anyway, one by so many mean deviations.
 const RISE: u32 = 8;
+const RISE_DEVIATIONS: u32 = 4;
 const RISE_MIN: Duration = Duration::from_millis(4);
 const RISE_MAX: Duration = Duration::from_millis(16);
 /// Round trips after which Drain ends in any case.
@@ -35,8 +37,8 @@ pub(super) struct FullPipe {
     most_in_flight: ByteCount,
     /// The round trips of this round.
     delays: Option<Delays>,
-    /// The largest round trip of the last round, and of the one before that.
-    before: [Option<Duration>; 2],
+    /// Beyond which round trips are no chance after the last round, and after the one before that.
+    usual: [Option<Duration>; 2],
 }
 
 /// The smallest and the largest round trip of a round.
@@ -44,6 +46,14 @@ pub(super) struct FullPipe {
 struct Delays {
     shortest: Duration,
     longest: Duration,
+}
+
+impl Delays {
+    /// Longer ones are no chance, where round trips vary so much.
+    fn usual(self, variation: Duration) -> Duration {
+        let rise = (self.longest / RISE).clamp(RISE_MIN, RISE_MAX);
+        self.longest + rise.max(variation * RISE_DEVIATIONS)
+    }
 }
 
 impl FullPipe {
@@ -57,8 +67,8 @@ impl FullPipe {
 
     /// A search begins at a rate (`ResetFullBW`).
     pub(super) fn restart(&mut self, baseline: Rate) {
-        let Self { is_reached, delays, before, .. } = *self;
-        *self = Self { is_reached, baseline, delays, before, ..Self::default() };
+        let Self { is_reached, delays, usual, .. } = *self;
+        *self = Self { is_reached, baseline, delays, usual, ..Self::default() };
     }
 
     /// The bandwidth is known, or not.
@@ -84,8 +94,8 @@ impl FullPipe {
         let best = std::mem::take(&mut self.best);
         let was_full = std::mem::take(&mut self.most_in_flight) >= product * FULL.0 / FULL.1;
         let has_queue = self.has_queue();
-        let [last, _] = self.before;
-        self.before = [self.delays.take().map(|delays| delays.longest), last];
+        let [last, _] = self.usual;
+        self.usual = [self.delays.take().map(|delays| delays.usual(sample.rtt_variation)), last];
         if self.is_reached_now || (sample.app_limited && !was_full) || best == Rate::ZERO {
             return;
         }
@@ -107,12 +117,21 @@ impl FullPipe {
     }
 
     fn has_queue(&self) -> bool {
-        let (Some(now), [_, Some(calm)]) = (self.delays, self.before) else { return false };
-        now.shortest >= calm + (calm / RISE).clamp(RISE_MIN, RISE_MAX)
+        let (Some(now), [_, Some(calm)]) = (self.delays, self.usual) else { return false };
+        now.shortest >= calm
     }
 }
 
 impl Bbr {
+    /// The pipe is far from full: so much is missing that doubling finds it sooner than a quarter more at a time.
+    pub(super) fn begin_startup(&mut self) {
+        self.full_pipe.restart(self.bandwidth.get());
+        self.full_pipe.set_reached(false);
+        self.usage.forget_least_rate();
+        self.cycle.forget_probe();
+        self.state = State::Startup;
+    }
+
     /// `CheckStartupDone`
     pub(super) fn leave_startup(&mut self) {
         if self.state != State::Startup {

@@ -47,6 +47,10 @@ impl Usage {
         self.full_in + 1 >= round
     }
 
+    pub(super) fn forget_least_rate(&mut self) {
+        self.least_rate = Rate::ZERO;
+    }
+
     pub(super) fn is_restart(&self) -> bool {
         self.is_restart
     }

@@ -24,6 +24,7 @@ fn sample() -> AckSample {
         pipe: SIZE * 10,
         latest_rtt: Some(MS * 20),
         smoothed_rtt: MS * 20,
+        rtt_variation: Duration::ZERO,
         minimum_rtt: MS * 20,
         largest_acked: 0,
         next_packet_number: 1,

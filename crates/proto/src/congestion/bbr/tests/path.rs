@@ -56,6 +56,7 @@ pub(super) struct Path {
     app_limited_until: ByteCount,
     minimum: Duration,
     smoothed: Duration,
+    variation: Duration,
     random: Random,
 }
 
@@ -93,6 +94,7 @@ impl Path {
             app_limited_until: ByteCount::ZERO,
             minimum: round_trip,
             smoothed: round_trip,
+            variation: Duration::ZERO,
             random: Random::new(seed),
         }
     }
@@ -211,6 +213,7 @@ impl Path {
         let newly_lost = self.find_losses(packet.number);
         let rtt = at - packet.sent;
         self.minimum = self.minimum.min(rtt);
+        self.variation = (self.variation * 3 + self.smoothed.abs_diff(rtt)) / 4;
         self.smoothed = (self.smoothed * 7 + rtt) / 8;
         let interval = (packet.sent - packet.first_sent).max(at - packet.delivered_at);
         self.first_sent = packet.sent;
@@ -223,6 +226,7 @@ impl Path {
             pipe: self.in_flight,
             latest_rtt: Some(rtt),
             smoothed_rtt: self.smoothed,
+            rtt_variation: self.variation,
             minimum_rtt: self.minimum,
             largest_acked: packet.number,
             next_packet_number: self.next_number,
