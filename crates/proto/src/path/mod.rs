@@ -299,7 +299,12 @@ impl Path {
             state: self.state,
             role: self.joint_role(),
             peer_ready: self.peer_ready(),
-            rtt: RttView { smoothed: rtt.smoothed(), variation: rtt.variation(), minimum: rtt.minimum() },
+            rtt: RttView {
+                smoothed: rtt.smoothed(),
+                variation: rtt.variation(),
+                minimum: rtt.minimum(),
+                calm: rtt.calm(),
+            },
             delivery_rate: recovery.delivery_rate(),
             window: recovery.window(),
             in_flight: recovery.bytes_in_flight(),

@@ -13,14 +13,27 @@ pub(crate) struct RttEstimator {
     variation: Duration,
     /// `None` until the first sample, and when it has to be found anew.
     minimum: Option<Duration>,
-    has_sample: bool,
+    /// The smallest average; `None` before [`Self::AVERAGED`] samples.
+    calm: Option<Duration>,
+    /// Samples so far, as far as they are counted.
+    samples: u8,
 }
 
 impl RttEstimator {
+    /// So many samples make an average: an older one weighs less than all of these.
+    const AVERAGED: u8 = 8;
+
     /// Assumes a round trip until one is measured.
     pub(crate) fn new(initial: Duration) -> Self {
         let initial = initial.max(GRANULARITY);
-        Self { latest: initial, smoothed: initial, variation: initial / 2, minimum: None, has_sample: false }
+        Self {
+            latest: initial,
+            smoothed: initial,
+            variation: initial / 2,
+            minimum: None,
+            calm: None,
+            samples: 0,
+        }
     }
 
     /// The newest sample.
@@ -43,9 +56,15 @@ impl RttEstimator {
         self.minimum.unwrap_or(self.smoothed)
     }
 
+    /// The smallest average: the round trip without a queue. Where round trips vary by chance, the smallest of all is rarer
+    /// than what they are about. The smallest sample as long as there are few.
+    pub(crate) fn calm(&self) -> Duration {
+        self.calm.unwrap_or_else(|| self.minimum())
+    }
+
     /// Whether it was ever measured.
     pub(crate) fn has_sample(&self) -> bool {
-        self.has_sample
+        self.samples > 0
     }
 
     /// The longer of average and newest sample: what packets have to be given.
@@ -55,14 +74,14 @@ impl RttEstimator {
 
     /// Assumes a round trip known from elsewhere; does nothing once one was measured.
     pub(crate) fn seed(&mut self, rtt: Duration) {
-        if !self.has_sample {
+        if !self.has_sample() {
             *self = Self::new(rtt);
         }
     }
 
     /// Forgets the minimum, since the way may have changed (RFC 9002, section 5.2).
     pub(crate) fn forget_minimum(&mut self) {
-        self.minimum = None;
+        (self.minimum, self.calm, self.samples) = (None, None, self.samples.min(1));
     }
 
     /// Adds a sample; `delay` is how long the peer says that it held the acknowledgement back, bounded by the caller.
@@ -71,8 +90,8 @@ impl RttEstimator {
         self.latest = sample;
         let minimum = self.minimum.map_or(sample, |minimum| minimum.min(sample));
         self.minimum = Some(minimum);
-        if !self.has_sample {
-            self.has_sample = true;
+        self.samples = self.samples.saturating_add(1);
+        if self.samples == 1 {
             self.smoothed = sample;
             self.variation = sample / 2;
             return;
@@ -81,6 +100,9 @@ impl RttEstimator {
         let adjusted = if sample >= minimum + delay { sample - delay } else { sample };
         self.variation = (self.variation * 3 + self.smoothed.abs_diff(adjusted)) / 4;
         self.smoothed = (self.smoothed * 7 + adjusted) / 8;
+        if self.samples >= Self::AVERAGED {
+            self.calm = Some(self.calm.map_or(self.smoothed, |calm| calm.min(self.smoothed)));
+        }
     }
 }
 
@@ -115,6 +137,20 @@ mod tests {
         rtt.on_sample(ms(20), ms(0));
         rtt.seed(ms(300));
         assert_eq!(rtt.smoothed(), ms(20));
+    }
+
+    #[test]
+    fn one_short_round_trip_is_not_what_they_are_about() {
+        let mut rtt = RttEstimator::new(ms(100));
+        rtt.on_sample(ms(3), ms(0));
+        assert_eq!(rtt.calm(), ms(3));
+        for _ in 0..40 {
+            rtt.on_sample(ms(35), ms(0));
+        }
+        assert!(rtt.minimum() == ms(3) && (ms(20)..ms(35)).contains(&rtt.calm()), "{rtt:?}");
+        rtt.forget_minimum();
+        rtt.on_sample(ms(50), ms(0));
+        assert_eq!((rtt.minimum(), rtt.calm()), (ms(50), ms(50)));
     }
 
     proptest! {

@@ -164,6 +164,9 @@ pub struct RttView {
     pub variation: Duration,
     /// The smallest that was seen.
     pub minimum: Duration,
+    /// The smallest moving average that was seen: the round trip without a queue. Where round trips vary by chance,
+    /// [`Self::minimum`] is rarer than what they are about.
+    pub calm: Duration,
 }
 
 /// What a path did so far.
@@ -271,7 +274,7 @@ impl PathView {
             state: PathState::Active,
             role: Role::Primary,
             peer_ready: true,
-            rtt: RttView { smoothed: rtt, variation: rtt / 10, minimum: rtt },
+            rtt: RttView { smoothed: rtt, variation: rtt / 10, minimum: rtt, calm: rtt },
             delay: rtt / 2,
             delivery_rate: Rate::ZERO,
             window: ByteCount(12_000),

@@ -21,7 +21,7 @@ fn path(id: u32, mbit: u64, rtt: u64, used: u64) -> PathView {
     let in_flight = window * used / 100;
     let room = window - in_flight;
     PathView {
-        rtt: RttView { smoothed: ms(rtt), variation: ms(1), minimum: ms(rtt) },
+        rtt: RttView { smoothed: ms(rtt), variation: ms(1), minimum: ms(rtt), calm: ms(rtt) },
         delay: ms(rtt) / 2,
         delivery_rate: rate,
         window,
@@ -168,6 +168,16 @@ fn while_credit_is_scarce_no_path_gets_more_than_it_carries_in_a_round_trip() {
     assert_eq!(decide(&view), fresh(0, 0));
     view.window_total = ByteCount(300_000);
     assert_eq!(decide(&view), Decision::WAIT);
+}
+
+#[test]
+fn one_short_round_trip_among_long_ones_does_not_hold_a_path_back() {
+    let lucky = RttView { smoothed: ms(35), variation: ms(8), minimum: ms(3), calm: ms(30) };
+    // What fits into 3 ms is in flight several times over.
+    let paths = [path(0, 40, 20, 75), PathView { rtt: lucky, ..path(1, 40, 35, 25) }];
+    let mut view = view(&paths, 5_000_000);
+    view.window_total = ByteCount(300_000);
+    assert_eq!(decide(&view), fresh(1, 0));
 }
 
 #[test]
