@@ -11,7 +11,7 @@ use manyway_proto::{
 use manyway_sim::forger::Duel;
 use manyway_sim::link::{LinkConfig, LossModel, Probability};
 use manyway_sim::pair::Direction;
-use manyway_sim::scenario::{MINUTE, MS, SECOND, connected, connected_with, mbit, megabytes};
+use manyway_sim::scenario::{MINUTE, MS, SECOND, connected, connected_with, mbit, megabytes, path_figures};
 use manyway_sim::traffic::{Delivery, Exchange};
 use manyway_sim::{EndpointPair, PairBuilder, Side};
 use manyway_wire::{Block, ErrorCode, MessageData, MessageId, MessagePlace, StreamData};
@@ -336,6 +336,47 @@ fn interactive_messages_beside_bulk_go_by_the_fast_path() {
     let at = |permille: usize| latencies[sent * permille / 1_000];
     println!("p50 {:?} p99 {:?} max {:?}", at(500), at(990), latencies[sent - 1]);
     assert!(at(990) <= 20 * MS, "p50 {:?} p99 {:?}", at(500), at(990));
+}
+
+// spec 8.36, 8.39
+#[test]
+fn messages_with_a_deadline_that_go_twice_outlive_losses_and_an_outage_in_time() {
+    // 30 kB/s for a minute; each path loses 2 %, and the fast one everything for 300 ms.
+    let link =
+        |delay| LinkConfig::new(mbit(20), delay).with_loss(LossModel::Random(Probability::from_percent(2.0)));
+    let (fast, slow) = (link(10 * MS), link(15 * MS));
+    let figures = |scheduler: &str| {
+        let mut config = ConnectionConfig::default();
+        config.set_scheduler(scheduler).unwrap();
+        let builder = PairBuilder::new().path_with(fast.clone(), fast.clone());
+        let mut pair = connected_with(builder.path_with(slow.clone(), slow.clone()), &config).unwrap();
+        pair.run_for(SECOND).unwrap();
+        let stream = open(&mut pair);
+        let deadline = unordered().class(Class::Deadline).lifetime(200 * MS);
+        let (begin, count) = (pair.now(), 6_000);
+        for name in 0..count {
+            match name {
+                1_000 => pair.cut(0, Direction::Both),
+                1_030 => pair.restore(0, Direction::Both),
+                _ => {}
+            }
+            send(&mut pair, stream, named(name, 300), deadline);
+            pair.run_for(10 * MS).unwrap();
+        }
+        pair.run_for(SECOND).unwrap();
+        let messages = pair.messages(Side::Server).iter();
+        let mut latencies: Vec<_> = messages.map(|one| one.at - (begin + 10 * MS * name_of(one))).collect();
+        // What never arrived is the latest.
+        latencies.resize(usize::try_from(count).unwrap(), MINUTE);
+        latencies.sort_unstable();
+        let sent: ByteCount = path_figures(&mut pair, Side::Client).iter().map(|path| path.bytes_sent).sum();
+        println!("{scheduler}: the latest {:?}", &latencies[latencies.len() - 12..]);
+        (latencies[latencies.len() * 999 / 1_000], sent)
+    };
+    let (once, sent_once) = figures("earliest");
+    let (twice, sent_twice) = figures("redundant=late");
+    assert!(twice <= 25 * MS && once > 25 * MS, "{once:?} {twice:?}");
+    assert!(sent_twice * 100 <= sent_once * 210, "{sent_once} {sent_twice}");
 }
 
 #[test]

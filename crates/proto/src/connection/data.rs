@@ -103,11 +103,25 @@ impl Connection {
         (paths, quantum): (PathList, ByteCount),
         carry: Carry,
     ) -> Option<Transmit> {
+        let path = paths.as_slice().first().copied()?;
+        let source = carry.source;
+        let transmit = self.transmit_copied(now, buffer, (paths, quantum), carry)?;
+        let bytes = ByteCount::of(transmit.length);
+        self.sending.scheduler.on_event(&Event::Sent { path, bytes, source });
+        Some(transmit)
+    }
+
+    /// Writes a burst for the first of the paths, and takes note of it for the others.
+    pub(super) fn transmit_copied(
+        &mut self,
+        now: Instant,
+        buffer: &mut Vec<u8>,
+        (paths, quantum): (PathList, ByteCount),
+        carry: Carry,
+    ) -> Option<Transmit> {
         let id = paths.as_slice().first().copied()?;
         let first = self.paths.get(id)?.space.recovery.next_packet_number();
         let transmit = self.transmit_batch(now, buffer, (id, quantum), carry)?;
-        let bytes = ByteCount::of(transmit.length);
-        self.sending.scheduler.on_event(&Event::Sent { path: id, bytes, source: carry.source });
         if let Some(path) = self.paths.get(id).filter(|_| paths.as_slice().len() > 1) {
             let packets: SmallVec<[_; 64]> = path.space.recovery.sent_since(first).collect();
             self.sending.copies.add(paths, packets.iter().rev().flat_map(|packet| packet.contents.iter()));

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use manyway_wire::StreamId;
+use manyway_wire::{PathId, StreamId};
+use smallvec::SmallVec;
 
 use super::Connection;
 use super::output::{Carry, Load};
 use crate::message::{Carries, MessageOptions, MessageOutcome, MessageToken, SendError};
 use crate::path::Path;
-use crate::scheduler::{PathView, View};
+use crate::scheduler::{PathList, PathView, View};
 use crate::stream::priority::Pick;
 use crate::{ByteCount, Class, Instant, Misuse, Transmit};
 
@@ -81,17 +82,21 @@ impl Connection {
     }
 
     /// What somebody waits for goes first, by the path on which it arrives first, as far as its window allows. The pacer
-    /// does not hold it back: it is little, and what follows pays for it (spec 8.36).
+    /// does not hold it back: it is little, and what follows pays for it. Some schedulers want it on further paths as well
+    /// (spec 8.36).
     pub(super) fn transmit_urgent(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
         let backlog = ByteCount(self.streams.urgent_backlog()?);
         self.look_at_paths(now);
         for view in &mut self.sending.views {
             view.sendable = self.paths.get(view.id).map_or(ByteCount::ZERO, window_room);
         }
-        let path = fastest(&View::new(now, &self.sending.views), backlog)?;
-        let place = (path.id, path.sendable);
+        let view = View::new(now, &self.sending.views);
+        let first = fastest(&view, backlog)?;
+        let (id, room) = (first.id, first.sendable);
+        let others = fastest_others(&view, id, backlog).take(self.sending.scheduler.urgent_copies());
+        let paths: PathList = std::iter::once(id).chain(others).collect();
         let carry = Carry { load: Load::Data, pick: Pick::Urgent, ..Carry::default() };
-        self.transmit_batch(now, buffer, place, carry)
+        self.transmit_copied(now, buffer, (paths, room), carry)
     }
 
     /// What may go by other paths: not what is urgent, as long as a path works for which it waits.
@@ -110,11 +115,24 @@ fn window_room(path: &Path) -> ByteCount {
 
 /// The path on which the last of `backlog` bytes arrives first: those for which its window has no room wait until it has.
 fn fastest<'a>(view: &View<'a>, backlog: ByteCount) -> Option<&'a PathView> {
-    let arrival = |path: &&PathView| {
-        let waits = backlog.max(path.datagram) - path.sendable;
-        (path.delay.saturating_add(waits / path.expected_rate()), path.id)
-    };
-    view.in_use().min_by_key(arrival)
+    view.in_use().min_by_key(|path| arrival(path, backlog))
+}
+
+/// The paths beside that one, in the order in which the last of `backlog` bytes arrives on them.
+fn fastest_others(
+    view: &View<'_>,
+    first: PathId,
+    backlog: ByteCount,
+) -> impl Iterator<Item = PathId> + use<> {
+    let mut others: SmallVec<[_; 8]> =
+        view.in_use().filter(|path| path.id != first).map(|path| arrival(path, backlog)).collect();
+    others.sort_unstable();
+    others.into_iter().map(|(_, id)| id)
+}
+
+fn arrival(path: &PathView, backlog: ByteCount) -> (Duration, PathId) {
+    let waits = backlog.max(path.datagram) - path.sendable;
+    (path.delay.saturating_add(waits / path.expected_rate()), path.id)
 }
 
 #[cfg(test)]

@@ -132,7 +132,7 @@ struct CopyQueue {
 const MOST_COPIES: usize = 1024;
 
 impl Copies {
-    /// Copies the bytes of streams among `contents` onto `paths` without the first.
+    /// Copies the bytes of streams and messages among `contents` onto `paths` without the first.
     pub(super) fn add<'a>(
         &mut self,
         paths: PathList,
@@ -144,7 +144,7 @@ impl Copies {
                 self.queues.len() - 1
             });
             let Some(queue) = self.queues.get_mut(at) else { continue };
-            let bytes = contents.clone().filter(|content| matches!(content, SentContent::Stream { .. }));
+            let bytes = contents.clone().filter(|content| content.units().is_some());
             for content in bytes {
                 if queue.contents.len() >= MOST_COPIES {
                     queue.contents.pop_front();
@@ -188,9 +188,9 @@ impl Copies {
         let before = contents.len();
         let Some(queue) = self.queues.iter_mut().find(|queue| queue.path == path) else { return false };
         while let Some(copied) = queue.contents.front() {
-            let SentContent::Stream { offset, length, .. } = *copied else { break };
+            let Some(units) = copied.units() else { break };
             let Some(reached) = streams.write_copy(copied, queue.offset, w, contents) else { break };
-            if reached >= offset + u64::from(length) {
+            if reached >= units.end {
                 queue.contents.pop_front();
                 queue.offset = 0;
             } else {

@@ -302,19 +302,44 @@ impl Outbox {
     }
 
     fn write_piece(&mut self, id: MessageId, w: &mut Writer<'_>) -> Option<SentContent> {
+        let next = self.begun.get(&id)?.next();
+        let content = self.write_units(id, next, w)?;
+        if let Some(units) = content.units() {
+            self.change(id, |message| message.on_sent(units));
+        }
+        Some(content)
+    }
+
+    /// Writes units of a message that was begun, as many as fit.
+    fn write_units(&self, id: MessageId, units: Range<u64>, w: &mut Writer<'_>) -> Option<SentContent> {
         let message = self.begun.get(&id)?;
-        let offset = u32::try_from(message.next().start).ok()?;
+        let offset = u32::try_from(units.start).ok()?;
         let place = MessagePlace::new(offset, message.protocol);
         let room = self.room(w, id, place)?;
-        let units = message.cut(message.next(), room)?;
+        let units = message.cut(units, room)?;
         let (data, end) = message.bytes(&units);
         let length = u16::try_from(data.len()).ok()?;
         let head = MessageData { stream: self.stream, message: id, place, end, data: &[] };
         encode_message_header(w, &head, data.len());
         w.bytes(data);
         encode_padding(w, message_overhead(self.stream, id, place) + data.len());
-        self.change(id, |message| message.on_sent(units));
         Some(SentContent::Message { stream: self.stream, key: id.into(), offset, length, end })
+    }
+
+    /// Writes a piece of a message once more; tells how far it came. `None` if nothing fits.
+    pub(crate) fn write_copy(
+        &self,
+        id: MessageId,
+        units: Range<u64>,
+        w: &mut Writer<'_>,
+    ) -> Option<(u64, SentContent)> {
+        let content = self.write_units(id, units, w)?;
+        Some((content.units()?.end, content))
+    }
+
+    /// Whether a piece of a message has not arrived and may be sent once more: how often is not limited.
+    pub(crate) fn needs_copy(&self, id: MessageId, units: &Range<u64>) -> bool {
+        self.begun.get(&id).is_some_and(|message| message.needs_copy(units))
     }
 
     /// Changes a begun message and keeps the sums.

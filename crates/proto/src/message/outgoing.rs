@@ -106,6 +106,11 @@ impl Outgoing {
         (self.data.get(index(units.start)..index(units.end)).unwrap_or_default(), units.end > length)
     }
 
+    /// Whether some of `units` has not arrived, and may be sent any number of times.
+    pub(super) fn needs_copy(&self, units: &Range<u64>) -> bool {
+        self.tries.is_none() && self.acked.gaps(units.clone()).next().is_some()
+    }
+
     /// The piece of `units` leaves.
     pub(super) fn on_sent(&mut self, units: Range<u64>) {
         self.is_cut |= units.end - units.start < self.units();

@@ -1,5 +1,7 @@
 //! What a packet carried, so that its owner can be told of the arrival or the loss.
 
+use std::ops::Range;
+
 use manyway_wire::{MessageId, PathId, StreamId};
 use smallvec::SmallVec;
 
@@ -46,6 +48,30 @@ pub(crate) enum SentContent {
     Pong,
     /// A datagram of this size was tried.
     MtuProbe { size: u16 },
+}
+
+impl SentContent {
+    /// Whose bytes these are.
+    pub(crate) fn stream(&self) -> Option<StreamId> {
+        let (Self::Stream { stream, .. } | Self::Message { stream, .. }) = *self else { return None };
+        Some(stream)
+    }
+
+    /// The message of which this is a piece.
+    pub(crate) fn message(&self) -> Option<MessageId> {
+        let Self::Message { key, .. } = *self else { return None };
+        Some(key.into())
+    }
+
+    /// Which bytes of a stream or of a message these are; the end of a message counts as one more.
+    pub(crate) fn units(&self) -> Option<Range<u64>> {
+        if let Self::Message { offset, length, end, .. } = *self {
+            let start = u64::from(offset);
+            return Some(start..start + u64::from(length) + u64::from(end));
+        }
+        let Self::Stream { offset, length, .. } = *self else { return None };
+        Some(offset..offset + u64::from(length))
+    }
 }
 
 /// A [`MessageId`] in 8 bytes, so that what a packet carried takes no more memory than before there were messages.

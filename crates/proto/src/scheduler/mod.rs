@@ -98,6 +98,12 @@ pub trait Scheduler: Send + fmt::Debug {
         false
     }
 
+    /// On how many paths beside the first what is interactive or has a deadline goes as well. Which these are is not for
+    /// the scheduler: those on which it arrives first. Default: none.
+    fn urgent_copies(&self) -> usize {
+        0
+    }
+
     /// Whether it chooses among streams: then [`View::ready`] is filled, which costs a look at up to
     /// [`View::MOST_READY`] streams a burst. Default: it does not.
     fn chooses_streams(&self) -> bool {

@@ -55,6 +55,13 @@ impl Scheduler for Redundant {
         self.extent == Extent::Late
     }
 
+    fn urgent_copies(&self) -> usize {
+        match self.extent {
+            Extent::All => usize::MAX,
+            Extent::Late => 1,
+        }
+    }
+
     fn is_guarded(&self) -> bool {
         false
     }

@@ -1,8 +1,8 @@
-//! What a sending half can say and do about bytes that are on their way already. Messages are not copied.
+//! What a sending half can say and do about bytes and messages that are on their way already.
 
 use std::ops::Range;
 
-use manyway_wire::Writer;
+use manyway_wire::{MessageId, Writer};
 
 use super::SendHalf;
 use crate::packet::content::SentContent;
@@ -23,6 +23,25 @@ impl SendHalf {
         let content = self.write_block(range.clone(), w)?;
         let SentContent::Stream { length, .. } = content else { return Some((range.end, None)) };
         Some((range.start + u64::from(length), Some(content)))
+    }
+
+    /// Writes a piece of a message once more, likewise.
+    pub(crate) fn write_message_copy(
+        &self,
+        message: MessageId,
+        units: Range<u64>,
+        w: &mut Writer<'_>,
+    ) -> Option<(u64, Option<SentContent>)> {
+        let Some(messages) = self.messages.as_deref().filter(|all| all.needs_copy(message, &units)) else {
+            return Some((units.end, None));
+        };
+        let (reached, content) = messages.write_copy(message, units, w)?;
+        Some((reached, Some(content)))
+    }
+
+    /// Whether a piece of a message has not arrived, and is still to be sent.
+    pub(crate) fn needs_message_copy(&self, message: MessageId, units: &Range<u64>) -> bool {
+        self.messages.as_deref().is_some_and(|messages| messages.needs_copy(message, units))
     }
 
     /// Whether some of these bytes have not arrived, and are still to be sent.

@@ -141,11 +141,14 @@ impl StreamSet {
         self.streams.get(&stream).is_some_and(|stream| stream.send.is_held_up_by(&range))
     }
 
-    /// Whether nobody needs these bytes of a stream any more.
+    /// Whether nobody needs these bytes of a stream or a message any more.
     pub(crate) fn has_arrived(&self, content: &SentContent) -> bool {
-        let SentContent::Stream { stream, offset, length, .. } = *content else { return true };
-        let range = offset..offset + u64::from(length);
-        self.streams.get(&stream).is_none_or(|stream| !stream.send.needs_copy(&range))
+        let (Some(id), Some(units)) = (content.stream(), content.units()) else { return true };
+        let Some(send) = self.streams.get(&id).map(|stream| &stream.send) else { return true };
+        match content.message() {
+            Some(message) => !send.needs_message_copy(message, &units),
+            None => !send.needs_copy(&units),
+        }
     }
 
     /// Writes STREAM and MESSAGE blocks until the packet is full or nothing of `source` is left that `pick` takes; true if
@@ -175,8 +178,8 @@ impl StreamSet {
         }
     }
 
-    /// Writes bytes of a stream once more, as far as they fit, from `offset` on; tells how far it came, `None` if
-    /// nothing fits. What has arrived is passed over.
+    /// Writes bytes of a stream or a message once more, as far as they fit, from a unit on; tells how far it came, `None`
+    /// if nothing fits. What has arrived is passed over.
     pub(crate) fn write_copy(
         &mut self,
         copied: &SentContent,
@@ -184,10 +187,13 @@ impl StreamSet {
         w: &mut Writer<'_>,
         contents: &mut Contents,
     ) -> Option<u64> {
-        let SentContent::Stream { stream, offset, length, .. } = *copied else { return Some(u64::MAX) };
-        let end = offset + u64::from(length);
-        let Some(stream) = self.streams.get_mut(&stream) else { return Some(end) };
-        let (reached, content) = stream.send.write_copy(offset.max(from)..end, w)?;
+        let (Some(id), Some(units)) = (copied.stream(), copied.units()) else { return Some(u64::MAX) };
+        let Some(stream) = self.streams.get_mut(&id) else { return Some(units.end) };
+        let rest = units.start.max(from)..units.end;
+        let (reached, content) = match copied.message() {
+            Some(message) => stream.send.write_message_copy(message, rest, w)?,
+            None => stream.send.write_copy(rest, w)?,
+        };
         if let Some(content) = content {
             contents.push(content);
             self.agenda.update(stream);

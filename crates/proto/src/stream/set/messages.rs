@@ -154,7 +154,7 @@ impl StreamSet {
         let now = self.messages.now;
         let Some(stream) = self.streams.get_mut(&id) else { return };
         let before = stream.send.messages_held();
-        let progress = match units(content) {
+        let progress = match content.units() {
             Some(units) => stream.send.on_message_delivered(now, message, units),
             None => stream.send.on_skip_delivered(message),
         };
@@ -166,7 +166,7 @@ impl StreamSet {
     /// A piece of a message, or the word that it was given up, got lost.
     pub(super) fn on_message_lost(&mut self, id: StreamId, message: MessageId, content: &SentContent) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
-        match units(content) {
+        match content.units() {
             Some(units) => stream.send.on_message_lost(message, units),
             None => stream.send.on_skip_lost(message),
         }
@@ -241,11 +241,4 @@ impl MessageTerms {
             events.push_back(StreamEvent::Abandoned(stream.id, token));
         }
     }
-}
-
-/// What a piece of a message covered, its end as one more byte; `None` for a skip.
-fn units(content: &SentContent) -> Option<std::ops::Range<u64>> {
-    let SentContent::Message { offset, length, end, .. } = *content else { return None };
-    let start = u64::from(offset);
-    Some(start..start + u64::from(length) + u64::from(end))
 }
