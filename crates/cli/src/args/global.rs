@@ -50,10 +50,10 @@ pub struct GlobalArgs {
     /// How each path avoids congestion
     #[arg(long, global = true, value_name = "NAME")]
     #[arg(
-        long_help = "How each path avoids congestion: bbr (the default: models the path, bears random loss, keeps queues short), \
-        cubic, new-reno, or fixed (a constant window, for experiments). With coupled-cubic, lia, olia and balia, paths \
-        that turn out to share a bottleneck compete there as one flow: coupled-cubic as one of CUBIC, which is fair to \
-        others on the open Internet, the three others as about one of Reno"
+        long_help = "How each path avoids congestion, by what it is to do or by name. bond, the default, is bbr: it models the path, \
+        bears random loss and keeps queues short. fair is coupled-cubic: paths that turn out to share a bottleneck compete \
+        there as one flow of CUBIC. The others: cubic, new-reno, fixed (a constant window, for experiments), and lia, olia \
+        and balia, which compete in a shared bottleneck as about one flow of Reno"
     )]
     pub congestion: Option<String>,
     /// How long to try to reach the other side

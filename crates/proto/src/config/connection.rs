@@ -120,7 +120,8 @@ impl ConnectionConfig {
         self.schedulers.add(name, make).map_err(|reason| ConfigError { field: "scheduler", reason })
     }
 
-    /// Chooses the congestion control by its name. Default `bbr`.
+    /// Chooses the congestion control by its name, or by a profile: `bond` (`bbr`) for links of one's own, `fair`
+    /// (`coupled-cubic`) for the open Internet. Default `bbr`.
     ///
     /// # Errors
     /// If there is none of that name; the error lists the known ones.

@@ -123,13 +123,19 @@ const REGISTRY: [(&str, Factory); 8] = [
     (Fixed::NAME, |config| Box::new(Fixed::new(config))),
 ];
 
+/// What a congestion control is to do, and which one does it: `bond` takes all that the links of one's own carry, `fair`
+/// takes where paths share a bottleneck with others what one flow takes there.
+pub const PROFILES: [(&str, &str); 2] = [("bond", Bbr::NAME), ("fair", Cubic::COUPLED)];
+
 pub(crate) fn default_factory() -> Factory {
     |config| Box::new(Bbr::new(config))
 }
 
 /// Finds a controller: `bbr` (BBRv3), `cubic` (RFC 9438), `new-reno` (RFC 9002), `fixed` (a constant window, for
-/// experiments). Coupled where paths share a bottleneck: `coupled-cubic`, `lia` (RFC 6356), `olia`, `balia`.
+/// experiments). Coupled where paths share a bottleneck: `coupled-cubic`, `lia` (RFC 6356), `olia`, `balia`. Or by what it
+/// is to do, see [`PROFILES`].
 pub fn by_name(name: &str) -> Option<Factory> {
+    let name = PROFILES.iter().find(|(profile, _)| *profile == name).map_or(name, |(_, name)| *name);
     REGISTRY.iter().find(|(known, _)| *known == name).map(|(_, factory)| *factory)
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Factory, by_name, names};
+use super::{Factory, PROFILES, by_name, names};
 use crate::text;
 
 /// The congestion controls that can be chosen by name: those built in, and one's own.
@@ -32,7 +32,7 @@ impl Controllers {
     /// # Errors
     /// If the name is taken, or is not of lower-case letters, digits and hyphens.
     pub fn add(&mut self, name: &'static str, make: Factory) -> Result<(), String> {
-        text::check_new_name(name, self.names())?;
+        text::check_new_name(name, self.names().chain(PROFILES.map(|(profile, _)| profile)))?;
         self.own.push((name, make));
         Ok(())
     }
@@ -69,12 +69,14 @@ mod tests {
         config.add_congestion("steady", |config| Box::new(Fixed::new(config))).unwrap();
         config.set_congestion("steady").unwrap();
         assert_eq!((config.congestion)(&ControllerConfig::default()).name(), "fixed");
+        config.set_congestion("fair").unwrap();
+        assert_eq!((config.congestion)(&ControllerConfig::default()).name(), "coupled-cubic");
         config.set_congestion("cubic").unwrap();
 
         let unknown = config.set_congestion("magic").unwrap_err().to_string();
         assert!(unknown.starts_with("congestion \"magic\" is not one of: bbr, cubic"), "{unknown}");
         assert!(unknown.ends_with(", steady"), "{unknown}");
-        for name in ["steady", "bbr"] {
+        for name in ["steady", "bbr", "fair"] {
             let taken = config.add_congestion(name, |config| Box::new(Fixed::new(config))).unwrap_err();
             assert_eq!(taken.to_string(), format!("congestion {name:?} is taken"));
         }
