@@ -33,6 +33,7 @@ pub mod outcome;
 pub mod real;
 pub mod report;
 pub mod scenario;
+pub mod sharing;
 pub mod simulated;
 pub mod stop;
 

@@ -44,12 +44,45 @@ pub enum LabAction {
     /// Compare real sockets with virtual time, and end with status 6 if the goodput differs by 5 % or more
     #[command(after_help = AGREE_EXAMPLES)]
     Agree(CampaignArgs),
+    /// Let several contenders run at the same time over the same links, and compare what each gets
+    #[command(after_help = SHARE_EXAMPLES)]
+    Share(ShareArgs),
     /// Measure what a byte costs in processor time, without emulated links
     #[command(after_help = CPU_EXAMPLES)]
     Cpu(CpuArgs),
     /// Let the hosts and links of a scenario stand until Ctrl-C, for programs of your own
     #[command(after_help = UP_EXAMPLES)]
     Up(UpArgs),
+}
+
+/// Arguments of `lab share`.
+#[derive(Debug, Clone, Args)]
+pub struct ShareArgs {
+    /// The scenario: its name or a file that ends in .toml
+    #[arg(value_name = "NAME|FILE.toml", default_value = "one-bottleneck")]
+    pub scenario: String,
+    /// Who runs, all at once; the last one is what the others are compared with
+    #[arg(short = 'c', long, value_name = "NAME,…", value_parser = parse_list)]
+    #[arg(
+        long_help = "Who runs, all at once; a name may stand there several times. The last one is what the others are \
+        compared with [default: manyway:congestion=fair three times, and tcp-cubic]"
+    )]
+    pub contenders: Vec<NameList>,
+    /// How often [default: 3]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: Option<u32>,
+    /// Make the scenario this long [default: as it says]
+    #[arg(short = 't', long, value_name = "TIME", value_parser = parse_length)]
+    pub duration: Option<Duration>,
+    /// The seed of the first run; each further one has the next
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Once, and not longer than 10 s; -n and -t win
+    #[arg(long)]
+    pub quick: bool,
+    /// Keep to this time: fewer runs, and it says so
+    #[arg(long, value_name = "TIME", value_parser = parse_length)]
+    pub budget: Option<Duration>,
 }
 
 /// Arguments of `lab cpu`.
@@ -135,6 +168,14 @@ Without names ten scenarios, three repetitions each.
 Examples:
   sudo manyway lab agree
   sudo manyway lab agree wifi-lte jit-20 -n 5 -t 10s";
+
+const SHARE_EXAMPLES: &str = "\
+Flows that begin together need a while to find their shares: the first quarter of each run does not count.
+
+Examples:
+  sudo manyway lab share
+  sudo manyway lab share -c manyway:congestion=fair,tcp-cubic -n 5 -t 30s
+  sudo manyway lab share my-links.toml -c manyway,mptcp-bbr --json";
 
 const CPU_EXAMPLES: &str = "\
 Examples:

@@ -28,7 +28,7 @@ pub use keys::{
     AddArgs, AddClientArgs, AddServerArgs, AddTicketArgs, AddWhat, DEFAULT_TICKET, EntryKind, KeysAction,
     KeysArgs, ListArgs, RemoveArgs, RightsArgs, ShowArgs,
 };
-pub use lab::{CpuArgs, LabAction, LabArgs, NameList, UpArgs};
+pub use lab::{CpuArgs, LabAction, LabArgs, NameList, ShareArgs, UpArgs};
 pub use lab_agent::LabAgentArgs;
 pub use paths::PathsArgs;
 pub use ping::PingArgs;

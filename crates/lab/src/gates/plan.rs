@@ -90,4 +90,4 @@ fn with_messages(scenario: &Scenario) -> Option<Scenario> {
 }
 
 const MESSAGE: ByteCount = ByteCount(100);
-const INTERVAL: Duration = Duration::from_millis(20);
+const INTERVAL: Duration = Duration::from_millis(10);

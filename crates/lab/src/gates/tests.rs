@@ -77,6 +77,21 @@ fn a_silence_of_a_dead_route_and_its_return_are_judged() {
 }
 
 #[test]
+fn a_silence_while_addresses_change_is_judged() {
+    let judged = |silence| {
+        let plan = campaign_plan(&["readdressed"], &["manyway"], 1);
+        let mut results =
+            campaign::run(plan, &mut Scripted::default(), &mut Silent::default(), &Stop::default());
+        results.runs.iter_mut().for_each(|run| run.measures.silence = Duration::from_millis(silence));
+        let verdicts = judge(&results);
+        let failover = of(&verdicts, Gate::Failover);
+        assert_eq!(failover.len(), 1);
+        failover[0].judgement.has_passed()
+    };
+    assert!(judged(100) && !judged(101));
+}
+
+#[test]
 fn messages_are_judged_beside_bulk_traffic_only() {
     let library = Library::builtin().unwrap();
     let scenarios = vec![(library.find("two-50").unwrap().remove(0), Way::AsWritten)];

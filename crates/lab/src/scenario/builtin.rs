@@ -1,7 +1,7 @@
 //! The files that come with the program.
 
 /// Name and text of every built-in scenario, in the order of reports.
-pub(super) const FILES: [(&str, &str); 39] = [
+pub(super) const FILES: [(&str, &str); 44] = [
     ("three-1.toml", include_str!("../../scenarios/three-1.toml")),
     ("two-50.toml", include_str!("../../scenarios/two-50.toml")),
     ("80-20.toml", include_str!("../../scenarios/80-20.toml")),
@@ -41,4 +41,9 @@ pub(super) const FILES: [(&str, &str); 39] = [
     ("fast-near.toml", include_str!("../../scenarios/fast-near.toml")),
     ("fast-far.toml", include_str!("../../scenarios/fast-far.toml")),
     ("deep-queue.toml", include_str!("../../scenarios/deep-queue.toml")),
+    ("dead-deep.toml", include_str!("../../scenarios/dead-deep.toml")),
+    ("return-dead.toml", include_str!("../../scenarios/return-dead.toml")),
+    ("flaps.toml", include_str!("../../scenarios/flaps.toml")),
+    ("readdressed.toml", include_str!("../../scenarios/readdressed.toml")),
+    ("one-bottleneck.toml", include_str!("../../scenarios/one-bottleneck.toml")),
 ];

@@ -30,7 +30,7 @@ pub struct Scenario {
     pub name: String,
     /// One line for people.
     pub title: String,
-    /// The set it belongs to, which can be run by its name: `table`, `environments`, `simult-flows`, `unequal`, or of the user.
+    /// The set it belongs to, which can be run by its name: `table`, `environments`, `simult-flows`, `unequal`, `failures`, `sharing`, or of the user.
     pub group: String,
     /// Where its numbers come from.
     pub source: String,

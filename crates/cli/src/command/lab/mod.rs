@@ -5,6 +5,8 @@ mod cpu;
 #[cfg(target_os = "linux")]
 mod order;
 #[cfg(target_os = "linux")]
+mod share;
+#[cfg(target_os = "linux")]
 mod up;
 
 #[cfg(target_os = "linux")]
@@ -20,7 +22,7 @@ mod on_linux {
     use manyway_lab::real::Real;
     use manyway_lab::simulated::Simulated;
 
-    use super::{cpu, up};
+    use super::{cpu, share, up};
     use crate::args::{GlobalArgs, LabAction, LabArgs};
     use crate::command::campaign::{self, Defaults, of_gates, of_lab, of_scenarios};
     use crate::command::error::CommandError;
@@ -35,6 +37,9 @@ mod on_linux {
         match &arguments.action {
             Some(LabAction::List) => campaign::list(global),
             Some(LabAction::Cpu(arguments)) => cpu::run(global, arguments, &program()?),
+            Some(LabAction::Share(arguments)) => {
+                share::run(global, arguments, Real::new(program()?).map_err(of_lab)?)
+            }
             Some(LabAction::Up(arguments)) => up::run(global, arguments),
             Some(LabAction::Gates(arguments)) => {
                 let plan = of_gates(global, arguments, Contest::Real)?;
