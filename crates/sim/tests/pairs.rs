@@ -8,11 +8,11 @@ use manyway_proto::{
     ByteCount, ConnectionConfig, LocalAddress, PairMode, PairUse, PathReason, PathState, PathStatistics, Rate,
 };
 use manyway_sim::link::{LinkConfig, LinkState};
-use manyway_sim::pair::{Direction, Family};
+use manyway_sim::pair::{Chaos, Direction, Family};
 use manyway_sim::scenario::{
     MINUTE, MS, SECOND, connected_with, count_in, mbit, megabytes, path_events, path_figures, percent,
 };
-use manyway_sim::traffic::Exchange;
+use manyway_sim::traffic::{Exchange, Scribbler};
 use manyway_sim::{EndpointPair, InterfaceId, LinkId, PairBuilder, Side, What, endpoint_pair_with};
 
 fn with_mode(pairs: PairMode) -> ConnectionConfig {
@@ -395,4 +395,44 @@ fn a_pair_that_the_application_closes_is_not_chosen_again() {
     pair.run_for(2 * SECOND).unwrap();
     assert_eq!(used(&mut pair), ["A-C", "B-D"]);
     pair.transfer(Side::Client, ByteCount(200_000), MINUTE).unwrap();
+}
+
+/// Whatever happens to interfaces, links and addresses, every byte arrives, and when it is over the pairs are such as the
+/// mode says.
+#[test]
+fn pairs_survive_random_operations() {
+    for mode in [PairMode::Disjoint, PairMode::FullMesh] {
+        for seed in 0..12 {
+            let builder = PairBuilder::new().seed(seed).server_interfaces(2);
+            let builder = builder.path(mbit(10), 15 * MS).path(mbit(10), 25 * MS).path(mbit(5), 40 * MS);
+            let mut pair = connected_with(builder.behind_nat(5 * SECOND), &with_mode(mode)).unwrap();
+            for ends in [(0, 1), (1, 0), (2, 1)] {
+                cross(&mut pair, ends, &LinkConfig::new(mbit(10), 20 * MS));
+            }
+            for side in [Side::Client, Side::Server] {
+                let (host, now, rng) = (pair.host(side), pair.now(), pair.world_mut().fork_rng());
+                pair.start(side, Box::new(Scribbler::new(host, megabytes(2), now, rng)));
+            }
+            let mut chaos = Chaos::new(pair.world_mut().fork_rng(), 150 * MS);
+            let chaos_ran = chaos.run(&mut pair, 8 * SECOND);
+            chaos.heal(&mut pair);
+            let end = chaos_ran.and_then(|()| pair.run_until(2 * MINUTE, "settled", |pair| pair.is_quiet()));
+            assert!(end.is_ok(), "{mode}, seed {seed}: {end:?} after {:?}", chaos.done());
+            // Those that were replaced last close, and a dead one answers again.
+            start(&mut pair, Side::Client, megabytes(20));
+            pair.run_for(20 * SECOND).unwrap();
+            let paths = path_figures(&mut pair, Side::Client);
+            let working: Vec<_> = paths.iter().filter(|path| path.state.carries_data()).collect();
+            for (place, path) in working.iter().enumerate() {
+                for other in &working[..place] {
+                    assert_ne!(path.tuple, other.tuple, "{mode}, seed {seed}");
+                    let shares =
+                        path.tuple.local == other.tuple.local || path.tuple.remote == other.tuple.remote;
+                    assert!(mode == PairMode::FullMesh || !shares, "{mode}, seed {seed}: {working:?}");
+                }
+            }
+            let expected = if mode == PairMode::Disjoint { 2 } else { 6 };
+            assert_eq!(working.len(), expected, "{mode}, seed {seed}: {paths:?}");
+        }
+    }
 }
