@@ -10,7 +10,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use manyway::interfaces::InterfaceRule;
-use manyway::{ConfigError, ConnectionConfig, HostPort};
+use manyway::{ConfigError, ConnectionConfig, HostPort, PairMode};
 use serde::{Deserialize, Deserializer};
 
 use crate::args::{Cli, Command, GlobalArgs, ServeArgs, Trust, parse_listen};
@@ -27,6 +27,7 @@ pub struct Settings {
     exclude: Vec<String>,
     scheduler: Option<Text<SchedulerName>>,
     congestion: Option<Text<CongestionName>>,
+    pairs: Option<Text<PairMode>>,
     connect_timeout: Option<Text<Time>>,
     trust: Option<Text<Trust>>,
     serve: ServeSettings,
@@ -146,10 +147,11 @@ impl Settings {
     }
 
     fn apply(self, cli: &mut Cli, directory: &Path) {
-        let Self { interfaces, exclude, scheduler, congestion, connect_timeout, trust, serve } = self;
+        let Self { interfaces, exclude, scheduler, congestion, pairs, connect_timeout, trust, serve } = self;
         let global: &mut GlobalArgs = &mut cli.global;
         global.scheduler = global.scheduler.take().or_else(|| scheduler.map(|name| name.0.0));
         global.congestion = global.congestion.take().or_else(|| congestion.map(|name| name.0.0));
+        global.pairs = global.pairs.or_else(|| pairs.map(|mode| mode.0));
         global.connect_timeout = global.connect_timeout.or_else(|| connect_timeout.map(|time| time.0.0));
         global.trust = global.trust.take().or_else(|| {
             Some(match trust?.0 {
@@ -199,6 +201,7 @@ interfaces = ["eth0", "wwan0,role=backup"]
 exclude = ["docker0"]
 scheduler = "min-rtt"
 congestion = "cubic"
+pairs = "disjoint"
 connect-timeout = "3s"
 trust = "authority.pem"
 
@@ -228,6 +231,7 @@ key = "key.pem"
         let client = applied(ALL, &["get", "mw1x"]).global;
         assert_eq!((client.interfaces.len(), client.exclude.as_slice()), (2, &["docker0".to_owned()][..]));
         assert_eq!(client.scheduler.as_deref(), Some("min-rtt"));
+        assert_eq!(client.pairs, Some(PairMode::Disjoint));
         assert_eq!(client.connect_timeout(), Duration::from_secs(3));
         assert_eq!(client.trust, Some(Trust::File("/etc/x/authority.pem".into())));
 
@@ -269,6 +273,7 @@ key = "key.pem"
             ("[serve]\nmax-clients = 0", &["line 2", "max-clients"]),
             ("[serve]\nlisten = [\"4455\"]", &["line 2", "listen"]),
             ("exclude = 3", &["line 1", "exclude"]),
+            ("pairs = \"all\"", &["line 1", "full-mesh"]),
             ("trust = ", &["line 1"]),
         ] {
             let error = Settings::parse(text).unwrap_err();

@@ -98,8 +98,8 @@ pub use manyway_proto::observe;
 pub use manyway_proto::{
     ByteCount, Class, ClosedBy, ConfigError, ConnectionConfig, ConnectionError, ConnectionStatistics, Event,
     FourTuple, Instant, LocalAddress, Message, MessageOptions, MessageStatistics, MessageToken, Order,
-    PathAvailability, PathEvent, PathId, PathReason, PathState, PathStatistics, Rate, Role, StreamConfig,
-    StreamId, congestion, scheduler,
+    PairMode, PathAvailability, PathEvent, PathId, PathReason, PathState, PathStatistics, Rate, Role,
+    StreamConfig, StreamId, congestion, scheduler,
 };
 pub use path::Path;
 pub use report::{PathReport, Unused};

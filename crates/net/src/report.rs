@@ -76,6 +76,11 @@ pub enum Unused {
         /// That pair.
         chosen: FourTuple,
     },
+    /// Other pairs were chosen.
+    LeftOut {
+        /// Its round-trip time when it was asked last; `None` if it does not answer.
+        rtt: Option<Duration>,
+    },
     /// The application closed the path over this interface.
     Closed,
     /// Both ends allow no more paths.
@@ -99,6 +104,7 @@ impl Unused {
             Self::Secondary => "secondary",
             Self::NotNeeded { .. } => "not-needed",
             Self::OtherPair { .. } => "other-pair",
+            Self::LeftOut { .. } => "left-out",
             Self::Closed => "closed",
             Self::NoRoom => "no-room",
         }
@@ -129,6 +135,10 @@ impl fmt::Display for Unused {
                 let (local, remote) = (chosen.local.address.ip().to_canonical(), chosen.remote);
                 write!(f, "one path for each interface: {local} to {remote} answered first")
             }
+            Self::LeftOut { rtt: Some(rtt) } => {
+                write!(f, "left out: other pairs cost less ({} ms here)", rtt.as_millis())
+            }
+            Self::LeftOut { rtt: None } => write!(f, "left out: no answer on UDP"),
             Self::Closed => write!(f, "closed by the application"),
             Self::NoRoom => write!(f, "the two ends allow no more paths"),
         }
@@ -190,6 +200,7 @@ impl Facts<'_> {
                 self.find(path).map(|path| Unused::NoAnswer { waited: self.silent(path) })
             }
             PairUse::Spare { path } => self.find(path).map(|path| Unused::OtherPair { chosen: path.tuple }),
+            PairUse::Measured { rtt } => Some(Unused::LeftOut { rtt }),
             PairUse::SetAside => Some(Unused::Closed),
             PairUse::NoRoom | _ => Some(Unused::NoRoom),
         };
@@ -291,6 +302,8 @@ mod tests {
             Unused::NotNeeded { idle: Some(seconds(3)) },
             Unused::NotNeeded { idle: None },
             Unused::OtherPair { chosen },
+            Unused::LeftOut { rtt: Some(Duration::from_millis(80)) },
+            Unused::LeftOut { rtt: None },
             Unused::Closed,
             Unused::NoRoom,
         ];
@@ -311,6 +324,8 @@ mod tests {
         not-needed: slower than needed: no data for 3 s
         not-needed: slower than needed: no data yet
         other-pair: one path for each interface: 192.0.2.7 to 203.0.113.5:4455 answered first
+        left-out: left out: other pairs cost less (80 ms here)
+        left-out: left out: no answer on UDP
         closed: closed by the application
         no-room: the two ends allow no more paths
         ");

@@ -133,7 +133,7 @@ pub use manyway_wire::{ConnectionId, Initiator, PathAvailability, PathId, Stream
 pub use message::{
     Carries, Message, MessageOptions, MessageOutcome, MessageStatistics, MessageToken, Order, SendError,
 };
-pub use path::{LocalCandidate, PathReason, PathState, PingToken, Role, SendRefusal};
+pub use path::{LocalCandidate, PairMode, PathReason, PathState, PingToken, Role, SendRefusal};
 pub use protection::{KeyLimits, Level};
 pub use recovery::RecoveryConfig;
 pub use rng::Rng;

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
+use manyway::PairMode;
 use manyway::interfaces::InterfaceRule;
 
 use crate::output::units::parse_duration;
@@ -56,6 +57,16 @@ pub struct GlobalArgs {
         and balia, which compete in a shared bottleneck as about one flow of Reno"
     )]
     pub congestion: Option<String>,
+    /// Which pairs of addresses a client uses: local-disjoint, disjoint or full-mesh
+    #[arg(long, global = true, value_name = "MODE")]
+    #[arg(
+        long_help = "Which pairs of own and foreign addresses a client uses; without effect at a server. local-disjoint \
+        (the default): one for each interface, that which answers first. disjoint: no address of either side twice, and \
+        of these choices the one with the smallest sum of costs; a cost is the round-trip time, and the time that \
+        256 KiB take once the rate is known. To a server with one address that is one path. full-mesh: every pair that \
+        answers, up to 8."
+    )]
+    pub pairs: Option<PairMode>,
     /// How long to try to reach the other side
     #[arg(long, global = true, value_name = "TIME", value_parser = parse_duration)]
     #[arg(long_help = "How long to try to reach the other side; default 10s")]

@@ -31,6 +31,7 @@ pub fn connection_config(global: &GlobalArgs) -> Result<ConnectionConfig, Comman
     if let Some(name) = &global.congestion {
         config.set_congestion(name).map_err(CommandError::usage)?;
     }
+    config.pairs = global.pairs.unwrap_or_default();
     if let Some(directory) = &global.qlog {
         let observers = manyway::qlog::directory(directory).map_err(|error| {
             CommandError::new(ExitCode::Failed, format!("{}: {error}", directory.display()))

@@ -77,6 +77,8 @@ pub(crate) enum CarrierSpec {
 pub(crate) struct ManywaySpec {
     pub(crate) scheduler: Option<String>,
     pub(crate) congestion: Option<String>,
+    /// Which pairs of addresses the client uses.
+    pub(crate) pairs: Option<String>,
     /// Rules for the interfaces that the client uses, such as `wwan0` or `wwan0,cost=1`; empty: all.
     pub(crate) interfaces: Vec<String>,
     /// Addresses of the server that the client knows.

@@ -2,6 +2,8 @@
 
 mod name;
 
+use manyway_proto::PairMode;
+
 pub use name::{NameError, POSSIBLE_NAMES};
 
 /// Somebody who can carry the traffic of a scenario.
@@ -38,6 +40,8 @@ pub struct ManywaySettings {
     pub scheduler: Option<String>,
     /// Name of the congestion control.
     pub congestion: Option<String>,
+    /// Which pairs of addresses it uses.
+    pub pairs: Option<PairMode>,
     /// Over which routes.
     pub routes: RouteChoice,
 }

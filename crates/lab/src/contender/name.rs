@@ -8,7 +8,7 @@ use manyway_proto::{ConfigError, ConnectionConfig};
 use super::{Contender, ExternalProgram, ManywaySettings, RouteChoice};
 
 /// The names that [`Contender::find`] knows, in words for help and errors.
-pub const POSSIBLE_NAMES: &str = "manyway, manyway-best, manyway:scheduler=NAME,congestion=NAME, tcp-CC, possible, possible-CC, \
+pub const POSSIBLE_NAMES: &str = "manyway, manyway-best, manyway:scheduler=NAME,congestion=NAME,pairs=MODE, tcp-CC, possible, possible-CC, \
      mptcp-CC (where CC is cubic, reno, bbr or another congestion control of the system), external:NAME; \
      manyway and tcp-CC take @N behind the name for the Nth route alone";
 
@@ -102,7 +102,9 @@ impl ManywaySettings {
         let unknown = |error: ConfigError| NameError(error.to_string());
         for setting in settings.split(',') {
             let Some((key, value)) = setting.split_once('=') else {
-                return Err(NameError(format!("{setting:?} is not like scheduler=NAME or congestion=NAME")));
+                return Err(NameError(format!(
+                    "{setting:?} is not like scheduler=NAME, congestion=NAME or pairs=MODE"
+                )));
             };
             match key {
                 "scheduler" => {
@@ -113,9 +115,13 @@ impl ManywaySettings {
                     config.set_congestion(value).map_err(unknown)?;
                     self.congestion = Some(value.to_owned());
                 }
+                "pairs" => {
+                    config.set_pairs(value).map_err(unknown)?;
+                    self.pairs = Some(config.pairs);
+                }
                 _ => {
                     return Err(NameError(format!(
-                        "manyway has no setting {key:?} here; there are scheduler and congestion"
+                        "manyway has no setting {key:?} here; there are scheduler, congestion and pairs"
                     )));
                 }
             }
@@ -131,7 +137,8 @@ impl fmt::Display for ManywaySettings {
             RouteChoice::Best => f.write_str("manyway-best")?,
             RouteChoice::Only(place) => write!(f, "manyway@{}", place + 1)?,
         }
-        let settings = [("scheduler", &self.scheduler), ("congestion", &self.congestion)];
+        let pairs = self.pairs.map(|mode| mode.to_string());
+        let settings = [("scheduler", &self.scheduler), ("congestion", &self.congestion), ("pairs", &pairs)];
         let mut mark = ':';
         for (key, value) in settings.into_iter().filter_map(|(key, value)| Some((key, value.as_ref()?))) {
             write!(f, "{mark}{key}={value}")?;
@@ -220,6 +227,7 @@ mod tests {
             "manyway@2",
             "manyway:scheduler=round-robin,congestion=new-reno",
             "manyway-best:congestion=cubic",
+            "manyway:congestion=cubic,pairs=disjoint",
             "tcp-cubic",
             "tcp-bbr@1",
             "possible",
@@ -247,7 +255,8 @@ mod tests {
             ("", "manyway-best"),
             ("manyway:scheduler=magic", "min-rtt"),
             ("manyway:congestion=magic", "new-reno"),
-            ("manyway:speed=high", "scheduler and congestion"),
+            ("manyway:pairs=magic", "full-mesh"),
+            ("manyway:speed=high", "scheduler, congestion and pairs"),
             ("manyway:", "scheduler=NAME"),
             ("manyway@0", "counted from 1"),
             ("tcp-cubic@x", "counted from 1"),

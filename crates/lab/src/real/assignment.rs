@@ -39,21 +39,17 @@ impl<'a> Plan<'a> {
         Ok(plan)
     }
 
-    /// Groups of routes that each should carry something: Manyway has one path for each interface of the client, which
-    /// takes the route that answers first.
+    /// Groups of routes that each should carry something: Manyway chooses among several.
     pub(crate) fn groups(&self, contender: &Contender) -> Vec<Vec<usize>> {
-        let interface = |route: usize| self.scenario.routes.get(route).map(|route| route.client);
-        let mut groups: Vec<Vec<usize>> = Vec::new();
-        for route in &self.routes {
-            let alike = |group: &&mut Vec<usize>| {
-                group.first().is_some_and(|first| interface(*first) == interface(*route))
-            };
-            match groups.iter_mut().find(alike) {
-                Some(group) if matches!(contender, Contender::Manyway(_)) => group.push(*route),
-                Some(_) | None => groups.push(vec![*route]),
+        match contender {
+            Contender::Manyway(settings) => {
+                self.scenario.groups(&self.routes, settings.pairs.unwrap_or_default())
             }
+            Contender::Tcp { .. }
+            | Contender::Possible { .. }
+            | Contender::Mptcp { .. }
+            | Contender::External(_) => self.routes.iter().map(|route| vec![*route]).collect(),
         }
-        groups
     }
 
     /// What is sent, in the order of the scenario.
@@ -124,6 +120,7 @@ impl<'a> Plan<'a> {
         ManywaySpec {
             scheduler: settings.scheduler.clone(),
             congestion: settings.congestion.clone(),
+            pairs: settings.pairs.map(|mode| mode.to_string()),
             interfaces: if is_whole && is_free { Vec::new() } else { rules.collect() },
             remotes,
             discover: is_whole,

@@ -1,8 +1,9 @@
 //! What a scenario's links can carry by their numbers.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use manyway_proto::Rate;
+use manyway_proto::{PairMode, Rate};
 use manyway_sim::link::{LinkConfig, LossModel, Probability};
 
 use super::{Change, Direction, Link, Route, Scenario, Setting};
@@ -25,6 +26,25 @@ impl Scenario {
                 | Change::Readdress { .. }
                 | Change::Rebind { .. } => false,
             })
+    }
+
+    /// Which of these routes Manyway chooses one of, or all of: a group for each path that it should have.
+    pub(crate) fn groups(&self, routes: &[usize], pairs: PairMode) -> Vec<Vec<usize>> {
+        let ends = |of: fn(&Route) -> usize| -> BTreeMap<usize, Vec<usize>> {
+            let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+            for place in routes {
+                if let Some(route) = self.routes.get(*place) {
+                    groups.entry(of(route)).or_default().push(*place);
+                }
+            }
+            groups
+        };
+        let (near, far) = (ends(|route| route.client), ends(|route| route.server));
+        match pairs {
+            PairMode::FullMesh => routes.iter().map(|place| vec![*place]).collect(),
+            PairMode::Disjoint if far.len() < near.len() => far.into_values().collect(),
+            PairMode::LocalDisjoint | PairMode::Disjoint | _ => near.into_values().collect(),
+        }
     }
 
     /// The route that carries most alone by its numbers, in the directions of the traffic: the mean over the duration

@@ -94,5 +94,8 @@ fn config(base: &ConnectionConfig, settings: &ManywaySettings) -> Result<Connect
     if let Some(name) = &settings.congestion {
         config.set_congestion(name).map_err(unknown)?;
     }
+    if let Some(mode) = settings.pairs {
+        config.pairs = mode;
+    }
     Ok(config)
 }

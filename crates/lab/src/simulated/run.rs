@@ -1,6 +1,6 @@
 //! One run: set-up, traffic, events, and the laws.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use manyway_proto::{ConnectionConfig, Instant};
@@ -21,10 +21,17 @@ const LOOK: Duration = Duration::from_millis(10);
 /// How long what is on its way may still take after the end.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// Paths that a connection has at most.
+const MOST_PATHS: usize = 8;
+
 const SIDES: [Side; 2] = [Side::Client, Side::Server];
 
 /// Runs a scenario over all of its routes.
 pub(super) fn run(scenario: &Scenario, config: ConnectionConfig, seed: u64) -> Outcome {
+    let paths = {
+        let routes: Vec<usize> = (0..scenario.routes.len()).collect();
+        scenario.groups(&routes, config.pairs).len().min(MOST_PATHS)
+    };
     let mut run = Run {
         stage: Stage::new(scenario, config, seed),
         model: Reference::default(),
@@ -35,16 +42,11 @@ pub(super) fn run(scenario: &Scenario, config: ConnectionConfig, seed: u64) -> O
         figures: Vec::new(),
         remarks: Vec::new(),
     };
-    let result = run.set_up(paths(scenario)).and_then(|()| {
+    let result = run.set_up(paths).and_then(|()| {
         run.begin(scenario);
         run.drive(run.begin + scenario.limit() + GRACE)
     });
     run.outcome(scenario, result.err())
-}
-
-/// How many paths there should be: one for each interface of the client that a route begins at.
-fn paths(scenario: &Scenario) -> usize {
-    scenario.routes.iter().map(|route| route.client).collect::<BTreeSet<_>>().len()
 }
 
 struct Run {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::congestion::{self, Controllers, Factory as ControllerFactory};
 use crate::observe::Observers;
-use crate::path::{BASE_DATAGRAM, LARGEST_DATAGRAM};
+use crate::path::{BASE_DATAGRAM, LARGEST_DATAGRAM, PairMode};
 use crate::scheduler::{Scheduler, SchedulerFactory, Schedulers};
 use crate::{KeyLimits, StreamConfig};
 
@@ -37,6 +37,8 @@ pub struct ConnectionConfig {
     /// Whether a path is left out for a while that makes all of them together slower than the best one is alone
     /// (spec 6.42). Default on.
     pub guard: bool,
+    /// Which pairs of addresses a client uses. Default [`PairMode::LocalDisjoint`]; a server has no say.
+    pub pairs: PairMode,
     /// Windows and limits of streams.
     pub streams: StreamConfig,
     /// Highest path id that the peer may use at the start, so one less than the number of paths. Default 7, at most 31.
@@ -69,6 +71,7 @@ impl Default for ConnectionConfig {
             connect_timeout: Duration::from_secs(10),
             no_path_timeout: Duration::from_secs(60),
             guard: true,
+            pairs: PairMode::default(),
             streams: StreamConfig::default(),
             path_limit: 7,
             initial_rtt: Duration::from_millis(100),
@@ -128,6 +131,15 @@ impl ConnectionConfig {
     pub fn set_congestion(&mut self, name: &str) -> Result<(), ConfigError> {
         self.congestion =
             self.controllers.choose(name).map_err(|reason| ConfigError { field: "congestion", reason })?;
+        Ok(())
+    }
+
+    /// Chooses which pairs of addresses a client uses, by the name of a [`PairMode`]. Default `local-disjoint`.
+    ///
+    /// # Errors
+    /// If there is none of that name; the error lists the known ones.
+    pub fn set_pairs(&mut self, name: &str) -> Result<(), ConfigError> {
+        self.pairs = name.parse().map_err(|reason| ConfigError { field: "pairs", reason })?;
         Ok(())
     }
 

@@ -37,6 +37,7 @@ impl Connection {
         earliest.take(self.persist_deadline());
         earliest.take(self.still_there_deadline());
         earliest.take(self.message_deadline());
+        earliest.take(self.selection_deadline());
         for id in self.paths.ids() {
             self.path_deadlines(id, &mut earliest);
         }
@@ -83,6 +84,7 @@ impl Connection {
         for id in self.paths.ids() {
             self.path_timeouts(now, id);
         }
+        self.selection_timeout(now);
         self.persist_timeout(now);
         self.ask_still_there(now);
         self.expire_messages(now);

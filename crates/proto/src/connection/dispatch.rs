@@ -188,7 +188,9 @@ impl Connection {
                 }
                 None => path.prober.on_answer(facts.now, &facts.tuple, block.nonce),
             };
-        let Some(answer) = answer else { return };
+        let Some(answer) = answer else {
+            return self.manager.on_survey_answer(facts.now, &facts.tuple, block.nonce);
+        };
         self.manager.on_answered(answer.tuple.remote);
         let address = block.observed;
         if address != facts.tuple.local.address {

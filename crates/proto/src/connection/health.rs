@@ -163,8 +163,8 @@ impl Connection {
             return;
         }
         let mut outcome = std::mem::take(&mut self.shared.outcome);
+        let mut targets = self.targets(id);
         if let Some(path) = self.paths.get_mut(id) {
-            let mut targets = self.manager.targets(path.tuple.local);
             targets.retain(|target| *target != path.tuple);
             targets.insert(0, path.tuple);
             let wait = path.space.recovery.rtt().smoothed();
@@ -181,7 +181,12 @@ impl Connection {
 
     /// A PROBE of a path was answered from one of its address pairs.
     pub(super) fn on_path_answered(&mut self, now: Instant, id: PathId, answer: ProbeAnswer) {
+        let is_taken = self.paths.iter().any(|path| path.id != id && path.tuple == answer.tuple);
         let Some(path) = self.paths.get_mut(id) else { return };
+        if is_taken && path.tuple != answer.tuple {
+            // Another path came to lie there meanwhile.
+            return;
+        }
         let usual = path.space.recovery.pto();
         // spec 6.41
         if path.state() == PathState::Dead && path.prober.doubts(now, &answer, usual) {

@@ -174,7 +174,11 @@ impl Connection {
             (Level::Open | Level::SetUp, _) => {
                 self.setup.as_ref().is_some_and(|setup| setup.race.contains(&facts.tuple))
             }
-            (Level::Data, Some(path)) => path.tuple == facts.tuple || path.prober.is_target(&facts.tuple),
+            (Level::Data, Some(path)) => {
+                path.tuple == facts.tuple
+                    || path.prober.is_target(&facts.tuple)
+                    || self.manager.is_surveyed(&facts.tuple)
+            }
             (Level::Data, None) => false,
         }
     }
@@ -218,6 +222,13 @@ impl Connection {
         }
         if let Some(path) = self.paths.get_mut(facts.path) {
             path.counters.bytes_received += size as u64;
+            // The answer of another pair tells nothing of this one; a server follows its client (spec 6.30).
+            if self.side == Initiator::Client
+                && path.tuple != facts.tuple
+                && !path.prober.is_target(&facts.tuple)
+            {
+                return;
+            }
             path.on_heard(facts.now);
             if path.state() == PathState::Dead {
                 path.prober.hurry(facts.now);

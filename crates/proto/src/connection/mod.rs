@@ -19,6 +19,7 @@ mod output_setup;
 mod pairs;
 mod paths;
 mod persist;
+mod selection;
 mod sending;
 mod settle;
 mod setup;
@@ -172,7 +173,7 @@ pub(crate) struct Start {
 impl Connection {
     /// Starts a set-up towards `remotes` from `locals`.
     pub(crate) fn client(start: Start, locals: &[LocalCandidate], remotes: &[SocketAddr]) -> Option<Self> {
-        let manager = PathManager::new(locals, remotes);
+        let manager = PathManager::new(locals, remotes).with_mode(start.config.pairs);
         let legs = race_order(&manager);
         let tuple = *legs.first()?;
         let now = start.now;
@@ -493,6 +494,7 @@ impl Connection {
             guard.forget(path);
         }
         self.events.push(Event::Path(event));
+        self.manager.reconsider();
         self.weigh_paths(now);
     }
 
@@ -503,6 +505,7 @@ impl Connection {
             self.clock.pathless_since = None;
         } else if self.clock.pathless_since.is_none() && !self.is_handshaking() {
             self.clock.pathless_since = Some(now);
+            self.manager.on_stuck();
         }
         let live_paths = self.paths.iter().filter(|path| path.is_live()).count();
         for path in self.paths.iter_mut() {

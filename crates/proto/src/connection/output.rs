@@ -68,7 +68,10 @@ impl Connection {
             let word = self.take_due_close(now)?;
             return self.transmit_close(now, buffer, &word);
         }
+        self.close_leaving(now);
+        self.select_pairs(now);
         self.transmit_probing(now, buffer)
+            .or_else(|| self.transmit_survey(now, buffer))
             .or_else(|| self.transmit_question(now, buffer))
             .or_else(|| self.transmit_timeout_probes(now, buffer))
             .or_else(|| self.transmit_control(now, buffer))
@@ -142,6 +145,8 @@ impl Connection {
             let size = builder.finish(buffer, &mut self.protector)?;
             if limited {
                 path.amplification.on_sent(size);
+            } else {
+                path.space.recovery.on_sent_astray(facts.packet_number);
             }
             path.counters.bytes_sent += size as u64;
             path.counters.packets_sent += 1;

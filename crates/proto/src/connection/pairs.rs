@@ -1,5 +1,7 @@
 //! What becomes of each pair of addresses.
 
+use std::time::Duration;
+
 use manyway_wire::PathId;
 
 use super::{Connection, Initiator};
@@ -34,6 +36,11 @@ pub enum PairUse {
         /// The path.
         path: PathId,
     },
+    /// No path uses it; it is asked now and then how far the peer is.
+    Measured {
+        /// The smallest round-trip time of the last questions, if there was an answer.
+        rtt: Option<Duration>,
+    },
     /// An application closed the path of its interface.
     SetAside,
     /// Both ends allow no more paths now.
@@ -54,6 +61,14 @@ impl Connection {
     fn usage(&self, tuple: &FourTuple) -> PairUse {
         if let Some(path) = self.paths.iter().find(|path| path.tuple == *tuple) {
             return PairUse::Path(path.id);
+        }
+        if let Some(selection) = &self.manager.selection {
+            let pair = selection.survey.pairs().find(|(surveyed, ..)| surveyed == tuple);
+            return match pair {
+                Some((_, rtt, _)) => PairUse::Measured { rtt },
+                None if self.manager.is_set_aside(&tuple.local) => PairUse::SetAside,
+                None => PairUse::NoRoom,
+            };
         }
         let of_interface = |other: &LocalAddress| crate::path::manager::same_interface(other, &tuple.local);
         let Some(path) = self.paths.iter().find(|path| of_interface(&path.tuple.local)) else {

@@ -10,7 +10,7 @@ use super::setup::race_order;
 use super::{Connection, Initiator};
 use crate::event::{Event, PathEvent};
 use crate::path::remotes::MAX_REMOTES;
-use crate::path::{Amplification, LocalCandidate, Path, PathReason, PathState, SendRefusal};
+use crate::path::{Amplification, LocalCandidate, Path, PathReason, PathState, Role, SendRefusal};
 use crate::{FourTuple, Instant};
 
 /// The code of a PATH-CLOSE whose reason needs none.
@@ -85,15 +85,31 @@ impl Connection {
     }
 
     /// Addresses came or went: paths that nobody answers on try the present ones.
-    fn retarget_paths(&mut self, now: Instant) {
+    pub(super) fn retarget_paths(&mut self, now: Instant) {
         if self.side == Initiator::Server {
             return;
         }
-        for path in self.paths.iter_mut() {
-            if matches!(path.state(), PathState::Validating | PathState::Dead) {
-                path.prober.set_targets(now, self.manager.targets(path.tuple.local));
+        for id in self.paths.ids() {
+            let targets = self.targets(id);
+            let looks = |path: &&mut Path| matches!(path.state(), PathState::Validating | PathState::Dead);
+            if let Some(path) = self.paths.get_mut(id).filter(looks) {
+                path.prober.set_targets(now, targets);
             }
         }
+    }
+
+    /// The pairs that a path without an answer asks: all of its interface. Where pairs are chosen one by one it is its
+    /// own, and the others of its interface that no path has only while nothing works.
+    pub(super) fn targets(&self, id: PathId) -> Vec<FourTuple> {
+        let Some(path) = self.paths.get(id) else { return Vec::new() };
+        let mut targets = self.manager.targets(path.tuple.local);
+        if self.manager.selection.is_some() {
+            let stuck = !self.paths.iter().any(Path::is_live);
+            let is_taken =
+                |tuple: &FourTuple| self.paths.iter().any(|other| other.id != id && other.tuple == *tuple);
+            targets.retain(|tuple| *tuple == path.tuple || (stuck && !is_taken(tuple)));
+        }
+        targets
     }
 
     /// Tells the peer by which addresses this end can be reached from now on, at most 8; a server does.
@@ -133,21 +149,33 @@ impl Connection {
         if self.side == Initiator::Server || !self.life.is_established() {
             return;
         }
-        let busy: Vec<_> = self.paths.iter().map(|path| path.tuple.local).collect();
+        if self.manager.selection.is_some() {
+            return self.manager.survey(now);
+        }
+        let staying = self.paths.iter().filter(|path| !self.manager.is_leaving(path.tuple.remote));
+        let busy: Vec<_> = staying.map(|path| path.tuple.local).collect();
         for open in self.manager.missing(&busy) {
-            let id = self.agreed.next_path;
-            let within = id.0 <= self.agreed.peer_path_limit.min(self.agreed.own_path_limit);
-            let Some(tuple) = open.targets.first().copied().filter(|_| within) else { return };
-            if self.ids.remote.current(id).is_none() {
+            if !self.open_path(now, open.targets, open.role) {
                 return;
             }
-            self.agreed.next_path = PathId(id.0 + 1);
-            let mut path = Path::new(id, tuple, open.role, self.another_space(id), now);
-            path.amplification.lift();
-            path.prober.start(now, open.targets, None);
-            self.paths.insert(path);
-            self.report_opened(now, id, PathReason::Opened);
         }
+    }
+
+    /// Opens a path that tries some pairs; false if it has to wait for an id.
+    pub(super) fn open_path(&mut self, now: Instant, targets: Vec<FourTuple>, role: Role) -> bool {
+        let id = self.agreed.next_path;
+        let within = id.0 <= self.agreed.peer_path_limit.min(self.agreed.own_path_limit);
+        let Some(tuple) = targets.first().copied().filter(|_| within) else { return false };
+        if self.ids.remote.current(id).is_none() {
+            return false;
+        }
+        self.agreed.next_path = PathId(id.0 + 1);
+        let mut path = Path::new(id, tuple, role, self.another_space(id), now);
+        path.amplification.lift();
+        path.prober.start(now, targets, None);
+        self.paths.insert(path);
+        self.report_opened(now, id, PathReason::Opened);
+        true
     }
 
     pub(super) fn report_opened(&mut self, now: Instant, id: PathId, reason: PathReason) {
@@ -174,7 +202,7 @@ impl Connection {
         if let Some(mut path) = self.paths.remove(id) {
             path.space.recovery.abandon(now, &mut outcome);
             if matches!(reason, PathReason::ClosedByApplication | PathReason::ClosedByPeer) {
-                self.manager.set_aside(path.tuple.local);
+                self.manager.set_aside(path.tuple);
             }
         }
         self.settle(now, crate::protection::Level::Data, id, &mut outcome);
@@ -233,12 +261,11 @@ impl Connection {
 
     pub(super) fn on_remove_address(&mut self, now: Instant, block: &RemoveAddress) {
         let Some(address) = self.manager.on_remove_address(block.id, block.sequence) else { return };
-        for id in self.paths.ids() {
-            if self.paths.get(id).is_some_and(|path| path.tuple.remote == address) {
-                self.close_own_path(now, id, PathReason::AddressGone);
-            }
-        }
+        // It may still be there for a moment, and until another path works there is nothing better.
+        self.manager.set_leaving(address);
+        self.close_leaving(now);
         self.retarget_paths(now);
+        self.open_missing_paths(now);
         self.events.push(Event::PeerAddresses);
     }
 

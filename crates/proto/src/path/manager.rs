@@ -1,18 +1,21 @@
 //! Which address pairs to open, keep and close.
 //!
 //! 1. Only the client opens paths; the server names its addresses by ADD-ADDRESS.
-//! 2. One path for each interface (*local-disjoint*): its addresses of both families are tried against all addresses
-//!    of the peer at once, and the pair that answers first is the path.
+//! 2. Unless pairs are chosen one by one (`selection`), one path for each interface (*local-disjoint*): its addresses of
+//!    both families are tried against all addresses of the peer at once, and the pair that answers first is the path.
 //! 3. An address that is gone closes its path at once; an interface that appears is tried at once.
 //! 4. A path that an application closed stays closed until its interface has been gone.
 //! 5. Addresses that the peer names are limited in number, in kind and in how often they are asked, so that nobody can
 //!    make this host probe a third.
 
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use super::probe_budget::ProbeBudget;
 use super::remotes::Remotes;
+use super::selection::PairMode;
 use super::state::Role;
+use super::survey::{MOST_PAIRS, Survey};
 use crate::scheduler::PathTerms;
 use crate::{FourTuple, Instant, LocalAddress};
 
@@ -38,10 +41,28 @@ pub(crate) struct PathManager {
     locals: Vec<LocalCandidate>,
     remotes: Remotes,
     budget: ProbeBudget,
-    /// Addresses whose path an application closed: not tried again before they have been gone.
-    set_aside: Vec<LocalAddress>,
+    /// Where an application closed a path: not tried again before the own address has been gone.
+    set_aside: Vec<FourTuple>,
     /// Interfaces whose use costs something.
     terms: Vec<(LocalAddress, PathTerms)>,
+    /// Addresses that the peer took back while no other path worked.
+    leaving: Vec<SocketAddr>,
+    /// Which pairs to use, where that is chosen pair by pair.
+    pub(crate) selection: Option<Box<Selection>>,
+}
+
+/// The pairs to use, and what led to that.
+#[derive(Debug)]
+pub(crate) struct Selection {
+    pub(crate) mode: PairMode,
+    pub(crate) survey: Survey,
+    pub(crate) wanted: Vec<FourTuple>,
+    /// What each pair cost when the choice was made.
+    pub(crate) judged: Vec<(FourTuple, Duration)>,
+    /// Addresses came or went since.
+    pub(crate) is_stale: bool,
+    /// Something happened that may change the choice, or the paths to open and close.
+    pub(crate) is_due: bool,
 }
 
 impl PathManager {
@@ -53,16 +74,71 @@ impl PathManager {
         manager
     }
 
-    pub(crate) fn set_locals(&mut self, locals: &[LocalCandidate]) {
-        self.locals = locals.to_vec();
-        self.set_aside.retain(|aside| locals.iter().any(|candidate| candidate.address == *aside));
+    /// Chooses pairs in this way.
+    pub(crate) fn with_mode(mut self, mode: PairMode) -> Self {
+        self.selection = (mode != PairMode::LocalDisjoint).then(|| {
+            let (survey, wanted, judged) = (Survey::default(), Vec::new(), Vec::new());
+            Box::new(Selection { mode, survey, wanted, judged, is_stale: true, is_due: true })
+        });
+        self
     }
 
-    /// Opens no path from this interface before its address has been gone.
-    pub(crate) fn set_aside(&mut self, local: LocalAddress) {
-        if !self.set_aside.contains(&local) && self.locals.iter().any(|candidate| candidate.address == local)
+    /// Something happened that may change which pairs are used.
+    pub(crate) fn reconsider(&mut self) {
+        if let Some(selection) = &mut self.selection {
+            selection.is_due = true;
+        }
+    }
+
+    /// Looks at the pairs that there are now.
+    pub(crate) fn survey(&mut self, now: Instant) {
+        let Some(mut selection) = self.selection.take() else { return };
+        let tuples: Vec<_> = self.selectable().take(MOST_PAIRS).collect();
+        if !selection.survey.pairs().map(|(tuple, ..)| tuple).eq(tuples.iter().copied()) {
+            selection.survey.set_pairs(now, tuples.into_iter());
+            selection.is_stale = true;
+        }
+        selection.is_due = true;
+        self.selection = Some(selection);
+    }
+
+    /// Whether an answer about the distance is waited for between these addresses.
+    pub(crate) fn is_surveyed(&self, tuple: &FourTuple) -> bool {
+        self.selection.as_ref().is_some_and(|selection| selection.survey.is_asked(tuple))
+    }
+
+    /// The answer to a question about the distance came.
+    pub(crate) fn on_survey_answer(&mut self, now: Instant, tuple: &FourTuple, nonce: u64) {
+        if let Some(selection) = &mut self.selection
+            && selection.survey.on_answer(now, tuple, nonce)
         {
-            self.set_aside.push(local);
+            selection.is_due = true;
+            self.on_answered(tuple.remote);
+        }
+    }
+
+    /// All pairs that may be chosen, every own address with one of the peer before the next one of the peer.
+    fn selectable(&self) -> impl Iterator<Item = FourTuple> {
+        self.remotes().flat_map(|remote| {
+            let locals = self.locals.iter().filter(|candidate| candidate.role != Role::Never);
+            let tuples = locals.map(move |candidate| FourTuple { local: candidate.address, remote });
+            tuples.filter(|tuple| {
+                tuple.local.address.is_ipv4() == tuple.remote.is_ipv4() && !self.set_aside.contains(tuple)
+            })
+        })
+    }
+
+    pub(crate) fn set_locals(&mut self, locals: &[LocalCandidate]) {
+        self.locals = locals.to_vec();
+        self.set_aside.retain(|aside| locals.iter().any(|candidate| candidate.address == aside.local));
+    }
+
+    /// Opens no path from this interface, or between these addresses where pairs are chosen, before its address has been
+    /// gone.
+    pub(crate) fn set_aside(&mut self, tuple: FourTuple) {
+        let has_local = self.locals.iter().any(|candidate| candidate.address == tuple.local);
+        if !self.set_aside.contains(&tuple) && has_local {
+            self.set_aside.push(tuple);
         }
     }
 
@@ -85,12 +161,42 @@ impl PathManager {
         address: SocketAddr,
         peer: IpAddr,
     ) -> bool {
+        self.leaving.retain(|leaving| *leaving != address);
         self.remotes.on_add(id, sequence, address, peer)
     }
 
     /// Forgets an address that the peer takes back, and returns it.
     pub(crate) fn on_remove_address(&mut self, id: u64, sequence: u64) -> Option<SocketAddr> {
         self.remotes.on_remove(id, sequence)
+    }
+
+    /// Nothing works any more.
+    pub(crate) fn on_stuck(&mut self) {
+        self.remotes.forgive();
+    }
+
+    /// The path to an address that the peer took back stays until another one works.
+    pub(crate) fn set_leaving(&mut self, address: SocketAddr) {
+        // A peer has no more than that to take back.
+        if self.leaving.len() >= super::remotes::MAX_REMOTES {
+            self.leaving.remove(0);
+        }
+        self.leaving.push(address);
+    }
+
+    /// Whether the peer took an address back that a path still leads to.
+    pub(crate) fn is_leaving(&self, address: SocketAddr) -> bool {
+        self.leaving.contains(&address)
+    }
+
+    /// Whether there is any such address.
+    pub(crate) fn has_leaving(&self) -> bool {
+        !self.leaving.is_empty()
+    }
+
+    /// No path leads to an address any more that the peer took back.
+    pub(crate) fn forget_leaving(&mut self) {
+        self.leaving.clear();
     }
 
     /// Every address of the peer that is known.
@@ -145,15 +251,15 @@ impl PathManager {
 
     /// Whether the path over the interface of `local` was closed by an application.
     pub(crate) fn is_set_aside(&self, local: &LocalAddress) -> bool {
-        self.set_aside.iter().any(|aside| same_interface(aside, local))
+        self.set_aside.iter().any(|aside| same_interface(&aside.local, local))
     }
 
     /// The paths that should be opened beside those that use or try `busy`.
     pub(crate) fn missing(&self, busy: &[LocalAddress]) -> Vec<OpenPath> {
         let mut open: Vec<OpenPath> = Vec::new();
         for candidate in self.locals.iter().filter(|candidate| candidate.role != Role::Never) {
-            let taken =
-                busy.iter().chain(&self.set_aside).any(|address| same_interface(address, &candidate.address));
+            let aside = self.set_aside.iter().map(|aside| &aside.local);
+            let taken = busy.iter().chain(aside).any(|address| same_interface(address, &candidate.address));
             let planned = open.iter().flat_map(|path| path.targets.first());
             if taken || planned.clone().any(|tuple| same_interface(&tuple.local, &candidate.address)) {
                 continue;

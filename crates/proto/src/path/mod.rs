@@ -9,9 +9,11 @@ mod ping;
 mod probe;
 mod probe_budget;
 pub(crate) mod remotes;
+pub(crate) mod selection;
 mod set;
 mod space;
 mod state;
+pub(crate) mod survey;
 
 use std::time::Duration;
 
@@ -25,6 +27,7 @@ pub(crate) use mtu::{BASE as BASE_DATAGRAM, LARGEST as LARGEST_DATAGRAM, MtuSear
 pub use ping::PingToken;
 pub(crate) use ping::Pings;
 pub(crate) use probe::{ProbeAnswer, Prober};
+pub use selection::PairMode;
 pub(crate) use set::PathSet;
 pub(crate) use space::Space;
 pub use state::{PathReason, PathState, Role, SendRefusal};

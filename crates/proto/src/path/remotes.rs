@@ -23,6 +23,8 @@ pub(crate) struct Remotes {
     /// What the application named stays, whatever the peer says: it is how the peer was found.
     lasting: Vec<SocketAddr>,
     named: Vec<Named>,
+    /// Those of the application's that the peer took back: left out as long as there are others.
+    withdrawn: Vec<SocketAddr>,
     /// The last statements about addresses that are gone, so that a late copy does not bring them back (spec 2.14).
     gone: VecDeque<(u64, u64)>,
 }
@@ -40,6 +42,7 @@ impl Remotes {
     /// Takes a new answer to the question for the peer's name. Its addresses come first; when there are too many, those
     /// go that it does not contain and that are not `used`, the last first.
     pub(crate) fn refresh_lasting(&mut self, fresh: &[SocketAddr], used: &[SocketAddr]) {
+        self.withdrawn.retain(|withdrawn| !fresh.contains(withdrawn));
         for address in fresh.iter().take(MAX_REMOTES).rev() {
             if self.lasting.contains(address) {
                 continue;
@@ -58,16 +61,18 @@ impl Remotes {
         if !may_be_probed(address, peer) || self.is_outdated(id, sequence) {
             return false;
         }
+        let known_before = self.contains(address);
+        self.withdrawn.retain(|withdrawn| *withdrawn != address);
         if let Some(known) = self.named.iter_mut().find(|named| named.id == id) {
             let moved = known.address != address;
             *known = Named { address, id, sequence, proven: known.proven && !moved };
-            return moved && !self.lasting.contains(&address);
+            return moved && !known_before;
         }
         if self.named.len() >= MAX_REMOTES {
             return false;
         }
         self.named.push(Named { address, id, sequence, proven: false });
-        !self.lasting.contains(&address)
+        !known_before
     }
 
     /// Forgets an address that the peer takes back; returns it if it is of no use any more.
@@ -82,7 +87,15 @@ impl Remotes {
         self.gone.push_back((id, sequence));
         let at = self.named.iter().position(|named| named.id == id)?;
         let address = self.named.remove(at).address;
+        if self.lasting.contains(&address) && self.iter().any(|other| other != address) {
+            self.withdrawn.push(address);
+        }
         (!self.contains(address)).then_some(address)
+    }
+
+    /// Nothing works: what the application named may be where the peer is after all.
+    pub(crate) fn forgive(&mut self) {
+        self.withdrawn.clear();
     }
 
     fn is_outdated(&self, id: u64, sequence: u64) -> bool {
@@ -91,7 +104,8 @@ impl Remotes {
     }
 
     fn contains(&self, address: SocketAddr) -> bool {
-        self.lasting.contains(&address) || self.named.iter().any(|named| named.address == address)
+        (self.lasting.contains(&address) && !self.withdrawn.contains(&address))
+            || self.named.iter().any(|named| named.address == address)
     }
 
     /// Somebody answered at an address.
@@ -115,6 +129,7 @@ impl Remotes {
                 [self.lasting.get(turn).copied(), named.filter(|address| !self.lasting.contains(address))]
             })
             .flatten()
+            .filter(|address| !self.withdrawn.contains(address))
     }
 }
 
@@ -246,6 +261,28 @@ mod tests {
         assert!(!remotes.on_add(1, 1, address(1), PEER));
         assert_eq!(remotes.on_remove(1, 2), None);
         assert_eq!(remotes.iter().collect::<Vec<_>>(), [address(1)]);
+    }
+
+    // spec 6.8
+    #[test]
+    fn what_the_peer_takes_back_is_left_out_as_long_as_there_is_another() {
+        let mut remotes = Remotes::default();
+        remotes.add_lasting(address(1));
+        remotes.on_add(0, 1, address(1), PEER);
+        remotes.on_add(1, 1, address(2), PEER);
+        assert_eq!(remotes.on_remove(0, 2), Some(address(1)));
+        assert_eq!(remotes.iter().collect::<Vec<_>>(), [address(2)]);
+        // Named again, answered by the name service again, or nothing else works.
+        assert!(remotes.on_add(0, 3, address(1), PEER));
+        assert_eq!(remotes.iter().count(), 2);
+        remotes.on_remove(0, 4);
+        remotes.refresh_lasting(&[address(1)], &[]);
+        assert_eq!(remotes.iter().count(), 2);
+        remotes.on_add(0, 5, address(1), PEER);
+        remotes.on_remove(0, 6);
+        assert_eq!(remotes.iter().count(), 1);
+        remotes.forgive();
+        assert_eq!(remotes.iter().count(), 2);
     }
 
     // spec 6.6

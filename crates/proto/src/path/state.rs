@@ -121,6 +121,8 @@ pub enum PathReason {
     ClosedByPeer,
     /// The application closed it.
     ClosedByApplication,
+    /// Other pairs of addresses take its place, which cost less.
+    Replaced,
     /// PROBEs were not answered: on a suspect path, or from a new address of the peer.
     NoAnswer,
     /// The paths together deliver less than the best of them could: the connection does without this one for a moment,
@@ -157,6 +159,7 @@ impl fmt::Display for PathReason {
             Self::AddressGone => write!(f, "local address is gone"),
             Self::ClosedByPeer => write!(f, "closed by the peer"),
             Self::ClosedByApplication => write!(f, "closed by the application"),
+            Self::Replaced => write!(f, "another address pair takes its place"),
             Self::NoAnswer => write!(f, "no answer to probes"),
             Self::TriedWithout => {
                 write!(f, "the paths together are slower than the best one: tried without it")

@@ -79,11 +79,10 @@ impl PathRecovery {
         self.forget_lost(now);
         let mut arrivals = Arrivals::default();
         for range in ack.ranges {
-            let packet_number = *range.end();
             if let Some(packet_number) = self.sent.unsent(&range) {
                 return Err(Violation::AckOfUnsent { path: ack.path, packet_number });
             }
-            arrivals.largest = arrivals.largest.max(Some(packet_number));
+            arrivals.largest = arrivals.largest.max(self.sent.last_on_path(&range));
             self.take_arrived(now, range, &mut arrivals, out);
         }
         let Some(largest) = arrivals.largest else { return Ok(()) };

@@ -5,6 +5,7 @@
 
 mod ack_processing;
 mod ack_questions;
+mod astray;
 mod config;
 mod delivery_rate;
 mod doubt;
@@ -221,6 +222,11 @@ impl PathRecovery {
         self.probe.rearm(now);
         self.sent.insert(packet);
         self.rounds.on_sent(self.sent.bytes());
+    }
+
+    /// A packet of this path left between other addresses than the path's.
+    pub(crate) fn on_sent_astray(&mut self, packet_number: u64) {
+        self.sent.on_astray(packet_number);
     }
 
     /// Whether a packet of nothing but acknowledgements may ask now whether they arrive.

@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use super::astray::Astray;
 use super::delivery_rate::DeliverySnapshot;
 use super::traps::Traps;
 use crate::collections::ring_map::RingMap;
@@ -81,6 +82,8 @@ pub(crate) struct SentPackets {
     next_index: u64,
     largest_acked: Option<u64>,
     traps: Traps,
+    /// Most paths have none.
+    astray: Option<Box<Astray>>,
 }
 
 impl SentPackets {
@@ -92,6 +95,7 @@ impl SentPackets {
             next_index: 0,
             largest_acked: None,
             traps: Traps::default(),
+            astray: None,
         }
     }
 
@@ -133,6 +137,16 @@ impl SentPackets {
     /// The index that the next packet will have that asks for an acknowledgement.
     pub(crate) fn next_index(&self) -> u64 {
         self.next_index
+    }
+
+    /// A packet went between other addresses: when it arrives says nothing of those that were sent before on the path.
+    pub(crate) fn on_astray(&mut self, packet_number: u64) {
+        self.astray.get_or_insert_default().add(packet_number);
+    }
+
+    /// The last number of a range that went by the path itself.
+    pub(crate) fn last_on_path(&self, range: &RangeInclusive<u64>) -> Option<u64> {
+        self.astray.as_ref().map_or_else(|| Some(*range.end()), |astray| astray.last_other(range))
     }
 
     pub(crate) fn largest_acked(&self) -> Option<u64> {
@@ -177,6 +191,8 @@ impl SentPackets {
     /// Gives back memory that is not used.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.ring.shrink_to_fit();
+        // Whatever arrives this late is no surprise.
+        self.astray = None;
     }
 
     /// The oldest packet in flight.

@@ -87,10 +87,10 @@ pub fn of_gates(
     arguments: &CampaignArgs,
     contest: Contest,
 ) -> Result<Plan, CommandError> {
-    if global.scheduler.is_some() || global.congestion.is_some() {
+    if global.scheduler.is_some() || global.congestion.is_some() || global.pairs.is_some() {
         return Err(CommandError::usage(
-            "the gates judge default settings: leave --scheduler and --congestion out; if the file of settings has \
-             them, --no-config does",
+            "the gates judge default settings: leave --scheduler, --congestion and --pairs out; if the file of \
+             settings has them, --no-config does",
         ));
     }
     let way = match contest {
@@ -130,6 +130,7 @@ fn contenders(
         if let Contender::Manyway(settings) = &mut contender {
             settings.scheduler = settings.scheduler.take().or_else(|| global.scheduler.clone());
             settings.congestion = settings.congestion.take().or_else(|| global.congestion.clone());
+            settings.pairs = settings.pairs.or(global.pairs);
             // A name that the command line let through must be known here, too.
             contender = contender.to_string().parse().map_err(CommandError::usage)?;
         }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use manyway::interfaces::InterfacePolicy;
 use manyway::{
-    Class, Connection, ConnectionConfig, DEFAULT_PORT, Endpoint, EndpointOptions, HostPort, Identity, Locals,
-    ServerOptions, Ticket,
+    Class, ConfigError, Connection, ConnectionConfig, DEFAULT_PORT, Endpoint, EndpointOptions, HostPort,
+    Identity, Locals, ServerOptions, Ticket,
 };
 use tokio::time::{Instant, sleep, timeout};
 
@@ -30,10 +30,16 @@ impl Streams {
         let mut options = EndpointOptions::default();
         options.connection = config.clone();
         let config = &mut options.connection;
-        for (name, set) in [(&spec.scheduler, true), (&spec.congestion, false)] {
-            let Some(name) = name else { continue };
-            let set = if set { config.set_scheduler(name) } else { config.set_congestion(name) };
-            set.map_err(|error| error.to_string())?;
+        type Set = fn(&mut ConnectionConfig, &str) -> Result<(), ConfigError>;
+        let settings: [(&Option<String>, Set); 3] = [
+            (&spec.scheduler, ConnectionConfig::set_scheduler),
+            (&spec.congestion, ConnectionConfig::set_congestion),
+            (&spec.pairs, ConnectionConfig::set_pairs),
+        ];
+        for (name, set) in settings {
+            if let Some(name) = name {
+                set(config, name).map_err(|error| error.to_string())?;
+            }
         }
         let is_client = is_client(assignment.end);
         if is_client {

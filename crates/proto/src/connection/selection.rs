@@ -1,0 +1,278 @@
+//! Pairs of addresses chosen one by one: measured, opened, and closed once those work that take their place
+//! (spec 6.47 to 6.50).
+
+use std::time::Duration;
+
+use manyway_wire::{PathId, Probe};
+
+use super::Connection;
+use super::output::{sent_packet, single};
+use crate::packet::builder::{HeaderFacts, PacketBuilder};
+use crate::path::manager::Selection;
+use crate::path::selection::{Candidate, PairMode, choose, share_an_address};
+use crate::path::survey::differ;
+use crate::path::{BASE_DATAGRAM, Path, PathReason, PathState, Role};
+use crate::recovery::PacketKind;
+use crate::{FourTuple, Instant, LocalAddress, Rate, Transmit};
+
+/// A path that does not work for so long is not counted on any more.
+const LOST_FOR: Duration = Duration::from_secs(10);
+/// What is on its way on a path that was replaced has so long to arrive.
+const DRAINS_FOR: Duration = Duration::from_secs(2);
+/// What an interface costs beside its distance, if it is for reserve, or if its use costs something.
+const RESERVE: Duration = Duration::from_secs(10);
+const METERED: Duration = Duration::from_secs(1);
+
+impl Connection {
+    /// Looks again at the choice of pairs, if there is one to make and something happened that may change it.
+    pub(super) fn select_pairs(&mut self, now: Instant) {
+        let is_due = self.manager.selection.as_ref().is_some_and(|selection| selection.is_due);
+        if !is_due || !self.life.is_established() {
+            return;
+        }
+        let Some(mut selection) = self.manager.selection.take() else { return };
+        selection.survey.on_timeout(now);
+        for path in self.paths.iter().filter(|path| path.is_live()) {
+            let (rtt, rate) = (path.space.recovery.rtt().minimum(), measured_rate(path));
+            selection.survey.note(&path.tuple, rtt, rate);
+        }
+        let any_live = self.paths.iter().any(Path::is_live);
+        for path in self.paths.iter().filter(|path| is_lost(path, now, any_live)) {
+            selection.survey.on_lost(&path.tuple);
+        }
+        let candidates = self.candidates(&selection);
+        if self.is_open_question(&selection, &candidates) {
+            selection.wanted =
+                choose(selection.mode, &candidates, &selection.wanted, self.most(selection.mode));
+            selection.judged =
+                candidates.iter().map(|candidate| (candidate.tuple, candidate.cost())).collect();
+            selection.is_stale = false;
+        }
+        let (mode, wanted) = (selection.mode, selection.wanted.clone());
+        self.manager.selection = Some(selection);
+        if !any_live {
+            self.retarget_paths(now);
+        }
+        for tuple in &wanted {
+            let role = self.manager.role_of(&tuple.local);
+            let known = self.paths.iter().find(|path| path.tuple == *tuple);
+            match known.map(|path| (path.id, is_leaving(path))) {
+                Some((id, true)) => self.take_back(now, id, role),
+                Some((_, false)) => {}
+                None => drop(self.open_path(now, vec![*tuple], role)),
+            }
+        }
+        self.close_replaced(now, mode, &wanted);
+        if let Some(selection) = &mut self.manager.selection {
+            selection.is_due = false;
+        }
+    }
+
+    /// How many pairs are chosen at most. Of an assignment one path less than there may be, so that another pair can be
+    /// tried before the one that it replaces closes.
+    fn most(&self, mode: PairMode) -> usize {
+        let limit = usize::try_from(self.config.path_limit).unwrap_or(usize::MAX);
+        match mode {
+            PairMode::FullMesh => limit + 1,
+            PairMode::LocalDisjoint | PairMode::Disjoint => limit.max(1),
+        }
+    }
+
+    /// Whether the choice has to be made anew: addresses or costs changed, and all pairs had their time to answer; or one
+    /// that is in use is lost.
+    fn is_open_question(&self, selection: &Selection, candidates: &[Candidate]) -> bool {
+        let is_lost = |tuple: &FourTuple| !candidates.iter().any(|candidate| candidate.tuple == *tuple);
+        if selection.wanted.iter().any(is_lost) {
+            return true;
+        }
+        let is_news = |candidate: &Candidate| {
+            let before = selection.judged.iter().find(|(tuple, _)| *tuple == candidate.tuple);
+            before.is_none_or(|(_, cost)| differ(*cost, candidate.cost()))
+        };
+        (selection.is_stale || candidates.iter().any(is_news))
+            && selection.survey.settles_at(|tuple| self.has_path(tuple)).is_none()
+    }
+
+    fn has_path(&self, tuple: &FourTuple) -> bool {
+        self.paths.iter().any(|path| path.tuple == *tuple)
+    }
+
+    /// The pairs that work, as far as is known.
+    fn candidates(&self, selection: &Selection) -> Vec<Candidate> {
+        let candidate = |(tuple, rtt, rate): (FourTuple, Option<Duration>, Option<Rate>)| {
+            Some(Candidate { tuple, rtt: rtt?, rate, penalty: self.penalty(&tuple.local) })
+        };
+        selection.survey.pairs().filter_map(candidate).collect()
+    }
+
+    fn penalty(&self, local: &LocalAddress) -> Duration {
+        let reserve = match self.manager.role_of(local) {
+            Role::Primary | Role::Secondary => Duration::ZERO,
+            Role::Backup | Role::Never => RESERVE,
+        };
+        if self.manager.terms_of(local).cost > 0 { reserve + METERED } else { reserve }
+    }
+
+    /// Make before break: a path closes when all that take its place work.
+    fn close_replaced(&mut self, now: Instant, mode: PairMode, wanted: &[FourTuple]) {
+        let works = |tuple: &FourTuple| self.paths.iter().any(|path| path.tuple == *tuple && path.is_live());
+        let lacks_room = wanted.iter().any(|tuple| !self.has_path(tuple));
+        let is_replaced = |path: &&Path| {
+            let mut rivals = wanted.iter().filter(|tuple| share_an_address(tuple, &path.tuple)).peekable();
+            match mode {
+                _ if wanted.is_empty() || wanted.contains(&path.tuple) => false,
+                PairMode::FullMesh => lacks_room && wanted.iter().any(works),
+                PairMode::LocalDisjoint | PairMode::Disjoint => rivals.peek().is_some() && rivals.all(works),
+            }
+        };
+        let replaced: Vec<PathId> = self.paths.iter().filter(is_replaced).map(|path| path.id).collect();
+        for id in replaced {
+            self.retire(now, id);
+        }
+    }
+
+    /// A path that is not wanted any more gets nothing new, and closes when what is on its way had time to arrive.
+    fn retire(&mut self, now: Instant, id: PathId) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        if matches!(path.state(), PathState::Active | PathState::Probation) {
+            path.role = Role::Backup;
+            self.advance_path(now, id, PathState::Backup, PathReason::Replaced);
+            self.tell_status(id);
+        } else if !is_leaving(path) || closes_at(path) <= now {
+            self.close_own_path(now, id, PathReason::Replaced);
+        }
+    }
+
+    /// A path that was about to close is wanted again.
+    fn take_back(&mut self, now: Instant, id: PathId, role: Role) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        path.role = role;
+        let working = path.working_state();
+        self.advance_path(now, id, working, PathReason::TriedAgain);
+        self.tell_status(id);
+    }
+
+    /// Closes paths to addresses that the peer took back, once another path works.
+    pub(super) fn close_leaving(&mut self, now: Instant) {
+        if !self.manager.has_leaving() {
+            return;
+        }
+        let leaves = |path: &Path| self.manager.is_leaving(path.tuple.remote);
+        let stays = self.paths.iter().any(|path| path.is_live() && !leaves(path));
+        if !stays {
+            return;
+        }
+        for id in self.paths.ids() {
+            if self.paths.get(id).is_some_and(|path| self.manager.is_leaving(path.tuple.remote)) {
+                self.close_own_path(now, id, PathReason::AddressGone);
+            }
+        }
+        self.manager.forget_leaving();
+    }
+
+    /// When to look at the choice again, or to ask a pair.
+    pub(super) fn selection_deadline(&self) -> Option<Instant> {
+        let selection = self.manager.selection.as_ref().filter(|_| self.life.is_established())?;
+        let lost = self.paths.iter().filter(|path| {
+            matches!(path.state(), PathState::Validating | PathState::Dead)
+                && selection.wanted.contains(&path.tuple)
+        });
+        let lost_at = lost.map(|path| path.since() + LOST_FOR).min();
+        let closes = self.paths.iter().filter(|path| is_leaving(path)).map(closes_at).min();
+        let is_used = |tuple: &FourTuple| self.has_path(tuple);
+        let survey = &selection.survey;
+        let asks = self.survey_carrier().and_then(|_| survey.deadline(self.carried_at(), is_used));
+        [lost_at, closes, asks, survey.settles_at(is_used)].into_iter().flatten().min()
+    }
+
+    /// Time has passed.
+    pub(super) fn selection_timeout(&mut self, now: Instant) {
+        if self.selection_deadline().is_some_and(|at| at <= now) {
+            self.manager.reconsider();
+            self.select_pairs(now);
+        }
+    }
+
+    /// When bytes of streams went over any path last.
+    fn carried_at(&self) -> Option<Instant> {
+        self.paths.iter().filter_map(Path::last_data).max()
+    }
+
+    /// The path whose id stands in questions about other pairs.
+    fn survey_carrier(&self) -> Option<PathId> {
+        self.paths.best_live(None).filter(|path| self.can_send(path)).map(|path| path.id)
+    }
+
+    /// A PROBE between addresses that no path uses, over the id of one that works. It is no packet in flight, and its
+    /// acknowledgement says nothing of the path (spec 6.49).
+    pub(super) fn transmit_survey(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        self.manager.selection.as_ref()?;
+        let id = self.survey_carrier()?;
+        let carried_at = self.carried_at();
+        let mut selection = self.manager.selection.take()?;
+        let used: smallvec::SmallVec<[FourTuple; 8]> = self.paths.iter().map(|path| path.tuple).collect();
+        let question = selection.survey.next_question(
+            now,
+            &mut self.shared.rng,
+            (carried_at, |tuple: &FourTuple| used.contains(tuple)),
+            |address| self.manager.may_ask(now, address),
+        );
+        // The second question about a pair may be what the choice waited for.
+        selection.is_due |= question.is_some();
+        self.manager.selection = Some(selection);
+        let (tuple, nonce) = question?;
+        let path = self.paths.get_mut(id)?;
+        let facts = HeaderFacts {
+            path: id,
+            destination: self.ids.remote.use_current(id)?,
+            packet_number: path.space.recovery.take_packet_number(),
+            largest_acked: path.space.recovery.largest_acked(),
+            size: usize::from(BASE_DATAGRAM),
+        };
+        let mut builder = PacketBuilder::short(buffer, &facts, self.protector.key_phase());
+        Probe { nonce }.encode(&mut builder.writer(buffer));
+        if self.shared.observer.is_some() {
+            builder.keep_clear(buffer);
+        }
+        let size = builder.finish(buffer, &mut self.protector)?;
+        path.counters.bytes_sent += size as u64;
+        path.counters.packets_sent += 1;
+        path.space.recovery.on_sent_astray(facts.packet_number);
+        path.space.recovery.on_sent(now, sent_packet(&builder, size, PacketKind::AckOnly));
+        self.on_packet_out(now, id, &builder, size, true);
+        Some(single(tuple, buffer.len()))
+    }
+}
+
+/// Whether a path is not counted on any more: it has not worked for long, or for a moment while no other works either.
+fn is_lost(path: &Path, now: Instant, any_live: bool) -> bool {
+    match path.state() {
+        PathState::Dead => !any_live || path.in_state_for(now) >= LOST_FOR,
+        PathState::Validating => path.in_state_for(now) >= LOST_FOR,
+        PathState::Active
+        | PathState::Backup
+        | PathState::Parked
+        | PathState::Suspect
+        | PathState::Probation
+        | PathState::Closed => false,
+    }
+}
+
+/// Whether others have taken the place of a path, which rests until it closes.
+fn is_leaving(path: &Path) -> bool {
+    path.state() == PathState::Backup && path.reason() == PathReason::Replaced
+}
+
+/// When a path closes whose place others have taken.
+fn closes_at(path: &Path) -> Instant {
+    let recovery = &path.space.recovery;
+    let had_time = if recovery.packets_in_flight() == 0 { recovery.pto() * 2 } else { DRAINS_FOR };
+    path.since() + had_time.min(DRAINS_FOR)
+}
+
+/// What a path delivers, if it is full and its controller has found its way.
+fn measured_rate(path: &Path) -> Option<Rate> {
+    let recovery = &path.space.recovery;
+    let is_full = recovery.bytes_in_flight() * 2 >= recovery.window();
+    (is_full && !recovery.is_in_slow_start()).then(|| recovery.delivery_rate())
+}

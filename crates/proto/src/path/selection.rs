@@ -1,0 +1,225 @@
+//! Which pairs of addresses a connection should use, from what they cost: a pure function.
+//!
+//! The cost of a pair is its round-trip time, and the time that 256 KiB take beside it once the rate is known. Two
+//! choices are compared by rates only if all rates of both are known: else what is unknown would always look better
+//! (spec 6.47, 6.48).
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::{ByteCount, FourTuple, LocalAddress, Rate};
+
+/// What a pair is judged by beside its round-trip time.
+const SAMPLE: ByteCount = ByteCount(256 * 1024);
+/// Another choice has to cost less than this share of the present one, in percent.
+const BETTER: u32 = 90;
+/// Own addresses that are considered for an assignment.
+const MOST_LOCALS: usize = 8;
+
+/// Which pairs of addresses carry a connection. A client decides.
+///
+/// ```
+/// use manyway_proto::PairMode;
+/// assert_eq!("full-mesh".parse(), Ok(PairMode::FullMesh));
+/// assert_eq!(PairMode::default().to_string(), "local-disjoint");
+/// assert!("all".parse::<PairMode>().is_err());
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum PairMode {
+    /// One path for each interface of the client: the pair of it that answers first. Several interfaces may lead to one
+    /// address of the server.
+    #[default]
+    LocalDisjoint,
+    /// No address of either end twice, as many pairs as that allows, and of these choices the one whose pairs cost least
+    /// together (AMS). A peer with one address gets one path.
+    Disjoint,
+    /// Every pair that answers, the cheapest first, up to the limit of paths.
+    FullMesh,
+}
+
+impl PairMode {
+    /// Every mode, the default first.
+    pub const ALL: [Self; 3] = [Self::LocalDisjoint, Self::Disjoint, Self::FullMesh];
+
+    /// Its name, as on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::LocalDisjoint => "local-disjoint",
+            Self::Disjoint => "disjoint",
+            Self::FullMesh => "full-mesh",
+        }
+    }
+}
+
+impl fmt::Display for PairMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for PairMode {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|mode| mode.name() == name);
+        found.ok_or_else(|| format!("{name:?} is not one of: {}", Self::ALL.map(Self::name).join(", ")))
+    }
+}
+
+/// A pair that works, and what is known of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Candidate {
+    pub(crate) tuple: FourTuple,
+    pub(crate) rtt: Duration,
+    /// What it delivers, once that was measured.
+    pub(crate) rate: Option<Rate>,
+    /// What is added because its interface should be used less.
+    pub(crate) penalty: Duration,
+}
+
+impl Candidate {
+    #[expect(clippy::unnecessary_wraps, reason = "one of the two ways to judge a pair")]
+    fn by_distance(&self) -> Option<Duration> {
+        Some(self.rtt + self.penalty)
+    }
+
+    fn by_delivery(&self) -> Option<Duration> {
+        let rate = self.rate.filter(|rate| rate.bytes_per_second() > 0)?;
+        Some(self.rtt + self.penalty + SAMPLE / rate)
+    }
+
+    /// What it costs as far as is known.
+    pub(crate) fn cost(&self) -> Duration {
+        self.by_delivery().unwrap_or(self.rtt + self.penalty)
+    }
+}
+
+/// The pairs to use, at most `most`, when `held` are used now.
+pub(crate) fn choose(
+    mode: PairMode,
+    candidates: &[Candidate],
+    held: &[FourTuple],
+    most: usize,
+) -> Vec<FourTuple> {
+    match mode {
+        PairMode::LocalDisjoint => Vec::new(),
+        PairMode::Disjoint => choose_disjoint(candidates, held, most),
+        PairMode::FullMesh => choose_cheapest(candidates, held, most),
+    }
+}
+
+/// Whether two pairs have an address in common.
+pub(crate) fn share_an_address(a: &FourTuple, b: &FourTuple) -> bool {
+    near(a) == near(b) || far(a) == far(b)
+}
+
+fn near(tuple: &FourTuple) -> (u32, IpAddr) {
+    let LocalAddress { interface, address } = tuple.local;
+    (interface, address.ip())
+}
+
+fn far(tuple: &FourTuple) -> IpAddr {
+    tuple.remote.ip()
+}
+
+fn choose_disjoint(candidates: &[Candidate], held: &[FourTuple], most: usize) -> Vec<FourTuple> {
+    let nearest = assign(candidates, most, Candidate::by_distance);
+    let delivering = assign(candidates, most, Candidate::by_delivery);
+    let tuples = |chosen: &[Candidate]| chosen.iter().map(|candidate| candidate.tuple).collect();
+    let find = |tuple: &FourTuple| candidates.iter().find(|candidate| candidate.tuple == *tuple).copied();
+    let present: Option<Vec<Candidate>> = held.iter().map(find).collect();
+    let complete = |present: &Vec<Candidate>| present.len() == nearest.len();
+    let Some(present) = present.filter(complete) else {
+        let best = if delivering.len() == nearest.len() { delivering } else { nearest };
+        return tuples(&best);
+    };
+    let (here, there) = (sum(&present, Candidate::by_delivery), sum(&delivering, Candidate::by_delivery));
+    if let Some(here) = here
+        && delivering.len() == present.len()
+        && there.is_some_and(|there| is_better(there, here))
+    {
+        return tuples(&delivering);
+    }
+    let unknown = here.is_none() || sum(&nearest, Candidate::by_delivery).is_none();
+    let (here, there) = (sum(&present, Candidate::by_distance), sum(&nearest, Candidate::by_distance));
+    let nearer = there.zip(here).is_some_and(|(there, here)| is_better(there, here));
+    if unknown && nearer { tuples(&nearest) } else { held.to_vec() }
+}
+
+fn is_better(there: Duration, here: Duration) -> bool {
+    there * 100 < here * BETTER
+}
+
+/// The cost of all together, if it is known of each.
+fn sum(chosen: &[Candidate], cost: impl Fn(&Candidate) -> Option<Duration>) -> Option<Duration> {
+    chosen.iter().map(cost).sum()
+}
+
+/// The cheapest ones; those that are held count as a little cheaper than they are.
+fn choose_cheapest(candidates: &[Candidate], held: &[FourTuple], most: usize) -> Vec<FourTuple> {
+    let mut sorted = candidates.to_vec();
+    sorted.sort_by_key(|candidate| {
+        candidate.cost() * if held.contains(&candidate.tuple) { BETTER } else { 100 }
+    });
+    sorted.iter().take(most).map(|candidate| candidate.tuple).collect()
+}
+
+/// Some pairs without a common address.
+#[derive(Debug, Clone, Default)]
+struct Matching {
+    sum: Duration,
+    chosen: Vec<Candidate>,
+}
+
+/// As many pairs as there can be without a common address, and of these choices the cheapest; pairs without a cost
+/// are left out. Takes O(candidates × 2^locals).
+fn assign(
+    candidates: &[Candidate],
+    most: usize,
+    cost: impl Fn(&Candidate) -> Option<Duration>,
+) -> Vec<Candidate> {
+    let mut locals: Vec<_> = candidates.iter().map(|candidate| near(&candidate.tuple)).collect();
+    locals.sort_unstable();
+    locals.dedup();
+    locals.truncate(MOST_LOCALS);
+    let mut remotes: Vec<_> = candidates.iter().map(|candidate| far(&candidate.tuple)).collect();
+    remotes.sort_unstable();
+    remotes.dedup();
+    // For each set of own addresses, a bit each, the cheapest way to give all of them another one of the peer's
+    // addresses seen so far.
+    let mut best: Vec<Option<Matching>> = vec![None; 1 << locals.len()];
+    if let Some(nothing) = best.first_mut() {
+        *nothing = Some(Matching::default());
+    }
+    for remote in remotes {
+        let towards = candidates.iter().filter(|candidate| far(&candidate.tuple) == remote);
+        let places = towards.filter_map(|candidate| {
+            let place = locals.iter().position(|local| *local == near(&candidate.tuple))?;
+            Some((1 << place, *candidate, cost(candidate)?))
+        });
+        let places: Vec<(usize, Candidate, Duration)> = places.collect();
+        // From the largest set on, so that smaller ones do not know this address yet.
+        for set in (1..best.len()).rev() {
+            let known = best.get(set).cloned().flatten();
+            let fitting = places.iter().filter(|(bit, ..)| set & bit != 0);
+            let extended = fitting.filter_map(|(bit, candidate, cost)| {
+                let without = best.get(set & !bit)?.as_ref()?;
+                let chosen = [without.chosen.as_slice(), &[*candidate]].concat();
+                Some(Matching { sum: without.sum + *cost, chosen })
+            });
+            let cheapest = known.into_iter().chain(extended).min_by_key(|matching| matching.sum);
+            if let Some(place) = best.get_mut(set) {
+                *place = cheapest;
+            }
+        }
+    }
+    let possible = best.into_iter().flatten().filter(|matching| matching.chosen.len() <= most);
+    let best = possible.min_by_key(|matching| (std::cmp::Reverse(matching.chosen.len()), matching.sum));
+    best.unwrap_or_default().chosen
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,309 @@
+//! How far each pair of addresses reaches that no path uses: asked by PROBE over the id of a path that works, up to three
+//! times in a round (spec 6.49).
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::{FourTuple, Instant, Rate, Rng};
+
+/// Most pairs that are looked at.
+pub(crate) const MOST_PAIRS: usize = 32;
+/// Between the questions of a round, and after the last until it counts as unanswered.
+const WAITS: [Duration; 3] = [Duration::from_millis(250), Duration::from_millis(500), Duration::from_secs(1)];
+/// From the end of a round to the next, if anything is carried.
+const REST: Duration = Duration::from_secs(15);
+/// Between two questions.
+const GAP: Duration = Duration::from_millis(5);
+/// After so long without an answer to any, the others are compared without a pair.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A pair and what is known of it.
+#[derive(Debug, Clone, Copy)]
+struct Surveyed {
+    tuple: FourTuple,
+    since: Instant,
+    /// Smallest answer of the last round that has ended.
+    before: Option<Duration>,
+    /// Smallest answer of this round.
+    now: Option<Duration>,
+    /// Questions of this round.
+    asked: usize,
+    next_at: Instant,
+    /// Whether a round has ended.
+    is_judged: bool,
+    /// Whether the choice waits for it no longer.
+    had_time: bool,
+    /// What a path between them delivered.
+    rate: Option<Rate>,
+}
+
+impl Surveyed {
+    fn new(now: Instant, tuple: FourTuple) -> Self {
+        Self {
+            tuple,
+            since: now,
+            before: None,
+            now: None,
+            asked: 0,
+            next_at: now,
+            is_judged: false,
+            had_time: false,
+            rate: None,
+        }
+    }
+
+    fn rtt(&self) -> Option<Duration> {
+        self.now.or(self.before)
+    }
+
+    /// Whether it has its turn: a new round begins only if something was carried since the last.
+    fn is_open(&self, carried_at: Option<Instant>) -> bool {
+        let rests = self.asked == 0 && self.is_judged;
+        !rests || carried_at.is_some_and(|at| at + REST >= self.next_at)
+    }
+
+    /// Time has passed: a round ends with the wait for its last answer.
+    fn on_timeout(&mut self, now: Instant) {
+        self.had_time |= self.since + PATIENCE <= now;
+        if self.asked == WAITS.len() && self.next_at <= now {
+            let now_known = self.now.take();
+            if self.before.zip(now_known).is_some_and(|(before, now)| differ(before, now)) {
+                // The way is another one.
+                self.rate = None;
+            }
+            self.before = now_known;
+            self.asked = 0;
+            self.is_judged = true;
+            self.next_at = now + REST;
+        }
+    }
+}
+
+/// One question on its way.
+#[derive(Debug, Clone, Copy)]
+struct Question {
+    tuple: FourTuple,
+    nonce: u64,
+    sent_at: Instant,
+}
+
+/// What is known of all pairs.
+#[derive(Debug, Default)]
+pub(crate) struct Survey {
+    pairs: Vec<Surveyed>,
+    outstanding: VecDeque<Question>,
+    /// No question before.
+    held_until: Option<Instant>,
+}
+
+impl Survey {
+    /// Looks at these pairs from now on, at most 32; what is known of those that stay is kept.
+    pub(crate) fn set_pairs(&mut self, now: Instant, tuples: impl Iterator<Item = FourTuple>) {
+        let known = std::mem::take(&mut self.pairs);
+        let find = |tuple: FourTuple| known.iter().find(|pair| pair.tuple == tuple).copied();
+        let pairs = tuples.take(MOST_PAIRS);
+        self.pairs = pairs.map(|tuple| find(tuple).unwrap_or_else(|| Surveyed::new(now, tuple))).collect();
+        self.outstanding.retain(|question| self.pairs.iter().any(|pair| pair.tuple == question.tuple));
+    }
+
+    /// All pairs with the round-trip time, if it is known.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (FourTuple, Option<Duration>, Option<Rate>)> {
+        self.pairs.iter().map(|pair| (pair.tuple, pair.rtt(), pair.rate))
+    }
+
+    /// What a path between these addresses measured.
+    pub(crate) fn note(&mut self, tuple: &FourTuple, rtt: Duration, rate: Option<Rate>) {
+        let Some(pair) = self.pairs.iter_mut().find(|pair| pair.tuple == *tuple) else { return };
+        pair.now = None;
+        pair.before = Some(rtt);
+        pair.is_judged = true;
+        pair.rate = rate.or(pair.rate);
+    }
+
+    /// The path between these addresses does not work: what was known of them is worth nothing.
+    pub(crate) fn on_lost(&mut self, tuple: &FourTuple) {
+        if let Some(pair) = self.pairs.iter_mut().find(|pair| pair.tuple == *tuple) {
+            *pair = Surveyed { is_judged: true, ..Surveyed::new(pair.since, *tuple) };
+        }
+    }
+
+    /// When the first look at the pairs is over at the latest; `None` if every pair, but for those that `is_used`, has
+    /// answered or has had its time.
+    pub(crate) fn settles_at(&self, is_used: impl Fn(&FourTuple) -> bool) -> Option<Instant> {
+        let open = self.pairs.iter().filter(|pair| {
+            let is_new = pair.rtt().is_none() && !pair.is_judged && !pair.had_time && pair.asked < 2;
+            is_new && !is_used(&pair.tuple)
+        });
+        open.map(|pair| pair.since + PATIENCE).min()
+    }
+
+    /// When the next question is due, or a round ends; pairs that `is_used` are not asked, and no new round begins unless
+    /// something was carried since the last.
+    pub(crate) fn deadline(
+        &self,
+        carried_at: Option<Instant>,
+        is_used: impl Fn(&FourTuple) -> bool,
+    ) -> Option<Instant> {
+        let pairs = self.pairs.iter().filter(|pair| pair.is_open(carried_at) && !is_used(&pair.tuple));
+        let ends = |pair: &Surveyed| pair.asked == WAITS.len();
+        let due = pairs.map(|pair| {
+            let held = self.held_until.filter(|_| !ends(pair));
+            held.map_or(pair.next_at, |held| held.max(pair.next_at))
+        });
+        due.min()
+    }
+
+    /// Ends rounds whose time is over.
+    pub(crate) fn on_timeout(&mut self, now: Instant) {
+        self.pairs.iter_mut().for_each(|pair| pair.on_timeout(now));
+    }
+
+    /// The next question to send, if one is due: a pair and the nonce for it. `may_ask` tells whether an address may be
+    /// asked now, or else when.
+    pub(crate) fn next_question(
+        &mut self,
+        now: Instant,
+        rng: &mut Rng,
+        (carried_at, is_used): (Option<Instant>, impl Fn(&FourTuple) -> bool),
+        mut may_ask: impl FnMut(SocketAddr) -> Result<(), Instant>,
+    ) -> Option<(FourTuple, u64)> {
+        if self.held_until.is_some_and(|held| held > now) {
+            return None;
+        }
+        self.held_until = None;
+        let due = self.pairs.iter_mut().filter(|pair| {
+            let open = pair.asked < WAITS.len() && pair.is_open(carried_at);
+            open && pair.next_at <= now && !is_used(&pair.tuple)
+        });
+        for pair in due {
+            match may_ask(pair.tuple.remote) {
+                Ok(()) => {
+                    pair.next_at = now + WAITS.get(pair.asked).copied().unwrap_or(REST);
+                    pair.asked += 1;
+                    self.held_until = Some(now + GAP);
+                    let question = Question { tuple: pair.tuple, nonce: rng.next_u64(), sent_at: now };
+                    if self.outstanding.len() >= WAITS.len() * MOST_PAIRS {
+                        self.outstanding.pop_front();
+                    }
+                    self.outstanding.push_back(question);
+                    return Some((question.tuple, question.nonce));
+                }
+                Err(later) => {
+                    self.held_until = Some(self.held_until.map_or(later, |held| held.min(later)));
+                }
+            }
+        }
+        None
+    }
+
+    /// Whether an answer from there is waited for.
+    pub(crate) fn is_asked(&self, tuple: &FourTuple) -> bool {
+        self.outstanding.iter().any(|question| question.tuple == *tuple)
+    }
+
+    /// Takes an answer; false if it fits no question, or came to another address than it was asked from.
+    pub(crate) fn on_answer(&mut self, now: Instant, tuple: &FourTuple, nonce: u64) -> bool {
+        let fits = |question: &Question| question.nonce == nonce && question.tuple == *tuple;
+        let Some(at) = self.outstanding.iter().position(fits) else { return false };
+        let Some(question) = self.outstanding.remove(at) else { return false };
+        let Some(pair) = self.pairs.iter_mut().find(|pair| pair.tuple == *tuple) else { return false };
+        let rtt = now - question.sent_at;
+        pair.now = Some(pair.now.map_or(rtt, |least| least.min(rtt)));
+        true
+    }
+}
+
+/// Whether one time is more than a quarter away from another.
+pub(crate) fn differ(before: Duration, now: Duration) -> bool {
+    before.abs_diff(now) * 4 > before
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{MOST_PAIRS, Survey};
+    use crate::{FourTuple, Instant, LocalAddress, Rng};
+
+    const MS: Duration = Duration::from_millis(1);
+    const START: Instant = Instant::from_nanos(1_000_000_000);
+
+    fn tuple(host: u8) -> FourTuple {
+        let local = LocalAddress { interface: 1, address: "10.0.0.1:1".parse().unwrap() };
+        FourTuple { local, remote: ([192, 0, 2, host], 4433).into() }
+    }
+
+    /// Lets a survey run for so long; everyone but `deaf` answers after `rtt`. Tells when whom was asked.
+    fn run(survey: &mut Survey, time: Duration, rtt: Duration, deaf: u8) -> Vec<(Duration, FourTuple)> {
+        let mut rng = Rng::from_seed([1; 32]);
+        let mut asked = Vec::new();
+        let mut answers = Vec::new();
+        let mut now = START;
+        while now < START + time {
+            survey.on_timeout(now);
+            while let Some((tuple, nonce)) =
+                survey.next_question(now, &mut rng, (None, |_: &FourTuple| false), |_| Ok(()))
+            {
+                asked.push((now - START, tuple));
+                answers.push((now + rtt, tuple, nonce));
+            }
+            for (_, tuple, nonce) in answers.extract_if(.., |(at, ..)| *at <= now) {
+                assert!(tuple == self::tuple(deaf) || survey.on_answer(now, &tuple, nonce));
+            }
+            now += MS;
+        }
+        asked
+    }
+
+    #[test]
+    fn each_pair_is_asked_three_times_with_a_gap_between_all_questions_and_then_rests() {
+        let mut survey = Survey::default();
+        survey.set_pairs(START, (1..=3).map(tuple));
+        let asked = run(&mut survey, Duration::from_secs(60), 30 * MS, 9);
+        assert_eq!(asked.len(), 9);
+        assert!(asked.windows(2).all(|two| two[1].0 - two[0].0 >= 5 * MS), "{asked:?}");
+        assert!(survey.pairs().all(|(_, rtt, _)| rtt == Some(30 * MS)));
+        let never = |_: &FourTuple| false;
+        assert_eq!(survey.deadline(None, never), None, "nothing is carried");
+        assert!(survey.deadline(Some(START + Duration::from_secs(60)), never).is_some());
+    }
+
+    #[test]
+    fn a_pair_that_does_not_answer_holds_the_others_up_for_a_moment_only() {
+        let mut survey = Survey::default();
+        survey.set_pairs(START, (1..=2).map(tuple));
+        let never = |_: &FourTuple| false;
+        run(&mut survey, 200 * MS, 30 * MS, 2);
+        assert_eq!(survey.settles_at(never), Some(START + 1000 * MS));
+        assert_eq!(survey.settles_at(|_| true), None);
+        let mut survey = Survey::default();
+        survey.set_pairs(START, (1..=2).map(tuple));
+        run(&mut survey, 300 * MS, 30 * MS, 2);
+        assert_eq!(survey.settles_at(never), None, "it was asked twice");
+        let mut survey = Survey::default();
+        survey.set_pairs(START, (1..=2).map(tuple));
+        survey.on_timeout(START + 1000 * MS);
+        assert_eq!(survey.settles_at(never), None, "nobody could be asked");
+    }
+
+    #[test]
+    fn an_answer_counts_once_and_from_where_it_was_asked() {
+        let mut survey = Survey::default();
+        survey.set_pairs(START, (1..=2).map(tuple));
+        let mut rng = Rng::from_seed([1; 32]);
+        let ask = (None, |_: &FourTuple| false);
+        let (first, nonce) = survey.next_question(START, &mut rng, ask, |_| Ok(())).unwrap();
+        let now = START + 7 * MS;
+        assert!(!survey.on_answer(now, &tuple(2), nonce) && !survey.on_answer(now, &first, nonce ^ 1));
+        assert!(survey.is_asked(&first) && survey.on_answer(now, &first, nonce));
+        assert!(!survey.on_answer(now, &first, nonce) && !survey.is_asked(&first));
+    }
+
+    #[test]
+    fn no_more_than_32_pairs_are_looked_at() {
+        let mut survey = Survey::default();
+        survey.set_pairs(START, (0..=255).map(tuple));
+        assert_eq!(survey.pairs().count(), MOST_PAIRS);
+    }
+}

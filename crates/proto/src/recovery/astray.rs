@@ -1,0 +1,55 @@
+//! Packets of a path that went between other addresses, to ask how far these are: when one arrives says nothing of those
+//! that were sent before on the path itself (spec 6.49).
+
+use std::collections::VecDeque;
+use std::ops::RangeInclusive;
+
+/// So many are remembered; there are a few in a round trip.
+const MOST: usize = 64;
+
+/// Their numbers, ascending.
+#[derive(Debug, Default)]
+pub(super) struct Astray(VecDeque<u64>);
+
+impl Astray {
+    pub(super) fn add(&mut self, packet_number: u64) {
+        if self.0.len() >= MOST {
+            self.0.pop_front();
+        }
+        self.0.push_back(packet_number);
+    }
+
+    /// The last number of a range that is none of them. Costs O(log n) for each that is skipped.
+    pub(super) fn last_other(&self, range: &RangeInclusive<u64>) -> Option<u64> {
+        let mut last = *range.end();
+        while self.0.binary_search(&last).is_ok() {
+            last = last.checked_sub(1).filter(|last| range.contains(last))?;
+        }
+        Some(last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Astray, MOST};
+
+    #[test]
+    fn what_went_elsewhere_is_skipped_from_the_end_of_a_range() {
+        let mut astray = Astray::default();
+        [3, 4, 7].into_iter().for_each(|number| astray.add(number));
+        assert_eq!(astray.last_other(&(0..=4)), Some(2));
+        assert_eq!(astray.last_other(&(5..=7)), Some(6));
+        assert_eq!(astray.last_other(&(0..=5)), Some(5));
+        assert_eq!(astray.last_other(&(3..=4)), None);
+        astray.add(0x1_0000);
+        assert_eq!(astray.last_other(&(7..=7)), None);
+    }
+
+    #[test]
+    fn only_the_newest_are_remembered() {
+        let mut astray = Astray::default();
+        (0..=MOST as u64).for_each(|number| astray.add(number));
+        assert_eq!(astray.last_other(&(0..=0)), Some(0));
+        assert_eq!(astray.last_other(&(1..=1)), None);
+    }
+}

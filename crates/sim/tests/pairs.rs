@@ -1,0 +1,438 @@
+//! Which pairs of addresses carry a connection, and what happens when addresses come and go at either end.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail as tests do")]
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use manyway_proto::{
+    ByteCount, ConnectionConfig, LocalAddress, PairMode, PairUse, PathReason, PathState, PathStatistics, Rate,
+};
+use manyway_sim::link::{LinkConfig, LinkState};
+use manyway_sim::pair::{Chaos, Direction, Family};
+use manyway_sim::scenario::{
+    MINUTE, MS, SECOND, connected_with, count_in, mbit, megabytes, path_events, path_figures, percent,
+};
+use manyway_sim::traffic::{Exchange, Scribbler};
+use manyway_sim::{EndpointPair, InterfaceId, LinkId, PairBuilder, Side, What, endpoint_pair_with};
+
+fn with_mode(pairs: PairMode) -> ConnectionConfig {
+    let mut config = ConnectionConfig::default();
+    config.pairs = pairs;
+    config
+}
+
+fn link(kilobits: u64, delay: Duration) -> LinkConfig {
+    LinkConfig::new(Rate::from_bits_per_second(kilobits * 1000), delay).with_queue_time(100 * MS)
+}
+
+/// Addresses A and B at the client, C and D at the server. The pairs A-C and B-D are slow and far, A-D and B-C fast and
+/// near (seed AMS, section 5.3). The connection begins on A-C: B comes up later, and the server names D then.
+fn mesh(mode: PairMode, seed: u64) -> EndpointPair {
+    let (slow, fast) = (link(250, 40 * MS), link(1000, 10 * MS));
+    let builder = PairBuilder::new().seed(seed).server_interfaces(2).known_servers(1);
+    let builder = builder.path_with(slow.clone(), slow.clone()).path_with(slow.clone(), slow);
+    let mut pair = endpoint_pair_with(builder, &with_mode(mode), &ConnectionConfig::default());
+    cross(&mut pair, (0, 1), &fast);
+    cross(&mut pair, (1, 0), &fast);
+    pair.set_interface(1, LinkState::Down);
+    pair.connect(10 * SECOND).unwrap();
+    assert_eq!(used(&mut pair), ["A-C"]);
+    pair.set_interface(1, LinkState::Up);
+    announce_all(&mut pair);
+    pair
+}
+
+/// Joins an interface of the client and one of the server.
+fn cross(pair: &mut EndpointPair, (client, server): (usize, usize), link: &LinkConfig) -> (LinkId, LinkId) {
+    let near = pair.paths()[client].interface;
+    let far = InterfaceId { host: pair.host(Side::Server), index: pair.servers()[server].interface };
+    let now = pair.now();
+    pair.world_mut().network_mut().connect(now, (near, far), link.clone(), link.clone())
+}
+
+fn announce(pair: &mut EndpointPair, addresses: &[SocketAddr]) {
+    pair.peer(Side::Server).unwrap().connection().unwrap().set_advertised_addresses(addresses);
+}
+
+fn announce_all(pair: &mut EndpointPair) {
+    let all: Vec<_> = pair.servers().iter().map(|local| local.address).collect();
+    announce(pair, &all);
+}
+
+/// Tells the client of the addresses that it has.
+fn tell(pair: &mut EndpointPair) {
+    let (now, host) = (pair.now(), pair.host(Side::Client));
+    let addresses = pair.world().network().addresses(host);
+    let local = |(id, address): (InterfaceId, IpAddr)| LocalAddress {
+        interface: id.index,
+        address: (address, Side::CLIENT_PORT).into(),
+    };
+    let locals: Vec<_> = addresses.into_iter().map(local).collect();
+    let connection = pair.peer(Side::Client).unwrap();
+    manyway_sim::Peer::set_addresses(connection, now, &locals);
+}
+
+fn is_used(path: &PathStatistics) -> bool {
+    path.state == PathState::Active
+}
+
+/// The pairs whose paths carry data, by letters: A, B and so on for the interfaces of the client, C, D for those of the
+/// server.
+fn used(pair: &mut EndpointPair) -> Vec<String> {
+    let servers: Vec<_> = pair.servers().iter().map(|local| local.address).collect();
+    let name = |path: &PathStatistics| {
+        let near = ["A", "B", "E", "F"][usize::try_from(path.tuple.local.interface).unwrap() - 1];
+        let place = servers.iter().position(|server| *server == path.tuple.remote).unwrap();
+        format!("{near}-{}", ["C", "D", "G", "H"][place])
+    };
+    let mut names: Vec<_> =
+        path_figures(pair, Side::Client).iter().filter(|path| is_used(path)).map(name).collect();
+    names.sort();
+    names
+}
+
+fn start(pair: &mut EndpointPair, from: Side, bytes: ByteCount) {
+    let host = pair.host(from);
+    pair.start(from, Box::new(Exchange::new(host, bytes)));
+}
+
+fn complete(pair: &mut EndpointPair) {
+    pair.run_until(5 * MINUTE, "transferred", |pair| pair.is_quiet()).unwrap();
+}
+
+/// What arrives in half a minute, from five seconds after the addresses are known.
+fn goodput(mode: PairMode, from: Side) -> (Rate, Vec<String>) {
+    let mut pair = mesh(mode, 1);
+    start(&mut pair, from, megabytes(20));
+    pair.run_for(5 * SECOND).unwrap();
+    let begin = pair.now();
+    pair.run_for(30 * SECOND).unwrap();
+    let rate = pair.received(from.other()).rate(begin, pair.now());
+    (rate, used(&mut pair))
+}
+
+// spec 6.47; seed AMS, section 5.3
+#[test]
+fn disjoint_pairs_are_those_that_cost_least_together_and_the_first_path_is_replaced() {
+    for from in [Side::Client, Side::Server] {
+        let (rate, used) = goodput(PairMode::Disjoint, from);
+        assert_eq!(used, ["A-D", "B-C"]);
+        // Headers of 28 bytes and about 37 of the protocol in 1500.
+        assert!(percent(rate, mbit(2)) >= 95, "{from:?} {rate}");
+    }
+    let mut pair = mesh(PairMode::Disjoint, 1);
+    pair.run_for(2 * SECOND).unwrap();
+    let events = path_events(&mut pair, Side::Client);
+    let at = |id: u32, state: PathState| {
+        let found = events.iter().find(|(_, event)| event.path.0 == id && event.state == state);
+        found.map(|(at, event)| (*at, event.reason))
+    };
+    let (closed, reason) = at(0, PathState::Closed).unwrap();
+    assert_eq!(reason, PathReason::Replaced);
+    assert!(at(1, PathState::Active).unwrap().0 <= closed, "made before broken");
+    assert_eq!(path_figures(&mut pair, Side::Server).len(), 2);
+}
+
+#[test]
+fn a_full_mesh_uses_all_four_pairs_and_carries_more_than_one_path_for_each_interface() {
+    let (one_each, pairs) = goodput(PairMode::LocalDisjoint, Side::Client);
+    assert_eq!(pairs.len(), 2, "{pairs:?}");
+    let (disjoint, _) = goodput(PairMode::Disjoint, Side::Client);
+    let (mesh, pairs) = goodput(PairMode::FullMesh, Side::Client);
+    assert_eq!(pairs, ["A-C", "A-D", "B-C", "B-D"]);
+    assert!(mesh > disjoint && disjoint > one_each, "{mesh} {disjoint} {one_each}");
+    assert!(percent(mesh, Rate::from_bits_per_second(2_500_000)) >= 90, "{mesh}");
+}
+
+#[test]
+fn the_choice_stays_what_it_is_while_nothing_changes() {
+    for mode in [PairMode::Disjoint, PairMode::FullMesh] {
+        let mut pair = mesh(mode, 2);
+        start(&mut pair, Side::Client, megabytes(20));
+        pair.run_for(5 * SECOND).unwrap();
+        let before = path_events(&mut pair, Side::Client).len();
+        pair.run_for(MINUTE).unwrap();
+        let events = path_events(&mut pair, Side::Client).split_off(before);
+        let moves: Vec<_> = events
+            .iter()
+            .filter(|(_, event)| matches!(event.state, PathState::Validating | PathState::Closed))
+            .collect();
+        assert!(moves.is_empty(), "{mode}: {moves:?}");
+    }
+}
+
+#[test]
+fn what_is_asked_beside_the_paths_is_little_and_nothing_while_nothing_is_carried() {
+    let mut pair = mesh(PairMode::Disjoint, 3);
+    pair.run_for(10 * SECOND).unwrap();
+    let sent = |pair: &mut EndpointPair| -> u64 {
+        path_figures(pair, Side::Client).iter().map(|path| path.packets_sent).sum()
+    };
+    let before = sent(&mut pair);
+    pair.run_for(20 * SECOND).unwrap();
+    assert_eq!(sent(&mut pair), before);
+    let uses: Vec<_> = {
+        let connection = pair.peer(Side::Client).unwrap().connection().unwrap();
+        connection.address_pairs().iter().map(|pair| pair.usage).collect()
+    };
+    let measured =
+        uses.iter().filter(|usage| matches!(usage, PairUse::Measured { rtt: Some(rtt) } if *rtt >= 80 * MS));
+    assert_eq!(measured.count(), 2, "{uses:?}");
+}
+
+#[test]
+fn a_pair_that_dies_is_replaced_by_those_that_are_left() {
+    for from in [Side::Client, Side::Server] {
+        let mut pair = mesh(PairMode::Disjoint, 4);
+        start(&mut pair, from, megabytes(20));
+        pair.run_for(3 * SECOND).unwrap();
+        assert_eq!(used(&mut pair), ["A-D", "B-C"]);
+        // A-D and B-C are the third and the fourth pair of links.
+        let now = pair.now();
+        for link in pair.world().network().links().len() - 4..pair.world().network().links().len() - 2 {
+            pair.world_mut().network_mut().link_mut(LinkId(link)).unwrap().set_state(now, LinkState::Down);
+        }
+        // Until it counts as lost, the other carries all.
+        pair.run_for(5 * SECOND).unwrap();
+        assert_eq!(used(&mut pair), ["B-C"]);
+        let silence = pair.received(from.other()).longest_silence();
+        assert!(silence < 300 * MS, "{from:?} {silence:?}");
+        pair.run_for(10 * SECOND).unwrap();
+        assert_eq!(used(&mut pair), ["A-C", "B-D"], "{from:?}");
+    }
+}
+
+/// The server has one address: an assignment is one path.
+#[test]
+fn towards_one_address_disjoint_is_one_path_and_another_interface_takes_over_without_waiting() {
+    let builder = PairBuilder::new().path(mbit(5), 10 * MS).path(mbit(5), 30 * MS);
+    let mut pair = connected_with(builder, &with_mode(PairMode::Disjoint)).unwrap();
+    start(&mut pair, Side::Client, megabytes(5));
+    pair.run_for(2 * SECOND).unwrap();
+    assert_eq!(used(&mut pair), ["A-C"]);
+    pair.cut(0, Direction::Both);
+    let cut = pair.now();
+    pair.run_for(3 * SECOND).unwrap();
+    assert_eq!(used(&mut pair), ["B-C"]);
+    let (_, dead) = path_events(&mut pair, Side::Client)
+        .into_iter()
+        .map(|(at, event)| (event.state, at))
+        .find(|(state, _)| *state == PathState::Dead)
+        .unwrap();
+    let back = pair.received(Side::Server).first_bin_with_bytes_after(dead).unwrap();
+    // A lone path is given up after a second of silence; then it is a round trip, and half of one for the data.
+    assert!(back - dead < 60 * MS + 30 * MS + 40 * MS, "{:?} {:?}", dead - cut, back - dead);
+    complete(&mut pair);
+}
+
+/// A new address of an end is told, and the old one goes half a second later.
+#[test]
+fn an_end_that_adds_an_address_before_it_deletes_the_old_one_is_hardly_silent() {
+    for mode in PairMode::ALL {
+        for from in [Side::Client, Side::Server] {
+            for mover in [Side::Client, Side::Server] {
+                let rtt = 40 * MS;
+                let builder = PairBuilder::new().server_interfaces(2).known_servers(1);
+                let mut pair = connected_with(builder.path(mbit(10), rtt / 2), &with_mode(mode)).unwrap();
+                cross(&mut pair, (0, 1), &LinkConfig::new(mbit(10), rtt / 2));
+                start(&mut pair, from, megabytes(8));
+                pair.run_for(2 * SECOND).unwrap();
+                match mover {
+                    Side::Client => move_client(&mut pair),
+                    Side::Server => move_server(&mut pair),
+                }
+                complete(&mut pair);
+                let silence = pair.received(from.other()).longest_silence();
+                // Both addresses of the client share a link: what was in flight from the old one goes again at the half
+                // of the rate that the path of the new one has found.
+                let shares = mode == PairMode::FullMesh && [mover, from] == [Side::Client; 2];
+                let most = if shares { rtt + 250 * MS } else { rtt + 100 * MS };
+                assert!(silence <= most, "{mode} {mover:?} moves, {from:?} sends: {silence:?}");
+            }
+        }
+    }
+}
+
+fn move_client(pair: &mut EndpointPair) {
+    let (interface, old) = (pair.paths()[0].interface, pair.paths()[0].address);
+    pair.world_mut().network_mut().add_address(interface, "10.0.0.77".parse().unwrap());
+    tell(pair);
+    pair.run_for(500 * MS).unwrap();
+    pair.world_mut().network_mut().remove_address(interface, old);
+    tell(pair);
+    pair.run_for(500 * MS).unwrap();
+    let new: IpAddr = "10.0.0.77".parse().unwrap();
+    assert!(path_figures(pair, Side::Client).iter().all(|path| path.tuple.local.address.ip() == new));
+}
+
+fn move_server(pair: &mut EndpointPair) {
+    announce_all(pair);
+    pair.run_for(500 * MS).unwrap();
+    let (old, new) = (pair.servers()[0], pair.servers()[1]);
+    announce(pair, &[new.address]);
+    // Told while it is still there, as whoever plans a move does.
+    pair.run_for(200 * MS).unwrap();
+    let far = InterfaceId { host: pair.host(Side::Server), index: old.interface };
+    pair.world_mut().network_mut().remove_address(far, old.address.ip());
+    pair.run_for(500 * MS).unwrap();
+    assert!(path_figures(pair, Side::Client).iter().all(|path| path.tuple.remote == new.address));
+}
+
+#[test]
+fn a_server_that_takes_back_one_of_two_addresses_is_left_there_at_once() {
+    for (mode, rest) in [(PairMode::Disjoint, vec!["A-D"]), (PairMode::FullMesh, vec!["A-D", "B-D"])] {
+        let mut pair = mesh(mode, 5);
+        start(&mut pair, Side::Client, megabytes(4));
+        pair.run_for(3 * SECOND).unwrap();
+        let second = pair.servers()[1].address;
+        announce(&mut pair, &[second]);
+        pair.run_for(SECOND).unwrap();
+        assert_eq!(used(&mut pair), rest, "{mode}");
+        let silence = pair.received(Side::Server).longest_silence();
+        assert!(silence < 200 * MS, "{mode} {silence:?}");
+        announce_all(&mut pair);
+        pair.run_for(2 * SECOND).unwrap();
+        let all =
+            if mode == PairMode::Disjoint { vec!["A-D", "B-C"] } else { vec!["A-C", "A-D", "B-C", "B-D"] };
+        assert_eq!(used(&mut pair), all, "{mode}");
+        complete(&mut pair);
+    }
+}
+
+#[test]
+fn a_server_that_takes_back_its_only_address_is_talked_to_there_as_long_as_it_answers() {
+    for mode in PairMode::ALL {
+        let builder = PairBuilder::new().path(mbit(10), 10 * MS);
+        let mut pair = connected_with(builder, &with_mode(mode)).unwrap();
+        announce_all(&mut pair);
+        pair.run_for(SECOND).unwrap();
+        announce(&mut pair, &[]);
+        pair.transfer(Side::Client, megabytes(2), MINUTE).unwrap();
+        pair.transfer(Side::Server, megabytes(2), MINUTE).unwrap();
+    }
+}
+
+#[test]
+fn two_ipv6_addresses_of_an_interface_are_two_addresses() {
+    for (mode, expected) in [(PairMode::LocalDisjoint, 1), (PairMode::Disjoint, 2), (PairMode::FullMesh, 4)] {
+        let link = LinkConfig::new(mbit(10), 10 * MS);
+        let builder = PairBuilder::new().family(Family::V6).path_with(link.clone(), link);
+        let mut pair = connected_with(builder, &with_mode(mode)).unwrap();
+        let interface = pair.paths()[0].interface;
+        let far = InterfaceId { host: pair.host(Side::Server), index: pair.servers()[0].interface };
+        let network = pair.world_mut().network_mut();
+        network.add_address(interface, "fd00::77".parse().unwrap());
+        network.add_address(far, "2001:db8::77".parse().unwrap());
+        tell(&mut pair);
+        let first = pair.servers()[0].address;
+        let second = SocketAddr::new("2001:db8::77".parse().unwrap(), first.port());
+        announce(&mut pair, &[first, second]);
+        pair.run_for(2 * SECOND).unwrap();
+        assert_eq!(count_in(&mut pair, Side::Client, PathState::Active), expected, "{mode}");
+        pair.transfer(Side::Client, megabytes(3), MINUTE).unwrap();
+        // The first address goes; what is left goes on at the second.
+        let old = pair.paths()[0].address;
+        pair.world_mut().network_mut().remove_address(interface, old);
+        tell(&mut pair);
+        let report = pair.transfer(Side::Client, megabytes(3), MINUTE).unwrap();
+        assert!(report.longest_silence < 200 * MS, "{mode} {:?}", report.longest_silence);
+        let near: IpAddr = "fd00::77".parse().unwrap();
+        assert!(
+            path_figures(&mut pair, Side::Client).iter().all(|path| path.tuple.local.address.ip() == near)
+        );
+    }
+}
+
+/// A server with far more addresses than anybody needs, most of which nobody has.
+#[test]
+fn however_many_addresses_a_server_names_paths_and_questions_stay_within_their_limits() {
+    let builder = PairBuilder::new().path(mbit(10), 10 * MS).path(mbit(10), 10 * MS).path(mbit(10), 10 * MS);
+    let mut pair = connected_with(builder.server_interfaces(1), &with_mode(PairMode::FullMesh)).unwrap();
+    pair.run_for(SECOND).unwrap();
+    let real = pair.servers()[0];
+    let far = InterfaceId { host: pair.host(Side::Server), index: real.interface };
+    for host in 2..=6 {
+        let address = format!("172.16.0.{host}").parse().unwrap();
+        pair.world_mut().network_mut().add_address(far, address);
+    }
+    pair.world_mut().record_mut().keep(1 << 20);
+    let named: Vec<_> = (2..=40)
+        .map(|host| SocketAddr::new(format!("172.16.0.{host}").parse().unwrap(), real.address.port()))
+        .collect();
+    // What a hostile server would say beside its limit is not said by ours: eight are.
+    announce(&mut pair, &named);
+    let told = pair.now();
+    pair.run_for(30 * SECOND).unwrap();
+    let paths = path_figures(&mut pair, Side::Client);
+    assert_eq!(paths.iter().filter(|path| is_used(path)).count(), 8, "3 x 6 pairs work");
+    assert!(path_figures(&mut pair, Side::Server).len() <= 8);
+    // Of the eight, three belong to nobody: 172.16.0.7 to 9.
+    let mut asked = Vec::new();
+    for entry in pair.world().record().entries().filter(|entry| entry.at >= told) {
+        if let What::Sent { tuple } = entry.what
+            && named[5..].iter().any(|address| address.ip() == tuple.remote.ip())
+        {
+            asked.push((entry.at - told, tuple.remote.ip()));
+        }
+    }
+    let strangers: std::collections::BTreeSet<_> = asked.iter().map(|(_, remote)| *remote).collect();
+    assert_eq!(strangers.len(), 3, "{strangers:?}");
+    // Three questions to each of nine pairs, and no second round while nothing is carried.
+    assert!(asked.len() <= 27, "{}", asked.len());
+    let first = |address: &IpAddr| asked.iter().find(|(_, remote)| remote == address).unwrap().0;
+    let mut firsts: Vec<_> = strangers.iter().map(first).collect();
+    firsts.sort();
+    assert!(firsts.windows(2).all(|two| two[1] - two[0] >= 50 * MS), "{firsts:?}");
+}
+
+#[test]
+fn a_pair_that_the_application_closes_is_not_chosen_again() {
+    let mut pair = mesh(PairMode::Disjoint, 6);
+    pair.run_for(2 * SECOND).unwrap();
+    let now = pair.now();
+    let fast = path_figures(&mut pair, Side::Client)[0];
+    pair.peer(Side::Client).unwrap().connection().unwrap().close_path(now, fast.id).unwrap();
+    pair.run_for(2 * SECOND).unwrap();
+    assert_eq!(used(&mut pair), ["A-C", "B-D"]);
+    pair.transfer(Side::Client, ByteCount(200_000), MINUTE).unwrap();
+}
+
+/// Whatever happens to interfaces, links and addresses, every byte arrives, and when it is over the pairs are such as the
+/// mode says.
+#[test]
+fn pairs_survive_random_operations() {
+    for mode in [PairMode::Disjoint, PairMode::FullMesh] {
+        for seed in 0..12 {
+            let builder = PairBuilder::new().seed(seed).server_interfaces(2);
+            let builder = builder.path(mbit(10), 15 * MS).path(mbit(10), 25 * MS).path(mbit(5), 40 * MS);
+            let mut pair = connected_with(builder.behind_nat(5 * SECOND), &with_mode(mode)).unwrap();
+            for ends in [(0, 1), (1, 0), (2, 1)] {
+                cross(&mut pair, ends, &LinkConfig::new(mbit(10), 20 * MS));
+            }
+            for side in [Side::Client, Side::Server] {
+                let (host, now, rng) = (pair.host(side), pair.now(), pair.world_mut().fork_rng());
+                pair.start(side, Box::new(Scribbler::new(host, megabytes(2), now, rng)));
+            }
+            let mut chaos = Chaos::new(pair.world_mut().fork_rng(), 150 * MS);
+            let chaos_ran = chaos.run(&mut pair, 8 * SECOND);
+            chaos.heal(&mut pair);
+            let end = chaos_ran.and_then(|()| pair.run_until(2 * MINUTE, "settled", |pair| pair.is_quiet()));
+            assert!(end.is_ok(), "{mode}, seed {seed}: {end:?} after {:?}", chaos.done());
+            // Those that were replaced last close, and a dead one answers again.
+            start(&mut pair, Side::Client, megabytes(20));
+            pair.run_for(20 * SECOND).unwrap();
+            let paths = path_figures(&mut pair, Side::Client);
+            let working: Vec<_> = paths.iter().filter(|path| path.state.carries_data()).collect();
+            for (place, path) in working.iter().enumerate() {
+                for other in &working[..place] {
+                    assert_ne!(path.tuple, other.tuple, "{mode}, seed {seed}");
+                    let shares =
+                        path.tuple.local == other.tuple.local || path.tuple.remote == other.tuple.remote;
+                    assert!(mode == PairMode::FullMesh || !shares, "{mode}, seed {seed}: {working:?}");
+                }
+            }
+            let expected = if mode == PairMode::Disjoint { 2 } else { 6 };
+            assert_eq!(working.len(), expected, "{mode}, seed {seed}: {paths:?}");
+        }
+    }
+}
