@@ -196,5 +196,6 @@ fn parameters(reset_token: Option<[u8; 16]>) -> Parameters {
         reset_token,
         application: b"files".to_vec(),
         max_message: 1 << 13,
+        rendezvous: reset_token.map(|_| ([192, 0, 2, 9], 4455).into()).into_iter().collect(),
     }
 }
