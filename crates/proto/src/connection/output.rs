@@ -69,6 +69,7 @@ impl Connection {
             return self.transmit_close(now, buffer, &word);
         }
         self.transmit_probing(now, buffer)
+            .or_else(|| self.transmit_rendezvous(now, buffer))
             .or_else(|| self.transmit_question(now, buffer))
             .or_else(|| self.transmit_timeout_probes(now, buffer))
             .or_else(|| self.transmit_control(now, buffer))
