@@ -29,6 +29,7 @@ pub struct Settings {
     congestion: Option<Text<CongestionName>>,
     connect_timeout: Option<Text<Time>>,
     trust: Option<Text<Trust>>,
+    rendezvous: Vec<Text<HostPort>>,
     serve: ServeSettings,
 }
 
@@ -146,7 +147,8 @@ impl Settings {
     }
 
     fn apply(self, cli: &mut Cli, directory: &Path) {
-        let Self { interfaces, exclude, scheduler, congestion, connect_timeout, trust, serve } = self;
+        let Self { interfaces, exclude, scheduler, congestion, connect_timeout, trust, rendezvous, serve } =
+            self;
         let global: &mut GlobalArgs = &mut cli.global;
         global.scheduler = global.scheduler.take().or_else(|| scheduler.map(|name| name.0.0));
         global.congestion = global.congestion.take().or_else(|| congestion.map(|name| name.0.0));
@@ -157,6 +159,9 @@ impl Settings {
                 other @ (Trust::Keys | Trust::System) => other,
             })
         });
+        if global.rendezvous.is_empty() {
+            global.rendezvous = rendezvous.into_iter().map(|host| host.0).collect();
+        }
         if let Command::Serve(arguments) = &mut cli.command {
             return serve.apply(arguments, directory);
         }

@@ -31,12 +31,21 @@ impl Connection {
         }
         self.meeting = Some(Box::new(Meeting::new(now, self.side, secrets, &relays)));
         self.tell_meeting();
+        if self.side == Initiator::Client {
+            // Perhaps another interface leads to the rendezvous servers.
+            self.events.push(Event::PeerAddresses);
+        }
     }
 
     /// Leaves out addresses that a peer must not aim this host at (spec 6.7).
     fn keep_fit(&self, addresses: &mut Vec<SocketAddr>) {
         let peer = self.paths.iter().next().map(|path| path.tuple.remote.ip());
         addresses.retain(|address| peer.is_some_and(|peer| may_be_probed(*address, peer)));
+    }
+
+    /// The rendezvous servers that this end goes to.
+    pub fn rendezvous_servers(&self) -> &[SocketAddr] {
+        self.meeting.as_ref().map_or(&[], |meeting| meeting.relays())
     }
 
     /// The connection has ended.

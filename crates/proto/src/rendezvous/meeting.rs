@@ -106,6 +106,10 @@ impl Meeting {
         self.secrets.token()
     }
 
+    pub(crate) fn relays(&self) -> &[SocketAddr] {
+        &self.relays
+    }
+
     /// Tells which sockets this end has, and by which addresses the peer may reach it. News start a round of questions.
     pub(crate) fn set_own(&mut self, sockets: &[LocalAddress], addresses: &[SocketAddr]) {
         let before: Vec<_> = self.legs.iter().map(|leg| leg.tuple).collect();
