@@ -206,6 +206,7 @@ scheduler = "min-rtt"
 congestion = "cubic"
 connect-timeout = "3s"
 trust = "authority.pem"
+rendezvous = ["meet.example.org"]
 
 [serve]
 dir = "films"
@@ -235,6 +236,7 @@ key = "key.pem"
         assert_eq!(client.scheduler.as_deref(), Some("min-rtt"));
         assert_eq!(client.connect_timeout(), Duration::from_secs(3));
         assert_eq!(client.trust, Some(Trust::File("/etc/x/authority.pem".into())));
+        assert_eq!(client.rendezvous, ["meet.example.org:4455".parse().unwrap()]);
 
         let cli = applied(ALL, &["serve"]);
         assert!(cli.global.interfaces.is_empty() && cli.global.exclude.is_empty());
@@ -253,6 +255,9 @@ key = "key.pem"
         let client =
             applied(ALL, &["--exclude", "eth1", "--connect-timeout", "9s", "--trust", "keys", "get", "mw1x"]);
         let client = client.global;
+        assert_eq!(client.rendezvous.len(), 1);
+        let other = applied(ALL, &["--rendezvous", "192.0.2.9:5000", "serve"]).global.rendezvous;
+        assert_eq!(other, ["192.0.2.9:5000".parse().unwrap()]);
         assert_eq!((client.interfaces.len(), client.exclude.as_slice()), (0, &["eth1".to_owned()][..]));
         assert_eq!((client.connect_timeout(), client.trust), (Duration::from_secs(9), Some(Trust::Keys)));
         let cli = applied(ALL, &["serve", "--dir", "d", "--cert", "c", "--key", "k", "--max-clients", "1"]);

@@ -508,7 +508,9 @@ impl Driver {
         let Some(connection) = self.endpoint.connection(handle) else { return };
         remotes.extend(connection.remote_addresses());
         // An interface that leads to a rendezvous server leads to the peer once that is known.
-        remotes.extend_from_slice(connection.rendezvous_servers());
+        let snapshot = self.watcher.snapshot();
+        let is_here = |ip: IpAddr| ip.is_loopback() || snapshot.is_own(ip);
+        remotes.extend(connection.rendezvous_servers().iter().filter(|server| !is_here(server.ip())));
         remotes.sort_unstable();
         remotes.dedup();
         let (locals, _) = self.local_candidates(&remotes);
