@@ -30,6 +30,7 @@ pub struct Settings {
     pairs: Option<Text<PairMode>>,
     connect_timeout: Option<Text<Time>>,
     trust: Option<Text<Trust>>,
+    rendezvous: Vec<Text<HostPort>>,
     serve: ServeSettings,
 }
 
@@ -147,7 +148,17 @@ impl Settings {
     }
 
     fn apply(self, cli: &mut Cli, directory: &Path) {
-        let Self { interfaces, exclude, scheduler, congestion, pairs, connect_timeout, trust, serve } = self;
+        let Self {
+            interfaces,
+            exclude,
+            scheduler,
+            congestion,
+            pairs,
+            connect_timeout,
+            trust,
+            rendezvous,
+            serve,
+        } = self;
         let global: &mut GlobalArgs = &mut cli.global;
         global.scheduler = global.scheduler.take().or_else(|| scheduler.map(|name| name.0.0));
         global.congestion = global.congestion.take().or_else(|| congestion.map(|name| name.0.0));
@@ -159,6 +170,9 @@ impl Settings {
                 other @ (Trust::Keys | Trust::System) => other,
             })
         });
+        if global.rendezvous.is_empty() {
+            global.rendezvous = rendezvous.into_iter().map(|host| host.0).collect();
+        }
         if let Command::Serve(arguments) = &mut cli.command {
             return serve.apply(arguments, directory);
         }
@@ -204,6 +218,7 @@ congestion = "cubic"
 pairs = "disjoint"
 connect-timeout = "3s"
 trust = "authority.pem"
+rendezvous = ["meet.example.org"]
 
 [serve]
 dir = "films"
@@ -234,6 +249,7 @@ key = "key.pem"
         assert_eq!(client.pairs, Some(PairMode::Disjoint));
         assert_eq!(client.connect_timeout(), Duration::from_secs(3));
         assert_eq!(client.trust, Some(Trust::File("/etc/x/authority.pem".into())));
+        assert_eq!(client.rendezvous, ["meet.example.org:4455".parse().unwrap()]);
 
         let cli = applied(ALL, &["serve"]);
         assert!(cli.global.interfaces.is_empty() && cli.global.exclude.is_empty());
@@ -252,6 +268,9 @@ key = "key.pem"
         let client =
             applied(ALL, &["--exclude", "eth1", "--connect-timeout", "9s", "--trust", "keys", "get", "mw1x"]);
         let client = client.global;
+        assert_eq!(client.rendezvous.len(), 1);
+        let other = applied(ALL, &["--rendezvous", "192.0.2.9:5000", "serve"]).global.rendezvous;
+        assert_eq!(other, ["192.0.2.9:5000".parse().unwrap()]);
         assert_eq!((client.interfaces.len(), client.exclude.as_slice()), (0, &["eth1".to_owned()][..]));
         assert_eq!((client.connect_timeout(), client.trust), (Duration::from_secs(9), Some(Trust::Keys)));
         let cli = applied(ALL, &["serve", "--dir", "d", "--cert", "c", "--key", "k", "--max-clients", "1"]);

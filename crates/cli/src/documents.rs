@@ -42,7 +42,8 @@ mod tests {
         completion(Shell::Bash, &mut text).unwrap();
         manual(&mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
-        for name in ["demo", "serve", "send", "get", "bench", "ping", "paths", "keys", "decode"] {
+        for name in ["demo", "serve", "send", "get", "bench", "ping", "paths", "keys", "rendezvous", "decode"]
+        {
             assert!(text.matches(name).count() > 2, "{name}");
         }
     }

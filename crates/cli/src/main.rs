@@ -8,7 +8,9 @@ use std::time::Duration;
 use clap::Parser as _;
 use manyway_cli::args::{Cli, Command};
 use manyway_cli::command::error::CommandError;
-use manyway_cli::command::{bench, decode, demo, get, keys, lab, lab_agent, paths, ping, send, serve, sim};
+use manyway_cli::command::{
+    bench, decode, demo, get, keys, lab, lab_agent, paths, ping, rendezvous, send, serve, sim,
+};
 use manyway_cli::exit_code::ExitCode;
 use manyway_cli::{config, documents, logging, output};
 
@@ -43,6 +45,10 @@ fn run(cli: &Cli) -> ExitCode {
         Command::Bench(arguments) => done(block_on(bench::run(global, arguments))),
         Command::Ping(arguments) => done(block_on(ping::run(global, arguments))),
         Command::Paths(arguments) => done(block_on(paths::run(global, arguments))),
+        Command::Rendezvous(arguments) => done(block_on(async {
+            rendezvous::run(global, arguments).await?;
+            Ok(ExitCode::Ok)
+        })),
         Command::Decode(arguments) => done(decode::run(global, arguments)),
         Command::Demo(arguments) => done(demo::run(global, arguments)),
         Command::Lab(arguments) => done(lab::run(global, arguments)),

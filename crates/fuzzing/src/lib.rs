@@ -19,6 +19,7 @@ pub mod datagram_sealed;
 pub mod decode;
 pub mod headers;
 pub mod parameters;
+pub mod rendezvous;
 pub mod script;
 pub mod seeds;
 pub mod setup;
@@ -33,7 +34,7 @@ mod material;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 12] = [
+pub const TARGETS: [Target; 13] = [
     ("acks", acks::run),
     ("blocks", blocks::run),
     ("cookies", cookies::run),
@@ -42,6 +43,7 @@ pub const TARGETS: [Target; 12] = [
     ("decode", decode::run),
     ("headers", headers::run),
     ("parameters", parameters::run),
+    ("rendezvous", rendezvous::run),
     ("setup", setup::run),
     ("streams", streams::run),
     ("ticket", ticket::run),

@@ -9,6 +9,7 @@ pub fn run(data: &[u8]) {
             let bytes = parameters.encode();
             assert_eq!(Parameters::decode(&bytes).as_ref(), Ok(&parameters));
             assert!(parameters.application.len() <= 64 && parameters.max_datagram >= 1200);
+            assert!(parameters.rendezvous.len() <= Parameters::MAX_RENDEZVOUS);
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }

@@ -70,6 +70,7 @@ mod endpoint;
 mod error;
 mod key_log;
 mod path;
+mod rendezvous;
 mod report;
 mod stream;
 #[cfg(test)]
@@ -98,10 +99,11 @@ pub use manyway_proto::observe;
 pub use manyway_proto::{
     ByteCount, Class, ClosedBy, ConfigError, ConnectionConfig, ConnectionError, ConnectionStatistics, Event,
     FourTuple, Instant, LocalAddress, Message, MessageOptions, MessageStatistics, MessageToken, Order,
-    PairMode, PathAvailability, PathEvent, PathId, PathReason, PathState, PathStatistics, Rate, Role,
-    StreamConfig, StreamId, congestion, scheduler,
+    PairMode, PathAvailability, PathEvent, PathId, PathReason, PathState, PathStatistics, Rate,
+    RelayCounters, RelayLimits, Role, StreamConfig, StreamId, congestion, scheduler,
 };
 pub use path::Path;
+pub use rendezvous::RendezvousServer;
 pub use report::{PathReport, Unused};
 pub use stream::{ReceiveStream, SendStream};
 pub use ticket::{Host, HostName, HostPort, HostPortError, Ticket, TicketError};

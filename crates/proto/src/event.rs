@@ -56,7 +56,7 @@ pub enum Event {
         /// Our address as the peer sees it.
         address: SocketAddr,
     },
-    /// The peer named or took back addresses of its own; perhaps other interfaces lead to it now.
+    /// The peer named or took back addresses of its own, or rendezvous servers; perhaps other interfaces lead there.
     PeerAddresses,
     /// New data goes on this path from now on, by the scheduler `primary`.
     PrimaryPath(PathId),

@@ -114,6 +114,7 @@ mod packet;
 mod path;
 mod protection;
 mod recovery;
+mod rendezvous;
 mod rng;
 pub mod scheduler;
 mod stream;
@@ -136,6 +137,7 @@ pub use message::{
 pub use path::{LocalCandidate, PairMode, PathReason, PathState, PingToken, Role, SendRefusal};
 pub use protection::{KeyLimits, Level};
 pub use recovery::RecoveryConfig;
+pub use rendezvous::{Relay, RelayCounters, RelayLimits};
 pub use rng::Rng;
 pub use stream::{ReadOutcome, StreamEvent, WriteError};
 pub use time::Instant;

@@ -359,6 +359,7 @@ impl Parameters {
         }
         see("application", Field::Text(&self.application));
         see("max message", Field::Number(self.max_message));
+        self.rendezvous.iter().for_each(|address| see("rendezvous", Field::Address(*address)));
     }
 }
 

@@ -8,6 +8,7 @@
 //! - A packet to send: [`LongHeader`] or [`encode_short`] into a [`Writer`], then blocks, each by its own
 //!   `encode` after asking `encoded_len`.
 //! - The TLS extension: [`Parameters`].
+//! - To and from a rendezvous server: [`rendezvous::Message`].
 #![forbid(unsafe_code)]
 
 mod address;
@@ -22,6 +23,7 @@ pub mod packet_number;
 mod parameter;
 mod parameters;
 mod reader;
+pub mod rendezvous;
 mod varint;
 mod writer;
 

@@ -2,8 +2,10 @@
 //!
 //! A list of parameters, each `type 16 | length 16 | value … | padding` (spec 2.10), in any order.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::address::{SOCKET_ADDRESS_LEN, decode_socket_address, encode_socket_address};
 use crate::decode_error::{DecodeError, Part};
 use crate::header::VERSION;
 use crate::ids::ConnectionId;
@@ -27,6 +29,8 @@ const RESET_TOKEN: u16 = 0x010a;
 const APPLICATION: u16 = 0x010b;
 /// With the bit that lets those skip it who know of no messages.
 const MAX_MESSAGE: u16 = 0x8100;
+/// With the same bit: whoever knows of no rendezvous goes without.
+const RENDEZVOUS: u16 = 0x8101;
 
 /// An end's side of the agreement, opaque to TLS and protected by it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +61,9 @@ pub struct Parameters {
     pub application: Vec<u8>,
     /// Largest message that the sender takes, in bytes, below 2³²; 0 = no messages at all. Default 0.
     pub max_message: u64,
+    /// Where both ends find each other again when both moved, at most [`Parameters::MAX_RENDEZVOUS`]; from the server
+    /// only. Default none.
+    pub rendezvous: Vec<SocketAddr>,
 }
 
 impl Parameters {
@@ -74,6 +81,8 @@ impl Parameters {
     pub const MAX_APPLICATION: usize = 64;
     /// Highest [`Parameters::max_message`].
     pub const HIGHEST_MAX_MESSAGE: u64 = u32::MAX as u64;
+    /// Most addresses of [`Parameters::rendezvous`].
+    pub const MAX_RENDEZVOUS: usize = 4;
 
     /// Parameters of an end whose first packet came from `source`, everything else at its default.
     pub fn new(source: ConnectionId) -> Self {
@@ -91,10 +100,11 @@ impl Parameters {
             reset_token: None,
             application: Vec::new(),
             max_message: 0,
+            rendezvous: Vec::new(),
         }
     }
 
-    /// The list as bytes. Values beyond their range are held at its end, a too long name is cut.
+    /// The list as bytes. Values beyond their range are held at its end, a too long name or list is cut.
     pub fn encode(&self) -> Vec<u8> {
         let mut buffer = Vec::with_capacity(192);
         let w = &mut Writer::new(&mut buffer, usize::from(u16::MAX));
@@ -120,6 +130,14 @@ impl Parameters {
         }
         if self.max_message > 0 {
             put_varint(w, MAX_MESSAGE, self.max_message.min(Self::HIGHEST_MAX_MESSAGE));
+        }
+        let rendezvous = self.rendezvous.get(..Self::MAX_RENDEZVOUS).unwrap_or(&self.rendezvous);
+        if !rendezvous.is_empty() {
+            let mut value = Vec::with_capacity(rendezvous.len() * SOCKET_ADDRESS_LEN);
+            for address in rendezvous {
+                encode_socket_address(&mut Writer::new(&mut value, usize::from(u16::MAX)), *address);
+            }
+            put(w, RENDEZVOUS, &value);
         }
         buffer
     }
@@ -186,6 +204,15 @@ impl Parameters {
             MAX_MESSAGE => {
                 self.max_message = take_within(&mut value, "max message", 0, Self::HIGHEST_MAX_MESSAGE)?;
             }
+            RENDEZVOUS => {
+                let (offset, length) = (value.offset(), value.remaining());
+                if length > Self::MAX_RENDEZVOUS * SOCKET_ADDRESS_LEN {
+                    return Err(value.out_of_range(offset, "rendezvous length", length as u64));
+                }
+                while !value.is_empty() {
+                    self.rendezvous.push(decode_socket_address(&mut value)?);
+                }
+            }
             _ => return Err(DecodeError::UnknownParameter { kind, offset: value.offset() }),
         }
         value.finish()
@@ -197,6 +224,7 @@ fn seen_bit(kind: u16) -> Option<u16> {
     match kind {
         VERSION_USED..=APPLICATION => Some(1 << (kind - VERSION_USED)),
         MAX_MESSAGE => Some(1 << (APPLICATION - VERSION_USED + 1)),
+        RENDEZVOUS => Some(1 << (APPLICATION - VERSION_USED + 2)),
         _ => None,
     }
 }

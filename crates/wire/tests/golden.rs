@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use manyway_wire::rendezvous::{Body, Message};
 use manyway_wire::{
     AddAddress, Block, Blocked, BlockedBy, Blocks, Close, CloseStep, ConnectionId, EcnCounts, ErrorCode,
     HandshakeBytes, HeaderForm, Liveness, LongHeader, LongKind, MessageData, MessageId, MessagePlace, NewCid,
@@ -25,7 +26,7 @@ const SOURCE: u64 = 0x1112_1314_1516_1718;
 const PATH: PathId = PathId(2);
 
 /// Files that no list of blocks names.
-const OTHERS: [&str; 9] = [
+const OTHERS: [&str; 11] = [
     "header_open",
     "header_set_up",
     "header_short",
@@ -34,6 +35,8 @@ const OTHERS: [&str; 9] = [
     "parameters",
     "path_ack",
     "path_ack_ecn",
+    "rendezvous_answer",
+    "rendezvous_retry",
     "skip",
 ];
 
@@ -162,9 +165,24 @@ fn parameters_are_written_and_read_as_the_specification_shows() {
     parameters.reset_token = Some(TOKEN);
     parameters.application = b"copy".to_vec();
     parameters.max_message = 262_144;
+    parameters.rendezvous = vec![address("192.0.2.7:4455")];
     let expected = golden("parameters");
     assert_eq!(hex(&parameters.encode()), hex(&expected));
     assert_eq!(Parameters::decode(&expected), Ok(parameters));
+}
+
+// spec 10.2
+#[test]
+fn datagrams_of_a_rendezvous_are_written_and_read_as_the_specification_shows() {
+    let answer = Body::Answer { nonce: NONCE, seen: address("192.0.2.7:4433"), sealed: None };
+    for (name, body) in
+        [("rendezvous_answer", answer), ("rendezvous_retry", Body::Retry { nonce: NONCE, cookie: TOKEN })]
+    {
+        let message = Message { token: TOKEN, body };
+        let expected = golden(name);
+        assert_eq!(hex(&written(|w| message.encode(w))), hex(&expected), "{name}");
+        assert_eq!(Message::decode(&expected), Ok(message), "{name}");
+    }
 }
 
 #[test]
@@ -179,7 +197,7 @@ fn every_file_has_a_test_and_every_base_type_a_file() {
 
     let shown: BTreeSet<u8> = files
         .iter()
-        .filter(|name| !name.starts_with("header") && *name != "parameters")
+        .filter(|name| !["header", "parameters", "rendezvous"].iter().any(|other| name.starts_with(other)))
         .map(|name| golden(name)[0])
         .collect();
     let known: BTreeSet<u8> = (0..=u8::MAX).filter(|kind| is_known(*kind)).collect();

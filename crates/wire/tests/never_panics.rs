@@ -4,6 +4,7 @@
 
 mod common;
 
+use manyway_wire::rendezvous::{self, Message};
 use manyway_wire::{
     Block, Blocks, ConnectionId, LongHeader, LongKind, Parameters, Writer, decode_protected, packet_number,
     patch_length,
@@ -148,6 +149,19 @@ proptest! {
         if let Ok(read) = Parameters::decode(&bytes) {
             prop_assert_eq!(Parameters::decode(&read.encode()), Ok(read));
         }
+    }
+
+    #[test]
+    fn arbitrary_bytes_are_read_as_datagrams_of_a_rendezvous(kind in 0..7_u8, tail in vec(any::<u8>(), 0..300)) {
+        let datagram = [&[0, 0, 1, kind], &tail[..]].concat();
+        if let Ok(message) = Message::decode(&datagram) {
+            let mut again = Vec::new();
+            message.encode(&mut Writer::new(&mut again, 1200));
+            prop_assert!(again.len() == datagram.len() && again.len() <= rendezvous::REQUEST_LEN);
+            prop_assert_eq!(Message::decode(&again), Ok(message));
+        }
+        let _ = Message::decode(&tail);
+        drop(rendezvous::decode_addresses(&tail));
     }
 
     #[test]

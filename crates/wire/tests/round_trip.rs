@@ -4,6 +4,7 @@
 
 mod common;
 
+use manyway_wire::rendezvous::{self, Body, Message};
 use manyway_wire::{
     Block, Blocks, ConnectionId, HeaderForm, Initiator, LongHeader, LongKind, Parameters, Reader, StreamId,
     VERSION, Writer, decode_protected, encode_short, encode_version_list, key_phase, number_length,
@@ -73,6 +74,27 @@ proptest! {
         let mut again = Vec::new();
         block.encode(&mut Writer::new(&mut again, 1200));
         prop_assert_eq!(again, payload);
+    }
+
+    // spec 10.2
+    #[test]
+    fn any_datagram_of_a_rendezvous_comes_back(
+        (token, nonce, cookie, seen) in (any::<[u8; 16]>(), any::<u64>(), any::<[u8; 16]>(), common::any_address()),
+        (kind, fill) in (0..6_u8, any::<u8>()),
+    ) {
+        let sealed = &[fill; rendezvous::SEALED_LEN];
+        let body = match kind {
+            0 => Body::Request { side: Initiator::Client, nonce, cookie, sealed },
+            1 => Body::Request { side: Initiator::Server, nonce, cookie, sealed },
+            2 => Body::Retry { nonce, cookie },
+            3 => Body::Answer { nonce, seen, sealed: None },
+            4 => Body::Answer { nonce, seen, sealed: Some(sealed) },
+            _ => Body::Knock,
+        };
+        let message = Message { token, body };
+        let mut datagram = Vec::new();
+        message.encode(&mut Writer::new(&mut datagram, 1200));
+        prop_assert_eq!(Message::decode(&datagram), Ok(message));
     }
 
     // spec 4.17

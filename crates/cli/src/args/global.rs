@@ -6,8 +6,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
-use manyway::PairMode;
 use manyway::interfaces::InterfaceRule;
+use manyway::{HostPort, PairMode};
 
 use crate::output::units::parse_duration;
 
@@ -71,6 +71,14 @@ pub struct GlobalArgs {
     #[arg(long, global = true, value_name = "TIME", value_parser = parse_duration)]
     #[arg(long_help = "How long to try to reach the other side; default 10s")]
     pub connect_timeout: Option<Duration>,
+    /// Find the other side again at this host when both have moved; may be given several times
+    #[arg(long, global = true, value_name = "HOST[:PORT]")]
+    #[arg(
+        long_help = "Find the other side again at this host, where `manyway rendezvous` runs, when both sides have other \
+        addresses at the same moment; may be given several times, up to four addresses count. A server tells its clients, \
+        which need no option of their own. Default none."
+    )]
+    pub rendezvous: Vec<HostPort>,
     /// Write a log of each connection in qlog into this directory; it has addresses, but no content
     #[arg(long, global = true, value_name = "DIR")]
     pub qlog: Option<PathBuf>,

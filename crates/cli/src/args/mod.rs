@@ -12,6 +12,7 @@ mod lab;
 mod lab_agent;
 mod paths;
 mod ping;
+mod rendezvous;
 mod send;
 mod serve;
 mod sim;
@@ -32,6 +33,7 @@ pub use lab::{CpuArgs, LabAction, LabArgs, NameList, ShareArgs, UpArgs};
 pub use lab_agent::LabAgentArgs;
 pub use paths::PathsArgs;
 pub use ping::PingArgs;
+pub use rendezvous::RendezvousArgs;
 pub use send::{Recipient, SendArgs};
 pub use serve::{ServeArgs, parse_listen};
 pub use sim::{MatrixArgs, SimAction, SimArgs};
@@ -81,6 +83,8 @@ pub enum Command {
     Paths(PathsArgs),
     /// Show and change tickets, authorised clients and known servers
     Keys(KeysArgs),
+    /// Stay where you are, so that two sides that both moved find each other
+    Rendezvous(RendezvousArgs),
     /// Show packets and blocks in words, from a capture or hex text
     Decode(DecodeArgs),
     /// Compare Manyway with TCP and others on real sockets over emulated links, as root

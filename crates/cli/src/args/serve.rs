@@ -60,6 +60,7 @@ Examples:
   manyway serve --dir /srv/incoming
   manyway serve --read-only --dir films --advertise media.example.org:4455
   manyway serve --listen 192.0.2.7:4455 --listen [2001:db8::7]:4455
+  manyway serve --rendezvous meet.example.org
   manyway serve --cert fullchain.pem --key privkey.pem
 
 The ticket stays the same when the server is started again, until

@@ -14,6 +14,7 @@ pub mod network;
 pub mod offer;
 pub mod paths;
 pub mod ping;
+pub mod rendezvous;
 pub mod send;
 pub mod serve;
 pub mod session;

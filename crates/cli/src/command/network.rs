@@ -1,8 +1,11 @@
 //! From the options of the command line to an endpoint and a connection.
 
+use std::fmt::Display;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use manyway::interfaces::{AddressFamily, InterfacePolicy};
+use manyway::resolve::resolve;
 use manyway::{Connection, ConnectionConfig, Endpoint, EndpointOptions, Host, HostPort, Locals};
 
 use super::error::CommandError;
@@ -13,6 +16,8 @@ use crate::exit_code::ExitCode;
 
 /// How often a quiet path is asked while a command runs.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// Addresses of rendezvous servers that count.
+const MOST_RENDEZVOUS: usize = 4;
 /// What both ends of a connection of this program speak.
 const APPLICATION: &[u8] = b"manyway/1";
 
@@ -40,6 +45,25 @@ pub fn connection_config(global: &GlobalArgs) -> Result<ConnectionConfig, Comman
     }
     config.validate().map_err(CommandError::usage)?;
     Ok(config)
+}
+
+/// The addresses of the rendezvous servers that the options name.
+///
+/// # Errors
+/// If a name has none.
+pub async fn rendezvous(global: &GlobalArgs) -> Result<Vec<SocketAddr>, CommandError> {
+    if global.rendezvous.is_empty() {
+        return Ok(Vec::new());
+    }
+    let named = |reason: &dyn Display| CommandError::usage(format!("--rendezvous: {reason}"));
+    let found = resolve(&global.rendezvous);
+    let mut addresses =
+        tokio::time::timeout(global.connect_timeout(), until_interrupted(async { Ok(found.await) }))
+            .await
+            .map_err(|_| named(&"the name server does not answer"))??
+            .map_err(|error| named(&error))?;
+    addresses.truncate(MOST_RENDEZVOUS);
+    Ok(addresses)
 }
 
 /// Which interfaces the options allow.
@@ -103,6 +127,7 @@ pub async fn connect_on(
     let (trust, client) = target.credentials()?;
     let mut options = client_options(global)?;
     options.connection.peer_port = port;
+    options.connection.rendezvous = rendezvous(global).await?;
     let endpoint = Endpoint::bind(options)?;
     let connected =
         until_interrupted(async { Ok(endpoint.connect_to(&hosts, trust, &client).await) }).await?;

@@ -17,6 +17,7 @@ mod failover;
 mod faults;
 mod field;
 mod modems;
+mod rendezvous;
 mod selection;
 mod together;
 mod tools;

@@ -85,7 +85,7 @@ impl Modem {
     }
 }
 
-fn cable(near: (&Namespace, &str), far: (&Namespace, &str)) {
+pub(crate) fn cable(near: (&Namespace, &str), far: (&Namespace, &str)) {
     let mut command = Command::new("ip");
     command.args(["link", "add", near.1, "netns", &near.0.name, "type", "veth", "peer", "name", far.1]);
     command.args(["netns", &far.0.name]);

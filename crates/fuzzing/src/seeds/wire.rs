@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use manyway_wire::rendezvous::{Body, Message, SEALED_LEN, encode_addresses};
 use manyway_wire::{
     AddAddress, Block, Blocked, BlockedBy, Close, CloseStep, ConnectionId, EcnCounts, HandshakeBytes,
-    Liveness, MessageData, MessageId, MessagePlace, NewCid, Parameters, PathAvailability, PathClose, PathId,
-    PathLimit, PathStatus, Ping, Probe, ProbeAck, RemoveAddress, RetireCid, Skipped, StreamData, StreamId,
-    StreamLimit, StreamReset, StreamStop, StreamWindow, Syn, SynAck, Window, Writer, encode_path_ack,
-    encode_skip, encode_version_list,
+    Initiator, Liveness, MessageData, MessageId, MessagePlace, NewCid, Parameters, PathAvailability,
+    PathClose, PathId, PathLimit, PathStatus, Ping, Probe, ProbeAck, RemoveAddress, RetireCid, Skipped,
+    StreamData, StreamId, StreamLimit, StreamReset, StreamStop, StreamWindow, Syn, SynAck, Window, Writer,
+    encode_path_ack, encode_skip, encode_version_list,
 };
 
 use super::Seed;
@@ -41,11 +42,47 @@ pub(super) fn seeds() -> Vec<Seed> {
     let cookies = cookies.u8(0).u8(1).u16(500).u8(4).u8(0).u8(2).u16(11).u8(4).u8(0).u8(5).u8(9).u8(1);
     let cookies = cookies.u8(2).u16(3700).u8(0).u8(4).u8(0).u8(4).u8(1).u8(3).bytes(&[0; 37]);
     seeds.push(Seed::new("cookies", "ages", cookies.into_bytes()));
+    seeds.extend(rendezvous());
     for (number, text) in TEXTS.iter().enumerate() {
         seeds.push(Seed::new("ticket", format!("text-{number}"), text.as_bytes().to_vec()));
     }
     let fields = Steps::new().u8(1).u8(2).u8(0).u16(1).u16(2).u16(80).u8(2).bytes(b"example.org").u16(5000);
     seeds.push(Seed::new("ticket", "fields", fields.into_bytes()));
+    seeds
+}
+
+/// Datagrams of a rendezvous, and two crowds at its server.
+fn rendezvous() -> Vec<Seed> {
+    let sealed = &[3; SEALED_LEN];
+    let seen = ([192, 0, 2, 1], 4455).into();
+    let bodies = [
+        ("request", Body::Request { side: Initiator::Server, nonce: 1, cookie: [2; 16], sealed }),
+        ("retry", Body::Retry { nonce: 1, cookie: [2; 16] }),
+        ("answer", Body::Answer { nonce: 1, seen, sealed: None }),
+        ("answer-sealed", Body::Answer { nonce: 1, seen, sealed: Some(sealed) }),
+        ("knock", Body::Knock),
+    ];
+    let mut seeds: Vec<_> = bodies
+        .into_iter()
+        .map(|(name, body)| {
+            let mut bytes = Vec::new();
+            Message { token: [7; 16], body }.encode(&mut Writer::new(&mut bytes, 1200));
+            Seed::new("rendezvous", name, bytes)
+        })
+        .collect();
+    let mut addresses = Vec::new();
+    encode_addresses(&mut Writer::new(&mut addresses, 1200), &[seen; 3]);
+    seeds.push(Seed::new("rendezvous", "addresses", addresses));
+    for (name, networks) in [("crowd-of-one-network", 1), ("crowd-of-four", 4)] {
+        let mut steps = Steps::new();
+        for token in 0..16 {
+            let asks = Steps::new().u8(2).u8(token % networks).u8(0).u8(token).u8(1).raw(&[0; 8]).u8(token);
+            let waits = asks.u8(0).u16(u16::from(token) * 200);
+            let damaged = waits.u8(3).u8(0).u8(1).raw(&[0; 8]).u8(token).u8(token * 16).u8(0x55).u8(0).u8(0);
+            steps = steps.raw(&damaged.u8(1).u8(0).u8(0).bytes(b"garbage").into_bytes());
+        }
+        seeds.push(Seed::new("rendezvous", name, steps.into_bytes()));
+    }
     seeds
 }
 
@@ -196,5 +233,6 @@ fn parameters(reset_token: Option<[u8; 16]>) -> Parameters {
         reset_token,
         application: b"files".to_vec(),
         max_message: 1 << 13,
+        rendezvous: reset_token.map(|_| ([192, 0, 2, 9], 4455).into()).into_iter().collect(),
     }
 }

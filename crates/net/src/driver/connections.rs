@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use manyway_proto::identity::PublicKey;
 use manyway_proto::{
-    ClosedBy, ConnectionError, ConnectionHandle, Endpoint, Event, Initiator, Instant, PathEvent, PathId,
-    PathState, StreamConfig, StreamId,
+    ClosedBy, ConnectionError, ConnectionHandle, Endpoint, Event, Initiator, Instant, LocalCandidate,
+    PathEvent, PathId, PathState, StreamConfig, StreamId,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant as TokioInstant;
@@ -80,6 +80,8 @@ pub(super) struct Connections {
     most_departing: usize,
     /// Closed by the application, and not all that was written is handed over.
     hand_overs: BTreeSet<ConnectionHandle>,
+    /// A server's sockets, from which it goes to its rendezvous servers.
+    pub(super) listening: Vec<LocalCandidate>,
     /// Where clients are told to come beside the address they know, if that changed since the start.
     pub(super) advertised: Option<Vec<SocketAddr>>,
     /// Client connections whose peer named or took back addresses.
@@ -104,6 +106,7 @@ impl Connections {
             departing: BTreeSet::new(),
             most_departing: FEW_DEPARTING,
             hand_overs: BTreeSet::new(),
+            listening: Vec::new(),
             advertised: None,
             address_news: BTreeSet::new(),
             streams,
@@ -264,6 +267,7 @@ impl Connections {
                 }
             }
             Initiator::Server => {
+                connection.set_local_addresses(now, &self.listening);
                 if let Some(addresses) = &self.advertised {
                     connection.set_advertised_addresses(addresses);
                 }

@@ -30,7 +30,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use manyway_proto::{EndpointConfig, Instant, LocalAddress, PathState, Rng, ServerConfig, identity};
+use manyway_proto::{
+    EndpointConfig, Instant, LocalAddress, LocalCandidate, PathState, Rng, Role, ServerConfig, identity,
+};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant as TokioInstant;
 
@@ -178,7 +180,7 @@ fn listen_where_possible<const N: usize>(
 }
 
 /// Whether this host has no such address, or not even its family.
-fn is_missing(error: &io::Error) -> bool {
+pub(crate) fn is_missing(error: &io::Error) -> bool {
     let no_family = if cfg!(any(target_os = "linux", target_os = "android")) {
         97
     } else if cfg!(windows) {
@@ -204,6 +206,9 @@ impl Driver {
         let watcher = InterfaceWatcher::new().map_err(BindFailure::System)?;
         if let Some(server) = &options.server {
             listen(&mut sockets, &server.listen).map_err(BindFailure::Socket)?;
+            let listening = sockets.listening().into_iter();
+            let candidate = |address| LocalCandidate { address, role: Role::Primary };
+            connections.listening = listening.map(candidate).collect();
             let mut connection = options.connection.clone();
             connection.advertised.clone_from(&server.advertise);
             advertises = connection.advertised.is_empty();
@@ -502,6 +507,10 @@ impl Driver {
         };
         let Some(connection) = self.endpoint.connection(handle) else { return };
         remotes.extend(connection.remote_addresses());
+        // An interface that leads to a rendezvous server leads to the peer once that is known.
+        let snapshot = self.watcher.snapshot();
+        let is_here = |ip: IpAddr| ip.is_loopback() || snapshot.is_own(ip);
+        remotes.extend(connection.rendezvous_servers().iter().filter(|server| !is_here(server.ip())));
         remotes.sort_unstable();
         remotes.dedup();
         let (locals, _) = self.local_candidates(&remotes);
@@ -515,7 +524,7 @@ impl Driver {
     fn local_candidates(
         &mut self,
         remotes: &[SocketAddr],
-    ) -> (Vec<manyway_proto::LocalCandidate>, Vec<crate::interfaces::Excluded>) {
+    ) -> (Vec<LocalCandidate>, Vec<crate::interfaces::Excluded>) {
         let (wanted, excluded) = match &self.locals {
             Locals::Fixed(fixed) => (fixed.clone(), Vec::new()),
             Locals::Interfaces(policy) => {

@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use manyway_wire::Parameters;
+
 use crate::congestion::{self, Controllers, Factory as ControllerFactory};
 use crate::observe::Observers;
 use crate::path::{BASE_DATAGRAM, LARGEST_DATAGRAM, PairMode};
@@ -52,6 +54,9 @@ pub struct ConnectionConfig {
     pub advertised: Vec<SocketAddr>,
     /// A client goes to this UDP port only: addresses with another one that the peer names are not tried. Default: any.
     pub peer_port: Option<u16>,
+    /// Rendezvous servers, at most 4: there both ends find each other again when both moved at once (spec chapter 10). A
+    /// server tells its clients; a client that names some of its own goes to those. Default none.
+    pub rendezvous: Vec<SocketAddr>,
     /// When keys change and end. The default is right for every use; tests of the change lower it.
     #[doc(hidden)]
     pub key_limits: KeyLimits,
@@ -78,6 +83,7 @@ impl Default for ConnectionConfig {
             max_datagram: LARGEST_DATAGRAM,
             advertised: Vec::new(),
             peer_port: None,
+            rendezvous: Vec::new(),
             key_limits: KeyLimits::default(),
             schedulers: Schedulers::default(),
             scheduler: SchedulerFactory::default(),
@@ -183,6 +189,7 @@ impl ConnectionConfig {
         let sizes = BASE_DATAGRAM..=LARGEST_DATAGRAM;
         check(sizes.contains(&self.max_datagram), "max_datagram", "from 1200 to 65000 bytes")?;
         check(self.advertised.len() <= 8, "advertised", "at most 8 addresses")?;
+        check(self.rendezvous.len() <= Parameters::MAX_RENDEZVOUS, "rendezvous", "at most 4 addresses")?;
         self.streams.check().map_err(|error| ConfigError { field: "streams", reason: error.to_string() })
     }
 }

@@ -80,6 +80,7 @@ impl Connection {
     /// Nothing is left to say or to hear.
     fn vanish(&mut self) {
         self.life = Life::Closed;
+        self.leave_rendezvous();
         self.ids.local.forget_all();
         self.ids.remote.forget_all();
         if let Some(setup) = self.setup.take() {

@@ -104,6 +104,11 @@ impl Control {
         }
     }
 
+    /// The addresses that the peer was told of.
+    pub(crate) fn announced(&self) -> impl Iterator<Item = SocketAddr> {
+        self.addresses.iter().filter_map(|own| own.address)
+    }
+
     /// Gives back memory that is not used.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.liveness.shrink_to_fit();

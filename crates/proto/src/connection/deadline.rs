@@ -38,6 +38,7 @@ impl Connection {
         earliest.take(self.still_there_deadline());
         earliest.take(self.message_deadline());
         earliest.take(self.selection_deadline());
+        earliest.take(self.meeting.as_ref().and_then(|meeting| meeting.deadline()));
         for id in self.paths.ids() {
             self.path_deadlines(id, &mut earliest);
         }

@@ -122,6 +122,7 @@ impl Connection {
             self.control.announce(&self.config.advertised);
         }
         self.issue_ids();
+        self.join_rendezvous(now, &peer);
         self.events.push(Event::Connected);
         Ok(())
     }

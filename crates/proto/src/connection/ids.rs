@@ -118,7 +118,12 @@ impl LocalIds {
         self.paths.values_mut().for_each(|path| path.ids.shrink_to_fit());
     }
 
-    /// Lets go of an id that belongs to no path: the one that the client invented for the server.
+    /// Adds an id that belongs to no path and is not told to the peer.
+    pub(crate) fn add_alias(&mut self, id: ConnectionId) {
+        self.changes.push_back(IdChange::Added(id, PathId::FIRST));
+    }
+
+    /// Lets go of an id that belongs to no path, such as the one that the client invented for the server.
     pub(crate) fn release(&mut self, id: ConnectionId) {
         self.changes.push_back(IdChange::Removed(id));
     }

@@ -19,6 +19,7 @@ mod output_setup;
 mod pairs;
 mod paths;
 mod persist;
+mod rendezvous;
 mod selection;
 mod sending;
 mod settle;
@@ -54,6 +55,7 @@ use crate::path::{
 };
 use crate::protection::Protector;
 use crate::recovery::{Outcome, PathRecovery, RecoveryConfig};
+use crate::rendezvous::Meeting;
 use crate::scheduler;
 use crate::stream::set::StreamSet;
 use crate::stream::{ReadOutcome, StreamEvent, WriteError};
@@ -134,6 +136,8 @@ pub struct Connection {
     protector: Protector,
     paths: PathSet,
     manager: PathManager,
+    /// With the rendezvous servers, if there are any.
+    meeting: Option<Box<Meeting>>,
     ids: Ids,
     streams: StreamSet,
     control: Control,
@@ -252,6 +256,7 @@ impl Connection {
             protector,
             paths,
             manager,
+            meeting: None,
             ids,
             streams,
             control: Control::default(),
@@ -507,6 +512,9 @@ impl Connection {
             self.clock.pathless_since = Some(now);
             self.manager.on_stuck();
         }
+        if let Some(meeting) = &mut self.meeting {
+            meeting.set_pathless(now, self.clock.pathless_since.is_some());
+        }
         let live_paths = self.paths.iter().filter(|path| path.is_live()).count();
         for path in self.paths.iter_mut() {
             let others = live_paths - usize::from(path.is_live());
@@ -553,6 +561,7 @@ pub(crate) fn own_parameters(
         reset_token: server.map(|(_, key)| key.token(&local_id)),
         application: config.application.clone(),
         max_message: config.streams.message_limit(),
+        rendezvous: server.map_or_else(Vec::new, |_| config.rendezvous.clone()),
     }
 }
 

@@ -72,6 +72,7 @@ impl Connection {
         self.select_pairs(now);
         self.transmit_probing(now, buffer)
             .or_else(|| self.transmit_survey(now, buffer))
+            .or_else(|| self.transmit_rendezvous(now, buffer))
             .or_else(|| self.transmit_question(now, buffer))
             .or_else(|| self.transmit_timeout_probes(now, buffer))
             .or_else(|| self.transmit_control(now, buffer))

@@ -22,6 +22,7 @@ impl Connection {
     /// Tells which addresses this end may use from now on: paths over missing ones close at once, new ones are tried.
     pub fn set_local_addresses(&mut self, now: Instant, locals: &[LocalCandidate]) {
         self.manager.set_locals(locals);
+        self.tell_meeting();
         if self.side == Initiator::Server {
             return;
         }
@@ -116,6 +117,7 @@ impl Connection {
     pub fn set_advertised_addresses(&mut self, addresses: &[std::net::SocketAddr]) {
         if self.life.is_established() && self.side == Initiator::Server {
             self.control.announce(addresses.get(..MAX_REMOTES).unwrap_or(addresses));
+            self.tell_meeting();
         }
     }
 

@@ -16,8 +16,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
+use manyway_wire::rendezvous::Message;
 use manyway_wire::{ConnectionId, HeaderForm, PathId};
 
+pub(crate) use admission::Prefix;
 pub use connect::{ClientConfig, ConnectError};
 pub(crate) use reset_token::ResetKey;
 pub use slots::ConnectionHandle;
@@ -119,6 +121,9 @@ impl Endpoint {
     /// Takes one datagram; it is decrypted in place. Costs the same however many connections there are, and nothing is
     /// kept of what does not open.
     pub fn handle_datagram(&mut self, now: Instant, tuple: FourTuple, ecn: Ecn, datagram: &mut [u8]) {
+        if Message::is_meant(datagram) {
+            return self.handle_rendezvous(now, tuple, datagram);
+        }
         let Ok(packet) = manyway_wire::decode_protected(datagram) else { return };
         match &packet.form {
             HeaderForm::Long { destination, source, kind, .. } => match self.find(destination) {
@@ -138,6 +143,17 @@ impl Endpoint {
             HeaderForm::OtherVersion { .. } => self.offer_versions(now, tuple, &packet.form, datagram.len()),
             HeaderForm::VersionList { .. } => self.take_version_list(now, &packet.form),
         }
+    }
+
+    /// A word of a rendezvous server; its token leads to the connection as an id does (spec 10.2).
+    fn handle_rendezvous(&mut self, now: Instant, tuple: FourTuple, datagram: &[u8]) {
+        let Ok(message) = Message::decode(datagram) else { return };
+        let found = ConnectionId::from_slice(&message.token).and_then(|id| self.find(&id));
+        let Some((handle, _)) = found else { return };
+        if let Some(connection) = self.slots.get_mut(handle) {
+            connection.on_rendezvous(now, tuple.remote, &message.body);
+        }
+        self.touch(handle);
     }
 
     /// The connection and path that an id belongs to.

@@ -358,6 +358,11 @@ impl Handshake {
         Some(Parameters::decode(bytes).map_err(|_| refused))
     }
 
+    /// Bytes that only both ends of this handshake can derive, once it is complete (RFC 8446, section 7.5).
+    pub(crate) fn derive<const N: usize>(&self, label: &[u8]) -> Option<[u8; N]> {
+        self.tls.export_keying_material([0; N], label, None).ok()
+    }
+
     /// The peer's public key as `SubjectPublicKeyInfo` in DER, when it has proved that it owns it.
     pub(crate) fn peer_public_key(&self) -> Option<Vec<u8>> {
         if !self.is_complete() {

@@ -158,6 +158,7 @@ pub(crate) fn parameters(application: &str) -> Parameters {
         reset_token: None,
         application: application.as_bytes().to_vec(),
         max_message: 0,
+        rendezvous: Vec::new(),
     }
 }
 

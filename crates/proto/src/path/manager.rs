@@ -199,6 +199,16 @@ impl PathManager {
         self.leaving.clear();
     }
 
+    /// Takes all addresses of the peer from a rendezvous server; false if that changes nothing.
+    pub(crate) fn on_met(&mut self, addresses: &[SocketAddr], peer: IpAddr) -> bool {
+        self.remotes.on_met(addresses, peer)
+    }
+
+    /// The own addresses that may be used.
+    pub(crate) fn locals(&self) -> impl Iterator<Item = LocalAddress> {
+        self.locals.iter().filter(|local| local.role != Role::Never).map(|local| local.address)
+    }
+
     /// Every address of the peer that is known.
     pub(crate) fn remotes(&self) -> impl Iterator<Item = SocketAddr> {
         self.remotes.iter()

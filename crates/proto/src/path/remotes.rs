@@ -1,5 +1,5 @@
-//! The addresses of the peer: those that the application named and those that the peer names, each within limits of
-//! their own, so that neither crowds the others out.
+//! The addresses of the peer: those that the application named, those that the peer names, and those that it left at a
+//! rendezvous server, each within limits of their own, so that none crowds the others out.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -17,6 +17,14 @@ struct Named {
     proven: bool,
 }
 
+/// An address that the peer left at a rendezvous server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Met {
+    address: SocketAddr,
+    /// Somebody answered there.
+    proven: bool,
+}
+
 /// The addresses of the peer that are known.
 #[derive(Debug, Default)]
 pub(crate) struct Remotes {
@@ -25,6 +33,8 @@ pub(crate) struct Remotes {
     named: Vec<Named>,
     /// Those of the application's that the peer took back: left out as long as there are others.
     withdrawn: Vec<SocketAddr>,
+    /// Its newest list.
+    met: Vec<Met>,
     /// The last statements about addresses that are gone, so that a late copy does not bring them back (spec 2.14).
     gone: VecDeque<(u64, u64)>,
 }
@@ -75,6 +85,18 @@ impl Remotes {
         !known_before
     }
 
+    /// Takes the newest list that the peer left at a rendezvous server in place of the one before; false if nothing in it
+    /// is new.
+    pub(crate) fn on_met(&mut self, addresses: &[SocketAddr], peer: IpAddr) -> bool {
+        let fit = addresses.iter().filter(|address| may_be_probed(**address, peer)).take(MAX_REMOTES);
+        let proven = |address| self.met.iter().any(|met| met.address == address && met.proven);
+        let list: Vec<_> = fit.map(|address| Met { address: *address, proven: proven(*address) }).collect();
+        let news = list.iter().any(|met| !self.contains(met.address));
+        self.withdrawn.retain(|withdrawn| list.iter().all(|met| met.address != *withdrawn));
+        self.met = list;
+        news
+    }
+
     /// Forgets an address that the peer takes back; returns it if it is of no use any more.
     pub(crate) fn on_remove(&mut self, id: u64, sequence: u64) -> Option<SocketAddr> {
         if self.is_outdated(id, sequence) {
@@ -90,6 +112,7 @@ impl Remotes {
         if self.lasting.contains(&address) && self.iter().any(|other| other != address) {
             self.withdrawn.push(address);
         }
+        self.met.retain(|met| met.address != address);
         (!self.contains(address)).then_some(address)
     }
 
@@ -106,6 +129,7 @@ impl Remotes {
     fn contains(&self, address: SocketAddr) -> bool {
         (self.lasting.contains(&address) && !self.withdrawn.contains(&address))
             || self.named.iter().any(|named| named.address == address)
+            || self.met.iter().any(|met| met.address == address)
     }
 
     /// Somebody answered at an address.
@@ -113,20 +137,31 @@ impl Remotes {
         for named in self.named.iter_mut().filter(|named| named.address == address) {
             named.proven = true;
         }
+        for met in self.met.iter_mut().filter(|met| met.address == address) {
+            met.proven = true;
+        }
     }
 
     /// Whether only the peer's word tells that somebody wants to be asked at an address.
     pub(crate) fn is_hearsay(&self, address: SocketAddr) -> bool {
-        let mut named = self.named.iter().filter(|named| named.address == address).peekable();
-        named.peek().is_some() && !self.lasting.contains(&address) && !named.any(|named| named.proven)
+        let named = self.named.iter().map(|named| (named.address, named.proven));
+        let met = self.met.iter().map(|met| (met.address, met.proven));
+        let mut told = named.chain(met).filter(|(told, _)| *told == address).peekable();
+        told.peek().is_some() && !self.lasting.contains(&address) && !told.any(|(_, proven)| proven)
     }
 
-    /// Every address once, those of the application and those of the peer by turns.
+    /// Every address once, those of the three kinds by turns.
     pub(crate) fn iter(&self) -> impl Iterator<Item = SocketAddr> + Clone {
         (0..MAX_REMOTES)
             .flat_map(|turn| {
                 let named = self.named.get(turn).map(|named| named.address);
-                [self.lasting.get(turn).copied(), named.filter(|address| !self.lasting.contains(address))]
+                let met = self.met.get(turn).map(|met| met.address);
+                let told = |address: &SocketAddr| self.named.iter().any(|named| named.address == *address);
+                [
+                    self.lasting.get(turn).copied(),
+                    met.filter(|address| !self.lasting.contains(address) && !told(address)),
+                    named.filter(|address| !self.lasting.contains(address)),
+                ]
             })
             .flatten()
             .filter(|address| !self.withdrawn.contains(address))
@@ -134,7 +169,7 @@ impl Remotes {
 }
 
 /// Refuses addresses that no honest peer names (spec 6.7): a peer must not aim this host at others.
-fn may_be_probed(address: SocketAddr, peer: IpAddr) -> bool {
+pub(crate) fn may_be_probed(address: SocketAddr, peer: IpAddr) -> bool {
     if address.port() == 0 {
         return false;
     }
@@ -298,6 +333,30 @@ mod tests {
         let first: Vec<_> = remotes.iter().take(4).collect();
         assert_eq!(first, [address(100), address(0), address(101), address(1)]);
         assert_eq!(remotes.iter().count(), 2 * MAX_REMOTES);
+    }
+
+    // spec 10.8
+    #[test]
+    fn the_newest_list_of_a_rendezvous_takes_the_place_of_the_one_before() {
+        let mut remotes = Remotes::default();
+        remotes.add_lasting(address(0));
+        remotes.on_add(1, 1, address(1), PEER);
+        assert!(!remotes.on_met(&[address(0), address(1)], PEER), "they are known");
+        assert_eq!(remotes.iter().collect::<Vec<_>>(), [address(0), address(1)]);
+        assert!(remotes.on_met(&[address(2), address(3)], PEER));
+        assert!(remotes.is_hearsay(address(2)));
+        remotes.on_answered(address(2));
+        assert!(remotes.on_met(&[address(2), address(4)], PEER));
+        assert_eq!(remotes.iter().collect::<Vec<_>>(), [address(0), address(2), address(1), address(4)]);
+        assert!(!remotes.is_hearsay(address(2)) && remotes.is_hearsay(address(4)));
+        // What the peer takes back is gone wherever it was named.
+        remotes.on_add(2, 1, address(4), PEER);
+        assert_eq!(remotes.on_remove(2, 2), Some(address(4)));
+        assert_eq!(remotes.iter().collect::<Vec<_>>(), [address(0), address(2), address(1)]);
+        let many: Vec<_> = (10..30).map(address).collect();
+        assert!(remotes.on_met(&many, PEER));
+        assert_eq!(remotes.iter().count(), 2 + MAX_REMOTES);
+        assert!(!remotes.on_met(&["127.0.0.1:4455".parse().unwrap()], PEER), "spec 6.7");
     }
 
     #[test]

@@ -15,6 +15,7 @@ fn full() -> Parameters {
         reset_token: Some([9; 16]),
         application: b"manyway-copy".to_vec(),
         max_message: 1 << 18,
+        rendezvous: vec!["192.0.2.9:4455".parse().unwrap(), "[2001:db8::9]:1".parse().unwrap()],
     }
 }
 
@@ -120,4 +121,18 @@ fn what_is_beyond_its_range_is_written_at_the_end_of_the_range() {
     assert_eq!(decoded.max_datagram, 1200);
     assert_eq!(decoded.application.len(), 64);
     assert_eq!(decoded.max_message, Parameters::HIGHEST_MAX_MESSAGE);
+}
+
+// spec 4.17
+#[test]
+fn a_list_of_rendezvous_servers_is_whole_and_short() {
+    let address = |port: u16| [&port.to_be_bytes()[..], &[0; 10], &[0xff, 0xff, 192, 0, 2, 1]].concat();
+    let list: Vec<u8> = (1..=4).flat_map(address).collect();
+    assert_eq!(with(RENDEZVOUS, &list).unwrap().rendezvous.len(), Parameters::MAX_RENDEZVOUS);
+    assert!(matches!(with(RENDEZVOUS, &list[1..]), Err(DecodeError::Truncated { .. })));
+    let longer = [&list[..], &address(5)].concat();
+    assert!(matches!(with(RENDEZVOUS, &longer), Err(DecodeError::OutOfRange { value: 90, .. })));
+    let mut many = full();
+    many.rendezvous = vec!["192.0.2.9:4455".parse().unwrap(); 9];
+    assert_eq!(Parameters::decode(&many.encode()).unwrap().rendezvous.len(), Parameters::MAX_RENDEZVOUS);
 }

@@ -142,7 +142,8 @@ fn any_values() -> impl Strategy<Value = Values> {
     )
 }
 
-fn any_address() -> impl Strategy<Value = SocketAddr> {
+/// Any address, IPv4 and IPv6.
+pub(crate) fn any_address() -> impl Strategy<Value = SocketAddr> {
     let v4 = any::<[u8; 4]>().prop_map(IpAddr::from);
     let v6 = any::<[u8; 16]>().prop_map(|octets| IpAddr::from(octets).to_canonical());
     (prop_oneof![v4, v6], any::<u16>()).prop_map(SocketAddr::from)
@@ -209,6 +210,7 @@ pub(crate) fn any_parameters() -> impl Strategy<Value = Parameters> {
     let times = (any_number(), 0..=16_000_000_u64);
     let others = (any::<u32>(), any::<u32>(), 1200..=u16::MAX);
     let tail = (proptest::option::of(any::<[u8; 16]>()), vec(any::<u8>(), 0..=64), any::<u32>());
+    let tail = (tail, vec(any_address(), 0..=Parameters::MAX_RENDEZVOUS));
     (ids, windows, times, others, tail).prop_map(|(ids, windows, times, others, tail)| Parameters {
         version: others.0,
         first_destination: ids.0,
@@ -220,9 +222,10 @@ pub(crate) fn any_parameters() -> impl Strategy<Value = Parameters> {
         path_limit: others.1,
         max_ack_delay: Duration::from_micros(times.1),
         max_datagram: others.2,
-        reset_token: tail.0,
-        application: tail.1,
-        max_message: u64::from(tail.2),
+        reset_token: tail.0.0,
+        application: tail.0.1,
+        max_message: u64::from(tail.0.2),
+        rendezvous: tail.1,
     })
 }
 

@@ -1,0 +1,68 @@
+//! `manyway rendezvous`: a host that stays where it is.
+
+use manyway::{RelayLimits, RendezvousServer};
+use serde_json::json;
+
+use super::error::CommandError;
+use super::signal::interrupted;
+use crate::args::{GlobalArgs, RendezvousArgs};
+use crate::output::{json, note};
+use crate::serving::notify::{Notice, tell};
+
+/// Answers until Ctrl-C or SIGTERM.
+///
+/// # Errors
+/// If a port can not be bound, or standard output is closed.
+pub async fn run(global: &GlobalArgs, arguments: &RendezvousArgs) -> Result<(), CommandError> {
+    let mut server = RendezvousServer::bind(&arguments.listen, RelayLimits::default())?;
+    announce(global, &server)?;
+    tell(Notice::Ready);
+    let name = tokio::select! {
+        ended = server.run() => return Ok(ended?),
+        name = interrupted() => name,
+    };
+    tell(Notice::Stopping);
+    conclude(global, &server, name)
+}
+
+fn announce(global: &GlobalArgs, server: &RendezvousServer) -> Result<(), CommandError> {
+    let addresses = server.local_addresses();
+    let listening: Vec<_> = addresses.iter().map(ToString::to_string).collect();
+    if global.json {
+        json::print(&json!({ "listening": listening }))?;
+    }
+    if !global.quiet {
+        let port = addresses.first().map_or(manyway::DEFAULT_PORT, |address| address.port());
+        note(&format!("rendezvous on UDP {}", listening.join(", ")));
+        note(&format!(
+            "a firewall must let UDP port {port} in, for example: nft add rule inet filter input udp dport {port} accept"
+        ));
+        note("on a server: manyway serve --rendezvous HOST:PORT, with the name of this host");
+    }
+    Ok(())
+}
+
+fn conclude(global: &GlobalArgs, server: &RendezvousServer, name: &str) -> Result<(), CommandError> {
+    let counters = server.counters();
+    if global.json {
+        json::print(&json!({
+            "connections": server.tokens(),
+            "answered": counters.answered,
+            "matched": counters.matched,
+            "retried": counters.retried,
+            "refused": counters.refused,
+            "displaced": counters.displaced,
+        }))?;
+    }
+    if !global.quiet {
+        note(&format!(
+            "{name}: {} connections known, {} questions answered, {} of them with addresses of the other side; {} \
+             datagrams were none",
+            server.tokens(),
+            counters.answered,
+            counters.matched,
+            counters.refused
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,163 @@
+//! A rendezvous server on UDP sockets.
+
+use std::future::poll_fn;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::task::{Context, Poll};
+
+use manyway_proto::{Ecn, LocalAddress, Relay, RelayCounters, RelayLimits, Rng, Transmit};
+
+use crate::driver::is_missing;
+use crate::error::BindFailure;
+use crate::udp::{BindError, BindOptions, BufferSizes, ReceiveBuffer, UdpSocket};
+use crate::{Clock, DEFAULT_PORT};
+
+/// What a socket asks the system for: answers are small, and a burst is soon read.
+const BUFFERS: BufferSizes = BufferSizes { receive: 1 << 20, send: 1 << 20 };
+/// Receive calls on one socket before the others have their turn.
+const RECEIVES: usize = 4;
+
+/// A host that stays where it is, so that two ends of a connection that both moved find each other.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use manyway::{RelayLimits, RendezvousServer};
+///
+/// let mut server = RendezvousServer::bind(&["127.0.0.1:0".parse()?], RelayLimits::default())?;
+/// println!("listening on {:?}", server.local_addresses());
+/// // It works until the future is dropped.
+/// let _ = tokio::time::timeout(std::time::Duration::from_millis(1), server.run()).await;
+/// assert_eq!(server.counters().answered, 0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct RendezvousServer {
+    sockets: Vec<UdpSocket>,
+    relay: Relay,
+    clock: Clock,
+    buffer: ReceiveBuffer,
+    answer: Vec<u8>,
+}
+
+impl RendezvousServer {
+    /// Listens on `addresses`; without any on port 4455 of every address of both families, or of the one that this host
+    /// has.
+    ///
+    /// # Errors
+    /// If an address can not be bound, or the system refuses something else.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn bind(addresses: &[SocketAddr], limits: RelayLimits) -> Result<Self, BindFailure> {
+        let mut seed = [0; 32];
+        ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut seed)
+            .map_err(|_| BindFailure::System(io::Error::other("the system gives no random numbers")))?;
+        let relay = Relay::new(limits, &mut Rng::from_seed(seed));
+        let sockets = if addresses.is_empty() { bind_all() } else { bind_each(addresses) };
+        let sockets = sockets.map_err(BindFailure::Socket)?;
+        Ok(Self {
+            sockets,
+            relay,
+            clock: Clock::new(),
+            buffer: ReceiveBuffer::new(),
+            answer: Vec::with_capacity(512),
+        })
+    }
+
+    /// Where it listens, with the ports that the system chose.
+    pub fn local_addresses(&self) -> Vec<SocketAddr> {
+        self.sockets.iter().map(|socket| socket.local().address).collect()
+    }
+
+    /// What it did so far.
+    pub fn counters(&self) -> RelayCounters {
+        self.relay.counters()
+    }
+
+    /// How many connections it knows.
+    pub fn tokens(&self) -> usize {
+        self.relay.tokens()
+    }
+
+    /// Answers until the future is dropped, which loses nothing.
+    ///
+    /// # Errors
+    /// If the runtime is shutting down.
+    pub async fn run(&mut self) -> io::Result<()> {
+        poll_fn(|context| self.poll(context)).await
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Self { sockets, relay, clock, buffer, answer } = self;
+        for socket in sockets {
+            let mut calls = 0;
+            while let Poll::Ready(ready) = socket.poll_readable(context) {
+                if let Err(error) = ready {
+                    return Poll::Ready(Err(error));
+                }
+                calls += 1;
+                if calls > RECEIVES {
+                    context.waker().wake_by_ref();
+                    break;
+                }
+                serve(socket, relay, clock, (buffer, answer));
+            }
+        }
+        Poll::Pending
+    }
+}
+
+/// Answers what one receive call gives. An answer that can't be sent is lost as any other datagram; who asked asks again.
+fn serve(
+    socket: &mut UdpSocket,
+    relay: &mut Relay,
+    clock: &Clock,
+    (buffer, answer): (&mut ReceiveBuffer, &mut Vec<u8>),
+) {
+    let now = clock.now();
+    let datagrams = match socket.try_receive(buffer) {
+        Ok(datagrams) => datagrams,
+        Err(error) => {
+            if error.kind() != io::ErrorKind::WouldBlock {
+                tracing::debug!(%error, "receive");
+            }
+            return;
+        }
+    };
+    for datagram in datagrams {
+        let tuple = datagram.tuple;
+        if relay.handle_datagram(now, tuple.remote, datagram.payload, answer) {
+            let length = answer.len();
+            let transmit = Transmit { tuple, length, segment: length, ecn: Ecn::NotEct };
+            if let Err(error) = socket.try_send(&transmit, answer) {
+                tracing::debug!(%error, "send");
+            }
+        }
+    }
+}
+
+fn bind(address: SocketAddr) -> Result<UdpSocket, BindError> {
+    let mut options = BindOptions::new(LocalAddress { interface: 0, address });
+    options.buffers = BUFFERS;
+    UdpSocket::bind(&options)
+}
+
+fn bind_each(addresses: &[SocketAddr]) -> Result<Vec<UdpSocket>, BindError> {
+    addresses.iter().map(|address| bind(*address)).collect()
+}
+
+/// Both families, as far as this host has them.
+fn bind_all() -> Result<Vec<UdpSocket>, BindError> {
+    let both = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
+    let (mut sockets, mut missing) = (Vec::new(), None);
+    for ip in both {
+        match bind(SocketAddr::new(ip, DEFAULT_PORT)) {
+            Ok(socket) => sockets.push(socket),
+            Err(error) if is_missing(&error.source) => missing = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    missing.filter(|_| sockets.is_empty()).map_or(Ok(sockets), Err)
+}

@@ -1,0 +1,275 @@
+//! An end of a connection at its rendezvous servers: when it asks, from where, and what it makes of the answers.
+//!
+//! One question does all: it leaves the addresses of this end and brings those of the peer.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use manyway_wire::rendezvous::{Body, Cookie, MAX_ADDRESSES, Message, REQUEST_LEN, Sealed, Token};
+use manyway_wire::{Initiator, Writer};
+
+use super::Secrets;
+use crate::{FourTuple, Instant, LocalAddress, Rng};
+
+/// From one round of questions to the next while no path works, or while nobody answers.
+const WAITS: [Duration; 5] = [
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(5),
+    Duration::from_secs(10),
+];
+/// Between rounds when all is well: the addresses stay known, and translators stay open.
+const REFRESH: Duration = Duration::from_secs(30);
+/// The most pairs of an own socket and a rendezvous server that are asked.
+const MOST_LEGS: usize = 8;
+/// Questions of a leg in a round beside the first: one with the cookie, and one after this end learnt how it is seen.
+const REPEATS: u8 = 2;
+
+/// One pair of an own socket and a rendezvous server.
+#[derive(Debug, Clone, Copy)]
+struct Leg {
+    tuple: FourTuple,
+    /// That of the newest question; `None` once it was answered.
+    nonce: Option<u64>,
+    cookie: Cookie,
+    /// Where the server sees this end.
+    seen: Option<SocketAddr>,
+    due: bool,
+    repeats_left: u8,
+}
+
+/// Where a round of questions stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// The addresses changed: a round begins at once.
+    Moved,
+    /// It began.
+    Asking,
+    /// One answer came while a path works, which is enough.
+    Answered,
+}
+
+/// What an answer taught.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Learnt {
+    /// Newer addresses of the peer than any before, all that it has.
+    PeerIsAt(Vec<SocketAddr>),
+    /// Nothing.
+    Nothing,
+}
+
+/// An end at its rendezvous servers.
+#[derive(Debug)]
+pub(crate) struct Meeting {
+    side: Initiator,
+    secrets: Secrets,
+    relays: Vec<SocketAddr>,
+    legs: Vec<Leg>,
+    /// As the driver named them.
+    own: Vec<SocketAddr>,
+    /// What was sealed last, under which sequence.
+    sealed: Option<(Vec<SocketAddr>, Box<Sealed>)>,
+    sequence: u64,
+    /// The newest sequence of the peer.
+    heard: u64,
+    next_at: Instant,
+    /// Rounds since an answer, or since the last path was lost.
+    rounds: usize,
+    pathless: bool,
+    stage: Stage,
+    /// Addresses of the peer, each with an own socket, that get a word to be ignored.
+    knocks: Vec<FourTuple>,
+}
+
+impl Meeting {
+    /// Starts; nothing is sent before [`set_own`](Self::set_own).
+    pub(crate) fn new(now: Instant, side: Initiator, secrets: Secrets, relays: &[SocketAddr]) -> Self {
+        Self {
+            side,
+            secrets,
+            relays: relays.to_vec(),
+            legs: Vec::new(),
+            own: Vec::new(),
+            sealed: None,
+            sequence: 0,
+            heard: 0,
+            next_at: now,
+            rounds: 0,
+            pathless: false,
+            stage: Stage::Asking,
+            knocks: Vec::new(),
+        }
+    }
+
+    pub(crate) fn token(&self) -> Token {
+        self.secrets.token()
+    }
+
+    pub(crate) fn relays(&self) -> &[SocketAddr] {
+        &self.relays
+    }
+
+    /// Tells which sockets this end has, and by which addresses the peer may reach it. News start a round of questions.
+    pub(crate) fn set_own(&mut self, sockets: &[LocalAddress], addresses: &[SocketAddr]) {
+        let before: Vec<_> = self.legs.iter().map(|leg| leg.tuple).collect();
+        let pairs = self.relays.iter().flat_map(|relay| {
+            let fitting = sockets.iter().filter(|local| local.address.is_ipv4() == relay.is_ipv4());
+            fitting.map(|local| FourTuple { local: *local, remote: *relay })
+        });
+        let known = std::mem::take(&mut self.legs);
+        let leg = |tuple: FourTuple| {
+            let known = known.iter().find(|leg| leg.tuple == tuple).copied();
+            let new = Leg { tuple, nonce: None, cookie: [0; 16], seen: None, due: false, repeats_left: 0 };
+            known.unwrap_or(new)
+        };
+        self.legs = pairs.take(MOST_LEGS).map(leg).collect();
+        let moved = self.own != addresses || self.legs.iter().any(|leg| !before.contains(&leg.tuple));
+        if moved {
+            self.own = addresses.to_vec();
+            self.stage = Stage::Moved;
+            self.legs.iter_mut().for_each(|leg| leg.seen = None);
+        }
+    }
+
+    /// Tells whether any path works. Without one the peer is looked for.
+    pub(crate) fn set_pathless(&mut self, now: Instant, pathless: bool) {
+        if pathless && !self.pathless {
+            self.rounds = 0;
+            self.next_at = self.next_at.min(now + WAITS[0]);
+        }
+        self.pathless = pathless;
+    }
+
+    /// When [`poll_transmit`](Self::poll_transmit) has something again.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        (!self.legs.is_empty()).then_some(self.next_at)
+    }
+
+    /// Sends one word to each of the peer's addresses, which the peer ignores: translators and firewalls on the way let in
+    /// what comes from there now (spec 10.9).
+    pub(crate) fn knock(&mut self, addresses: &[SocketAddr]) {
+        let mut sockets: Vec<_> = self.legs.iter().map(|leg| leg.tuple.local).collect();
+        sockets.sort_unstable();
+        sockets.dedup();
+        let pairs = addresses.iter().take(MAX_ADDRESSES).flat_map(|remote| {
+            let fitting = sockets.iter().filter(|local| local.address.is_ipv4() == remote.is_ipv4());
+            fitting.map(|local| FourTuple { local: *local, remote: *remote })
+        });
+        self.knocks = pairs.take(MOST_LEGS).collect();
+    }
+
+    /// Appends the next datagram to send to the empty `buffer`, and tells from where to where.
+    pub(crate) fn poll_transmit(
+        &mut self,
+        now: Instant,
+        rng: &mut Rng,
+        buffer: &mut Vec<u8>,
+    ) -> Option<FourTuple> {
+        if self.stage == Stage::Moved {
+            self.rounds = 0;
+            self.next_at = now;
+        }
+        if self.next_at <= now && !self.legs.is_empty() {
+            self.begin_round(now);
+        }
+        let writer = &mut Writer::new(buffer, REQUEST_LEN);
+        if let Some(tuple) = self.knocks.pop() {
+            // The token is for the rendezvous server only.
+            Message { token: [0; 16], body: Body::Knock }.encode(writer);
+            return Some(tuple);
+        }
+        let at = self.legs.iter().position(|leg| leg.due)?;
+        self.seal_anew();
+        let (_, sealed) = self.sealed.as_ref()?;
+        let leg = self.legs.get_mut(at)?;
+        let nonce = rng.next_u64();
+        (leg.due, leg.nonce) = (false, Some(nonce));
+        let body = Body::Request { side: self.side, nonce, cookie: leg.cookie, sealed };
+        Message { token: self.secrets.token(), body }.encode(writer);
+        Some(leg.tuple)
+    }
+
+    fn begin_round(&mut self, now: Instant) {
+        for leg in &mut self.legs {
+            (leg.due, leg.repeats_left) = (true, REPEATS);
+        }
+        let last = WAITS.last().filter(|_| self.pathless);
+        let wait = WAITS.get(self.rounds).or(last).copied().unwrap_or(REFRESH);
+        self.rounds += 1;
+        self.stage = Stage::Asking;
+        self.next_at = now + wait;
+    }
+
+    /// Seals the addresses if they are others than those sealed last.
+    fn seal_anew(&mut self) {
+        let mut addresses = self.own.clone();
+        addresses.truncate(MAX_ADDRESSES);
+        for seen in self.legs.iter().filter_map(|leg| leg.seen) {
+            if !addresses.contains(&seen) && addresses.len() < MAX_ADDRESSES {
+                addresses.push(seen);
+            }
+        }
+        if self.sealed.as_ref().is_some_and(|(before, _)| *before == addresses) {
+            return;
+        }
+        self.sequence += 1;
+        if let Some(sealed) = self.secrets.seal(self.sequence, &addresses) {
+            self.sealed = Some((addresses, Box::new(sealed)));
+        }
+    }
+
+    /// Takes what came from a rendezvous server; anything else has no effect.
+    pub(crate) fn on_message(&mut self, now: Instant, from: SocketAddr, body: &Body<'_>) -> Learnt {
+        let (Body::Retry { nonce, .. } | Body::Answer { nonce, .. }) = *body else { return Learnt::Nothing };
+        let asked = |leg: &&mut Leg| leg.tuple.remote == from && leg.nonce == Some(nonce);
+        let Some(leg) = self.legs.iter_mut().find(asked) else { return Learnt::Nothing };
+        leg.nonce = None;
+        match *body {
+            Body::Retry { cookie, .. } => {
+                leg.cookie = cookie;
+                leg.ask_again();
+                Learnt::Nothing
+            }
+            Body::Answer { seen, sealed, .. } => {
+                let news = leg.seen != Some(seen) && !self.own.contains(&seen);
+                leg.seen = Some(seen);
+                if news {
+                    leg.ask_again();
+                }
+                self.on_answered(now);
+                sealed.map_or(Learnt::Nothing, |sealed| self.take(sealed))
+            }
+            Body::Request { .. } | Body::Knock => Learnt::Nothing,
+        }
+    }
+
+    fn on_answered(&mut self, now: Instant) {
+        if !self.pathless && self.stage == Stage::Asking {
+            self.rounds = 0;
+            self.next_at = now + REFRESH;
+            self.stage = Stage::Answered;
+        }
+    }
+
+    /// Only what is newer counts: a copy of an old answer changes nothing (spec 10.6).
+    fn take(&mut self, sealed: &Sealed) -> Learnt {
+        match self.secrets.open(sealed) {
+            Some((sequence, addresses)) if sequence > self.heard => {
+                self.heard = sequence;
+                Learnt::PeerIsAt(addresses)
+            }
+            Some(_) | None => Learnt::Nothing,
+        }
+    }
+}
+
+impl Leg {
+    /// Asks once more at once, but not for ever: a server may answer so each time.
+    fn ask_again(&mut self) {
+        if self.repeats_left > 0 {
+            self.repeats_left -= 1;
+            self.due = true;
+        }
+    }
+}

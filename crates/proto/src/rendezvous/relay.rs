@@ -1,0 +1,264 @@
+//! A rendezvous server: it keeps the newest sealed addresses of both ends of a connection, and hands each to the other.
+//!
+//! Its memory is bounded, and it keeps nothing for who can not be reached at the address he claims. When it is full, the
+//! network that holds most loses its oldest token: so whoever floods it drives out himself, and a network that holds
+//! little stays as long as there is room for as many networks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use manyway_wire::rendezvous::{Body, Cookie, Message, REQUEST_LEN, Sealed, Token};
+use manyway_wire::{Initiator, Writer};
+use ring::hmac;
+
+use crate::endpoint::Prefix;
+use crate::{Instant, Rng};
+
+/// Separates these tags from any other use of a key.
+const LABEL: &[u8] = b"manyway rendezvous cookie";
+
+/// How much a [`Relay`] keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RelayLimits {
+    /// Connections, each about 600 bytes. Default 32 768, at least 1.
+    pub tokens: usize,
+    /// Connections that one network (/24 of IPv4, /56 of IPv6) brought. Default 4096, at least 1.
+    pub tokens_of_network: usize,
+    /// For how long after the last question of either end. Default 3 min.
+    pub lifetime: Duration,
+}
+
+impl Default for RelayLimits {
+    fn default() -> Self {
+        Self { tokens: 32_768, tokens_of_network: 4096, lifetime: Duration::from_secs(180) }
+    }
+}
+
+/// What a [`Relay`] did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct RelayCounters {
+    /// Questions answered.
+    pub answered: u64,
+    /// Those among them that brought addresses of the other end.
+    pub matched: u64,
+    /// Questions sent back for the cookie.
+    pub retried: u64,
+    /// Datagrams that were no question.
+    pub refused: u64,
+    /// Connections forgotten for want of room.
+    pub displaced: u64,
+}
+
+/// What is kept for one connection.
+struct Entry {
+    /// Of the client, of the server.
+    sealed: [Option<Box<Sealed>>; 2],
+    used_at: Instant,
+    /// Its place in the order of use.
+    turn: u64,
+    network: Prefix,
+}
+
+/// A rendezvous server without its socket and its clock.
+///
+/// ```
+/// use manyway_proto::{Instant, Relay, RelayLimits, Rng};
+///
+/// let mut relay = Relay::new(RelayLimits::default(), &mut Rng::from_seed([1; 32]));
+/// let mut answer = Vec::new();
+/// let from = "192.0.2.1:4455".parse()?;
+/// assert!(!relay.handle_datagram(Instant::from_nanos(0), from, b"garbage", &mut answer));
+/// assert_eq!(relay.counters().refused, 1);
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
+pub struct Relay {
+    limits: RelayLimits,
+    key: hmac::Key,
+    entries: BTreeMap<Token, Entry>,
+    /// All tokens, the one that was not used for longest first.
+    by_use: BTreeMap<u64, Token>,
+    /// The same for each network that brought some.
+    networks: BTreeMap<Prefix, BTreeMap<u64, Token>>,
+    /// Networks by how many tokens they brought.
+    by_size: BTreeSet<(usize, Prefix)>,
+    turns: u64,
+    counters: RelayCounters,
+}
+
+impl fmt::Debug for Relay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Relay")
+            .field("tokens", &self.entries.len())
+            .field("counters", &self.counters)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Relay {
+    /// Starts empty, with a random key for its cookies.
+    pub fn new(limits: RelayLimits, rng: &mut Rng) -> Self {
+        let mut key = [0; 32];
+        rng.fill(&mut key);
+        Self {
+            limits,
+            key: hmac::Key::new(hmac::HMAC_SHA256, &key),
+            entries: BTreeMap::new(),
+            by_use: BTreeMap::new(),
+            networks: BTreeMap::new(),
+            by_size: BTreeSet::new(),
+            turns: 0,
+            counters: RelayCounters::default(),
+        }
+    }
+
+    /// How many connections are known.
+    pub fn tokens(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// What was done so far.
+    pub fn counters(&self) -> RelayCounters {
+        self.counters
+    }
+
+    /// Takes a datagram and writes the answer into `answer`, which is emptied first; false if there is none. The answer
+    /// goes back to `from`, and is never longer than the datagram. Costs O(log tokens), and as much for each token that
+    /// has grown too old.
+    pub fn handle_datagram(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        datagram: &[u8],
+        answer: &mut Vec<u8>,
+    ) -> bool {
+        answer.clear();
+        self.expire(now);
+        let Ok(Message { token, body: Body::Request { side, nonce, cookie, sealed } }) =
+            Message::decode(datagram)
+        else {
+            self.counters.refused += 1;
+            return false;
+        };
+        let writer = &mut Writer::new(answer, REQUEST_LEN);
+        if is_cookie_of(&self.key, from, &cookie) {
+            let other = self.exchange(now, (token, Prefix::of(from)), side, sealed);
+            let body = Body::Answer { nonce, seen: from, sealed: other };
+            Message { token, body }.encode(writer);
+            self.counters.matched += u64::from(other.is_some());
+            self.counters.answered += 1;
+        } else {
+            let cookie = cookie_of(&self.key, from);
+            Message { token, body: Body::Retry { nonce, cookie } }.encode(writer);
+            self.counters.retried += 1;
+        }
+        true
+    }
+
+    /// Keeps the addresses of one end, and looks up those of the other.
+    fn exchange(
+        &mut self,
+        now: Instant,
+        (token, network): (Token, Prefix),
+        side: Initiator,
+        sealed: &Sealed,
+    ) -> Option<&Sealed> {
+        let (mut both, network) = match self.remove(&token) {
+            Some(entry) => (entry.sealed, entry.network),
+            None => {
+                self.make_room(network);
+                ([None, None], network)
+            }
+        };
+        let [client, server] = &mut both;
+        let own = match side {
+            Initiator::Client => client,
+            Initiator::Server => server,
+        };
+        match own {
+            Some(before) => **before = *sealed,
+            None => *own = Some(Box::new(*sealed)),
+        }
+        self.insert(now, token, both, network);
+        let [client, server] = &self.entries.get(&token)?.sealed;
+        match side {
+            Initiator::Client => server.as_deref(),
+            Initiator::Server => client.as_deref(),
+        }
+    }
+
+    fn insert(&mut self, now: Instant, token: Token, sealed: [Option<Box<Sealed>>; 2], network: Prefix) {
+        self.turns += 1;
+        let turn = self.turns;
+        self.by_use.insert(turn, token);
+        let tokens = self.networks.entry(network).or_default();
+        self.by_size.remove(&(tokens.len(), network));
+        tokens.insert(turn, token);
+        self.by_size.insert((tokens.len(), network));
+        self.entries.insert(token, Entry { sealed, used_at: now, turn, network });
+    }
+
+    fn remove(&mut self, token: &Token) -> Option<Entry> {
+        let entry = self.entries.remove(token)?;
+        self.by_use.remove(&entry.turn);
+        if let Some(tokens) = self.networks.get_mut(&entry.network) {
+            self.by_size.remove(&(tokens.len(), entry.network));
+            tokens.remove(&entry.turn);
+            if tokens.is_empty() {
+                self.networks.remove(&entry.network);
+            } else {
+                self.by_size.insert((tokens.len(), entry.network));
+            }
+        }
+        Some(entry)
+    }
+
+    fn expire(&mut self, now: Instant) {
+        while let Some((_, token)) = self.by_use.first_key_value() {
+            let token = *token;
+            let stale = |entry: &Entry| now - entry.used_at >= self.limits.lifetime;
+            if !self.entries.get(&token).is_none_or(stale) || self.remove(&token).is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Sees that one more token of a network has room.
+    fn make_room(&mut self, network: Prefix) {
+        let own = self.networks.get(&network).map_or(0, BTreeMap::len);
+        let loser = if own >= self.limits.tokens_of_network.max(1) {
+            Some(network)
+        } else if self.entries.len() >= self.limits.tokens.max(1) {
+            self.by_size.last().map(|(_, largest)| *largest)
+        } else {
+            None
+        };
+        let oldest = loser.and_then(|loser| self.networks.get(&loser)?.first_key_value());
+        if let Some(token) = oldest.map(|(_, token)| *token) {
+            self.remove(&token);
+            self.counters.displaced += 1;
+        }
+    }
+}
+
+/// The cookie of an address: who shows it has received it there.
+fn cookie_of(key: &hmac::Key, address: SocketAddr) -> Cookie {
+    let tag = hmac::sign(key, &bound(address));
+    tag.as_ref().first_chunk().copied().unwrap_or_default()
+}
+
+fn is_cookie_of(key: &hmac::Key, address: SocketAddr, cookie: &Cookie) -> bool {
+    // How long this takes only those see who hear the answer, and they are told the cookie anyway.
+    cookie_of(key, address) == *cookie
+}
+
+fn bound(address: SocketAddr) -> Vec<u8> {
+    let ip = match address.ip() {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+        IpAddr::V6(v6) => v6,
+    };
+    [LABEL, &ip.octets(), &address.port().to_be_bytes()].concat()
+}

@@ -1,0 +1,198 @@
+//! Datagrams between an end of a connection and a rendezvous server (spec 10.2).
+//!
+//! ```text
+//! | 0 16 | version 8 = 1 | kind 8 | token 128 | …
+//! request (1 client's, 2 server's): | nonce 64 | cookie 128 | sealed 1352 | padding to 256 bytes
+//! retry (3):                        | nonce 64 | cookie 128 |
+//! answer (4):                       | nonce 64 | seen: port 16, address 128 | sealed 1352, or nothing |
+//! knock (5):                        nothing
+//! ```
+//! Two zero bytes begin neither a packet of MMSP/2 (spec 4.1) nor one of MMSP/1, which has no port 0.
+
+use std::net::SocketAddr;
+
+use crate::address::{SOCKET_ADDRESS_LEN, decode_socket_address, encode_socket_address};
+use crate::decode_error::DecodeError;
+use crate::ids::Initiator;
+use crate::reader::Reader;
+use crate::writer::Writer;
+
+/// The most addresses that an end names.
+pub const MAX_ADDRESSES: usize = 8;
+/// Bytes of the addresses before they are sealed: how many, and room for all.
+pub const CLEAR_LEN: usize = 1 + MAX_ADDRESSES * SOCKET_ADDRESS_LEN;
+/// Bytes of sealed addresses: sequence, addresses, tag.
+pub const SEALED_LEN: usize = 8 + CLEAR_LEN + 16;
+/// Bytes of every request. No answer is longer, so nobody gains by asking in another's name.
+pub const REQUEST_LEN: usize = 256;
+
+const VERSION: u8 = 1;
+const CLIENT: u8 = 1;
+const SERVER: u8 = 2;
+const RETRY: u8 = 3;
+const ANSWER: u8 = 4;
+const KNOCK: u8 = 5;
+
+/// What both ends of a connection are known by to the rendezvous server.
+pub type Token = [u8; 16];
+/// What the rendezvous server gives to an address, and only to that.
+pub type Cookie = [u8; 16];
+/// Addresses of an end that only the other end can read: sequence (the nonce), then what the AEAD made.
+pub type Sealed = [u8; SEALED_LEN];
+
+/// One datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message<'a> {
+    /// The connection.
+    pub token: Token,
+    /// What is said.
+    pub body: Body<'a>,
+}
+
+/// What a datagram says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Body<'a> {
+    /// An end leaves its addresses and asks for those of the other one.
+    Request {
+        /// Which end asks.
+        side: Initiator,
+        /// Comes back in the answer.
+        nonce: u64,
+        /// As the rendezvous server gave it; zeros at first.
+        cookie: Cookie,
+        /// The addresses of the asking end.
+        sealed: &'a Sealed,
+    },
+    /// The rendezvous server took nothing and wants the same again with this cookie.
+    Retry {
+        /// That of the request.
+        nonce: u64,
+        /// To be sent back.
+        cookie: Cookie,
+    },
+    /// The rendezvous server has what it was given.
+    Answer {
+        /// That of the request.
+        nonce: u64,
+        /// Where the request came from.
+        seen: SocketAddr,
+        /// The newest addresses of the other end, if it left any.
+        sealed: Option<&'a Sealed>,
+    },
+    /// From a server to an address of its client, to be ignored: a translator before the server lets the client in now.
+    Knock,
+}
+
+impl<'a> Message<'a> {
+    /// Whether a datagram can be nothing else; the rest of it may still be wrong.
+    pub fn is_meant(datagram: &[u8]) -> bool {
+        datagram.starts_with(&[0, 0])
+    }
+
+    /// Reads a datagram.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if it is too short or too long, or of another version or an unknown kind.
+    pub fn decode(datagram: &'a [u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(datagram);
+        for (offset, field, expected) in [(0, "first", 0), (1, "second", 0), (2, "version", VERSION)] {
+            let value = reader.u8()?;
+            if value != expected {
+                return Err(reader.out_of_range(offset, field, value.into()));
+            }
+        }
+        let kind = reader.u8()?;
+        let token = reader.array()?;
+        let body = match kind {
+            CLIENT => decode_request(Initiator::Client, &mut reader)?,
+            SERVER => decode_request(Initiator::Server, &mut reader)?,
+            RETRY => Body::Retry { nonce: reader.u64()?, cookie: reader.array()? },
+            ANSWER => Body::Answer {
+                nonce: reader.u64()?,
+                seen: decode_socket_address(&mut reader)?,
+                sealed: if reader.is_empty() { None } else { Some(take_sealed(&mut reader)?) },
+            },
+            KNOCK => Body::Knock,
+            _ => return Err(reader.out_of_range(3, "kind", kind.into())),
+        };
+        reader.finish()?;
+        Ok(Self { token, body })
+    }
+
+    /// Appends the datagram, which is at most [`REQUEST_LEN`] bytes long.
+    pub fn encode(&self, w: &mut Writer<'_>) {
+        let begin = w.position();
+        w.u16(0);
+        w.u8(VERSION);
+        w.u8(self.kind());
+        w.bytes(&self.token);
+        match self.body {
+            Body::Request { nonce, cookie, sealed, .. } => {
+                w.u64(nonce);
+                w.bytes(&cookie);
+                w.bytes(sealed);
+                w.zeros(REQUEST_LEN.saturating_sub(w.position() - begin));
+            }
+            Body::Retry { nonce, cookie } => {
+                w.u64(nonce);
+                w.bytes(&cookie);
+            }
+            Body::Answer { nonce, seen, sealed } => {
+                w.u64(nonce);
+                encode_socket_address(w, seen);
+                w.bytes(sealed.map_or(&[], |sealed| &sealed[..]));
+            }
+            Body::Knock => {}
+        }
+    }
+
+    fn kind(&self) -> u8 {
+        match self.body {
+            Body::Request { side: Initiator::Client, .. } => CLIENT,
+            Body::Request { side: Initiator::Server, .. } => SERVER,
+            Body::Retry { .. } => RETRY,
+            Body::Answer { .. } => ANSWER,
+            Body::Knock => KNOCK,
+        }
+    }
+}
+
+fn decode_request<'a>(side: Initiator, reader: &mut Reader<'a>) -> Result<Body<'a>, DecodeError> {
+    let nonce = reader.u64()?;
+    let cookie = reader.array()?;
+    let sealed = take_sealed(reader)?;
+    reader.bytes(REQUEST_LEN.saturating_sub(reader.offset()))?;
+    Ok(Body::Request { side, nonce, cookie, sealed })
+}
+
+fn take_sealed<'a>(reader: &mut Reader<'a>) -> Result<&'a Sealed, DecodeError> {
+    let offset = reader.offset();
+    let bytes = reader.bytes(SEALED_LEN)?;
+    bytes.try_into().map_err(|_| reader.out_of_range(offset, "sealed length", bytes.len() as u64))
+}
+
+/// Appends the addresses before they are sealed, [`CLEAR_LEN`] bytes; those beyond [`MAX_ADDRESSES`] are left out.
+pub fn encode_addresses(w: &mut Writer<'_>, addresses: &[SocketAddr]) {
+    let end = w.position() + CLEAR_LEN;
+    let named = addresses.get(..MAX_ADDRESSES).unwrap_or(addresses);
+    w.u8(u8::try_from(named.len()).unwrap_or(u8::MAX));
+    named.iter().for_each(|address| encode_socket_address(w, *address));
+    w.zeros(end - w.position());
+}
+
+/// Reads addresses that were opened; what stands behind them is ignored.
+///
+/// # Errors
+/// [`DecodeError`] if there are more than [`MAX_ADDRESSES`], or fewer than announced.
+pub fn decode_addresses(clear: &[u8]) -> Result<Vec<SocketAddr>, DecodeError> {
+    let mut reader = Reader::new(clear);
+    let count = usize::from(reader.u8()?);
+    if count > MAX_ADDRESSES {
+        return Err(reader.out_of_range(0, "addresses", count as u64));
+    }
+    (0..count).map(|_| decode_socket_address(&mut reader)).collect()
+}
+
+#[cfg(test)]
+#[path = "rendezvous/tests.rs"]
+mod tests;
