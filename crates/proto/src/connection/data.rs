@@ -96,7 +96,7 @@ impl Connection {
     }
 
     /// Writes a burst as the scheduler decided it, for the first of the paths; the others get a copy next.
-    fn transmit_burst(
+    pub(super) fn transmit_burst(
         &mut self,
         now: Instant,
         buffer: &mut Vec<u8>,

@@ -88,10 +88,16 @@ impl Connection {
         for view in &mut self.sending.views {
             view.sendable = self.paths.get(view.id).map_or(ByteCount::ZERO, window_room);
         }
-        let path = fastest(&View::new(now, &self.sending.views), backlog)?;
-        let place = (path.id, path.sendable);
+        let view = View::new(now, &self.sending.views);
+        let path = fastest(&view, backlog)?;
+        let others = self.sending.scheduler.copies_of_urgent(&view, path.id);
+        let (id, room) = (path.id, path.sendable);
         let carry = Carry { load: Load::Data, pick: Pick::Urgent, ..Carry::default() };
-        self.transmit_batch(now, buffer, place, carry)
+        if others.as_slice().is_empty() {
+            return self.transmit_batch(now, buffer, (id, room), carry);
+        }
+        let paths = std::iter::once(id).chain(others.as_slice().iter().copied()).collect();
+        self.transmit_burst(now, buffer, (paths, room), carry)
     }
 
     /// What may go by other paths: not what is urgent, as long as a path works for which it waits.

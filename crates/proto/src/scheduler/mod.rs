@@ -98,6 +98,13 @@ pub trait Scheduler: Send + fmt::Debug {
         false
     }
 
+    /// The paths on which urgent data goes besides `first`, which brings it soonest and is not asked for (spec 8.36).
+    /// Default: none.
+    fn copies_of_urgent(&self, view: &View<'_>, first: PathId) -> PathList {
+        let _ = (view, first);
+        PathList::default()
+    }
+
     /// Whether it chooses among streams: then [`View::ready`] is filled, which costs a look at up to
     /// [`View::MOST_READY`] streams a burst. Default: it does not.
     fn chooses_streams(&self) -> bool {

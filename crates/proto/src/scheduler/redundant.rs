@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
+use manyway_wire::PathId;
+
 use super::choice::{capacity, fill, has_room, nearest, turn, will_have_room};
 use super::{Decision, PathList, PathView, Scheduler, Source, View};
 use crate::{ByteCount, Class};
@@ -57,6 +59,18 @@ impl Scheduler for Redundant {
 
     fn is_guarded(&self) -> bool {
         false
+    }
+
+    fn copies_of_urgent(&self, view: &View<'_>, first: PathId) -> PathList {
+        let others = view.in_use().filter(|path| has_room(path) && path.id != first);
+        match self.extent {
+            Extent::All => others.map(|path| path.id).collect(),
+            Extent::Late => others
+                .min_by_key(|path| (path.rtt.smoothed, path.id))
+                .map(|path| path.id)
+                .into_iter()
+                .collect(),
+        }
     }
 
     fn decide(&mut self, view: &View<'_>) -> Decision {
