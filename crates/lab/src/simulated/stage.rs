@@ -265,8 +265,12 @@ impl Stage {
     /// The system of a host tells its programs.
     fn tell_addresses(&mut self, side: Side) {
         let (now, locals) = (self.world.now(), self.locals(side));
-        if let Some(peer) = self.peer(side) {
-            peer.set_addresses(now, &locals);
+        let Some(peer) = self.peer(side) else { return };
+        peer.set_addresses(now, &locals);
+        // As a server on real sockets: the client hears where else it can be reached now.
+        if let (Side::Server, Some(connection)) = (side, peer.connection()) {
+            let addresses: Vec<_> = locals.iter().map(|local| local.address).collect();
+            connection.set_advertised_addresses(&addresses);
         }
     }
 }
