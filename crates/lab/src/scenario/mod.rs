@@ -112,6 +112,8 @@ pub enum Traffic {
         size: Option<ByteCount>,
         /// At most so fast on average.
         rate: Option<Rate>,
+        /// Bytes that the application hands over at a time. Default as many as the contender takes well.
+        chunk: Option<ByteCount>,
     },
     /// Messages at regular times, each of which carries its number and the moment of sending.
     Messages {
