@@ -303,7 +303,13 @@ fn scenario(client: &[&str], server: &[&str], direction: Direction) -> Scenario 
         for (there, far) in server.iter().enumerate() {
             let name = format!("{near}-{far}");
             let (up, down) = (config.clone(), config.clone());
-            routes.push(Route { name: name.clone(), client: here, server: there, links: vec![links.len()] });
+            routes.push(Route {
+                name: name.clone(),
+                client: here,
+                server: there,
+                links: vec![links.len()],
+                shares: Vec::new(),
+            });
             links.push(Link { name, up, down, checksum: Checksum::Stale });
         }
     }

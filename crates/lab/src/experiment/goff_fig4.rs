@@ -80,7 +80,10 @@ fn template(values: &[f64]) -> String {
     let bits = total * 1e6;
     let slow = (bits / (ratio + 1.0)).round();
     let seconds = (60.0 / total).max(60.0);
-    let link =
-        |name: &str, rate: f64| format!("[links.{name}]\nrate = '{rate}bit'\nrtt = '1ms'\nqueue = '75kB'\n");
     format!("duration = '{seconds}s'\n{}{}", link("fast", bits - slow), link("slow", slow))
+}
+
+/// A link of so many bits a second.
+pub(super) fn link(name: &str, rate: f64) -> String {
+    format!("[links.{name}]\nrate = '{rate}bit'\nrtt = '1ms'\nqueue = '75kB'\n")
 }

@@ -11,6 +11,7 @@ mod cmt_chunks;
 mod cmt_duplicates;
 mod cmt_paths;
 mod findings;
+mod goff_fig3;
 mod goff_fig4;
 mod goff_fig5;
 mod plan;
@@ -24,13 +25,14 @@ pub use plan::{Extent, plan};
 pub use quantity::{Measure, Quantity};
 
 /// All, in the order of lists.
-pub const EXPERIMENTS: [&Experiment; 9] = [
+pub const EXPERIMENTS: [&Experiment; 10] = [
     &ams_fig9::EXPERIMENT,
     &ams_fig10::EXPERIMENT,
     &cmt_chunks::BY_SIZE,
     &cmt_chunks::BY_NUMBER,
     &cmt_paths::EXPERIMENT,
     &cmt_duplicates::EXPERIMENT,
+    &goff_fig3::EXPERIMENT,
     &goff_fig4::EXPERIMENT,
     &goff_fig5::SAME_ADDRESS,
     &goff_fig5::OTHER_ADDRESS,

@@ -89,9 +89,9 @@ fn every_row_has_its_values_and_the_phases_follow_each_other() {
 fn a_path_returns_with_another_address_each_time_in_goff_fig5b_alone() {
     let new_addresses = |name: &str| {
         let case = plan(find(name).unwrap(), Extent::Full, Timing::Virtual).unwrap().cases.remove(0);
-        let address = |event: crate::scenario::Event| match event.change {
-            crate::scenario::Change::Readdress { address, .. } => Some(address.to_string()),
-            _ => None,
+        let address = |event: crate::scenario::Event| {
+            let crate::scenario::Change::Readdress { address, .. } = event.change else { return None };
+            Some(address.to_string())
         };
         case.scenario.events.into_iter().filter_map(address).collect::<Vec<_>>()
     };
@@ -111,6 +111,6 @@ fn no_experiment_is_called_like_anything_else() {
         assert!(find(experiment.name).is_some_and(|found| std::ptr::eq(found, *experiment)));
     }
     assert!(find("goff").is_none());
-    let hint = library.find("goff-fig").unwrap_err().to_string();
-    assert!(hint.contains("did you mean goff-fig4?"), "{hint}");
+    let hint = library.find("cmt-duplicate").unwrap_err().to_string();
+    assert!(hint.contains("did you mean cmt-duplicates?"), "{hint}");
 }

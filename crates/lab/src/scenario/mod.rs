@@ -99,6 +99,9 @@ pub struct Route {
     pub server: usize,
     /// Places in [`Scenario::links`], from client to server; the way back takes them from the last to the first.
     pub links: Vec<usize>,
+    /// Where packets are dealt out one by one among the links: how many each gets in turn, in their order. Empty where
+    /// a packet takes all of them, one after the other.
+    pub shares: Vec<u32>,
 }
 
 /// What an application sends.

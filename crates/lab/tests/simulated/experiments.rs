@@ -58,6 +58,11 @@ fn cmt_duplicates() {
 }
 
 #[test]
+fn goff_fig3() {
+    review("goff-fig3");
+}
+
+#[test]
 fn goff_fig4() {
     review("goff-fig4");
 }
