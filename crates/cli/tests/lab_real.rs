@@ -99,8 +99,12 @@ fn messages_beside_bulk_have_latencies() {
 fn bulk_of_a_size_ends_when_all_has_arrived() {
     let Some(mut lab) = Lab::start() else { return };
     let mut scenario = two_paths(Direction::Up);
-    scenario.traffic =
-        vec![Traffic::Bulk { direction: Direction::Up, size: Some(ByteCount(2_000_000)), rate: None }];
+    scenario.traffic = vec![Traffic::Bulk {
+        direction: Direction::Up,
+        size: Some(ByteCount(2_000_000)),
+        rate: None,
+        chunk: None,
+    }];
     for name in ["manyway", "possible"] {
         let outcome = lab.run(&scenario, name);
         assert_eq!(outcome.failure, None, "{name}");
@@ -299,7 +303,13 @@ fn scenario(client: &[&str], server: &[&str], direction: Direction) -> Scenario 
         for (there, far) in server.iter().enumerate() {
             let name = format!("{near}-{far}");
             let (up, down) = (config.clone(), config.clone());
-            routes.push(Route { name: name.clone(), client: here, server: there, links: vec![links.len()] });
+            routes.push(Route {
+                name: name.clone(),
+                client: here,
+                server: there,
+                links: vec![links.len()],
+                shares: Vec::new(),
+            });
             links.push(Link { name, up, down, checksum: Checksum::Stale });
         }
     }
@@ -313,7 +323,7 @@ fn scenario(client: &[&str], server: &[&str], direction: Direction) -> Scenario 
         server: server.iter().map(interface).collect(),
         links,
         routes,
-        traffic: vec![Traffic::Bulk { direction, size: None, rate: None }],
+        traffic: vec![Traffic::Bulk { direction, size: None, rate: None, chunk: None }],
         events: Vec::new(),
     }
 }

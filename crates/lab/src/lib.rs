@@ -9,6 +9,7 @@
 //! * `emulator` (Linux): the links of a scenario between the interfaces of the hosts;
 //! * `cpu` (Linux): what a byte costs, without any emulation;
 //! * [`campaign`]: many runs, interleaved; [`measures`]: what counts of each;
+//! * [`experiment`]: the experiments of the documents that the project carries out;
 //! * [`report`]: tables, figures and documents; [`gates`]: what is to be reached;
 //! * [`Runner`]: something that lets a contender run once through a scenario, in virtual time or on real sockets.
 
@@ -24,6 +25,7 @@ pub mod cpu;
 #[cfg(target_os = "linux")]
 pub mod emulator;
 pub mod error;
+pub mod experiment;
 pub mod gates;
 #[cfg(target_os = "linux")]
 pub mod hosts;

@@ -103,7 +103,7 @@ fn scenario(config: &LinkConfig) -> Scenario {
         client: vec![interface("near")],
         server: vec![interface("far")],
         links: vec![link],
-        routes: vec![Route { name: "near".into(), client: 0, server: 0, links: vec![0] }],
+        routes: vec![Route { name: "near".into(), client: 0, server: 0, links: vec![0], shares: Vec::new() }],
         traffic: Vec::new(),
         events: Vec::new(),
     }

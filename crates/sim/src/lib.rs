@@ -53,6 +53,7 @@ mod packet;
 mod record;
 mod reference;
 mod rival;
+mod stripe;
 mod world;
 
 pub use clock::Clock;
@@ -71,4 +72,5 @@ pub use pair::{Pair, PairBuilder, PairError, Peer, Side};
 pub use record::{Entry, Record, Series, What};
 pub use reference::{Half, Pattern, ReaderState, Reference, WriterState};
 pub use rival::Rival;
+pub use stripe::Stripe;
 pub use world::{Node, Step, World};

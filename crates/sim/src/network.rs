@@ -10,6 +10,7 @@ use crate::link::{Link, LinkConfig, LinkState, Parcel};
 use crate::nat::Nat;
 use crate::packet::Packet;
 use crate::rule::{Action, Facts, Matching, RuleId, Rules};
+use crate::stripe::Stripe;
 
 /// Names a host of a [`Network`], in the order of their making.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -137,6 +138,26 @@ impl Parcel for Transit {
     }
 }
 
+/// How a route leads over its links.
+#[derive(Debug, Clone)]
+struct Course {
+    links: Vec<LinkId>,
+    /// Each packet takes one of the links; without this, all of them in order.
+    stripe: Option<Stripe>,
+}
+
+impl Course {
+    /// The link for a packet that has so many behind it; `None` at the end.
+    fn link(&mut self, hop: usize) -> Option<LinkId> {
+        let place = match &mut self.stripe {
+            None => hop,
+            Some(stripe) if hop == 0 => stripe.deal(),
+            Some(_) => return None,
+        };
+        self.links.get(place).copied()
+    }
+}
+
 /// Hosts and the links between them.
 ///
 /// Routes lead from interface to interface, over any number of links; several routes may share a link (a common
@@ -147,7 +168,7 @@ pub struct Network {
     hosts: Vec<Host>,
     owners: BTreeMap<IpAddr, InterfaceId>,
     links: Vec<Link<Transit>>,
-    routes: Vec<Vec<LinkId>>,
+    routes: Vec<Course>,
     by_ends: BTreeMap<(InterfaceId, InterfaceId), usize>,
     rules: Rules,
     /// Packets that rules hold back, by moment and order of entry.
@@ -278,9 +299,23 @@ impl Network {
     /// Sets the links from one interface to another, in order. Packets on their way stay on the route they took.
     /// Without links they arrive at once.
     pub fn set_route(&mut self, from: InterfaceId, to: InterfaceId, links: Vec<LinkId>) -> RouteId {
-        self.routes.push(links);
+        self.add_route((from, to), Course { links, stripe: None })
+    }
+
+    /// Sets links side by side from one interface to another, among which packets are dealt out one by one.
+    pub fn set_stripe(
+        &mut self,
+        ends: (InterfaceId, InterfaceId),
+        links: Vec<LinkId>,
+        stripe: Stripe,
+    ) -> RouteId {
+        self.add_route(ends, Course { links, stripe: Some(stripe) })
+    }
+
+    fn add_route(&mut self, ends: (InterfaceId, InterfaceId), course: Course) -> RouteId {
+        self.routes.push(course);
         let route = self.routes.len() - 1;
-        self.by_ends.insert((from, to), route);
+        self.by_ends.insert(ends, route);
         RouteId(route)
     }
 
@@ -481,7 +516,7 @@ impl Network {
 
     /// Gives a packet to the next link of its route, or to the host at its end.
     fn forward(&mut self, now: Instant, transit: Transit) {
-        let next = self.routes.get(transit.route).and_then(|route| route.get(transit.hop)).copied();
+        let next = self.routes.get_mut(transit.route).and_then(|course| course.link(transit.hop));
         match next.and_then(|link| self.links.get_mut(link.0)) {
             Some(link) => {
                 let size = match self.sizes {

@@ -10,7 +10,7 @@ use crate::output::units::parse_duration;
 /// What is run, how often, and what is written of it.
 #[derive(Debug, Clone, Args)]
 pub struct CampaignArgs {
-    /// Scenarios or groups by name (`list` shows them), `all`, or files that end in .toml
+    /// Scenarios or groups by name (`list` shows them), `all`, files that end in .toml, or one experiment
     #[arg(value_name = "NAME|GROUP|FILE.toml")]
     pub names: Vec<String>,
     /// How often everything is run, interleaved
@@ -25,7 +25,8 @@ pub struct CampaignArgs {
     /// The seed of the first repetition; each further one has the next
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Run each contender once, and not longer than 3 s; -n and -t win
+    /// Run each contender once, and not longer than 3 s, of an experiment some points in a tenth of the time; -n and -t
+    /// win
     #[arg(long)]
     pub quick: bool,
     /// Keep to this time: fewer repetitions, then shorter runs, and it says so

@@ -139,11 +139,13 @@ const EXAMPLES: &str = "\
 Runs contenders on real sockets in network namespaces over emulated links, which needs root, `ip` and /dev/net/tun;
 nothing outside is touched, and everything is removed at the end. Without names the group `table` runs. Contenders are
 manyway, manyway-best (over the best route alone), manyway:scheduler=NAME,congestion=NAME, tcp-CC, possible (TCP on
-every route at once), mptcp-CC and external:NAME.
+every route at once), mptcp-CC and external:NAME. An experiment of a document says itself who runs, and ends with
+status 6 if what must hold does not.
 
 Examples:
   sudo manyway lab two-50
   sudo manyway lab wifi-lte -c manyway,possible,mptcp-bbr -n 3 -t 10s --report out
+  sudo manyway lab ams-fig10 --quick
   sudo manyway lab all --direction both --budget 2h --report out
   sudo manyway lab two-50 --external 'pipe;socat -u - TCP:{remote}:{port};socat -u TCP-LISTEN:{port} -'
   manyway lab list";

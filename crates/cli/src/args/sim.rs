@@ -50,12 +50,14 @@ pub struct MatrixArgs {
 const EXAMPLES: &str = "\
 Runs Manyway through scenarios in virtual time: no root, no network, and the same seed gives the same figures.
 Contenders are separated as manyway,manyway-best; a setting goes behind a colon. What needs the system's own TCP
-runs by `manyway lab`, as root.
+runs by `manyway lab`, as root. An experiment of a document says itself who runs, and ends with status 6 if what must hold
+does not.
 
 Examples:
   manyway sim two-50
   manyway sim environments --direction both -n 5 --report out
   manyway sim wifi-lte -c manyway,manyway:congestion=new-reno -t 30s
+  manyway sim goff-fig4 --report out
   manyway sim my-links.toml --json | jq .bits_per_second
   manyway sim list";
 

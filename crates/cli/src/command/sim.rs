@@ -5,7 +5,7 @@ use manyway_lab::campaign::Timing;
 use manyway_lab::gates::Contest;
 use manyway_lab::simulated::Simulated;
 
-use super::campaign::{self, Defaults, of_gates, of_matrix, of_scenarios};
+use super::campaign::{self, Defaults, Named, of_gates, of_matrix, of_scenarios};
 use super::error::CommandError;
 use crate::args::{GlobalArgs, SimAction, SimArgs};
 use crate::exit_code::ExitCode;
@@ -28,6 +28,11 @@ pub fn run(global: &GlobalArgs, arguments: &SimArgs) -> Result<ExitCode, Command
             campaign::run_matrix(global, &matrix.campaign, plan, &mut runner, &stop)
         }
         None => {
+            let (campaign, who) = (&arguments.campaign, (arguments.contenders.as_slice(), &[][..]));
+            if let Some(named) = Named::find(global, campaign, who)? {
+                let plan = named.plan(campaign, Timing::Virtual)?;
+                return named.run(global, campaign, plan, (&mut runner, &stop));
+            }
             let plan = of_scenarios(global, &arguments.campaign, (&arguments.contenders, &[]), DEFAULTS)?;
             campaign::run(global, &arguments.campaign, plan, &mut runner, &stop)
         }

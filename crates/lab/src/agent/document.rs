@@ -164,6 +164,8 @@ pub(crate) enum Load {
         size: Option<u64>,
         /// Most bits a second on average.
         rate: Option<u64>,
+        /// Bytes of one write.
+        chunk: Option<u64>,
     },
     /// At regular times.
     Messages {

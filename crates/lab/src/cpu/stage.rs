@@ -101,7 +101,7 @@ impl Stage {
             }),
             Subject::Udp => CarrierSpec::Udp { remote: server, segment: MTU - 28 },
         };
-        let load = Load::Bulk { size: None, rate: None };
+        let load = Load::Bulk { size: None, rate: None, chunk: None };
         Assignment {
             end: side.into(),
             carrier,

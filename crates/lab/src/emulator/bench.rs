@@ -175,7 +175,7 @@ fn scenario(rate: RateModel) -> Scenario {
             down: config,
             checksum: Checksum::Stale,
         }],
-        routes: vec![Route { name: "near".into(), client: 0, server: 0, links: vec![0] }],
+        routes: vec![Route { name: "near".into(), client: 0, server: 0, links: vec![0], shares: Vec::new() }],
         traffic: Vec::new(),
         events: Vec::new(),
     }

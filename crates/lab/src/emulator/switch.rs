@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use manyway_proto::{ByteCount, Instant, Rng};
+use manyway_sim::Stripe;
 use manyway_sim::link::{self, Link, LinkState};
 
 use super::agenda::Agenda;
@@ -50,6 +51,8 @@ struct Lane {
 #[derive(Debug)]
 struct Way {
     lanes: Vec<usize>,
+    /// Each packet takes one of the lanes; without this, all of them in order.
+    stripe: Option<Stripe>,
     entrance: usize,
     exit: usize,
     arrivals: Arrivals,
@@ -229,8 +232,8 @@ impl Switch {
 
     /// Gives a packet to the next link of its way, or to the host at the end.
     fn forward(&mut self, now: Instant, mut packet: IpPacket, exit: &mut impl Exit) {
-        let Some(way) = self.ways.get(packet.journey.way) else { return };
-        let Some(place) = way.lanes.get(packet.journey.links).copied() else {
+        let Some(way) = self.ways.get_mut(packet.journey.way) else { return };
+        let Some(place) = way.lane(packet.journey.links) else {
             return self.leave(now, packet, exit);
         };
         if let Some(lane) = self.lanes.get_mut(place) {
@@ -346,15 +349,27 @@ fn ways(scenario: &Scenario) -> Result<Vec<Way>, LabError> {
         let (client, server) = (route.client, scenario.client.len() + route.server);
         let up = route.links.iter().map(|link| 2 * link).collect();
         let down = route.links.iter().rev().map(|link| 2 * link + 1).collect();
-        ways.push(Way::new(up, client, server));
-        ways.push(Way::new(down, server, client));
+        let (shares, back) = (route.shares.clone(), route.shares.iter().rev().copied().collect());
+        ways.push(Way::new((up, shares), client, server));
+        ways.push(Way::new((down, back), server, client));
     }
     Ok(ways)
 }
 
 impl Way {
-    fn new(lanes: Vec<usize>, entrance: usize, exit: usize) -> Self {
-        Self { lanes, entrance, exit, arrivals: Arrivals::default(), lost: Rc::default() }
+    fn new((lanes, shares): (Vec<usize>, Vec<u32>), entrance: usize, exit: usize) -> Self {
+        let stripe = (!shares.is_empty()).then(|| Stripe::new(shares));
+        Self { lanes, stripe, entrance, exit, arrivals: Arrivals::default(), lost: Rc::default() }
+    }
+
+    /// The lane for a packet that has so many behind it; `None` at the end.
+    fn lane(&mut self, behind: usize) -> Option<usize> {
+        let place = match &mut self.stripe {
+            None => behind,
+            Some(stripe) if behind == 0 => stripe.deal(),
+            Some(_) => return None,
+        };
+        self.lanes.get(place).copied()
     }
 }
 

@@ -292,7 +292,13 @@ fn shared(first: LinkConfig, last: LinkConfig) -> Scenario {
         down: config.clone(),
         checksum: Checksum::Stale,
     };
-    let route = |client| Route { name: format!("r{client}"), client, server: 0, links: vec![client, 2] };
+    let route = |client| Route {
+        name: format!("r{client}"),
+        client,
+        server: 0,
+        links: vec![client, 2],
+        shares: Vec::new(),
+    };
     Scenario {
         name: String::new(),
         title: String::new(),

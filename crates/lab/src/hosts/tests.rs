@@ -17,7 +17,13 @@ fn scenario() -> Scenario {
             LinkConfig::new(Rate::from_bits_per_second(megabits * 1_000_000), Duration::from_millis(5));
         Link { name: name.into(), up: config.clone(), down: config, checksum: Checksum::Stale }
     };
-    let route = |client| Route { name: format!("r{client}"), client, server: 0, links: vec![client] };
+    let route = |client| Route {
+        name: format!("r{client}"),
+        client,
+        server: 0,
+        links: vec![client],
+        shares: Vec::new(),
+    };
     Scenario {
         name: String::new(),
         title: String::new(),

@@ -67,7 +67,8 @@ fn each_connection_side_by_side_is_counted_over_its_own_time() {
 #[test]
 fn a_flow_that_ends_as_it_should_does_not_stall_beside_one_that_goes_on() {
     let mut scenario = scenario();
-    let rest = Traffic::Bulk { direction: Direction::Up, size: Some(ByteCount(1_000_000)), rate: None };
+    let rest =
+        Traffic::Bulk { direction: Direction::Up, size: Some(ByteCount(1_000_000)), rate: None, chunk: None };
     scenario.traffic.push(rest);
     let mut outcome = even(&scenario, 50.0);
     let mut short = outcome.flows[0].clone();

@@ -196,9 +196,9 @@ fn routes(scenario: &Scenario, contender: &Contender) -> Result<Vec<usize>, LabE
 
 fn exchange(traffic: &Traffic) -> Exchange {
     let (direction, load) = match *traffic {
-        Traffic::Bulk { direction, size, rate } => {
+        Traffic::Bulk { direction, size, rate, chunk } => {
             let (size, rate) = (size.map(|size| size.get()), rate.map(|rate| rate.bits_per_second()));
-            (direction, Load::Bulk { size, rate })
+            (direction, Load::Bulk { size, rate, chunk: chunk.map(|chunk| chunk.get()) })
         }
         Traffic::Messages { direction, size, interval } => {
             let size = usize::try_from(size.get()).unwrap_or(usize::MAX);

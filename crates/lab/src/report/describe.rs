@@ -21,13 +21,16 @@ pub(super) fn link(config: &LinkConfig) -> String {
 /// What an application sends.
 pub(super) fn traffic(traffic: &Traffic) -> String {
     match traffic {
-        Traffic::Bulk { direction, size, rate } => {
+        Traffic::Bulk { direction, size, rate, chunk } => {
             let mut words = format!("bulk {}", way(*direction));
             if let Some(size) = size {
                 words += &format!(", {}", text::size(size.get()));
             }
             if let Some(rate) = rate {
                 words += &format!(", at most {rate}");
+            }
+            if let Some(chunk) = chunk {
+                words += &format!(", {chunk} at a time");
             }
             words
         }

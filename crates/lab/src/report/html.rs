@@ -9,7 +9,7 @@ use super::figure::{
     Bar, BarChart, BytesPlot, BytesSeries, FigureError, Mark, MarkKind, PathSeries, RatePlot,
 };
 use super::table::{self, Grid};
-use super::{Origin, describe};
+use super::{Lead, Origin, describe};
 use crate::campaign::{Case, Results, Run, Timing};
 use crate::columns::Align;
 use crate::error::LabError;
@@ -149,7 +149,7 @@ fn file_name(name: &str) -> String {
 }
 
 /// The whole page.
-pub(super) fn page(results: &Results, origin: &Origin, figures: &[Figure]) -> String {
+pub(super) fn page(results: &Results, origin: &Origin, (lead, figures): (&Lead, &[Figure])) -> String {
     let mut page = String::new();
     let title = "Manyway in the lab";
     let _ = write!(
@@ -159,6 +159,7 @@ pub(super) fn page(results: &Results, origin: &Origin, figures: &[Figure]) -> St
          <h1>{title}</h1>\n"
     );
     list(&mut page, &settings(results, origin));
+    opening(&mut page, lead);
     page.push_str("<h2>Results</h2>\n");
     grid(&mut page, &Grid::of(results));
     let remarks = table::remarks(results);
@@ -250,12 +251,23 @@ fn section<'a>(page: &mut String, case: &Case, figures: impl Iterator<Item = &'a
         pairs.push(("Event", format!("… and {} more", scenario.events.len() - MOST_EVENTS)));
     }
     list(page, &pairs);
-    for figure in figures {
-        // Within HTML the name of the language of figures is known.
-        let svg = figure.svg.replace(" xmlns=\"http://www.w3.org/2000/svg\"", "");
-        let _ = writeln!(page, "<figure>{svg}</figure>");
-    }
+    figures.for_each(|figure| draw_into(page, &figure.svg));
     page.push_str("</section>\n");
+}
+
+/// What the report has of its own.
+fn opening(page: &mut String, lead: &Lead) {
+    if lead.title.is_empty() {
+        return;
+    }
+    let _ = writeln!(page, "<h2>{}</h2>\n<pre>{}</pre>", escape(&lead.title), escape(&lead.text));
+    lead.pictures.iter().for_each(|picture| draw_into(page, &picture.svg));
+}
+
+fn draw_into(page: &mut String, svg: &str) {
+    // Within HTML the name of the language of figures is known.
+    let svg = svg.replace(" xmlns=\"http://www.w3.org/2000/svg\"", "");
+    let _ = writeln!(page, "<figure>{svg}</figure>");
 }
 
 /// Text in which nothing is taken for HTML.
@@ -292,6 +304,7 @@ body { font: 16px/1.5 system-ui, sans-serif; max-width: 66rem; margin: 2rem auto
 table { border-collapse: collapse; display: block; overflow-x: auto; font-variant-numeric: tabular-nums; }
 th, td { padding: .2rem .7rem; text-align: left; white-space: nowrap; border-bottom: 1px solid #8886; }
 .number { text-align: right; }
+pre { overflow-x: auto; white-space: pre-wrap; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; }
 dt { font-weight: 600; } dd { margin: 0; overflow-wrap: anywhere; }
 figure { margin: 1rem 0; background: #fff; } svg { max-width: 100%; height: auto; display: block; }

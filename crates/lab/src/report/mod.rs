@@ -17,6 +17,7 @@ use std::{fs, io};
 pub use csv::csv;
 pub use json::{document, run_line};
 pub use matrix::matrix;
+pub(crate) use table::remarks;
 pub use table::table;
 
 use crate::campaign::Results;
@@ -45,6 +46,26 @@ impl Origin {
     }
 }
 
+/// What stands first in a report, before what every report has.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Lead {
+    /// Its heading.
+    pub title: String,
+    /// Lines that keep their columns.
+    pub text: String,
+    /// Figures below.
+    pub pictures: Vec<Picture>,
+}
+
+/// A figure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Picture {
+    /// Its name as a file, without the end.
+    pub file: String,
+    /// An SVG document.
+    pub svg: String,
+}
+
 /// Makes the directory of a report, and finds out whether it can be written.
 ///
 /// # Errors
@@ -62,16 +83,27 @@ pub fn prepare(directory: &Path) -> Result<(), LabError> {
 /// # Errors
 /// [`LabError::Io`] if that can not be written.
 pub fn write(results: &Results, origin: &Origin, directory: &Path) -> Result<(), LabError> {
+    write_with(results, origin, directory, &Lead::default())
+}
+
+/// As [`write`], with something of its own first.
+///
+/// # Errors
+/// As [`write`].
+pub fn write_with(results: &Results, origin: &Origin, directory: &Path, lead: &Lead) -> Result<(), LabError> {
     let figures = html::figures(results)?;
     prepare(directory)?;
     let place = directory.join("figures");
     let save = |path: std::path::PathBuf, text: String| doing(&path, fs::write(&path, text));
+    for picture in &lead.pictures {
+        save(place.join(format!("{}.svg", picture.file)), picture.svg.clone())?;
+    }
     for figure in &figures {
         save(place.join(format!("{}.svg", figure.file)), figure.svg.clone())?;
     }
     save(directory.join("results.json"), format!("{:#}\n", document(results, origin)))?;
     save(directory.join("runs.csv"), csv(results))?;
-    save(directory.join("index.html"), html::page(results, origin, &figures))
+    save(directory.join("index.html"), html::page(results, origin, (lead, &figures)))
 }
 
 fn doing<T>(path: &Path, result: io::Result<T>) -> Result<T, LabError> {

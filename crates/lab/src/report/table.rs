@@ -118,7 +118,7 @@ fn cells(results: &Results, row: &Row) -> Vec<String> {
 }
 
 /// What a reader must know besides the figures, a sentence a line.
-pub(super) fn remarks(results: &Results) -> Vec<String> {
+pub(crate) fn remarks(results: &Results) -> Vec<String> {
     let label =
         |case: usize| results.plan.cases.get(case).map(crate::campaign::Case::label).unwrap_or_default();
     let name = |run: &Run| -> String {

@@ -59,7 +59,7 @@ fn the_document_has_every_setting_and_every_run() {
 fn the_page_refers_to_nothing_outside_and_takes_no_text_for_html() {
     let results = results("<script src=\"https://example.org/x.js\">alert('x')</script> & \"more\"");
     let figures = html::figures(&results).unwrap();
-    let page = html::page(&results, &origin(), &figures);
+    let page = html::page(&results, &origin(), (&Lead::default(), &figures));
     for outside in ["<script", "src=\"", "href=", "url(", "@import", "http://", "<link", "<iframe", "<img"] {
         assert!(!page.contains(outside), "{outside}");
     }

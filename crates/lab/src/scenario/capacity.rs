@@ -70,10 +70,10 @@ impl Scenario {
         let mut left: Vec<u64> = self.links.iter().map(|link| nominal(link, direction)).collect();
         let mut sum = 0_u64;
         for (_, route) in self.routes.iter().enumerate().filter(|(place, _)| counts(*place)) {
-            let most = route.links.iter().filter_map(|link| left.get(*link)).min().copied().unwrap_or(0);
-            for link in &route.links {
+            let most = slowest(route, |link| left.get(link).copied()).unwrap_or(0);
+            for (place, link) in route.links.iter().enumerate() {
                 if let Some(left) = left.get_mut(*link) {
-                    *left -= most;
+                    *left -= route.part(place, most).min(*left);
                 }
             }
             sum = sum.saturating_add(most);
@@ -160,14 +160,44 @@ fn carries_now(route: &Route, links: &[State], direction: Direction) -> Rate {
     if !on_way().all(State::works) {
         return Rate::ZERO;
     }
-    let slowest = on_way().map(|state| nominal(&state.link, direction)).min().unwrap_or(0);
+    let slowest =
+        slowest(route, |link| links.get(link).map(|state| nominal(&state.link, direction))).unwrap_or(0);
+    let delays = on_way().map(|state| state.link.up.delay.base.saturating_add(state.link.down.delay.base));
     let round_trip: Duration =
-        on_way().map(|state| state.link.up.delay.base.saturating_add(state.link.down.delay.base)).sum();
+        if route.shares.is_empty() { delays.sum() } else { delays.max().unwrap_or_default() };
     let losses = on_way().map(|state| way(&state.link, direction)).map(|config| {
         u64::from(loss_share(&config.loss).billionths()) + u64::from(config.corruption.billionths())
     });
     let lost = losses.sum::<u64>();
     Rate::from_bytes_per_second(slowest.min(after_loss(round_trip, lost)))
+}
+
+/// What a route carries by the rates of its links; where packets are dealt out among them, until the first of them
+/// has no more than its share.
+fn slowest(route: &Route, rate: impl Fn(usize) -> Option<u64>) -> Option<u64> {
+    let rates = route.links.iter().enumerate().filter_map(|(place, link)| Some((place, rate(*link)?)));
+    rates.map(|(place, rate)| route.whole(place, rate)).min()
+}
+
+impl Route {
+    /// What of an amount that passes the route passes the link in this place.
+    fn part(&self, place: usize, amount: u64) -> u64 {
+        self.shares.get(place).map_or(amount, |share| scaled(amount, u64::from(*share), self.all_shares()))
+    }
+
+    /// The amount of which this passes the link in this place.
+    fn whole(&self, place: usize, part: u64) -> u64 {
+        self.shares.get(place).map_or(part, |share| scaled(part, self.all_shares(), u64::from(*share)))
+    }
+
+    fn all_shares(&self) -> u64 {
+        self.shares.iter().map(|share| u64::from(*share)).sum()
+    }
+}
+
+fn scaled(amount: u64, times: u64, over: u64) -> u64 {
+    let scaled = u128::from(amount) * u128::from(times);
+    u64::try_from(scaled / u128::from(over.max(1))).unwrap_or(u64::MAX)
 }
 
 /// Bytes a second that loss leaves to a sender that halves its window at each loss (Mathis 1997): 1.22 segments a

@@ -6,6 +6,7 @@ use std::path::Path;
 use super::Scenario;
 use super::builtin::FILES;
 use crate::LabError;
+use crate::experiment::EXPERIMENTS;
 
 /// Scenarios that can be found by name.
 ///
@@ -62,14 +63,17 @@ impl Library {
     fn unknown(&self, name: &str) -> String {
         let groups = self.groups();
         let names = self.scenarios.iter().map(|scenario| scenario.name.as_str());
-        let near = names.chain(groups.iter().copied()).min_by_key(|known| distance(known, name));
+        let experiments = EXPERIMENTS.iter().map(|experiment| experiment.name);
+        let near =
+            names.chain(groups.iter().copied()).chain(experiments).min_by_key(|known| distance(known, name));
         let near = near.filter(|near| distance(near, name) <= 2);
         let hint = near.map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();
         format!(
-            "no scenario and no group is called {name:?}{hint}: there are all, the groups {}, {} scenarios, and files \
-             whose names end in .toml",
+            "no scenario and no group is called {name:?}{hint}: there are all, the groups {}, {} scenarios, {} \
+             experiments, and files whose names end in .toml",
             groups.join(", "),
             self.scenarios.len(),
+            EXPERIMENTS.len(),
         )
     }
 }

@@ -99,6 +99,9 @@ pub struct Route {
     pub server: usize,
     /// Places in [`Scenario::links`], from client to server; the way back takes them from the last to the first.
     pub links: Vec<usize>,
+    /// Where packets are dealt out one by one among the links: how many each gets in turn, in their order. Empty where
+    /// a packet takes all of them, one after the other.
+    pub shares: Vec<u32>,
 }
 
 /// What an application sends.
@@ -112,6 +115,8 @@ pub enum Traffic {
         size: Option<ByteCount>,
         /// At most so fast on average.
         rate: Option<Rate>,
+        /// Bytes that the application hands over at a time. Default as many as the contender takes well.
+        chunk: Option<ByteCount>,
     },
     /// Messages at regular times, each of which carries its number and the moment of sending.
     Messages {

@@ -37,6 +37,8 @@ enum Load {
         /// Where it ends even if that is not reached.
         stop: Duration,
         pace: Option<Pace>,
+        /// Bytes handed over in one call.
+        chunk: u64,
     },
     Messages {
         size: u64,
@@ -76,9 +78,10 @@ pub(super) fn streams(scenario: &Scenario, begin: Instant) -> Vec<Stream> {
 impl Load {
     fn new(traffic: &Traffic, duration: Duration) -> Self {
         match traffic {
-            Traffic::Bulk { size, rate, .. } => Self::Bulk {
+            Traffic::Bulk { size, rate, chunk, .. } => Self::Bulk {
                 size: size.map_or(u64::MAX, |size| size.get()),
                 stop: if size.is_some() { Duration::MAX } else { duration },
+                chunk: chunk.map_or(CHUNK, |chunk| chunk.get().clamp(1, CHUNK)),
                 pace: rate.map(|rate| {
                     let piece = (rate.bytes_per_second() / PIECES_A_SECOND).clamp(512, 2 * CHUNK);
                     let nanos =
@@ -92,12 +95,22 @@ impl Load {
         }
     }
 
+    /// Bytes handed over in one call.
+    const fn chunk(&self) -> u64 {
+        match *self {
+            Self::Bulk { chunk, .. } => chunk,
+            Self::Messages { .. } => CHUNK,
+        }
+    }
+
     /// How many bytes may have been written at a moment, when more may be, and whether that was all.
     fn allowance(&self, at: Duration) -> (u64, Option<Duration>, bool) {
         match *self {
             Self::Bulk { stop, .. } if at >= stop => (0, None, true),
-            Self::Bulk { size, stop, pace: None } => (size, (stop < Duration::MAX).then_some(stop), false),
-            Self::Bulk { size, stop, pace: Some(pace) } => {
+            Self::Bulk { size, stop, pace: None, .. } => {
+                (size, (stop < Duration::MAX).then_some(stop), false)
+            }
+            Self::Bulk { size, stop, pace: Some(pace), .. } => {
                 let pieces = due(at, pace.interval);
                 let next = pace.interval.saturating_mul(u32::try_from(pieces).unwrap_or(u32::MAX));
                 (pieces.saturating_mul(pace.piece).min(size), Some(next.min(stop)), false)
@@ -156,7 +169,7 @@ impl Stream {
         let (allowed, _, is_all) = self.load.allowance(now - self.begin);
         while self.written < allowed {
             if self.rest.is_empty() {
-                let length = usize::try_from((allowed - self.written).min(CHUNK)).unwrap_or(0);
+                let length = usize::try_from((allowed - self.written).min(self.load.chunk())).unwrap_or(0);
                 self.rest = Pattern::new(host, id).bytes(self.written, length);
             }
             let accepted = streams.write(id, self.rest.clone());

@@ -8,11 +8,11 @@ use manyway_proto::{ConnectionConfig, Instant, LocalAddress};
 use manyway_sim::link::{Link as OneWay, LinkConfig, LinkState};
 use manyway_sim::nat::Nat;
 use manyway_sim::{
-    EndpointPeer, HostId, InterfaceId, LinkId, Network, Peer as _, RouteId, Sizes, Transit, World,
+    EndpointPeer, HostId, InterfaceId, LinkId, Network, Peer as _, RouteId, Sizes, Stripe, Transit, World,
 };
 
 use crate::outcome::RouteTotals;
-use crate::scenario::{Change, Direction, Interface, Scenario, Setting, Side, default_address};
+use crate::scenario::{self, Change, Direction, Interface, Scenario, Setting, Side, default_address};
 
 /// The two hosts and what lies between them.
 #[derive(Debug)]
@@ -80,19 +80,27 @@ impl Stage {
             let ends =
                 stage.client.interfaces.get(route.client).zip(stage.server.interfaces.get(route.server));
             if let Some((from, to)) = ends.map(|(from, to)| (from.id, to.id)) {
-                stage.add_route((from, to), &route.links);
+                stage.add_route((from, to), route);
             }
         }
         stage
     }
 
-    fn add_route(&mut self, (from, to): (InterfaceId, InterfaceId), places: &[usize]) {
-        let ways: Vec<_> = places.iter().filter_map(|place| self.links.get(*place)).collect();
+    fn add_route(&mut self, (from, to): (InterfaceId, InterfaceId), route: &scenario::Route) {
+        let ways: Vec<_> = route.links.iter().filter_map(|place| self.links.get(*place)).collect();
         let up: Vec<_> = ways.iter().map(|ways| ways.up).collect();
         let down: Vec<_> = ways.iter().rev().map(|ways| ways.down).collect();
         let links = up.iter().chain(&down).copied().collect();
         let network = self.world.network_mut();
-        let ids = Ways { up: network.set_route(from, to, up), down: network.set_route(to, from, down) };
+        let ids = if route.shares.is_empty() {
+            Ways { up: network.set_route(from, to, up), down: network.set_route(to, from, down) }
+        } else {
+            let (shares, back) = (route.shares.clone(), route.shares.iter().rev().copied().collect());
+            Ways {
+                up: network.set_stripe((from, to), up, Stripe::new(shares)),
+                down: network.set_stripe((to, from), down, Stripe::new(back)),
+            }
+        };
         self.routes.push(Route { ids, links, totals: RouteTotals::default(), dropped_before: 0 });
     }
 
@@ -265,8 +273,12 @@ impl Stage {
     /// The system of a host tells its programs.
     fn tell_addresses(&mut self, side: Side) {
         let (now, locals) = (self.world.now(), self.locals(side));
-        if let Some(peer) = self.peer(side) {
-            peer.set_addresses(now, &locals);
+        let Some(peer) = self.peer(side) else { return };
+        peer.set_addresses(now, &locals);
+        // As a server on real sockets: the client hears where else it can be reached now.
+        if let (Side::Server, Some(connection)) = (side, peer.connection()) {
+            let addresses: Vec<_> = locals.iter().map(|local| local.address).collect();
+            connection.set_advertised_addresses(&addresses);
         }
     }
 }

@@ -223,6 +223,7 @@ pub(crate) fn scenario(links: Vec<(LinkConfig, LinkConfig)>) -> Scenario {
                 client: place,
                 server: place,
                 links: vec![place],
+                shares: Vec::new(),
             })
             .collect(),
         traffic: Vec::new(),

@@ -31,7 +31,10 @@ fn a_link_makes_its_interface_and_its_route() {
         (scenario.name.as_str(), scenario.title.as_str(), scenario.group.as_str()),
         ("mine", "mine", "user")
     );
-    assert_eq!(scenario.traffic, [Traffic::Bulk { direction: Direction::Up, size: None, rate: None }]);
+    assert_eq!(
+        scenario.traffic,
+        [Traffic::Bulk { direction: Direction::Up, size: None, rate: None, chunk: None }]
+    );
     assert_eq!(scenario.duration, Duration::from_secs(15));
     let link = &scenario.links[1];
     assert_eq!(link.up.rate, mbit(20));
@@ -140,7 +143,7 @@ fn traffic_is_bulk_or_messages() {
     assert_eq!(
         scenario.traffic,
         [
-            Traffic::Bulk { direction: Direction::Both, size: Some(ByteCount(16 << 20)), rate },
+            Traffic::Bulk { direction: Direction::Both, size: Some(ByteCount(16 << 20)), rate, chunk: None },
             Traffic::Messages { direction: Direction::Down, size: ByteCount(100), interval: 50 * MS },
         ]
     );

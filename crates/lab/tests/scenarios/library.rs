@@ -17,7 +17,8 @@ fn an_unknown_name_is_answered_with_what_there_is() {
     assert_eq!(
         library.find("two-5").unwrap_err().to_string(),
         "no scenario and no group is called \"two-5\" (did you mean two-50?): there are all, the groups table, \
-         environments, simult-flows, unequal, failures, sharing, 44 scenarios, and files whose names end in .toml"
+         environments, simult-flows, unequal, failures, sharing, 44 scenarios, 10 experiments, and files whose names \
+         end in .toml"
     );
     assert!(!library.find("parsecs").unwrap_err().to_string().contains("did you mean"));
     assert!(matches!(library.find("nowhere/mine.toml"), Err(LabError::Io { .. })));

@@ -92,3 +92,21 @@ fn the_black_hole_over_a_fixed_seed() {
     }
     insta::assert_snapshot!(text);
 }
+
+#[test]
+fn packets_may_be_dealt_out_among_links() {
+    let striped = "duration = '3s'\nroutes = [{ client = 'bond', links = ['a', 'b'], shares = [3, 1] }]\n\
+        [links.a]\nrate = '9M'\nrtt = '20ms'\n[links.b]\nrate = '3M'\nrtt = '20ms'\n";
+    let outcome = run(striped);
+    let rate = outcome.routes[0].up.rate(1000 * MS, 3000 * MS);
+    assert!(rate > mbit(10) && rate < mbit(13), "{rate}");
+    // The slower link has no more than its share: two thirds of the time of the other.
+    let scenario = |shares: &str| {
+        let text = striped.replace("[3, 1]", shares);
+        manyway_lab::Scenario::parse("mine.toml", &text, &|_| Err(std::io::ErrorKind::NotFound.into()))
+    };
+    let sum = |shares: &str| scenario(shares).unwrap().sum(manyway_lab::scenario::Direction::Up);
+    assert_eq!((sum("[3, 1]"), sum("[1, 1]")), (mbit(12), mbit(6)));
+    let error = scenario("[3, 1, 1]").unwrap_err().to_string();
+    assert!(error.contains("routes[1].shares") && error.contains("3 shares for 2 links"), "{error}");
+}

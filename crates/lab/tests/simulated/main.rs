@@ -3,6 +3,7 @@
 
 mod builtin;
 mod changes;
+mod experiments;
 mod matrix;
 mod traffic;
 mod who;

@@ -1,5 +1,6 @@
 //! What `lab` and `sim` have in common: a campaign from the command line to its report.
 
+mod experiment;
 mod plan;
 mod watch;
 
@@ -8,12 +9,14 @@ use std::path::Path;
 use manyway_lab::agreement::{self, Agreement};
 use manyway_lab::campaign::{self, Course, End, Plan, Results, Run, Standing, Timing};
 use manyway_lab::columns::{Align, Table};
+use manyway_lab::experiment::{EXPERIMENTS, Experiment, Extent, Findings};
 use manyway_lab::gates;
-use manyway_lab::report::{self, Origin};
+use manyway_lab::report::{self, Lead, Origin};
 use manyway_lab::scenario::Library;
 use manyway_lab::{LabError, Runner, Scenario, Stop};
 use serde_json::{Value, json};
 
+pub use experiment::Named;
 pub use plan::{Defaults, of_gates, of_matrix, of_scenarios};
 
 use super::error::CommandError;
@@ -63,7 +66,7 @@ fn run_told(
     prepare(arguments)?;
     let (results, printed) = execute(global, plan, runner, stop);
     let printed = printed.and_then(|()| tell(global, || summary(&results), || text(&results)));
-    finish(global, arguments, &results, printed)
+    finish(global, arguments, (&results, None), printed)
 }
 
 /// What `--json` prints at the end.
@@ -90,7 +93,7 @@ pub fn run_gates(
     let document = || json!({ "gates": gates::json(&verdicts), "end": results.end.name() });
     let text = || format!("{}\n\n{}", report::table(&results).trim_end(), gates::text(&verdicts));
     let printed = printed.and_then(|()| tell(global, document, text));
-    let code = finish(global, arguments, &results, printed)?;
+    let code = finish(global, arguments, (&results, None), printed)?;
     if verdicts.judged.is_empty() {
         return Err(CommandError::new(ExitCode::Failed, "there was nothing that a gate could judge"));
     }
@@ -130,7 +133,7 @@ pub fn run_both(
     let document = || json!({ "agreement": compared, "missing": missing, "end": results.end.name() });
     let text = || agreement::text(&compared, &missing);
     let printed = printed.and(printed_later).and_then(|()| tell(global, document, text));
-    let code = finish(global, arguments, &results, printed)?;
+    let code = finish(global, arguments, (&results, None), printed)?;
     let holds = missing.is_empty() && compared.iter().all(Agreement::holds);
     Ok(if holds { code } else { ExitCode::Gain })
 }
@@ -148,17 +151,18 @@ fn execute(
     (results, watch.finish())
 }
 
-/// Writes what was asked for, then says how it ended.
+/// Writes what was asked for, what an experiment found first, then says how it ended.
 fn finish(
     global: &GlobalArgs,
     arguments: &CampaignArgs,
-    results: &Results,
+    (results, findings): (&Results, Option<&Findings<'_>>),
     printed: Result<(), CommandError>,
 ) -> Result<ExitCode, CommandError> {
     // One that can not be written does not keep the other from it.
     let table = arguments.csv.as_ref().map_or(Ok(()), |file| write_csv(file, results));
     if let Some(directory) = &arguments.report {
-        report::write(results, &origin(), directory).map_err(of_lab)?;
+        let lead = findings.map_or_else(|| Ok(Lead::default()), experiment::lead)?;
+        report::write_with(results, &origin(), directory, &lead).map_err(of_lab)?;
         if !global.quiet {
             note(&format!("the report is {}", directory.join("index.html").display()));
         }
@@ -244,12 +248,14 @@ pub fn end_on_signal(stop: Stop) {
     drop(std::thread::Builder::new().name("signals".to_owned()).spawn(wait));
 }
 
-/// Lists the scenarios.
+/// Lists the scenarios and the experiments.
 ///
 /// # Errors
 /// Standard output is closed or full.
 pub fn list(global: &GlobalArgs) -> Result<ExitCode, CommandError> {
     let library = Library::builtin().map_err(of_lab)?;
+    let experiments = EXPERIMENTS.iter().map(|experiment| Ok((*experiment, scenarios(experiment)?)));
+    let experiments: Vec<_> = experiments.collect::<Result<_, LabError>>().map_err(of_lab)?;
     if global.json {
         for scenario in library.all() {
             json::print(&json!({
@@ -259,6 +265,17 @@ pub fn list(global: &GlobalArgs) -> Result<ExitCode, CommandError> {
                 "source": scenario.source,
                 "routes": scenario.routes.len(),
                 "duration": scenario.duration.as_secs_f64(),
+            }))?;
+        }
+        for (experiment, scenarios) in &experiments {
+            json::print(&json!({
+                "experiment": experiment.name,
+                "group": experiment.group(),
+                "title": experiment.title,
+                "source": experiment.source,
+                "scenarios": scenarios.len(),
+                "routes": scenarios.iter().map(|scenario| scenario.routes.len()).max(),
+                "duration": scenarios.iter().map(|scenario| scenario.duration.as_secs_f64()).reduce(f64::max),
             }))?;
         }
         return Ok(ExitCode::Ok);
@@ -273,6 +290,9 @@ pub fn list(global: &GlobalArgs) -> Result<ExitCode, CommandError> {
     for scenario in library.all() {
         table.row(row(scenario));
     }
+    for (experiment, scenarios) in &experiments {
+        table.row(experiment_row(experiment, scenarios));
+    }
     print_line(table.to_string().trim_end())?;
     Ok(ExitCode::Ok)
 }
@@ -284,6 +304,24 @@ fn row(scenario: &Scenario) -> [String; 5] {
         scenario.routes.len().to_string(),
         units::duration(scenario.duration),
         scenario.title.clone(),
+    ]
+}
+
+/// What an experiment runs, each once.
+fn scenarios(experiment: &Experiment) -> Result<Vec<Scenario>, LabError> {
+    let plan = manyway_lab::experiment::plan(experiment, Extent::Full, Timing::Virtual)?;
+    Ok(plan.cases.into_iter().map(|case| case.scenario).collect())
+}
+
+fn experiment_row(experiment: &Experiment, scenarios: &[Scenario]) -> [String; 5] {
+    let longest = scenarios.iter().map(|scenario| scenario.duration).max().unwrap_or_default();
+    let routes = scenarios.iter().map(|scenario| scenario.routes.len()).max().unwrap_or_default();
+    [
+        experiment.group().to_owned(),
+        experiment.name.to_owned(),
+        routes.to_string(),
+        units::duration(longest),
+        format!("{} ({})", experiment.title, experiment.source),
     ]
 }
 

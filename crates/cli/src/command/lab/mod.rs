@@ -23,8 +23,8 @@ mod on_linux {
     use manyway_lab::simulated::Simulated;
 
     use super::{cpu, share, up};
-    use crate::args::{GlobalArgs, LabAction, LabArgs};
-    use crate::command::campaign::{self, Defaults, of_gates, of_lab, of_scenarios};
+    use crate::args::{CampaignArgs, GlobalArgs, LabAction, LabArgs};
+    use crate::command::campaign::{self, Defaults, Named, of_gates, of_lab, of_scenarios};
     use crate::command::error::CommandError;
     use crate::exit_code::ExitCode;
 
@@ -59,12 +59,26 @@ mod on_linux {
             }
             None => {
                 let who = (arguments.contenders.as_slice(), arguments.externals.as_slice());
+                if let Some(named) = Named::find(global, &arguments.campaign, who)? {
+                    return experiment(global, &arguments.campaign, named);
+                }
                 let plan = of_scenarios(global, &arguments.campaign, who, DEFAULTS)?;
                 let mut runner = Real::new(program()?).map_err(of_lab)?;
                 let stop = runner.stop();
                 campaign::run(global, &arguments.campaign, plan, &mut runner, &stop)
             }
         }
+    }
+
+    fn experiment(
+        global: &GlobalArgs,
+        arguments: &CampaignArgs,
+        named: Named,
+    ) -> Result<ExitCode, CommandError> {
+        let plan = named.plan(arguments, Timing::Real)?;
+        let mut runner = Real::new(program()?).map_err(of_lab)?;
+        let stop = runner.stop();
+        named.run(global, arguments, plan, (&mut runner, &stop))
     }
 
     /// This program, which also is the agent at either end.

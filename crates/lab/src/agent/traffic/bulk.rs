@@ -24,8 +24,9 @@ impl Budget {
 
     /// Takes the next piece: its length, 0 at the end, and when it may leave.
     fn take(&mut self) -> (usize, Instant) {
-        let Load::Bulk { size, rate } = self.load else { return (0, self.begin) };
-        let piece = rate.map_or(PIECE, |rate| (rate / 8 / PIECES_A_SECOND).clamp(SMALLEST, PIECE));
+        let Load::Bulk { size, rate, chunk } = self.load else { return (0, self.begin) };
+        let paced = || rate.map_or(PIECE, |rate| (rate / 8 / PIECES_A_SECOND).clamp(SMALLEST, PIECE));
+        let piece = chunk.map_or_else(paced, |chunk| chunk.clamp(1, PIECE));
         let left = size.map_or(u64::MAX, |size| size.saturating_sub(self.taken));
         let wait = rate.map_or(Duration::ZERO, |rate| {
             let nanos = u128::from(self.taken) * 8_000_000_000 / u128::from(rate.max(1));
@@ -82,7 +83,7 @@ mod tests {
     #[test]
     fn a_budget_ends_at_its_size() {
         let begin = Instant::now();
-        let mut budget = Budget::new(Load::Bulk { size: Some(PIECE + 5), rate: None }, begin);
+        let mut budget = Budget::new(Load::Bulk { size: Some(PIECE + 5), rate: None, chunk: None }, begin);
         assert_eq!(budget.take(), (128 << 10, begin));
         assert_eq!(budget.take(), (5, begin));
         assert_eq!(budget.take().0, 0);
@@ -92,7 +93,7 @@ mod tests {
     #[test]
     fn a_rate_sets_when_pieces_leave() {
         let begin = Instant::now();
-        let mut budget = Budget::new(Load::Bulk { size: None, rate: Some(8_000_000) }, begin);
+        let mut budget = Budget::new(Load::Bulk { size: None, rate: Some(8_000_000), chunk: None }, begin);
         let departures: Vec<_> = (0..3).map(|_| budget.take()).collect();
         let expected = |k: u64| (10_000, begin + Duration::from_millis(10 * k));
         assert_eq!(departures, [expected(0), expected(1), expected(2)]);

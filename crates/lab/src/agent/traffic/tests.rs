@@ -39,7 +39,7 @@ fn received(report: &Report) -> &Received {
 
 #[tokio::test]
 async fn a_size_arrives_whole_over_several_lanes() {
-    let load = Load::Bulk { size: Some(3_000_001), rate: None };
+    let load = Load::Bulk { size: Some(3_000_001), rate: None, chunk: None };
     let (client, server, ended) = run(load, Duration::from_secs(60), 3).await;
     assert_eq!(ended, Ok(()));
     assert_eq!(received(&server).arrivals.total().get(), 3_000_001);
@@ -48,7 +48,7 @@ async fn a_size_arrives_whole_over_several_lanes() {
 
 #[tokio::test]
 async fn bulk_for_a_time_ends_with_the_stream() {
-    let load = Load::Bulk { size: None, rate: None };
+    let load = Load::Bulk { size: None, rate: None, chunk: None };
     let (client, server, ended) = run(load, Duration::from_millis(50), 1).await;
     assert_eq!(ended, Ok(()));
     // A piece may be cut at the end.
@@ -58,7 +58,7 @@ async fn bulk_for_a_time_ends_with_the_stream() {
 
 #[tokio::test]
 async fn bulk_at_a_rate_does_not_send_more() {
-    let load = Load::Bulk { size: None, rate: Some(8_000_000) };
+    let load = Load::Bulk { size: None, rate: Some(8_000_000), chunk: None };
     let (_, server, ended) = run(load, Duration::from_millis(200), 1).await;
     assert_eq!(ended, Ok(()));
     let arrived = received(&server).arrivals.total().get();
@@ -76,7 +76,7 @@ async fn every_message_arrives_with_its_latency() {
 
 #[tokio::test]
 async fn a_stream_that_ends_early_is_a_failure() {
-    let load = Load::Bulk { size: None, rate: None };
+    let load = Load::Bulk { size: None, rate: None, chunk: None };
     let (near, far) = duplex(1 << 16);
     let (read, write) = tokio::io::split(far);
     let lane = Lane { read: Box::new(read), write: Box::new(write) };

@@ -2,6 +2,7 @@
 
 mod bars;
 mod bytes;
+mod curves;
 mod rates;
 mod style;
 
@@ -9,6 +10,7 @@ use std::fmt;
 
 pub use bars::{Bar, BarChart};
 pub use bytes::{BytesPlot, BytesSeries};
+pub use curves::{Curve, CurvePlot};
 pub use rates::{Mark, MarkKind, PathSeries, RatePlot};
 
 /// A figure could not be drawn.

@@ -42,7 +42,7 @@ pub(super) fn read(top: &Table<'_>, files: Files<'_>) -> Result<Hosts, LabError>
             Some(named) => server.named(named)?,
             None => server.only(&link.value)?,
         };
-        routes.push((vec![place], from, to, link.value.clone()));
+        routes.push(((vec![place], Vec::new()), from, to, link.value.clone()));
     }
     for route in longhand {
         let from = client.named(&route.client)?;
@@ -50,7 +50,7 @@ pub(super) fn read(top: &Table<'_>, files: Files<'_>) -> Result<Hosts, LabError>
             Some(named) => server.named(named)?,
             None => server.only(&route.value)?,
         };
-        routes.push((route.links, from, to, route.value));
+        routes.push(((route.links, route.shares), from, to, route.value));
     }
     let mut ends = BTreeSet::new();
     for (_, from, to, value) in &routes {
@@ -67,11 +67,12 @@ pub(super) fn read(top: &Table<'_>, files: Files<'_>) -> Result<Hosts, LabError>
             return Err(value.error("the interfaces at the ends have no kind of address in common"));
         }
     }
-    let routes = routes.into_iter().map(|(links, from, to, _)| Route {
+    let routes = routes.into_iter().map(|((links, shares), from, to, _)| Route {
         name: route_name(&client, &server, (from, to)),
         client: from,
         server: to,
         links,
+        shares,
     });
     let routes: Vec<_> = routes.collect();
     for (place, written) in written.iter_mut().enumerate() {
@@ -104,6 +105,7 @@ fn widest<'a>(client: &[Interface], server: &[Interface], routes: impl Iterator<
 /// A route with its links by name.
 struct Longhand<'a> {
     links: Vec<usize>,
+    shares: Vec<u32>,
     client: Value<'a>,
     server: Option<Value<'a>>,
     value: Value<'a>,
@@ -111,7 +113,7 @@ struct Longhand<'a> {
 
 impl<'a> Longhand<'a> {
     fn read(value: &Value<'a>, written: &[Written<'_>]) -> Result<Self, LabError> {
-        let table = value.table(&["client", "server", "links"])?;
+        let table = value.table(&["client", "server", "links", "shares"])?;
         let list = table.need("links")?;
         let mut links = Vec::new();
         for name in list.list()? {
@@ -128,6 +130,23 @@ impl<'a> Longhand<'a> {
         if links.is_empty() {
             return Err(list.error("a route has at least one link"));
         }
-        Ok(Self { links, client: table.need("client")?, server: table.get("server"), value: value.clone() })
+        let shares = table.read("shares", |value| shares(value, links.len()))?.unwrap_or_default();
+        Ok(Self {
+            links,
+            shares,
+            client: table.need("client")?,
+            server: table.get("server"),
+            value: value.clone(),
+        })
     }
+}
+
+/// How many packets each link gets in turn.
+fn shares(value: &Value<'_>, links: usize) -> Result<Vec<u32>, LabError> {
+    let shares: Vec<u32> =
+        value.list()?.iter().map(|share| share.integer(1..=1000)).collect::<Result<_, _>>()?;
+    if shares.len() == links {
+        return Ok(shares);
+    }
+    Err(value.error(format_args!("{} shares for {links} links", shares.len())))
 }

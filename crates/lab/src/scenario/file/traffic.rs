@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use manyway_proto::ByteCount;
+
 use super::source::{Table, Value};
 use crate::LabError;
 use crate::scenario::{Direction, Traffic};
@@ -15,7 +17,7 @@ const MOST: usize = 32;
 /// Reads all traffic; without any, as much as goes up.
 pub(super) fn read(top: &Table<'_>) -> Result<Vec<Traffic>, LabError> {
     let Some(list) = top.get("traffic") else {
-        return Ok(vec![Traffic::Bulk { direction: Direction::Up, size: None, rate: None }]);
+        return Ok(vec![Traffic::Bulk { direction: Direction::Up, size: None, rate: None, chunk: None }]);
     };
     let entries = list.list()?;
     if entries.is_empty() || entries.len() > MOST {
@@ -25,7 +27,7 @@ pub(super) fn read(top: &Table<'_>) -> Result<Vec<Traffic>, LabError> {
 }
 
 fn entry(value: &Value<'_>) -> Result<Traffic, LabError> {
-    let table = value.table(&["bulk", "messages", "size", "rate", "interval"])?;
+    let table = value.table(&["bulk", "messages", "size", "rate", "chunk", "interval"])?;
     table.not_both("bulk", "messages")?;
     if let Some(bulk) = table.get("bulk") {
         table.not_both("bulk", "interval")?;
@@ -39,12 +41,14 @@ fn entry(value: &Value<'_>) -> Result<Traffic, LabError> {
             direction: bulk.word(&DIRECTIONS)?,
             size: table.read("size", |value| value.size(1))?,
             rate,
+            chunk: table.read("chunk", chunk)?,
         });
     }
     let Some(messages) = table.get("messages") else {
         return Err(table.error("say what is sent: bulk = \"up\" or messages = \"up\""));
     };
     table.not_both("messages", "rate")?;
+    table.not_both("messages", "chunk")?;
     let size = table.need("size")?;
     let bytes = size.size(16)?;
     if bytes.get() > 1 << 20 {
@@ -53,3 +57,15 @@ fn entry(value: &Value<'_>) -> Result<Traffic, LabError> {
     let interval = table.need("interval")?.time(Duration::from_micros(100)..=Duration::from_secs(60))?;
     Ok(Traffic::Messages { direction: messages.word(&DIRECTIONS)?, size: bytes, interval })
 }
+
+/// What the application hands over at a time.
+fn chunk(value: &Value<'_>) -> Result<ByteCount, LabError> {
+    let size = value.size(1)?;
+    if size.get() > LARGEST_CHUNK {
+        return Err(value.error("an application hands over at most 64 KiB at a time here"));
+    }
+    Ok(size)
+}
+
+/// What both runners hand over in one call at least, if nothing is said.
+const LARGEST_CHUNK: u64 = 64 << 10;

@@ -1,0 +1,106 @@
+//! Goff and Phatak, figure 5: one of two paths comes and goes, in (b) with another address each time.
+
+use super::{Alone, Bound, Claim, Column, Experiment, Measure, Quantity, Row, Unit, everywhere};
+
+pub(super) static SAME_ADDRESS: Experiment = Experiment {
+    name: "goff-fig5a",
+    title: "two paths of 112 kbit/s, one down for the last third of each cycle",
+    source: "Goff-Phatak IV, figure 5(a)",
+    template: |_| scenario(false),
+    ..BOTH
+};
+
+pub(super) static OTHER_ADDRESS: Experiment = Experiment {
+    name: "goff-fig5b",
+    title: "the same, and the path returns with another address each time",
+    source: "Goff-Phatak IV, figure 5(b)",
+    template: |_| scenario(true),
+    ..BOTH
+};
+
+const BOTH: Experiment = Experiment {
+    name: "",
+    title: "",
+    source: "",
+    found: "half the rate while one is down, the full rate again after; another address changes nothing",
+    chosen: "cycles of 198 s (the document's first failure comes after about 130 s and lasts until about 200 s) and 132 s \
+             more, to see the last return; no delay but 1 ms, queues of 50 packets; rates are those of the second half of \
+             each time",
+    values: &[],
+    rows,
+    template: |_| String::new(),
+    contenders: &["manyway", "manyway@1"],
+    // The lab tells multipath TCP of no address that comes later.
+    kernel: &[],
+    alone: Alone::Not,
+    columns: &[
+        Column { head: "document, of the full rate", quantity: SHARE, unit: Unit::Share },
+        Column { head: "manyway", quantity: Quantity::Ratio(&OURS, &FULL), unit: Unit::Share },
+        Column { head: "Mbit/s", quantity: OURS, unit: Unit::Megabits },
+        Column { head: "over the steady one", quantity: ours(Measure::Route(0)), unit: Unit::Megabits },
+        Column { head: "over the other", quantity: ours(Measure::Route(1)), unit: Unit::Megabits },
+        Column { head: "gap", quantity: ours(Measure::Silence), unit: Unit::Seconds },
+        Column { head: "used after", quantity: ours(Measure::UsedAgain), unit: Unit::Seconds },
+        Column { head: "full after", quantity: ours(Measure::Recovery), unit: Unit::Seconds },
+    ],
+    claims: &[
+        Claim {
+            what: "manyway against the working paths, each alone as fast as the steady one",
+            quantity: Quantity::Ratio(&OURS, &Quantity::Product(&SHARE, &FULL)),
+            bound: Bound::AtLeast(0.95),
+            unit: Unit::Share,
+            applies: everywhere,
+        },
+        Claim {
+            what: "a path that returned is used after",
+            quantity: ours(Measure::UsedAgain),
+            bound: Bound::AtMost(2.0),
+            unit: Unit::Seconds,
+            applies: |row| row.phase.is_some_and(|phase| phase.from > 0.0 && phase.name == UP),
+        },
+    ],
+    curves: None,
+};
+
+const UP: &str = "both are up";
+const DOWN: &str = "one is down";
+
+const OURS: Quantity = ours(Measure::Goodput);
+const SHARE: Quantity = Quantity::Document(0);
+/// Twice the path that never fails.
+const FULL: Quantity = Quantity::Scaled(&Quantity::Ours("manyway@1", Measure::Goodput), 2.0);
+
+const fn ours(measure: Measure) -> Quantity {
+    Quantity::Ours("manyway", measure)
+}
+
+/// Seconds.
+const DURATION: f64 = 726.0;
+const CYCLE: f64 = 198.0;
+const FAILS: f64 = CYCLE * 2.0 / 3.0;
+
+fn rows() -> Vec<Row> {
+    let phase = |name, from: f64, to: f64, share| {
+        Row::new([], [share]).quick().during(name, from / DURATION, to / DURATION)
+    };
+    let cycle =
+        |begin: f64| [phase(UP, begin, begin + FAILS, 1.0), phase(DOWN, begin + FAILS, begin + CYCLE, 0.5)];
+    let cycles = [0.0, 1.0, 2.0].into_iter().flat_map(|number| cycle(number * CYCLE));
+    cycles.chain([phase(UP, 3.0 * CYCLE, DURATION, 1.0)]).collect()
+}
+
+fn scenario(moves: bool) -> String {
+    let mut text = format!("duration = '{DURATION}s'\n");
+    for link in ["steady", "shaky"] {
+        text += &format!("[links.{link}]\nrate = '112kbit'\nrtt = '1ms'\nqueue = '75kB'\n");
+    }
+    for number in 1..=3 {
+        let returns = f64::from(number) * CYCLE;
+        text += &format!("[[events]]\nat = '{}s'\ndown = 'shaky'\n", returns - CYCLE + FAILS);
+        if moves {
+            text += &format!("[[events]]\nat = '{returns}s'\naddress = 'shaky'\nto = '10.9.9.{number}'\n");
+        }
+        text += &format!("[[events]]\nat = '{returns}s'\nup = 'shaky'\n");
+    }
+    text
+}

@@ -1,0 +1,98 @@
+//! The campaign of an experiment.
+
+use super::{Alone, Experiment, Row};
+use crate::LabError;
+use crate::campaign::{Case, Course, Plan, Timing, Way};
+use crate::contender::Contender;
+use crate::scenario::Scenario;
+
+/// How much of an experiment is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// Everything, in the document's times.
+    Full,
+    /// Some rows, in a tenth of the time, but 3 s at least.
+    Quick,
+}
+
+impl Experiment {
+    /// How often everything is run if nothing is said: as in the documents, which took the mean of three to five runs.
+    pub const REPETITIONS: u32 = 3;
+
+    /// The rows that are run.
+    pub fn rows_of(&self, extent: Extent) -> Vec<Row> {
+        let is_run = |row: &Row| extent == Extent::Full || row.extent == Extent::Quick;
+        (self.rows)().into_iter().filter(is_run).collect()
+    }
+
+    /// The scenario of a row in its full length.
+    ///
+    /// # Errors
+    /// Never in a program that was tested: the template makes a wrong scenario.
+    pub fn scenario(&self, row: &Row) -> Result<Scenario, LabError> {
+        let alone = |_: &str| Err(std::io::ErrorKind::NotFound.into());
+        let mut scenario = Scenario::parse(self.name, &(self.template)(&row.values), &alone)?;
+        let names = self.values.iter().zip(&row.values);
+        let values: Vec<String> = names.clone().map(|(name, value)| format!("{name} {value}")).collect();
+        scenario.name = self.scenario_name(row);
+        scenario.title = if values.is_empty() { self.title.to_owned() } else { values.join(", ") };
+        self.group().clone_into(&mut scenario.group);
+        self.source.clone_into(&mut scenario.source);
+        Ok(scenario)
+    }
+
+    /// What the scenario of a row is called.
+    pub(super) fn scenario_name(&self, row: &Row) -> String {
+        row.values.iter().fold(self.name.to_owned(), |name, value| format!("{name}-{value}"))
+    }
+
+    /// The set that all experiments belong to.
+    pub const fn group(&self) -> &'static str {
+        "experiments"
+    }
+
+    fn contenders(&self, scenario: &Scenario, timing: Timing) -> Result<Vec<Contender>, LabError> {
+        let mut names: Vec<String> = self.contenders.iter().map(|name| (*name).to_owned()).collect();
+        if self.alone == Alone::Runs {
+            names.extend((1..=scenario.routes.len()).map(|number| format!("manyway@{number}")));
+        }
+        if timing == Timing::Real {
+            names.extend(self.kernel.iter().map(|name| (*name).to_owned()));
+        }
+        let read =
+            |name: &String| name.parse().map_err(|error| LabError::Scenario(format!("{name}: {error}")));
+        names.iter().map(read).collect()
+    }
+}
+
+/// Plans an experiment: a case for each set of values, in the order of the rows.
+///
+/// # Errors
+/// Never in a program that was tested: a template or the name of a contender is wrong.
+pub fn plan(experiment: &Experiment, extent: Extent, timing: Timing) -> Result<Plan, LabError> {
+    let mut cases: Vec<Case> = Vec::new();
+    for row in experiment.rows_of(extent) {
+        let scenario = experiment.scenario(&row)?;
+        if cases.iter().any(|case| case.scenario.name == scenario.name) {
+            continue;
+        }
+        let contenders = experiment.contenders(&scenario, timing)?;
+        let duration = match extent {
+            Extent::Full => scenario.duration,
+            Extent::Quick => (scenario.duration / QUICK).max(Plan::SHORTEST.min(scenario.duration)),
+        };
+        cases.push(Case { scenario: scenario.with_duration(duration), way: Way::AsWritten, contenders });
+    }
+    Ok(Plan {
+        cases,
+        repetitions: if extent == Extent::Quick { 1 } else { Experiment::REPETITIONS },
+        seed: 1,
+        timing,
+        budget: None,
+        // Phases and routes are looked up in it.
+        course: Course::Kept,
+    })
+}
+
+/// So many times shorter.
+const QUICK: u32 = 10;

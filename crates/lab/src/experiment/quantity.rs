@@ -1,0 +1,185 @@
+//! Numbers of a row: the document's, ours, and what follows from both.
+
+use std::time::Duration;
+
+use super::Row;
+use crate::campaign::{Case, Results, Run, Standing};
+use crate::measures::{Recovery, count, counted, megabits};
+use crate::outcome::{Arrivals, Outcome, RouteTotals};
+use crate::scenario::{Direction, Scenario, Side};
+
+/// A number that a row has, or does not.
+#[derive(Debug)]
+pub enum Quantity {
+    /// A value of the row, by its place.
+    Value(usize),
+    /// A number of the document, by its place in [`Row::document`].
+    Document(usize),
+    /// What a contender reached, by its name.
+    Ours(&'static str, Measure),
+    /// What Manyway brings over each route alone, added up, in Mbit/s. Routes that share a link can not all have what
+    /// they have alone: their sum is less in the proportion in which the links carry less.
+    Alone,
+    /// As [`Self::Alone`], of the route that brings most.
+    BestAlone,
+    /// The first over the second.
+    Ratio(&'static Self, &'static Self),
+    /// Both multiplied.
+    Product(&'static Self, &'static Self),
+    /// So many times.
+    Scaled(&'static Self, f64),
+    /// In relation to the same of the first row.
+    Relative(&'static Self),
+}
+
+/// What of a contender's run is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measure {
+    /// Mbit/s at the receiving application; in a phase, those of its second half, when all has settled.
+    Goodput,
+    /// Mbit/s of IP packets that a route delivered to the receiver, by its place.
+    Route(usize),
+    /// The longest time without a byte, in seconds; in a phase, that which touched it.
+    Silence,
+    /// From the begin of the phase until the goodput over half a second reached 85 % of what the working routes carry.
+    Recovery,
+    /// From the begin of the phase until a route that returned with it carried a tenth of its rate.
+    UsedAgain,
+    /// Latency of messages in seconds that half of them kept.
+    MessageMedian,
+    /// Latency of messages in seconds that 99 % of them kept.
+    MessageP99,
+    /// What all routes delivered to the receiver over what one did that delivered most: how many copies arrived.
+    Copies,
+}
+
+/// What a number is looked up in.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) results: &'a Results,
+    /// Every row with the place of its case.
+    pub(super) rows: &'a [(Row, usize)],
+    pub(super) row: usize,
+    pub(super) repetition: u32,
+}
+
+impl Quantity {
+    /// Its value in a repetition of a row; infinite for what never came, `None` for what was not measured.
+    pub(super) fn of(&self, place: Place<'_>) -> Option<f64> {
+        let (row, case) = place.rows.get(place.row)?;
+        match self {
+            Self::Value(which) => row.values.get(*which).copied(),
+            Self::Document(which) => row.document.get(*which).copied(),
+            Self::Ours(name, measure) => place.measure(*case, name, *measure, row),
+            Self::Alone => place.alone(*case).map(|(sum, _)| sum),
+            Self::BestAlone => place.alone(*case).map(|(_, best)| best),
+            Self::Ratio(one, other) => {
+                let other = other.of(place).filter(|other| *other > 0.0)?;
+                Some(one.of(place)? / other)
+            }
+            Self::Product(one, other) => Some(one.of(place)? * other.of(place)?),
+            Self::Scaled(other, factor) => Some(other.of(place)? * factor),
+            Self::Relative(other) => {
+                let first = other.of(Place { row: 0, ..place }).filter(|first| *first > 0.0)?;
+                Some(other.of(place)? / first)
+            }
+        }
+    }
+}
+
+impl Place<'_> {
+    fn measure(&self, case: usize, name: &str, measure: Measure, row: &Row) -> Option<f64> {
+        let run = self.run(case, name)?;
+        let scenario = &self.results.plan.cases.get(case)?.scenario;
+        let moment = |share: f64| scenario.duration.mul_f64(share.clamp(0.0, 1.0));
+        let span = row.phase.map(|phase| (moment(phase.from), moment(phase.to)));
+        let recovery = || span.and_then(|(from, _)| at(&run.measures.recoveries, from));
+        match measure {
+            Measure::Goodput => match span {
+                None => Some(run.measures.megabits()),
+                Some(span) => {
+                    let settled = second_half(span);
+                    let flows = counted(scenario, run.course.as_ref()?);
+                    let arrivals = flows.iter().map(|one| &one.flow.arrivals);
+                    Some(arrivals.map(|arrivals| rate(arrivals, settled)).sum())
+                }
+            },
+            Measure::Route(route) => {
+                let (receiver, outcome) = received(scenario, run)?;
+                let span = span.map_or((Duration::ZERO, scenario.duration), second_half);
+                Some(rate(towards(receiver, outcome.routes.get(route)?), span))
+            }
+            Measure::Silence => match span {
+                None => Some(run.measures.silence.as_secs_f64()),
+                Some(_) => recovery().map(|recovery| recovery.silence.as_secs_f64()),
+            },
+            Measure::Recovery => recovery().map(|recovery| seconds(recovery.full)),
+            Measure::UsedAgain => {
+                let returned = recovery().filter(|one| one.fault == crate::measures::Fault::Returned)?;
+                Some(seconds(returned.used))
+            }
+            Measure::MessageMedian => run.measures.messages.map(|messages| seconds(messages.median)),
+            Measure::MessageP99 => run.measures.messages.map(|messages| seconds(messages.p99)),
+            Measure::Copies => {
+                let (receiver, outcome) = received(scenario, run)?;
+                let carried = || outcome.routes.iter().map(|route| towards(receiver, route).total().get());
+                let most = carried().max().filter(|most| *most > 0)?;
+                Some(count(carried().sum()) / count(most))
+            }
+        }
+    }
+
+    /// The run of this repetition that counts.
+    fn run(&self, case: usize, name: &str) -> Option<&Run> {
+        let contender = self.results.place(case, name)?;
+        let is_it = |run: &&Run| {
+            (run.case, run.contender, run.repetition) == (case, contender, self.repetition)
+                && run.standing == Standing::Counts
+        };
+        self.results.runs.iter().find(is_it)
+    }
+
+    /// What the routes bring alone: their sum, less what they share, and the most.
+    fn alone(&self, case: usize) -> Option<(f64, f64)> {
+        let Case { scenario, .. } = self.results.plan.cases.get(case)?;
+        let each = (1..=scenario.routes.len())
+            .map(|number| self.run(case, &format!("manyway@{number}")).map(|run| run.measures.megabits()));
+        let each: Vec<f64> = each.collect::<Option<_>>()?;
+        let nominal = |counts: &dyn Fn(usize) -> bool| megabits(scenario.sum_of(Direction::Up, counts));
+        let unshared: f64 = (0..scenario.routes.len()).map(|route| nominal(&|other| other == route)).sum();
+        let share = nominal(&|_| true) / unshared;
+        Some((each.iter().sum::<f64>() * share, each.iter().copied().fold(0.0, f64::max)))
+    }
+}
+
+/// Who receives, and the course of the run.
+fn received<'a>(scenario: &Scenario, run: &'a Run) -> Option<(Side, &'a Outcome)> {
+    let outcome = run.course.as_ref()?;
+    let receiver = counted(scenario, outcome).first()?.flow.receiver;
+    Some((receiver, outcome))
+}
+
+const fn towards(receiver: Side, totals: &RouteTotals) -> &Arrivals {
+    match receiver {
+        Side::Server => &totals.up,
+        Side::Client => &totals.down,
+    }
+}
+
+fn rate(arrivals: &Arrivals, (from, to): (Duration, Duration)) -> f64 {
+    megabits(arrivals.rate(from, to))
+}
+
+fn second_half((from, to): (Duration, Duration)) -> (Duration, Duration) {
+    (from + to.saturating_sub(from) / 2, to)
+}
+
+/// What happened to routes at a moment.
+fn at(recoveries: &[Recovery], moment: Duration) -> Option<&Recovery> {
+    recoveries.iter().find(|recovery| recovery.at.abs_diff(moment) < Duration::from_millis(50))
+}
+
+/// Seconds; infinite if it never came.
+fn seconds(time: Option<Duration>) -> f64 {
+    time.map_or(f64::INFINITY, |time| time.as_secs_f64())
+}

@@ -1,0 +1,116 @@
+//! The data of all experiments.
+
+use super::*;
+use crate::campaign::{Course, Timing};
+use crate::scenario::Library;
+
+/// Every contender that a number is drawn from.
+fn named(quantity: &Quantity, found: &mut Vec<&'static str>) {
+    match quantity {
+        Quantity::Value(_) | Quantity::Document(_) => {}
+        Quantity::Ours(name, _) => found.push(name),
+        Quantity::Alone | Quantity::BestAlone => found.push("manyway@1"),
+        Quantity::Ratio(one, other) | Quantity::Product(one, other) => {
+            named(one, found);
+            named(other, found);
+        }
+        Quantity::Scaled(other, _) | Quantity::Relative(other) => named(other, found),
+    }
+}
+
+fn quantities(experiment: &'static Experiment) -> impl Iterator<Item = &'static Quantity> {
+    let columns = experiment.columns.iter().map(|column| &column.quantity);
+    let curves =
+        experiment.curves.iter().flat_map(|curves| curves.series.iter().map(|(_, quantity)| quantity));
+    columns.chain(experiment.claims.iter().map(|claim| &claim.quantity)).chain(curves)
+}
+
+#[test]
+fn every_experiment_can_be_planned_in_full_and_quickly() {
+    for experiment in EXPERIMENTS {
+        for timing in [Timing::Virtual, Timing::Real] {
+            let full = plan(experiment, Extent::Full, timing).unwrap();
+            let quick = plan(experiment, Extent::Quick, timing).unwrap();
+            let name = experiment.name;
+            assert_eq!((full.course, full.repetitions, quick.repetitions), (Course::Kept, 3, 1), "{name}");
+            assert!(!quick.cases.is_empty() && quick.estimate() * 9 < full.estimate(), "{name}");
+            for case in &quick.cases {
+                let same = full.cases.iter().find(|full| full.scenario.name == case.scenario.name).unwrap();
+                assert!(case.scenario.duration <= same.scenario.duration / 5, "{}", case.scenario.name);
+                assert_eq!(case.scenario.events.len(), same.scenario.events.len());
+            }
+        }
+    }
+}
+
+#[test]
+fn everything_that_is_compared_runs() {
+    for experiment in EXPERIMENTS {
+        let plan = plan(experiment, Extent::Full, Timing::Real).unwrap();
+        let mut names = Vec::new();
+        quantities(experiment).for_each(|quantity| named(quantity, &mut names));
+        for case in &plan.cases {
+            let run: Vec<String> = case.contenders.iter().map(ToString::to_string).collect();
+            for name in &names {
+                assert!(run.iter().any(|other| other == name), "{}: {name} is not in {run:?}", case.label());
+            }
+            for (place, name) in run.iter().enumerate() {
+                assert!(!run[..place].contains(name), "{}: {name} runs twice", case.label());
+            }
+        }
+        let applies = |claim: &Claim| (experiment.rows)().iter().any(|row| (claim.applies)(row));
+        assert!(
+            !experiment.claims.is_empty() && experiment.claims.iter().all(applies),
+            "{}",
+            experiment.name
+        );
+    }
+}
+
+#[test]
+fn every_row_has_its_values_and_the_phases_follow_each_other() {
+    for experiment in EXPERIMENTS {
+        let rows = (experiment.rows)();
+        let mut end = 0.0;
+        for row in &rows {
+            assert_eq!(row.values.len(), experiment.values.len(), "{}", experiment.name);
+            assert_eq!(row.document.len(), rows[0].document.len(), "{}", experiment.name);
+            if let Some(phase) = row.phase {
+                assert!((phase.from - end).abs() < 1e-9 && phase.to > phase.from, "{}", experiment.name);
+                end = phase.to;
+            }
+        }
+        let has_phases = rows.iter().any(|row| row.phase.is_some());
+        assert!(!has_phases || (end - 1.0).abs() < 1e-9, "{}: the end is {end}", experiment.name);
+    }
+}
+
+#[test]
+fn a_path_returns_with_another_address_each_time_in_goff_fig5b_alone() {
+    let new_addresses = |name: &str| {
+        let case = plan(find(name).unwrap(), Extent::Full, Timing::Virtual).unwrap().cases.remove(0);
+        let address = |event: crate::scenario::Event| {
+            let crate::scenario::Change::Readdress { address, .. } = event.change else { return None };
+            Some(address.to_string())
+        };
+        case.scenario.events.into_iter().filter_map(address).collect::<Vec<_>>()
+    };
+    assert_eq!(new_addresses("goff-fig5a"), Vec::<String>::new());
+    assert_eq!(new_addresses("goff-fig5b"), ["10.9.9.1", "10.9.9.2", "10.9.9.3"]);
+}
+
+#[test]
+fn no_experiment_is_called_like_anything_else() {
+    let library = Library::builtin().unwrap();
+    let taken = library.all().iter().map(|scenario| scenario.name.as_str()).chain(library.groups());
+    let taken: Vec<&str> = taken.chain(["list", "gates", "agree", "cpu", "up", "matrix", "all"]).collect();
+    for (place, experiment) in EXPERIMENTS.iter().enumerate() {
+        assert!(!taken.contains(&experiment.name), "{}", experiment.name);
+        let first = EXPERIMENTS.iter().position(|other| other.name == experiment.name);
+        assert_eq!(first, Some(place), "{}", experiment.name);
+        assert!(find(experiment.name).is_some_and(|found| std::ptr::eq(found, *experiment)));
+    }
+    assert!(find("goff").is_none());
+    let hint = library.find("cmt-duplicate").unwrap_err().to_string();
+    assert!(hint.contains("did you mean cmt-duplicates?"), "{hint}");
+}

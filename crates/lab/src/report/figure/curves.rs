@@ -1,0 +1,180 @@
+//! Something over something else: a point for each pair of numbers, and lines between.
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+
+use super::FigureError;
+use super::style::{DashedStyle, LEGEND, SIZE, dashed};
+
+/// A curve.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Curve {
+    /// Its name in the legend.
+    pub name: String,
+    /// Its points, in the order in which they are joined.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// The figure to draw.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CurvePlot {
+    /// The line above it.
+    pub title: String,
+    /// What the horizontal axis is, with the unit. It is logarithmic if the greatest value is twenty times the least.
+    pub horizontal: String,
+    /// What the vertical axis is, with the unit; logarithmic by the same rule, from 0 otherwise.
+    pub vertical: String,
+    /// The curves.
+    pub curves: Vec<Curve>,
+}
+
+impl CurvePlot {
+    /// Draws an SVG document, 1000 by 500.
+    ///
+    /// # Errors
+    /// The drawing library gives up.
+    pub fn to_svg(&self) -> Result<String, FigureError> {
+        let mut document = String::new();
+        self.draw(&mut document).map_err(|error| FigureError(error.to_string()))?;
+        Ok(document)
+    }
+
+    fn draw(&self, document: &mut String) -> Result<(), Box<dyn std::error::Error>> {
+        let root = SVGBackend::with_string(document, SIZE).into_drawing_area();
+        root.fill(&WHITE)?;
+        let area = root.margin(8, 0, 0, 0).titled(&self.title, ("sans-serif", 20))?;
+        let points = || self.curves.iter().flat_map(|curve| curve.points.iter());
+        let across = Axis::over(points().map(|(x, _)| *x));
+        let upward = Axis::over(points().map(|(_, y)| *y));
+        self.draw_on(&area, across, upward)?;
+        root.present()?;
+        Ok(())
+    }
+
+    /// Coordinates are made linear or logarithmic before they are drawn, so that there is one kind of chart.
+    fn draw_on(
+        &self,
+        area: &DrawingArea<SVGBackend<'_>, Shift>,
+        across: Axis,
+        upward: Axis,
+    ) -> Result<(), Box<dyn std::error::Error>> {
+        let mut chart = ChartBuilder::on(area)
+            .margin(14)
+            .margin_right(24)
+            .x_label_area_size(44)
+            .y_label_area_size(72)
+            .build_cartesian_2d(across.range(), upward.range())?;
+        chart
+            .configure_mesh()
+            .x_desc(&self.horizontal)
+            .y_desc(&self.vertical)
+            .x_label_formatter(&|at| across.label(*at))
+            .y_label_formatter(&|at| upward.label(*at))
+            .light_line_style(TRANSPARENT)
+            .bold_line_style(BLACK.mix(0.12))
+            .label_style(("sans-serif", 15))
+            .axis_desc_style(("sans-serif", 16))
+            .draw()?;
+        for (curve, DashedStyle { style, dash, gap }) in self.curves.iter().zip(dashed()) {
+            let places: Vec<(f64, f64)> =
+                curve.points.iter().map(|(x, y)| (across.place(*x), upward.place(*y))).collect();
+            let marks = places.iter().map(|place| Circle::new(*place, 3, style.filled()));
+            chart.draw_series(marks)?;
+            chart.draw_series(DashedLineSeries::new(places, dash, gap, style))?.label(&curve.name).legend(
+                move |(x, y)| {
+                    plotters::element::DashedPathElement::new([(x, y), (x + LEGEND, y)], dash, gap, style)
+                },
+            );
+        }
+        chart
+            .configure_series_labels()
+            .position(SeriesLabelPosition::LowerRight)
+            .background_style(WHITE.mix(0.85))
+            .border_style(BLACK.mix(0.3))
+            .legend_area_size(LEGEND + 8)
+            .label_font(("sans-serif", 15))
+            .draw()?;
+        Ok(())
+    }
+}
+
+/// How values lie along an axis.
+#[derive(Debug, Clone, Copy)]
+struct Axis {
+    is_logarithmic: bool,
+    least: f64,
+    most: f64,
+}
+
+impl Axis {
+    fn over(values: impl Iterator<Item = f64>) -> Self {
+        let (least, most) =
+            values.fold((f64::INFINITY, 0.0), |(least, most), value| (value.min(least), value.max(most)));
+        let most = if most > 0.0 { most } else { 1.0 };
+        Self { is_logarithmic: least > 0.0 && most >= least * 20.0, least: least.min(most), most }
+    }
+
+    fn place(self, value: f64) -> f64 {
+        if self.is_logarithmic { value.max(self.least).log10() } else { value }
+    }
+
+    fn range(self) -> std::ops::Range<f64> {
+        if self.is_logarithmic {
+            return self.least.log10() - 0.05..self.most.log10() + 0.05;
+        }
+        0.0..self.most * 1.08
+    }
+
+    fn label(self, at: f64) -> String {
+        let value = if self.is_logarithmic { 10_f64.powf(at) } else { at };
+        match value {
+            value if value >= 100.0 => format!("{value:.0}"),
+            value if value >= 10.0 => format!("{value:.1}"),
+            value => format!("{value:.2}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_figure_names_its_axes_and_curves() {
+        let curve = |name: &str, factor: f64| Curve {
+            name: name.to_owned(),
+            points: [0.1, 1.0, 10.0].map(|x| (x, x * factor)).to_vec(),
+        };
+        let plot = CurvePlot {
+            title: "throughput <over> bandwidth".into(),
+            horizontal: "total, Mbit/s".into(),
+            vertical: "throughput, Mbit/s".into(),
+            curves: vec![curve("both links", 0.95), curve("the faster one", 0.75)],
+        };
+        let svg = plot.to_svg().unwrap();
+        for text in ["total, Mbit/s", "throughput, Mbit/s", "both links", "the faster one", "&lt;over&gt;"] {
+            assert!(svg.contains(text), "{text}\n{svg}");
+        }
+        if let Some(place) = std::env::var_os("MANYWAY_PLOT") {
+            std::fs::write(place, svg).unwrap();
+        }
+    }
+
+    #[test]
+    fn an_axis_is_logarithmic_where_values_differ_much() {
+        let wide = Axis::over([0.1, 10.0].into_iter());
+        let narrow = Axis::over([1.0, 3.0].into_iter());
+        assert!(wide.is_logarithmic && !narrow.is_logarithmic);
+        assert_eq!((wide.label(0.0), narrow.label(2.5)), ("1.00".to_owned(), "2.50".to_owned()));
+        assert!(
+            CurvePlot {
+                title: String::new(),
+                horizontal: String::new(),
+                vertical: String::new(),
+                curves: Vec::new()
+            }
+            .to_svg()
+            .is_ok()
+        );
+    }
+}

@@ -1,0 +1,156 @@
+use std::time::Duration;
+
+use manyway_lab::campaign::{self, Notice, Plan, Results, Timing, Watcher};
+use manyway_lab::experiment::{self, EXPERIMENTS, Experiment, Extent, Findings, report};
+use manyway_lab::simulated::Simulated;
+use manyway_lab::{Contender, LabError, Outcome, Runner, Scenario, Stop};
+
+struct Nobody;
+
+impl Watcher for Nobody {
+    fn notice(&mut self, _: Notice<'_>) {}
+}
+
+/// Runs what `--quick` runs, or every run for so long.
+fn run(experiment: &Experiment, length: Option<Duration>, runner: &mut dyn Runner) -> Results {
+    let mut plan = experiment::plan(experiment, Extent::Quick, Timing::Virtual).unwrap();
+    for case in &mut plan.cases {
+        if let Some(length) = length {
+            case.scenario = case.scenario.clone().with_duration(length);
+        }
+    }
+    campaign::run(plan, runner, &mut Nobody, &Stop::default())
+}
+
+/// What `manyway sim NAME --quick` prints, and that it ends with status 0: a change of the protocol shows here.
+fn review(name: &str) {
+    let experiment = experiment::find(name).unwrap();
+    let results = run(experiment, None, &mut Simulated::new());
+    let findings = Findings::new(experiment, Extent::Quick, &results);
+    let text = report::text(&findings);
+    insta::assert_snapshot!(name, text);
+    assert_eq!(findings.hold(), Some(true), "{text}");
+}
+
+#[test]
+fn ams_fig9() {
+    review("ams-fig9");
+}
+
+#[test]
+fn ams_fig10() {
+    review("ams-fig10");
+}
+
+#[test]
+fn cmt_table1() {
+    review("cmt-table1");
+}
+
+#[test]
+fn cmt_table2() {
+    review("cmt-table2");
+}
+
+#[test]
+fn cmt_duplicates() {
+    review("cmt-duplicates");
+}
+
+#[test]
+fn goff_fig3() {
+    review("goff-fig3");
+}
+
+#[test]
+fn goff_fig4() {
+    review("goff-fig4");
+}
+
+#[test]
+fn goff_fig5() {
+    review("goff-fig5a");
+    review("goff-fig5b");
+}
+
+/// Its runs are those of table 1, in other words.
+#[test]
+fn cmt_fig55() {
+    let experiment = experiment::find("cmt-fig55").unwrap();
+    let results = run(experiment, Some(Duration::from_millis(300)), &mut Simulated::new());
+    let findings = Findings::new(experiment, Extent::Quick, &results);
+    let numbers = |place: usize| {
+        let column = &experiment.columns[place].quantity;
+        (0..findings.rows().count())
+            .map(|row| findings.number(row, column).unwrap().median)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(numbers(0), [3.300_384, 0.041_81], "from few large chunks to many small ones");
+    assert!(numbers(3).iter().all(|rate| *rate > 0.5), "{:?}", numbers(3));
+    assert_eq!(findings.broken(), 0);
+}
+
+/// Figures of the document are drawn for whatever has points.
+#[test]
+fn a_figure_has_the_curves_that_were_measured() {
+    let experiment = experiment::find("goff-fig4").unwrap();
+    let results = run(experiment, Some(Duration::from_millis(300)), &mut Simulated::new());
+    let pictures = report::pictures(&Findings::new(experiment, Extent::Quick, &results)).unwrap();
+    let files: Vec<&str> = pictures.iter().map(|picture| picture.file.as_str()).collect();
+    assert_eq!(files, ["goff-fig4-4-figure", "goff-fig4-8-figure"]);
+    for picture in &pictures {
+        let has = |text: &str| picture.svg.contains(text);
+        assert!(has("both links") && has("high bandwidth link only") && has("total Mbit/s"));
+        assert!(!has("multipath TCP"), "nobody ran it");
+    }
+}
+
+/// Somebody who brings a byte a run, or nobody who can run.
+struct Idle {
+    can_run: bool,
+}
+
+impl Runner for Idle {
+    fn run(&mut self, scenario: &Scenario, contender: &Contender, seed: u64) -> Result<Outcome, LabError> {
+        let short = scenario.clone().with_duration(Duration::from_millis(100));
+        let mut outcome = Simulated::new().run(&short, contender, seed)?;
+        if !contender.to_string().contains('@') {
+            outcome.flows.iter_mut().for_each(|flow| flow.arrivals = Default::default());
+        }
+        Ok(outcome)
+    }
+
+    fn supports(&self, _: &Contender) -> Result<(), LabError> {
+        if self.can_run { Ok(()) } else { Err(LabError::Unsupported("not here".to_owned())) }
+    }
+}
+
+#[test]
+fn what_does_not_hold_is_told_by_row_and_what_nobody_measured_is_no_verdict() {
+    let experiment = experiment::find("ams-fig9").unwrap();
+    let results = run(experiment, None, &mut Idle { can_run: true });
+    let findings = Findings::new(experiment, Extent::Quick, &results);
+    assert_eq!(findings.hold(), Some(false));
+    let text = report::text(&findings);
+    assert!(text.contains("holds in 0 of 3") && text.contains("  paths 2: 0.0 %"), "{text}");
+    assert_eq!(report::document(&findings)["holds"], false);
+
+    let results = run(experiment, None, &mut Idle { can_run: false });
+    let findings = Findings::new(experiment, Extent::Quick, &results);
+    assert_eq!(findings.hold(), None);
+    assert!(report::text(&findings).contains("nobody measured it"));
+}
+
+#[test]
+fn a_budget_shortens_an_experiment_and_its_phases_stay_in_proportion() {
+    let experiment = experiment::find("ams-fig10").unwrap();
+    let plan = experiment::plan(experiment, Extent::Full, Timing::Real).unwrap();
+    let budget = Some(Duration::from_secs(40));
+    let mut plan = Plan { budget, ..plan };
+    plan.fit(&|_| true);
+    let scenario = &plan.cases[0].scenario;
+    assert!(scenario.duration < Duration::from_secs(15), "{:?}", scenario.duration);
+    let death = scenario.events.last().unwrap().at.as_secs_f64() / scenario.duration.as_secs_f64();
+    assert!((death - 2.0 / 3.0).abs() < 1e-3, "{death}");
+    assert!(EXPERIMENTS.iter().any(|other| other.name == experiment.name));
+}
