@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use manyway_wire::{PathId, Probe};
+use smallvec::SmallVec;
 
 use super::Connection;
 use super::output::{sent_packet, single};
@@ -115,19 +116,28 @@ impl Connection {
 
     /// Make before break: a path closes when all that take its place work.
     fn close_replaced(&mut self, now: Instant, mode: PairMode, wanted: &[FourTuple]) {
-        let works = |tuple: &FourTuple| self.paths.iter().any(|path| path.tuple == *tuple && path.is_live());
-        let lacks_room = wanted.iter().any(|tuple| !self.has_path(tuple));
-        let is_replaced = |path: &&Path| {
-            let mut rivals = wanted.iter().filter(|tuple| share_an_address(tuple, &path.tuple)).peekable();
-            match mode {
-                _ if wanted.is_empty() || wanted.contains(&path.tuple) => false,
-                PairMode::FullMesh => lacks_room && wanted.iter().any(works),
-                PairMode::LocalDisjoint | PairMode::Disjoint => rivals.peek().is_some() && rivals.all(works),
-            }
-        };
-        let replaced: Vec<PathId> = self.paths.iter().filter(is_replaced).map(|path| path.id).collect();
+        let replaced = self.paths.iter().filter(|path| self.is_replaced(path, mode, wanted));
+        let replaced: SmallVec<[PathId; 8]> = replaced.map(|path| path.id).collect();
         for id in replaced {
             self.retire(now, id);
+        }
+    }
+
+    /// Whether others work that take the place of a path.
+    fn is_replaced(&self, path: &Path, mode: PairMode, wanted: &[FourTuple]) -> bool {
+        if wanted.is_empty() || wanted.contains(&path.tuple) {
+            return false;
+        }
+        let works = |tuple: &FourTuple| self.paths.iter().any(|path| path.tuple == *tuple && path.is_live());
+        match mode {
+            PairMode::FullMesh => {
+                wanted.iter().any(|tuple| !self.has_path(tuple)) && wanted.iter().any(works)
+            }
+            PairMode::LocalDisjoint | PairMode::Disjoint => {
+                let mut rivals =
+                    wanted.iter().filter(|tuple| share_an_address(tuple, &path.tuple)).peekable();
+                rivals.peek().is_some() && rivals.all(works)
+            }
         }
     }
 
@@ -178,7 +188,11 @@ impl Connection {
                 && selection.wanted.contains(&path.tuple)
         });
         let lost_at = lost.map(|path| path.since() + LOST_FOR).min();
-        let closes = self.paths.iter().filter(|path| is_leaving(path)).map(closes_at).min();
+        let leaving = self
+            .paths
+            .iter()
+            .filter(|path| is_leaving(path) && self.is_replaced(path, selection.mode, &selection.wanted));
+        let closes = leaving.map(closes_at).min();
         let is_used = |tuple: &FourTuple| self.has_path(tuple);
         let survey = &selection.survey;
         let asks = self.survey_carrier().and_then(|_| survey.deadline(self.carried_at(), is_used));
@@ -210,7 +224,7 @@ impl Connection {
         let id = self.survey_carrier()?;
         let carried_at = self.carried_at();
         let mut selection = self.manager.selection.take()?;
-        let used: smallvec::SmallVec<[FourTuple; 8]> = self.paths.iter().map(|path| path.tuple).collect();
+        let used: SmallVec<[FourTuple; 8]> = self.paths.iter().map(|path| path.tuple).collect();
         let question = selection.survey.next_question(
             now,
             &mut self.shared.rng,
