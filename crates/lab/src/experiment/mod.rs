@@ -6,6 +6,7 @@
 //! [`Findings`] read what came out, and [`report`] tells it. An experiment is a file here and a line in [`EXPERIMENTS`].
 
 mod ams_fig10;
+mod ams_fig12;
 mod ams_fig9;
 mod cmt_chunks;
 mod cmt_duplicates;
@@ -25,9 +26,10 @@ pub use plan::{Extent, plan};
 pub use quantity::{Measure, Quantity};
 
 /// All, in the order of lists.
-pub const EXPERIMENTS: [&Experiment; 10] = [
+pub const EXPERIMENTS: [&Experiment; 11] = [
     &ams_fig9::EXPERIMENT,
     &ams_fig10::EXPERIMENT,
+    &ams_fig12::EXPERIMENT,
     &cmt_chunks::BY_SIZE,
     &cmt_chunks::BY_NUMBER,
     &cmt_paths::EXPERIMENT,

@@ -43,6 +43,11 @@ fn ams_fig10() {
 }
 
 #[test]
+fn ams_fig12() {
+    review("ams-fig12");
+}
+
+#[test]
 fn cmt_table1() {
     review("cmt-table1");
 }
@@ -149,7 +154,8 @@ fn a_budget_shortens_an_experiment_and_its_phases_stay_in_proportion() {
     let mut plan = Plan { budget, ..plan };
     plan.fit(&|_| true);
     let scenario = &plan.cases[0].scenario;
-    assert!(scenario.duration < Duration::from_secs(15), "{:?}", scenario.duration);
+    // Two contenders, each once.
+    assert!(scenario.duration < Duration::from_secs(20), "{:?}", scenario.duration);
     let death = scenario.events.last().unwrap().at.as_secs_f64() / scenario.duration.as_secs_f64();
     assert!((death - 2.0 / 3.0).abs() < 1e-3, "{death}");
     assert!(EXPERIMENTS.iter().any(|other| other.name == experiment.name));
