@@ -143,7 +143,7 @@ impl Bbr {
     /// Takes from an acknowledgement what it says of the path.
     fn update_model(&mut self, sample: &AckSample) {
         self.rounds.on_ack(sample);
-        self.bandwidth.on_ack(sample);
+        self.bandwidth.on_ack(sample, self.rounds.has_begun(), self.full_pipe.is_reached());
         self.notice_slowdown(sample);
         self.signals.on_ack(sample, self.datagram());
         if !self.state.is_accelerating() && self.signals.ended_in_excess() {

@@ -48,10 +48,34 @@ impl Rounds {
 }
 
 /// The largest delivery rate of the present and the previous cycle of probing (`BBR.max_bw`).
+///
+/// Once the pipe is full, that of a round is the mean of its samples. Of some hundred samples in a cycle the largest one is
+/// well above what the path carries where round trips vary by chance, and the queue would grow until the window is full.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct MaxBandwidth {
     previous: Rate,
     current: Rate,
+    round: RoundRate,
+}
+
+/// The samples of a round.
+#[derive(Debug, Clone, Copy, Default)]
+struct RoundRate {
+    mean: Rate,
+    samples: u32,
+}
+
+impl RoundRate {
+    fn add(&mut self, rate: Rate) {
+        self.samples = self.samples.saturating_add(1);
+        let (mean, samples) = (self.mean.bytes_per_second(), u64::from(self.samples));
+        let mean = if rate >= self.mean {
+            mean + (rate.bytes_per_second() - mean) / samples
+        } else {
+            mean - (mean - rate.bytes_per_second()) / samples
+        };
+        self.mean = Rate::from_bytes_per_second(mean);
+    }
 }
 
 impl MaxBandwidth {
@@ -60,22 +84,31 @@ impl MaxBandwidth {
     }
 
     /// A sample that the application limited says only that the path carries at least so much.
-    pub(super) fn on_ack(&mut self, sample: &AckSample) {
+    pub(super) fn on_ack(&mut self, sample: &AckSample, round_begins: bool, is_full: bool) {
+        if round_begins {
+            let round = std::mem::take(&mut self.round);
+            self.current = self.current.max(round.mean);
+        }
         let Some(rate) = sample.delivery_rate else { return };
-        if !sample.app_limited || rate >= self.get() {
+        if sample.app_limited && rate < self.get() {
+            return;
+        }
+        if is_full {
+            self.round.add(rate);
+        } else {
             self.current = self.current.max(rate);
         }
     }
 
     /// The path carries less than it did.
     pub(super) fn lower(&mut self, rate: Rate) {
-        *self = Self { previous: Rate::ZERO, current: rate };
+        *self = Self { previous: Rate::ZERO, current: rate, round: RoundRate::default() };
     }
 
     /// The next cycle begins; one without a measurement does not count.
     pub(super) fn advance(&mut self) {
         if self.current > Rate::ZERO {
-            *self = Self { previous: self.current, current: Rate::ZERO };
+            *self = Self { previous: self.current, current: Rate::ZERO, round: self.round };
         }
     }
 }
