@@ -22,9 +22,9 @@ fn a_ticket_moves_no_more_than_its_rate_in_each_direction() {
     let place = Place::new();
     let _server = place.serve(&[]);
     let ticket = place.add_ticket("slow", &["--max-rate", "8M"]);
-    // 8 Mbit/s are a megabyte a second.
+    // 8 Mbit/s are a megabyte a second, and one goes at once.
     for direction in [&[][..], &["-R"]] {
-        let arguments = [&["--json", "bench", "-n", "3MB", "-P", "2", &ticket], direction].concat();
+        let arguments = [&["--json", "bench", "-n", "5MB", "-P", "2", &ticket], direction].concat();
         let summary = place.client(&arguments).expect(0).summary();
         let (bytes, seconds) = (summary["bytes"].as_f64().unwrap(), summary["seconds"].as_f64().unwrap());
         let rate = 8.0 * bytes / seconds;

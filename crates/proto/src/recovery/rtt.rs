@@ -1,20 +1,21 @@
 //! Round-trip time: latest, smoothed, variation, minimum (RFC 9002, section 5).
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 /// The smallest time that timers distinguish (RFC 9002, section 6.1.2, there `kGranularity`).
 pub(crate) const GRANULARITY: Duration = Duration::from_millis(1);
 
-/// What is known of the round trip of a path.
+/// What is known of the round trip of a path. Times are in nanoseconds: a connection has many of them, also at rest.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RttEstimator {
-    latest: Duration,
-    smoothed: Duration,
-    variation: Duration,
+    latest: u64,
+    smoothed: u64,
+    variation: u64,
     /// `None` until the first sample, and when it has to be found anew.
-    minimum: Option<Duration>,
+    minimum: Option<NonZeroU64>,
     /// The smallest average; `None` before [`Self::AVERAGED`] samples.
-    calm: Option<Duration>,
+    calm: Option<NonZeroU64>,
     /// Samples so far, as far as they are counted.
     samples: u8,
 }
@@ -25,7 +26,7 @@ impl RttEstimator {
 
     /// Assumes a round trip until one is measured.
     pub(crate) fn new(initial: Duration) -> Self {
-        let initial = initial.max(GRANULARITY);
+        let initial = nanos(initial.max(GRANULARITY));
         Self {
             latest: initial,
             smoothed: initial,
@@ -38,28 +39,28 @@ impl RttEstimator {
 
     /// The newest sample.
     pub(crate) fn latest(&self) -> Duration {
-        self.latest
+        Duration::from_nanos(self.latest)
     }
 
     /// The moving average.
     pub(crate) fn smoothed(&self) -> Duration {
-        self.smoothed
+        Duration::from_nanos(self.smoothed)
     }
 
     /// The mean deviation from the average.
     pub(crate) fn variation(&self) -> Duration {
-        self.variation
+        Duration::from_nanos(self.variation)
     }
 
     /// The smallest sample; the average as long as there is none.
     pub(crate) fn minimum(&self) -> Duration {
-        self.minimum.unwrap_or(self.smoothed)
+        self.minimum.map_or_else(|| self.smoothed(), |minimum| Duration::from_nanos(minimum.get()))
     }
 
     /// The smallest average: the round trip without a queue. Where round trips vary by chance, the smallest of all is rarer
     /// than what they are about. The smallest sample as long as there are few.
     pub(crate) fn calm(&self) -> Duration {
-        self.calm.unwrap_or_else(|| self.minimum())
+        self.calm.map_or_else(|| self.minimum(), |calm| Duration::from_nanos(calm.get()))
     }
 
     /// Whether it was ever measured.
@@ -69,7 +70,7 @@ impl RttEstimator {
 
     /// The longer of average and newest sample: what packets have to be given.
     pub(crate) fn longest(&self) -> Duration {
-        self.smoothed.max(self.latest)
+        self.smoothed().max(self.latest())
     }
 
     /// Assumes a round trip known from elsewhere; does nothing once one was measured.
@@ -86,10 +87,9 @@ impl RttEstimator {
 
     /// Adds a sample; `delay` is how long the peer says that it held the acknowledgement back, bounded by the caller.
     pub(crate) fn on_sample(&mut self, sample: Duration, delay: Duration) {
-        let sample = sample.max(Duration::from_nanos(1));
+        let (sample, delay) = (nanos(sample).max(1), nanos(delay));
         self.latest = sample;
-        let minimum = self.minimum.map_or(sample, |minimum| minimum.min(sample));
-        self.minimum = Some(minimum);
+        self.minimum = least(self.minimum, sample);
         self.samples = self.samples.saturating_add(1);
         if self.samples == 1 {
             self.smoothed = sample;
@@ -97,14 +97,27 @@ impl RttEstimator {
             return;
         }
         // RFC 9002, section 5.3: never below the minimum by what the peer claims.
+        let minimum = self.minimum.map_or(sample, NonZeroU64::get);
         let adjusted = if sample >= minimum + delay { sample - delay } else { sample };
         self.variation = (self.variation * 3 + self.smoothed.abs_diff(adjusted)) / 4;
         self.smoothed = (self.smoothed * 7 + adjusted) / 8;
         if self.samples >= Self::AVERAGED {
-            self.calm = Some(self.calm.map_or(self.smoothed, |calm| calm.min(self.smoothed)));
+            self.calm = least(self.calm, self.smoothed);
         }
     }
 }
+
+fn least(known: Option<NonZeroU64>, new: u64) -> Option<NonZeroU64> {
+    let new = NonZeroU64::new(new);
+    known.map_or(new, |known| new.map(|new| new.min(known)))
+}
+
+/// Of a time as it occurs between two moments of a connection; more than an hour is an hour.
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.min(LONGEST).as_nanos()).unwrap_or(u64::MAX)
+}
+
+const LONGEST: Duration = Duration::from_secs(3600);
 
 #[cfg(test)]
 mod tests {

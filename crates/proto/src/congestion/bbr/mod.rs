@@ -25,7 +25,7 @@ use std::time::Duration;
 use aggregation::Aggregation;
 use bounds::Bounds;
 use losses::{Signals, is_excessive};
-use model::{MaxBandwidth, Rounds};
+use model::{MaxBandwidth, Purpose, Rounds};
 use probe::{Cycle, Phase};
 use probe_rtt::{Dwell, RoundTrip};
 use slowdown::Slowdown;
@@ -143,7 +143,7 @@ impl Bbr {
     /// Takes from an acknowledgement what it says of the path.
     fn update_model(&mut self, sample: &AckSample) {
         self.rounds.on_ack(sample);
-        self.bandwidth.on_ack(sample, self.rounds.has_begun(), self.full_pipe.is_reached());
+        self.bandwidth.on_ack(sample, self.rounds.has_begun(), self.purpose());
         self.notice_slowdown(sample);
         self.signals.on_ack(sample, self.datagram());
         if !self.state.is_accelerating() && self.signals.ended_in_excess() {
@@ -153,6 +153,18 @@ impl Bbr {
         self.aggregation.on_ack(sample, self.rounds.count(), rate, window, self.full_pipe.is_reached());
         let product = self.product(100);
         self.full_pipe.on_ack(sample, product, self.rounds.has_begun());
+    }
+
+    /// What delivery rates are measured for now.
+    fn purpose(&self) -> Purpose {
+        match self.state {
+            _ if !self.full_pipe.is_reached() => Purpose::Startup,
+            State::ProbeBw(Phase::Refill | Phase::Up) => Purpose::Search,
+            State::Startup
+            | State::Drain { .. }
+            | State::ProbeBw(Phase::Down | Phase::Cruise)
+            | State::ProbeRtt(_) => Purpose::Steady,
+        }
     }
 
     fn update_state(&mut self, sample: &AckSample, siblings: &[Sibling]) {

@@ -56,6 +56,19 @@ pub(super) struct MaxBandwidth {
     previous: Rate,
     current: Rate,
     round: RoundRate,
+    /// The largest sample of a search for more that is on: what it finds, it goes on from at once.
+    found: Rate,
+}
+
+/// What samples are taken for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// The pipe was never full: each may be the first to show it.
+    Startup,
+    /// To look for more.
+    Search,
+    /// To know what the path carries.
+    Steady,
 }
 
 /// The samples of a round.
@@ -80,11 +93,11 @@ impl RoundRate {
 
 impl MaxBandwidth {
     pub(super) fn get(&self) -> Rate {
-        self.previous.max(self.current)
+        self.previous.max(self.current).max(self.found)
     }
 
     /// A sample that the application limited says only that the path carries at least so much.
-    pub(super) fn on_ack(&mut self, sample: &AckSample, round_begins: bool, is_full: bool) {
+    pub(super) fn on_ack(&mut self, sample: &AckSample, round_begins: bool, purpose: Purpose) {
         if round_begins {
             let round = std::mem::take(&mut self.round);
             self.current = self.current.max(round.mean);
@@ -93,22 +106,28 @@ impl MaxBandwidth {
         if sample.app_limited && rate < self.get() {
             return;
         }
-        if is_full {
-            self.round.add(rate);
-        } else {
-            self.current = self.current.max(rate);
+        match purpose {
+            Purpose::Startup => self.current = self.current.max(rate),
+            Purpose::Search => {
+                self.found = self.found.max(rate);
+                self.round.add(rate);
+            }
+            Purpose::Steady => {
+                self.found = Rate::ZERO;
+                self.round.add(rate);
+            }
         }
     }
 
     /// The path carries less than it did.
     pub(super) fn lower(&mut self, rate: Rate) {
-        *self = Self { previous: Rate::ZERO, current: rate, round: RoundRate::default() };
+        *self = Self { current: rate, ..Self::default() };
     }
 
     /// The next cycle begins; one without a measurement does not count.
     pub(super) fn advance(&mut self) {
         if self.current > Rate::ZERO {
-            *self = Self { previous: self.current, current: Rate::ZERO, round: self.round };
+            *self = Self { previous: self.current, current: Rate::ZERO, ..*self };
         }
     }
 }

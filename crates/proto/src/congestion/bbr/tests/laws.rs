@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::super::aggregation::Aggregation;
 use super::super::bounds::Bounds;
 use super::super::losses::{flight_at_loss, is_excessive};
-use super::super::model::MaxBandwidth;
+use super::super::model::{MaxBandwidth, Purpose};
 use super::super::startup::FullPipe;
 use super::*;
 
@@ -80,7 +80,8 @@ fn the_flight_at_loss_is_where_two_percent_were_lost() {
 fn the_largest_rate_is_forgotten_with_the_cycle_after_the_next() {
     let mut bandwidth = MaxBandwidth::default();
     let measure = |bandwidth: &mut MaxBandwidth, megabits, app_limited| {
-        bandwidth.on_ack(&AckSample { delivery_rate: Some(mbit(megabits)), app_limited, ..sample() });
+        let sample = AckSample { delivery_rate: Some(mbit(megabits)), app_limited, ..sample() };
+        bandwidth.on_ack(&sample, false, Purpose::Startup);
         bandwidth.get()
     };
     assert_eq!(measure(&mut bandwidth, 10, false), mbit(10));
@@ -92,6 +93,22 @@ fn the_largest_rate_is_forgotten_with_the_cycle_after_the_next() {
     bandwidth.advance();
     assert_eq!(bandwidth.get(), mbit(6));
     assert_eq!(measure(&mut bandwidth, 8, true), mbit(8));
+}
+
+#[test]
+fn the_rate_of_a_round_is_the_mean_of_its_samples_once_the_pipe_is_full() {
+    let mut bandwidth = MaxBandwidth::default();
+    let mut measure = |megabits: &[u64], purpose| {
+        for (place, megabits) in megabits.iter().enumerate() {
+            let sample = AckSample { delivery_rate: Some(mbit(*megabits)), ..sample() };
+            bandwidth.on_ack(&sample, place == 0, purpose);
+        }
+        bandwidth.get()
+    };
+    assert_eq!(measure(&[8, 12, 10], Purpose::Steady), mbit(0), "the round has not ended");
+    assert_eq!(measure(&[9], Purpose::Steady), mbit(10));
+    assert_eq!(measure(&[10, 16, 10], Purpose::Search), mbit(16), "a search goes on from what it found");
+    assert_eq!(measure(&[8], Purpose::Steady), mbit(12), "and leaves the mean of its best round");
 }
 
 #[test]
