@@ -35,6 +35,24 @@ fn who_has_all_routes_uses_all_of_them() {
 }
 
 #[test]
+fn contenders_at_the_same_time_share_the_links() {
+    let Some(mut lab) = Lab::start() else { return };
+    let named =
+        |names: &[&str]| -> Vec<Contender> { names.iter().map(|name| name.parse().unwrap()).collect() };
+    let scenario = two_paths(Direction::Up);
+    let outcomes = lab.real.run_together(&scenario, &named(&["manyway", "possible", "manyway"]), 1).unwrap();
+    let megabits = |outcome: &Outcome| outcome.flows[0].arrivals.goodput().bits_per_second() / 1_000_000;
+    for outcome in &outcomes {
+        assert_eq!(outcome.failure, None);
+        assert!(megabits(outcome) > 0, "somebody got nothing");
+    }
+    let sum: u64 = outcomes.iter().map(megabits).sum();
+    assert!((12..=44).contains(&sum), "{sum} Mbit/s together");
+    let error = lab.real.run_together(&scenario, &named(&["mptcp-cubic", "mptcp-bbr"]), 1).unwrap_err();
+    assert!(error.to_string().contains("at the same time"), "{error}");
+}
+
+#[test]
 fn traffic_from_the_server_uses_all_routes_too() {
     let Some(mut lab) = Lab::start() else { return };
     for name in ["manyway", "possible-bbr", "mptcp-cubic"] {

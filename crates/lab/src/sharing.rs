@@ -31,8 +31,10 @@ pub fn shares(scenario: &Scenario, contenders: &[Contender], runs: &[Vec<Outcome
     let share = |(place, contender): (usize, &Contender)| {
         let got =
             |run: &Vec<Outcome>| run.get(place).map_or(0.0, |outcome| goodput(scenario.duration, outcome));
-        let of_last =
-            |run: &Vec<Outcome>| got(run) / run.last().map_or(0.0, |last| goodput(scenario.duration, last));
+        let of_last = |run: &Vec<Outcome>| {
+            let last = run.last().map_or(0.0, |last| goodput(scenario.duration, last));
+            if last > 0.0 { got(run) / last } else { f64::INFINITY }
+        };
         Some(Share {
             contender: contender.to_string(),
             goodput: Spread::of(sound().map(got))?,

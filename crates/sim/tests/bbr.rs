@@ -143,11 +143,11 @@ fn jitter_neither_slows_it_down_nor_fills_the_queue() {
 
 #[test]
 fn round_trips_that_vary_by_chance_do_not_end_the_search_at_the_start() {
-    // In seeds 1, 8, 11, 14 and 20 all round trips of a round were by chance longer than those before, or one that was
+    // In these seeds all round trips of a round were by chance longer than those before, or one that was
     // far too short kept the path from being used.
     let jitter = Jitter::Normal(Duration::from_micros(8485));
     let jittery = link(50, 24 * MS).with_jitter(jitter, Order::Kept);
-    for seed in 1..=20 {
+    for seed in [1, 8, 11, 14, 20] {
         let builder = PairBuilder::new().seed(seed).path_with(jittery.clone(), jittery.clone());
         let builder = builder.path_with(jittery.clone(), jittery.clone());
         let mut pair = connected_with(builder, &config("bbr")).unwrap();

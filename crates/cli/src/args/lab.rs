@@ -80,9 +80,12 @@ pub struct ShareArgs {
     /// Once, and not longer than 10 s; -n and -t win
     #[arg(long)]
     pub quick: bool,
-    /// Keep to this time: fewer runs, and it says so
+    /// Keep to this time: fewer runs, then shorter ones, and it says so
     #[arg(long, value_name = "TIME", value_parser = parse_length)]
     pub budget: Option<Duration>,
+    /// End with status 6 if one gets less or more than so many times what the last one gets
+    #[arg(long, value_name = "LEAST..MOST", value_parser = parse_range)]
+    pub within: Option<(f64, f64)>,
 }
 
 /// Arguments of `lab cpu`.
@@ -135,6 +138,13 @@ pub(super) fn parse_list(text: &str) -> Result<NameList, String> {
     Ok(NameList(names))
 }
 
+fn parse_range(text: &str) -> Result<(f64, f64), String> {
+    let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite());
+    let ends = text.split_once("..").and_then(|(least, most)| Some((number(least)?, number(most)?)));
+    let fits = |(least, most): &(f64, f64)| (0.0..=*most).contains(least);
+    ends.filter(fits).ok_or_else(|| "two numbers with dots between, such as 0.7..1.4".to_owned())
+}
+
 const EXAMPLES: &str = "\
 Runs contenders on real sockets in network namespaces over emulated links, which needs root, `ip` and /dev/net/tun;
 nothing outside is touched, and everything is removed at the end. Without names the group `table` runs. Contenders are
@@ -177,6 +187,7 @@ Flows that begin together need a while to find their shares: the first quarter o
 Examples:
   sudo manyway lab share
   sudo manyway lab share -c manyway:congestion=fair,tcp-cubic -n 5 -t 30s
+  sudo manyway lab share --within 0.7..1.4 --budget 5m
   sudo manyway lab share my-links.toml -c manyway,mptcp-bbr --json";
 
 const CPU_EXAMPLES: &str = "\
@@ -241,6 +252,8 @@ mod tests {
             &["lab", "two-50", "-t", "1ms"],
             &["lab", "two-50", "--external", "only-a-name"],
             &["lab", "up"],
+            &["lab", "share", "--within", "1.4..0.7"],
+            &["lab", "share", "--within", "most"],
             &["sim", "two-50", "--direction", "sideways"],
         ] {
             assert!(parse(wrong).is_err(), "{wrong:?}");

@@ -42,6 +42,20 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
             applies: everywhere,
         },
         Claim {
+            what: "A-C carries nothing, Mbit/s",
+            quantity: route(0),
+            bound: Bound::AtMost(0.01),
+            unit: Unit::Megabits,
+            applies: everywhere,
+        },
+        Claim {
+            what: "and so does B-D",
+            quantity: route(3),
+            bound: Bound::AtMost(0.01),
+            unit: Unit::Megabits,
+            applies: everywhere,
+        },
+        Claim {
             what: "disjoint against the rates of the fast pairs, without headers",
             quantity: Quantity::Ratio(&OURS, &Quantity::Scaled(&Quantity::Document(0), CONTENT)),
             bound: Bound::AtLeast(0.95),

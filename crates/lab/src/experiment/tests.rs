@@ -103,7 +103,8 @@ fn a_path_returns_with_another_address_each_time_in_goff_fig5b_alone() {
 fn no_experiment_is_called_like_anything_else() {
     let library = Library::builtin().unwrap();
     let taken = library.all().iter().map(|scenario| scenario.name.as_str()).chain(library.groups());
-    let taken: Vec<&str> = taken.chain(["list", "gates", "agree", "cpu", "up", "matrix", "all"]).collect();
+    let taken: Vec<&str> =
+        taken.chain(["list", "gates", "agree", "share", "cpu", "up", "matrix", "all"]).collect();
     for (place, experiment) in EXPERIMENTS.iter().enumerate() {
         assert!(!taken.contains(&experiment.name), "{}", experiment.name);
         let first = EXPERIMENTS.iter().position(|other| other.name == experiment.name);

@@ -6,6 +6,7 @@ pub(crate) mod process;
 pub(crate) mod session;
 mod system;
 
+use std::net::IpAddr;
 use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::thread;
@@ -59,6 +60,7 @@ impl Real {
         seed: u64,
     ) -> Result<Vec<Outcome>, LabError> {
         contenders.iter().try_for_each(|contender| self.supports(contender))?;
+        check_together(scenario, contenders)?;
         self.stop.check()?;
         let hosts = Hosts::make(scenario)?;
         let mut plans = Vec::new();
@@ -71,32 +73,62 @@ impl Real {
         }
         let emulator = Emulator::start(scenario, &hosts, seed)?;
         let mut sessions = Vec::new();
-        for ((contender, plan), seed) in plans.iter().zip(seed..) {
+        let mut all_are_set_up = true;
+        for ((contender, plan), place) in plans.iter().zip(0..) {
+            let seed = seed.wrapping_add(place);
             let start = |side| (hosts.command(side, &self.program), plan.assignment(contender, side, seed));
             let mut session = Session::start(start(Side::Client), start(Side::Server), &self.stop)?;
-            let is_set_up = session.set_up()?;
-            sessions.push((session, is_set_up));
+            all_are_set_up &= session.set_up()?;
+            sessions.push(session);
         }
-        let begin = emulator.begin();
-        let run = |(mut session, is_set_up): (Session, bool)| {
-            if is_set_up { session.run(begin) } else { Ok(()) }.map(|()| session.close())
-        };
+        // Without one of them the others would not measure what was asked for.
+        let begin = all_are_set_up.then(|| emulator.begin());
+        let run =
+            |mut session: Session| begin.map_or(Ok(()), |begin| session.run(begin)).map(|()| session.close());
         let ends: Vec<Result<End, LabError>> = thread::scope(|scope| {
             let running: Vec<_> = sessions.into_iter().map(|one| scope.spawn(move || run(one))).collect();
             running.into_iter().map(|one| one.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
         });
-        let links = emulator.finish()?;
-        let assemble = |((contender, plan), end): (&(&Contender, Plan<'_>), Result<End, LabError>)| {
-            Ok(outcome::assemble(plan, contender, end?, links.clone()))
-        };
-        plans.iter().zip(ends).map(assemble).collect()
+        let links = emulator.finish();
+        // Who ended the run is told before what that did to the links.
+        let ends = ends.into_iter().collect::<Result<Vec<End>, LabError>>()?;
+        let links = links?;
+        let others = plans.len() - 1;
+        let outcomes = plans.iter().zip(ends);
+        Ok(outcomes
+            .map(|((contender, plan), end)| outcome::assemble(plan, contender, end, &links, others))
+            .collect())
     }
+}
+
+/// Refuses contenders who would change the system under each other.
+fn check_together(scenario: &Scenario, contenders: &[Contender]) -> Result<(), LabError> {
+    let several =
+        |is_one: fn(&Contender) -> bool| contenders.iter().filter(|one| is_one(one)).nth(1).is_some();
+    if several(|one| matches!(one, Contender::Mptcp { .. })) {
+        return Err(LabError::Unsupported(
+            "two contenders with multipath TCP can not run at the same time: the system has one set of its settings \
+             for a host"
+                .to_owned(),
+        ));
+    }
+    let mut addresses = scenario.server.iter().flat_map(|interface| &interface.addresses);
+    let has_v4 = addresses.clone().any(IpAddr::is_ipv4);
+    let has_both = has_v4 && addresses.any(IpAddr::is_ipv6);
+    if several(|one| matches!(one, Contender::Manyway(_))) && has_both {
+        return Err(LabError::Unsupported(
+            "two contenders of Manyway can not run at the same time where the server has IPv4 and IPv6: both would \
+             listen on the default port"
+                .to_owned(),
+        ));
+    }
+    Ok(())
 }
 
 impl Runner for Real {
     fn run(&mut self, scenario: &Scenario, contender: &Contender, seed: u64) -> Result<Outcome, LabError> {
         let mut outcomes = self.run_together(scenario, std::slice::from_ref(contender), seed)?;
-        outcomes.pop().ok_or(LabError::Interrupted)
+        outcomes.pop().ok_or_else(|| LabError::System("nobody ran".to_owned()))
     }
 
     fn supports(&self, contender: &Contender) -> Result<(), LabError> {

@@ -11,19 +11,21 @@ use crate::contender::Contender;
 use crate::emulator::{EmulatorReport, InterfaceReport, Lateness};
 use crate::outcome::{CpuTime, Flow, Outcome, RouteTotals};
 
-/// Makes the outcome of a run.
+/// Makes the outcome of a run beside which others ran, or none.
 pub(super) fn assemble(
     plan: &Plan<'_>,
     contender: &Contender,
     mut end: End,
-    links: EmulatorReport,
+    links: &EmulatorReport,
+    others: usize,
 ) -> Outcome {
     let exchanges = plan.exchanges();
     let flows = flows(&exchanges, &end);
     let failure = end.failure.take().or_else(|| shortage(&exchanges, &flows));
     let cpu = end.client.as_ref().zip(end.server.as_ref());
     let mut remarks = end.remarks;
-    if failure.is_none() {
+    // What routes carried is that of all together.
+    if failure.is_none() && others == 0 {
         remarks.extend(idle_routes(plan, &plan.groups(contender), &exchanges, &links.routes));
     }
     remarks.extend(late(links.totals.lateness));
@@ -33,7 +35,7 @@ pub(super) fn assemble(
     }
     Outcome {
         flows,
-        routes: links.routes,
+        routes: links.routes.clone(),
         delivery: None,
         cpu: cpu.map(|(client, server)| CpuTime { client: client.cpu, server: server.cpu }),
         failure,

@@ -86,10 +86,10 @@ pub fn write(results: &Results, origin: &Origin, directory: &Path) -> Result<(),
     write_with(results, origin, directory, &Lead::default())
 }
 
-/// As [`write`], with something of its own first.
+/// As [`write()`], with something of its own first.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn write_with(results: &Results, origin: &Origin, directory: &Path, lead: &Lead) -> Result<(), LabError> {
     let figures = html::figures(results)?;
     prepare(directory)?;

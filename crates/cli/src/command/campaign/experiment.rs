@@ -36,10 +36,12 @@ impl Named {
             return Err(CommandError::usage(format!("{name} is an experiment, which runs by itself")));
         }
         let is_set = !contenders.is_empty() || !externals.is_empty() || arguments.direction.is_some();
-        if is_set || global.scheduler.is_some() || global.congestion.is_some() {
+        let has_settings =
+            global.scheduler.is_some() || global.congestion.is_some() || global.pairs.is_some();
+        if is_set || has_settings {
             return Err(CommandError::usage(format!(
                 "{name} is an experiment, which says itself who runs and which way: leave --contenders, --external, \
-                 --direction, --scheduler and --congestion out; if the file of settings has them, --no-config does"
+                 --direction, --scheduler, --congestion and --pairs out; if the file of settings has them, --no-config does"
             )));
         }
         let extent = if arguments.quick { Extent::Quick } else { Extent::Full };

@@ -5,8 +5,9 @@ use std::time::Duration;
 use manyway_lab::contender::Contender;
 use manyway_lab::outcome::Outcome;
 use manyway_lab::real::Real;
-use manyway_lab::scenario::{Library, Scenario};
-use manyway_lab::sharing;
+use manyway_lab::scenario::{Library, Scenario, Traffic};
+use manyway_lab::sharing::{self, Share};
+use manyway_lab::{LabError, Runner as _};
 use serde_json::json;
 
 use crate::args::{GlobalArgs, ShareArgs};
@@ -21,91 +22,197 @@ pub(super) fn run(
     arguments: &ShareArgs,
     mut real: Real,
 ) -> Result<ExitCode, CommandError> {
-    let contenders = contenders(arguments)?;
-    let scenario = scenario(arguments)?;
-    let count = repetitions(arguments, &scenario);
+    let contenders = able(&real, contenders(global, arguments)?)?;
+    let mut plan = Plan::new(arguments)?;
+    plan.fit(arguments.budget, global.quiet);
     if !global.quiet {
-        if Some(count) < arguments.repeat {
-            note(&format!("{count} runs, to fit"));
-        }
-        note(&format!("this takes about {}", units::duration(each(&scenario) * count)));
+        note(&format!("this takes about {}", units::duration(plan.each() * plan.repetitions)));
     }
     end_on_signal(real.stop());
-    let mut runs = Vec::new();
-    for (number, seed) in (1..=count).zip(arguments.seed..) {
+    let (mut runs, mut interrupted) = (Vec::new(), None);
+    for number in 0..plan.repetitions {
         if !global.quiet {
-            note(&format!(
-                "{number} of {count}, {} left",
-                units::duration(each(&scenario) * (count + 1 - number))
-            ));
+            let left = units::duration(plan.each() * (plan.repetitions - number));
+            note(&format!("{} of {}, {left} left", number + 1, plan.repetitions));
         }
-        let outcomes = real.run_together(&scenario, &contenders, seed).map_err(of_lab)?;
-        tell(global, number, &contenders, &outcomes);
-        runs.push(outcomes);
+        // Each contender of a run takes a seed of its own.
+        let seed = arguments.seed.wrapping_add(u64::from(number) * MOST_SEEDS);
+        match real.run_together(&plan.scenario, &contenders, seed) {
+            Ok(outcomes) => {
+                tell(global, number + 1, &contenders, &outcomes);
+                runs.push(outcomes);
+            }
+            Err(LabError::Interrupted) => {
+                interrupted = Some(of_lab(LabError::Interrupted));
+                break;
+            }
+            Err(error) => return Err(of_lab(error)),
+        }
     }
-    let shares = sharing::shares(&scenario, &contenders, &runs)
-        .ok_or_else(|| CommandError::new(ExitCode::Failed, "somebody broke down in every run"))?;
-    if global.json {
-        let seconds = scenario.duration.as_secs_f64();
-        let document =
-            json!({ "scenario": scenario.name, "seconds": seconds, "runs": count, "shares": shares });
-        return ExitCode::Ok.after_printing(json::print(&document).map_err(CommandError::from));
+    let Some(shares) = sharing::shares(&plan.scenario, &contenders, &runs) else {
+        let broken = || CommandError::new(ExitCode::Failed, "somebody broke down in every run");
+        return Err(interrupted.unwrap_or_else(broken));
+    };
+    let outside = arguments.within.and_then(|bounds| outside(&shares, bounds));
+    print(global, &plan.scenario, &shares, interrupted.is_some())?;
+    match (interrupted, outside) {
+        (Some(interrupted), _) => Err(interrupted),
+        (None, Some(sentence)) => Err(CommandError::new(ExitCode::Gain, sentence)),
+        (None, None) => Ok(ExitCode::Ok),
     }
-    ExitCode::Ok.after_printing(print_line(sharing::text(&shares).trim_end()))
 }
 
-fn contenders(arguments: &ShareArgs) -> Result<Vec<Contender>, CommandError> {
+/// What is run, and how often.
+struct Plan {
+    scenario: Scenario,
+    repetitions: u32,
+}
+
+impl Plan {
+    fn new(arguments: &ShareArgs) -> Result<Self, CommandError> {
+        let library = Library::builtin().map_err(of_lab)?;
+        let mut found = library.find(&arguments.scenario).map_err(of_lab)?;
+        let (Some(mut scenario), true) = (found.pop(), found.is_empty()) else {
+            let name = &arguments.scenario;
+            return Err(CommandError::usage(format!("{name} is a group; name one scenario")));
+        };
+        // All have to be at it until the end.
+        for traffic in &mut scenario.traffic {
+            if let Traffic::Bulk { size, .. } = traffic {
+                *size = None;
+            }
+        }
+        let quick = arguments.quick.then(|| QUICK.min(scenario.duration));
+        if let Some(duration) = arguments.duration.or(quick) {
+            scenario = scenario.with_duration(duration);
+        }
+        let repetitions = arguments.repeat.unwrap_or(if arguments.quick { 1 } else { REPETITIONS });
+        Ok(Self { scenario, repetitions })
+    }
+
+    /// About how long a run takes.
+    fn each(&self) -> Duration {
+        self.scenario.duration + AROUND
+    }
+
+    /// Keeps to a budget, and says what that costs.
+    fn fit(&mut self, budget: Option<Duration>, quiet: bool) {
+        let Some(budget) = budget else { return };
+        let say = |sentence: String| {
+            if !quiet {
+                note(&sentence);
+            }
+        };
+        let wanted = self.repetitions;
+        while self.each() * self.repetitions > budget && self.repetitions > 1 {
+            self.repetitions -= 1;
+        }
+        if self.repetitions < wanted {
+            say(format!("repetitions: {} instead of {wanted}, to fit", self.repetitions));
+        }
+        if self.each() > budget {
+            let before = units::duration(self.scenario.duration);
+            let length = budget.saturating_sub(AROUND).max(SHORTEST).min(self.scenario.duration);
+            self.scenario = self.scenario.clone().with_duration(length);
+            say(format!("{} instead of {before}, to fit", units::duration(length)));
+        }
+        if self.each() > budget {
+            say(format!("even so it takes longer than {}", units::duration(budget)));
+        }
+    }
+}
+
+fn contenders(global: &GlobalArgs, arguments: &ShareArgs) -> Result<Vec<Contender>, CommandError> {
     let named: Vec<&str> =
         arguments.contenders.iter().flat_map(|list| list.0.iter().map(String::as_str)).collect();
     let named = if named.is_empty() { DEFAULT.to_vec() } else { named };
     if named.len() > MOST {
         return Err(CommandError::usage(format!("{} contenders at once; at most {MOST}", named.len())));
     }
-    named.iter().map(|name| name.parse().map_err(CommandError::usage)).collect()
+    let mut found = Vec::new();
+    for name in named {
+        let mut contender: Contender = name.parse().map_err(CommandError::usage)?;
+        if let Contender::Manyway(settings) = &mut contender {
+            settings.scheduler = settings.scheduler.take().or_else(|| global.scheduler.clone());
+            settings.congestion = settings.congestion.take().or_else(|| global.congestion.clone());
+            settings.pairs = settings.pairs.or(global.pairs);
+            contender = contender.to_string().parse().map_err(CommandError::usage)?;
+        }
+        found.push(contender);
+    }
+    Ok(found)
 }
 
-fn scenario(arguments: &ShareArgs) -> Result<Scenario, CommandError> {
-    let mut found =
-        Library::builtin().and_then(|library| library.find(&arguments.scenario)).map_err(of_lab)?;
-    let (Some(scenario), true) = (found.pop(), found.is_empty()) else {
-        return Err(CommandError::usage(format!("{} is a group; name one scenario", arguments.scenario)));
-    };
-    let longest = arguments.duration.or_else(|| arguments.quick.then(|| QUICK.min(scenario.duration)));
-    Ok(match longest {
-        Some(duration) => scenario.with_duration(duration),
-        None => scenario,
-    })
-}
-
-fn repetitions(arguments: &ShareArgs, scenario: &Scenario) -> u32 {
-    let wanted = arguments.repeat.unwrap_or(if arguments.quick { 1 } else { REPETITIONS });
-    let Some(budget) = arguments.budget else { return wanted };
-    let fitting = budget.as_nanos() / each(scenario).as_nanos().max(1);
-    wanted.min(u32::try_from(fitting).unwrap_or(u32::MAX)).max(1)
-}
-
-/// About how long a run takes.
-fn each(scenario: &Scenario) -> Duration {
-    scenario.duration + AROUND
+/// Those that can run here. Without the last one there is nothing to compare with.
+fn able(real: &Real, contenders: Vec<Contender>) -> Result<Vec<Contender>, CommandError> {
+    let last = contenders.len().saturating_sub(1);
+    let mut able = Vec::new();
+    for (place, contender) in contenders.into_iter().enumerate() {
+        match real.supports(&contender) {
+            Ok(()) => able.push(contender),
+            Err(error) if place < last => note(&error.to_string()),
+            Err(error) => return Err(of_lab(error)),
+        }
+    }
+    Ok(able)
 }
 
 /// Says who broke down, and what else a reader must know.
 fn tell(global: &GlobalArgs, number: u32, contenders: &[Contender], outcomes: &[Outcome]) {
+    let mut told: Vec<&str> = Vec::new();
     for (contender, outcome) in contenders.iter().zip(outcomes) {
         if let Some(failure) = &outcome.failure {
             note(&format!("run {number}: {contender} broke down: {failure}"));
         }
+        // What is said of the links is said of all.
         for remark in outcome.remarks.iter().filter(|_| !global.quiet) {
-            note(&format!("run {number}: {contender}: {remark}"));
+            if !told.contains(&remark.as_str()) {
+                note(&format!("run {number}: {remark}"));
+                told.push(remark);
+            }
         }
     }
+}
+
+/// Who got too little or too much, if somebody did.
+fn outside(shares: &[Share], (least, most): (f64, f64)) -> Option<String> {
+    let is_outside = |share: &&Share| !(least..=most).contains(&share.of_last.median);
+    let found: Vec<String> = shares
+        .iter()
+        .filter(is_outside)
+        .map(|share| format!("{} got {:.2}", share.contender, share.of_last.median))
+        .collect();
+    let joined = found.join(", ");
+    (!found.is_empty()).then(|| format!("{joined} of what the last got; {least} to {most} were asked for"))
+}
+
+fn print(
+    global: &GlobalArgs,
+    scenario: &Scenario,
+    shares: &[Share],
+    is_interrupted: bool,
+) -> Result<(), CommandError> {
+    if global.json {
+        let document = json!({
+            "scenario": scenario.name,
+            "seconds": scenario.duration.as_secs_f64(),
+            "runs": shares.first().map_or(0, |share| share.goodput.count),
+            "shares": shares,
+            "end": if is_interrupted { "interrupted" } else { "complete" },
+        });
+        return json::print(&document).map_err(CommandError::from);
+    }
+    print_line(sharing::text(shares).trim_end())
 }
 
 const DEFAULT: [&str; 4] =
     ["manyway:congestion=fair", "manyway:congestion=fair", "manyway:congestion=fair", "tcp-cubic"];
 const REPETITIONS: u32 = 3;
 const QUICK: Duration = Duration::from_secs(10);
+/// A run that is shorter says nothing of shares.
+const SHORTEST: Duration = Duration::from_secs(4);
 /// Hosts, links and connections before and after the traffic.
 const AROUND: Duration = Duration::from_secs(3);
 /// Each is two processes.
 const MOST: usize = 16;
+const MOST_SEEDS: u64 = 16;
