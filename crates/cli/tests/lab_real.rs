@@ -41,13 +41,11 @@ fn contenders_at_the_same_time_share_the_links() {
         |names: &[&str]| -> Vec<Contender> { names.iter().map(|name| name.parse().unwrap()).collect() };
     let scenario = two_paths(Direction::Up);
     let outcomes = lab.real.run_together(&scenario, &named(&["manyway", "possible", "manyway"]), 1).unwrap();
-    let megabits = |outcome: &Outcome| outcome.flows[0].arrivals.goodput().bits_per_second() / 1_000_000;
     for outcome in &outcomes {
-        assert_eq!(outcome.failure, None);
-        assert!(megabits(outcome) > 0, "somebody got nothing");
+        // Alone each of them has more than 36 of the 40 Mbit/s.
+        let megabits = outcome.flows[0].arrivals.goodput().bits_per_second() / 1_000_000;
+        assert!(outcome.failure.is_none() && (1..32).contains(&megabits), "{megabits} {:?}", outcome.failure);
     }
-    let sum: u64 = outcomes.iter().map(megabits).sum();
-    assert!((12..=44).contains(&sum), "{sum} Mbit/s together");
     let error = lab.real.run_together(&scenario, &named(&["mptcp-cubic", "mptcp-bbr"]), 1).unwrap_err();
     assert!(error.to_string().contains("at the same time"), "{error}");
 }

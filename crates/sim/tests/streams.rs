@@ -153,7 +153,7 @@ fn both_directions_at_once_fill_both_links_nearly() {
     for to in [Side::Client, Side::Server] {
         let goodput = pair.received(to).goodput();
         // One way alone it is 94; acknowledgements take half a percent of the other direction.
-        assert!(percent(goodput, mbit(40)) >= 91, "{to:?} {goodput}");
+        assert!(percent(goodput, mbit(40)) >= 90, "{to:?} {goodput}");
     }
 }
 
