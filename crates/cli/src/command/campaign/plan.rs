@@ -126,19 +126,32 @@ fn contenders(
     }
     let mut found: Vec<Contender> = Vec::new();
     for name in &named {
-        let mut contender = Contender::find(name, externals).map_err(CommandError::usage)?;
-        if let Contender::Manyway(settings) = &mut contender {
-            settings.scheduler = settings.scheduler.take().or_else(|| global.scheduler.clone());
-            settings.congestion = settings.congestion.take().or_else(|| global.congestion.clone());
-            settings.pairs = settings.pairs.or(global.pairs);
-            // A name that the command line let through must be known here, too.
-            contender = contender.to_string().parse().map_err(CommandError::usage)?;
-        }
+        let contender = contender(global, name, externals)?;
         if !found.contains(&contender) {
             found.push(contender);
         }
     }
     Ok(found)
+}
+
+/// Who is meant by a name; settings of every command are those of a Manyway that has none of its own.
+///
+/// # Errors
+/// Nobody is called so, or there is no such setting.
+pub fn contender(
+    global: &GlobalArgs,
+    name: &str,
+    externals: &[ExternalProgram],
+) -> Result<Contender, CommandError> {
+    let mut contender = Contender::find(name, externals).map_err(CommandError::usage)?;
+    if let Contender::Manyway(settings) = &mut contender {
+        settings.scheduler = settings.scheduler.take().or_else(|| global.scheduler.clone());
+        settings.congestion = settings.congestion.take().or_else(|| global.congestion.clone());
+        settings.pairs = settings.pairs.or(global.pairs);
+        // A name that the command line let through must be known here, too.
+        contender = contender.to_string().parse().map_err(CommandError::usage)?;
+    }
+    Ok(contender)
 }
 
 /// The scenarios, each once, in every way asked for.

@@ -11,7 +11,7 @@ use manyway_lab::{LabError, Runner as _};
 use serde_json::json;
 
 use crate::args::{GlobalArgs, ShareArgs};
-use crate::command::campaign::{end_on_signal, of_lab};
+use crate::command::campaign::{contender, end_on_signal, of_lab};
 use crate::command::error::CommandError;
 use crate::exit_code::ExitCode;
 use crate::output::{json, note, print_line, units};
@@ -129,18 +129,7 @@ fn contenders(global: &GlobalArgs, arguments: &ShareArgs) -> Result<Vec<Contende
     if named.len() > MOST {
         return Err(CommandError::usage(format!("{} contenders at once; at most {MOST}", named.len())));
     }
-    let mut found = Vec::new();
-    for name in named {
-        let mut contender: Contender = name.parse().map_err(CommandError::usage)?;
-        if let Contender::Manyway(settings) = &mut contender {
-            settings.scheduler = settings.scheduler.take().or_else(|| global.scheduler.clone());
-            settings.congestion = settings.congestion.take().or_else(|| global.congestion.clone());
-            settings.pairs = settings.pairs.or(global.pairs);
-            contender = contender.to_string().parse().map_err(CommandError::usage)?;
-        }
-        found.push(contender);
-    }
-    Ok(found)
+    named.iter().map(|name| contender(global, name, &[])).collect()
 }
 
 /// Those that can run here. Without the last one there is nothing to compare with.
