@@ -93,8 +93,12 @@ impl Connection {
         let view = View::new(now, &self.sending.views);
         let first = fastest(&view, backlog)?;
         let (id, room) = (first.id, first.sendable);
-        let others = fastest_others(&view, id, backlog).take(self.sending.scheduler.urgent_copies());
-        let paths: PathList = std::iter::once(id).chain(others).collect();
+        let mut paths = PathList::from_iter([id]);
+        // Most schedulers want no copies: then there is nothing to sort.
+        let copies = self.sending.scheduler.urgent_copies();
+        if copies > 0 {
+            fastest_others(&view, id, backlog).take(copies).for_each(|other| paths.push(other));
+        }
         let carry = Carry { load: Load::Data, pick: Pick::Urgent, ..Carry::default() };
         self.transmit_copied(now, buffer, (paths, room), carry)
     }

@@ -6,7 +6,8 @@
 //!
 //! What differs from the draft, each with its reason where it is done: losses have to be more than chance
 //! ([`losses`]), a round trip near the smallest one makes it needless to drain the path ([`probe_rtt`]), the controllers of
-//! several paths take turns ([`probe`], [`probe_rtt`]), a path that has become slow is believed sooner ([`slowdown`]), and a mark of congestion counts as a round of excessive loss.
+//! several paths take turns ([`probe`], [`probe_rtt`]), once the pipe is full the rate of a round is the mean of its samples
+//! ([`model`]), a search that finds much goes on as Startup ([`probe`]), a path that has become slow is believed sooner ([`slowdown`]), and a mark of congestion counts as a round of excessive loss.
 
 mod aggregation;
 mod bounds;
