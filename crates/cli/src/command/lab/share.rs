@@ -205,3 +205,38 @@ const AROUND: Duration = Duration::from_secs(3);
 /// Each is two processes.
 const MOST: usize = 16;
 const MOST_SEEDS: u64 = 16;
+
+#[cfg(test)]
+mod tests {
+    use manyway_lab::measures::Spread;
+
+    use super::*;
+
+    #[test]
+    fn who_lies_outside_is_named() {
+        let share = |contender: &str, of_last: f64| Share {
+            contender: contender.to_owned(),
+            goodput: Spread::of([10.0]).unwrap(),
+            of_last: Spread::of([of_last]).unwrap(),
+        };
+        let shares = [share("manyway", 1.9), share("tcp-bbr", 0.8), share("tcp-cubic", 1.0)];
+        let sentence = outside(&shares, (0.7, 1.4)).unwrap();
+        assert_eq!(sentence, "manyway got 1.90 of what the last got; 0.7 to 1.4 were asked for");
+        assert_eq!(outside(&shares, (0.7, 1.9)), None);
+    }
+
+    #[test]
+    fn a_budget_takes_runs_first_and_then_length() {
+        let fitted = |budget| {
+            let scenario = Library::builtin().unwrap().find("one-bottleneck").unwrap().remove(0);
+            let mut plan = Plan { scenario, repetitions: REPETITIONS };
+            plan.fit(Some(Duration::from_secs(budget)), true);
+            (plan.repetitions, plan.scenario.duration.as_secs())
+        };
+        // A minute each, and what is around it.
+        assert_eq!(fitted(200), (3, 60));
+        assert_eq!(fitted(130), (2, 60));
+        assert_eq!(fitted(30), (1, 27));
+        assert_eq!(fitted(1), (1, 4));
+    }
+}
