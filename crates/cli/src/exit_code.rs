@@ -22,7 +22,7 @@ pub enum ExitCode {
     Incomplete,
     /// 5: a policy forbids it, such as a cap on a link.
     Policy,
-    /// 6: worse than was asked for, by `--min-gain`, the gates of the lab, or its comparison with virtual time.
+    /// 6: worse than was asked for, by `--min-gain`, the gates of the lab, its comparison with virtual time or with theory.
     Gain,
     /// 7: the peer was not reached on any path.
     Unreachable,

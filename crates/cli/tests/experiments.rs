@@ -1,9 +1,14 @@
 //! Experiments of documents by the real binary.
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
+#![cfg_attr(target_os = "linux", expect(clippy::print_stdout, reason = "a test may say why it is skipped"))]
 
-use std::process::{Command, Output};
+#[path = "common/command.rs"]
+mod command;
+#[cfg(target_os = "linux")]
+#[path = "common/hosts.rs"]
+mod hosts;
 
-use serde_json::Value;
+use command::{err, json, manyway, out};
 
 #[test]
 fn an_experiment_prints_the_documents_figures_beside_ours_and_says_what_holds() {
@@ -61,7 +66,8 @@ fn experiments_are_listed_and_run_by_themselves() {
         let text = out(&manyway(&[verb, "list"]));
         assert!(text.contains("experiments") && text.contains("goff-fig5b"), "{text}");
         let lines = json(&manyway(&[verb, "list", "--json"]));
-        let found: Vec<&Value> = lines.iter().filter(|line| line["experiment"] == "cmt-table1").collect();
+        let found: Vec<&serde_json::Value> =
+            lines.iter().filter(|line| line["experiment"] == "cmt-table1").collect();
         assert_eq!((found.len(), &found[0]["scenarios"], &found[0]["routes"]), (1, &18.into(), &3.into()));
     }
     for (arguments, reason) in [
@@ -73,7 +79,7 @@ fn experiments_are_listed_and_run_by_themselves() {
         (&["lab", "ams-fig8"], "did you mean ams-fig9?"),
     ] {
         let output = manyway(arguments);
-        let text = String::from_utf8(output.stderr).unwrap();
+        let text = err(&output);
         assert!(output.status.code() == Some(2) && text.contains(reason), "{arguments:?}: {text}");
     }
 }
@@ -83,14 +89,9 @@ fn experiments_are_listed_and_run_by_themselves() {
 #[cfg(target_os = "linux")]
 #[test]
 fn an_experiment_runs_on_real_sockets() {
-    let output = manyway(&["lab", "ams-fig10", "-n", "1", "-t", "6s", "--json"]);
-    let reason = String::from_utf8_lossy(&output.stderr);
-    if output.status.code() == Some(1) && output.stdout.is_empty() {
-        assert!(std::env::var_os("MANYWAY_REQUIRE_NAMESPACES").is_none(), "{reason}");
-        println!("skipped: {reason}");
-        return;
-    }
-    assert!(matches!(output.status.code(), Some(0 | 6)), "{reason}");
+    let arguments = ["lab", "ams-fig10", "-n", "1", "-t", "6s", "--json"];
+    let Some(output) = hosts::with_hosts(&arguments) else { return };
+    assert!(matches!(output.status.code(), Some(0 | 6)), "{}", err(&output));
     let findings = json(&output).pop().unwrap();
     assert_eq!((&findings["experiment"], &findings["broken"]), (&"ams-fig10".into(), &0.into()));
     let median = |row: usize, column: &str| {
@@ -101,18 +102,4 @@ fn an_experiment_runs_on_real_sockets() {
     assert!(median(0, "over the second") < 0.1 && median(0, "over the first") > 0.5, "{findings}");
     assert!(median(1, "over the second") > 0.3 && median(1, "over the first") > 0.3, "{findings}");
     assert!(median(2, "over the second") > 0.5 && median(2, "over the first") < 0.1, "{findings}");
-}
-
-const MANYWAY: &str = env!("CARGO_BIN_EXE_manyway");
-
-fn manyway(arguments: &[&str]) -> Output {
-    Command::new(MANYWAY).args(arguments).arg("--no-config").env_remove("MANYWAY_LOG").output().unwrap()
-}
-
-fn out(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-fn json(output: &Output) -> Vec<Value> {
-    out(output).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }

@@ -1,9 +1,12 @@
 //! The verbs `lab` and `sim` of the real binary.
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
-use std::process::{Command, Output};
+#[path = "common/command.rs"]
+mod command;
 
-use serde_json::Value;
+use std::process::Command;
+
+use command::{MANYWAY, err, json, manyway, out};
 
 #[test]
 fn scenarios_are_listed_for_people_and_for_programs() {
@@ -53,7 +56,7 @@ fn a_report_that_can_not_be_written_is_told_before_anything_runs() {
         let below = file.join("below");
         let output = manyway(&["sim", "three-1", "-t", "1s", "-n", "1", option, below.to_str().unwrap()]);
         assert_eq!((output.status.code(), out(&output).as_str()), (Some(1), ""), "{output:?}");
-        assert!(String::from_utf8(output.stderr).unwrap().contains("below"));
+        assert!(err(&output).contains("below"));
     }
 }
 
@@ -72,7 +75,7 @@ fn two_scenarios_of_one_name_are_refused_and_one_may_be_named_twice() {
     let run = |names: [&str; 2]| manyway(&[&["sim"][..], &names, &short].concat());
     let output = run([&one, &other]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
-    assert!(String::from_utf8(output.stderr).unwrap().contains("two scenarios are called mine"));
+    assert!(err(&output).contains("two scenarios are called mine"));
     let output = run([&one, &one]);
     assert_eq!((output.status.code(), json(&output).len()), (Some(0), 2), "a run and the summary");
 }
@@ -101,7 +104,7 @@ fn gates_without_anything_to_judge_are_no_shortfall() {
     std::fs::write(&file, text).unwrap();
     let output = manyway(&["sim", "gates", file.to_str().unwrap(), "-n", "1"]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(String::from_utf8(output.stderr).unwrap().contains("nothing that a gate could judge"));
+    assert!(err(&output).contains("nothing that a gate could judge"));
 }
 
 #[test]
@@ -126,7 +129,7 @@ fn wrong_names_are_status_2_and_near_ones_are_told() {
         (&["lab", "up", "table"], "is a group"),
     ] {
         let output = manyway(arguments);
-        let text = String::from_utf8(output.stderr).unwrap();
+        let text = err(&output);
         assert!(
             output.status.code() == Some(2) && text.contains(reason),
             "{arguments:?}: {reason} in\n{text}"
@@ -140,7 +143,7 @@ fn a_wrong_file_is_status_2_and_names_file_line_and_field() {
     let file = place.path().join("mine.toml");
     std::fs::write(&file, "title = \"mine\"\n\n[links.first]\nrate = \"fast\"\n").unwrap();
     let output = manyway(&["sim", file.to_str().unwrap()]);
-    let text = String::from_utf8(output.stderr).unwrap();
+    let text = err(&output);
     assert_eq!(output.status.code(), Some(2), "{text}");
     assert!(text.contains("mine.toml") && text.contains('4') && text.contains("rate"), "{text}");
 }
@@ -155,7 +158,7 @@ fn who_can_not_run_in_virtual_time_is_skipped_with_a_sentence() {
     assert_eq!(manyway(&[&strict[..], &["-c", "manyway,tcp-cubic"]].concat()).status.code(), Some(1));
     let output = manyway(&["sim", "three-1", "-c", "tcp-cubic"]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(String::from_utf8(output.stderr).unwrap().contains("nobody could run"));
+    assert!(err(&output).contains("nobody could run"));
 }
 
 #[cfg(target_os = "linux")]
@@ -163,20 +166,27 @@ fn who_can_not_run_in_virtual_time_is_skipped_with_a_sentence() {
 fn without_root_the_lab_tells_what_the_simulator_can_do() {
     let is_root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
     let program = copy();
-    let mut command = Command::new(if is_root { "setpriv" } else { MANYWAY });
-    if is_root {
-        // Only the identity changes, so that the program can still be read where it was built.
-        let nobody =
-            ["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"];
-        command.args(nobody).arg(program.path().join("manyway"));
+    for arguments in [["lab", "two-50"], ["lab", "validate"]] {
+        let mut command = Command::new(if is_root { "setpriv" } else { MANYWAY });
+        if is_root {
+            // Only the identity changes, so that the program can still be read where it was built.
+            let nobody = [
+                "--reuid=65534",
+                "--regid=65534",
+                "--clear-groups",
+                "--inh-caps=-all",
+                "--bounding-set=-all",
+            ];
+            command.args(nobody).arg(program.path().join("manyway"));
+        }
+        let Ok(output) = command.args(arguments).env("MANYWAY_HOME", "/nonexistent").output() else {
+            println!("skipped: there is no setpriv");
+            return;
+        };
+        let text = err(&output);
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(text.contains("root") && text.contains("manyway sim"), "{text}");
     }
-    let Ok(output) = command.args(["lab", "two-50"]).env("MANYWAY_HOME", "/nonexistent").output() else {
-        println!("skipped: there is no setpriv");
-        return;
-    };
-    let text = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(text.contains("root") && text.contains("manyway sim"), "{text}");
 }
 
 /// A directory with the program that everybody can read, whatever the one is in which it was built. Another process
@@ -190,18 +200,4 @@ fn copy() -> tempfile::TempDir {
         Command::new("cp").args([MANYWAY, "manyway"]).current_dir(place.path()).status().unwrap().success()
     );
     place
-}
-
-const MANYWAY: &str = env!("CARGO_BIN_EXE_manyway");
-
-fn manyway(arguments: &[&str]) -> Output {
-    Command::new(MANYWAY).args(arguments).arg("--no-config").env_remove("MANYWAY_LOG").output().unwrap()
-}
-
-fn out(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-fn json(output: &Output) -> Vec<Value> {
-    out(output).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }

@@ -7,6 +7,7 @@
 //! * `real` (Linux): real sockets in network namespaces, over links emulated in user space;
 //! * `hosts` (Linux): two network namespaces with TUN devices as interfaces;
 //! * `emulator` (Linux): the links of a scenario between the interfaces of the hosts;
+//! * `validation` (Linux): the emulator against theory;
 //! * `cpu` (Linux): what a byte costs, without any emulation;
 //! * [`campaign`]: many runs, interleaved; [`measures`]: what counts of each;
 //! * [`experiment`]: the experiments of the documents that the project carries out;
@@ -38,6 +39,8 @@ pub mod scenario;
 pub mod sharing;
 pub mod simulated;
 pub mod stop;
+#[cfg(target_os = "linux")]
+pub mod validation;
 
 pub use contender::Contender;
 pub use error::LabError;

@@ -47,6 +47,9 @@ pub enum LabAction {
     /// Let several contenders run at the same time over the same links, and compare what each gets
     #[command(after_help = SHARE_EXAMPLES)]
     Share(ShareArgs),
+    /// Measure what the emulated links do against what their settings say, and end with status 6 if something falls short
+    #[command(after_help = VALIDATE_EXAMPLES)]
+    Validate(ValidateArgs),
     /// Measure what a byte costs in processor time, without emulated links
     #[command(after_help = CPU_EXAMPLES)]
     Cpu(CpuArgs),
@@ -87,6 +90,30 @@ pub struct ShareArgs {
     #[arg(long, value_name = "LEAST..MOST", value_parser = parse_range)]
     pub within: Option<(f64, f64)>,
 }
+
+/// Arguments of `lab validate`.
+#[derive(Debug, Clone, Args)]
+pub struct ValidateArgs {
+    /// What is measured [default: everything]
+    #[arg(value_name = "PROPERTY", value_parser = PROPERTIES, hide_possible_values = true)]
+    pub properties: Vec<String>,
+    /// How often each is measured, interleaved; the median is judged [default: 3]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: Option<u32>,
+    /// The seed of the first repetition; each further one has the next
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Measure each once, for half the time; -n wins
+    #[arg(long)]
+    pub quick: bool,
+    /// Keep to this time: fewer repetitions, then half the time, and it says so
+    #[arg(long, value_name = "TIME", value_parser = parse_length)]
+    pub budget: Option<Duration>,
+}
+
+/// What `lab validate` can measure.
+pub(crate) const PROPERTIES: [&str; 10] =
+    ["rate", "trace", "delay", "queue", "jitter", "loss", "corruption", "duplication", "codel", "speed"];
 
 /// Arguments of `lab cpu`.
 #[derive(Debug, Clone, Args)]
@@ -190,6 +217,17 @@ Examples:
   sudo manyway lab share --within 0.7..1.4 --budget 5m
   sudo manyway lab share my-links.toml -c manyway,mptcp-bbr --json";
 
+const VALIDATE_EXAMPLES: &str = "\
+Properties: rate (1, 10 and 100 Mbit/s, both ways, within 1 %), trace (a recorded one, within 1 %), delay (a round trip,
+at most 0.4 ms more at the median), queue (the delay of a full one), jitter (its deviation, and who overtakes), loss
+(random and in bursts), corruption, duplication (shares within three standard deviations), codel (drops and ECN marks),
+speed (at least 1 Gbit/s of packets of 1500 bytes on one core).
+
+Examples:
+  sudo manyway lab validate
+  sudo manyway lab validate rate delay loss --quick
+  sudo manyway lab validate speed -n 5 --json";
+
 const CPU_EXAMPLES: &str = "\
 Examples:
   sudo manyway lab cpu
@@ -254,6 +292,7 @@ mod tests {
             &["lab", "up"],
             &["lab", "share", "--within", "1.4..0.7"],
             &["lab", "share", "--within", "most"],
+            &["lab", "validate", "colour"],
             &["sim", "two-50", "--direction", "sideways"],
         ] {
             assert!(parse(wrong).is_err(), "{wrong:?}");

@@ -29,7 +29,9 @@ pub use keys::{
     AddArgs, AddClientArgs, AddServerArgs, AddTicketArgs, AddWhat, DEFAULT_TICKET, EntryKind, KeysAction,
     KeysArgs, ListArgs, RemoveArgs, RightsArgs, ShowArgs,
 };
-pub use lab::{CpuArgs, LabAction, LabArgs, NameList, ShareArgs, UpArgs};
+#[cfg(all(test, target_os = "linux"))]
+pub(crate) use lab::PROPERTIES;
+pub use lab::{CpuArgs, LabAction, LabArgs, NameList, ShareArgs, UpArgs, ValidateArgs};
 pub use lab_agent::LabAgentArgs;
 pub use paths::PathsArgs;
 pub use ping::PingArgs;

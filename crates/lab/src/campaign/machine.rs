@@ -49,7 +49,7 @@ fn field(text: &str, name: &str) -> Option<String> {
 
 /// Processor time that was spent until a moment, in ticks of the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Activity {
+pub(crate) struct Activity {
     /// All processors, idle or not.
     all: u64,
     /// Programs and the system on their behalf, without interrupts: these may be ours.
@@ -62,7 +62,7 @@ pub(super) struct Activity {
 
 impl Activity {
     /// Asks the system; `None` where it does not tell.
-    pub(super) fn now() -> Option<Self> {
+    pub(crate) fn now() -> Option<Self> {
         Self::read(&fs::read_to_string("/proc/stat").ok()?, &fs::read_to_string("/proc/self/stat").ok()?)
     }
 
@@ -83,7 +83,7 @@ impl Activity {
     }
 
     /// What others did since `earlier`.
-    pub(super) fn since(self, earlier: Self) -> Disturbance {
+    pub(crate) fn since(self, earlier: Self) -> Disturbance {
         let all = self.all.saturating_sub(earlier.all).max(1);
         let programs = self.programs.saturating_sub(earlier.programs);
         let others = programs.saturating_sub(self.own.saturating_sub(earlier.own));

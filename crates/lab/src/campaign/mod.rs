@@ -18,7 +18,7 @@ use crate::contender::Contender;
 use crate::error::LabError;
 use crate::measures::Measures;
 use crate::stop::Stop;
-use machine::Activity;
+pub(crate) use machine::Activity;
 
 /// Is told how a campaign goes.
 pub trait Watcher {

@@ -18,7 +18,7 @@ pub(super) fn now() -> Instant {
 }
 
 /// Processor time of this thread so far, user and system.
-pub(super) fn processor_time() -> Duration {
+pub(crate) fn processor_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 

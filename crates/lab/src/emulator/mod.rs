@@ -9,11 +9,11 @@
 //! * `engine`: the thread: devices, clock, requests;
 //! * `switch`: routes, links, translators as a machine without input and output, with `agenda` for what is due next;
 //! * `packet`, `header`, `translate`, `pool`: a packet, what is in it, how it is changed, where its bytes come from;
-//! * `control`, `report`, `lateness`: changes from outside, and figures;
-//! * [`bench`](mod@bench): what it costs.
+//! * `control`, `report`, `lateness`: changes from outside, and figures.
+//!
+//! That it does what its settings say is shown by [`validation`](crate::validation).
 
 mod agenda;
-pub mod bench;
 mod clock;
 mod control;
 mod engine;
@@ -35,7 +35,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
+pub(crate) use clock::processor_time;
 pub use control::Control;
+pub(crate) use priority::raise as raise_priority;
 pub use report::{Count, EmulatorReport, InterfaceReport, Lateness, LinkCounters, LinkReport, Snapshot};
 
 use crate::hosts::Hosts;

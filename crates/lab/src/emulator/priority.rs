@@ -8,7 +8,7 @@ use rustix::thread::{gettid, set_current_timer_slack};
 
 /// Lets this thread go before ordinary ones as far as the system allows: real-time scheduling by `chrt`, else the best
 /// niceness; and no slack in its timers. Nothing of it is needed, all of it makes the links more exact.
-pub(super) fn raise() {
+pub(crate) fn raise() {
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     let thread = gettid();
     let real_time = Command::new("chrt")

@@ -8,7 +8,7 @@ use manyway_lab::scenario::{Change, Direction, Event, Setting, Side};
 use manyway_sim::link::{LinkConfig, LossModel, Probability, RateModel};
 
 use crate::common::{
-    Arrived, Bench, FULL, MS, both, mbit, measured, open, passes, scenario, send_numbered, single,
+    Arrived, Bench, FULL, MS, mbit, measured, open, passes, send_numbered, side_by_side, single,
 };
 
 #[test]
@@ -82,8 +82,7 @@ fn a_rate_changes_under_way_and_the_figures_tell() {
 
 #[test]
 fn an_interface_goes_down_and_comes_up_again() {
-    let link = both(&open(MS));
-    let Some(bench) = Bench::start(&scenario(vec![link.clone(), link])) else { return };
+    let Some(bench) = Bench::start(&side_by_side(&[open(MS), open(MS)])) else { return };
     let (near, far) = bench.pair(0);
     let control = bench.emulator.control();
     assert!(passes(&near, &far));
@@ -102,8 +101,7 @@ fn an_interface_goes_down_and_comes_up_again() {
 
 #[test]
 fn routes_follow_an_interface_to_its_new_address() {
-    let link = both(&open(MS));
-    let Some(bench) = Bench::start(&scenario(vec![link.clone(), link])) else { return };
+    let Some(bench) = Bench::start(&side_by_side(&[open(MS), open(MS)])) else { return };
     let (near, far) = bench.pair(0);
     let control = bench.emulator.control();
     assert!(passes(&near, &far));

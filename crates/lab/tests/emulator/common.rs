@@ -1,15 +1,16 @@
 //! Two hosts, links between them, and sockets on both.
 
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, UdpSocket};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use manyway_lab::emulator::Emulator;
 use manyway_lab::hosts::Hosts;
-use manyway_lab::scenario::{Checksum, Interface, Link, Route, Scenario, Side};
+use manyway_lab::scenario::{Scenario, Side};
+use manyway_lab::validation::datagrams::{self, Load};
+pub(crate) use manyway_lab::validation::{datagrams::Arrived, open, side_by_side, socket};
 use manyway_proto::Rate;
-use manyway_sim::link::{DelayModel, LinkConfig, QueueConfig, QueueLimit};
+use manyway_sim::link::LinkConfig;
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
 
@@ -57,10 +58,7 @@ impl Bench {
     }
 
     pub(crate) fn socket_at(&self, side: Side, address: IpAddr) -> UdpSocket {
-        let bind = || UdpSocket::bind(SocketAddr::new(address, 0)).unwrap();
-        let socket = self.hosts.inside(side, bind).unwrap();
-        rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, 64 << 20).unwrap();
-        socket
+        socket(&self.hosts, side, address).unwrap()
     }
 
     /// A socket at each end of an interface pair, connected to each other.
@@ -80,20 +78,8 @@ impl Bench {
     }
 }
 
-/// A datagram that arrived.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Arrived {
-    pub(crate) number: u64,
-    /// From sending to arriving.
-    pub(crate) delay: Duration,
-    pub(crate) sent_at: Instant,
-    pub(crate) at: Instant,
-    /// Bits that differ from those sent, behind number and moment.
-    pub(crate) flipped: u32,
-}
-
 /// Sends `count` numbered datagrams of `size` bytes, spread evenly over `time`, and gives what arrives until `wait` after
-/// the last. What is behind number and moment is `FILLING`.
+/// the last.
 pub(crate) fn send_numbered(
     pair: (&UdpSocket, &UdpSocket),
     count: u64,
@@ -101,58 +87,8 @@ pub(crate) fn send_numbered(
     time: Duration,
     wait: Duration,
 ) -> Vec<Arrived> {
-    let (from, to) = pair;
-    // Stragglers of an earlier call would be counted.
-    to.set_nonblocking(true).unwrap();
-    while to.recv(&mut [0; 16]).is_ok() {}
-    to.set_nonblocking(false).unwrap();
-    let start = Instant::now();
-    to.set_read_timeout(Some(MS * 20)).unwrap();
-    thread::scope(|scope| {
-        let receiver = scope.spawn(move || receive_numbered(to, start, start + time + wait));
-        let mut datagram = vec![FILLING; size.max(16)];
-        for number in 0..count {
-            let due = start + time.mul_f64(number as f64 / count as f64);
-            // Sleeping takes its time, so what is due within a millisecond goes at once.
-            if let Some(rest) = due.checked_duration_since(Instant::now()).filter(|rest| *rest > MS) {
-                thread::sleep(rest);
-            }
-            datagram[..8].copy_from_slice(&number.to_be_bytes());
-            let since = u64::try_from(start.elapsed().as_nanos()).unwrap();
-            datagram[8..16].copy_from_slice(&since.to_be_bytes());
-            // An interface that is down refuses.
-            let _ = from.send(&datagram);
-        }
-        receiver.join().unwrap()
-    })
+    datagrams::send(pair, Load { count, size, time, wait }).unwrap()
 }
-
-fn receive_numbered(to: &UdpSocket, start: Instant, end: Instant) -> Vec<Arrived> {
-    let mut arrived = Vec::new();
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        let received = to.recv(&mut buffer);
-        let at = Instant::now();
-        if let Some(datagram) =
-            received.ok().and_then(|length| buffer.get(..length)).filter(|got| got.len() >= 16)
-        {
-            arrived.push(read_numbered(datagram, start, at));
-        }
-        if at > end {
-            return arrived;
-        }
-    }
-}
-
-fn read_numbered(datagram: &[u8], start: Instant, at: Instant) -> Arrived {
-    let number = u64::from_be_bytes(datagram[..8].try_into().unwrap());
-    let since = u64::from_be_bytes(datagram[8..16].try_into().unwrap());
-    let sent_at = start + Duration::from_nanos(since.min(1 << 60));
-    let flipped = datagram[16..].iter().map(|byte| (byte ^ FILLING).count_ones()).sum();
-    Arrived { number, delay: at.saturating_duration_since(sent_at), sent_at, at, flipped }
-}
-
-const FILLING: u8 = 0xA5;
 
 /// Whether a datagram sent at one socket arrives at the other within a quarter of a second.
 pub(crate) fn passes(from: &UdpSocket, to: &UdpSocket) -> bool {
@@ -191,63 +127,11 @@ pub(crate) fn measured<T: std::fmt::Debug>(
     panic!("{wrong:?}");
 }
 
-pub(crate) fn median<T: Ord + Copy>(figures: impl IntoIterator<Item = T>) -> T {
-    let mut figures: Vec<T> = figures.into_iter().collect();
-    figures.sort_unstable();
-    figures[figures.len() / 2]
-}
-
-/// A scenario with a link of its own between interface n of the client and interface n of the server.
-pub(crate) fn scenario(links: Vec<(LinkConfig, LinkConfig)>) -> Scenario {
-    let interface = |name: String| Interface { name, addresses: Vec::new(), mtu: 1500, nat: None, cost: 0 };
-    let count = links.len();
-    Scenario {
-        name: "test".into(),
-        title: String::new(),
-        group: String::new(),
-        source: String::new(),
-        duration: Duration::from_secs(15),
-        client: (0..count).map(|place| interface(format!("near{place}"))).collect(),
-        server: (0..count).map(|place| interface(format!("far{place}"))).collect(),
-        links: (links.into_iter().enumerate())
-            .map(|(place, (up, down))| Link {
-                name: format!("link{place}"),
-                up,
-                down,
-                checksum: Checksum::Stale,
-            })
-            .collect(),
-        routes: (0..count)
-            .map(|place| Route {
-                name: format!("near{place}"),
-                client: place,
-                server: place,
-                links: vec![place],
-                shares: Vec::new(),
-            })
-            .collect(),
-        traffic: Vec::new(),
-        events: Vec::new(),
-    }
-}
-
-/// One link, the same both ways.
+/// One link.
 pub(crate) fn single(config: &LinkConfig) -> Scenario {
-    scenario(vec![both(config)])
-}
-
-/// The same link both ways.
-pub(crate) fn both(config: &LinkConfig) -> (LinkConfig, LinkConfig) {
-    (config.clone(), config.clone())
+    side_by_side(std::slice::from_ref(config))
 }
 
 pub(crate) fn mbit(megabits: u64) -> Rate {
     Rate::from_bits_per_second(megabits * 1_000_000)
-}
-
-/// A link without a limit to its rate.
-pub(crate) fn open(delay: Duration) -> LinkConfig {
-    LinkConfig::default()
-        .with_delay(DelayModel::constant(delay))
-        .with_queue(QueueConfig::drop_tail(QueueLimit::Unlimited))
 }

@@ -8,7 +8,7 @@ use manyway_lab::scenario::Side;
 use manyway_sim::link::LinkConfig;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::common::{Bench, MS, both, mbit, measured, scenario, single};
+use crate::common::{Bench, MS, mbit, measured, side_by_side, single};
 
 const AMOUNT: usize = 4_000_000;
 
@@ -34,7 +34,7 @@ fn mptcp_uses_both_links() {
         return;
     }
     let config = LinkConfig::new(mbit(10), 10 * MS);
-    let Some(bench) = Bench::start(&scenario(vec![both(&config), both(&config)])) else { return };
+    let Some(bench) = Bench::start(&side_by_side(&[config.clone(), config])) else { return };
     for side in [Side::Client, Side::Server] {
         bench.run(side, "ip mptcp limits set subflow 4 add_addr_accepted 4");
     }

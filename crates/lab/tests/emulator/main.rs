@@ -6,8 +6,6 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
     reason = "a test may fail, and its figures are worth reading"
 )]
 

@@ -8,6 +8,8 @@ mod order;
 mod share;
 #[cfg(target_os = "linux")]
 mod up;
+#[cfg(target_os = "linux")]
+mod validate;
 
 #[cfg(target_os = "linux")]
 pub use on_linux::run;
@@ -22,7 +24,7 @@ mod on_linux {
     use manyway_lab::real::Real;
     use manyway_lab::simulated::Simulated;
 
-    use super::{cpu, share, up};
+    use super::{cpu, share, up, validate};
     use crate::args::{CampaignArgs, GlobalArgs, LabAction, LabArgs};
     use crate::command::campaign::{self, Defaults, Named, of_gates, of_lab, of_scenarios};
     use crate::command::error::CommandError;
@@ -37,6 +39,7 @@ mod on_linux {
         match &arguments.action {
             Some(LabAction::List) => campaign::list(global),
             Some(LabAction::Cpu(arguments)) => cpu::run(global, arguments, &program()?),
+            Some(LabAction::Validate(arguments)) => validate::run(global, arguments),
             Some(LabAction::Share(arguments)) => {
                 share::run(global, arguments, Real::new(program()?).map_err(of_lab)?)
             }

@@ -1,4 +1,4 @@
-//! What moving packets costs: the links against a bare copy from one device to the other.
+//! How many packets one core moves: the links against a bare copy from one device to the other.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -7,75 +7,60 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use manyway_proto::{ByteCount, Rate};
+use manyway_proto::Rate;
 use manyway_sim::link::{LinkConfig, RateModel};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
 use rustix::time::Timespec;
 
-use super::clock::processor_time;
-use super::{Emulator, priority};
+use super::{Extent, Figure, Property, side_by_side};
+use crate::emulator::{Emulator, processor_time, raise_priority};
 use crate::hosts::Hosts;
-use crate::scenario::{Checksum, Interface, Link, Route, Side};
+use crate::measures::count;
+use crate::scenario::Side;
 use crate::{LabError, Scenario};
 
-/// Three measurements of the same run, each with IP packets of 1500 bytes in one direction.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Speed {
-    /// A thread that does nothing but read from one device and write to the other, as fast as it can.
-    pub copy: Load,
-    /// The emulator over a link without limits, as fast as it can.
-    pub links: Load,
-    /// The emulator over a link of 1 Gbit/s, offered a little more.
-    pub gigabit: Load,
-}
-
 /// What a thread moved, and what of a core that took.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Load {
+#[derive(Debug, Clone, Copy)]
+struct Load {
     /// Packets given to the receiving host.
-    pub packets: u64,
-    /// Their bytes a second.
-    pub rate: Rate,
+    packets: u64,
     /// Processor time of the thread, with what the system does in its calls: all that the sending of a packet to the
     /// receiving host's socket takes.
-    pub busy: Duration,
+    busy: Duration,
     /// How long it ran.
-    pub time: Duration,
+    time: Duration,
 }
 
 impl Load {
-    /// Packets a second.
-    pub fn packets_per_second(&self) -> f64 {
-        self.packets as f64 / self.time.as_secs_f64()
-    }
-
-    /// Processor time over time.
-    pub fn core_share(&self) -> f64 {
-        self.busy.as_secs_f64() / self.time.as_secs_f64()
-    }
-
-    /// What one whole core would move, in packets a second.
-    pub fn packets_per_core_second(&self) -> f64 {
-        self.packets as f64 / self.busy.as_secs_f64()
-    }
-
-    fn new(packets: u64, busy: Duration, time: Duration) -> Self {
-        Self { packets, rate: ByteCount(packets * PACKET).per(time), busy, time }
+    fn bits(&self) -> f64 {
+        count(self.packets * PACKET * 8)
     }
 }
 
-/// Measures for `time` each.
-///
-/// # Errors
-/// As [`Hosts::make`] and [`Emulator::start`].
-pub fn speed(time: Duration) -> Result<Speed, LabError> {
-    let gigabit = Rate::from_bits_per_second(1_000_000_000);
-    Ok(Speed {
-        copy: copy(time)?,
-        links: links(time, RateModel::Unlimited)?,
-        gigabit: links(time, RateModel::Fixed(gigabit))?,
-    })
+/// Packets of 1500 bytes in one direction: through a thread that does nothing but read from one device and write to the
+/// other, and through the links, as fast as it goes; then over a link of 1 Gbit/s, offered a little more.
+pub(super) fn figures(extent: Extent) -> Result<Vec<Figure>, LabError> {
+    let time = extent.of(Duration::from_secs(3));
+    let [bare, open, gigabit] = [
+        copy(time)?,
+        links(time, RateModel::Unlimited)?,
+        links(time, RateModel::Fixed(Rate::from_bits_per_second(1_000_000_000)))?,
+    ];
+    let gigabits = |setting, load: &Load| {
+        let rate = load.bits() / load.time.as_secs_f64() / 1e9;
+        Figure::new(Property::Speed, setting, "Gbit/s", rate)
+    };
+    let share = 100.0 * gigabit.busy.as_secs_f64() / gigabit.time.as_secs_f64();
+    let whole = open.bits() / open.busy.as_secs_f64() / 1e9;
+    Ok(vec![
+        gigabits("bare copy, unlimited", &bare),
+        gigabits("link without limit", &open).at_least(1.0),
+        // The thread may have to wait for the sender.
+        Figure::new(Property::Speed, "link without limit, a whole core", "Gbit/s", whole).at_least(1.0),
+        gigabits("link of 1 Gbit/s", &gigabit).near(1.0, 0.01),
+        Figure::new(Property::Speed, "link of 1 Gbit/s, of a core", "%", share),
+    ])
 }
 
 /// Bytes of an IP packet, and of its UDP payload.
@@ -85,7 +70,7 @@ const PAYLOAD: usize = 1_472;
 const GIGABIT_MILLISECOND: u32 = 88;
 
 fn copy(time: Duration) -> Result<Load, LabError> {
-    let hosts = Hosts::make(&scenario(RateModel::Unlimited))?;
+    let hosts = Hosts::make(&one(RateModel::Unlimited))?;
     let [from, to] = hosts.devices() else {
         return Err(LabError::System("two devices were expected".into()));
     };
@@ -96,20 +81,24 @@ fn copy(time: Duration) -> Result<Load, LabError> {
         end.store(true, Ordering::Relaxed);
         let moved = copier.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
         let (packets, busy) = moved.map_err(|error| LabError::Io { doing: "copying".into(), error })?;
-        Ok(Load::new(packets, busy, sent?))
+        Ok(Load { packets, busy, time: sent? })
     })
 }
 
 fn links(time: Duration, rate: RateModel) -> Result<Load, LabError> {
     let burst = (rate != RateModel::Unlimited).then_some(GIGABIT_MILLISECOND);
-    let scenario = scenario(rate);
+    let scenario = one(rate);
     let hosts = Hosts::make(&scenario)?;
     let emulator = Emulator::start(&scenario, &hosts, 1)?;
     let before = emulator.control().snapshot()?;
     let time = flood(&hosts, time, burst)?;
     let after = emulator.finish()?.totals;
     let received = after.interfaces.last().map_or(0, |interface| interface.received.packets);
-    Ok(Load::new(received, after.busy.saturating_sub(before.busy), time))
+    Ok(Load { packets: received, busy: after.busy.saturating_sub(before.busy), time })
+}
+
+fn one(rate: RateModel) -> Scenario {
+    side_by_side(&[LinkConfig::default().with_rate(rate)])
 }
 
 /// Sends packets from client to server, `burst` in each millisecond or as fast as it goes; gives the time that took.
@@ -138,7 +127,7 @@ fn flood(hosts: &Hosts, time: Duration, burst: Option<u32>) -> Result<Duration, 
 
 /// Copies packets until `end`; gives their number and the thread's processor time.
 fn move_bare(from: &OwnedFd, to: &OwnedFd, end: &AtomicBool) -> io::Result<(u64, Duration)> {
-    priority::raise();
+    raise_priority();
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     epoll::add(&epoll, from, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
     let mut ready = Vec::with_capacity(1);
@@ -154,29 +143,4 @@ fn move_bare(from: &OwnedFd, to: &OwnedFd, end: &AtomicBool) -> io::Result<(u64,
         }
     }
     Ok((packets, processor_time().saturating_sub(before)))
-}
-
-/// An interface at each host, and a link between them.
-fn scenario(rate: RateModel) -> Scenario {
-    let interface =
-        |name: &str| Interface { name: name.into(), addresses: Vec::new(), mtu: 1500, nat: None, cost: 0 };
-    let config = LinkConfig::default().with_rate(rate);
-    Scenario {
-        name: "speed".into(),
-        title: "One link in one direction".into(),
-        group: "bench".into(),
-        source: String::new(),
-        duration: Duration::ZERO,
-        client: vec![interface("near")],
-        server: vec![interface("far")],
-        links: vec![Link {
-            name: "link".into(),
-            up: config.clone(),
-            down: config,
-            checksum: Checksum::Stale,
-        }],
-        routes: vec![Route { name: "near".into(), client: 0, server: 0, links: vec![0], shares: Vec::new() }],
-        traffic: Vec::new(),
-        events: Vec::new(),
-    }
 }

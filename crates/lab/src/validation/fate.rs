@@ -1,0 +1,139 @@
+//! What becomes of packets: losses, damage, copies, and what `CoDel` takes.
+
+use std::time::Duration;
+
+use manyway_proto::Rate;
+use manyway_sim::link::{
+    Discipline, GilbertElliott, LinkConfig, LossModel, Probability, QueueConfig, Reaction,
+};
+
+use super::datagrams::{Arrived, Load};
+use super::stage::{Stage, failed, open};
+use super::{Extent, Figure, Property, theory};
+use crate::LabError;
+use crate::emulator::LinkCounters;
+use crate::measures::count;
+
+const MS: Duration = Duration::from_millis(1);
+
+pub(super) fn loss(extent: Extent, seed: u64) -> Result<Vec<Figure>, LabError> {
+    let share = Probability::from_percent(2.0);
+    let (random, _) = pass(&open(MS).with_loss(LossModel::Random(share)), extent, seed)?;
+    let law = GilbertElliott {
+        to_bad: Probability::from_percent(1.0),
+        to_good: Probability::from_percent(25.0),
+        loss_good: Probability::NEVER,
+        loss_bad: Probability::ALWAYS,
+    };
+    let (bursty, arrived) = pass(&open(MS).with_loss(LossModel::GilbertElliott(law)), extent, seed)?;
+    let bursts = theory::Bursts::of(&law);
+    let lengths = lengths(&arrived, bursty.offered.packets);
+    let number = count(u64::try_from(lengths.len()).unwrap_or(0)).max(1.0);
+    let mean = count(lengths.iter().sum()) / number;
+    let length = Figure::new(Property::Loss, "in bursts, their length", "packets", mean);
+    Ok(vec![
+        of_all(Property::Loss, "random", random.lost.packets, random, (theory::number(share), 0.0)),
+        of_all(Property::Loss, "in bursts", bursty.lost.packets, bursty, (bursts.share, bursts.correlation)),
+        length.near(bursts.length, 3.0 * bursts.length_deviation / number.sqrt()),
+    ])
+}
+
+/// How many packets in a row did not arrive, each time.
+fn lengths(arrived: &[Arrived], sent: u64) -> Vec<u64> {
+    let mut numbers: Vec<u64> = arrived.iter().map(|arrived| arrived.number + 1).collect();
+    numbers.sort_unstable();
+    let from = std::iter::once(0).chain(numbers.iter().copied());
+    let to = numbers.iter().copied().chain([sent + 1]);
+    from.zip(to).map(|(from, to)| to.saturating_sub(from + 1)).filter(|length| *length > 0).collect()
+}
+
+pub(super) fn corruption(extent: Extent, seed: u64) -> Result<Vec<Figure>, LabError> {
+    let share = Probability::from_percent(20.0);
+    let (link, arrived) = pass(&open(MS).with_corruption(share), extent, seed)?;
+    // The checksum is stale, so the host drops what is damaged.
+    let damaged = link.offered.packets - u64::try_from(arrived.len()).unwrap_or(0).min(link.offered.packets);
+    Ok(vec![of_all(Property::Corruption, "one bit", damaged, link, (theory::number(share), 0.0))])
+}
+
+pub(super) fn duplication(extent: Extent, seed: u64) -> Result<Vec<Figure>, LabError> {
+    let share = Probability::from_percent(10.0);
+    let (link, arrived) = pass(&open(MS).with_duplication(share), extent, seed)?;
+    let copies = u64::try_from(arrived.len()).unwrap_or(0).saturating_sub(link.offered.packets);
+    Ok(vec![of_all(Property::Duplication, "copies", copies, link, (theory::number(share), 0.0))])
+}
+
+/// Lets small packets pass a link from the client; gives the link's books and what arrived.
+fn pass(config: &LinkConfig, extent: Extent, seed: u64) -> Result<(LinkCounters, Vec<Arrived>), LabError> {
+    let stage = Stage::with(config, seed)?;
+    let time = extent.of(2_000 * MS);
+    let number = 10 * u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let arrived = stage.send(Load { count: number, size: 100, time, wait: 200 * MS })?;
+    Ok((books(stage)?, arrived))
+}
+
+/// What a link did upwards.
+fn books(stage: Stage) -> Result<LinkCounters, LabError> {
+    let totals = stage.finish()?.totals;
+    totals.links.first().map(|link| link.up).ok_or_else(|| LabError::System("the link has no books".into()))
+}
+
+/// The share of all packets to which something happened, within three standard deviations of what the law says.
+fn of_all(
+    property: Property,
+    law: &str,
+    happened: u64,
+    link: LinkCounters,
+    (share, correlation): (f64, f64),
+) -> Figure {
+    let all = count(link.offered.packets).max(1.0);
+    let setting = format!("{law}, {} %", (share * 1e4).round() / 1e2);
+    let tolerance = 3.0 * theory::deviation_of_share(share, all, correlation);
+    Figure::new(property, setting, "%", 100.0 * count(happened) / all).near(100.0 * share, 100.0 * tolerance)
+}
+
+pub(super) fn codel(extent: Extent, seed: u64) -> Result<Vec<Figure>, LabError> {
+    let rate = Rate::from_bits_per_second(10_000_000);
+    let time = extent.of(2_000 * MS);
+    let strikes = |reaction| {
+        let queue = QueueConfig::codel(reaction);
+        let stage = Stage::with(&LinkConfig::new(rate, MS).with_queue(queue), seed)?;
+        if reaction == Reaction::Mark {
+            rustix::net::sockopt::set_ip_tos(&stage.near, ECN_CAPABLE)
+                .map_err(|error| failed(error.into()))?;
+        }
+        // Half as much again as the rate.
+        let load = Load { count: (rate * time).get() / 1_000, size: 1_472, time, wait: Duration::ZERO };
+        stage.send(load)?;
+        books(stage)
+    };
+    let Discipline::Codel(law) = QueueConfig::codel(Reaction::Drop).discipline else { return Ok(Vec::new()) };
+    // A packet that leaves after t was offered after two thirds of it, so the target is passed after three of it.
+    let expected = theory::strikes(&law, time.saturating_sub(3 * law.target));
+    let figure = |setting, packets| {
+        Figure::new(Property::Codel, setting, "packets", count(packets))
+            .near(f64::from(expected), f64::from(expected) * 0.05)
+    };
+    let (dropping, marking) = (strikes(Reaction::Drop)?, strikes(Reaction::Mark)?);
+    Ok(vec![
+        figure("drops at 1.5 times the rate", dropping.queue_law.packets),
+        figure("ECN marks at 1.5 times the rate", marking.marked.packets),
+    ])
+}
+
+/// ECT(0) of RFC 3168.
+const ECN_CAPABLE: u8 = 0b10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_in_a_row_is_a_burst() {
+        let now = std::time::Instant::now();
+        let arrived =
+            [5, 3, 4, 9].map(|number| Arrived { number, delay: MS, sent_at: now, at: now, flipped: 0 });
+        assert_eq!(lengths(&arrived, 10), [3, 3]);
+        assert_eq!(lengths(&arrived, 12), [3, 3, 2]);
+        assert_eq!(lengths(&[], 3), [3]);
+    }
+}

@@ -1,0 +1,304 @@
+//! The emulator against theory: what a link must do by its settings, and what it does.
+//!
+//! Each [`Property`] is measured with UDP over real links between two hosts. `manyway lab validate` prints the figures, and
+//! a test holds them to the same bounds.
+//!
+//! * `theory`: what the numbers must be;
+//! * `timing`, `fate`, `speed`: what they are: when packets come, what becomes of them, how many pass;
+//! * `stage`, [`datagrams`]: links, sockets, traffic;
+//! * `text`: the table.
+
+pub mod datagrams;
+mod fate;
+mod speed;
+mod stage;
+mod text;
+mod theory;
+mod timing;
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::campaign::Activity;
+use crate::measures::Spread;
+use crate::{LabError, Stop};
+
+pub use stage::{open, side_by_side, socket};
+pub use text::text;
+
+/// What a link does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Property {
+    /// A fixed rate, both ways.
+    Rate,
+    /// The mean rate of a recorded trace.
+    Trace,
+    /// The round-trip time.
+    Delay,
+    /// The delay of a full queue.
+    Queue,
+    /// How far delays vary, and whether packets overtake.
+    Jitter,
+    /// Random loss, and loss in bursts.
+    Loss,
+    /// How many packets are damaged.
+    Corruption,
+    /// How many packets come twice.
+    Duplication,
+    /// How often `CoDel` drops and marks.
+    Codel,
+    /// What one core carries.
+    Speed,
+}
+
+impl Property {
+    /// All, in the order of the report.
+    pub const ALL: [Self; 10] = [
+        Self::Rate,
+        Self::Trace,
+        Self::Delay,
+        Self::Queue,
+        Self::Jitter,
+        Self::Loss,
+        Self::Corruption,
+        Self::Duplication,
+        Self::Codel,
+        Self::Speed,
+    ];
+
+    /// As it is called on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rate => "rate",
+            Self::Trace => "trace",
+            Self::Delay => "delay",
+            Self::Queue => "queue",
+            Self::Jitter => "jitter",
+            Self::Loss => "loss",
+            Self::Corruption => "corruption",
+            Self::Duplication => "duplication",
+            Self::Codel => "codel",
+            Self::Speed => "speed",
+        }
+    }
+
+    /// About how long one measurement takes.
+    pub fn takes(self, extent: Extent) -> Duration {
+        let millis = match self {
+            Self::Rate => 12_400,
+            Self::Trace | Self::Delay => 4_700,
+            Self::Queue => 1_600,
+            Self::Jitter => 9_700,
+            Self::Loss => 4_900,
+            Self::Corruption | Self::Duplication => 2_400,
+            Self::Codel => 5_200,
+            Self::Speed => 9_800,
+        };
+        extent.of(Duration::from_millis(millis))
+    }
+}
+
+impl fmt::Display for Property {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How thoroughly something is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Extent {
+    /// For the whole time.
+    #[default]
+    Full,
+    /// For half of it.
+    Quick,
+}
+
+impl Extent {
+    fn of(self, time: Duration) -> Duration {
+        match self {
+            Self::Full => time,
+            Self::Quick => time / 2,
+        }
+    }
+}
+
+/// How [`run`] measures.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// What. Default all.
+    pub properties: Vec<Property>,
+    /// How often; all in turn, then again. Default 3, at least 1.
+    pub repetitions: u32,
+    /// How long each takes.
+    pub extent: Extent,
+    /// Of everything random in the first repetition; each further one has the next. Default 1.
+    pub seed: u64,
+    /// Ends it soon.
+    pub stop: Stop,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            properties: Property::ALL.to_vec(),
+            repetitions: 3,
+            extent: Extent::Full,
+            seed: 1,
+            stop: Stop::default(),
+        }
+    }
+}
+
+impl Options {
+    /// About how long [`run`] takes.
+    pub fn takes(&self) -> Duration {
+        self.once() * self.repetitions
+    }
+
+    /// About how long a repetition takes.
+    pub fn once(&self) -> Duration {
+        self.properties.iter().map(|property| property.takes(self.extent)).sum()
+    }
+}
+
+/// A figure as it must be and as it is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Figure<Measured = f64> {
+    /// Of what.
+    pub property: Property,
+    /// With which settings.
+    pub setting: String,
+    /// Of all that follows.
+    pub unit: &'static str,
+    /// What it is by the settings of the link; `None` for what only the machine decides.
+    pub theory: Option<f64>,
+    /// The least that passes; `None` is no bound.
+    pub least: Option<f64>,
+    /// The most that passes; `None` is no bound. Without either bound the figure is there to compare with.
+    pub most: Option<f64>,
+    /// What came out.
+    pub measured: Measured,
+}
+
+impl Figure {
+    fn new(property: Property, setting: impl Into<String>, unit: &'static str, measured: f64) -> Self {
+        Self { property, setting: setting.into(), unit, theory: None, least: None, most: None, measured }
+    }
+
+    /// Lets pass what is at most so far from what theory says.
+    fn near(self, theory: f64, tolerance: f64) -> Self {
+        self.between(theory, (theory - tolerance, theory + tolerance))
+    }
+
+    fn between(self, theory: f64, (least, most): (f64, f64)) -> Self {
+        Self { theory: Some(theory), least: Some(least), most: Some(most), ..self }
+    }
+
+    fn at_least(self, least: f64) -> Self {
+        Self { least: Some(least), ..self }
+    }
+}
+
+/// A figure of all repetitions.
+pub type Row = Figure<Spread>;
+
+impl Row {
+    /// Whether the median is within the bounds.
+    pub fn holds(&self) -> bool {
+        let median = self.measured.median;
+        self.least.is_none_or(|least| median >= least) && self.most.is_none_or(|most| median <= most)
+    }
+
+    /// Whether it has bounds.
+    pub fn is_judged(&self) -> bool {
+        self.least.is_some() || self.most.is_some()
+    }
+}
+
+/// All figures.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// In the order of [`Options::properties`].
+    pub rows: Vec<Row>,
+    /// What a reader of the figures must know.
+    pub remarks: Vec<String>,
+}
+
+impl Report {
+    /// Whether all figures are within their bounds.
+    pub fn holds(&self) -> bool {
+        self.rows.iter().all(Row::holds)
+    }
+}
+
+/// Measures, and says before each repetition which it is, from 0. After a [`Stop`] it gives what there is, whole
+/// repetitions only.
+///
+/// # Errors
+/// As [`Hosts::make`](crate::hosts::Hosts::make) and [`Emulator::start`](crate::emulator::Emulator::start);
+/// [`LabError::Interrupted`] if not one repetition was finished.
+pub fn run(options: &Options, mut begins: impl FnMut(u32)) -> Result<Report, LabError> {
+    crate::hosts::Hosts::check()?;
+    let before = Activity::now();
+    let mut repetitions: Vec<Vec<Figure>> = Vec::new();
+    for number in 0..options.repetitions.max(1) {
+        begins(number);
+        match repetition(options, options.seed.wrapping_add(u64::from(number))) {
+            Err(LabError::Interrupted) if !repetitions.is_empty() => break,
+            figures => repetitions.push(figures?),
+        }
+    }
+    let mut remarks = Vec::new();
+    if cfg!(debug_assertions) {
+        remarks.push("this program was built without optimisation: speed says little".to_owned());
+    }
+    let disturbance = before.zip(Activity::now()).map(|(before, now)| now.since(before));
+    remarks.extend(disturbance.filter(|found| found.is_notable()).map(|found| found.words()));
+    Ok(Report { rows: rows(&repetitions), remarks })
+}
+
+fn repetition(options: &Options, seed: u64) -> Result<Vec<Figure>, LabError> {
+    let mut figures = Vec::new();
+    for property in &options.properties {
+        options.stop.check()?;
+        figures.extend(measure(*property, options.extent, seed)?);
+    }
+    Ok(figures)
+}
+
+fn measure(property: Property, extent: Extent, seed: u64) -> Result<Vec<Figure>, LabError> {
+    match property {
+        Property::Rate => timing::rates(extent, seed),
+        Property::Trace => timing::trace(extent, seed),
+        Property::Delay => timing::delay(extent, seed),
+        Property::Queue => timing::queue(extent, seed),
+        Property::Jitter => timing::jitter(extent, seed),
+        Property::Loss => fate::loss(extent, seed),
+        Property::Corruption => fate::corruption(extent, seed),
+        Property::Duplication => fate::duplication(extent, seed),
+        Property::Codel => fate::codel(extent, seed),
+        Property::Speed => speed::figures(extent),
+    }
+}
+
+/// Each figure over all repetitions.
+fn rows(repetitions: &[Vec<Figure>]) -> Vec<Row> {
+    let Some(first) = repetitions.first() else { return Vec::new() };
+    let row = |(place, figure): (usize, &Figure)| {
+        let measured = repetitions.iter().filter_map(|figures| Some(figures.get(place)?.measured));
+        Some(Row {
+            property: figure.property,
+            setting: figure.setting.clone(),
+            unit: figure.unit,
+            theory: figure.theory,
+            least: figure.least,
+            most: figure.most,
+            measured: Spread::of(measured)?,
+        })
+    };
+    first.iter().enumerate().filter_map(row).collect()
+}
