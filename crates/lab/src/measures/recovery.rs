@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Counted, counted};
 use crate::outcome::{Arrivals, Outcome, RouteTotals};
-use crate::scenario::{Change, Direction, Scenario, Side};
+use crate::scenario::{Change, Direction, Scenario, Side, Working};
 
 /// What happened to routes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,73 +104,14 @@ struct Turn {
     up: Vec<bool>,
 }
 
-/// What works.
-struct State {
-    /// Each link up and down.
-    links: Vec<[bool; 2]>,
-    client: Vec<bool>,
-    server: Vec<bool>,
-}
-
-impl State {
-    fn of(scenario: &Scenario) -> Self {
-        Self {
-            links: vec![[true; 2]; scenario.links.len()],
-            client: vec![true; scenario.client.len()],
-            server: vec![true; scenario.server.len()],
-        }
-    }
-
-    fn apply(&mut self, change: &Change) {
-        match change {
-            Change::Cut { link, direction } => self.set_link(*link, *direction, false),
-            Change::Restore { link, direction } => self.set_link(*link, *direction, true),
-            Change::InterfaceDown { side, interface } => self.set_interface(*side, *interface, false),
-            Change::InterfaceUp { side, interface } => self.set_interface(*side, *interface, true),
-            Change::Set { .. } | Change::Readdress { .. } | Change::Rebind { .. } => {}
-        }
-    }
-
-    fn set_link(&mut self, link: usize, direction: Direction, works: bool) {
-        let Some([up, down]) = self.links.get_mut(link) else { return };
-        match direction {
-            Direction::Up => *up = works,
-            Direction::Down => *down = works,
-            Direction::Both => (*up, *down) = (works, works),
-        }
-    }
-
-    fn set_interface(&mut self, side: Side, interface: usize, works: bool) {
-        let interfaces = match side {
-            Side::Client => &mut self.client,
-            Side::Server => &mut self.server,
-        };
-        if let Some(interface) = interfaces.get_mut(interface) {
-            *interface = works;
-        }
-    }
-
-    fn routes(&self, scenario: &Scenario) -> Vec<bool> {
-        let works = |list: &[bool], place: usize| list.get(place).is_some_and(|works| *works);
-        let link_works = |link: &usize| self.links.get(*link).is_some_and(|ways| ways.iter().all(|way| *way));
-        let routes = scenario.routes.iter();
-        routes
-            .map(|route| {
-                works(&self.client, route.client)
-                    && works(&self.server, route.server)
-                    && route.links.iter().all(link_works)
-            })
-            .collect()
-    }
-}
-
 fn turns(scenario: &Scenario) -> Vec<Turn> {
-    let mut state = State::of(scenario);
-    let mut before = state.routes(scenario);
+    let mut working = Working::at_start(scenario);
+    let routes = |working: &Working| scenario.routes.iter().map(|route| working.has(route)).collect();
+    let mut before: Vec<bool> = routes(&working);
     let mut turns = Vec::new();
     for moment in scenario.events.chunk_by(|one, next| one.at == next.at) {
-        moment.iter().for_each(|event| state.apply(&event.change));
-        let up = state.routes(scenario);
+        moment.iter().for_each(|event| working.apply(&event.change));
+        let up = routes(&working);
         let changed = |to: bool| -> Vec<usize> {
             let pairs = before.iter().zip(&up).enumerate();
             pairs.filter(|(_, (was, is))| was != is && **is == to).map(|(place, _)| place).collect()

@@ -6,7 +6,7 @@ use std::time::Duration;
 use manyway_proto::{PairMode, Rate};
 use manyway_sim::link::{LinkConfig, LossModel, Probability};
 
-use super::{Change, Direction, Link, Route, Scenario, Setting};
+use super::{Change, Direction, Link, Route, Scenario, Setting, Working};
 
 impl Scenario {
     /// Whether a link loses or spoils packets other than by its queue or an outage, at any time.
@@ -49,7 +49,8 @@ impl Scenario {
 
     /// The route that carries most alone by its numbers, in the directions of the traffic: the mean over the duration
     /// of the smallest rate on the way, bounded by what loss and round-trip time leave to a sender that halves its
-    /// window at each loss. Of equal ones the first.
+    /// window at each loss; nothing while one of its links is cut or one of its interfaces down. Of equal ones the
+    /// first.
     pub fn best_route(&self) -> usize {
         let carried = |route: &Route| -> u64 {
             self.directions().map(|direction| self.carries(route, direction).bytes_per_second()).sum()
@@ -93,79 +94,45 @@ impl Scenario {
 
     /// The mean over the duration of what a route carries one way.
     fn carries(&self, route: &Route, direction: Direction) -> Rate {
-        let mut links: Vec<State> = self.links.iter().map(State::new).collect();
+        let (mut links, mut working) = (self.links.clone(), Working::at_start(self));
         let (mut since, mut area) = (Duration::ZERO, 0_u128);
-        let mut add = |links: &[State], since: Duration, until: Duration| {
-            let rate = carries_now(route, links, direction);
-            area += u128::from(rate.bytes_per_second()) * until.saturating_sub(since).as_nanos();
+        let mut add = |links: &[Link], working: &Working, since: Duration, until: Duration| {
+            if working.has(route) {
+                let rate = carries_now(route, links, direction);
+                area += u128::from(rate.bytes_per_second()) * until.saturating_sub(since).as_nanos();
+            }
         };
         for event in self.events.iter().take_while(|event| event.at < self.duration) {
-            add(&links, since, event.at);
+            add(&links, &working, since, event.at);
             since = event.at;
-            apply(&mut links, &event.change);
+            working.apply(&event.change);
+            set(&mut links, &event.change);
         }
-        add(&links, since, self.duration);
+        add(&links, &working, since, self.duration);
         let mean = area.checked_div(self.duration.as_nanos()).unwrap_or(0);
         Rate::from_bytes_per_second(u64::try_from(mean).unwrap_or(u64::MAX))
     }
 }
 
-/// A link as the events have left it.
-struct State {
-    link: Link,
-    up_works: bool,
-    down_works: bool,
-}
-
-impl State {
-    fn new(link: &Link) -> Self {
-        Self { link: link.clone(), up_works: true, down_works: true }
-    }
-
-    fn works(&self) -> bool {
-        // Without its acknowledgements traffic stops, too.
-        self.up_works && self.down_works
-    }
-}
-
-/// Lets a change happen to the links.
-fn apply(links: &mut [State], change: &Change) {
-    let (link, direction, setting) = match change {
-        Change::Cut { link, direction } => (link, direction, Err(false)),
-        Change::Restore { link, direction } => (link, direction, Err(true)),
-        Change::Set { link, direction, setting } => (link, direction, Ok(setting)),
-        Change::InterfaceDown { .. }
-        | Change::InterfaceUp { .. }
-        | Change::Readdress { .. }
-        | Change::Rebind { .. } => return,
-    };
-    let Some(state) = links.get_mut(*link) else { return };
-    let State { link, up_works, down_works } = state;
-    for (way, config, works) in
-        [(Direction::Up, &mut link.up, up_works), (Direction::Down, &mut link.down, down_works)]
-    {
-        if *direction != way && *direction != Direction::Both {
-            continue;
-        }
-        match setting {
-            Ok(setting) => setting.write(config),
-            Err(state) => *works = state,
+/// Gives a link the property that a change names.
+fn set(links: &mut [Link], change: &Change) {
+    let Change::Set { link, direction, setting } = change else { return };
+    let Some(link) = links.get_mut(*link) else { return };
+    for (way, config) in [(Direction::Up, &mut link.up), (Direction::Down, &mut link.down)] {
+        if *direction == way || *direction == Direction::Both {
+            setting.write(config);
         }
     }
 }
 
 /// What a route carries one way: the slowest link, or what loss and round-trip time leave.
-fn carries_now(route: &Route, links: &[State], direction: Direction) -> Rate {
+fn carries_now(route: &Route, links: &[Link], direction: Direction) -> Rate {
     let on_way = || route.links.iter().filter_map(|link| links.get(*link));
-    if !on_way().all(State::works) {
-        return Rate::ZERO;
-    }
-    let slowest =
-        slowest(route, |link| links.get(link).map(|state| nominal(&state.link, direction))).unwrap_or(0);
-    let delays = on_way().map(|state| state.link.up.delay.base.saturating_add(state.link.down.delay.base));
+    let slowest = slowest(route, |link| links.get(link).map(|link| nominal(link, direction))).unwrap_or(0);
+    let delays = on_way().map(|link| link.up.delay.base.saturating_add(link.down.delay.base));
     let round_trip: Duration =
         if route.shares.is_empty() { delays.sum() } else { delays.max().unwrap_or_default() };
-    let losses = on_way().map(|state| way(&state.link, direction)).map(|config| {
+    let losses = on_way().map(|link| way(link, direction)).map(|config| {
         u64::from(loss_share(&config.loss).billionths()) + u64::from(config.corruption.billionths())
     });
     let lost = losses.sum::<u64>();

@@ -10,6 +10,7 @@ mod capacity;
 mod file;
 mod library;
 mod variants;
+mod working;
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -22,6 +23,7 @@ pub use manyway_sim::pair::{Direction, Side};
 pub use addresses::default_address;
 pub use file::Files;
 pub use library::Library;
+pub(crate) use working::Working;
 
 /// One setting in which contenders are compared.
 #[derive(Debug, Clone)]

@@ -45,6 +45,23 @@ fn another_duration_moves_events_and_sizes_in_proportion() {
 }
 
 #[test]
+fn a_route_carries_nothing_while_one_of_its_interfaces_is_down() {
+    let text = |events: &str| {
+        format!("duration = '10s'\n[links.fast]\nrate = '20M'\n[links.steady]\nrate = '15M'\n{events}")
+    };
+    let best = |events: &str| parse(&text(events)).unwrap().best_route();
+    assert_eq!(best(""), 0);
+    // 18, then 14 of 20 Mbit/s over the time, however it comes that nothing passes.
+    assert_eq!(best("[[events]]\nat = '1s'\ndown = 'fast'\nfor = '1s'\n"), 0);
+    for event in ["down = 'fast'", "cut = 'fast'\ndirection = 'down'"] {
+        assert_eq!(best(&format!("[[events]]\nat = '1s'\n{event}\nfor = '3s'\n")), 1, "{event}");
+    }
+    // It does not come back; what is after the end does not count.
+    assert_eq!(best("[[events]]\nat = '6s'\ndown = 'fast'\n"), 1);
+    assert_eq!(best("[[events]]\nat = '9s'\ndown = 'fast'\n"), 0);
+}
+
+#[test]
 fn the_best_route_carries_most_alone() {
     let library = Library::builtin().unwrap();
     let best = |name: &str| library.find(name).unwrap()[0].best_route();
