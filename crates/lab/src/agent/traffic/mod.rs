@@ -183,15 +183,25 @@ async fn receive(
 impl Times {
     /// An end of traffic that should have gone on.
     fn check_end(&self, load: Load) -> Result<(), String> {
-        let lasts = match load {
-            Load::Bulk { size, .. } => size.is_none(),
-            Load::Messages { .. } => true,
-        };
-        let early = self.stop.saturating_duration_since(Instant::now());
-        if lasts && early > EARLY {
-            return Err(format!("the stream ended after {}, too early", self.words()));
+        match self.lasts_until(load) {
+            Some(end) if Instant::now() + EARLY < end => {
+                Err(format!("the stream ended after {}, too early", self.words()))
+            }
+            Some(_) | None => Ok(()),
         }
-        Ok(())
+    }
+
+    /// When the last of what has no size is sent.
+    fn lasts_until(&self, load: Load) -> Option<Instant> {
+        match load {
+            Load::Bulk { size, .. } => size.is_none().then_some(self.stop),
+            Load::Messages { interval, .. } => {
+                let time = self.stop.saturating_duration_since(self.begin);
+                let before = time.as_nanos().saturating_sub(1) / interval.as_nanos().max(1);
+                let before = u32::try_from(before).unwrap_or(u32::MAX);
+                self.begin.checked_add(interval.saturating_mul(before))
+            }
+        }
     }
 
     fn words(&self) -> String {
@@ -221,7 +231,7 @@ impl<T> Clone for Shared<T> {
 
 /// Most bytes of one read.
 const READ: usize = 256 << 10;
-/// How much before its time a stream may end. Message schedules end up to an interval before.
+/// How much before its time a stream may end.
 const EARLY: Duration = Duration::from_millis(500);
 
 #[cfg(test)]

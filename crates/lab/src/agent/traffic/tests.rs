@@ -75,6 +75,26 @@ async fn every_message_arrives_with_its_latency() {
 }
 
 #[tokio::test]
+async fn a_stream_of_rare_messages_ends_with_the_last() {
+    let load = Load::Messages { size: 100, interval: Duration::from_millis(600) };
+    let (_, server, ended) = run(load, Duration::from_millis(1_200), 1).await;
+    assert_eq!((ended, received(&server).latencies.len()), (Ok(()), 2));
+}
+
+#[test]
+fn traffic_lasts_until_its_last_piece_is_due() {
+    let begin = Instant::now();
+    let after = |millis| begin + Duration::from_millis(millis);
+    let times = Times { begin, stop: after(1_000), end: after(3_000) };
+    let messages = |millis| Load::Messages { size: 100, interval: Duration::from_millis(millis) };
+    let lasts = [1, 300, 500, 999, 1_000, 5_000].map(|interval| times.lasts_until(messages(interval)));
+    assert_eq!(lasts, [999, 900, 500, 999, 0, 0].map(|millis| Some(after(millis))));
+    let bulk = |size| Load::Bulk { size, rate: None, chunk: None };
+    assert_eq!(times.lasts_until(bulk(None)), Some(after(1_000)));
+    assert_eq!(times.lasts_until(bulk(Some(7))), None);
+}
+
+#[tokio::test]
 async fn a_stream_that_ends_early_is_a_failure() {
     let load = Load::Bulk { size: None, rate: None, chunk: None };
     let (near, far) = duplex(1 << 16);
