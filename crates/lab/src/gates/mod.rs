@@ -214,9 +214,15 @@ impl Bench<'_> {
         }
         if let Some(reached) = self.spread(Measures::used_again) {
             self.at_most("a route is used again", Unit::Seconds, reached, USED_AGAIN.as_secs_f64());
-        } else if self.runs().flat_map(|run| &run.measures.recoveries).any(|one| one.fault == Fault::Returned)
-        {
-            self.cannot("too short to see whether a route that returned is used again");
+        }
+        let (untold, returns) = self
+            .runs()
+            .map(|run| run.measures.untold_returns())
+            .fold((0, 0), |sum, run| (sum.0 + run.0, sum.1 + run.1));
+        if untold > 0 {
+            self.cannot(&format!(
+                "too short to see whether a route that returned is used again: {untold} of {returns} returns"
+            ));
         }
     }
 

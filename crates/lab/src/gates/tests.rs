@@ -162,14 +162,20 @@ fn a_reference_that_breaks_down_sets_no_limit() {
 }
 
 #[test]
-fn a_run_too_short_to_see_a_return_is_told() {
+fn a_return_too_short_to_see_its_use_is_told() {
     let mut plan = campaign_plan(&["black-hole"], &["manyway"], 1);
     let case = &mut plan.cases[0];
     case.scenario = case.scenario.clone().with_duration(Duration::from_secs(3));
-    let results = campaign::run(plan, &mut Scripted::default(), &mut Silent::default(), &Stop::default());
+    let mut results = campaign::run(plan, &mut Scripted::default(), &mut Silent::default(), &Stop::default());
+    // However short, who was used in it was.
+    assert_eq!(of(&judge(&results), Gate::Failover).len(), 2);
+    for recovery in &mut results.runs[0].measures.recoveries {
+        recovery.used = None;
+    }
     let verdicts = judge(&results);
     assert_eq!(of(&verdicts, Gate::Failover).len(), 1, "the silence is judged: {verdicts:?}");
-    assert!(verdicts.unjudged[0].reason.starts_with("too short"), "{verdicts:?}");
+    let reason = &verdicts.unjudged[0].reason;
+    assert!(reason.starts_with("too short") && reason.ends_with("1 of 1 returns"), "{reason}");
 }
 
 #[test]

@@ -97,11 +97,19 @@ impl Measures {
     }
 
     /// The longest time from the return of a route until it was used again, in seconds; infinite if it never was,
-    /// `None` if none returned.
+    /// `None` if none returned for long enough to tell.
     pub fn used_again(&self) -> Option<f64> {
-        let returned = |recovery: &&Recovery| recovery.fault == Fault::Returned && recovery.is_judged();
-        let times = self.recoveries.iter().filter(returned).map(|recovery| recovery.used);
+        let times = self.returns().filter(|returned| returned.tells_use()).map(|returned| returned.used);
         times.map(|time| time.map_or(f64::INFINITY, |time| time.as_secs_f64())).reduce(f64::max)
+    }
+
+    /// How many returns of routes do not tell when these were used again, and how many there were.
+    pub fn untold_returns(&self) -> (usize, usize) {
+        (self.returns().filter(|returned| !returned.tells_use()).count(), self.returns().count())
+    }
+
+    fn returns(&self) -> impl Iterator<Item = &Recovery> {
+        self.recoveries.iter().filter(|recovery| recovery.fault == Fault::Returned)
     }
 
     /// The longest time after a route was lost until the survivors were fully used, and after one returned until all

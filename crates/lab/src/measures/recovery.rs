@@ -41,9 +41,12 @@ pub struct Recovery {
     pub working: usize,
     /// Time until the next fault, or the end.
     pub watched: Duration,
+    /// Time until something happened to one of these routes again, or the end.
+    pub stayed: Duration,
     /// The longest time without a byte at the receiver that touched the time watched.
     pub silence: Duration,
-    /// After a return: until every route that returned carried a tenth of its rate over 100 ms; `None` if never.
+    /// After a return: until every route that returned carried a tenth of its rate over 100 ms; `None` if none did before
+    /// one of them was lost again.
     pub used: Option<Duration>,
     /// Until the goodput over half a second reached 85 % of what the working routes carry by their numbers; `None` if
     /// never.
@@ -58,6 +61,12 @@ impl Recovery {
     pub fn is_judged(&self) -> bool {
         self.working > 0 && self.watched >= Self::LEAST
     }
+
+    /// Of a return: whether it can be said when the routes were used again. One that was lost again soon tells it only
+    /// by having been used.
+    pub fn tells_use(&self) -> bool {
+        self.used.is_some() || self.stayed >= Self::LEAST
+    }
 }
 
 /// Everything that happened to routes, in order, worst of all flows. Empty if nothing did.
@@ -65,22 +74,24 @@ pub fn recoveries(scenario: &Scenario, outcome: &Outcome) -> Vec<Recovery> {
     let turns = turns(scenario);
     let ends = turns.iter().skip(1).map(|turn| turn.at).chain([scenario.duration]);
     let flows = counted(scenario, outcome);
-    let judge = |turn: &Turn, end: Duration| {
+    let judge = |(place, turn): (usize, &Turn), end: Duration| {
         let watched = end.saturating_sub(turn.at);
-        let seen = |time: Option<Duration>| time.filter(|time| *time <= watched);
+        let is_next = |later: &&Turn| later.changed.iter().any(|route| turn.changed.contains(route));
+        let next = turns.iter().skip(place + 1).find(is_next);
+        let stayed = next.map_or(scenario.duration, |next| next.at).saturating_sub(turn.at);
+        let seen = |time: Option<Duration>, within: Duration| time.filter(|time| *time <= within);
         let worst =
             |times: Vec<Option<Duration>>| times.into_iter().collect::<Option<Vec<_>>>()?.into_iter().max();
         let silence = flows.iter().map(|one| silence_within(scenario, one, turn.at, end)).max();
         let full = flows.iter().map(|Counted { flow, .. }| {
             let works = |route: usize| turn.up.get(route).is_some_and(|up| *up);
             let most = scenario.sum_of(towards(flow.receiver), works).scaled(85, 100);
-            seen(flow.arrivals.reaches(turn.at, most, Duration::from_millis(500)))
+            seen(flow.arrivals.reaches(turn.at, most, Duration::from_millis(500)), watched)
         });
         let used = turn.changed.iter().flat_map(|route| {
             let totals = outcome.routes.get(*route);
-            flows
-                .iter()
-                .map(move |one| seen(carries(scenario, *route, totals?, (one.flow.receiver, turn.at))))
+            let carries = move |receiver| carries(scenario, *route, totals?, (receiver, turn.at));
+            flows.iter().map(move |one| seen(carries(one.flow.receiver), stayed))
         });
         Recovery {
             at: turn.at,
@@ -88,12 +99,13 @@ pub fn recoveries(scenario: &Scenario, outcome: &Outcome) -> Vec<Recovery> {
             routes: turn.changed.clone(),
             working: turn.up.iter().filter(|up| **up).count(),
             watched,
+            stayed,
             silence: silence.unwrap_or_default(),
             used: worst(used.collect()).filter(|_| turn.fault == Fault::Returned),
             full: worst(full.collect()),
         }
     };
-    turns.iter().zip(ends).map(|(turn, end)| judge(turn, end)).collect()
+    turns.iter().enumerate().zip(ends).map(|(turn, end)| judge(turn, end)).collect()
 }
 
 /// A moment at which the set of working routes changes.

@@ -150,3 +150,38 @@ fn what_never_recovers_is_endless_and_an_interface_that_goes_down_is_no_silent_d
     assert!(measures.recovery().is_some_and(f64::is_infinite));
     assert!(measures.used_again().is_some_and(f64::is_infinite));
 }
+
+#[test]
+fn each_of_several_returns_tells_when_the_route_was_used_if_it_stayed_long_enough() {
+    let mut scenario = scenario();
+    let at = |millis, change| Event { at: Duration::from_millis(millis), change };
+    let direction = Direction::Both;
+    let (cut, restore) = (Change::Cut { link: 0, direction }, Change::Restore { link: 0, direction });
+    let other = Change::Cut { link: 1, direction: Direction::Down };
+    scenario.events = vec![
+        at(1_000, cut.clone()),
+        at(2_000, restore.clone()),
+        at(3_000, cut.clone()),
+        at(4_000, restore.clone()),
+        at(5_000, cut),
+        at(6_000, restore),
+        // What happens to another route leaves time to this one.
+        at(7_000, other),
+    ];
+    let mut outcome = even(&scenario, 90.0);
+    let mut used = |third| {
+        outcome.routes[0].up = arrivals(&[(0, 1_000, 48.0), (2_700, 3_000, 48.0), (third, 10_000, 48.0)]);
+        let measures = Measures::of(&scenario, &outcome);
+        let stayed: Vec<_> = measures.returns().map(|returned| returned.stayed.as_secs()).collect();
+        assert_eq!(stayed, [1, 1, 4]);
+        (measures.untold_returns(), measures.used_again().unwrap())
+    };
+    let is_about = |time: f64, expected: f64| (expected..expected + 0.1001).contains(&time);
+    let (untold, worst) = used(6_100);
+    assert!(untold == (1, 3) && is_about(worst, 0.7), "{untold:?} {worst}");
+    let (untold, worst) = used(7_500);
+    assert!(untold == (1, 3) && is_about(worst, 1.5), "{untold:?} {worst}");
+    outcome.routes[0].up = arrivals(&[(0, 1_000, 48.0)]);
+    let never = Measures::of(&scenario, &outcome);
+    assert!(never.untold_returns() == (2, 3) && never.used_again().is_some_and(f64::is_infinite));
+}

@@ -130,6 +130,7 @@ fn recovery(scenario: &Scenario, recovery: &Recovery) -> Value {
         "routes": names.map(|route| &route.name).collect::<Vec<_>>(),
         "working": recovery.working,
         "watched": seconds(recovery.watched),
+        "stayed": seconds(recovery.stayed),
         "silence": seconds(recovery.silence),
         "used": recovery.used.map(seconds),
         "full": recovery.full.map(seconds),

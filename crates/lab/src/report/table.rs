@@ -131,8 +131,8 @@ pub(crate) fn remarks(results: &Results) -> Vec<String> {
     }
     let mut told: Vec<String> = Vec::new();
     for run in &results.runs {
-        for remark in run.failure.iter().map(|reason| format!("failed: {reason}")).chain(run.remarks.clone())
-        {
+        let failure = run.failure.iter().map(|reason| format!("failed: {reason}"));
+        for remark in failure.chain(run.remarks.clone()).chain(untold(run)) {
             let line = format!("{}, {}: {remark}", label(run.case), name(run));
             if !told.contains(&line) {
                 told.push(line);
@@ -149,6 +149,13 @@ pub(crate) fn remarks(results: &Results) -> Vec<String> {
     }
     lines.extend(end(results));
     lines
+}
+
+/// How many returns of routes say nothing of their use.
+fn untold(run: &Run) -> Option<String> {
+    let (untold, returns) = run.measures.untold_returns();
+    let what = format!("{untold} of {returns} returns were too short to see whether the route is used again");
+    (untold > 0).then_some(what)
 }
 
 /// Why a contender did not run.
