@@ -346,7 +346,7 @@ fn scenario(client: &[&str], server: &[&str], direction: Direction) -> Scenario 
 
 /// The namespace that this test program has made for a side, if there is one.
 fn namespace(side: char) -> Option<String> {
-    let prefix = format!("mwlab{}-", std::process::id());
+    let prefix = format!("mwlab{}.", std::process::id());
     let list = ip(&["netns", "list"])?;
     let mut names = list.lines().filter_map(|line| line.split_whitespace().next());
     names.find(|name| name.starts_with(&prefix) && name.ends_with(side)).map(str::to_owned)

@@ -1,9 +1,11 @@
 //! Network namespaces that are always removed.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::fs::File;
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -15,7 +17,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use super::system::ip;
 use crate::LabError;
 
-/// How the names of all our namespaces begin; the process id, a number and the side follow.
+/// How the names of all our namespaces begin; who made them, a number and the side follow.
 pub(super) const PREFIX: &str = "mwlab";
 
 /// Where `ip` keeps the names.
@@ -36,7 +38,8 @@ impl Namespace {
     pub(super) fn pair() -> Result<[Self; 2], LabError> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let make = |side| Self::add(format!("{PREFIX}{}-{number}{}", std::process::id(), letter(side)));
+        let owner = Owner::me();
+        let make = |side| Self::add(format!("{PREFIX}{owner}-{number}{}", letter(side)));
         Ok([make(Side::Client)?, make(Side::Server)?])
     }
 
@@ -84,7 +87,7 @@ pub(super) fn remove_leftovers() -> Result<(), LabError> {
         .filter_map(|line| line.split_whitespace().next().map(str::to_owned))
         .collect();
     for name in names {
-        let is_leftover = owner(&name).is_some_and(|process| !is_alive(process));
+        let is_leftover = Owner::of(&name).is_some_and(|owner| !owner.is_alive());
         if is_leftover {
             drop(Namespace { name });
         }
@@ -111,17 +114,60 @@ fn end_processes(name: &str) {
     }
 }
 
-/// The process that made a namespace of this name, if it is one of ours.
-fn owner(name: &str) -> Option<u32> {
-    let (process, rest) = name.strip_prefix(PREFIX)?.split_once('-')?;
-    let number = rest.strip_suffix(['c', 's'])?;
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    is_number(number).then_some(())?;
-    process.parse().ok().filter(|_| is_number(process))
+/// The process that made a namespace. The system uses a process id again, but not with the same start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Owner {
+    process: u32,
+    /// Ticks from the start of the system to that of the process; earlier versions did not tell.
+    start: Option<u64>,
 }
 
-fn is_alive(process: u32) -> bool {
-    Path::new("/proc").join(process.to_string()).exists()
+impl Owner {
+    fn me() -> Self {
+        let process = std::process::id();
+        Self { process, start: start_of(process) }
+    }
+
+    /// Who made a namespace of this name, if it is one of ours.
+    fn of(name: &str) -> Option<Self> {
+        let (owner, rest) = name.strip_prefix(PREFIX)?.split_once('-')?;
+        number::<u32>(rest.strip_suffix(['c', 's'])?)?;
+        let (process, start) = match owner.split_once('.') {
+            Some((process, start)) => (process, Some(number(start)?)),
+            None => (owner, None),
+        };
+        Some(Self { process: number(process)?, start })
+    }
+
+    fn is_alive(self) -> bool {
+        match self.start {
+            Some(start) => start_of(self.process) == Some(start),
+            None => process_directory(self.process).exists(),
+        }
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.process)?;
+        self.start.map_or(Ok(()), |start| write!(f, ".{start}"))
+    }
+}
+
+/// When a process started, in ticks of the system; `None` if there is none.
+fn start_of(process: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(process_directory(process).join("stat")).ok()?;
+    // The name of the process stands in brackets and may hold anything; the third field follows, this is the 22nd.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+}
+
+fn process_directory(process: u32) -> PathBuf {
+    Path::new("/proc").join(process.to_string())
+}
+
+/// A number as we write it.
+fn number<T: FromStr>(text: &str) -> Option<T> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
 fn letter(side: Side) -> char {
@@ -137,8 +183,10 @@ mod tests {
 
     #[test]
     fn only_names_of_our_own_making_have_an_owner() {
-        assert_eq!(owner("mwlab123-0c"), Some(123));
-        assert_eq!(owner("mwlab123-17s"), Some(123));
+        let owner = |process, start| Some(Owner { process, start });
+        assert_eq!(Owner::of("mwlab123.456-0c"), owner(123, Some(456)));
+        // As earlier versions made them.
+        assert_eq!(Owner::of("mwlab123-17s"), owner(123, None));
         for other in [
             "mwlab123-0",
             "mwlab123-c",
@@ -147,9 +195,25 @@ mod tests {
             "mwlab1-2-3c",
             "lab1-0c",
             "mwlab+1-0c",
+            "mwlab1.-0c",
+            "mwlab.1-0c",
+            "mwlab1.2.3-0c",
+            "mwlab1.x-0c",
             "mwt1-0c",
         ] {
-            assert_eq!(owner(other), None, "{other}");
+            assert_eq!(Owner::of(other), None, "{other}");
         }
+    }
+    #[test]
+    fn a_process_that_has_the_id_of_an_earlier_one_is_another() {
+        let me = Owner::me();
+        assert!(me.start.is_some_and(|start| start > 0) && me.is_alive());
+        assert_eq!(Owner::of(&format!("{PREFIX}{me}-0c")), Some(me));
+        let earlier = Owner { start: me.start.map(|start| start - 1), ..me };
+        assert!(!earlier.is_alive());
+        assert!(Owner { start: None, ..me }.is_alive());
+        // More than the system ever gives.
+        let nobody = Owner { process: 1 << 30, start: None };
+        assert!(!nobody.is_alive() && !Owner { start: Some(1), ..nobody }.is_alive());
     }
 }

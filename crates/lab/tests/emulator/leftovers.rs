@@ -60,6 +60,18 @@ fn leftovers_of_a_killed_process_are_removed_and_nothing_else() {
     assert!(!own.iter().any(|name| exists(name)));
 }
 
+#[test]
+fn leftovers_of_a_process_whose_id_is_used_again_are_removed() {
+    let Some(_turn) = turn() else { return };
+    let me = std::process::id();
+    // Of another process with this id; of none, by the names of earlier versions; and of a process that lives, by these.
+    let [reused, gone, living] =
+        [format!("mwlab{me}.1-0c"), "mwlab1073741824-0s".into(), format!("mwlab{me}-99c")]
+            .map(Namespace::new);
+    drop(Hosts::make(&single(&open(MS))).unwrap());
+    assert_eq!([&reused, &gone, &living].map(|namespace| exists(&namespace.0)), [false, false, true]);
+}
+
 fn exists(namespace: &str) -> bool {
     std::path::Path::new("/var/run/netns").join(namespace).exists()
 }
