@@ -1,4 +1,4 @@
-//! Verbs of the lab about its links, of the real binary; as root.
+//! Verbs of the lab about its links and about virtual time, of the real binary; as root.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test may fail and tell")]
 
@@ -27,4 +27,47 @@ fn links_are_measured_against_theory() {
     assert!(err(&output).contains("1 of 1, about"), "{}", err(&output));
     let text = out(&with_hosts(&["lab", "validate", "corruption", "--quick"]).unwrap());
     assert!(text.contains("corruption") && text.contains("1 of 1 hold"), "{text}");
+}
+
+#[test]
+fn links_that_stand_obey_and_say_what_is_wrong() {
+    use std::io::Write as _;
+    use std::process::{Command, Stdio};
+    // The answer to each order; of a refusal a part.
+    let orders = [
+        ("set lte jitter { spread = \"5ms\", order = \"free\" } loss { share = \"1%\", burst = 4 }", None),
+        ("set wifi queue { codel = \"mark\" } rate 10Mbit up", None),
+        ("address lte 10.99.0.1", None),
+        ("down wifi", None),
+        ("up wifi", None),
+        ("cut wifi", None),
+        ("address wifi 10.99.0.1", Some("10.99.0.1 is in use")),
+        ("set wifi delay 31s", Some("from 0ns to 30s")),
+        ("set cable delay 3s", Some("none of the links: wifi, lte")),
+    ];
+    if with_hosts(&["lab", "validate", "duplication", "--quick"]).is_none() {
+        return;
+    }
+    let mut child = Command::new(command::MANYWAY)
+        .args(["lab", "up", "wifi-lte", "--no-config"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    for (order, _) in orders {
+        writeln!(input, "{order}").unwrap();
+    }
+    writeln!(input, "figures\nquit").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let mut answers = json(&output);
+    assert_eq!(answers.pop().unwrap()["links"][0]["name"], "wifi");
+    assert_eq!(answers.len(), orders.len());
+    for ((order, refusal), answer) in orders.into_iter().zip(answers) {
+        match refusal {
+            None => assert_eq!(answer["ok"], true, "{order}: {answer}"),
+            Some(part) => assert!(answer["error"].as_str().unwrap().contains(part), "{order}: {answer}"),
+        }
+    }
 }

@@ -234,12 +234,17 @@ Examples:
   sudo manyway lab cpu --quick --json";
 
 const UP_EXAMPLES: &str = "\
-Reads orders from standard input, a line each, and answers each with a line of JSON:
+Reads orders from standard input, a line each, and answers each with a line of JSON. They are the events of a scenario,
+in words; an interface of the server is server.NAME:
   cut LINK [up|down]            a black hole
   restore LINK [up|down]
-  set LINK rate 10Mbit [up|down]        also delay, queue (a time or a size), loss, corruption, duplication, mtu
-  interface-down client|server NAME     and interface-up
-  rebind client|server NAME             the address translator forgets
+  set LINK PROPERTY VALUE … [up|down]   rate 10Mbit, trace FILE, delay 20ms, rtt 40ms, jitter 5ms, queue 100ms, loss 1%,
+                                corruption 1%, duplication 1%, mtu 1400, or in braces as in a scenario:
+                                jitter { spread = \"5ms\", order = \"free\" }, loss { share = \"1%\", burst = 4 },
+                                queue { codel = \"mark\" }
+  down INTERFACE                and up INTERFACE
+  address INTERFACE ADDRESS     another in the place of its first
+  rebind INTERFACE              its address translator forgets
   figures                       what has passed until now
   quit
 

@@ -106,22 +106,15 @@ impl Scenario {
             add(&links, &working, since, event.at);
             since = event.at;
             working.apply(&event.change);
-            set(&mut links, &event.change);
+            if let Change::Set { link, direction, setting } = &event.change
+                && let Some(link) = links.get_mut(*link)
+            {
+                link.set(*direction, setting);
+            }
         }
         add(&links, &working, since, self.duration);
         let mean = area.checked_div(self.duration.as_nanos()).unwrap_or(0);
         Rate::from_bytes_per_second(u64::try_from(mean).unwrap_or(u64::MAX))
-    }
-}
-
-/// Gives a link the property that a change names.
-fn set(links: &mut [Link], change: &Change) {
-    let Change::Set { link, direction, setting } = change else { return };
-    let Some(link) = links.get_mut(*link) else { return };
-    for (way, config) in [(Direction::Up, &mut link.up), (Direction::Down, &mut link.down)] {
-        if *direction == way || *direction == Direction::Both {
-            setting.write(config);
-        }
     }
 }
 

@@ -52,6 +52,35 @@ pub struct Scenario {
     pub events: Vec<Event>,
 }
 
+impl Scenario {
+    /// Makes the properties of links and the addresses of interfaces what they are after a change. What is cut or down
+    /// is no property.
+    pub fn apply(&mut self, change: &Change) {
+        match change {
+            Change::Set { link, direction, setting } => {
+                if let Some(link) = self.links.get_mut(*link) {
+                    link.set(*direction, setting);
+                }
+            }
+            Change::Readdress { side, interface, address } => {
+                let interfaces = match side {
+                    Side::Client => &mut self.client,
+                    Side::Server => &mut self.server,
+                };
+                let addresses = interfaces.get_mut(*interface).map(|interface| &mut interface.addresses);
+                if let Some(first) = addresses.and_then(|addresses| addresses.first_mut()) {
+                    *first = *address;
+                }
+            }
+            Change::Cut { .. }
+            | Change::Restore { .. }
+            | Change::InterfaceDown { .. }
+            | Change::InterfaceUp { .. }
+            | Change::Rebind { .. } => {}
+        }
+    }
+}
+
 /// An interface of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {
@@ -78,6 +107,17 @@ pub struct Link {
     pub down: LinkConfig,
     /// What becomes of the checksums of packets that it corrupts. Default [`Checksum::Stale`].
     pub checksum: Checksum,
+}
+
+impl Link {
+    /// Gives one direction, or both, another property.
+    pub(crate) fn set(&mut self, direction: Direction, setting: &Setting) {
+        for (way, config) in [(Direction::Up, &mut self.up), (Direction::Down, &mut self.down)] {
+            if direction == way || direction == Direction::Both {
+                setting.write(config);
+            }
+        }
+    }
 }
 
 /// What becomes of the checksum of a packet that was corrupted.

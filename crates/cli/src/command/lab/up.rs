@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use manyway_lab::emulator::{Control, Emulator};
 use manyway_lab::hosts::Hosts;
-use manyway_lab::scenario::{Library, Side};
-use manyway_lab::{LabError, Scenario, Stop};
+use manyway_lab::scenario::{Change, Library, Side};
+use manyway_lab::{Scenario, Stop};
 use serde_json::{Value, json};
 
 use super::order::Order;
@@ -19,7 +19,7 @@ use crate::output::{json, note};
 
 /// Lets hosts and links stand until Ctrl-C or `quit`.
 pub(super) fn run(global: &GlobalArgs, arguments: &UpArgs) -> Result<ExitCode, CommandError> {
-    let scenario = scenario(arguments)?;
+    let mut scenario = scenario(arguments)?;
     let hosts = Hosts::make(&scenario).map_err(of_lab)?;
     let emulator = Emulator::start(&scenario, &hosts, arguments.seed).map_err(of_lab)?;
     if !global.quiet {
@@ -28,7 +28,7 @@ pub(super) fn run(global: &GlobalArgs, arguments: &UpArgs) -> Result<ExitCode, C
     let stop = Stop::default();
     end_on_signal(stop.clone());
     emulator.begin();
-    let served = serve(&lines(), &scenario, &emulator.control(), &stop);
+    let served = serve(&lines(), &mut scenario, &emulator.control(), &stop);
     let report = emulator.finish().map_err(of_lab)?;
     if !global.quiet {
         let bytes = |way: &dyn Fn(&manyway_lab::outcome::RouteTotals) -> u64| {
@@ -92,10 +92,10 @@ fn lines() -> Receiver<String> {
     receiver
 }
 
-/// Carries out orders until the end.
+/// Carries out orders until the end; the scenario becomes what they make of it.
 fn serve(
     lines: &Receiver<String>,
-    scenario: &Scenario,
+    scenario: &mut Scenario,
     control: &Control,
     stop: &Stop,
 ) -> Result<(), CommandError> {
@@ -112,27 +112,26 @@ fn serve(
         let answer = match Order::read(&line, scenario) {
             Ok(None) => continue,
             Ok(Some(Order::Quit)) => return Ok(()),
-            Ok(Some(order)) => carry_out(&order, control).unwrap_or_else(|error| refusal(&error.to_string())),
-            Err(reason) => refusal(&reason),
+            Ok(Some(Order::Figures)) => figures(control),
+            Ok(Some(Order::Changes(changes))) => carry_out(&changes, scenario, control),
+            Err(reason) => Err(reason),
         };
-        json::print(&answer)?;
+        json::print(&answer.unwrap_or_else(|reason| json!({ "ok": false, "error": reason })))?;
     }
     Ok(())
 }
 
-fn carry_out(order: &Order, control: &Control) -> Result<Value, LabError> {
-    match order {
-        Order::Change(change) => control.apply(change).map(|()| json!({ "ok": true })),
-        Order::Figures => {
-            let snapshot = control.snapshot()?;
-            Ok(serde_json::to_value(snapshot).unwrap_or_else(|error| refusal(&error.to_string())))
-        }
-        Order::Quit => Ok(json!({ "ok": true })),
+fn carry_out(changes: &[Change], scenario: &mut Scenario, control: &Control) -> Result<Value, String> {
+    for change in changes {
+        control.apply(change).map_err(|error| error.to_string())?;
+        scenario.apply(change);
     }
+    Ok(json!({ "ok": true }))
 }
 
-fn refusal(reason: &str) -> Value {
-    json!({ "ok": false, "error": reason })
+fn figures(control: &Control) -> Result<Value, String> {
+    let snapshot = control.snapshot().map_err(|error| error.to_string())?;
+    serde_json::to_value(snapshot).map_err(|error| error.to_string())
 }
 
 /// How soon the end is noticed.

@@ -12,9 +12,9 @@ use crate::scenario::{Change, Direction, Event, Interface, Scenario, Side};
 
 const MOST: usize = 10_000;
 
-const KINDS: [&str; 7] = ["cut", "restore", "set", "down", "up", "address", "rebind"];
+pub(super) const KINDS: [&str; 7] = ["cut", "restore", "set", "down", "up", "address", "rebind"];
 
-const FIELDS: [&str; 22] = [
+pub(super) const FIELDS: [&str; 22] = [
     "at",
     "cut",
     "restore",
@@ -86,7 +86,7 @@ fn moments(table: &Table<'_>, limit: Duration) -> Result<Vec<(Duration, Option<D
 }
 
 /// What happens, and what ends it.
-fn changes(
+pub(super) fn changes(
     table: &Table<'_>,
     scenario: &Scenario,
     files: Files<'_>,
@@ -216,7 +216,7 @@ fn new_address(value: &Value<'_>, scenario: &Scenario) -> Result<std::net::IpAdd
         interface.addresses.contains(&address) || interface.nat.is_some_and(|nat| nat.outer == address)
     });
     if is_taken {
-        return Err(value.error(format_args!("{address} is in use from the start")));
+        return Err(value.error(format_args!("{address} is in use")));
     }
     Ok(address)
 }

@@ -4,6 +4,7 @@ mod events;
 mod hosts;
 mod interfaces;
 mod links;
+mod order;
 mod properties;
 mod source;
 mod traffic;
