@@ -65,7 +65,7 @@ lab:
     contenders=manyway,tcp-cubic,possible-cubic
     # Kernels differ in what they have; what they have must run.
     if [ "$(cat /proc/sys/net/mptcp/enabled 2>/dev/null)" = 1 ]; then contenders+=,mptcp-cubic; fi
-    "$program" lab two-50 black-hole --contenders "$contenders" --repeat 1 --duration 4s --budget 60s --strict
+    "$program" lab two-50 black-hole --contenders "$contenders" --repeat 1 --duration 3s --budget 90s --strict
 
 # Runs the tests.
 test:

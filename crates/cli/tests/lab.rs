@@ -161,6 +161,37 @@ fn who_can_not_run_in_virtual_time_is_skipped_with_a_sentence() {
     assert!(err(&output).contains("nobody could run"));
 }
 
+#[test]
+fn a_budget_that_leaves_something_out_is_not_strict() {
+    // 3 s are the shortest run, and each of these takes longer than the budget.
+    let short = ["fiber-lte", "lte-starlink", "-t", "3s", "-n", "1", "--budget", "100ms"];
+    for verb in [&["sim"][..], &["sim", "gates"]] {
+        let lax = [verb, &short].concat();
+        let strict = manyway(&[&lax[..], &["--strict"]].concat());
+        assert_eq!(strict.status.code(), Some(1), "{strict:?}");
+        assert!(err(&strict).contains("runs were made in time, which --strict does not take"), "{strict:?}");
+        let output = manyway(&lax);
+        assert_ne!(output.status.code(), Some(130));
+        assert!(out(&output).contains("the time was over"), "{output:?}");
+    }
+    assert_eq!(manyway(&[&["sim"][..], &short].concat()).status.code(), Some(0));
+}
+
+#[test]
+fn strict_gates_judge_everything() {
+    // The route returns 10 ms before the end; whoever does not use it by then can not be judged.
+    let place = tempfile::TempDir::new().unwrap();
+    let file = place.path().join("late.toml");
+    let text = "duration = '4s'\n[links.a]\nrate = '5M'\n[links.b]\nrate = '5M'\n[[events]]\nat = '2s'\ncut = 'a'\nfor = '1990ms'\n";
+    std::fs::write(&file, text).unwrap();
+    let gates = ["sim", "gates", file.to_str().unwrap(), "-n", "1", "--direction", "up"];
+    let (lax, strict) = (manyway(&gates), manyway(&[&gates[..], &["--strict"]].concat()));
+    assert!(out(&lax).contains("1 of 1 returns"), "{lax:?}");
+    let expected = if lax.status.code() == Some(6) { 6 } else { 1 };
+    assert_eq!(strict.status.code(), Some(expected), "{strict:?}");
+    assert_eq!(err(&strict).contains("1 comparisons could not be made"), expected == 1, "{strict:?}");
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn without_root_the_lab_tells_what_the_simulator_can_do() {

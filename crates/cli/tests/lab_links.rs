@@ -30,6 +30,39 @@ fn links_are_measured_against_theory() {
 }
 
 #[test]
+fn sockets_and_virtual_time_are_compared() {
+    let Some(output) = with_hosts(&["lab", "agree", "three-1", "-n", "1", "-t", "2s", "--json"]) else {
+        return;
+    };
+    let lines = json(&output);
+    let (document, runs) = lines.split_last().unwrap();
+    // A run that was disturbed is there twice.
+    assert!(matches!(runs.len(), 2 | 3), "{runs:?}");
+    assert_eq!((&document["missing"], &document["end"]), (&serde_json::json!([]), &"complete".into()));
+    let agreement = &document["agreement"][0];
+    let median = |world: &str| agreement[world]["median"].as_f64().unwrap();
+    let difference = agreement["difference"].as_f64().unwrap();
+    assert_eq!(agreement["case"], "three-1");
+    assert!((median("simulated") / median("real") - 1.0 - difference).abs() < 1e-9, "{agreement}");
+    // Whether they agree depends on what else the machine does; what the status says does not.
+    let expected = if difference.abs() < 0.05 { 0 } else { 6 };
+    assert_eq!(output.status.code(), Some(expected), "{document}");
+}
+
+#[test]
+fn what_ran_in_one_world_alone_is_no_agreement() {
+    // A run takes 7 s with its hosts: there is time for one.
+    let arguments = ["lab", "agree", "three-1", "80-10", "-n", "1", "-t", "3s", "--budget", "5s"];
+    let Some(output) = with_hosts(&arguments) else { return };
+    assert_eq!(output.status.code(), Some(6), "{output:?}");
+    let text = out(&output);
+    assert!(text.contains("80-10 did not run in both worlds") && text.contains("of 2 differ"), "{text}");
+    let strict = with_hosts(&[&arguments[..], &["--strict"]].concat()).unwrap();
+    assert_eq!(strict.status.code(), Some(1), "{strict:?}");
+    assert!(err(&strict).contains("1 of 2 runs were made in time"), "{}", err(&strict));
+}
+
+#[test]
 fn links_that_stand_obey_and_say_what_is_wrong() {
     use std::io::Write as _;
     use std::process::{Command, Stdio};

@@ -32,7 +32,8 @@ pub struct CampaignArgs {
     /// Keep to this time: fewer repetitions, then shorter runs, and it says so
     #[arg(long, value_name = "TIME", value_parser = parse_length)]
     pub budget: Option<Duration>,
-    /// End with status 1 if a contender can not run or breaks down
+    /// End with status 1 if a contender can not run or breaks down, if the time is over before all was run, or if gates
+    /// can not judge something
     #[arg(long)]
     pub strict: bool,
     /// Write a page with every figure, setting and command into this directory, also after Ctrl-C

@@ -97,7 +97,14 @@ pub fn run_gates(
     if verdicts.judged.is_empty() {
         return Err(CommandError::new(ExitCode::Failed, "there was nothing that a gate could judge"));
     }
-    Ok(if verdicts.have_passed() { code } else { ExitCode::Gain })
+    if !verdicts.have_passed() {
+        return Ok(ExitCode::Gain);
+    }
+    let unjudged = verdicts.unjudged.len();
+    if arguments.strict && unjudged > 0 {
+        return Err(not_strict(&[format!("{unjudged} comparisons could not be made")]));
+    }
+    Ok(code)
 }
 
 /// Finds out whether what was asked for can be written: after a campaign of hours it would be too late.
@@ -189,20 +196,27 @@ fn finish(
     }
 }
 
-/// Whether everybody ran and came to the end.
+/// Whether everybody ran, as often as planned, and came to the end.
 fn all_ran(results: &Results) -> Result<(), CommandError> {
     let skipped = results.skipped.len();
     let counts = |run: &&Run| run.standing == Standing::Counts;
     let failed = results.runs.iter().filter(counts).filter(|run| run.failure.is_some()).count();
-    if skipped + failed == 0 {
-        return Ok(());
+    let mut lacking = Vec::new();
+    if failed > 0 {
+        lacking.push(format!("{failed} runs broke down"));
     }
-    Err(CommandError::new(
-        ExitCode::Failed,
-        format!(
-            "{failed} runs broke down and {skipped} contenders were left out, which --strict does not take"
-        ),
-    ))
+    if skipped > 0 {
+        lacking.push(format!("{skipped} contenders were left out"));
+    }
+    if matches!(results.end, End::OutOfTime) {
+        let (ran, all) = (results.counted(), results.plan.runs());
+        lacking.push(format!("{ran} of {all} runs were made in time"));
+    }
+    if lacking.is_empty() { Ok(()) } else { Err(not_strict(&lacking)) }
+}
+
+fn not_strict(lacking: &[String]) -> CommandError {
+    CommandError::new(ExitCode::Failed, format!("{}, which --strict does not take", lacking.join(", ")))
 }
 
 fn write_csv(file: &Path, results: &Results) -> Result<(), CommandError> {
