@@ -171,6 +171,48 @@ fn an_outage_shows_as_a_silence() {
 }
 
 #[test]
+fn programs_that_read_and_write_are_contenders_by_address_and_port() {
+    let Some(mut lab) = Lab::start() else { return };
+    // What one is most likely to have; each needs nothing but itself at both ends.
+    let tools = [
+        ("socat", "socat;socat -u - TCP:{remote}:{port};socat -u TCP-LISTEN:{port},bind={local} -"),
+        ("nc", "nc;nc -N {remote} {port};nc -l {local} {port}"),
+        (
+            "python3",
+            "python%exec python3 -c 'import shutil, socket, sys; s = socket.create_connection((\"{remote}\", {port})); \
+             shutil.copyfileobj(sys.stdin.buffer, s.makefile(\"wb\", 0), 65536)'\
+             %exec python3 -c 'import shutil, socket, sys; s = socket.create_server((\"{local}\", {port})).accept()[0]; \
+             shutil.copyfileobj(s.makefile(\"rb\", 0), sys.stdout.buffer, 65536)'",
+        ),
+        (
+            "perl",
+            "perl%exec perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(\"{remote}:{port}\") or die $!; \
+             while (sysread(STDIN, $b, 65536)) { syswrite($s, $b) }'\
+             %exec perl -MIO::Socket::INET -e '$l = IO::Socket::INET->new(LocalAddr => \"{local}:{port}\", Listen => 1) \
+             or die $!; $s = $l->accept; while (sysread($s, $b, 65536)) { syswrite(STDOUT, $b) }'",
+        ),
+    ];
+    for (tool, commands) in tools {
+        if !Command::new("sh").args(["-c", &format!("command -v {tool}")]).output().unwrap().status.success()
+        {
+            println!("skipped: there is no {tool}");
+            continue;
+        }
+        for direction in [Direction::Up, Direction::Down] {
+            let program = Contender::External(commands.parse().unwrap());
+            let outcome = lab.real.run(&two_paths(direction), &program, 1).unwrap();
+            // One connection over the first of two routes.
+            lab.check(tool, &outcome, 8..=20);
+            let carried = |route: usize| {
+                let totals = &outcome.routes[route];
+                totals.up.total().get().max(totals.down.total().get())
+            };
+            assert!(carried(0) > 600_000 && carried(1) < 10_000, "{tool}: {} {}", carried(0), carried(1));
+        }
+    }
+}
+
+#[test]
 fn a_program_that_breaks_down_is_an_outcome() {
     let Some(mut lab) = Lab::start() else { return };
     for (commands, reason) in [

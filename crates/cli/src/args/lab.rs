@@ -24,7 +24,8 @@ pub struct LabArgs {
     #[arg(
         long_help = "Another program, which then is a contender called external:NAME; may be given several times. \
         SENDER reads from standard input, RECEIVER writes to standard output and is started first. In both {local}, \
-        {remote}, {locals}, {remotes}, {routes} and {port} are replaced."
+        {remote}, {locals}, {remotes}, {routes} and {port} are replaced. Another sign than ; may separate them, where \
+        the commands need that one."
     )]
     pub externals: Vec<ExternalProgram>,
     /// What to run.

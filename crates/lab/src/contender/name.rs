@@ -151,22 +151,23 @@ impl fmt::Display for ManywaySettings {
 impl FromStr for ExternalProgram {
     type Err = NameError;
 
-    /// Reads `NAME;SENDER;RECEIVER`.
+    /// Reads `NAME;SENDER;RECEIVER`. Where the commands need semicolons, any other sign may stand behind the name and
+    /// between them, such as `%`.
     fn from_str(text: &str) -> Result<Self, NameError> {
-        let parts: Vec<&str> = text.split(';').map(str::trim).collect();
-        let [name, sender, receiver] = parts.as_slice() else {
-            return Err(NameError(format!(
-                "{text:?} is not of the form NAME;SENDER COMMAND;RECEIVER COMMAND"
-            )));
+        let wrong = |hint: &str| {
+            NameError(format!("{text:?} is not of the form NAME;SENDER COMMAND;RECEIVER COMMAND{hint}"))
         };
-        if sender.is_empty() || receiver.is_empty() {
-            return Err(NameError(format!("{text:?} lacks the command of the sender or of the receiver")));
-        }
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.+".contains(letter);
-        if name.is_empty() || !name.chars().all(is_plain) {
-            return Err(NameError(format!(
-                "the name {name:?} of a program must be of letters, digits and - _ . +"
-            )));
+        let separator = text.chars().find(|letter| !is_plain(*letter));
+        let Some(separator) = separator.filter(|sign| !sign.is_whitespace()) else {
+            return Err(wrong(", with a name of letters, digits and - _ . +"));
+        };
+        let parts: Vec<&str> = text.split(separator).map(str::trim).collect();
+        let [name, sender, receiver] = parts.as_slice() else {
+            return Err(wrong("; where a command has semicolons, put another sign for these two, such as %"));
+        };
+        if [name, sender, receiver].iter().any(|part| part.is_empty()) {
+            return Err(wrong(", none of them empty"));
         }
         Ok(Self { name: (*name).to_owned(), sender: (*sender).to_owned(), receiver: (*receiver).to_owned() })
     }
@@ -281,6 +282,11 @@ mod tests {
         assert_eq!(found, Contender::External(program.clone()));
         let text = Contender::find("external:cat", &[program]).unwrap_err().to_string();
         assert!(text.contains("there is nc"), "{text}");
+        let program: ExternalProgram = "sh% cat; exit 0 %cat|cat;".parse().unwrap();
+        assert_eq!((program.name.as_str(), program.sender.as_str()), ("sh", "cat; exit 0"));
+        assert_eq!(program.receiver, "cat|cat;");
+        let text = "sh;cat; exit;cat".parse::<ExternalProgram>().unwrap_err().to_string();
+        assert!(text.contains("such as %"), "{text}");
         for wrong in ["nc", "nc;a", "nc;a;b;c", ";a;b", "n c;a;b", "nc;;b"] {
             assert!(wrong.parse::<ExternalProgram>().is_err(), "{wrong}");
         }
