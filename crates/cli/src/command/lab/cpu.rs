@@ -9,6 +9,7 @@ use manyway_lab::cpu::{self, CpuOptions, CpuReport, Subject};
 use manyway_lab::measures::Spread;
 use serde_json::Value;
 
+use super::budget;
 use crate::args::{CpuArgs, GlobalArgs};
 use crate::command::campaign::{end_on_signal, of_lab};
 use crate::command::error::CommandError;
@@ -46,22 +47,15 @@ fn options(arguments: &CpuArgs, stop: Stop) -> (CpuOptions, Vec<String>) {
     options.duration = arguments.duration.unwrap_or(options.duration);
     let mut left_out = Vec::new();
     let Some(budget) = arguments.budget else { return (options, left_out) };
-    let wanted = options.repetitions;
-    while time(&options) > budget && options.repetitions > 1 {
-        options.repetitions -= 1;
-    }
-    if options.repetitions < wanted {
-        left_out.push(format!("{} repetitions instead of {wanted}, to fit", options.repetitions));
-    }
+    let once = time(&options) / options.repetitions.max(1);
+    options.repetitions = budget::repetitions(options.repetitions, once, budget, &mut left_out);
     if time(&options) > budget {
         let before = units::duration(options.duration);
         let each = budget / u32::try_from(options.subjects.len()).unwrap_or(1).max(1);
         options.duration = each.saturating_sub(SET_UP).max(SHORTEST).min(options.duration);
         left_out.push(format!("{} each instead of {before}, to fit", units::duration(options.duration)));
     }
-    if time(&options) > budget {
-        left_out.push(format!("even so it takes longer than {}", units::duration(budget)));
-    }
+    budget::check(time(&options), budget, &mut left_out);
     (options, left_out)
 }
 

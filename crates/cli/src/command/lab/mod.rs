@@ -1,6 +1,8 @@
 //! `manyway lab`: contenders on real sockets.
 
 #[cfg(target_os = "linux")]
+mod budget;
+#[cfg(target_os = "linux")]
 mod cpu;
 #[cfg(target_os = "linux")]
 mod order;

@@ -10,6 +10,7 @@ use manyway_lab::sharing::{self, Share};
 use manyway_lab::{LabError, Runner as _};
 use serde_json::json;
 
+use super::budget;
 use crate::args::{GlobalArgs, ShareArgs};
 use crate::command::campaign::{contender, end_on_signal, of_lab};
 use crate::command::error::CommandError;
@@ -24,8 +25,9 @@ pub(super) fn run(
 ) -> Result<ExitCode, CommandError> {
     let contenders = able(&real, contenders(global, arguments)?)?;
     let mut plan = Plan::new(arguments)?;
-    plan.fit(arguments.budget, global.quiet);
+    let left_out = arguments.budget.map_or_else(Vec::new, |budget| plan.fit(budget));
     if !global.quiet {
+        left_out.iter().for_each(|sentence| note(sentence));
         note(&format!("this takes about {}", units::duration(plan.each() * plan.repetitions)));
     }
     end_on_signal(real.stop());
@@ -95,30 +97,18 @@ impl Plan {
         self.scenario.duration + AROUND
     }
 
-    /// Keeps to a budget, and says what that costs.
-    fn fit(&mut self, budget: Option<Duration>, quiet: bool) {
-        let Some(budget) = budget else { return };
-        let say = |sentence: String| {
-            if !quiet {
-                note(&sentence);
-            }
-        };
-        let wanted = self.repetitions;
-        while self.each() * self.repetitions > budget && self.repetitions > 1 {
-            self.repetitions -= 1;
-        }
-        if self.repetitions < wanted {
-            say(format!("repetitions: {} instead of {wanted}, to fit", self.repetitions));
-        }
+    /// Keeps to a budget; gives a sentence for each thing that this costs.
+    fn fit(&mut self, budget: Duration) -> Vec<String> {
+        let mut left_out = Vec::new();
+        self.repetitions = budget::repetitions(self.repetitions, self.each(), budget, &mut left_out);
         if self.each() > budget {
             let before = units::duration(self.scenario.duration);
             let length = budget.saturating_sub(AROUND).max(SHORTEST).min(self.scenario.duration);
             self.scenario = self.scenario.clone().with_duration(length);
-            say(format!("{} instead of {before}, to fit", units::duration(length)));
+            left_out.push(format!("{} instead of {before}, to fit", units::duration(length)));
         }
-        if self.each() > budget {
-            say(format!("even so it takes longer than {}", units::duration(budget)));
-        }
+        budget::check(self.each(), budget, &mut left_out);
+        left_out
     }
 }
 
@@ -230,7 +220,7 @@ mod tests {
         let fitted = |budget| {
             let scenario = Library::builtin().unwrap().find("one-bottleneck").unwrap().remove(0);
             let mut plan = Plan { scenario, repetitions: REPETITIONS };
-            plan.fit(Some(Duration::from_secs(budget)), true);
+            plan.fit(Duration::from_secs(budget));
             (plan.repetitions, plan.scenario.duration.as_secs())
         };
         // A minute each, and what is around it.

@@ -6,6 +6,7 @@ use manyway_lab::Stop;
 use manyway_lab::validation::{self, Extent, Options, Property, Report, Row};
 use serde_json::{Value, json};
 
+use super::budget;
 use crate::args::{GlobalArgs, ValidateArgs};
 use crate::command::campaign::{end_on_signal, of_lab};
 use crate::command::error::CommandError;
@@ -58,22 +59,14 @@ fn options(arguments: &ValidateArgs, stop: Stop) -> (Options, Vec<String>) {
 }
 
 /// Keeps to a budget, and says what that costs.
-fn fit(options: &mut Options, budget: Duration) -> Vec<String> {
+fn fit(options: &mut Options, time: Duration) -> Vec<String> {
     let mut left_out = Vec::new();
-    let wanted = options.repetitions;
-    while options.takes() > budget && options.repetitions > 1 {
-        options.repetitions -= 1;
-    }
-    if options.repetitions < wanted {
-        left_out.push(format!("repetitions: {} instead of {wanted}, to fit", options.repetitions));
-    }
-    if options.takes() > budget && options.extent == Extent::Full {
+    options.repetitions = budget::repetitions(options.repetitions, options.once(), time, &mut left_out);
+    if options.takes() > time && options.extent == Extent::Full {
         options.extent = Extent::Quick;
         left_out.push("half the time for each, to fit".to_owned());
     }
-    if options.takes() > budget {
-        left_out.push(format!("even so it takes longer than {}", units::duration(budget)));
-    }
+    budget::check(options.takes(), time, &mut left_out);
     left_out
 }
 
