@@ -219,10 +219,17 @@ Examples:
   sudo manyway lab share my-links.toml -c manyway,mptcp-bbr --json";
 
 const VALIDATE_EXAMPLES: &str = "\
-Properties: rate (1, 10 and 100 Mbit/s, both ways, within 1 %), trace (a recorded one, within 1 %), delay (a round trip,
-at most 0.4 ms more at the median), queue (the delay of a full one), jitter (its deviation, and who overtakes), loss
-(random and in bursts), corruption, duplication (shares within three standard deviations), codel (drops and ECN marks),
-speed (at least 1 Gbit/s of packets of 1500 bytes on one core).
+Properties:
+  rate          1, 10 and 100 Mbit/s, both ways, within 1 %
+  trace         the mean rate of a recorded trace, within 1 %
+  delay         a round trip: at most 0.4 ms more at the median
+  queue         the delay of a full queue
+  jitter        its deviation, and how many packets overtake
+  loss          random and in bursts, within three standard deviations, as the next two
+  corruption    packets that are damaged
+  duplication   packets that come twice
+  codel         how often it drops, and marks by ECN
+  speed         at least 1 Gbit/s of packets of 1500 bytes on one core
 
 Examples:
   sudo manyway lab validate
@@ -235,19 +242,20 @@ Examples:
   sudo manyway lab cpu --quick --json";
 
 const UP_EXAMPLES: &str = "\
-Reads orders from standard input, a line each, and answers each with a line of JSON. They are the events of a scenario,
-in words; an interface of the server is server.NAME:
+Reads orders from standard input, a line each, and answers each with a line of JSON. They are
+events of a scenario, in words; an interface of the server is server.NAME:
   cut LINK [up|down]            a black hole
   restore LINK [up|down]
-  set LINK PROPERTY VALUE … [up|down]   rate 10Mbit, trace FILE, delay 20ms, rtt 40ms, jitter 5ms, queue 100ms, loss 1%,
-                                corruption 1%, duplication 1%, mtu 1400, or in braces as in a scenario:
-                                jitter { spread = \"5ms\", order = \"free\" }, loss { share = \"1%\", burst = 4 },
-                                queue { codel = \"mark\" }
+  set LINK PROPERTY VALUE … [up|down]
   down INTERFACE                and up INTERFACE
   address INTERFACE ADDRESS     another in the place of its first
   rebind INTERFACE              its address translator forgets
   figures                       what has passed until now
   quit
+Properties and values are those of a scenario, such as rate 10Mbit, delay 20ms, jitter 5ms,
+queue 100ms, loss 1%, corruption 1%, duplication 1%, mtu 1400, trace FILE, or in braces:
+jitter { spread = \"5ms\", order = \"free\" }, loss { share = \"1%\", burst = 4 },
+queue { codel = \"mark\" }.
 
 Examples:
   sudo manyway lab up wifi-lte

@@ -1,6 +1,6 @@
 //! What links do against what their settings say: as `manyway lab validate`, by the same bounds.
 
-use manyway_lab::validation::{Options, Property, Report, Row, run, text};
+use manyway_lab::validation::{Extent, Options, Property, Report, Row, run, text};
 
 use crate::common::{measured, turn};
 
@@ -72,7 +72,16 @@ fn holds(property: Property) {
 #[track_caller]
 fn judged(property: Property, is_right: impl Fn(&[Row]) -> bool) {
     let Some(_turn) = turn() else { return };
-    let options = Options { properties: vec![property], repetitions: 1, ..Options::default() };
+    let extent = match property {
+        Property::Trace | Property::Jitter | Property::Corruption | Property::Duplication => Extent::Quick,
+        Property::Rate
+        | Property::Delay
+        | Property::Queue
+        | Property::Loss
+        | Property::Codel
+        | Property::Speed => Extent::Full,
+    };
+    let options = Options { properties: vec![property], repetitions: 1, extent, ..Options::default() };
     let report = measured(|report: &Report| is_right(&report.rows), || run(&options, |_| {}).unwrap());
     println!("{}", text(&report));
 }
