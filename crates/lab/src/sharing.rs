@@ -22,6 +22,8 @@ pub struct Share {
     pub goodput: Spread,
     /// The same over that of the last contender in the same run.
     pub of_last: Spread,
+    /// Goodput of each second from the beginning, in Mbit/s: medians of the runs.
+    pub over_time: Vec<f64>,
 }
 
 /// Sums up runs in which the contenders, in this order, ran at the same time. Runs in which one broke down do not count;
@@ -39,13 +41,27 @@ pub fn shares(scenario: &Scenario, contenders: &[Contender], runs: &[Vec<Outcome
             contender: contender.to_string(),
             goodput: Spread::of(sound().map(got))?,
             of_last: Spread::of(sound().map(of_last))?,
+            over_time: over_time(scenario.duration, || sound().filter_map(|run| run.get(place))),
         })
     };
     contenders.iter().enumerate().map(share).collect()
 }
 
 fn goodput(duration: Duration, outcome: &Outcome) -> f64 {
-    outcome.flows.iter().map(|flow| megabits(flow.arrivals.rate(duration / SETTLING, duration))).sum()
+    between(outcome, duration / SETTLING, duration)
+}
+
+/// Mbit/s of all flows together from one moment to another.
+fn between(outcome: &Outcome, from: Duration, until: Duration) -> f64 {
+    outcome.flows.iter().map(|flow| megabits(flow.arrivals.rate(from, until))).sum()
+}
+
+fn over_time<'a, I: Iterator<Item = &'a Outcome>>(duration: Duration, runs: impl Fn() -> I) -> Vec<f64> {
+    let of_second = |second| {
+        let from = Duration::from_secs(second);
+        Spread::of(runs().map(|run| between(run, from, from + Duration::from_secs(1))))
+    };
+    (0..duration.as_secs()).filter_map(of_second).map(|spread| spread.median).collect()
 }
 
 /// The shares for people.
@@ -60,7 +76,7 @@ pub fn text(shares: &[Share]) -> String {
     let range = |spread: &Spread| {
         if spread.count > 1 { format!("{:.2}–{:.2}", spread.least, spread.most) } else { String::new() }
     };
-    for Share { contender, goodput, of_last } in shares {
+    for Share { contender, goodput, of_last, .. } in shares {
         table.row([
             contender.clone(),
             format!("{:.2}", goodput.median),

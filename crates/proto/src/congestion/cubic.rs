@@ -143,6 +143,10 @@ impl Cubic {
     /// Takes the rest of the group into account. What it does while this path waits for news, it does at once then.
     fn look_at(&mut self, siblings: &[Sibling]) {
         let others = Others::of(siblings);
+        if self.is_untouched() && others.windows >= self.config.initial_bytes() {
+            // The flow that this path becomes a part of has had its initial window.
+            self.state = State::new(self.config.minimum_bytes());
+        }
         if others.number != self.others.number {
             // Another flow than before: what was known of it does not hold.
             self.state.plateau = None;
@@ -152,6 +156,10 @@ impl Cubic {
             self.state.begin_reduction(self.whole());
         }
         self.others = others;
+    }
+
+    fn is_untouched(&self) -> bool {
+        self.is_in_slow_start() && self.window() == self.config.initial_bytes()
     }
 
     fn datagram(&self) -> ByteCount {

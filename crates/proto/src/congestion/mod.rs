@@ -59,7 +59,8 @@ pub trait CongestionController: Debug + Send {
         let _ = sample;
     }
 
-    /// An acknowledgement came; what it says follows. `siblings` are the other live paths of the connection.
+    /// The path was just proven, or an acknowledgement came and what it says follows. `siblings` are the other live paths
+    /// of the connection.
     fn on_siblings(&mut self, siblings: &[Sibling]) {
         let _ = siblings;
     }

@@ -390,8 +390,13 @@ proptest! {
 struct Flows(Vec<Box<dyn CongestionController>>);
 
 impl Flows {
+    /// Paths that had some time to get to windows of so many datagrams.
     fn new(name: &str, datagrams: &[u32]) -> Self {
-        let make = |datagrams: &u32| by_name(name).unwrap()(&config(*datagrams));
+        let make = |datagrams: &u32| {
+            let mut controller = by_name(name).unwrap()(&config(10));
+            controller.on_restart(at(0), ByteCount(u64::from(*datagrams) * SIZE));
+            controller
+        };
         Self(datagrams.iter().map(make).collect())
     }
 
@@ -462,6 +467,19 @@ fn paths_of_a_group_are_together_one_cubic_flow() {
             assert!((group / one - 1.0).abs() < 0.03, "{shares:?}: {group}, not {one}");
         }
     }
+}
+
+#[test]
+fn a_path_that_joins_a_group_adds_no_initial_window_to_it() {
+    let mut flows = Flows::new("coupled-cubic", &[40]);
+    flows.0.push(by_name("coupled-cubic").unwrap()(&config(10)));
+    flows.look();
+    assert_eq!(flows.0[1].window(), ByteCount(2 * SIZE));
+    // With nobody there before it, it is the flow itself.
+    let mut flows = Flows::new("coupled-cubic", &[]);
+    flows.0.push(by_name("coupled-cubic").unwrap()(&config(10)));
+    flows.look();
+    assert_eq!(flows.0[0].window(), ByteCount(10 * SIZE));
 }
 
 #[test]

@@ -161,12 +161,11 @@ impl Connection {
     }
 
     /// What the controller of a path learns of the other live ones.
-    fn siblings(&mut self, now: Instant, id: PathId) -> SmallVec<[Sibling; 8]> {
-        self.paths.judge_bottlenecks(now, self.side);
-        let Some(own) = self.paths.get(id) else { return SmallVec::new() };
+    pub(super) fn siblings(&mut self, now: Instant, id: PathId) -> SmallVec<[Sibling; 8]> {
+        self.paths.judge_bottlenecks(now);
         let others = self.paths.iter().filter(|path| path.id != id && path.is_live());
         let sibling = |path: &Path| {
-            let bottleneck = self.paths.bottleneck_of([own, path], self.side);
+            let bottleneck = self.paths.bottleneck_of([id, path.id]);
             path.space.recovery.as_sibling().with_bottleneck(bottleneck)
         };
         others.map(sibling).collect()

@@ -179,6 +179,14 @@ impl Connection {
         self.tell_status(id);
     }
 
+    /// The controller of a path that was just proven learns of the others before the first bytes go out.
+    fn introduce(&mut self, now: Instant, id: PathId) {
+        let siblings = self.siblings(now, id);
+        if let Some(path) = self.paths.get_mut(id) {
+            path.space.recovery.on_siblings(&siblings);
+        }
+    }
+
     /// A PROBE of a path was answered from one of its address pairs.
     pub(super) fn on_path_answered(&mut self, now: Instant, id: PathId, answer: ProbeAnswer) {
         let is_taken = self.paths.iter().any(|path| path.id != id && path.tuple == answer.tuple);
@@ -206,6 +214,7 @@ impl Connection {
                 let working = path.working_state();
                 self.start_size_search(now, id);
                 self.advance_path(now, id, working, PathReason::Validated);
+                self.introduce(now, id);
                 self.tell_status(id);
             }
             PathState::Suspect => {

@@ -31,7 +31,7 @@ pub struct PathStatistics {
     pub peer_says: PathAvailability,
     /// What its interface is meant for.
     pub role: Role,
-    /// The lowest id of the live paths that share its bottleneck, as far as is known; its own if there is none.
+    /// The lowest id of the live paths that share its bottleneck, or were not found not to; its own if there is none.
     pub group: PathId,
     /// Smoothed round-trip time; the assumed one before the first measurement.
     pub smoothed_rtt: Duration,
@@ -106,7 +106,7 @@ impl Connection {
 impl Connection {
     fn group_of(&self, path: &Path) -> PathId {
         let shares = |other: &&Path| {
-            other.is_live() && self.paths.bottleneck_of([path, other], self.side) == Bottleneck::Same
+            other.is_live() && self.paths.bottleneck_of([path.id, other.id]) == Bottleneck::Same
         };
         let others = self.paths.iter().filter(|other| other.id < path.id);
         others.filter(shares).map(|other| other.id).next().unwrap_or(path.id)

@@ -1,11 +1,11 @@
 //! All paths of a connection, by ascending id.
 
-use manyway_wire::{Initiator, PathId};
+use manyway_wire::PathId;
 
+use crate::Instant;
 use crate::collections::range_set::RangeSet;
 use crate::congestion::Bottleneck;
 use crate::congestion::shared_bottleneck::SharedBottlenecks;
-use crate::{FourTuple, Instant};
 
 use super::{Path, PathState, Role};
 
@@ -86,30 +86,13 @@ impl PathSet {
     }
 
     /// Judges, now and then, which paths share a bottleneck.
-    pub(crate) fn judge_bottlenecks(&mut self, now: Instant, side: Initiator) {
+    pub(crate) fn judge_bottlenecks(&mut self, now: Instant) {
         let Self { paths, bottlenecks, .. } = self;
-        let delays = paths.iter().map(|path| (path.id, path.space.recovery.delays()));
-        let tuple = |id| paths.iter().find(|path| path.id == id).map(|path| path.tuple);
-        bottlenecks.judge(now, delays, |a, b| {
-            tuple(a).zip(tuple(b)).is_some_and(|(a, b)| use_same_access(&a, &b, side))
-        });
+        bottlenecks.judge(now, paths.iter().map(|path| (path.id, path.space.recovery.delays())));
     }
 
     /// Where the packets of the second of two paths queue, seen from the first one.
-    pub(crate) fn bottleneck_of(&self, [a, b]: [&Path; 2], side: Initiator) -> Bottleneck {
-        let measured = self.bottlenecks.shared([a.id, b.id]);
-        if measured.unwrap_or_else(|| use_same_access(&a.tuple, &b.tuple, side)) {
-            Bottleneck::Same
-        } else {
-            Bottleneck::Other
-        }
-    }
-}
-
-/// Whether two paths use the same access of the client: the narrowest place most often.
-fn use_same_access(a: &FourTuple, b: &FourTuple, side: Initiator) -> bool {
-    match side {
-        Initiator::Client => a.local.interface == b.local.interface && a.local.interface != 0,
-        Initiator::Server => a.remote.ip() == b.remote.ip(),
+    pub(crate) fn bottleneck_of(&self, paths: [PathId; 2]) -> Bottleneck {
+        if self.bottlenecks.shared(paths) { Bottleneck::Same } else { Bottleneck::Other }
     }
 }

@@ -171,6 +171,10 @@ impl PathRecovery {
     }
 
     /// The name of the controller.
+    pub(crate) fn on_siblings(&mut self, siblings: &[Sibling]) {
+        self.controller.on_siblings(siblings);
+    }
+
     pub(crate) fn controller_name(&self) -> &'static str {
         self.controller.name()
     }

@@ -1,5 +1,8 @@
 //! Which paths share a bottleneck (RFC 8382), from when packets left and arrived.
 //!
+//! Two paths are taken to share one until they are found not to: for as long as it takes to find out, the flows of others
+//! would lose half of what is theirs otherwise, while links that nobody else uses are filled either way.
+//!
 //! The delays of each path are summed up in intervals. Paths whose figures are alike and whose delays rise and fall
 //! together queue at the same place.
 
@@ -47,12 +50,11 @@ struct Pair {
 }
 
 impl SharedBottlenecks {
-    /// Judges all pairs anew, once an interval; `presumed` says what holds before anything is known. Costs O(paths²) then.
+    /// Judges all pairs anew, once an interval. Costs O(paths²) then.
     pub(crate) fn judge<'a>(
         &mut self,
         now: Instant,
         paths: impl Iterator<Item = (PathId, &'a DelayHistory)>,
-        presumed: impl Fn(PathId, PathId) -> bool,
     ) {
         let now = interval_of(now);
         if now <= self.judged {
@@ -64,19 +66,16 @@ impl SharedBottlenecks {
         let known: smallvec::SmallVec<[_; 8]> = known.collect();
         for (at, (id, history, summary)) in known.iter().enumerate() {
             for (other, other_history, other_summary) in known.iter().skip(at + 1) {
-                let pair = self
-                    .pairs
-                    .entry(key([*id, *other]))
-                    .or_insert_with(|| Pair::new(now, presumed(*id, *other)));
+                let pair = self.pairs.entry(key([*id, *other])).or_insert_with(|| Pair::presumed(now));
                 let together = Togetherness::of(history, other_history, now);
                 pair.judge(now, summary.is_like(other_summary, pair.shared), together);
             }
         }
     }
 
-    /// Whether two paths share their bottleneck; `None` if there is nothing to judge by.
-    pub(crate) fn shared(&self, paths: [PathId; 2]) -> Option<bool> {
-        self.pairs.get(&key(paths)).map(|pair| pair.shared)
+    /// Whether two paths share their bottleneck, or are not found not to.
+    pub(crate) fn shared(&self, paths: [PathId; 2]) -> bool {
+        self.pairs.get(&key(paths)).is_none_or(|pair| pair.shared)
     }
 
     /// A path is gone, or leads elsewhere now.
@@ -91,8 +90,8 @@ fn key([a, b]: [PathId; 2]) -> [PathId; 2] {
 }
 
 impl Pair {
-    fn new(now: u32, shared: bool) -> Self {
-        Self { evidence: if shared { BELIEVED } else { 0 }, shared, judged: now }
+    fn presumed(now: u32) -> Self {
+        Self { evidence: BELIEVED, shared: true, judged: now }
     }
 
     /// Figures that are alike and delays that go together speak for it. Once it is believed, only delays that do not go
