@@ -4,11 +4,15 @@
 //! its offset is reached: a repeat costs nothing, and neither does it matter in which order bytes arrive. What a
 //! reset leaves out counts up to the final size, on both sides.
 
+use crate::stream::priority::Urgency;
+
 /// What the peer lets this end send.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SendCredit {
     limit: u64,
     used: u64,
+    /// So much of it is for bytes for which somebody waits.
+    reserve: u64,
     /// The limit at which BLOCKED was last sent.
     reported: Option<u64>,
 }
@@ -16,12 +20,17 @@ pub(crate) struct SendCredit {
 impl SendCredit {
     /// Starts with the peer's first limit.
     pub(crate) fn new(limit: u64) -> Self {
-        Self { limit, used: 0, reported: None }
+        Self { limit, used: 0, reserve: 0, reported: None }
     }
 
     /// Takes a new limit of the peer; an older, lower one changes nothing.
     pub(crate) fn raise(&mut self, limit: u64) {
         self.limit = self.limit.max(limit);
+    }
+
+    /// Keeps some of it back from bytes for which nobody waits: else streams that the peer does not read held up all.
+    pub(crate) fn set_reserve(&mut self, reserve: u64) {
+        self.reserve = reserve;
     }
 
     /// Uses `bytes` of the credit.
@@ -32,6 +41,12 @@ impl SendCredit {
 
     pub(crate) fn left(&self) -> u64 {
         self.limit.saturating_sub(self.used)
+    }
+
+    /// The same for bytes of some urgency.
+    pub(crate) fn left_for(&self, urgency: Urgency) -> u64 {
+        let reserve = if urgency.is_urgent() { 0 } else { self.reserve };
+        self.left().saturating_sub(reserve)
     }
 
     pub(crate) fn limit(&self) -> u64 {
@@ -48,9 +63,9 @@ impl SendCredit {
         self.used = self.used.saturating_sub(bytes);
     }
 
-    /// Whether the credit does not suffice for `need`, at least 1, and the peer was not yet told so.
-    pub(crate) fn should_report(&self, need: u64) -> bool {
-        self.left() < need && self.reported != Some(self.limit)
+    /// Whether the peer was not yet told that the credit does not suffice.
+    pub(crate) fn is_unreported(&self) -> bool {
+        self.reported != Some(self.limit)
     }
 
     /// The peer is being told that the credit is at its end.
@@ -182,14 +197,11 @@ mod tests {
     #[test]
     fn the_end_of_credit_is_reported_once_for_each_limit() {
         let mut credit = SendCredit::new(10);
-        assert!(!credit.should_report(1));
-        credit.spend(10);
-        assert!(credit.should_report(1));
+        assert!(credit.is_unreported());
         credit.on_reported();
-        assert!(!credit.should_report(1));
+        assert!(!credit.is_unreported());
         credit.raise(20);
-        credit.spend(10);
-        assert!(credit.should_report(1));
+        assert!(credit.is_unreported());
     }
 
     #[test]

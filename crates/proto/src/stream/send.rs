@@ -230,8 +230,8 @@ impl SendHalf {
 
     /// The limit to name in BLOCKED, if bytes wait for credit of the stream and the peer was not told.
     pub(crate) fn blocked(&self) -> Option<u64> {
-        let waits = self.need().is_some_and(|need| self.credit.should_report(need));
-        waits.then(|| self.credit.limit())
+        let waits = self.need().is_some_and(|need| self.credit.left() < need);
+        (waits && self.credit.is_unreported()).then(|| self.credit.limit())
     }
 
     /// Whether bytes wait for credit of the stream.

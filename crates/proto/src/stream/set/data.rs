@@ -63,7 +63,7 @@ impl StreamSet {
     fn has_credit_for(&self, id: StreamId) -> bool {
         let Some(stream) = self.streams.get(&id) else { return false };
         let need = stream.send.need().filter(|_| stream.entry.counted.skipped == 0);
-        need.is_none_or(|need| need <= self.send_credit.left())
+        need.is_none_or(|need| need <= self.send_credit.left_for(stream.fresh_urgency()))
     }
 
     /// What waits of that which `pick` takes, and the credit for it.
@@ -76,9 +76,11 @@ impl StreamSet {
             skipped -= self.sum_of_urgent(&self.agenda.fresh, |ready| ready.skipped);
             repeats -= self.sum_of_urgent(&self.agenda.repeats, |ready| ready.repeats());
         }
-        let left = self.send_credit.left();
-        let mut window = (left, left.saturating_add(totals.outstanding));
         let next = self.next_up(pick);
+        let urgency =
+            next.and_then(|next| self.streams.get(&next.stream)).map(|stream| stream.fresh_urgency());
+        let left = self.send_credit.left_for(urgency.unwrap_or_default());
+        let mut window = (left, left.saturating_add(totals.outstanding));
         if let Some(stream) = next.and_then(|next| self.streams.get(&next.stream)) {
             let of_stream = stream.send.credit_left();
             window = (window.0.min(of_stream.0), window.1.min(of_stream.1));
@@ -287,9 +289,10 @@ impl StreamSet {
 
     fn fresh_of(&mut self, id: StreamId, skip: u64, w: &mut Writer<'_>, contents: &mut Contents) -> Step {
         let Some(stream) = self.streams.get_mut(&id) else { return Step::Empty };
-        let urgency = stream.send.ranks(stream.urgency).fresh.urgency;
+        let urgency = stream.fresh_urgency();
         let before = w.remaining();
-        let (content, spent) = match stream.send.write_fresh(skip, self.send_credit.left(), w) {
+        let credit = self.send_credit.left_for(urgency);
+        let (content, spent) = match stream.send.write_fresh(skip, credit, w) {
             Fresh::Block(content, spent) => (content, spent),
             Fresh::Full => return Step::Full,
             Fresh::Nothing => return Step::Empty,

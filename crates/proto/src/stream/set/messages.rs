@@ -14,7 +14,7 @@ use crate::message::{
 use crate::packet::content::SentContent;
 use crate::scheduler::NextUp;
 use crate::stream::event::StreamEvent;
-use crate::stream::priority::{Pick, Rank};
+use crate::stream::priority::{Pick, Rank, Urgency};
 use crate::stream::receive::Counted;
 use crate::stream::send::NewMessage;
 use crate::{ByteCount, Instant, Misuse, Violation};
@@ -24,7 +24,7 @@ impl StreamSet {
     /// [`Self::set_peer_limits`] with those of the same parameters.
     pub(crate) fn set_peer_message_limit(&mut self, most: u64) {
         let own = self.config.message_limit();
-        let windows = self.peer_stream_window.min(self.send_credit.limit());
+        let windows = self.peer_stream_window.min(self.send_credit.left_for(Urgency::default()));
         let most = most.min(windows.saturating_sub(OVERHEAD)).min(u64::from(u32::MAX));
         self.messages.most_sent = (own > 0 && most > 0).then_some(most);
     }

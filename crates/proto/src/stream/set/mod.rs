@@ -90,6 +90,13 @@ struct Stream {
     entry: Entry,
 }
 
+/// What is kept of the connection's credit for bytes for which somebody waits: a thirty-second of the first, at most
+/// 32 KiB, and nothing if that is no datagram.
+fn reserve_of(window: u64) -> u64 {
+    let part = (window / 32).min(32 << 10);
+    if part < 1 << 10 { 0 } else { part }
+}
+
 /// Streams that this end opens.
 #[derive(Debug, Default)]
 struct OurStreams {
@@ -151,6 +158,7 @@ impl StreamSet {
     /// Takes the limits of the peer's parameters.
     pub(crate) fn set_peer_limits(&mut self, connection_window: u64, stream_window: u64, stream_limit: u64) {
         self.send_credit.raise(connection_window);
+        self.send_credit.set_reserve(reserve_of(connection_window));
         self.peer_stream_window = self.peer_stream_window.max(stream_window);
         for stream in self.streams.values_mut() {
             stream.send.raise_credit(stream_window);
@@ -283,6 +291,11 @@ struct Gaps {
 }
 
 impl Stream {
+    /// That of the new bytes that go next.
+    fn fresh_urgency(&self) -> Urgency {
+        self.send.ranks(self.urgency).fresh.urgency
+    }
+
     fn gaps(&self) -> Gaps {
         Gaps { bytes: self.receive.ahead(), overhead: self.receive.overhead() }
     }

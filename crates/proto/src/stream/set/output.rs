@@ -82,19 +82,20 @@ impl StreamSet {
 
     /// New bytes wait for connection credit, and the peer was not told.
     fn is_connection_blocked(&self) -> bool {
-        self.first_need().is_some_and(|need| self.send_credit.should_report(need))
+        self.lacks_credit() && self.send_credit.is_unreported()
     }
 
     /// Whether bytes wait for credit, of their stream or of the connection.
     pub(crate) fn is_blocked(&self) -> bool {
-        let waits = self.first_need().is_some_and(|need| self.send_credit.left() < need);
-        self.agenda.totals.blocked > 0 || waits
+        self.agenda.totals.blocked > 0 || self.lacks_credit()
     }
 
-    /// What the new bytes that go first need of the connection's credit at least: one byte, or a message as a whole.
-    fn first_need(&self) -> Option<u64> {
-        let (_, id) = self.agenda.fresh.first(Pick::All)?;
-        self.streams.get(&id)?.send.need()
+    /// Whether the connection's credit does not suffice for the new bytes that go first: for one byte, or for a message as a
+    /// whole.
+    fn lacks_credit(&self) -> bool {
+        let first = self.agenda.fresh.first(Pick::All).and_then(|(_, id)| self.streams.get(&id));
+        let need = first.and_then(|stream| Some((stream.send.need()?, stream.fresh_urgency())));
+        need.is_some_and(|(need, urgency)| self.send_credit.left_for(urgency) < need)
     }
 
     /// Says once more what holds this end back: the connection's credit, and that of the first streams that wait for

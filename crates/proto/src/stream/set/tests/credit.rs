@@ -5,7 +5,7 @@ use std::time::Duration;
 use manyway_wire::{Blocked, BlockedBy, StreamData, StreamReset};
 
 use super::*;
-use crate::ByteCount;
+use crate::{ByteCount, Class};
 
 /// Carries all that `left` may send to `right`, one way.
 fn push(left: &mut Peer, right: &mut Peer) -> usize {
@@ -49,6 +49,32 @@ fn the_connection_credit_holds_all_streams_together() {
         exchange(&mut client, &mut server);
     }
     assert!(ids.iter().all(|id| server.received[id].len() == 16 << 10));
+}
+
+#[test]
+fn streams_that_nobody_reads_leave_credit_for_those_that_somebody_waits_for() {
+    let config = StreamConfig {
+        connection_window: 64 << 10,
+        stream_window: 48 << 10,
+        send_buffer: 64 << 10,
+        ..small()
+    };
+    let (mut client, mut server) = pair(&config);
+    let bulk = [(); 2].map(|()| client.streams.open().unwrap());
+    for id in bulk {
+        client.write(id, &[1; 48 << 10]);
+    }
+    exchange(&mut client, &mut server);
+    let credit = client.streams.send_credit;
+    assert_eq!((credit.used(), credit.limit()), (62 << 10, 64 << 10));
+    assert!(!client.streams.wants_data(Pick::All) && client.streams.is_blocked());
+    let urgent = client.streams.open().unwrap();
+    client.streams.set_class(urgent, Class::Interactive).unwrap();
+    client.write(urgent, &[1; 3 << 10]);
+    exchange(&mut client, &mut server);
+    server.accept_all();
+    server.read(urgent);
+    assert_eq!(server.received[&urgent].len(), 2 << 10);
 }
 
 #[test]
