@@ -134,6 +134,8 @@ mod tests {
             (0.5, 1.0, 2.0)
         );
         assert_eq!((shares[0].goodput.count, shares[0].goodput.median), (3, 1.0));
+        assert_eq!((shares[0].over_time.len(), shares[0].over_time[3]), (4, 1.0));
+        assert!(shares[0].over_time[0] < 0.1);
         assert_eq!((shares[1].of_last.least, shares[1].of_last.most), (1.0, 1.0));
         assert!(text(&shares).ends_with("2.00 Mbit/s together\n"), "{}", text(&shares));
         assert_eq!(super::shares(&scenario, &contenders, &runs[3..]), None);

@@ -12,24 +12,25 @@ pub(crate) struct SendCredit {
     limit: u64,
     used: u64,
     /// So much of it is for bytes for which somebody waits.
-    reserve: u64,
-    /// The limit at which BLOCKED was last sent.
-    reported: Option<u64>,
+    reserve: u32,
+    /// Whether BLOCKED was sent at this limit.
+    reported: bool,
 }
 
 impl SendCredit {
     /// Starts with the peer's first limit.
     pub(crate) fn new(limit: u64) -> Self {
-        Self { limit, used: 0, reserve: 0, reported: None }
+        Self { limit, used: 0, reserve: 0, reported: false }
     }
 
     /// Takes a new limit of the peer; an older, lower one changes nothing.
     pub(crate) fn raise(&mut self, limit: u64) {
+        self.reported &= limit <= self.limit;
         self.limit = self.limit.max(limit);
     }
 
     /// Keeps some of it back from bytes for which nobody waits: else streams that the peer does not read held up all.
-    pub(crate) fn set_reserve(&mut self, reserve: u64) {
+    pub(crate) fn set_reserve(&mut self, reserve: u32) {
         self.reserve = reserve;
     }
 
@@ -46,7 +47,7 @@ impl SendCredit {
     /// The same for bytes of some urgency.
     pub(crate) fn left_for(&self, urgency: Urgency) -> u64 {
         let reserve = if urgency.is_urgent() { 0 } else { self.reserve };
-        self.left().saturating_sub(reserve)
+        self.left().saturating_sub(reserve.into())
     }
 
     pub(crate) fn limit(&self) -> u64 {
@@ -65,17 +66,17 @@ impl SendCredit {
 
     /// Whether the peer was not yet told that the credit does not suffice.
     pub(crate) fn is_unreported(&self) -> bool {
-        self.reported != Some(self.limit)
+        !self.reported
     }
 
     /// The peer is being told that the credit is at its end.
     pub(crate) fn on_reported(&mut self) {
-        self.reported = Some(self.limit);
+        self.reported = true;
     }
 
     /// The peer was not told after all.
     pub(crate) fn on_report_lost(&mut self) {
-        self.reported = None;
+        self.reported = false;
     }
 }
 

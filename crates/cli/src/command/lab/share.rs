@@ -208,6 +208,7 @@ mod tests {
             contender: contender.to_owned(),
             goodput: Spread::of([10.0]).unwrap(),
             of_last: Spread::of([of_last]).unwrap(),
+            over_time: Vec::new(),
         };
         let shares = [share("manyway", 1.9), share("tcp-bbr", 0.8), share("tcp-cubic", 1.0)];
         let sentence = outside(&shares, (0.7, 1.4)).unwrap();

@@ -92,8 +92,8 @@ struct Stream {
 
 /// What is kept of the connection's credit for bytes for which somebody waits: a thirty-second of the first, at most
 /// 32 KiB, and nothing if that is no datagram.
-fn reserve_of(window: u64) -> u64 {
-    let part = (window / 32).min(32 << 10);
+fn reserve_of(window: u64) -> u32 {
+    let part = u32::try_from(window / 32).unwrap_or(u32::MAX).min(32 << 10);
     if part < 1 << 10 { 0 } else { part }
 }
 
