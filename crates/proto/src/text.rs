@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::Rate;
+use crate::{ByteCount, Date, Rate};
 
 /// Why a quantity was not understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,6 +129,40 @@ pub fn parse_share(text: &str) -> Result<u64, UnitError> {
         _ => return Err(error()),
     };
     scaled(number, factor).filter(|share| *share <= BILLION).ok_or_else(error)
+}
+
+/// What to say of an interface over which no more than `cap` may go, until `renewal` if that is known.
+///
+/// ```
+/// use manyway_proto::{ByteCount, Date, text::cap_reached};
+/// let date = Date { year: 2026, month: 12, day: 1 };
+/// let cap = ByteCount(5_000_000_000);
+/// assert_eq!(cap_reached(Some(cap), Some(date)), "cap of 5 GB reached, again from 2026-12-01");
+/// assert_eq!(cap_reached(None, None), "cap reached");
+/// ```
+pub fn cap_reached(cap: Option<ByteCount>, renewal: Option<Date>) -> String {
+    let of = cap.map_or_else(String::new, |cap| format!(" of {}", volume(cap.get())));
+    let again = renewal.map_or_else(String::new, |date| format!(", again from {date}"));
+    format!("cap{of} reached{again}")
+}
+
+/// Prints a size in powers of 1000, as network providers do, with up to two digits behind the point: `5 GB`, `4.87 GB`.
+///
+/// ```
+/// use manyway_proto::text::volume;
+/// assert_eq!([999, 1_500, 20_000_000, 4_876_543_210].map(volume), ["999 B", "1.5 kB", "20 MB", "4.87 GB"]);
+/// ```
+pub fn volume(bytes: u64) -> String {
+    let (unit, name) = match bytes {
+        0..1_000 => return format!("{bytes} B"),
+        1_000..1_000_000 => (1_000, "kB"),
+        1_000_000..1_000_000_000 => (1_000_000, "MB"),
+        1_000_000_000..1_000_000_000_000 => (1_000_000_000, "GB"),
+        _ => (1_000_000_000_000, "TB"),
+    };
+    let (whole, hundredths) = (bytes / unit, bytes % unit * 100 / unit);
+    let number = format!("{whole}.{hundredths:02}");
+    format!("{} {name}", number.trim_end_matches('0').trim_end_matches('.'))
 }
 
 /// So many files and directories.

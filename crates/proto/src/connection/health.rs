@@ -165,8 +165,10 @@ impl Connection {
         let mut outcome = std::mem::take(&mut self.shared.outcome);
         let mut targets = self.targets(id);
         if let Some(path) = self.paths.get_mut(id) {
-            targets.retain(|target| *target != path.tuple);
-            targets.insert(0, path.tuple);
+            if !matches!(reason, PathReason::CapReached { .. }) {
+                targets.retain(|target| *target != path.tuple);
+                targets.insert(0, path.tuple);
+            }
             let wait = path.space.recovery.rtt().smoothed();
             path.prober.start(now, targets, Some(wait));
             path.probes_due = 0;

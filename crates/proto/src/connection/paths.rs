@@ -36,23 +36,30 @@ impl Connection {
         }
         for id in self.paths.ids() {
             let gone = self.paths.get(id).is_some_and(|path| !self.keeps(path));
-            if gone && !self.carry_over(now, id) {
-                self.close_own_path(now, id, PathReason::AddressGone);
+            let Some(reason) = gone.then(|| self.why_left(id)) else { continue };
+            if !self.carry_over(now, id, reason) {
+                self.close_own_path(now, id, reason);
             }
         }
         self.retarget_paths(now);
         self.open_missing_paths(now);
     }
 
+    /// Why the own address of a path is not used any more.
+    pub(super) fn why_left(&self, id: PathId) -> PathReason {
+        let local = self.paths.get(id).map(|path| path.tuple.local);
+        local.map_or(PathReason::AddressGone, |local| self.manager.why_left(&local))
+    }
+
     /// While no other path works the peer can not be told of a close and grants no further ids, and right after the
     /// set-up there may be none yet. So the last path keeps its id when its address is gone, and tries another
     /// interface, now or when one appears; false if it has to be closed.
-    fn carry_over(&mut self, now: Instant, id: PathId) -> bool {
+    fn carry_over(&mut self, now: Instant, id: PathId, reason: PathReason) -> bool {
         let silent = |path: &Path| matches!(path.state(), PathState::Validating | PathState::Dead);
         if self.paths.iter().any(|path| path.id != id && !silent(path)) {
             return false;
         }
-        self.declare_dead(now, id, PathReason::AddressGone);
+        self.declare_dead(now, id, reason);
         let others = self.paths.iter().filter(|path| path.id != id);
         let busy: Vec<_> = others.map(|path| path.tuple.local).collect();
         let Some(open) = self.manager.missing(&busy).into_iter().next() else { return true };
@@ -68,6 +75,11 @@ impl Connection {
 
     fn keeps(&self, path: &Path) -> bool {
         self.manager.has_local(&path.tuple.local)
+    }
+
+    /// The addresses that this end was told to use by [`set_local_addresses`](Self::set_local_addresses), or at the start.
+    pub fn local_candidates(&self) -> Vec<LocalCandidate> {
+        self.manager.local_candidates().to_vec()
     }
 
     /// The addresses of the peer that are known: those that the application named, and those that the peer did.

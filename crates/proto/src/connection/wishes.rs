@@ -31,7 +31,8 @@ impl Connection {
     }
 
     /// Says what it costs to use the interface of an own address, or that address if it belongs to none: for paths that
-    /// are open, and those to come. Default: nothing, without a limit.
+    /// are open, and those to come. Default: nothing, without a limit. An interface without any quota left is as gone from
+    /// the next call of [`set_local_addresses`](Self::set_local_addresses) on.
     pub fn set_terms(&mut self, local: LocalAddress, terms: PathTerms) {
         self.manager.set_terms(local, terms);
     }

@@ -4,8 +4,9 @@
 //! 2. Unless pairs are chosen one by one (`selection`), one path for each interface (*local-disjoint*): its addresses of
 //!    both families are tried against all addresses of the peer at once, and the pair that answers first is the path.
 //! 3. An address that is gone closes its path at once; an interface that appears is tried at once.
-//! 4. A path that an application closed stays closed until its interface has been gone.
-//! 5. Addresses that the peer names are limited in number, in kind and in how often they are asked, so that nobody can
+//! 4. An interface over which nothing more may go (`PathTerms::quota_left`) is as one without addresses.
+//! 5. A path that an application closed stays closed until its interface has been gone.
+//! 6. Addresses that the peer names are limited in number, in kind and in how often they are asked, so that nobody can
 //!    make this host probe a third.
 
 use std::net::{IpAddr, SocketAddr};
@@ -14,7 +15,7 @@ use std::time::Duration;
 use super::probe_budget::ProbeBudget;
 use super::remotes::Remotes;
 use super::selection::PairMode;
-use super::state::Role;
+use super::state::{PathReason, Role};
 use super::survey::{MOST_PAIRS, Survey};
 use crate::scheduler::PathTerms;
 use crate::{FourTuple, Instant, LocalAddress};
@@ -120,7 +121,7 @@ impl PathManager {
     /// All pairs that may be chosen, every own address with one of the peer before the next one of the peer.
     fn selectable(&self) -> impl Iterator<Item = FourTuple> {
         self.remotes().flat_map(|remote| {
-            let locals = self.locals.iter().filter(|candidate| candidate.role != Role::Never);
+            let locals = self.locals.iter().filter(|candidate| self.may_use(candidate));
             let tuples = locals.map(move |candidate| FourTuple { local: candidate.address, remote });
             tuples.filter(|tuple| {
                 tuple.local.address.is_ipv4() == tuple.remote.is_ipv4() && !self.set_aside.contains(tuple)
@@ -204,9 +205,14 @@ impl PathManager {
         self.remotes.on_met(addresses, peer)
     }
 
+    /// The own addresses that the application named.
+    pub(crate) fn local_candidates(&self) -> &[LocalCandidate] {
+        &self.locals
+    }
+
     /// The own addresses that may be used.
     pub(crate) fn locals(&self) -> impl Iterator<Item = LocalAddress> {
-        self.locals.iter().filter(|local| local.role != Role::Never).map(|local| local.address)
+        self.locals.iter().filter(|local| self.may_use(local)).map(|local| local.address)
     }
 
     /// Every address of the peer that is known.
@@ -237,7 +243,8 @@ impl PathManager {
     pub(crate) fn targets(&self, local: LocalAddress) -> Vec<FourTuple> {
         let siblings =
             self.locals.iter().map(|candidate| candidate.address).filter(|address| *address != local);
-        std::iter::once(local)
+        let own = Some(local).filter(|local| !self.terms_of(local).is_spent());
+        own.into_iter()
             .chain(siblings.filter(|address| same_interface(address, &local)))
             .flat_map(|local| {
                 self.remotes
@@ -251,7 +258,7 @@ impl PathManager {
 
     /// All pairs of one family that may be used, by own address.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (FourTuple, Role)> {
-        let locals = self.locals.iter().filter(|candidate| candidate.role != Role::Never);
+        let locals = self.locals.iter().filter(|candidate| self.may_use(candidate));
         locals.flat_map(|candidate| {
             let fitting =
                 self.remotes().filter(|remote| remote.is_ipv4() == candidate.address.address.is_ipv4());
@@ -267,7 +274,7 @@ impl PathManager {
     /// The paths that should be opened beside those that use or try `busy`.
     pub(crate) fn missing(&self, busy: &[LocalAddress]) -> Vec<OpenPath> {
         let mut open: Vec<OpenPath> = Vec::new();
-        for candidate in self.locals.iter().filter(|candidate| candidate.role != Role::Never) {
+        for candidate in self.locals.iter().filter(|candidate| self.may_use(candidate)) {
             let aside = self.set_aside.iter().map(|aside| &aside.local);
             let taken = busy.iter().chain(aside).any(|address| same_interface(address, &candidate.address));
             let planned = open.iter().flat_map(|path| path.targets.first());
@@ -283,7 +290,7 @@ impl PathManager {
     }
 
     pub(crate) fn has_local(&self, address: &LocalAddress) -> bool {
-        self.locals.iter().any(|candidate| candidate.address == *address && candidate.role != Role::Never)
+        self.locals.iter().any(|candidate| candidate.address == *address && self.may_use(candidate))
     }
 
     pub(crate) fn role_of(&self, address: &LocalAddress) -> Role {
@@ -295,6 +302,20 @@ impl PathManager {
 }
 
 impl PathManager {
+    fn may_use(&self, candidate: &LocalCandidate) -> bool {
+        candidate.role != Role::Never && !self.terms_of(&candidate.address).is_spent()
+    }
+
+    /// Why an own address is not used any more.
+    pub(crate) fn why_left(&self, local: &LocalAddress) -> PathReason {
+        let terms = self.terms_of(local);
+        if terms.is_spent() {
+            PathReason::CapReached { renewal: terms.renewal }
+        } else {
+            PathReason::AddressGone
+        }
+    }
+
     /// Says what it costs to use the interface of an address.
     pub(crate) fn set_terms(&mut self, local: LocalAddress, terms: PathTerms) {
         self.terms.retain(|(known, _)| !same_interface(known, &local));

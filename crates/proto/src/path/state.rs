@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::Rate;
+use crate::{Date, Rate, text};
 
 /// Where a path stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -117,6 +117,11 @@ pub enum PathReason {
     ProbationServed,
     /// Its local address is gone.
     AddressGone,
+    /// What may go over its interface is used up.
+    CapReached {
+        /// When there is more.
+        renewal: Option<Date>,
+    },
     /// The peer closed it.
     ClosedByPeer,
     /// The application closed it.
@@ -157,6 +162,7 @@ impl fmt::Display for PathReason {
             Self::SendDenied => write!(f, "a firewall of this host forbids to send"),
             Self::ProbationServed => write!(f, "probation served"),
             Self::AddressGone => write!(f, "local address is gone"),
+            Self::CapReached { renewal } => f.write_str(&text::cap_reached(None, *renewal)),
             Self::ClosedByPeer => write!(f, "closed by the peer"),
             Self::ClosedByApplication => write!(f, "closed by the application"),
             Self::Replaced => write!(f, "another address pair takes its place"),

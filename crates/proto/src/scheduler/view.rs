@@ -5,7 +5,7 @@ use std::time::Duration;
 use manyway_wire::{PathId, StreamId};
 
 use crate::path::{PathState, Role};
-use crate::{ByteCount, Class, Instant, Rate};
+use crate::{ByteCount, Class, Date, Instant, Rate};
 
 /// What a scheduler may know. Made anew for each question, in O(paths).
 ///
@@ -193,11 +193,20 @@ pub struct PathTerms {
     pub weight: u32,
     /// Bytes that may still be sent and received over its interface; `None` without a limit, the default.
     pub quota_left: Option<ByteCount>,
+    /// When there is quota again, for people: the core only hands it on. Default `None`.
+    pub renewal: Option<Date>,
 }
 
 impl Default for PathTerms {
     fn default() -> Self {
-        Self { cost: 0, weight: 1, quota_left: None }
+        Self { cost: 0, weight: 1, quota_left: None, renewal: None }
+    }
+}
+
+impl PathTerms {
+    /// Whether nothing may be sent or received any more.
+    pub fn is_spent(&self) -> bool {
+        self.quota_left == Some(ByteCount::ZERO)
     }
 }
 
