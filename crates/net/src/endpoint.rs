@@ -15,6 +15,7 @@ use crate::driver::{self, Command, Start};
 use crate::error::{BindFailure, ConnectError};
 use crate::interfaces::{InterfacePolicy, Snapshot};
 use crate::key_log::KeyLog;
+use crate::ledger::Ledger;
 use crate::resolve;
 use crate::resolve::ResolveError;
 use crate::ticket::{Host, HostPort, Ticket};
@@ -88,6 +89,8 @@ pub struct EndpointOptions {
     pub key_log: bool,
     /// What every socket asks the system for; [`Endpoint::advice`] tells if it gave less.
     pub buffers: BufferSizes,
+    /// Who keeps count of what goes over each interface, and says how much may. Default `None`: nobody, and everything.
+    pub ledger: Option<Arc<dyn Ledger>>,
 }
 
 /// Sockets and connections of one driver thread.

@@ -69,6 +69,7 @@ mod driver;
 mod endpoint;
 mod error;
 mod key_log;
+mod ledger;
 mod path;
 mod rendezvous;
 mod report;
@@ -91,14 +92,15 @@ pub use clock::Clock;
 pub use connection::{Connection, ConnectionInfo, PathInfo};
 pub use endpoint::{Endpoint, EndpointOptions, Locals, ServerOptions, reachable_addresses};
 pub use error::{BindFailure, ConnectError, ReadError, WriteError};
+pub use ledger::{Allowance, CAP_REACHED, Ledger};
 pub use manyway_proto::identity::{
     AuthorisedKeys, Authoriser, CertificateFault, Identity, KEY_HASH_LENGTH, PublicKey, RootCertificates,
     Seed, SeedError, ServerCertificate, ServerTrust,
 };
 pub use manyway_proto::observe;
 pub use manyway_proto::{
-    ByteCount, Class, ClosedBy, ConfigError, ConnectionConfig, ConnectionError, ConnectionStatistics, Event,
-    FourTuple, Instant, LocalAddress, Message, MessageOptions, MessageStatistics, MessageToken, Order,
+    ByteCount, Class, ClosedBy, ConfigError, ConnectionConfig, ConnectionError, ConnectionStatistics, Date,
+    Event, FourTuple, Instant, LocalAddress, Message, MessageOptions, MessageStatistics, MessageToken, Order,
     PairMode, PathAvailability, PathEvent, PathId, PathReason, PathState, PathStatistics, Rate,
     RelayCounters, RelayLimits, Role, StreamConfig, StreamId, congestion, scheduler,
 };

@@ -5,8 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use manyway_proto::{
-    AddressPair, FourTuple, Instant, PairUse, PathAvailability, PathId, PathReason, PathState,
-    PathStatistics, Role,
+    AddressPair, Date, FourTuple, Instant, PairUse, PathAvailability, PathId, PathReason, PathState,
+    PathStatistics, Role, text,
 };
 
 use crate::interfaces::{AddressReport, Exclusion};
@@ -56,6 +56,11 @@ pub enum Unused {
     NoRoute,
     /// Its address is gone.
     AddressGone,
+    /// What may go over its interface is used up.
+    CapReached {
+        /// When there is more.
+        renewal: Option<Date>,
+    },
     /// It answers again and has to prove itself.
     Probation,
     /// Using it would make the paths together slower; it is tried again later.
@@ -91,6 +96,7 @@ impl Unused {
     /// The reason in one word, for programs.
     pub fn word(&self) -> &'static str {
         match self {
+            Self::Excluded(Exclusion::CapReached { .. }) | Self::CapReached { .. } => "cap-reached",
             Self::Excluded(_) => "excluded",
             Self::NoAnswer { .. } => "no-answer",
             Self::Suspect { .. } => "suspect",
@@ -120,6 +126,7 @@ impl fmt::Display for Unused {
             Self::PeerHearsNothing => write!(f, "the peer hears nothing on it"),
             Self::NoRoute => write!(f, "no route: the system refuses to send"),
             Self::AddressGone => write!(f, "its address is gone"),
+            Self::CapReached { renewal } => f.write_str(&text::cap_reached(None, *renewal)),
             Self::Probation => write!(f, "answers again, on probation"),
             Self::Parked(reason) => write!(f, "parked: {reason}"),
             Self::Backup => write!(f, "role backup: only when none of the others works"),
@@ -241,6 +248,7 @@ impl Facts<'_> {
             PathState::Dead => Some(match path.reason {
                 PathReason::SendRefused => Unused::NoRoute,
                 PathReason::AddressGone => Unused::AddressGone,
+                PathReason::CapReached { renewal } => Unused::CapReached { renewal },
                 _ => Unused::NoAnswer { waited: self.silent(path) },
             }),
             _ if peer_is_deaf => Some(Unused::PeerHearsNothing),

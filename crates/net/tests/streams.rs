@@ -90,9 +90,9 @@ async fn a_reader_that_does_not_read_stops_the_writer() {
     {
         result.unwrap();
         written += chunk.len();
-        assert!(written < 1_000_000, "nothing stops the writer");
+        assert!(written < 400_000, "nothing stops the writer");
     }
-    assert!(written > 500_000, "{written}");
+    assert!(written > 150_000, "{written}");
     let reader = async {
         let mut read = 0;
         while read < written + chunk.len() {

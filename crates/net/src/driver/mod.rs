@@ -3,6 +3,7 @@
 //! Each turn does some of everything that waits (commands, datagrams, timers, news of interfaces), then sends what the
 //! protocol machine has ready and tells applications what happened.
 
+mod addresses;
 mod advise;
 mod alarm;
 mod commands;
@@ -21,6 +22,8 @@ mod terms;
 #[cfg(test)]
 #[cfg(all(target_os = "linux", not(manyway_portable)))]
 mod tests_in_namespace;
+mod traffic;
+mod usage;
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -41,6 +44,7 @@ pub(crate) use commands::Command;
 use connections::Connections;
 use rescue::Rescue;
 use sockets::{Refusal, Socket, Sockets};
+use usage::Usage;
 
 use crate::DEFAULT_PORT;
 use crate::advice::AdviceBoard;
@@ -145,6 +149,7 @@ struct Driver {
     bind_retry: Option<TokioInstant>,
     /// Turns in a row in which a deadline was past but nothing happened.
     idle_turns: u32,
+    usage: Usage,
 }
 
 struct Closing {
@@ -198,7 +203,7 @@ impl Driver {
         ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut seed)
             .map_err(|_| BindFailure::System(io::Error::other("the system gives no random numbers")))?;
         let streams = options.connection.streams.clone();
-        let mut sockets = Sockets::new(options.buffers);
+        let mut sockets = Sockets::new(options.buffers, options.ledger.is_some());
         let mut config = EndpointConfig::default();
         config.reset_key = options.reset_key;
         let mut advertises = false;
@@ -251,13 +256,17 @@ impl Driver {
             refusals: BTreeMap::new(),
             bind_retry: None,
             idle_turns: 0,
+            usage: Usage::new(options.ledger),
         };
+        driver.open_accounts();
+        driver.keep_out_spent();
         driver.note_granted();
         Ok(driver)
     }
 
     async fn run(&mut self) {
         poll_fn(|context| self.poll(context)).await;
+        self.usage.finish();
         if let Some(reply) = self.closing.take().and_then(|closing| closing.reply) {
             let _ = reply.send(());
         }
@@ -279,6 +288,7 @@ impl Driver {
         more |= self.transmit(now, context);
         self.connections.tell_events(&mut self.endpoint, now);
         self.poll_rescue(now, context);
+        more |= self.poll_usage(now, context);
         if self.is_done() {
             return Poll::Ready(());
         }
@@ -325,6 +335,7 @@ impl Driver {
         if changed || retry {
             self.bind_retry = None;
             self.follow_interfaces(now);
+            self.keep_out_spent();
         }
         if woke {
             tracing::info!("time was slept through: asking every path");
@@ -340,11 +351,12 @@ impl Driver {
     fn poll_sockets(&mut self, now: Instant, context: &mut Context<'_>) -> bool {
         let mut more = false;
         let Self { sockets, endpoint, receive_buffer, .. } = self;
-        for socket in sockets.iter_mut() {
+        let (spent, sockets) = sockets.split();
+        for socket in sockets {
             let mut calls = 0;
             while calls < RECEIVES && matches!(socket.udp.poll_readable(context), Poll::Ready(Ok(()))) {
                 calls += 1;
-                receive(socket, receive_buffer, endpoint, now);
+                receive(socket, spent, receive_buffer, endpoint, now);
             }
             more |= calls == RECEIVES && socket.errors < RECEIVE_ERRORS;
         }
@@ -442,7 +454,13 @@ impl Driver {
         }
         let deadline = deadline.map(|at| TokioInstant::from_std(self.clock.to_std(at)));
         let closing = self.closing.as_ref().map(|closing| closing.until);
-        let others = [closing, self.bind_retry, self.rescue.deadline(), self.connections.deadline()];
+        let others = [
+            closing,
+            self.bind_retry,
+            self.rescue.deadline(),
+            self.connections.deadline(),
+            self.usage.deadline(),
+        ];
         self.due_at = others.into_iter().flatten().chain(deadline).min();
         if let Some(at) = self.due_at
             && self.alarm.poll_at(context, at).is_ready()
@@ -464,86 +482,6 @@ impl Driver {
         closing.until <= TokioInstant::now()
             || (self.connections.all_ended(&self.endpoint) && !self.sockets.has_pending())
     }
-
-    /// Interfaces changed: tells every client connection which addresses it may use now, and every server connection
-    /// where the server can be reached.
-    fn follow_interfaces(&mut self, now: Instant) {
-        for handle in self.connections.clients() {
-            self.follow_addresses(now, handle);
-        }
-        let mtus = self.watcher.snapshot().mtus();
-        if mtus != self.mtus {
-            self.endpoint.set_interface_mtus(now, &mtus);
-            self.mtus = mtus;
-        }
-        if self.advertises {
-            let mut addresses = reachable_addresses(&self.sockets.listening(), self.watcher.snapshot());
-            // Without any interface it names loopback, which leads nobody here.
-            let listening = self.sockets.listening();
-            let is_named = |address| listening.iter().any(|local| local.address == address);
-            addresses.retain(|address| !address.ip().is_loopback() || is_named(*address));
-            // An address without carrier will have it again; taking it back would close paths for good.
-            let before = self.connections.advertised.iter().flatten();
-            for kept in before.filter(|address| self.watcher.snapshot().is_own(address.ip())) {
-                if !addresses.contains(kept) {
-                    addresses.push(*kept);
-                }
-            }
-            addresses.truncate(8);
-            for handle in self.connections.servers() {
-                if let Some(connection) = self.endpoint.connection(handle) {
-                    connection.set_advertised_addresses(&addresses);
-                }
-            }
-            self.connections.advertised = Some(addresses);
-        }
-        self.sockets.drop_gone(self.watcher.snapshot());
-    }
-
-    /// Tells a client connection which addresses of this host lead to its peer now.
-    fn follow_addresses(&mut self, now: Instant, handle: manyway_proto::ConnectionHandle) {
-        let Some(mut remotes) = self.connections.peer(handle).map(|peer| peer.remotes.clone()) else {
-            return;
-        };
-        let Some(connection) = self.endpoint.connection(handle) else { return };
-        remotes.extend(connection.remote_addresses());
-        // An interface that leads to a rendezvous server leads to the peer once that is known.
-        let snapshot = self.watcher.snapshot();
-        let is_here = |ip: IpAddr| ip.is_loopback() || snapshot.is_own(ip);
-        remotes.extend(connection.rendezvous_servers().iter().filter(|server| !is_here(server.ip())));
-        remotes.sort_unstable();
-        remotes.dedup();
-        let (locals, _) = self.local_candidates(&remotes);
-        if let Some(connection) = self.endpoint.connection(handle) {
-            connection.set_local_addresses(now, &locals);
-        }
-        self.tell_terms(handle, &locals);
-    }
-
-    /// The addresses that lead to `remotes`, each with a socket; and why others do not.
-    fn local_candidates(
-        &mut self,
-        remotes: &[SocketAddr],
-    ) -> (Vec<LocalCandidate>, Vec<crate::interfaces::Excluded>) {
-        let (wanted, excluded) = match &self.locals {
-            Locals::Fixed(fixed) => (fixed.clone(), Vec::new()),
-            Locals::Interfaces(policy) => {
-                let selection = self.watcher.usable(policy, remotes);
-                (selection.candidates.iter().map(|c| (c.local, c.role)).collect(), selection.excluded)
-            }
-        };
-        let found = self.sockets.candidates(wanted);
-        self.note_granted();
-        if self.sockets.has_failure() {
-            self.bind_retry = Some(TokioInstant::now() + BIND_RETRY);
-        }
-        (found, excluded)
-    }
-
-    fn interface_name(&self, index: u32) -> Option<String> {
-        let interface = self.watcher.snapshot().interface(index)?;
-        Some(interface.name.clone())
-    }
 }
 
 /// Whether data may still arrive over a path in that state.
@@ -554,6 +492,7 @@ fn works(state: PathState) -> bool {
 /// Takes what one receive call gives.
 fn receive(
     socket: &mut Socket,
+    spent: &[u32],
     buffer: &mut ReceiveBuffer,
     endpoint: &mut manyway_proto::Endpoint,
     now: Instant,
@@ -562,6 +501,10 @@ fn receive(
         Ok(datagrams) => {
             socket.errors = 0;
             for datagram in datagrams {
+                socket.traffic.on_received(&datagram.tuple, datagram.payload.len(), datagram.interface);
+                if !spent.is_empty() && spent.contains(&socket.traffic.interface(&datagram.tuple)) {
+                    continue;
+                }
                 endpoint.handle_datagram(now, datagram.tuple, datagram.ecn, datagram.payload);
             }
         }

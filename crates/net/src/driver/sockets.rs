@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use manyway_proto::{FourTuple, Instant, LocalAddress, LocalCandidate, Role, SendRefusal, Transmit};
 
+use super::traffic::{Traffic, Way};
 use crate::interfaces::Snapshot;
 use crate::udp::{BindError, BindOptions, BufferSizes, Capabilities, SendFailure, UdpSocket};
 
@@ -35,6 +36,7 @@ pub(super) struct Socket {
     listens: bool,
     /// Receive errors in a row.
     pub(super) errors: u32,
+    pub(super) traffic: Traffic,
 }
 
 /// The longest that full sockets hold everything back: another one may be idle just because it has to wait for them.
@@ -63,6 +65,10 @@ enum Sent {
 pub(super) struct Sockets {
     sockets: Vec<Socket>,
     buffers: BufferSizes,
+    /// Whether somebody wants to know what goes over them.
+    counts: bool,
+    /// Numbers of interfaces over which nothing more may go.
+    spent: Vec<u32>,
     /// What the system granted to new sockets, until it is asked for.
     granted: Vec<(LocalAddress, Capabilities)>,
     failure: Option<BindError>,
@@ -94,9 +100,29 @@ impl Denials {
 }
 
 impl Sockets {
-    /// No sockets yet; those to come ask for buffers of these sizes.
-    pub(super) fn new(buffers: BufferSizes) -> Self {
-        Self { buffers, ..Self::default() }
+    /// No sockets yet; those to come ask for buffers of these sizes, and count what goes over them if that is wanted.
+    pub(super) fn new(buffers: BufferSizes, counts: bool) -> Self {
+        Self { buffers, counts, ..Self::default() }
+    }
+
+    /// What went over all of them since the last call.
+    pub(super) fn take_traffic(&mut self) -> impl Iterator<Item = (Way, u64)> {
+        self.sockets.iter_mut().flat_map(|socket| socket.traffic.take())
+    }
+
+    /// Over the interfaces of these numbers nothing is sent or heard from now on.
+    pub(super) fn set_spent(&mut self, interfaces: Vec<u32>) {
+        self.spent = interfaces;
+    }
+
+    /// The number of the interface that carries what goes between these addresses; 0 if it is not known.
+    pub(super) fn interface(&self, tuple: &FourTuple) -> u32 {
+        self.sockets.iter().map(|socket| socket.traffic.interface(tuple)).find(|it| *it != 0).unwrap_or(0)
+    }
+
+    /// The interfaces of [`Self::set_spent`], and the sockets.
+    pub(super) fn split(&mut self) -> (&[u32], impl Iterator<Item = &mut Socket>) {
+        (&self.spent, self.sockets.iter_mut())
     }
 
     /// The sizes of buffers that sockets ask for.
@@ -119,17 +145,21 @@ impl Sockets {
         let udp = UdpSocket::bind(&options)?;
         let bound = udp.local();
         self.granted.push((bound, udp.capabilities()));
-        let pending = VecDeque::new();
-        self.sockets.push(Socket { udp, pending, pending_bytes: 0, used_at: None, listens, errors: 0 });
+        let (pending, traffic) = (VecDeque::new(), Traffic::new(self.counts));
+        self.sockets.push(Socket {
+            udp,
+            pending,
+            pending_bytes: 0,
+            used_at: None,
+            listens,
+            errors: 0,
+            traffic,
+        });
         Ok(bound)
     }
 
     pub(super) fn listening(&self) -> Vec<LocalAddress> {
         self.sockets.iter().filter(|socket| socket.listens).map(|socket| socket.udp.local()).collect()
-    }
-
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Socket> {
-        self.sockets.iter_mut()
     }
 
     /// Finds or binds a socket for each wanted address; those that can not be bound are left out.
@@ -213,13 +243,16 @@ impl Sockets {
         bytes: &[u8],
     ) -> Option<Refusal> {
         let local = transmit.tuple.local;
-        let Self { sockets, denials, .. } = self;
+        let Self { sockets, denials, spent, .. } = self;
         let exact = sockets.iter().position(|socket| socket.udp.local() == local);
         let index = exact.or_else(|| sockets.iter().position(|socket| socket.serves(&local)));
         let Some(socket) = index.and_then(|index| sockets.get_mut(index)) else {
             // The socket closed with its address; the path follows when the connection is told.
             return Some(Refusal::Addresses(transmit.tuple, SendRefusal::Unreachable));
         };
+        if !spent.is_empty() && spent.contains(&socket.traffic.interface(&transmit.tuple)) {
+            return None;
+        }
         socket.used_at = Some(now);
         if !socket.pending.is_empty() {
             socket.queue(transmit, bytes);
@@ -277,11 +310,13 @@ impl Socket {
         loop {
             let error = match self.udp.try_send(&transmit, bytes) {
                 Ok(()) => {
+                    self.traffic.on_sent(&transmit.tuple, transmit.length, transmit.segment);
                     denials.on_sent(&transmit.tuple);
                     return Sent::Done;
                 }
                 Err(error) => error,
             };
+            self.traffic.on_sent(&transmit.tuple, error.sent, transmit.segment);
             match error.failure {
                 SendFailure::WouldBlock => {
                     transmit = error.rest(&transmit);

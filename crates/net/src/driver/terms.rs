@@ -1,22 +1,137 @@
-//! What it costs to use an interface, by the wish of the user.
+//! What it costs to use an interface, by the wish of the user, and how much may still go over it.
+
+use std::net::IpAddr;
+use std::task::Context;
 
 use manyway_proto::scheduler::PathTerms;
-use manyway_proto::{ConnectionHandle, LocalCandidate};
+use manyway_proto::{ConnectionHandle, Instant, LocalCandidate, text};
+use tokio::time::Instant as TokioInstant;
 
 use super::Driver;
+use super::traffic::Way;
+use super::usage::News;
 use crate::endpoint::Locals;
+use crate::interfaces::{Exclusion, Interface, InterfaceKind};
+use crate::ledger::CAP_REACHED;
 
 impl Driver {
-    /// Tells a client connection what its interfaces cost.
-    pub(super) fn tell_terms(&mut self, handle: ConnectionHandle, locals: &[LocalCandidate]) {
-        let Locals::Interfaces(policy) = &self.locals else { return };
-        let Some(connection) = self.endpoint.connection(handle) else { return };
-        let snapshot = self.watcher.snapshot();
-        for local in locals.iter().map(|candidate| candidate.address) {
-            let Some(interface) = snapshot.interface(local.interface) else { continue };
-            let mut terms = PathTerms::default();
-            terms.cost = policy.cost(&interface.name);
-            connection.set_terms(local, terms);
+    /// Opens an account for each interface of this host, and leaves out those without anything left.
+    pub(super) fn open_accounts(&mut self) {
+        let Self { usage, watcher, .. } = self;
+        let outward = watcher.snapshot().interfaces.iter().filter(|it| it.kind != InterfaceKind::Loopback);
+        usage.open(TokioInstant::now(), outward.map(|interface| interface.name.as_str()));
+        if let Locals::Interfaces(policy) = &mut self.locals {
+            policy.set_spent(self.usage.spent());
         }
+    }
+
+    /// Counts what went over the interfaces in this turn, and acts on what is left; true if there is more to send now.
+    pub(super) fn poll_usage(&mut self, now: Instant, context: &mut Context<'_>) -> bool {
+        if !self.usage.counts() {
+            return false;
+        }
+        let moved: Vec<_> = self.sockets.take_traffic().collect();
+        for (way, bytes) in moved {
+            if let Some(name) = self.name_of(&way) {
+                self.usage.add(&name, bytes);
+            }
+        }
+        match self.usage.settle(TokioInstant::now()) {
+            News::None => false,
+            News::Left => {
+                for handle in self.connections.clients() {
+                    let connection = self.endpoint.connection(handle);
+                    let locals = connection.map(|it| it.local_candidates()).unwrap_or_default();
+                    self.tell_terms(handle, &locals);
+                }
+                false
+            }
+            News::Spent => {
+                self.follow_spent(now);
+                // The last words go before the interface falls silent.
+                let more = self.transmit(now, context);
+                self.keep_out_spent();
+                more
+            }
+        }
+    }
+
+    /// Interfaces have nothing left, or have something again.
+    fn follow_spent(&mut self, now: Instant) {
+        self.follow_interfaces(now);
+        for handle in self.connections.clients() {
+            let (locals, excluded) = self.locals_of(handle);
+            let spent = excluded.iter().find(|it| matches!(it.reason, Exclusion::CapReached { .. }));
+            if let Some(spent) = spent.filter(|_| locals.is_empty())
+                && let Some(connection) = self.endpoint.connection(handle)
+            {
+                connection.abort(now, CAP_REACHED, &format!("{}: {}", spent.interface, spent.reason));
+            }
+        }
+        let spent = self.usage.spent();
+        for handle in self.connections.servers() {
+            let Some(connection) = self.endpoint.connection(handle) else { continue };
+            let tuples: Vec<_> = connection.statistics().paths.iter().map(|path| path.tuple).collect();
+            let names = tuples.iter().map(|tuple| self.interface_name(self.sockets.interface(tuple)));
+            let over: Option<Vec<_>> = names.map(|name| name.filter(|it| spent.contains_key(it))).collect();
+            if let Some(name) = over.and_then(|names| names.into_iter().next())
+                && let Some(allowance) = spent.get(&name)
+                && let Some(connection) = self.endpoint.connection(handle)
+            {
+                let reached = text::cap_reached(Some(allowance.cap), allowance.renewal);
+                connection.abort(now, CAP_REACHED, &format!("{name}: {reached}"));
+            }
+        }
+    }
+
+    /// Keeps packets off the interfaces over which nothing more may go.
+    pub(super) fn keep_out_spent(&mut self) {
+        let spent = self.usage.spent();
+        let interfaces = self.watcher.snapshot().interfaces.iter();
+        let numbers = interfaces.filter(|it| spent.contains_key(&it.name)).map(|it| it.index).collect();
+        self.sockets.set_spent(numbers);
+    }
+
+    /// The own addresses of interfaces over which nothing more may go.
+    pub(super) fn spent_addresses(&self) -> Vec<IpAddr> {
+        let spent = self.usage.spent();
+        let interfaces = &self.watcher.snapshot().interfaces;
+        let silent = interfaces.iter().filter(|interface| spent.contains_key(&interface.name));
+        silent.flat_map(|interface| interface.addresses.iter().map(|own| own.prefix.address)).collect()
+    }
+
+    /// Tells a client connection what its interfaces cost and how much is left of them: those that it may use, and those
+    /// that its paths use still.
+    pub(super) fn tell_terms(&mut self, handle: ConnectionHandle, locals: &[LocalCandidate]) {
+        let Some(connection) = self.endpoint.connection(handle) else { return };
+        let paths = connection.statistics().paths;
+        let mut locals: Vec<_> = locals.iter().map(|candidate| candidate.address).collect();
+        locals.extend(paths.iter().map(|path| path.tuple.local));
+        for local in locals {
+            let Some(name) = self.interface_name(local.interface) else { continue };
+            let mut terms = PathTerms::default();
+            if let Locals::Interfaces(policy) = &self.locals {
+                terms.cost = policy.cost(&name);
+            }
+            if let Some(allowance) = self.usage.allowance(&name) {
+                (terms.quota_left, terms.renewal) = (Some(allowance.left), allowance.renewal);
+            }
+            if let Some(connection) = self.endpoint.connection(handle) {
+                connection.set_terms(local, terms);
+            }
+        }
+    }
+
+    /// The name of the interface that carried something, unless it stayed on this host.
+    fn name_of(&self, way: &Way) -> Option<String> {
+        if way.interface != 0 {
+            return self.interface_name(way.interface);
+        }
+        let snapshot = self.watcher.snapshot();
+        if way.remote.is_loopback() || snapshot.is_own(way.remote) {
+            return None;
+        }
+        let has = |it: &&Interface| it.addresses.iter().any(|own| own.prefix.address == way.local);
+        snapshot.interfaces.iter().find(has).map(|interface| interface.name.clone())
     }
 }

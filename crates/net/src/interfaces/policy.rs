@@ -1,10 +1,13 @@
 //! What the user wants of the interfaces.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
 use manyway_proto::Role;
+
+use crate::ledger::Allowance;
 
 /// The name of an interface, or of many: `*` stands for any characters, as in `wlan*`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -107,6 +110,7 @@ pub struct InterfacePolicy {
     excluded: Vec<InterfacePattern>,
     own_tunnels: Vec<String>,
     family: Option<AddressFamily>,
+    spent: BTreeMap<String, Allowance>,
 }
 
 /// One of the two kinds of addresses.
@@ -146,6 +150,12 @@ impl InterfacePolicy {
         self
     }
 
+    /// Leaves out these interfaces, over which nothing more may go, and no longer those of the call before. An endpoint with
+    /// a [`Ledger`](crate::Ledger) does this by itself.
+    pub fn set_spent(&mut self, spent: BTreeMap<String, Allowance>) {
+        self.spent = spent;
+    }
+
     /// Uses addresses of this family only, at both ends.
     #[must_use]
     pub fn only(mut self, family: AddressFamily) -> Self {
@@ -174,14 +184,16 @@ impl InterfacePolicy {
         if self.excluded.iter().any(|pattern| pattern.matches(name)) {
             return Verdict::Excluded;
         }
-        match self.rules.iter().find(|rule| rule.pattern.matches(name)) {
+        let verdict = match self.rules.iter().find(|rule| rule.pattern.matches(name)) {
             Some(rule) => match rule.role {
                 Role::Never => Verdict::Excluded,
                 role @ (Role::Primary | Role::Secondary | Role::Backup) => Verdict::Named(role),
             },
             None if self.names_any() => Verdict::NotNamed,
             None => Verdict::Open,
-        }
+        };
+        let spent = self.spent.get(name).filter(|_| verdict.allows_use());
+        spent.map_or(verdict, |allowance| Verdict::Spent(*allowance))
     }
 
     /// The patterns that ask for an interface.
@@ -207,6 +219,14 @@ pub(super) enum Verdict {
     Excluded,
     /// Carried by this program.
     OwnTunnel,
+    /// Nothing more may go over it.
+    Spent(Allowance),
+}
+
+impl Verdict {
+    fn allows_use(self) -> bool {
+        matches!(self, Self::Named(_) | Self::Open)
+    }
 }
 
 /// What is wrong with a text that should be `IF[,role=…]`.
@@ -258,6 +278,8 @@ impl std::error::Error for InterfaceRuleError {}
 
 #[cfg(test)]
 mod tests {
+    use manyway_proto::ByteCount;
+
     use super::*;
 
     #[test]
@@ -332,6 +354,13 @@ mod tests {
         assert_eq!(never.verdict("eth0"), Verdict::Open);
         let costly = all.clone().with("wwan*,cost=3".parse().unwrap());
         assert_eq!((costly.cost("wwan0"), costly.cost("eth0")), (3, 0));
+        let allowance = Allowance { cap: ByteCount(5_000_000_000), left: ByteCount::ZERO, renewal: None };
+        let mut spent = never;
+        spent.set_spent(["eth0", "wlan0"].map(|name| (name.to_owned(), allowance)).into());
+        assert_eq!(
+            (spent.verdict("eth0"), spent.verdict("wlan0"), spent.verdict("eth1")),
+            (Verdict::Spent(allowance), Verdict::Excluded, Verdict::Open)
+        );
         let mixed = some.without("wlan1".parse().unwrap());
         assert_eq!(mixed.verdict("wlan1"), Verdict::Excluded);
         assert_eq!(all.without_own_tunnel("mw0").verdict("mw0"), Verdict::OwnTunnel);

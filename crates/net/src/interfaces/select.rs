@@ -12,9 +12,11 @@ use std::cmp::Reverse;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
-use manyway_proto::{LocalAddress, Role};
+use manyway_proto::{ByteCount, Date, LocalAddress, Role, text};
 
 use super::policy::{InterfacePolicy, Verdict};
+use crate::ledger::Allowance;
+
 use super::snapshot::{
     AddressState, Interface, InterfaceAddress, InterfaceKind, LinkState, Snapshot, common_bits,
 };
@@ -57,6 +59,13 @@ pub enum Exclusion {
     FamilyNotWanted,
     /// This program itself carries it.
     OwnTunnel,
+    /// What may go over it is used up.
+    CapReached {
+        /// How much that was.
+        cap: ByteCount,
+        /// When there is more.
+        renewal: Option<Date>,
+    },
     /// Switched off.
     Down,
     /// No cable, or no radio network.
@@ -97,6 +106,7 @@ impl fmt::Display for Exclusion {
             Self::NotNamed => write!(f, "other interfaces were named; add --interface for this one"),
             Self::FamilyNotWanted => write!(f, "the other address family was asked for"),
             Self::OwnTunnel => write!(f, "it is our own tunnel"),
+            Self::CapReached { cap, renewal } => f.write_str(&text::cap_reached(Some(*cap), *renewal)),
             Self::Down => write!(f, "it is switched off; `ip link set dev NAME up`"),
             Self::NoCarrier => write!(f, "no carrier: no cable or no radio network"),
             Self::PartOf { whole } => write!(f, "it is a part of {whole}, which is used instead"),
@@ -246,6 +256,7 @@ fn permission(interface: &Interface, policy: &InterfacePolicy) -> Result<Role, E
         Verdict::NotNamed => return Err(Exclusion::NotNamed),
         Verdict::Excluded => return Err(Exclusion::ByUser),
         Verdict::OwnTunnel => return Err(Exclusion::OwnTunnel),
+        Verdict::Spent(Allowance { cap, renewal, .. }) => return Err(Exclusion::CapReached { cap, renewal }),
     };
     match interface.state {
         LinkState::Down => return Err(Exclusion::Down),

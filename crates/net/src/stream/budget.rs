@@ -8,7 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use manyway_proto::StreamConfig;
 
-/// The share of a connection's readers.
+/// The most that waits between a writer and the driver.
+const SEND_LIMIT: usize = 512 << 10;
+
+/// The share of a connection's readers, and what writers may leave.
 #[derive(Debug)]
 pub(crate) struct Budget {
     /// For all streams together, beside the least of each.
@@ -17,6 +20,8 @@ pub(crate) struct Budget {
     most: usize,
     /// What a stream may always hold.
     least: usize,
+    /// What a stream may hold that the driver did not take yet.
+    send: usize,
     held: AtomicUsize,
 }
 
@@ -30,8 +35,14 @@ impl Budget {
             limit: size(streams.max_window / 4),
             most,
             least: size(streams.stream_window).min(64 << 10).min(most),
+            send: size(streams.max_send_buffer).min(SEND_LIMIT),
             held: AtomicUsize::new(0),
         }
+    }
+
+    /// How much may wait between the writer of a stream and the driver.
+    pub(crate) fn send_limit(&self) -> usize {
+        self.send
     }
 
     /// How much a stream may hold in all that holds `own` bytes now.
@@ -78,5 +89,8 @@ mod tests {
         streams.stream_window = 64 << 10;
         let budget = Budget::new(&streams);
         assert_eq!(budget.allowance(0), 16 << 10);
+        assert_eq!(budget.send_limit(), 512 << 10);
+        let small = Budget::new(&StreamConfig::small());
+        assert!(small.send_limit() <= 48 << 10 && small.allowance(0) <= 12 << 10);
     }
 }

@@ -14,9 +14,6 @@ use tokio::time::Instant;
 use super::budget::Budget;
 use crate::error::{ReadError, WriteError};
 
-/// Bytes that wait between a writer and the driver.
-const SEND_LIMIT: usize = 512 * 1024;
-
 /// Both directions of one stream.
 #[derive(Debug)]
 pub(crate) struct Pipes {
@@ -53,6 +50,8 @@ const MESSAGE_OVERHEAD: usize = 128;
 /// What the application wrote and the driver did not take yet.
 #[derive(Debug, Default)]
 pub(crate) struct SendPipe {
+    /// Bytes that may wait between a writer and the driver.
+    limit: usize,
     chunks: VecDeque<Chunk>,
     kind: Option<Kind>,
     messages: u64,
@@ -106,7 +105,8 @@ impl Pipes {
             reader: None,
             full_until: None,
         };
-        Self { stream, send: Mutex::default(), receive: Mutex::new(receive) }
+        let send = SendPipe { limit: budget.send_limit(), ..SendPipe::default() };
+        Self { stream, send: Mutex::new(send), receive: Mutex::new(receive) }
     }
 
     // No code panics while it holds one of these locks; if it did, the state would still be consistent.
@@ -136,11 +136,11 @@ impl SendPipe {
         if let Some(error) = self.closed().or_else(|| self.mismatch(kind)) {
             return Poll::Ready(Err(error));
         }
-        if self.bytes >= SEND_LIMIT {
+        if self.bytes >= self.limit {
             register(&mut self.writer, context);
             return Poll::Pending;
         }
-        Poll::Ready(Ok(SEND_LIMIT - self.bytes))
+        Poll::Ready(Ok(self.limit - self.bytes))
     }
 
     /// The half carries what it carried first.
@@ -262,7 +262,7 @@ impl SendPipe {
 
     /// Wakes the writer once there is room worth waking for.
     pub(crate) fn wake_if_roomy(&mut self) {
-        if self.bytes <= SEND_LIMIT / 2 {
+        if self.bytes <= self.limit / 2 {
             self.wake();
         }
     }

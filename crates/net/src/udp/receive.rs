@@ -43,6 +43,8 @@ pub struct Datagram<'a> {
     pub tuple: FourTuple,
     /// Its mark.
     pub ecn: Ecn,
+    /// Number of the interface on which it came in, if the system tells.
+    pub interface: Option<u32>,
     /// Its content, which may be decrypted in place.
     pub payload: &'a mut [u8],
 }
@@ -87,6 +89,7 @@ pub struct Datagrams<'a> {
 struct Row<'a> {
     tuple: FourTuple,
     ecn: Ecn,
+    interface: Option<u32>,
     payloads: ChunksMut<'a, u8>,
 }
 
@@ -98,13 +101,15 @@ impl<'a> Iterator for Datagrams<'a> {
             if let Some(row) = &mut self.current
                 && let Some(payload) = row.payloads.next()
             {
-                return Some(Datagram { tuple: row.tuple, ecn: row.ecn, payload });
+                let Row { tuple, ecn, interface, .. } = *row;
+                return Some(Datagram { tuple, ecn, interface, payload });
             }
             let meta = self.metas.next()?;
             let (contents, _) = self.slabs.next()?.split_at_mut_checked(meta.len)?;
             let tuple = FourTuple { local: local_of(self.local, meta), remote: without_flow(meta.addr) };
             let payloads = contents.chunks_mut(meta.stride.max(1));
-            self.current = Some(Row { tuple, ecn: ecn_of(meta.ecn), payloads });
+            let interface = meta.interface_index;
+            self.current = Some(Row { tuple, ecn: ecn_of(meta.ecn), interface, payloads });
         }
     }
 }

@@ -1,0 +1,100 @@
+//! Which addresses of this host connections use, as interfaces come and go.
+
+use std::net::{IpAddr, SocketAddr};
+
+use manyway_proto::{ConnectionHandle, Instant, LocalCandidate};
+use tokio::time::Instant as TokioInstant;
+
+use super::{BIND_RETRY, Driver};
+use crate::endpoint::{Locals, reachable_addresses};
+use crate::interfaces::Excluded;
+
+impl Driver {
+    /// Interfaces changed: tells every client connection which addresses it may use now, and every server connection
+    /// where the server can be reached.
+    pub(super) fn follow_interfaces(&mut self, now: Instant) {
+        self.open_accounts();
+        for handle in self.connections.clients() {
+            self.follow_addresses(now, handle);
+        }
+        let mtus = self.watcher.snapshot().mtus();
+        if mtus != self.mtus {
+            self.endpoint.set_interface_mtus(now, &mtus);
+            self.mtus = mtus;
+        }
+        if self.advertises {
+            let mut addresses = reachable_addresses(&self.sockets.listening(), self.watcher.snapshot());
+            // Without any interface it names loopback, which leads nobody here.
+            let listening = self.sockets.listening();
+            let is_named = |address| listening.iter().any(|local| local.address == address);
+            addresses.retain(|address| !address.ip().is_loopback() || is_named(*address));
+            // An address without carrier will have it again; taking it back would close paths for good.
+            let before = self.connections.advertised.iter().flatten();
+            for kept in before.filter(|address| self.watcher.snapshot().is_own(address.ip())) {
+                if !addresses.contains(kept) {
+                    addresses.push(*kept);
+                }
+            }
+            let spent = self.spent_addresses();
+            addresses.retain(|address| !spent.contains(&address.ip().to_canonical()));
+            addresses.truncate(8);
+            for handle in self.connections.servers() {
+                if let Some(connection) = self.endpoint.connection(handle) {
+                    connection.set_advertised_addresses(&addresses);
+                }
+            }
+            self.connections.advertised = Some(addresses);
+        }
+        self.sockets.drop_gone(self.watcher.snapshot());
+    }
+
+    /// Tells a client connection which addresses of this host lead to its peer now.
+    pub(super) fn follow_addresses(&mut self, now: Instant, handle: ConnectionHandle) {
+        let (locals, _) = self.locals_of(handle);
+        self.tell_terms(handle, &locals);
+        if let Some(connection) = self.endpoint.connection(handle) {
+            connection.set_local_addresses(now, &locals);
+        }
+    }
+
+    /// The addresses of this host that lead to the peer of a client connection now, and why others do not.
+    pub(super) fn locals_of(&mut self, handle: ConnectionHandle) -> (Vec<LocalCandidate>, Vec<Excluded>) {
+        let Some(mut remotes) = self.connections.peer(handle).map(|peer| peer.remotes.clone()) else {
+            return Default::default();
+        };
+        let Some(connection) = self.endpoint.connection(handle) else { return Default::default() };
+        remotes.extend(connection.remote_addresses());
+        // An interface that leads to a rendezvous server leads to the peer once that is known.
+        let snapshot = self.watcher.snapshot();
+        let is_here = |ip: IpAddr| ip.is_loopback() || snapshot.is_own(ip);
+        remotes.extend(connection.rendezvous_servers().iter().filter(|server| !is_here(server.ip())));
+        remotes.sort_unstable();
+        remotes.dedup();
+        self.local_candidates(&remotes)
+    }
+
+    /// The addresses that lead to `remotes`, each with a socket; and why others do not.
+    pub(super) fn local_candidates(
+        &mut self,
+        remotes: &[SocketAddr],
+    ) -> (Vec<LocalCandidate>, Vec<Excluded>) {
+        let (wanted, excluded) = match &self.locals {
+            Locals::Fixed(fixed) => (fixed.clone(), Vec::new()),
+            Locals::Interfaces(policy) => {
+                let selection = self.watcher.usable(policy, remotes);
+                (selection.candidates.iter().map(|c| (c.local, c.role)).collect(), selection.excluded)
+            }
+        };
+        let found = self.sockets.candidates(wanted);
+        self.note_granted();
+        if self.sockets.has_failure() {
+            self.bind_retry = Some(TokioInstant::now() + BIND_RETRY);
+        }
+        (found, excluded)
+    }
+
+    pub(super) fn interface_name(&self, index: u32) -> Option<String> {
+        let interface = self.watcher.snapshot().interface(index)?;
+        Some(interface.name.clone())
+    }
+}

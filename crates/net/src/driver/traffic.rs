@@ -1,0 +1,127 @@
+//! What went over a socket, as networks count it: with the headers of IP and UDP.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use manyway_proto::FourTuple;
+
+const UDP_HEADER: usize = 8;
+const IPV4_HEADER: usize = 20;
+const IPV6_HEADER: usize = 40;
+/// Address pairs of which it is known where the peer's datagrams come in; with more all are learned anew.
+const MOST_PAIRS: usize = 4096;
+
+/// Which way something went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Way {
+    /// Number of the interface; 0 if only the addresses tell.
+    pub(super) interface: u32,
+    pub(super) local: IpAddr,
+    pub(super) remote: IpAddr,
+}
+
+/// Bytes in both directions since they were taken last; none unless somebody wants to know.
+///
+/// A socket of a server serves all interfaces. What it sends is taken to leave where the peer's datagrams come in.
+#[derive(Debug, Default)]
+pub(super) struct Traffic {
+    is_wanted: bool,
+    bytes: BTreeMap<Way, u64>,
+    /// Where datagrams came in last between addresses that no interface belongs to.
+    arrivals: BTreeMap<FourTuple, u32>,
+}
+
+impl Traffic {
+    pub(super) fn new(is_wanted: bool) -> Self {
+        Self { is_wanted, ..Self::default() }
+    }
+
+    /// Counts a datagram, which came in at `interface` if the system tells.
+    pub(super) fn on_received(&mut self, tuple: &FourTuple, payload: usize, interface: Option<u32>) {
+        if !self.is_wanted {
+            return;
+        }
+        if let Some(interface) = interface.filter(|_| tuple.local.interface == 0) {
+            if self.arrivals.len() >= MOST_PAIRS && !self.arrivals.contains_key(tuple) {
+                self.arrivals.clear();
+            }
+            self.arrivals.insert(*tuple, interface);
+        }
+        self.add(tuple, payload, payload);
+    }
+
+    /// Counts a payload that went in datagrams of `segment` bytes.
+    pub(super) fn on_sent(&mut self, tuple: &FourTuple, payload: usize, segment: usize) {
+        if self.is_wanted && payload > 0 {
+            self.add(tuple, payload, segment);
+        }
+    }
+
+    /// The number of the interface that carries what goes between these addresses; 0 if it is not known.
+    pub(super) fn interface(&self, tuple: &FourTuple) -> u32 {
+        match tuple.local.interface {
+            0 => self.arrivals.get(tuple).copied().unwrap_or(0),
+            bound => bound,
+        }
+    }
+
+    pub(super) fn take(&mut self) -> BTreeMap<Way, u64> {
+        std::mem::take(&mut self.bytes)
+    }
+
+    fn add(&mut self, tuple: &FourTuple, payload: usize, segment: usize) {
+        let (local, remote) = (tuple.local.address.ip().to_canonical(), tuple.remote.ip().to_canonical());
+        let header = UDP_HEADER + if remote.is_ipv4() { IPV4_HEADER } else { IPV6_HEADER };
+        let size = payload + payload.div_ceil(segment.max(1)) * header;
+        let way = Way { interface: self.interface(tuple), local, remote };
+        *self.bytes.entry(way).or_default() += size as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use manyway_proto::LocalAddress;
+
+    use super::*;
+
+    fn tuple(interface: u32, local: &str, remote: &str) -> FourTuple {
+        FourTuple {
+            local: LocalAddress { interface, address: local.parse().unwrap() },
+            remote: remote.parse().unwrap(),
+        }
+    }
+
+    fn taken(traffic: &mut Traffic) -> Vec<(u32, u64)> {
+        traffic.take().into_iter().map(|(way, bytes)| (way.interface, bytes)).collect()
+    }
+
+    #[test]
+    fn each_datagram_counts_with_the_headers_of_its_family() {
+        let (v4, v6) = (tuple(3, "10.0.0.1:1", "10.0.0.2:2"), tuple(4, "[fd00::1]:1", "[fd00::2]:2"));
+        let mut traffic = Traffic::new(true);
+        traffic.on_sent(&v4, 2500, 1000);
+        traffic.on_sent(&v4, 0, 1000);
+        traffic.on_received(&v6, 100, None);
+        assert_eq!(taken(&mut traffic), [(3, 2500 + 3 * 28), (4, 100 + 48)]);
+        assert_eq!(taken(&mut traffic), []);
+        let mut unwanted = Traffic::default();
+        unwanted.on_sent(&v4, 100, 100);
+        unwanted.on_received(&v4, 100, Some(7));
+        assert!(taken(&mut unwanted).is_empty() && unwanted.arrivals.is_empty());
+    }
+
+    #[test]
+    fn a_server_answers_where_it_was_asked() {
+        let (asked, other) = (tuple(0, "10.0.0.1:1", "10.0.0.2:2"), tuple(0, "10.0.0.1:1", "10.0.0.3:2"));
+        let mut traffic = Traffic::new(true);
+        traffic.on_received(&asked, 100, Some(7));
+        traffic.on_sent(&asked, 100, 100);
+        traffic.on_sent(&other, 100, 100);
+        assert_eq!((traffic.interface(&asked), traffic.interface(&other)), (7, 0));
+        assert_eq!(taken(&mut traffic), [(0, 128), (7, 256)]);
+        for port in 0..5000 {
+            traffic.on_received(&tuple(0, "10.0.0.1:1", &format!("10.0.0.2:{port}")), 1, Some(7));
+        }
+        assert!(traffic.arrivals.len() <= MOST_PAIRS);
+    }
+}

@@ -1,0 +1,298 @@
+//! What went over each interface, as the ledger is told, and what is left.
+//!
+//! The ledger is told after a 64th of what is left and after 64 KiB at the least, or after a second. So several processes
+//! together run over a cap by at most 64 KiB each, beside what is on its way to this host when the peer is told to stop.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use manyway_proto::ByteCount;
+use tokio::time::Instant;
+
+use crate::ledger::{Allowance, Ledger};
+
+/// The ledger is told of anything within this time.
+const TOLD_AFTER: Duration = Duration::from_secs(1);
+/// It is asked again so soon about an interface without anything left: a user may have raised the cap.
+const SPENT_AGAIN: Duration = Duration::from_secs(5);
+/// It is asked again so soon about a quiet interface: other processes may have used it.
+const QUIET_AGAIN: Duration = Duration::from_secs(30);
+/// It is asked again so soon after it could not answer.
+const FAILED_AGAIN: Duration = Duration::from_millis(50);
+/// Bytes that it need not be told of at once, and the part of what is left that it need not be.
+const LITTLE: u64 = 64 * 1024;
+const PART: u64 = 64;
+/// How often it is told at the end if it can not take it.
+const LAST_TRIES: u32 = 10;
+
+/// The accounts of all interfaces.
+#[derive(Debug)]
+pub(super) struct Usage {
+    ledger: Option<Arc<dyn Ledger>>,
+    accounts: BTreeMap<String, Account>,
+}
+
+/// One interface.
+#[derive(Debug)]
+struct Account {
+    /// `None` if it has no limit.
+    allowance: Option<Allowance>,
+    /// Bytes that the ledger does not know of.
+    untold: u64,
+    /// When the ledger was asked last.
+    asked_at: Instant,
+    /// It could not answer then.
+    has_failed: bool,
+}
+
+/// What a look at the accounts found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum News {
+    /// Nothing.
+    None,
+    /// Something else is left than before.
+    Left,
+    /// An interface has nothing left, or has something again.
+    Spent,
+}
+
+impl Usage {
+    pub(super) fn new(ledger: Option<Arc<dyn Ledger>>) -> Self {
+        Self { ledger, accounts: BTreeMap::new() }
+    }
+
+    /// Whether anybody counts.
+    pub(super) fn counts(&self) -> bool {
+        self.ledger.is_some()
+    }
+
+    /// Something went over an interface.
+    pub(super) fn add(&mut self, interface: &str, bytes: u64) {
+        if let Some(account) = self.accounts.get_mut(interface) {
+            account.untold = account.untold.saturating_add(bytes);
+        }
+    }
+
+    /// Opens accounts for interfaces that have none.
+    pub(super) fn open<'a>(&mut self, now: Instant, interfaces: impl Iterator<Item = &'a str>) {
+        if !self.counts() {
+            return;
+        }
+        for interface in interfaces {
+            if !self.accounts.contains_key(interface) {
+                let mut account = Account { allowance: None, untold: 0, asked_at: now, has_failed: false };
+                account.settle(now, interface, self.ledger.as_deref());
+                self.accounts.insert(interface.to_owned(), account);
+            }
+        }
+    }
+
+    /// Tells the ledger what is due, and asks it.
+    pub(super) fn settle(&mut self, now: Instant) -> News {
+        let mut news = News::None;
+        for (interface, account) in &mut self.accounts {
+            if !account.is_due(now) {
+                continue;
+            }
+            let before = account.allowance;
+            account.settle(now, interface, self.ledger.as_deref());
+            let ends = |allowance: Option<Allowance>| allowance.is_some_and(|it| is_spent(&it));
+            news = news.max(if ends(before) != ends(account.allowance) {
+                News::Spent
+            } else if before != account.allowance {
+                News::Left
+            } else {
+                News::None
+            });
+        }
+        news
+    }
+
+    /// What may go over an interface; `None` without a limit.
+    pub(super) fn allowance(&self, interface: &str) -> Option<Allowance> {
+        self.accounts.get(interface).and_then(|account| account.allowance)
+    }
+
+    /// The interfaces over which nothing more may go.
+    pub(super) fn spent(&self) -> BTreeMap<String, Allowance> {
+        let limited = self.accounts.iter().filter_map(|(name, account)| Some((name, account.allowance?)));
+        let spent = limited.filter(|(_, allowance)| is_spent(allowance));
+        spent.map(|(name, allowance)| (name.clone(), allowance)).collect()
+    }
+
+    /// When the ledger is to be asked.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.accounts.values().filter_map(Account::deadline).min()
+    }
+
+    /// Tells the ledger the rest; waits for it a little, since nothing else is left to do.
+    pub(super) fn finish(&mut self) {
+        for _ in 0..LAST_TRIES {
+            let now = Instant::now();
+            for (interface, account) in &mut self.accounts {
+                if account.untold > 0 {
+                    account.settle(now, interface, self.ledger.as_deref());
+                }
+            }
+            if self.accounts.values().all(|account| account.untold == 0) {
+                return;
+            }
+            std::thread::sleep(FAILED_AGAIN);
+        }
+        tracing::warn!("not all that went over interfaces with a cap could be counted");
+    }
+}
+
+impl Account {
+    fn settle(&mut self, now: Instant, interface: &str, ledger: Option<&dyn Ledger>) {
+        let Some(ledger) = ledger else { return };
+        self.asked_at = now;
+        match ledger.spend(interface, ByteCount(self.untold)) {
+            Ok(allowance) => (self.allowance, self.untold, self.has_failed) = (allowance, 0, false),
+            Err(error) => {
+                if error.kind() != io::ErrorKind::WouldBlock && !self.has_failed {
+                    tracing::warn!(interface, %error, "what goes over it can not be counted now");
+                }
+                self.has_failed = true;
+                // What is known of counts all the same, so that a full disk lifts no cap.
+                if let Some(allowance) = self.allowance.as_mut().filter(|it| it.left.get() <= self.untold) {
+                    allowance.left = ByteCount::ZERO;
+                }
+            }
+        }
+    }
+
+    fn is_due(&self, now: Instant) -> bool {
+        let left = self.allowance.map_or(0, |allowance| allowance.left.get());
+        let is_much = left > 0 && self.untold >= (left / PART).max(LITTLE).min(left);
+        is_much && !self.has_failed || self.deadline().is_some_and(|at| at <= now)
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let pause = match self.allowance {
+            _ if self.has_failed => FAILED_AGAIN,
+            None => return None,
+            Some(allowance) if is_spent(&allowance) => SPENT_AGAIN,
+            Some(_) if self.untold > 0 => TOLD_AFTER,
+            Some(_) => QUIET_AGAIN,
+        };
+        Some(self.asked_at + pause)
+    }
+}
+
+fn is_spent(allowance: &Allowance) -> bool {
+    allowance.left == ByteCount::ZERO
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, MutexGuard};
+
+    use super::*;
+
+    /// A cap of one interface, with what was told of it; busy if asked to be.
+    #[derive(Debug, Default)]
+    struct Book(Mutex<Page>);
+
+    #[derive(Debug, Default)]
+    struct Page {
+        cap: u64,
+        told: Vec<u64>,
+        is_busy: bool,
+    }
+
+    impl Book {
+        fn new(cap: u64) -> Arc<Self> {
+            Arc::new(Self(Mutex::new(Page { cap, ..Page::default() })))
+        }
+
+        fn page(&self) -> MutexGuard<'_, Page> {
+            self.0.lock().unwrap()
+        }
+
+        fn told(&self) -> Vec<u64> {
+            std::mem::take(&mut self.page().told)
+        }
+
+        fn set(&self, change: impl FnOnce(&mut Page)) {
+            change(&mut self.page());
+        }
+    }
+
+    impl Ledger for Book {
+        fn spend(&self, interface: &str, bytes: ByteCount) -> io::Result<Option<Allowance>> {
+            let mut page = self.page();
+            if page.is_busy {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            if interface != "wwan0" {
+                return Ok(None);
+            }
+            page.told.push(bytes.get());
+            let cap = ByteCount(page.cap);
+            page.cap = page.cap.saturating_sub(bytes.get());
+            Ok(Some(Allowance { cap, left: ByteCount(page.cap), renewal: None }))
+        }
+    }
+
+    fn usage(book: &Arc<Book>) -> (Usage, Instant) {
+        let now = Instant::now();
+        let mut usage = Usage::new(Some(Arc::clone(book) as Arc<dyn Ledger>));
+        usage.open(now, ["wwan0", "eth0"].into_iter());
+        assert_eq!(book.told(), [0]);
+        (usage, now)
+    }
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn the_ledger_is_told_the_sooner_the_less_is_left() {
+        let book = Book::new(64 << 20);
+        let (mut usage, now) = usage(&book);
+        usage.add("wwan0", 1 << 19);
+        usage.add("eth0", 1 << 30);
+        assert_eq!((usage.settle(now), book.told()), (News::None, vec![]));
+        usage.add("wwan0", 1 << 19);
+        assert_eq!((usage.settle(now), book.told()), (News::Left, vec![1 << 20]));
+        book.set(|page| page.cap = 200_000);
+        usage.add("wwan0", 1);
+        assert_eq!(usage.deadline(), Some(now + SECOND));
+        assert_eq!((usage.settle(now + SECOND), book.told()), (News::Left, vec![1]));
+        usage.add("wwan0", 65_536);
+        assert_eq!((usage.settle(now + SECOND), book.told()), (News::Left, vec![65_536]));
+        usage.add("wwan0", 140_000);
+        assert_eq!((usage.settle(now + SECOND), book.told()), (News::Spent, vec![140_000]));
+        assert_eq!(usage.spent().into_keys().collect::<Vec<_>>(), ["wwan0"]);
+    }
+
+    #[test]
+    fn an_interface_without_anything_left_is_asked_about_until_there_is_more() {
+        let book = Book::new(0);
+        let (mut usage, now) = usage(&book);
+        assert_eq!(usage.spent().len(), 1);
+        assert_eq!((usage.settle(now + SECOND), book.told()), (News::None, vec![]));
+        assert_eq!((usage.settle(now + 5 * SECOND), book.told()), (News::None, vec![0]));
+        book.set(|page| page.cap = 1000);
+        assert_eq!(usage.settle(now + 10 * SECOND), News::Spent);
+        assert!(usage.spent().is_empty());
+        assert_eq!(usage.allowance("wwan0").map(|it| it.left), Some(ByteCount(1000)));
+    }
+
+    #[test]
+    fn what_a_busy_ledger_does_not_take_is_told_again_and_counts_all_the_same() {
+        let book = Book::new(100_000);
+        let (mut usage, now) = usage(&book);
+        book.set(|page| page.is_busy = true);
+        usage.add("wwan0", 70_000);
+        assert_eq!(usage.settle(now), News::None);
+        usage.add("wwan0", 40_000);
+        assert_eq!(usage.settle(now), News::None);
+        assert_eq!(usage.deadline(), Some(now + FAILED_AGAIN));
+        assert_eq!(usage.settle(now + FAILED_AGAIN), News::Spent);
+        book.set(|page| page.is_busy = false);
+        usage.finish();
+        assert_eq!(book.told(), [110_000]);
+    }
+}
