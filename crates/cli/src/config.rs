@@ -2,6 +2,7 @@
 //!
 //! A key that is not known is an error that names it and its line. Paths are relative to the directory of the file.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -9,29 +10,42 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use manyway::interfaces::InterfaceRule;
-use manyway::{ConfigError, ConnectionConfig, HostPort, PairMode};
+use manyway::interfaces::InterfacePattern;
+use manyway::{ByteCount, ConfigError, ConnectionConfig, HostPort, PairMode};
 use serde::{Deserialize, Deserializer};
 
-use crate::args::{Cli, Command, GlobalArgs, ServeArgs, Trust, parse_listen};
+use crate::args::{Cli, Command, Costly, GlobalArgs, Memory, ServeArgs, Trust, parse_listen};
+use crate::caps::{Cap, CapRule, InterfaceWish, ResetDay};
 use crate::command::error::CommandError;
 use crate::exit_code::ExitCode;
 use crate::home::Home;
-use crate::output::units::{UnitError, parse_duration};
+use crate::output::units::{UnitError, parse_duration, parse_size};
 
 /// What the file may hold.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Settings {
-    interfaces: Vec<Text<InterfaceRule>>,
+    interfaces: Vec<Text<InterfaceWish>>,
     exclude: Vec<String>,
+    caps: BTreeMap<PatternText, CapSettings>,
     scheduler: Option<Text<SchedulerName>>,
     congestion: Option<Text<CongestionName>>,
     pairs: Option<Text<PairMode>>,
+    costly: Option<Costly>,
+    memory: Option<Memory>,
     connect_timeout: Option<Text<Time>>,
     trust: Option<Text<Trust>>,
     rendezvous: Vec<Text<HostPort>>,
     serve: ServeSettings,
+}
+
+/// `[caps.IF]`: how much may go over an interface.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct CapSettings {
+    cap: Text<Size>,
+    #[serde(default)]
+    reset_day: ResetDay,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -54,6 +68,28 @@ impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Text<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         text.parse().map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+#[derive(Debug)]
+struct Size(u64);
+
+impl FromStr for Size {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        parse_size(text).map(Self)
+    }
+}
+
+/// The pattern of interfaces' names that is a key.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct PatternText(String);
+
+impl<'de> Deserialize<'de> for PatternText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse::<InterfacePattern>().map(|_| Self(text)).map_err(serde::de::Error::custom)
     }
 }
 
@@ -151,9 +187,12 @@ impl Settings {
         let Self {
             interfaces,
             exclude,
+            caps,
             scheduler,
             congestion,
             pairs,
+            costly,
+            memory,
             connect_timeout,
             trust,
             rendezvous,
@@ -163,6 +202,8 @@ impl Settings {
         global.scheduler = global.scheduler.take().or_else(|| scheduler.map(|name| name.0.0));
         global.congestion = global.congestion.take().or_else(|| congestion.map(|name| name.0.0));
         global.pairs = global.pairs.or_else(|| pairs.map(|mode| mode.0));
+        global.costly = global.costly.or(costly);
+        global.memory = global.memory.or(memory);
         global.connect_timeout = global.connect_timeout.or_else(|| connect_timeout.map(|time| time.0.0));
         global.trust = global.trust.take().or_else(|| {
             Some(match trust?.0 {
@@ -173,6 +214,12 @@ impl Settings {
         if global.rendezvous.is_empty() {
             global.rendezvous = rendezvous.into_iter().map(|host| host.0).collect();
         }
+        // A cap holds also where the command line names other interfaces.
+        global.caps.extend(interfaces.iter().filter_map(|wish| wish.0.cap_rule()));
+        global.caps.extend(caps.into_iter().filter_map(|(pattern, settings)| {
+            let cap = Cap { bytes: ByteCount(settings.cap.0.0), reset_day: settings.reset_day };
+            Some(CapRule { pattern: pattern.0.parse().ok()?, cap: Some(cap) })
+        }));
         if let Command::Serve(arguments) = &mut cli.command {
             return serve.apply(arguments, directory);
         }
@@ -211,7 +258,7 @@ mod tests {
     use super::*;
 
     const ALL: &str = r#"
-interfaces = ["eth0", "wwan0,role=backup"]
+interfaces = ["eth0", "wwan0,role=backup,cap=1GB"]
 exclude = ["docker0"]
 scheduler = "min-rtt"
 congestion = "cubic"
@@ -219,6 +266,12 @@ pairs = "disjoint"
 connect-timeout = "3s"
 trust = "authority.pem"
 rendezvous = ["meet.example.org"]
+costly = "allow"
+memory = "small"
+
+[caps."w*"]
+cap = "5 GB"
+reset-day = 15
 
 [serve]
 dir = "films"
@@ -247,6 +300,7 @@ key = "key.pem"
         assert_eq!((client.interfaces.len(), client.exclude.as_slice()), (2, &["docker0".to_owned()][..]));
         assert_eq!(client.scheduler.as_deref(), Some("min-rtt"));
         assert_eq!(client.pairs, Some(PairMode::Disjoint));
+        assert_eq!((client.costly, client.memory), (Some(Costly::Allow), Some(Memory::Small)));
         assert_eq!(client.connect_timeout(), Duration::from_secs(3));
         assert_eq!(client.trust, Some(Trust::File("/etc/x/authority.pem".into())));
         assert_eq!(client.rendezvous, ["meet.example.org:4455".parse().unwrap()]);
@@ -261,6 +315,24 @@ key = "key.pem"
         assert_eq!(serve.max_clients.map(NonZeroUsize::get), Some(10));
         assert_eq!(serve.cert.as_deref(), Some(Path::new("/etc/chain.pem")));
         assert_eq!(serve.key.as_deref(), Some(Path::new("/etc/x/key.pem")));
+    }
+
+    #[test]
+    fn a_cap_of_the_settings_holds_whatever_interfaces_the_command_line_names() {
+        let caps = |arguments: &[&str]| {
+            let rules = applied(ALL, arguments).global.cap_rules();
+            ["wwan0", "wlan0", "eth0"].map(|name| rules.of(name).map(|cap| cap.to_string()))
+        };
+        let settings = [Some("1 GB a month from day 1"), Some("5 GB a month from day 15"), None];
+        let settings = settings.map(|cap| cap.map(str::to_owned));
+        assert_eq!(caps(&["get", "mw1x"]), settings);
+        assert_eq!(caps(&["serve"]), settings);
+        assert_eq!(caps(&["-I", "wwan0", "get", "mw1x"]), settings);
+        let [lifted, other, named] =
+            caps(&["--cap", "wwan0=none", "--cap", "wlan0=8GB", "-I", "eth0,cap=2GB@3", "get", "mw1x"]);
+        assert_eq!(lifted, None);
+        assert_eq!(other.as_deref(), Some("8 GB a month from day 1"));
+        assert_eq!(named.as_deref(), Some("2 GB a month from day 3"));
     }
 
     #[test]
@@ -293,6 +365,12 @@ key = "key.pem"
             ("[serve]\nlisten = [\"4455\"]", &["line 2", "listen"]),
             ("exclude = 3", &["line 1", "exclude"]),
             ("pairs = \"all\"", &["line 1", "full-mesh"]),
+            ("costly = \"yes\"", &["line 1", "allow"]),
+            ("memory = \"256K\"", &["line 1", "small"]),
+            ("[caps.wwan0]\ncap = \"5 apples\"", &["line 2", "5 apples"]),
+            ("[caps.wwan0]\ncap = \"5GB\"\nreset-day = 32", &["line 3", "1 to 31"]),
+            ("[caps.wwan0]\nreset-day = 3", &["line 1", "cap"]),
+            ("[caps.\"a/b\"]\ncap = \"5GB\"", &["a/b"]),
             ("trust = ", &["line 1"]),
         ] {
             let error = Settings::parse(text).unwrap_err();

@@ -1,6 +1,7 @@
 //! The pieces of the `manyway` command. A library only so that they can be tested; nothing here is a stable interface.
 
 pub mod args;
+pub mod caps;
 pub mod command;
 pub mod config;
 pub mod demo;

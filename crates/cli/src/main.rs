@@ -9,7 +9,7 @@ use clap::Parser as _;
 use manyway_cli::args::{Cli, Command};
 use manyway_cli::command::error::CommandError;
 use manyway_cli::command::{
-    bench, decode, demo, get, keys, lab, lab_agent, paths, ping, rendezvous, send, serve, sim,
+    bench, caps, decode, demo, get, keys, lab, lab_agent, paths, ping, rendezvous, send, serve, sim,
 };
 use manyway_cli::exit_code::ExitCode;
 use manyway_cli::{config, documents, logging, output};
@@ -36,6 +36,7 @@ fn run(cli: &Cli) -> ExitCode {
             keys::run(global, arguments)?;
             Ok(ExitCode::Ok)
         })),
+        Command::Caps(arguments) => done(block_on(async { caps::run(global, arguments) })),
         Command::Serve(arguments) => done(block_on(async {
             serve::run(global, arguments).await?;
             Ok(ExitCode::Ok)

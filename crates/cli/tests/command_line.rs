@@ -17,6 +17,7 @@ fn help_goes_to_standard_output_and_shows_examples() {
         "ping",
         "paths",
         "keys",
+        "caps",
         "decode",
         "lab",
         "sim",
@@ -34,6 +35,10 @@ fn help_goes_to_standard_output_and_shows_examples() {
     {
         let output = manyway(&[&["keys"], command, &["--help"]].concat());
         assert!(String::from_utf8(output.stdout).unwrap().contains("Examples:"), "{command:?}");
+    }
+    for command in ["list", "set", "clear"] {
+        let output = manyway(&["caps", command, "--help"]);
+        assert!(String::from_utf8(output.stdout).unwrap().contains("Example"), "{command}");
     }
 }
 

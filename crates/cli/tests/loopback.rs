@@ -52,6 +52,59 @@ fn a_summary_for_programs_counts_what_was_sent() {
 }
 
 #[test]
+fn a_connection_of_little_memory_carries_all_the_same() {
+    let place = Place::new();
+    make_file(&place.here().join("up"), 3_000_000);
+    make_file(&place.there().join("down"), 3_000_000);
+    let small = ["--memory", "small"];
+    for (there, here) in [(&small[..], &[][..]), (&[], &small), (&small, &small)] {
+        let server = place.serve(there);
+        place.run(&[here, &["send", "up", &server.ticket]].concat()).expect(0);
+        place.run(&[here, &["get", &server.ticket, "down"]].concat()).expect(0);
+        for name in ["up", "down"] {
+            assert_same_content(&place.here().join(name), &place.there().join(name));
+        }
+        std::fs::remove_file(place.there().join("up")).unwrap();
+        std::fs::remove_file(place.here().join("down")).unwrap();
+        server.stop().expect(0);
+    }
+    place.run(&["--memory", "none", "get", "mw1x"]).expect(2).says("small");
+}
+
+#[test]
+fn caps_are_shown_set_and_forgotten() {
+    let place = Place::new();
+    let home = tempfile::TempDir::new().unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = place.command(arguments);
+        command.env("MANYWAY_HOME", home.path());
+        Running::start(command).end()
+    };
+    run(&["caps"]).expect(0).says("no interface has a cap");
+    run(&["caps", "set", "wwan0", "1GB"]).expect(2).says("--cap wwan0=SIZE");
+    std::fs::write(home.path().join("config.toml"), "[caps.wwan0]\ncap = \"5 GB\"\nreset-day = 15\n")
+        .unwrap();
+    run(&["caps", "set", "wwan0", "3.2GB"]).expect(0).says("wwan0: 3.2 GB since 2");
+    run(&["caps"]).expect(0).says("wwan0      3.2 GB  5 GB  1.8 GB   64 %");
+    let row = |arguments: &[&str]| run(arguments).expect(0).summary()["caps"][0].clone();
+    let listed = row(&["caps", "--json"]);
+    assert_eq!(
+        (&listed["interface"], &listed["used"], &listed["left"], &listed["reached"]),
+        (&"wwan0".into(), &3_200_000_000_u64.into(), &1_800_000_000.into(), &false.into())
+    );
+    assert!(listed["renewal"].as_str().unwrap().ends_with("-15"), "{listed}");
+    assert_eq!(row(&["caps", "--json", "--cap", "wwan0=3GB"])["reached"], true);
+    run(&["caps", "--cap", "wwan0=none"]).expect(0).says("no interface has a cap");
+    run(&["caps", "clear", "--all"]).expect(0).says("wwan0: the count begins anew");
+    run(&["caps", "clear", "wwan0"]).expect(0).says("nothing was counted");
+    assert_eq!(row(&["caps", "--json"])["used"], 0);
+    std::fs::write(home.path().join("usage/wwan0"), "nonsense").unwrap();
+    run(&["paths"]).expect(1).says("manyway caps clear");
+    run(&["caps", "clear", "wwan0"]).expect(0);
+    run(&["paths"]).expect(0);
+}
+
+#[test]
 fn bench_measures_messages_both_ways_and_beside_bulk() {
     let place = Place::new();
     let server = place.serve(&[]);

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use clap::Args;
-use manyway::interfaces::InterfaceRule;
+use clap::{Args, ValueEnum};
 use manyway::{HostPort, PairMode};
+use serde::Deserialize;
 
+use crate::caps::{CapRule, CapRules, InterfaceWish};
+use crate::output::desk::Desk;
 use crate::output::units::parse_duration;
 
 /// Options of every command.
@@ -26,14 +28,24 @@ pub struct GlobalArgs {
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
     /// Use this interface, and only those named so; may be given several times
-    #[arg(short = 'I', long = "interface", global = true, value_name = "IF[,role=ROLE][,cost=N]")]
+    #[arg(short = 'I', long = "interface", global = true, value_name = "IF[,role=ROLE][,cost=N][,cap=SIZE]")]
     #[arg(
         long_help = "Use this interface, and only those named so; may be given several times. ROLE is primary (the \
         default), secondary (joins when the primaries are full), backup (only when none of the others works) or \
         never. N is 0 for an interface that costs nothing (the default), more for dearer ones, which the schedulers cost \
-        and primary avoid. Without this option every usable interface is used."
+        and primary avoid. SIZE is as of --cap. Without this option every usable interface is used."
     )]
-    pub interfaces: Vec<InterfaceRule>,
+    pub interfaces: Vec<InterfaceWish>,
+    /// Let no more bytes than this go over an interface in a month; may be given several times
+    #[arg(long = "cap", global = true, value_name = "IF=SIZE[@DAY]")]
+    #[arg(
+        long_help = "Let no more bytes than this go over an interface in a month, both directions and all headers counted, \
+        of all commands of this user together; may be given several times. The month begins on its first day, or on DAY \
+        (1 to 31; the last day of a month that has fewer), at midnight of the local time. Once the cap is reached the \
+        interface is left alone until then. `IF=none` lifts a cap of the settings. `manyway caps` tells what was used. \
+        Example: --cap wwan0=5GB@15"
+    )]
+    pub caps: Vec<CapRule>,
     /// Do not use this interface; may be given several times
     #[arg(long, global = true, value_name = "IF")]
     pub exclude: Vec<String>,
@@ -67,6 +79,23 @@ pub struct GlobalArgs {
         answers, up to 8."
     )]
     pub pairs: Option<PairMode>,
+    /// What to do when only a path works that costs more: ask, allow or never
+    #[arg(long, global = true, value_name = "ANSWER")]
+    #[arg(
+        long_help = "What the scheduler primary does when only a path works that costs more (-I IF,cost=N) than the one \
+        before: ask (the default: at a terminal it asks once for each interface; elsewhere it says so and waits for the \
+        other paths), allow or never (wait for the other paths)"
+    )]
+    pub costly: Option<Costly>,
+    /// How much memory a connection may take: auto or small
+    #[arg(long, global = true, value_name = "SIZE")]
+    #[arg(
+        long_help = "How much memory a connection may take at this end: auto (the default: as much as the paths need, up \
+        to 64 MiB in each direction) or small (at most 256 KiB, for routers and servers of many; it carries about 48 KiB \
+        in each round trip, 19 Mbit/s at 20 ms, over at most four paths). The verbs' buffers for files come on top of \
+        both"
+    )]
+    pub memory: Option<Memory>,
     /// How long to try to reach the other side
     #[arg(long, global = true, value_name = "TIME", value_parser = parse_duration)]
     #[arg(long_help = "How long to try to reach the other side; default 10s")]
@@ -105,13 +134,46 @@ pub struct GlobalArgs {
     /// Read no file of settings
     #[arg(long, global = true)]
     pub no_config: bool,
+    /// Where and what the user was asked in this run.
+    #[arg(skip)]
+    pub desk: Desk,
 }
 
 impl GlobalArgs {
+    /// Every cap that the options name, the most important first.
+    pub fn cap_rules(&self) -> CapRules {
+        let named = self.interfaces.iter().filter_map(InterfaceWish::cap_rule);
+        CapRules::new(named.chain(self.caps.iter().cloned()))
+    }
+
     /// How long to try to reach the other side.
     pub fn connect_timeout(&self) -> Duration {
         self.connect_timeout.unwrap_or(Duration::from_secs(10))
     }
+}
+
+/// What to do when only a path works that costs more than the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Costly {
+    /// Ask, at a terminal.
+    #[default]
+    Ask,
+    /// Use it.
+    Allow,
+    /// Wait for the others.
+    Never,
+}
+
+/// How much memory a connection may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Memory {
+    /// What its paths need.
+    #[default]
+    Auto,
+    /// At most 256 KiB.
+    Small,
 }
 
 /// Whom to believe that a server is the right one.

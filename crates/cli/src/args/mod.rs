@@ -2,6 +2,7 @@
 
 mod bench;
 mod campaign;
+mod caps;
 mod completion;
 mod decode;
 mod demo;
@@ -20,11 +21,12 @@ mod transfer;
 
 pub use bench::BenchArgs;
 pub use campaign::{CampaignArgs, Ways};
+pub use caps::{CapsAction, CapsArgs, ClearArgs, SetArgs};
 pub use completion::CompletionArgs;
 pub use decode::DecodeArgs;
 pub use demo::DemoArgs;
 pub use get::GetArgs;
-pub use global::{GlobalArgs, Trust};
+pub use global::{Costly, GlobalArgs, Memory, Trust};
 pub use keys::{
     AddArgs, AddClientArgs, AddServerArgs, AddTicketArgs, AddWhat, DEFAULT_TICKET, EntryKind, KeysAction,
     KeysArgs, ListArgs, RemoveArgs, RightsArgs, ShowArgs,
@@ -85,6 +87,8 @@ pub enum Command {
     Paths(PathsArgs),
     /// Show and change tickets, authorised clients and known servers
     Keys(KeysArgs),
+    /// Show and change what was counted against caps of interfaces
+    Caps(CapsArgs),
     /// Stay where you are, so that two sides that both moved find each other
     Rendezvous(RendezvousArgs),
     /// Show packets and blocks in words, from a capture or hex text

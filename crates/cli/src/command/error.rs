@@ -2,15 +2,17 @@
 
 use std::fmt;
 
-use manyway::{BindFailure, ClosedBy, ConnectError, ConnectionError};
+use manyway::interfaces::Exclusion;
+use manyway::{BindFailure, CAP_REACHED, ClosedBy, ConnectError, ConnectionError};
 use manyway_transfer::{Failure, TransferError};
 use serde_json::{Map, Value, json};
 
 use crate::exit_code::ExitCode;
 use crate::home::HomeError;
 
-/// The code by which a server closes a connection that is one too many for it or for the client's rights.
-pub const REFUSED_BY_LIMIT: u64 = 5;
+/// The code by which a server closes a connection that is one too many for it or for the client's rights, or for which a
+/// cap leaves it no interface.
+pub const REFUSED_BY_LIMIT: u64 = CAP_REACHED;
 
 /// The end of a command that did not do what it should.
 #[derive(Debug)]
@@ -52,7 +54,8 @@ impl CommandError {
         match connection {
             Some(
                 reason @ (ConnectionError::Authentication { .. }
-                | ConnectionError::Closed { by: ClosedBy::Peer, code: REFUSED_BY_LIMIT, .. }),
+                | ConnectionError::Closed { by: ClosedBy::Peer, code: REFUSED_BY_LIMIT, .. }
+                | ConnectionError::Closed { by: ClosedBy::Us, code: CAP_REACHED, .. }),
             ) => Self::of_connection(&reason),
             Some(reason) if error.is_resumable() => {
                 let text = broken(error, &reason);
@@ -87,6 +90,10 @@ impl CommandError {
             ConnectionError::Closed { by: ClosedBy::Peer, code: REFUSED_BY_LIMIT, reason } => {
                 Self::new(ExitCode::Policy, format!("the server refused: {reason}"))
             }
+            ConnectionError::Closed { by: ClosedBy::Us, code: CAP_REACHED, reason } => Self::new(
+                ExitCode::Policy,
+                format!("{reason}, and no other interface leads to the server; {RAISE}"),
+            ),
             ConnectionError::ConnectTimeout => Self::new(
                 ExitCode::Unreachable,
                 "no answer from any address of the server; is `manyway serve` running there, and does its firewall \
@@ -96,6 +103,9 @@ impl CommandError {
         }
     }
 }
+
+/// What to do about a cap.
+const RAISE: &str = "`manyway caps` shows what was used, and --cap raises a cap";
 
 /// Why a stream broke, with what the connection says of it.
 fn broken(error: &TransferError, reason: &ConnectionError) -> String {
@@ -117,6 +127,11 @@ impl From<ConnectError> for CommandError {
                 ConnectionError::IdleTimeout | ConnectionError::NoPath | ConnectionError::Reset,
             ) => Self::new(ExitCode::Unreachable, &error),
             ConnectError::Failed(reason) => Self::of_connection(reason),
+            ConnectError::NoInterface(excluded)
+                if excluded.iter().any(|it| matches!(it.reason, Exclusion::CapReached { .. })) =>
+            {
+                Self::new(ExitCode::Policy, format!("{error}; {RAISE}"))
+            }
             ConnectError::Resolve(_) | ConnectError::NoInterface(_) | ConnectError::Start(_) => {
                 Self::new(ExitCode::Unreachable, &error)
             }
@@ -212,7 +227,18 @@ mod tests {
         let closed = |code| ConnectionError::Closed { by: ClosedBy::Peer, code, reason: "2 at once".into() };
         let limit = CommandError::from(closed(REFUSED_BY_LIMIT));
         assert_eq!((limit.code, limit.text.as_str()), (ExitCode::Policy, "the server refused: 2 at once"));
+        let cap = ConnectionError::Closed {
+            by: ClosedBy::Us,
+            code: CAP_REACHED,
+            reason: "wwan0: cap of 5 GB reached, again from 2026-12-01".into(),
+        };
+        let told = CommandError::from(cap.clone());
+        assert_eq!(told.code, ExitCode::Policy);
+        assert!(told.text.starts_with("wwan0: cap of 5 GB reached, again from 2026-12-01, and"), "{told}");
         let broken = TransferError::Stream { doing: "reading", source: io::Error::other("closed") };
+        for end in [CommandError::of_transfer, CommandError::of_measurement] {
+            assert_eq!(end(&broken, Some(cap.clone())).text, told.text);
+        }
         let in_transfer = |code| CommandError::of_transfer(&broken, Some(closed(code))).code;
         assert_eq!(in_transfer(REFUSED_BY_LIMIT), ExitCode::Policy);
         assert_eq!(in_transfer(0), ExitCode::Incomplete);

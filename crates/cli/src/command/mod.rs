@@ -3,6 +3,8 @@
 pub mod advice;
 pub mod bench;
 pub mod campaign;
+pub mod caps;
+pub mod costly;
 pub mod decode;
 pub mod demo;
 pub mod error;

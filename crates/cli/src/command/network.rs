@@ -2,17 +2,21 @@
 
 use std::fmt::Display;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use manyway::interfaces::{AddressFamily, InterfacePolicy};
 use manyway::resolve::resolve;
-use manyway::{Connection, ConnectionConfig, Endpoint, EndpointOptions, Host, HostPort, Locals};
+use manyway::{Connection, ConnectionConfig, Endpoint, EndpointOptions, Host, HostPort, Ledger, Locals};
 
+use super::costly;
 use super::error::CommandError;
 use super::signal::{close, until_interrupted};
 use super::target::Target;
-use crate::args::GlobalArgs;
+use crate::args::{GlobalArgs, Memory};
+use crate::caps::CapLedger;
 use crate::exit_code::ExitCode;
+use crate::home::Home;
 
 /// How often a quiet path is asked while a command runs.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -26,7 +30,10 @@ const APPLICATION: &[u8] = b"manyway/1";
 /// # Errors
 /// A name that does not exist, or a value out of its range.
 pub fn connection_config(global: &GlobalArgs) -> Result<ConnectionConfig, CommandError> {
-    let mut config = ConnectionConfig::default();
+    let mut config = match global.memory.unwrap_or_default() {
+        Memory::Auto => ConnectionConfig::default(),
+        Memory::Small => ConnectionConfig::small(),
+    };
     config.application = APPLICATION.to_vec();
     config.keep_alive = Some(KEEP_ALIVE);
     config.connect_timeout = global.connect_timeout();
@@ -73,7 +80,7 @@ pub async fn rendezvous(global: &GlobalArgs) -> Result<Vec<SocketAddr>, CommandE
 pub fn interface_policy(global: &GlobalArgs) -> Result<InterfacePolicy, CommandError> {
     let mut policy = InterfacePolicy::new();
     for rule in &global.interfaces {
-        policy = policy.with(rule.clone());
+        policy = policy.with(rule.rule.clone());
     }
     for name in &global.exclude {
         policy = policy.without(name.parse().map_err(CommandError::usage)?);
@@ -86,6 +93,32 @@ pub fn interface_policy(global: &GlobalArgs) -> Result<InterfacePolicy, CommandE
     Ok(policy)
 }
 
+/// Who counts what goes over interfaces with a cap; `None` if there are none.
+///
+/// # Errors
+/// If the counts can not be kept.
+pub fn caps(global: &GlobalArgs) -> Result<Option<Arc<CapLedger>>, CommandError> {
+    let rules = global.cap_rules();
+    if rules.is_empty() {
+        return Ok(None);
+    }
+    let home = Home::find()?;
+    let directory = home.usage_directory();
+    CapLedger::open(home, rules).map_err(|error| {
+        let text =
+            format!("what goes over interfaces with a cap is counted in {}: {error}", directory.display());
+        CommandError::new(ExitCode::Failed, text)
+    })
+}
+
+/// As [`caps`], for an endpoint.
+///
+/// # Errors
+/// As [`caps`].
+pub fn ledger(global: &GlobalArgs) -> Result<Option<Arc<dyn Ledger>>, CommandError> {
+    Ok(caps(global)?.map(|ledger| ledger as Arc<dyn Ledger>))
+}
+
 /// The settings of a client's endpoint.
 ///
 /// # Errors
@@ -94,6 +127,7 @@ pub fn client_options(global: &GlobalArgs) -> Result<EndpointOptions, CommandErr
     let mut options = EndpointOptions::default();
     options.connection = connection_config(global)?;
     options.key_log = true;
+    options.ledger = ledger(global)?;
     options.locals = Locals::Interfaces(interface_policy(global)?);
     Ok(options)
 }
@@ -136,6 +170,7 @@ pub async fn connect_on(
         close(&endpoint, "the server is not trusted").await;
         return Err(error);
     }
+    costly::attend(global, &connection);
     Ok((endpoint, connection))
 }
 
@@ -144,5 +179,26 @@ fn fits_family(global: &GlobalArgs, host: &HostPort) -> bool {
     match host.host() {
         Host::Ip(ip) => !(global.ipv4 && ip.is_ipv6() || global.ipv6 && ip.is_ipv4()),
         Host::Name(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+    use manyway::StreamConfig;
+
+    use super::*;
+    use crate::args::Cli;
+
+    #[test]
+    fn little_memory_is_asked_for_by_a_word() {
+        let streams = |arguments: &[&str]| {
+            let cli = Cli::try_parse_from([&["manyway", "paths"], arguments].concat()).unwrap();
+            let config = connection_config(&cli.global).unwrap();
+            (config.streams, config.path_limit)
+        };
+        assert_eq!(streams(&[]).0, StreamConfig::default());
+        assert_eq!(streams(&["--memory", "auto"]), streams(&[]));
+        assert_eq!(streams(&["--memory", "small"]), (StreamConfig::small(), 3));
     }
 }

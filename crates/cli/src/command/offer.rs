@@ -10,7 +10,7 @@ use manyway_transfer::{Server, ServerConfig};
 use serde_json::json;
 
 use super::error::CommandError;
-use super::network::{connection_config, rendezvous};
+use super::network::{connection_config, ledger, rendezvous};
 use super::serve::{own_hosts, random};
 use super::session::NetSession;
 use super::signal::{close, until_interrupted_over};
@@ -36,6 +36,7 @@ pub async fn run(global: &GlobalArgs, files: &[PathBuf]) -> Result<ExitCode, Com
     let (identity, secret) = (Identity::from_seed(&random()?), random()?);
     let mut options = EndpointOptions::default();
     options.connection = connection_config(global)?;
+    options.ledger = ledger(global)?;
     options.connection.rendezvous = rendezvous(global).await?;
     options.server = Some(ServerOptions::new(identity.clone(), &secret));
     let endpoint = bind(options)?;

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::error::CommandError;
 use super::keys::hosts_of;
-use super::network::{connection_config, rendezvous};
+use super::network::{connection_config, ledger, rendezvous};
 use super::signal::{Farewell, close, interrupted};
 use crate::args::{DEFAULT_TICKET, GlobalArgs, ServeArgs};
 use crate::exit_code::ExitCode;
@@ -49,6 +49,7 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
     server.certificate = certificate.as_ref().map(CertificateFiles::certificate);
     let mut options = EndpointOptions::default();
     options.connection = connection_config(global)?;
+    options.ledger = ledger(global)?;
     options.connection.rendezvous = rendezvous(global).await?;
     options.key_log = true;
     options.server = Some(server);

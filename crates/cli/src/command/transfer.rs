@@ -43,6 +43,7 @@ impl Transfer<'_> {
         F: Future<Output = Result<Report, TransferError>>,
     {
         let view = Arc::new(ProgressView::new(ProgressMode::detect(self.global.quiet), self.doing));
+        self.global.desk.set_view(&view);
         let tally = Arc::new(Tally::new(Arc::clone(&view)));
         let started = Instant::now();
         let mut repetitions = 0;

@@ -55,7 +55,7 @@ pub(super) fn replace(path: &Path, text: &str) -> Result<(), HomeError> {
 }
 
 /// What root writes into the directory of a service belongs to the service, or that could not read it any more.
-fn give_to_owner(file: &File, directory: &Path) {
+pub(super) fn give_to_owner(file: &File, directory: &Path) {
     let (Ok(own), Ok(owner)) = (file.metadata(), directory.metadata()) else { return };
     if own.uid() != owner.uid() {
         // Whoever is not root may not give files away, and keeps them.

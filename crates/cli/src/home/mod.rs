@@ -11,6 +11,7 @@ mod key_hash;
 mod name;
 mod text;
 mod timestamp;
+mod usage;
 
 pub use entry::{ClientEntry, Entry, Rights, ServerEntry, TicketEntry};
 pub use error::HomeError;
@@ -19,6 +20,7 @@ pub use key_hash::KeyHash;
 pub use name::{EntryName, NameError};
 pub use text::{HostText, RateText, Secret};
 pub use timestamp::Timestamp;
+pub use usage::{Count, Patience};
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,6 @@
 //! What the user sees. Data goes to stdout, progress and messages to stderr.
 
+pub mod desk;
 pub mod json;
 pub mod path;
 pub mod progress;

@@ -85,7 +85,7 @@ impl ProgressView {
     /// Starts with a title; the total of bytes may follow.
     pub fn new(mode: ProgressMode, title: &str) -> Self {
         let target = match mode {
-            ProgressMode::Terminal => ProgressDrawTarget::stderr_with_hz(8),
+            ProgressMode::Terminal => ProgressDrawTarget::stderr_with_hz(REDRAWS),
             ProgressMode::Plain | ProgressMode::Silent => ProgressDrawTarget::hidden(),
         };
         let bars = MultiProgress::with_draw_target(target);
@@ -190,6 +190,21 @@ impl ProgressView {
         }
     }
 
+    /// Takes the lines away while something else is on the terminal.
+    pub fn pause(&self) {
+        if self.mode == ProgressMode::Terminal {
+            let _ = self.bars.clear();
+            self.bars.set_draw_target(ProgressDrawTarget::hidden());
+        }
+    }
+
+    /// Shows them again.
+    pub fn resume(&self) {
+        if self.mode == ProgressMode::Terminal {
+            self.bars.set_draw_target(ProgressDrawTarget::stderr_with_hz(REDRAWS));
+        }
+    }
+
     /// Ends the display; the last state of the terminal's lines goes away.
     pub fn finish(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -242,6 +257,8 @@ fn line(text: &str) {
 
 /// A beginning of a file that is worth a line.
 const WORTH_SAYING: u64 = 16 << 20;
+/// A second.
+const REDRAWS: u8 = 8;
 const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
 const PLAIN_TEMPLATE: &str =
     "{msg} [{bar:28}] {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}";

@@ -1,6 +1,8 @@
 //! Tickets, keys, certificates, limits and settings of the real binary over 127.0.0.1, without root.
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail")]
 
+#[path = "../common/terminal.rs"]
+mod at_terminal;
 mod certificates;
 mod limits;
 mod place;

@@ -57,7 +57,7 @@ fn the_example_of_settings_and_its_values_are_understood() {
         .lines()
         .map(|line| line.strip_prefix("# ").filter(|rest| rest.contains(" = ")).unwrap_or(line))
         .collect();
-    assert!(all.iter().filter(|line| line.contains(" = ")).count() >= 13, "{all:#?}");
+    assert!(all.iter().filter(|line| line.contains(" = ")).count() >= 16, "{all:#?}");
     manyway_cli::config::Settings::parse(&all.join("\n")).unwrap();
 }
 

@@ -7,11 +7,16 @@
     reason = "a test may fail"
 )]
 
+#[expect(dead_code, reason = "each test program uses a part of it")]
+#[path = "../common/terminal.rs"]
+mod at_terminal;
 #[path = "../common/lab.rs"]
 mod lab;
 #[path = "../common/program.rs"]
 mod program;
 
+mod caps;
+mod costly;
 mod endings;
 mod failover;
 mod faults;

@@ -23,6 +23,7 @@ use super::network::connect_on;
 use super::session::NetSession;
 use super::signal::{close, interrupted};
 use crate::args::{BenchArgs, GlobalArgs};
+use crate::caps::InterfaceWish;
 use crate::exit_code::ExitCode;
 use crate::output::path::PathLabel;
 use crate::output::{json, note};
@@ -166,7 +167,12 @@ async fn alone(
 ) -> Result<Option<Rate>, CommandError> {
     let mut global = global.clone();
     let pattern = interface.parse().map_err(CommandError::usage)?;
-    global.interfaces = vec![InterfaceRule::new(pattern, Role::Primary)];
+    global.caps = std::mem::take(&mut global.interfaces)
+        .iter()
+        .filter_map(InterfaceWish::cap_rule)
+        .chain(global.caps)
+        .collect();
+    global.interfaces = vec![InterfaceRule::new(pattern, Role::Primary).into()];
     if !global.quiet && !global.json && !arguments.document {
         note(&format!("for comparison the same over {interface} alone …"));
     }

@@ -4,6 +4,7 @@ mod pings;
 mod reverse_path;
 mod rows;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use manyway::interfaces::InterfaceWatcher;
@@ -13,9 +14,10 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::error::CommandError;
-use super::network::{connect, interface_policy};
+use super::network::{caps, connect, interface_policy};
 use super::signal::{close, interrupted};
 use crate::args::{GlobalArgs, PathsArgs};
+use crate::caps::{CapLedger, CapState};
 use crate::exit_code::ExitCode;
 use crate::output::json;
 use crate::output::path::{event_json, event_words};
@@ -28,7 +30,7 @@ use rows::{PairRow, address_json, address_table, advice_text, pair_table};
 /// # Errors
 /// If the server is not reached or is not the ticket's, the connection ends, or standard output is full.
 pub async fn run(global: &GlobalArgs, arguments: &PathsArgs) -> Result<ExitCode, CommandError> {
-    let mut view = View::new(global, arguments);
+    let mut view = View::new(global, arguments)?;
     let Some(ticket) = &arguments.ticket else {
         return until_enough(arguments, view.follow_addresses(global)).await;
     };
@@ -58,32 +60,43 @@ struct View {
     interval: Duration,
     started: Instant,
     screen: Screen,
+    caps: Option<Arc<CapLedger>>,
     /// What is shown now.
     block: String,
 }
 
 impl View {
-    fn new(global: &GlobalArgs, arguments: &PathsArgs) -> Self {
-        Self {
+    fn new(global: &GlobalArgs, arguments: &PathsArgs) -> Result<Self, CommandError> {
+        Ok(Self {
             json: global.json,
             watch: arguments.watch,
             interval: arguments.interval,
             started: Instant::now(),
             screen: Screen::new(arguments.watch && !global.json),
+            caps: caps(global)?,
             block: String::new(),
-        }
+        })
+    }
+
+    /// Where an interface stands that has a cap.
+    fn cap(&self, interface: Option<&str>) -> Option<CapState> {
+        self.caps.as_ref()?.state(interface?).ok()?
     }
 
     async fn follow_addresses(&mut self, global: &GlobalArgs) -> Result<(), CommandError> {
-        let policy = interface_policy(global)?;
+        let mut policy = interface_policy(global)?;
         let mut watcher = InterfaceWatcher::new()?;
         loop {
+            let names = watcher.snapshot().interfaces.iter().map(|interface| interface.name.as_str());
+            policy.set_spent(self.caps.as_ref().map(|caps| caps.spent(names)).unwrap_or_default());
             let addresses = watcher.snapshot().addresses(&policy, &[]);
             if self.json {
-                let rows: Vec<_> = addresses.iter().map(address_json).collect();
+                let row = |own| address_json(own, self.cap(Some(&own.interface)));
+                let rows: Vec<_> = addresses.iter().map(row).collect();
                 self.print_document("addresses", rows)?;
             } else {
-                self.show(address_table(&addresses).to_string())?;
+                let caps: Vec<_> = addresses.iter().map(|own| self.cap(Some(&own.interface))).collect();
+                self.show(address_table(&addresses, &caps).to_string())?;
             }
             if !self.watch {
                 return Ok(());
@@ -127,7 +140,10 @@ impl View {
         let bytes = paths.map(|path| path.bytes_sent.get() + path.bytes_received.get()).sum();
         let rows: Vec<_> = report
             .iter()
-            .map(|row| PairRow::of(row, row.path.as_ref().map(|path| pings.of(path.id)), bytes))
+            .map(|row| {
+                let pinged = row.path.as_ref().map(|path| pings.of(path.id));
+                PairRow { cap: self.cap(row.interface.as_deref()), ..PairRow::of(row, pinged, bytes) }
+            })
             .collect();
         if self.json {
             self.print_document("pairs", rows.iter().map(PairRow::json).collect())

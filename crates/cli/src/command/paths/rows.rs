@@ -9,6 +9,7 @@ use manyway::{PathReport, PathState, Unused};
 use serde_json::{Value, json};
 
 use super::reverse_path;
+use crate::caps::CapState;
 use crate::output::table::{Align, Table};
 use crate::output::units::{fine_percent, megabits, milliseconds};
 
@@ -31,6 +32,8 @@ pub(super) struct PairRow {
     pub(super) unused: Option<(&'static str, String)>,
     /// The command that may help where nobody answers.
     pub(super) advice: Option<String>,
+    /// What may go over the interface, and what went.
+    pub(super) cap: Option<CapState>,
 }
 
 /// What pings found out about a path.
@@ -75,6 +78,7 @@ impl PairRow {
             share: path.map(|path| (moved(path), bytes)),
             unused: unused.map(|reason| (reason.word(), reason.to_string())),
             advice: place.and_then(|(interface, local)| reverse_path::advice(interface, local)),
+            cap: None,
         }
     }
 
@@ -93,6 +97,7 @@ impl PairRow {
             "reason": self.unused.as_ref().map(|(word, _)| *word),
             "why": self.unused.as_ref().map(|(_, words)| words),
             "advice": self.advice,
+            "cap": self.cap.map(|cap| cap.json()),
         })
     }
 }
@@ -113,24 +118,28 @@ const SILENCE: Duration = Duration::from_secs(1);
 
 /// The table of pairs.
 pub(super) fn pair_table(rows: &[PairRow]) -> Table {
-    let mut table = Table::new([
-        ("interface", Align::Left),
-        ("local", Align::Left),
-        ("remote", Align::Left),
-        ("role", Align::Left),
-        ("state", Align::Left),
-        ("rtt ms", Align::Right),
-        ("loss", Align::Right),
-        ("Mbit/s", Align::Right),
-        ("share", Align::Right),
-        ("why", Align::Left),
-    ]);
+    let caps: Vec<_> = rows.iter().map(|row| row.cap).collect();
+    let mut table = table_with(
+        &caps,
+        &[
+            ("interface", Align::Left),
+            ("local", Align::Left),
+            ("remote", Align::Left),
+            ("role", Align::Left),
+            ("state", Align::Left),
+            ("rtt ms", Align::Right),
+            ("loss", Align::Right),
+            ("Mbit/s", Align::Right),
+            ("share", Align::Right),
+        ],
+    );
     let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
     let part = |pair: Option<(u64, u64)>| {
         pair.map_or_else(|| "-".to_owned(), |(part, whole)| fine_percent(part, whole))
     };
     for row in rows {
-        table.row([
+        let why = row.unused.as_ref().map_or_else(|| "used".to_owned(), |(_, words)| words.clone());
+        let cells = [
             text(&row.interface),
             text(&row.local),
             text(&row.remote),
@@ -140,40 +149,54 @@ pub(super) fn pair_table(rows: &[PairRow]) -> Table {
             part(row.loss),
             row.rate.map_or_else(|| "-".to_owned(), megabits),
             part(row.share),
-            row.unused.as_ref().map_or_else(|| "used".to_owned(), |(_, words)| words.clone()),
-        ]);
+        ];
+        table.row(cells.into_iter().chain(cap_cell(&caps, row.cap)).chain([why]));
     }
     table
 }
 
-/// The table of the addresses of this host, where there is no peer.
-pub(super) fn address_table(addresses: &[AddressReport]) -> Table {
-    let mut table = Table::new([
-        ("interface", Align::Left),
-        ("address", Align::Left),
-        ("kind", Align::Left),
-        ("link", Align::Left),
-        ("mtu", Align::Right),
-        ("role", Align::Left),
-        ("why", Align::Left),
-    ]);
+/// A table with a column for caps where there are any, and one for the reason.
+fn table_with(caps: &[Option<CapState>], columns: &[(&str, Align)]) -> Table {
+    let cap = caps.iter().any(Option::is_some).then_some(("cap", Align::Right));
+    Table::new(columns.iter().copied().chain(cap).chain([("why", Align::Left)]))
+}
+
+/// A cell of the column for caps, if there is one.
+fn cap_cell(caps: &[Option<CapState>], cap: Option<CapState>) -> Option<String> {
+    caps.iter().any(Option::is_some).then(|| cap.map_or_else(|| "-".to_owned(), |cap| cap.text()))
+}
+
+/// The table of the addresses of this host, where there is no peer; each with the cap of its interface.
+pub(super) fn address_table(addresses: &[AddressReport], caps: &[Option<CapState>]) -> Table {
+    let mut table = table_with(
+        caps,
+        &[
+            ("interface", Align::Left),
+            ("address", Align::Left),
+            ("kind", Align::Left),
+            ("link", Align::Left),
+            ("mtu", Align::Right),
+            ("role", Align::Left),
+        ],
+    );
     let dash = || "-".to_owned();
-    for own in addresses {
-        table.row([
+    for (own, cap) in addresses.iter().zip(caps) {
+        let why = own.excluded.as_ref().map_or_else(|| "used".to_owned(), ToString::to_string);
+        let cells = [
             own.interface.clone(),
             own.address.map_or_else(dash, |address| address.to_string()),
             own.kind.as_ref().map_or_else(dash, kind_word),
             own.state.map_or_else(dash, |state| link_word(state).to_owned()),
             own.mtu.map_or_else(dash, |mtu| mtu.to_string()),
             own.role.map_or_else(dash, |role| role.to_string()),
-            own.excluded.as_ref().map_or_else(|| "used".to_owned(), ToString::to_string),
-        ]);
+        ];
+        table.row(cells.into_iter().chain(cap_cell(caps, *cap)).chain([why]));
     }
     table
 }
 
 /// The same for programs.
-pub(super) fn address_json(own: &AddressReport) -> Value {
+pub(super) fn address_json(own: &AddressReport, cap: Option<CapState>) -> Value {
     json!({
         "interface": own.interface,
         "address": own.address.map(|address| address.to_string()),
@@ -183,6 +206,7 @@ pub(super) fn address_json(own: &AddressReport) -> Value {
         "role": own.role.map(|role| role.to_string()),
         "used": own.excluded.is_none(),
         "why": own.excluded.as_ref().map(ToString::to_string),
+        "cap": cap.map(|cap| cap.json()),
     })
 }
 
@@ -257,6 +281,29 @@ mod tests {
     }
 
     #[test]
+    fn interfaces_with_a_cap_show_how_much_was_used() {
+        let day = |text: &str| text.parse().unwrap();
+        let cap = CapState {
+            cap: manyway::ByteCount(5_000_000_000),
+            used: 4_876_543_210,
+            since: day("2026-11-01"),
+            renewal: day("2026-12-01"),
+        };
+        let mut rows = rows();
+        rows.truncate(3);
+        rows[2].cap = Some(cap);
+        insta::assert_snapshot!(pair_table(&rows), @r"
+        interface  local      remote            role     state   rtt ms   loss  Mbit/s   share              cap  why
+        eth0       192.0.2.7  203.0.113.5:4455  primary  active  31.250  2.0 %   38.20  58.0 %                -  used
+        wlan0      10.1.2.3   203.0.113.5:4455  primary  dead         -      -       -       -                -  no answer on UDP for 12 s
+        wwan0      10.9.8.7   203.0.113.5:4455  backup   backup       -      -       -       -  4.87 GB of 5 GB  role backup: only when none of the others works
+        ");
+        insta::assert_snapshot!(rows[2].json()["cap"], @r#"
+        {"cap":5000000000,"left":123456790,"reached":false,"renewal":"2026-12-01","since":"2026-11-01","used":4876543210}
+        "#);
+    }
+
+    #[test]
     fn each_command_that_may_help_stands_below_the_table_once() {
         let mut rows = rows();
         assert_eq!(advice_text(&rows), "");
@@ -277,6 +324,7 @@ mod tests {
           {
             "advice": null,
             "bits_per_second": 38200000,
+            "cap": null,
             "interface": "eth0",
             "local": "192.0.2.7",
             "loss": 0.02,
@@ -293,6 +341,7 @@ mod tests {
           {
             "advice": null,
             "bits_per_second": null,
+            "cap": null,
             "interface": "wlan0",
             "local": "10.1.2.3",
             "loss": null,
@@ -329,7 +378,7 @@ mod tests {
         down.state = LinkState::NoCarrier;
         let snapshot = Snapshot::new(vec![eth, lo, tunnel, down], Some(Vec::<Route>::new()));
         let addresses = snapshot.addresses(&InterfacePolicy::new(), &[]);
-        insta::assert_snapshot!(address_table(&addresses), @r"
+        insta::assert_snapshot!(address_table(&addresses, &[None; 5]), @r"
         interface  address       kind              link         mtu  role     why
         lo         127.0.0.1/8   loopback          up             -  -        loopback does not lead to another host
         eth0       192.0.2.7/24  network           up          1500  primary  used
@@ -337,8 +386,8 @@ mod tests {
         wg0        10.0.0.2/24   wireguard tunnel  up             -  -        it is a wireguard tunnel over other interfaces; name it with --interface to use it
         wlan0      -             network           no carrier     -  -        no carrier: no cable or no radio network
         ");
-        insta::assert_snapshot!(address_json(&addresses[1]), @r#"
-        {"address":"192.0.2.7/24","interface":"eth0","kind":"network","link":"up","mtu":1500,"role":"primary","used":true,"why":null}
+        insta::assert_snapshot!(address_json(&addresses[1], None), @r#"
+        {"address":"192.0.2.7/24","cap":null,"interface":"eth0","kind":"network","link":"up","mtu":1500,"role":"primary","used":true,"why":null}
         "#);
     }
 }

@@ -1,0 +1,119 @@
+//! `manyway caps`: what went over interfaces with a cap.
+
+use std::collections::BTreeSet;
+
+use manyway::interfaces::InterfaceWatcher;
+use serde_json::json;
+
+use super::error::CommandError;
+use super::network;
+use crate::args::{CapsAction, CapsArgs, ClearArgs, GlobalArgs, SetArgs};
+use crate::caps::{CapLedger, CapState, Period, today};
+use crate::exit_code::ExitCode;
+use crate::home::{Count, Home, Patience};
+use crate::output::table::{Align, Table};
+use crate::output::units::{percent, volume};
+use crate::output::{json, note, print_line};
+
+/// Does what is asked for. To be called in a runtime.
+///
+/// # Errors
+/// If an interface has no cap, or the counts can not be read or written.
+pub fn run(global: &GlobalArgs, arguments: &CapsArgs) -> Result<ExitCode, CommandError> {
+    match arguments.action.as_ref().unwrap_or(&CapsAction::List) {
+        CapsAction::List => list(global),
+        CapsAction::Set(arguments) => set(global, arguments),
+        CapsAction::Clear(arguments) => clear(global, arguments),
+    }?;
+    Ok(ExitCode::Ok)
+}
+
+fn list(global: &GlobalArgs) -> Result<(), CommandError> {
+    let ledger = network::caps(global)?;
+    let states = ledger.as_deref().map(states).transpose()?.unwrap_or_default();
+    if global.json {
+        let rows: Vec<_> = states.iter().map(|(name, state)| state.json_of(name)).collect();
+        json::print(&json!({ "caps": rows }))?;
+    } else if states.is_empty() {
+        note(
+            "no interface has a cap; --cap IF=SIZE[@DAY] sets one, as do the settings (`manyway caps --help`)",
+        );
+    } else {
+        print_line(table(&states).to_string().trim_end())?;
+    }
+    Ok(())
+}
+
+/// Interfaces that are named, those that are there, and those that were there.
+fn states(ledger: &CapLedger) -> Result<Vec<(String, CapState)>, CommandError> {
+    let mut names: BTreeSet<String> = ledger.named().into_iter().collect();
+    names.extend(InterfaceWatcher::new()?.snapshot().interfaces.iter().map(|own| own.name.clone()));
+    names.remove("lo");
+    let mut states = Vec::new();
+    for name in names {
+        if let Some(state) = ledger.state(&name)? {
+            states.push((name, state));
+        }
+    }
+    Ok(states)
+}
+
+fn table(states: &[(String, CapState)]) -> Table {
+    let mut table = Table::new([
+        ("interface", Align::Left),
+        ("used", Align::Right),
+        ("of", Align::Right),
+        ("left", Align::Right),
+        ("share", Align::Right),
+        ("since", Align::Left),
+        ("again from", Align::Left),
+        ("", Align::Left),
+    ]);
+    for (name, state) in states {
+        table.row([
+            name.clone(),
+            volume(state.used),
+            volume(state.cap.get()),
+            volume(state.left().get()),
+            percent(state.used, state.cap.get()),
+            state.since.to_string(),
+            state.renewal.to_string(),
+            if state.is_reached() { "cap reached" } else { "" }.to_owned(),
+        ]);
+    }
+    table
+}
+
+fn set(global: &GlobalArgs, arguments: &SetArgs) -> Result<(), CommandError> {
+    let SetArgs { name: interface, bytes } = arguments;
+    let no_cap =
+        || CommandError::usage(format!("{interface} has no cap; --cap {interface}=SIZE[@DAY] sets one"));
+    let cap = global.cap_rules().of(interface).ok_or_else(no_cap)?;
+    let Period { start: since, end: until } = Period::of(today(), cap.reset_day);
+    Home::find()?
+        .change_count(interface, Patience::Wait, |_| Count { since, until, bytes: *bytes })
+        .map_err(|error| failed(interface, &error))?;
+    if !global.quiet {
+        note(&format!("{interface}: {} since {since}", volume(*bytes)));
+    }
+    Ok(())
+}
+
+fn clear(global: &GlobalArgs, arguments: &ClearArgs) -> Result<(), CommandError> {
+    let home = Home::find()?;
+    let names = if arguments.all { home.counted_interfaces() } else { arguments.names.clone() };
+    for name in names {
+        let was_there = home.forget_count(&name).map_err(|error| failed(&name, &error))?;
+        if !global.quiet {
+            note(&format!(
+                "{name}: {}",
+                if was_there { "the count begins anew" } else { "nothing was counted" }
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn failed(interface: &str, error: &std::io::Error) -> CommandError {
+    CommandError::new(ExitCode::Failed, format!("{interface}: {error}"))
+}
