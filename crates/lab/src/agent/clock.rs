@@ -73,14 +73,14 @@ mod tests {
 
     #[test]
     fn both_clocks_tell_the_same_time() {
-        // Of many readings one is not disturbed.
+        // A pause between these readings only widens what is allowed.
         let is_between = |_| {
             let (before, between, after) = (nanos(), nanos_of(std::time::Instant::now()), nanos());
-            before.saturating_sub(MICRO) <= between && between <= after + MICRO
+            before.saturating_sub(TOLERANCE) <= between && between <= after + TOLERANCE
         };
         assert!((0..1_000).all(is_between));
     }
 
-    /// What a pair that is read fastest may be wrong.
-    const MICRO: u64 = 20_000;
+    /// What the anchor may be wrong, in nanoseconds: the fastest of its readings takes less.
+    const TOLERANCE: u64 = 20_000;
 }
