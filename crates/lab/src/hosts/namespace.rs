@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::File;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -38,7 +38,7 @@ impl Namespace {
     pub(super) fn pair() -> Result<[Self; 2], LabError> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let owner = Owner::me();
+        let owner = Owner::me()?;
         let make = |side| Self::add(format!("{PREFIX}{owner}-{number}{}", letter(side)));
         Ok([make(Side::Client)?, make(Side::Server)?])
     }
@@ -118,51 +118,41 @@ fn end_processes(name: &str) {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Owner {
     process: u32,
-    /// Ticks from the start of the system to that of the process; earlier versions did not tell.
-    start: Option<u64>,
+    /// Ticks from the start of the system to that of the process.
+    start: u64,
 }
 
 impl Owner {
-    fn me() -> Self {
+    fn me() -> Result<Self, LabError> {
         let process = std::process::id();
-        Self { process, start: start_of(process) }
+        let without = || LabError::System("/proc does not tell when this process started".to_owned());
+        Ok(Self { process, start: start_of(process).ok_or_else(without)? })
     }
 
     /// Who made a namespace of this name, if it is one of ours.
     fn of(name: &str) -> Option<Self> {
         let (owner, rest) = name.strip_prefix(PREFIX)?.split_once('-')?;
         number::<u32>(rest.strip_suffix(['c', 's'])?)?;
-        let (process, start) = match owner.split_once('.') {
-            Some((process, start)) => (process, Some(number(start)?)),
-            None => (owner, None),
-        };
-        Some(Self { process: number(process)?, start })
+        let (process, start) = owner.split_once('.')?;
+        Some(Self { process: number(process)?, start: number(start)? })
     }
 
     fn is_alive(self) -> bool {
-        match self.start {
-            Some(start) => start_of(self.process) == Some(start),
-            None => process_directory(self.process).exists(),
-        }
+        start_of(self.process) == Some(self.start)
     }
 }
 
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.process)?;
-        self.start.map_or(Ok(()), |start| write!(f, ".{start}"))
+        write!(f, "{}.{}", self.process, self.start)
     }
 }
 
 /// When a process started, in ticks of the system; `None` if there is none.
 fn start_of(process: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(process_directory(process).join("stat")).ok()?;
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The name of the process stands in brackets and may hold anything; the third field follows, this is the 22nd.
     stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
-}
-
-fn process_directory(process: u32) -> PathBuf {
-    Path::new("/proc").join(process.to_string())
 }
 
 /// A number as we write it.
@@ -183,11 +173,10 @@ mod tests {
 
     #[test]
     fn only_names_of_our_own_making_have_an_owner() {
-        let owner = |process, start| Some(Owner { process, start });
-        assert_eq!(Owner::of("mwlab123.456-0c"), owner(123, Some(456)));
-        // As earlier versions made them.
-        assert_eq!(Owner::of("mwlab123-17s"), owner(123, None));
+        let owner = Some(Owner { process: 123, start: 456 });
+        assert_eq!((Owner::of("mwlab123.456-0c"), Owner::of("mwlab123.456-17s")), (owner, owner));
         for other in [
+            "mwlab123-0c",
             "mwlab123-0",
             "mwlab123-c",
             "mwlab-0c",
@@ -204,16 +193,14 @@ mod tests {
             assert_eq!(Owner::of(other), None, "{other}");
         }
     }
+
     #[test]
     fn a_process_that_has_the_id_of_an_earlier_one_is_another() {
-        let me = Owner::me();
-        assert!(me.start.is_some_and(|start| start > 0) && me.is_alive());
+        let me = Owner::me().unwrap();
+        assert!(me.start > 0 && me.is_alive());
         assert_eq!(Owner::of(&format!("{PREFIX}{me}-0c")), Some(me));
-        let earlier = Owner { start: me.start.map(|start| start - 1), ..me };
-        assert!(!earlier.is_alive());
-        assert!(Owner { start: None, ..me }.is_alive());
+        assert!(!Owner { start: me.start - 1, ..me }.is_alive());
         // More than the system ever gives.
-        let nobody = Owner { process: 1 << 30, start: None };
-        assert!(!nobody.is_alive() && !Owner { start: Some(1), ..nobody }.is_alive());
+        assert!(!Owner { process: 1 << 30, start: 1 }.is_alive());
     }
 }

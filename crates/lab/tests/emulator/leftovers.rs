@@ -64,12 +64,12 @@ fn leftovers_of_a_killed_process_are_removed_and_nothing_else() {
 fn leftovers_of_a_process_whose_id_is_used_again_are_removed() {
     let Some(_turn) = turn() else { return };
     let me = std::process::id();
-    // Of another process with this id; of none, by the names of earlier versions; and of a process that lives, by these.
-    let [reused, gone, living] =
-        [format!("mwlab{me}.1-0c"), "mwlab1073741824-0s".into(), format!("mwlab{me}-99c")]
+    // Of another process with this id; of none; and of nobody, since no start is told.
+    let [reused, gone, strange] =
+        [format!("mwlab{me}.1-0c"), "mwlab1073741824.1-0s".into(), format!("mwlab{me}-99c")]
             .map(Namespace::new);
     drop(Hosts::make(&single(&open(MS))).unwrap());
-    assert_eq!([&reused, &gone, &living].map(|namespace| exists(&namespace.0)), [false, false, true]);
+    assert_eq!([&reused, &gone, &strange].map(|namespace| exists(&namespace.0)), [false, false, true]);
 }
 
 fn exists(namespace: &str) -> bool {
