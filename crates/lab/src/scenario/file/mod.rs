@@ -55,7 +55,7 @@ impl Scenario {
     /// );
     /// ```
     pub fn parse(file: &str, text: &str, files: Files<'_>) -> Result<Self, LabError> {
-        let source = Source { file, text };
+        let source = Source { file: Some(file), text };
         let document = DeTable::parse(text).map_err(|error| {
             let what = error.message().replace('\n', "; ");
             source.error(&error.span().unwrap_or(0..0), "", what)

@@ -30,7 +30,7 @@ impl Change {
     /// ```
     pub fn read(line: &str, scenario: &Scenario, files: Files<'_>) -> Result<Vec<Self>, LabError> {
         let text = event(&words(line)?)?;
-        let source = Source { file: "", text: &text };
+        let source = Source { file: None, text: &text };
         let document = DeTable::parse(&text).map_err(|error| wrong(error.message().replace('\n', "; ")))?;
         let table = Table::new(&source, ("", 0..0), Spanned::get_ref(&document), &events::FIELDS)?;
         events::changes(&table, scenario, files).map(|(changes, _)| changes)

@@ -12,24 +12,24 @@ use toml::de::{DeTable, DeValue};
 
 use crate::LabError;
 
-/// A text with its name; without one it is a single line, and errors name the field alone.
+/// A text; errors in one that comes from a file name file, line and field, in a single line the field alone.
 #[derive(Debug)]
 pub(super) struct Source<'a> {
-    pub(super) file: &'a str,
+    pub(super) file: Option<&'a str>,
     pub(super) text: &'a str,
 }
 
 impl Source<'_> {
     /// An error at a place of the text; `field` may be empty.
     pub(super) fn error(&self, span: &Range<usize>, field: &str, what: impl Display) -> LabError {
-        if self.file.is_empty() {
+        let Some(file) = self.file else {
             let colon = if field.is_empty() { "" } else { ": " };
             return LabError::Scenario(format!("{field}{colon}{what}"));
-        }
+        };
         let before = self.text.get(..span.start).unwrap_or(self.text);
         let line = before.matches('\n').count() + 1;
         let field = if field.is_empty() { String::new() } else { format!(", {field}") };
-        LabError::Scenario(format!("{}, line {line}{field}: {what}", self.file))
+        LabError::Scenario(format!("{file}, line {line}{field}: {what}"))
     }
 }
 
