@@ -26,7 +26,12 @@ pub(super) fn assemble(
     let mut remarks = end.remarks;
     // What routes carried is that of all together.
     if failure.is_none() && others == 0 {
-        remarks.extend(idle_routes(plan, &plan.groups(contender), &exchanges, &links.routes));
+        let names = |group: Vec<usize>| {
+            let names: Vec<&str> = group.iter().map(|route| plan.route_name(*route)).collect();
+            (names.join(" or "), group)
+        };
+        let groups: Vec<_> = plan.groups(contender).into_iter().map(names).collect();
+        remarks.extend(idle_routes(&groups, &exchanges, &links.routes));
     }
     remarks.extend(late(links.totals.lateness));
     // A device that is down drops as well, which is no fault of the emulator.
@@ -98,10 +103,9 @@ fn shortage(exchanges: &[Exchange], flows: &[Flow]) -> Option<String> {
     })
 }
 
-/// Routes that should carry bulk data and hardly do.
+/// Routes that should carry bulk data and hardly do: of each group, with its name, one at least.
 fn idle_routes(
-    plan: &Plan<'_>,
-    groups: &[Vec<usize>],
+    groups: &[(String, Vec<usize>)],
     exchanges: &[Exchange],
     routes: &[RouteTotals],
 ) -> Vec<String> {
@@ -120,11 +124,9 @@ fn idle_routes(
             Side::Client => totals.down.total().get(),
         };
         let all: u64 = routes.iter().map(carried).sum();
-        for group in groups {
+        for (route, group) in groups {
             let bytes: u64 = group.iter().filter_map(|route| routes.get(*route)).map(carried).sum();
             if bytes < all / 200 {
-                let names: Vec<&str> = group.iter().map(|route| plan.route_name(*route)).collect();
-                let route = names.join(" or ");
                 remarks.push(format!(
                     "the route {route} carried only {bytes} of {all} bytes to the {}",
                     name(which)
@@ -168,6 +170,27 @@ const PAUSE: Duration = Duration::from_millis(20);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outcome::Arrivals;
+
+    #[test]
+    fn a_route_that_hardly_carries_anything_is_told() {
+        let carrying = |bytes| {
+            let mut up = Arrivals::default();
+            up.record(Duration::ZERO, bytes);
+            RouteTotals { up, ..RouteTotals::default() }
+        };
+        let bulk =
+            |rate| [Exchange { up: true, down: false, load: Load::Bulk { size: None, rate, chunk: None } }];
+        let alone = [("wifi".to_owned(), vec![0]), ("lte".to_owned(), vec![1])];
+        let told = |bytes| idle_routes(&alone, &bulk(None), &[carrying(99_600), carrying(bytes)]);
+        assert!(told(600).is_empty());
+        assert_eq!(told(400), ["the route lte carried only 400 of 100000 bytes to the server"]);
+        // Of routes among which one may choose, one is enough; and who sends little needs no second.
+        let routes = [carrying(99_600), carrying(400)];
+        let either = [("wifi or lte".to_owned(), vec![0, 1])];
+        assert!(idle_routes(&either, &bulk(None), &routes).is_empty());
+        assert!(idle_routes(&alone, &bulk(Some(1_000_000)), &routes).is_empty());
+    }
 
     #[test]
     fn packets_that_the_emulator_lost_are_told() {
