@@ -132,13 +132,17 @@ pub(crate) fn remarks(results: &Results) -> Vec<String> {
     let mut told: Vec<String> = Vec::new();
     for run in &results.runs {
         let failure = run.failure.iter().map(|reason| format!("failed: {reason}"));
-        for remark in failure.chain(run.remarks.clone()).chain(untold(run)) {
+        for remark in failure.chain(run.remarks.clone()) {
             let line = format!("{}, {}: {remark}", label(run.case), name(run));
             if !told.contains(&line) {
                 told.push(line);
             }
         }
     }
+    told.extend(rows(results).iter().filter_map(|row| {
+        let remark = untold(results.of(row.case, row.contender))?;
+        Some(format!("{}, {}: {remark}", label(row.case), row.name))
+    }));
     let more = told.len().saturating_sub(MOST_REMARKS);
     lines.extend(told.into_iter().take(MOST_REMARKS));
     if more > 0 {
@@ -151,9 +155,10 @@ pub(crate) fn remarks(results: &Results) -> Vec<String> {
     lines
 }
 
-/// How many returns of routes say nothing of their use.
-fn untold(run: &Run) -> Option<String> {
-    let (untold, returns) = run.measures.untold_returns();
+/// How many returns of routes, in all runs that count, say nothing of their use.
+fn untold<'a>(runs: impl Iterator<Item = &'a Run>) -> Option<String> {
+    let sum = |all: (usize, usize), one: (usize, usize)| (all.0 + one.0, all.1 + one.1);
+    let (untold, returns) = runs.map(|run| run.measures.untold_returns()).fold((0, 0), sum);
     let what = format!("{untold} of {returns} returns were too short to see whether the route is used again");
     (untold > 0).then_some(what)
 }

@@ -34,6 +34,20 @@ fn the_table_has_medians_shares_and_reasons() {
 }
 
 #[test]
+fn returns_that_do_not_tell_are_summed_up_over_the_repetitions() {
+    let plan = plan(&["flaps"], &["manyway"], 2);
+    // Too little for a route to be in use.
+    let mut runner = Scripted { megabits: vec![0.5], ..Scripted::default() };
+    let results = campaign::run(plan, &mut runner, &mut Silent::default(), &Stop::default());
+    let (untold, returns) = results.runs[0].measures.untold_returns();
+    assert!(untold > 0);
+    let text = table(&results);
+    let lines: Vec<&str> = text.lines().filter(|line| line.contains("too short to see")).collect();
+    let sum = format!("flaps, manyway: {} of {} returns were too short", 2 * untold, 2 * returns);
+    assert!(lines.len() == 1 && lines[0].starts_with(&sum), "{text}");
+}
+
+#[test]
 fn csv_has_a_line_for_each_run() {
     insta::assert_snapshot!(csv(&results("two links")));
 }
