@@ -9,32 +9,40 @@ use manyway_sim::link::{
 
 use super::datagrams::{Arrived, Load};
 use super::stage::{Stage, failed, open};
-use super::{Extent, Figure, Property, theory};
+use super::{Extent, Figure, Property, Trial, theory};
 use crate::LabError;
 use crate::emulator::LinkCounters;
 use crate::measures::count;
 
 const MS: Duration = Duration::from_millis(1);
 
-pub(super) fn loss(extent: Extent, seed: u64) -> Result<Vec<Figure>, LabError> {
+pub(super) fn loss(trial: Trial<'_>) -> Result<Vec<Figure>, LabError> {
     let share = Probability::from_percent(2.0);
-    let (random, _) = pass(&open(MS).with_loss(LossModel::Random(share)), extent, seed)?;
+    let (random, _) = pass(&open(MS).with_loss(LossModel::Random(share)), trial)?;
     let law = GilbertElliott {
         to_bad: Probability::from_percent(1.0),
         to_good: Probability::from_percent(25.0),
         loss_good: Probability::NEVER,
         loss_bad: Probability::ALWAYS,
     };
-    let (bursty, arrived) = pass(&open(MS).with_loss(LossModel::GilbertElliott(law)), extent, seed)?;
+    let (bursty, arrived) = pass(&open(MS).with_loss(LossModel::GilbertElliott(law)), trial)?;
     let bursts = theory::Bursts::of(&law);
     let lengths = lengths(&arrived, bursty.offered.packets);
+    let sent = count(packets(trial.extent));
+    let expected = sent * bursts.share / bursts.length;
     let number = count(u64::try_from(lengths.len()).unwrap_or(0)).max(1.0);
     let mean = count(lengths.iter().sum()) / number;
     let length = Figure::new(Property::Loss, "in bursts, their length", "packets", mean);
     Ok(vec![
-        of_all(Property::Loss, "random", random.lost.packets, random, (theory::number(share), 0.0)),
-        of_all(Property::Loss, "in bursts", bursty.lost.packets, bursty, (bursts.share, bursts.correlation)),
-        length.near(bursts.length, 3.0 * bursts.length_deviation / number.sqrt()),
+        of_all(Property::Loss, "random", (random.lost.packets, sent), random, (theory::number(share), 0.0)),
+        of_all(
+            Property::Loss,
+            "in bursts",
+            (bursty.lost.packets, sent),
+            bursty,
+            (bursts.share, bursts.correlation),
+        ),
+        length.near(bursts.length, 3.0 * bursts.length_deviation / expected.sqrt()),
     ])
 }
 
@@ -47,29 +55,38 @@ fn lengths(arrived: &[Arrived], sent: u64) -> Vec<u64> {
     from.zip(to).map(|(from, to)| to.saturating_sub(from + 1)).filter(|length| *length > 0).collect()
 }
 
-pub(super) fn corruption(extent: Extent, seed: u64) -> Result<Vec<Figure>, LabError> {
+pub(super) fn corruption(trial: Trial<'_>) -> Result<Vec<Figure>, LabError> {
     let share = Probability::from_percent(20.0);
-    let (link, arrived) = pass(&open(MS).with_corruption(share), extent, seed)?;
+    let (link, arrived) = pass(&open(MS).with_corruption(share), trial)?;
     // The checksum is stale, so the host drops what is damaged.
     let damaged = link.offered.packets - u64::try_from(arrived.len()).unwrap_or(0).min(link.offered.packets);
-    Ok(vec![of_all(Property::Corruption, "one bit", damaged, link, (theory::number(share), 0.0))])
+    let sent = count(packets(trial.extent));
+    Ok(vec![of_all(Property::Corruption, "one bit", (damaged, sent), link, (theory::number(share), 0.0))])
 }
 
-pub(super) fn duplication(extent: Extent, seed: u64) -> Result<Vec<Figure>, LabError> {
+pub(super) fn duplication(trial: Trial<'_>) -> Result<Vec<Figure>, LabError> {
     let share = Probability::from_percent(10.0);
-    let (link, arrived) = pass(&open(MS).with_duplication(share), extent, seed)?;
+    let (link, arrived) = pass(&open(MS).with_duplication(share), trial)?;
     let copies = u64::try_from(arrived.len()).unwrap_or(0).saturating_sub(link.offered.packets);
-    Ok(vec![of_all(Property::Duplication, "copies", copies, link, (theory::number(share), 0.0))])
+    let sent = count(packets(trial.extent));
+    Ok(vec![of_all(Property::Duplication, "copies", (copies, sent), link, (theory::number(share), 0.0))])
 }
 
 /// Lets small packets pass a link from the client; gives the link's books and what arrived.
-fn pass(config: &LinkConfig, extent: Extent, seed: u64) -> Result<(LinkCounters, Vec<Arrived>), LabError> {
-    let stage = Stage::with(config, seed)?;
-    let time = extent.of(2_000 * MS);
-    let number = 10 * u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    let arrived = stage.send(Load { count: number, size: 100, time, wait: 200 * MS })?;
+fn pass(config: &LinkConfig, trial: Trial<'_>) -> Result<(LinkCounters, Vec<Arrived>), LabError> {
+    let stage = trial.stage(config)?;
+    let load =
+        Load { count: packets(trial.extent), size: 100, time: trial.extent.of(PASSING), wait: 200 * MS };
+    let arrived = stage.send(load)?;
     Ok((books(stage)?, arrived))
 }
+
+/// How many packets [`pass`] sends: ten in a millisecond.
+fn packets(extent: Extent) -> u64 {
+    10 * u64::try_from(extent.of(PASSING).as_millis()).unwrap_or(u64::MAX)
+}
+
+const PASSING: Duration = Duration::from_secs(2);
 
 /// What a link did upwards.
 fn books(stage: Stage) -> Result<LinkCounters, LabError> {
@@ -77,26 +94,27 @@ fn books(stage: Stage) -> Result<LinkCounters, LabError> {
     totals.links.first().map(|link| link.up).ok_or_else(|| LabError::System("the link has no books".into()))
 }
 
-/// The share of all packets to which something happened, within three standard deviations of what the law says.
+/// The share of all packets to which something happened, within three standard deviations of what the law says for so
+/// many sent.
 fn of_all(
     property: Property,
     law: &str,
-    happened: u64,
+    (happened, sent): (u64, f64),
     link: LinkCounters,
     (share, correlation): (f64, f64),
 ) -> Figure {
     let all = count(link.offered.packets).max(1.0);
     let setting = format!("{law}, {} %", (share * 1e4).round() / 1e2);
-    let tolerance = 3.0 * theory::deviation_of_share(share, all, correlation);
+    let tolerance = 3.0 * theory::deviation_of_share(share, sent, correlation);
     Figure::new(property, setting, "%", 100.0 * count(happened) / all).near(100.0 * share, 100.0 * tolerance)
 }
 
-pub(super) fn codel(extent: Extent, seed: u64) -> Result<Vec<Figure>, LabError> {
+pub(super) fn codel(trial: Trial<'_>) -> Result<Vec<Figure>, LabError> {
     let rate = Rate::from_bits_per_second(10_000_000);
-    let time = extent.of(2_000 * MS);
+    let time = trial.extent.of(2_000 * MS);
     let strikes = |reaction| {
         let queue = QueueConfig::codel(reaction);
-        let stage = Stage::with(&LinkConfig::new(rate, MS).with_queue(queue), seed)?;
+        let stage = trial.stage(&LinkConfig::new(rate, MS).with_queue(queue))?;
         if reaction == Reaction::Mark {
             rustix::net::sockopt::set_ip_tos(&stage.near, ECN_CAPABLE)
                 .map_err(|error| failed(error.into()))?;

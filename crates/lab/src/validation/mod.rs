@@ -19,12 +19,14 @@ mod timing;
 use std::fmt;
 use std::time::Duration;
 
+use manyway_sim::link::LinkConfig;
 use serde::Serialize;
 
 use crate::campaign::Activity;
 use crate::measures::Spread;
 use crate::{LabError, Stop};
 
+use stage::Stage;
 pub use stage::{open, side_by_side, socket};
 pub use text::text;
 
@@ -34,7 +36,7 @@ pub use text::text;
 pub enum Property {
     /// A fixed rate, both ways.
     Rate,
-    /// The mean rate of a recorded trace.
+    /// The mean rate of a trace.
     Trace,
     /// The round-trip time.
     Delay,
@@ -235,57 +237,74 @@ impl Report {
     }
 }
 
-/// Measures, and says before each repetition which it is, from 0. After a [`Stop`] it gives what there is, whole
-/// repetitions only.
+/// Measures, and says before each repetition which it is, from 0. A [`Stop`] is noticed between two parts of a
+/// measurement, which take 4 s at most; the properties that were measured until then are given.
 ///
 /// # Errors
 /// As [`Hosts::make`](crate::hosts::Hosts::make) and [`Emulator::start`](crate::emulator::Emulator::start);
-/// [`LabError::Interrupted`] if not one repetition was finished.
+/// [`LabError::Interrupted`] if not one property was measured.
 pub fn run(options: &Options, mut begins: impl FnMut(u32)) -> Result<Report, LabError> {
     crate::hosts::Hosts::check()?;
     let before = Activity::now();
     let mut repetitions: Vec<Vec<Figure>> = Vec::new();
     for number in 0..options.repetitions.max(1) {
         begins(number);
-        match repetition(options, options.seed.wrapping_add(u64::from(number))) {
-            Err(LabError::Interrupted) if !repetitions.is_empty() => break,
-            figures => repetitions.push(figures?),
+        let seed = options.seed.wrapping_add(u64::from(number));
+        let trial = Trial { extent: options.extent, seed, stop: &options.stop };
+        let mut figures = Vec::new();
+        let end: Result<(), LabError> = options.properties.iter().try_for_each(|property| {
+            figures.extend(trial.measure(*property)?);
+            Ok(())
+        });
+        repetitions.push(figures);
+        match end {
+            Err(LabError::Interrupted) if repetitions.iter().any(|figures| !figures.is_empty()) => break,
+            end => end?,
         }
     }
     let mut remarks = Vec::new();
     if cfg!(debug_assertions) {
-        remarks.push("this program was built without optimisation: speed says little".to_owned());
+        remarks
+            .push("this program was built without optimisation: speed says little".to_owned());
     }
     let disturbance = before.zip(Activity::now()).map(|(before, now)| now.since(before));
     remarks.extend(disturbance.filter(|found| found.is_notable()).map(|found| found.words()));
     Ok(Report { rows: rows(&repetitions), remarks })
 }
 
-fn repetition(options: &Options, seed: u64) -> Result<Vec<Figure>, LabError> {
-    let mut figures = Vec::new();
-    for property in &options.properties {
-        options.stop.check()?;
-        figures.extend(measure(*property, options.extent, seed)?);
-    }
-    Ok(figures)
+/// One repetition, as its measurements need to know it.
+#[derive(Debug, Clone, Copy)]
+struct Trial<'a> {
+    extent: Extent,
+    seed: u64,
+    stop: &'a Stop,
 }
 
-fn measure(property: Property, extent: Extent, seed: u64) -> Result<Vec<Figure>, LabError> {
-    match property {
-        Property::Rate => timing::rates(extent, seed),
-        Property::Trace => timing::trace(extent, seed),
-        Property::Delay => timing::delay(extent, seed),
-        Property::Queue => timing::queue(extent, seed),
-        Property::Jitter => timing::jitter(extent, seed),
-        Property::Loss => fate::loss(extent, seed),
-        Property::Corruption => fate::corruption(extent, seed),
-        Property::Duplication => fate::duplication(extent, seed),
-        Property::Codel => fate::codel(extent, seed),
-        Property::Speed => speed::figures(extent),
+impl Trial<'_> {
+    /// A link to measure, unless the end was asked for.
+    fn stage(self, config: &LinkConfig) -> Result<Stage, LabError> {
+        self.stop.check()?;
+        Stage::with(config, self.seed)
+    }
+
+    fn measure(self, property: Property) -> Result<Vec<Figure>, LabError> {
+        self.stop.check()?;
+        match property {
+            Property::Rate => timing::rates(self),
+            Property::Trace => timing::trace(self),
+            Property::Delay => timing::delay(self),
+            Property::Queue => timing::queue(self),
+            Property::Jitter => timing::jitter(self),
+            Property::Loss => fate::loss(self),
+            Property::Corruption => fate::corruption(self),
+            Property::Duplication => fate::duplication(self),
+            Property::Codel => fate::codel(self),
+            Property::Speed => speed::figures(self),
+        }
     }
 }
 
-/// Each figure over all repetitions.
+/// Each figure over all repetitions; the last may lack some, and a first that does was the only one.
 fn rows(repetitions: &[Vec<Figure>]) -> Vec<Row> {
     let Some(first) = repetitions.first() else { return Vec::new() };
     let row = |(place, figure): (usize, &Figure)| {

@@ -13,7 +13,7 @@ use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
 use rustix::time::Timespec;
 
-use super::{Extent, Figure, Property, side_by_side};
+use super::{Figure, Property, Trial, side_by_side};
 use crate::emulator::{Emulator, processor_time, raise_priority};
 use crate::hosts::Hosts;
 use crate::measures::count;
@@ -40,12 +40,13 @@ impl Load {
 
 /// Packets of 1500 bytes in one direction: through a thread that does nothing but read from one device and write to the
 /// other, and through the links, as fast as it goes; then over a link of 1 Gbit/s, offered a little more.
-pub(super) fn figures(extent: Extent) -> Result<Vec<Figure>, LabError> {
-    let time = extent.of(Duration::from_secs(3));
+pub(super) fn figures(trial: Trial<'_>) -> Result<Vec<Figure>, LabError> {
+    let time = trial.extent.of(Duration::from_secs(3));
+    let links = |rate| trial.stop.check().and_then(|()| links(time, rate));
     let [bare, open, gigabit] = [
         copy(time)?,
-        links(time, RateModel::Unlimited)?,
-        links(time, RateModel::Fixed(Rate::from_bits_per_second(1_000_000_000)))?,
+        links(RateModel::Unlimited)?,
+        links(RateModel::Fixed(Rate::from_bits_per_second(1_000_000_000)))?,
     ];
     let gigabits = |setting, load: &Load| {
         let rate = load.bits() / load.time.as_secs_f64() / 1e9;

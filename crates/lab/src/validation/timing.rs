@@ -10,7 +10,7 @@ use manyway_sim::link::{DeliveryTrace, Jitter, LinkConfig, Order, RateModel};
 
 use super::datagrams::{self, Arrived, Load};
 use super::stage::{Stage, failed, open};
-use super::{Extent, Figure, Property, theory};
+use super::{Extent, Figure, Property, Trial, theory};
 use crate::LabError;
 use crate::measures::{count, megabits};
 
@@ -19,32 +19,33 @@ const FULL: usize = 1_472;
 const PACKET: f64 = 1_500.0;
 const MS: Duration = Duration::from_millis(1);
 
-pub(super) fn rates(extent: Extent, seed: u64) -> Result<Vec<Figure>, LabError> {
+pub(super) fn rates(trial: Trial<'_>) -> Result<Vec<Figure>, LabError> {
     let mut figures = Vec::new();
     for (megabits, millis) in [(1, 3_000), (10, 1_500), (100, 1_000)] {
         let rate = Rate::from_bits_per_second(megabits * 1_000_000);
-        let stage = full(RateModel::Fixed(rate), seed)?;
+        let stage = full(RateModel::Fixed(rate), trial)?;
         for (way, pair) in [("up", (&stage.near, &stage.far)), ("down", (&stage.far, &stage.near))] {
-            let goodput = goodput(pair, rate, extent.of(millis * MS))?;
+            trial.stop.check()?;
+            let goodput = goodput(pair, rate, trial.extent.of(millis * MS))?;
             figures.push(rate_figure(Property::Rate, format!("{megabits} Mbit/s {way}"), rate, goodput));
         }
     }
     Ok(figures)
 }
 
-pub(super) fn trace(extent: Extent, seed: u64) -> Result<Vec<Figure>, LabError> {
+pub(super) fn trace(trial: Trial<'_>) -> Result<Vec<Figure>, LabError> {
     let trace = DeliveryTrace::from_mahimahi("1\n2\n2\n7\n10\n");
     let trace = trace.map_err(|error| LabError::System(error.to_string()))?;
     let rate = trace.mean_rate();
-    let stage = full(RateModel::Trace(Arc::new(trace)), seed)?;
-    let goodput = goodput((&stage.near, &stage.far), rate, extent.of(4_000 * MS))?;
+    let stage = full(RateModel::Trace(Arc::new(trace)), trial)?;
+    let goodput = goodput((&stage.near, &stage.far), rate, trial.extent.of(4_000 * MS))?;
     let setting = "packets at 1, 2, 2, 7 and 10 ms";
     Ok(vec![rate_figure(Property::Trace, setting.to_owned(), rate, goodput)])
 }
 
 /// A link with a queue so long that a pause of the sender does not empty it.
-fn full(rate: RateModel, seed: u64) -> Result<Stage, LabError> {
-    Stage::with(&LinkConfig::default().with_rate(rate).with_queue_time(200 * MS), seed)
+fn full(rate: RateModel, trial: Trial<'_>) -> Result<Stage, LabError> {
+    trial.stage(&LinkConfig::default().with_rate(rate).with_queue_time(200 * MS))
 }
 
 /// Sends half as much again as the rate; gives the IP bits a second from the first to the last datagram that came.
@@ -54,7 +55,8 @@ fn goodput(pair: (&UdpSocket, &UdpSocket), rate: Rate, time: Duration) -> Result
     let arrived = datagrams::send(pair, load).map_err(failed)?;
     let (Some(first), Some(last)) = (arrived.first(), arrived.last()) else { return Ok(0.0) };
     let bytes = (items(&arrived) - 1.0) * PACKET;
-    Ok(bytes * 8.0 / (last.at - first.at).as_secs_f64())
+    // One alone has no rate.
+    Ok(bytes * 8.0 / (last.at - first.at).max(MS).as_secs_f64())
 }
 
 /// Within a hundredth.
@@ -63,16 +65,17 @@ fn rate_figure(property: Property, setting: String, rate: Rate, goodput: f64) ->
     Figure::new(property, setting, "Mbit/s", goodput / 1e6).near(theory, theory / 100.0)
 }
 
-pub(super) fn delay(extent: Extent, seed: u64) -> Result<Vec<Figure>, LabError> {
+pub(super) fn delay(trial: Trial<'_>) -> Result<Vec<Figure>, LabError> {
     const ONE_WAY: Duration = Duration::from_millis(10);
     const BARE: &str = "2 × 10 ms over a thread that sleeps";
-    let stage = Stage::with(&open(ONE_WAY), seed)?;
-    let trips = match extent {
+    let stage = trial.stage(&open(ONE_WAY))?;
+    let trips = match trial.extent {
         Extent::Full => 100,
         Extent::Quick => 50,
     };
     let ideal = millis(2 * ONE_WAY);
     let emulated = round_trip(&stage.near, &stage.far, trips)?;
+    trial.stop.check()?;
     let bare = bare_round_trip(ONE_WAY, trips)?;
     let figure = |setting, time| Figure::new(Property::Delay, setting, "ms", millis(time));
     Ok(vec![
@@ -135,11 +138,11 @@ fn bare_round_trip(one_way: Duration, count: u32) -> Result<Duration, LabError> 
     })
 }
 
-pub(super) fn queue(extent: Extent, seed: u64) -> Result<Vec<Figure>, LabError> {
+pub(super) fn queue(trial: Trial<'_>) -> Result<Vec<Figure>, LabError> {
     let (rate, delay, queue) = (Rate::from_bits_per_second(10_000_000), 5 * MS, 50 * MS);
-    let stage = Stage::with(&LinkConfig::new(rate, delay).with_queue_time(queue), seed)?;
+    let stage = trial.stage(&LinkConfig::new(rate, delay).with_queue_time(queue))?;
     // Half as much again as the rate.
-    let time = extent.of(1_000 * MS);
+    let time = trial.extent.of(1_000 * MS);
     let load = Load { count: (rate * time).get() / 1_000, size: FULL, time, wait: 100 * MS };
     let arrived = stage.send(load)?;
     // At first the queue fills.
@@ -152,25 +155,25 @@ pub(super) fn queue(extent: Extent, seed: u64) -> Result<Vec<Figure>, LabError> 
     Ok(vec![figure.between(theory, bounds)])
 }
 
-pub(super) fn jitter(extent: Extent, seed: u64) -> Result<Vec<Figure>, LabError> {
+pub(super) fn jitter(trial: Trial<'_>) -> Result<Vec<Figure>, LabError> {
     const SPREAD: Duration = Duration::from_millis(10);
     const DEVIATION: Duration = Duration::from_millis(5);
-    let time = extent.of(2_000 * MS);
+    let time = trial.extent.of(2_000 * MS);
+    let sent = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let arrivals = |jitter, order| {
-        let stage = Stage::with(&open(40 * MS).with_jitter(jitter, order), seed)?;
-        let number = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        stage.send(Load { count: number, size: 100, time, wait: 200 * MS })
+        let stage = trial.stage(&open(40 * MS).with_jitter(jitter, order))?;
+        stage.send(Load { count: sent, size: 100, time, wait: 200 * MS })
     };
     let (even, normal) = (Jitter::Uniform(SPREAD), Jitter::Normal(DEVIATION));
     let [free, kept, normal] =
         [(even, Order::Free), (even, Order::Kept), (normal, Order::Free)].map(|law| arrivals(law.0, law.1));
     let (free, kept, normal) = (free?, kept?, normal?);
     let varied = |setting, arrived: &[Arrived], theory: f64, kurtosis| {
-        let tolerance = 3.0 * theory * theory::deviation_of_deviation(items(arrived), kurtosis);
+        let tolerance = 3.0 * theory * theory::deviation_of_deviation(count(sent), kurtosis);
         Figure::new(Property::Jitter, setting, "ms", deviation(arrived)).near(theory, tolerance)
     };
     let overtaking = theory::overtaking(SPREAD, MS);
-    let tolerance = 3.0 * theory::deviation_of_share(overtaking, items(&free), 0.0);
+    let tolerance = 3.0 * theory::deviation_of_share(overtaking, count(sent), 0.0);
     let passing = |setting, arrived: &[Arrived]| {
         Figure::new(Property::Jitter, setting, "%", 100.0 * overtaken(arrived))
     };
@@ -182,15 +185,21 @@ pub(super) fn jitter(extent: Extent, seed: u64) -> Result<Vec<Figure>, LabError>
     ])
 }
 
-/// The standard deviation of the delays, in milliseconds.
+/// The standard deviation of the delays, in milliseconds; infinite if nothing arrived.
 fn deviation(arrived: &[Arrived]) -> f64 {
+    if arrived.is_empty() {
+        return f64::INFINITY;
+    }
     let delays = || arrived.iter().map(|arrived| millis(arrived.delay));
     let mean = delays().sum::<f64>() / items(arrived);
     (delays().map(|delay| (delay - mean).powi(2)).sum::<f64>() / items(arrived)).sqrt()
 }
 
-/// The share of datagrams that came before the one sent before them.
+/// The share of datagrams that came before the one sent before them; infinite if nothing arrived.
 fn overtaken(arrived: &[Arrived]) -> f64 {
+    if arrived.is_empty() {
+        return f64::INFINITY;
+    }
     let mut in_order = arrived.to_vec();
     in_order.sort_by_key(|arrived| arrived.number);
     let overtook = |pair: &&[Arrived]| matches!(pair, [before, after] if after.at < before.at);

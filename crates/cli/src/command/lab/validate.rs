@@ -37,7 +37,7 @@ pub(super) fn run(global: &GlobalArgs, arguments: &ValidateArgs) -> Result<ExitC
     };
     let code = code.after_printing(printed)?;
     if stop.is_set() {
-        let text = "interrupted; the repetitions until then stand above";
+        let text = "interrupted; what was measured until then stands above";
         return Err(CommandError::new(ExitCode::Interrupted, text));
     }
     Ok(code)
