@@ -265,7 +265,7 @@ pub fn run(options: &Options, mut begins: impl FnMut(u32)) -> Result<Report, Lab
     let mut remarks = Vec::new();
     if cfg!(debug_assertions) {
         remarks
-            .push("this program was built without optimisation: speed says little".to_owned());
+            .push("this program was built without full optimisation: with it, links are faster".to_owned());
     }
     let disturbance = before.zip(Activity::now()).map(|(before, now)| now.since(before));
     remarks.extend(disturbance.filter(|found| found.is_notable()).map(|found| found.words()));

@@ -12,6 +12,7 @@ use super::datagrams::{self, Arrived, Load};
 use super::stage::{Stage, failed, open};
 use super::{Extent, Figure, Property, Trial, theory};
 use crate::LabError;
+use crate::emulator::raise_priority;
 use crate::measures::{count, megabits};
 
 /// UDP payload of an IPv4 packet of 1500 bytes, and the packet.
@@ -113,7 +114,7 @@ fn round_trip(near: &UdpSocket, far: &UdpSocket, count: u32) -> Result<Duration,
     trips.get(trips.len() / 2).copied().ok_or_else(lost)
 }
 
-/// The same over loopback and a thread that holds each datagram for the time of the link.
+/// The same over loopback and a thread that holds each datagram for the time of the link, with the emulator's priority.
 fn bare_round_trip(one_way: Duration, count: u32) -> Result<Duration, LabError> {
     let connected = || {
         let (one, other) = (UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?);
@@ -124,6 +125,7 @@ fn bare_round_trip(one_way: Duration, count: u32) -> Result<Duration, LabError> 
     };
     let ((near, near_relay), (far, far_relay)) = (connected().map_err(failed)?, connected().map_err(failed)?);
     let relay = || {
+        raise_priority();
         let mut buffer = [0; 64];
         let mut pass = |from: &UdpSocket, to: &UdpSocket| {
             from.recv(&mut buffer)?;

@@ -10,18 +10,19 @@ fn fixed_rates_are_kept() {
 }
 
 #[test]
-fn a_recorded_trace_gives_its_mean_rate() {
+fn a_trace_gives_its_mean_rate() {
     holds(Property::Trace);
 }
 
 #[test]
 fn a_round_trip_takes_hardly_more_than_the_links_say() {
-    // A machine that is slow to wake threads delays a thread that only sleeps, too; on one that is at rest the bound is
-    // larger than three times that.
+    // A machine that is slow to wake threads delays the bare thread as much, which has the emulator's priority. What the
+    // emulator adds to that is its own.
+    const OWN: f64 = 0.1;
     judged(Property::Delay, |rows| {
         let [emulated, bare] = rows else { return false };
         let excess = |row: &Row| row.measured.median - row.theory.unwrap_or_default();
-        emulated.holds() || (0.0..=excess(bare) * 3.0).contains(&excess(emulated))
+        emulated.holds() || (0.0..=excess(bare) + OWN).contains(&excess(emulated))
     });
 }
 
@@ -57,10 +58,6 @@ fn codel_drops_and_marks_by_its_law() {
 
 #[test]
 fn a_core_carries_a_gigabit() {
-    if cfg!(debug_assertions) {
-        println!("skipped: this is for a build with --release");
-        return;
-    }
     holds(Property::Speed);
 }
 
