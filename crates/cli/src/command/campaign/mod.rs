@@ -2,6 +2,8 @@
 
 mod experiment;
 mod plan;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 use std::path::Path;
@@ -137,10 +139,14 @@ pub fn run_both(
         Plan { timing: Timing::Virtual, budget: None, course: Course::Dropped, ..results.plan.clone() };
     let (virtual_results, printed_later) = execute(global, twin, simulated, stop);
     let (compared, missing) = agreement::compare(&results, &virtual_results);
-    let document = || json!({ "agreement": compared, "missing": missing, "end": results.end.name() });
+    let is_through = |results: &Results| matches!(results.end, End::Complete | End::OutOfTime);
+    let last =
+        if is_through(&results) && !is_through(&virtual_results) { &virtual_results } else { &results };
+    let document = || json!({ "agreement": compared, "missing": missing, "end": last.end.name() });
     let text = || agreement::text(&compared, &missing);
     let printed = printed.and(printed_later).and_then(|()| tell(global, document, text));
-    let code = finish(global, arguments, (&results, None), printed)?;
+    finish(global, arguments, (&results, None), printed)?;
+    let code = ended(arguments, &virtual_results)?;
     let holds = missing.is_empty() && compared.iter().all(Agreement::holds);
     Ok(if holds { code } else { ExitCode::Gain })
 }
@@ -176,6 +182,11 @@ fn finish(
     }
     table?;
     printed?;
+    ended(arguments, results)
+}
+
+/// What the end of a campaign means for the shell.
+fn ended(arguments: &CampaignArgs, results: &Results) -> Result<ExitCode, CommandError> {
     match &results.end {
         End::Interrupted => Err(CommandError::new(
             ExitCode::Interrupted,
