@@ -279,8 +279,12 @@ fn what_a_byte_costs_is_measured_for_all_subjects() {
     let Some(_lab) = Lab::start() else { return };
     let mut options = CpuOptions::default();
     (options.duration, options.repetitions) = (Duration::from_millis(300), 1);
-    let report = cpu::run(&program(), &options).unwrap();
+    let mut parts = Vec::new();
+    let report = cpu::run(&program(), &options, |part| parts.push(part)).unwrap();
     let subjects: Vec<Subject> = report.rows.iter().map(|row| row.subject).collect();
+    assert_eq!(parts.iter().map(|part| part.subject).collect::<Vec<_>>(), subjects);
+    let all = u32::try_from(subjects.len()).unwrap();
+    assert!(parts.iter().map(|part| (part.done, part.all)).eq((0..all).map(|done| (done, all))), "{parts:?}");
     // Whoever needs a program that is not installed is named by the one remark.
     let missing = Subject::ALL.len() - subjects.len();
     assert_eq!(report.remarks.len(), missing, "{:?}", report.remarks);
@@ -289,6 +293,25 @@ fn what_a_byte_costs_is_measured_for_all_subjects() {
         let figures = [row.gigabits, row.sender, row.receiver].map(|spread| spread.median);
         assert!(figures[0] > 0.05 && figures[1] > 0.0 && figures[2] > 0.0, "{row:?}");
     }
+}
+
+#[test]
+fn what_was_measured_of_a_byte_before_the_end_was_asked_for_is_told() {
+    let Some(_lab) = Lab::start() else { return };
+    let mut options = CpuOptions::default();
+    (options.duration, options.subjects) = (Duration::from_millis(300), vec![Subject::Udp, Subject::Tcp]);
+    let stop = options.stop.clone();
+    let run = |options: &CpuOptions, last| {
+        cpu::run(&program(), options, |part| {
+            if part.done == last {
+                stop.set();
+            }
+        })
+    };
+    let report = run(&options, 3).unwrap();
+    let counts: Vec<_> = report.rows.iter().map(|row| (row.subject, row.gigabits.count)).collect();
+    assert_eq!(counts, [(Subject::Udp, 2), (Subject::Tcp, 1)]);
+    assert!(matches!(run(&options, 0), Err(LabError::Interrupted)));
 }
 
 /// The runner; one test at a time uses it, since each keeps the machine busy.

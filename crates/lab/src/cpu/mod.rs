@@ -70,6 +70,17 @@ impl fmt::Display for Subject {
     }
 }
 
+/// A measurement that begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// Of whom.
+    pub subject: Subject,
+    /// How many ended before it.
+    pub done: u32,
+    /// How many there are, those of subjects that are left out not among them.
+    pub all: u32,
+}
+
 /// What a byte costs whom.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CpuReport {
@@ -101,25 +112,36 @@ pub struct CpuRow {
     pub lost: f64,
 }
 
-/// Measures what a byte costs each subject, in turn. Takes [`CpuOptions::duration`] and half a second for each
-/// measurement. Needs root and `ip`; a subject that needs more than the machine has is left out, with a remark.
+/// Measures what a byte costs each subject, in turn, and says what begins. Takes [`CpuOptions::duration`] and half a
+/// second for each measurement. Needs root and `ip`; a subject that needs more than the machine has is left out, with a
+/// remark. After a [`Stop`] it gives the measurements until then.
 ///
 /// # Errors
-/// The namespaces can not be made, an end breaks down, or the end was asked for.
-pub fn run(program: &Path, options: &CpuOptions) -> Result<CpuReport, LabError> {
+/// The namespaces can not be made, or an end breaks down; [`LabError::Interrupted`] if nothing was measured.
+pub fn run(
+    program: &Path,
+    options: &CpuOptions,
+    mut begins: impl FnMut(Part),
+) -> Result<CpuReport, LabError> {
     let stage = Stage::make(program, options)?;
     let (left_out, subjects): (Vec<Subject>, Vec<Subject>) =
         options.subjects.iter().partition(|subject| stage.lacks(**subject).is_some());
     let mut remarks: Vec<String> = left_out.iter().filter_map(|subject| stage.lacks(*subject)).collect();
     let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); subjects.len()];
-    for _ in 0..options.repetitions.max(1) {
-        for (subject, samples) in subjects.iter().zip(&mut samples) {
-            options.stop.check()?;
-            let (sample, remark) = stage.measure(*subject)?;
+    let count = u32::try_from(subjects.len()).unwrap_or(u32::MAX);
+    let all = options.repetitions.max(1).saturating_mul(count);
+    let turns = (0..options.repetitions.max(1)).flat_map(|_| subjects.iter().enumerate());
+    for ((place, subject), done) in turns.zip(0..) {
+        begins(Part { subject: *subject, done, all });
+        let (sample, remark) = match options.stop.check().and_then(|()| stage.measure(*subject)) {
+            Err(LabError::Interrupted) if done > 0 => break,
+            measured => measured?,
+        };
+        if let Some(samples) = samples.get_mut(place) {
             samples.push(sample);
-            if let Some(remark) = remark.filter(|remark| !remarks.contains(remark)) {
-                remarks.push(remark);
-            }
+        }
+        if let Some(remark) = remark.filter(|remark| !remarks.contains(remark)) {
+            remarks.push(remark);
         }
     }
     let rows =

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use manyway_lab::Stop;
 use manyway_lab::columns::{Align, Table};
-use manyway_lab::cpu::{self, CpuOptions, CpuReport, Subject};
+use manyway_lab::cpu::{self, CpuOptions, CpuReport, Part, Subject};
 use manyway_lab::measures::Spread;
 use serde_json::Value;
 
@@ -24,17 +24,29 @@ pub(super) fn run(
 ) -> Result<ExitCode, CommandError> {
     let stop = Stop::default();
     let (options, left_out) = options(arguments, stop.clone());
-    if !global.quiet {
-        left_out.iter().for_each(|sentence| note(sentence));
-        note(&format!("this takes about {}", units::duration(time(&options))));
+    let say = |sentence: &str| {
+        if !global.quiet {
+            note(sentence);
+        }
+    };
+    left_out.iter().for_each(|sentence| say(sentence));
+    end_on_signal(stop.clone());
+    let begins = |part: Part| {
+        let left = units::duration(each(&options) * (part.all - part.done));
+        say(&format!("{} of {}, about {left} left: {}", part.done + 1, part.all, name(part.subject)));
+    };
+    let report = cpu::run(program, &options, begins).map_err(of_lab)?;
+    let printed = if global.json {
+        json::print(&document(&report, &stop)).map_err(CommandError::from)
+    } else {
+        print_line(text(&report).trim_end())
+    };
+    let code = ExitCode::Ok.after_printing(printed)?;
+    if stop.is_set() {
+        let text = "interrupted; the measurements until then stand above";
+        return Err(CommandError::new(ExitCode::Interrupted, text));
     }
-    end_on_signal(stop);
-    let report = cpu::run(program, &options).map_err(of_lab)?;
-    if global.json {
-        let printed = json::print(&document(&report)).map_err(CommandError::from);
-        return ExitCode::Ok.after_printing(printed);
-    }
-    ExitCode::Ok.after_printing(print_line(text(&report).trim_end()))
+    Ok(code)
 }
 
 /// What to measure within the budget, and what was left out for it.
@@ -61,14 +73,20 @@ fn options(arguments: &CpuArgs, stop: Stop) -> (CpuOptions, Vec<String>) {
 
 fn time(options: &CpuOptions) -> Duration {
     let subjects = u32::try_from(options.subjects.len()).unwrap_or(u32::MAX);
-    (options.duration + SET_UP).saturating_mul(subjects.saturating_mul(options.repetitions))
+    each(options).saturating_mul(subjects.saturating_mul(options.repetitions))
 }
 
-/// The report with its time in seconds, as all documents have them.
-fn document(report: &CpuReport) -> Value {
+/// About how long a measurement takes.
+fn each(options: &CpuOptions) -> Duration {
+    options.duration + SET_UP
+}
+
+/// The report with its time in seconds, as all documents have them, and how it ended.
+fn document(report: &CpuReport, stop: &Stop) -> Value {
     let mut document = serde_json::to_value(report).unwrap_or_default();
     if let Some(fields) = document.as_object_mut() {
         fields.insert("duration".to_owned(), report.duration.as_secs_f64().into());
+        fields.insert("end".to_owned(), if stop.is_set() { "interrupted" } else { "complete" }.into());
     }
     document
 }
@@ -140,13 +158,20 @@ mod tests {
     }
 
     #[test]
-    fn a_document_has_its_time_in_seconds() {
+    fn a_document_has_its_time_in_seconds_and_its_end() {
         let report = CpuReport {
             mtu: 1500,
             duration: Duration::from_millis(1500),
             rows: Vec::new(),
             remarks: Vec::new(),
         };
-        assert_eq!(document(&report)["duration"], 1.5);
+        let stop = Stop::default();
+        let document = |stop: &Stop| document(&report, stop);
+        assert_eq!(
+            (&document(&stop)["duration"], &document(&stop)["end"]),
+            (&1.5.into(), &"complete".into())
+        );
+        stop.set();
+        assert_eq!(document(&stop)["end"], "interrupted");
     }
 }
