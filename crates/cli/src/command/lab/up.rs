@@ -1,6 +1,7 @@
 //! `manyway lab up`: hosts and links that stand for programs of others.
 
 use std::io::BufRead as _;
+use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ pub(super) fn run(global: &GlobalArgs, arguments: &UpArgs) -> Result<ExitCode, C
     let stop = Stop::default();
     end_on_signal(stop.clone());
     emulator.begin();
-    let served = serve(&lines(), &mut scenario, &emulator.control(), &stop);
+    let served = serve((&lines(), folder(arguments)), &mut scenario, &emulator.control(), &stop);
     let report = emulator.finish().map_err(of_lab)?;
     if !global.quiet {
         let bytes = |way: &dyn Fn(&manyway_lab::outcome::RouteTotals) -> u64| {
@@ -54,6 +55,12 @@ fn scenario(arguments: &UpArgs) -> Result<Scenario, CommandError> {
         (Some(scenario), true) => Ok(scenario),
         (Some(_) | None, _) => Err(CommandError::usage(format!("{name:?} is a group; name one scenario"))),
     }
+}
+
+/// Where files lie that orders name: beside the scenario, if that is a file.
+fn folder(arguments: &UpArgs) -> &Path {
+    let is_file = arguments.scenario.extension().is_some_and(|extension| extension == "toml");
+    arguments.scenario.parent().filter(|_| is_file).unwrap_or_else(|| Path::new(""))
 }
 
 /// Says how to run programs inside, and which addresses they find.
@@ -94,7 +101,7 @@ fn lines() -> Receiver<String> {
 
 /// Carries out orders until the end; the scenario becomes what they make of it.
 fn serve(
-    lines: &Receiver<String>,
+    (lines, folder): (&Receiver<String>, &Path),
     scenario: &mut Scenario,
     control: &Control,
     stop: &Stop,
@@ -109,7 +116,7 @@ fn serve(
                 continue;
             }
         };
-        let answer = match Order::read(&line, scenario) {
+        let answer = match Order::read(&line, scenario, folder) {
             Ok(None) => continue,
             Ok(Some(Order::Quit)) => return Ok(()),
             Ok(Some(Order::Figures)) => figures(control),
