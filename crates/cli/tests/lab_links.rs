@@ -7,8 +7,11 @@ mod command;
 #[path = "common/hosts.rs"]
 mod hosts;
 
+use std::collections::BTreeMap;
+
 use command::{err, json, out};
 use hosts::with_hosts;
+use serde_json::Value;
 
 #[test]
 fn links_are_measured_against_theory() {
@@ -64,7 +67,7 @@ fn what_ran_in_one_world_alone_is_no_agreement() {
 
 #[test]
 fn links_that_stand_obey_and_say_what_is_wrong() {
-    use std::io::Write as _;
+    use std::io::{BufRead as _, BufReader, Write as _};
     use std::process::{Command, Stdio};
     // The answer to each order; of a refusal a part.
     let orders = [
@@ -72,7 +75,6 @@ fn links_that_stand_obey_and_say_what_is_wrong() {
         ("set wifi queue { codel = \"mark\" } rate 10Mbit up", None),
         ("address lte 10.99.0.1", None),
         ("down wifi", None),
-        ("up wifi", None),
         ("cut wifi", None),
         ("address wifi 10.99.0.1", Some("10.99.0.1 is in use")),
         ("set wifi delay 31s", Some("from 0ns to 30s")),
@@ -91,16 +93,31 @@ fn links_that_stand_obey_and_say_what_is_wrong() {
     for (order, _) in orders {
         writeln!(input, "{order}").unwrap();
     }
-    writeln!(input, "figures\nquit").unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let mut answers = json(&output);
-    assert_eq!(answers.pop().unwrap()["links"][0]["name"], "wifi");
-    assert_eq!(answers.len(), orders.len());
-    for ((order, refusal), answer) in orders.into_iter().zip(answers) {
+    let mut answers = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut answer = || -> Value { serde_json::from_str(&answers.next().unwrap().unwrap()).unwrap() };
+    for (order, refusal) in orders {
+        let answer = answer();
         match refusal {
             None => assert_eq!(answer["ok"], true, "{order}: {answer}"),
             Some(part) => assert!(answer["error"].as_str().unwrap().contains(part), "{order}: {answer}"),
         }
     }
+    let addresses = client_addresses(child.id());
+    assert!(addresses["lte"].contains("10.99.0.1") && addresses["lte"].contains(",UP"), "{addresses:?}");
+    assert!(!addresses["wifi"].contains(",UP"), "{addresses:?}");
+    writeln!(input, "up wifi\nfigures\nquit").unwrap();
+    assert_eq!((&answer()["ok"], &answer()["links"][0]["name"]), (&true.into(), &"wifi".into()));
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+/// What `ip` says of each interface in the client's namespace of a program.
+fn client_addresses(process: u32) -> BTreeMap<String, String> {
+    let ip = |arguments: &[&str]| out(&std::process::Command::new("ip").args(arguments).output().unwrap());
+    let names = ip(&["netns", "list"]);
+    let names = names.lines().filter_map(|line| line.split_whitespace().next());
+    let is_client = |name: &&str| name.starts_with(&format!("mwlab{process}.")) && name.ends_with('c');
+    let client = names.into_iter().find(is_client).unwrap();
+    ["wifi", "lte"]
+        .map(|device| (device.to_owned(), ip(&["-n", client, "address", "show", "dev", device])))
+        .into()
 }
