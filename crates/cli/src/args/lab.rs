@@ -174,18 +174,27 @@ fn parse_range(text: &str) -> Result<(f64, f64), String> {
 }
 
 const EXAMPLES: &str = "\
-Runs contenders on real sockets in network namespaces over emulated links, which needs root, `ip` and /dev/net/tun;
-nothing outside is touched, and everything is removed at the end. Without names the group `table` runs. Contenders are
-manyway, manyway-best (over the best route alone), manyway:scheduler=NAME,congestion=NAME, tcp-CC, possible (TCP on
-every route at once), mptcp-CC and external:NAME. An experiment of a document says itself who runs, and ends with
-status 6 if what must hold does not.
+Runs contenders on real sockets in network namespaces over emulated links, which needs root, `ip`
+and /dev/net/tun; nothing outside is touched, and everything is removed at the end. Without names
+the group `table` runs. An experiment of a document says itself who runs, and ends with status 6
+if what must hold does not.
+
+Contenders:
+  manyway           over all routes; settings go behind a colon:
+                    manyway:scheduler=NAME,congestion=NAME,pairs=MODE
+  manyway-best      over the best route alone
+  tcp-CC            a connection of the system's TCP over the best route
+  manyway@2         over the second route alone; so does tcp-CC@2
+  possible          TCP on every route at once; possible-CC chooses how
+  mptcp-CC          the system's multipath TCP
+  external:NAME     a program given by --external
 
 Examples:
   sudo manyway lab two-50
   sudo manyway lab wifi-lte -c manyway,possible,mptcp-bbr -n 3 -t 10s --report out
   sudo manyway lab ams-fig10 --quick
   sudo manyway lab all --direction both --budget 2h --report out
-  sudo manyway lab two-50 --external 'pipe;socat -u - TCP:{remote}:{port};socat -u TCP-LISTEN:{port} -'
+  sudo manyway lab two-50 --external 'nc;nc -N {remote} {port};nc -l {local} {port}'
   manyway lab list";
 
 const LIST_EXAMPLES: &str = "\
@@ -194,8 +203,8 @@ Examples:
   manyway lab list --json | jq -r .scenario";
 
 const GATES_EXAMPLES: &str = "\
-Without names all scenarios, five interleaved repetitions of 15 s, which takes hours: --budget, --quick and names make
-it shorter.
+Without names all scenarios, five interleaved repetitions of 15 s, which takes hours: --budget,
+--quick and names make it shorter.
 
 Examples:
   sudo manyway lab gates
@@ -210,7 +219,8 @@ Examples:
   sudo manyway lab agree wifi-lte jit-20 -n 5 -t 10s";
 
 const SHARE_EXAMPLES: &str = "\
-Flows that begin together need a while to find their shares: the first quarter of each run does not count.
+Flows that begin together need a while to find their shares: the first quarter of each run does
+not count. Programs of others (external:NAME) can not run here.
 
 Examples:
   sudo manyway lab share
@@ -221,7 +231,7 @@ Examples:
 const VALIDATE_EXAMPLES: &str = "\
 Properties:
   rate          1, 10 and 100 Mbit/s, both ways, within 1 %
-  trace         the mean rate of a recorded trace, within 1 %
+  trace         the mean rate of a trace, within 1 %
   delay         a round trip: at most 0.4 ms more at the median
   queue         the delay of a full queue
   jitter        its deviation, and how many packets overtake
@@ -255,7 +265,8 @@ events of a scenario, in words; an interface of the server is server.NAME:
 Properties and values are those of a scenario, such as rate 10Mbit, delay 20ms, jitter 5ms,
 queue 100ms, loss 1%, corruption 1%, duplication 1%, mtu 1400, trace FILE, or in braces:
 jitter { spread = \"5ms\", order = \"free\" }, loss { share = \"1%\", burst = 4 },
-queue { codel = \"mark\" }.
+queue { codel = \"mark\" }. A trace's FILE is looked for beside the file of the scenario; of a
+built-in scenario, in the working directory.
 
 Examples:
   sudo manyway lab up wifi-lte

@@ -48,10 +48,10 @@ pub struct MatrixArgs {
 }
 
 const EXAMPLES: &str = "\
-Runs Manyway through scenarios in virtual time: no root, no network, and the same seed gives the same figures.
-Contenders are separated as manyway,manyway-best; a setting goes behind a colon. What needs the system's own TCP
-runs by `manyway lab`, as root. An experiment of a document says itself who runs, and ends with status 6 if what must hold
-does not.
+Runs Manyway through scenarios in virtual time: no root, no network, and the same seed gives the
+same figures. Contenders are separated as manyway,manyway-best; settings go behind a colon. What
+needs the system's own TCP runs by `manyway lab`, as root. An experiment of a document says itself
+who runs, and ends with status 6 if what must hold does not.
 
 Examples:
   manyway sim two-50
@@ -62,8 +62,9 @@ Examples:
   manyway sim list";
 
 const MATRIX_EXAMPLES: &str = "\
-Without names the groups unequal, environments and simult-flows, once, both ways. Takes a while: -t makes it shorter.
-What a path carries alone is that of `manyway-best` with the same congestion control.
+Without names the groups unequal, environments and simult-flows, once, both ways. Takes a while:
+-t makes it shorter. What a path carries alone is that of `manyway-best` with the same congestion
+control.
 
 Examples:
   manyway sim matrix -t 5s
@@ -76,7 +77,8 @@ Examples:
   manyway sim list --json | jq -r .scenario";
 
 const GATES_EXAMPLES: &str = "\
-Without names all scenarios, 20 seeds, both directions, which takes long: --budget, --quick and names make it shorter.
+Without names all scenarios, 20 seeds, both directions, which takes long: --budget, --quick and
+names make it shorter.
 
 Examples:
   manyway sim gates

@@ -42,9 +42,7 @@ mod on_linux {
             Some(LabAction::List) => campaign::list(global),
             Some(LabAction::Cpu(arguments)) => cpu::run(global, arguments, &program()?),
             Some(LabAction::Validate(arguments)) => validate::run(global, arguments),
-            Some(LabAction::Share(arguments)) => {
-                share::run(global, arguments, Real::new(program()?).map_err(of_lab)?)
-            }
+            Some(LabAction::Share(arguments)) => share::run(global, arguments, program()?),
             Some(LabAction::Up(arguments)) => up::run(global, arguments),
             Some(LabAction::Gates(arguments)) => {
                 let plan = of_gates(global, arguments, Contest::Real)?;

@@ -1,5 +1,6 @@
 //! `manyway lab share`: who gets how much of links that all use at once.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use manyway_lab::contender::Contender;
@@ -21,10 +22,12 @@ use crate::output::{json, note, print_line, units};
 pub(super) fn run(
     global: &GlobalArgs,
     arguments: &ShareArgs,
-    mut real: Real,
+    program: PathBuf,
 ) -> Result<ExitCode, CommandError> {
-    let contenders = able(&real, contenders(global, arguments)?)?;
+    let contenders = contenders(global, arguments)?;
     let mut plan = Plan::new(arguments)?;
+    let mut real = Real::new(program).map_err(of_lab)?;
+    let contenders = able(&real, contenders)?;
     let left_out = arguments.budget.map_or_else(Vec::new, |budget| plan.fit(budget));
     if !global.quiet {
         left_out.iter().for_each(|sentence| note(sentence));
@@ -118,6 +121,9 @@ fn contenders(global: &GlobalArgs, arguments: &ShareArgs) -> Result<Vec<Contende
     let named = if named.is_empty() { DEFAULT.to_vec() } else { named };
     if named.len() > MOST {
         return Err(CommandError::usage(format!("{} contenders at once; at most {MOST}", named.len())));
+    }
+    if let Some(name) = named.iter().find(|name| name.starts_with("external:")) {
+        return Err(CommandError::usage(format!("{name}: programs of others can not run in `lab share`")));
     }
     named.iter().map(|name| contender(global, name, &[])).collect()
 }
