@@ -143,10 +143,6 @@ impl Cubic {
     /// Takes the rest of the group into account. What it does while this path waits for news, it does at once then.
     fn look_at(&mut self, siblings: &[Sibling]) {
         let others = Others::of(siblings);
-        if self.is_untouched() && others.windows >= self.config.initial_bytes() {
-            // The flow that this path becomes a part of has had its initial window.
-            self.state = State::new(self.config.minimum_bytes());
-        }
         if others.number != self.others.number {
             // Another flow than before: what was known of it does not hold.
             self.state.plateau = None;
@@ -156,10 +152,6 @@ impl Cubic {
             self.state.begin_reduction(self.whole());
         }
         self.others = others;
-    }
-
-    fn is_untouched(&self) -> bool {
-        self.is_in_slow_start() && self.window() == self.config.initial_bytes()
     }
 
     fn datagram(&self) -> ByteCount {
@@ -240,6 +232,14 @@ impl CongestionController for Cubic {
         // Section 5.8: time without anything in flight is not time of growth.
         if let Some(epoch) = self.state.epoch.as_mut().filter(|_| sample.in_flight == ByteCount::ZERO) {
             epoch.skip_to(sample.now);
+        }
+    }
+
+    fn on_proven(&mut self, siblings: &[Sibling]) {
+        // The flow that this path becomes a part of has had its initial window.
+        let has_begun = Others::of(siblings).windows >= self.config.initial_bytes();
+        if self.coupling == Coupling::Group && has_begun {
+            self.state = State::new(self.config.minimum_bytes());
         }
     }
 

@@ -59,8 +59,13 @@ pub trait CongestionController: Debug + Send {
         let _ = sample;
     }
 
-    /// The path was just proven, or an acknowledgement came and what it says follows. `siblings` are the other live paths
-    /// of the connection.
+    /// The path, which is not the first one, was just proven and carried nothing yet. `siblings` are the other live paths of
+    /// the connection.
+    fn on_proven(&mut self, siblings: &[Sibling]) {
+        let _ = siblings;
+    }
+
+    /// An acknowledgement came; what it says follows. `siblings` are the other live paths of the connection.
     fn on_siblings(&mut self, siblings: &[Sibling]) {
         let _ = siblings;
     }

@@ -390,13 +390,8 @@ proptest! {
 struct Flows(Vec<Box<dyn CongestionController>>);
 
 impl Flows {
-    /// Paths that had some time to get to windows of so many datagrams.
     fn new(name: &str, datagrams: &[u32]) -> Self {
-        let make = |datagrams: &u32| {
-            let mut controller = by_name(name).unwrap()(&config(10));
-            controller.on_restart(at(0), ByteCount(u64::from(*datagrams) * SIZE));
-            controller
-        };
+        let make = |datagrams: &u32| by_name(name).unwrap()(&config(*datagrams));
         Self(datagrams.iter().map(make).collect())
     }
 
@@ -470,16 +465,26 @@ fn paths_of_a_group_are_together_one_cubic_flow() {
 }
 
 #[test]
-fn a_path_that_joins_a_group_adds_no_initial_window_to_it() {
-    let mut flows = Flows::new("coupled-cubic", &[40]);
-    flows.0.push(by_name("coupled-cubic").unwrap()(&config(10)));
-    flows.look();
+fn a_path_that_joins_a_group_adds_no_initial_window_to_it_and_grows_from_there() {
+    let mut flows = Flows::new("coupled-cubic", &[40, 10]);
+    let siblings = flows.siblings(1);
+    flows.0[1].on_proven(&siblings);
     assert_eq!(flows.0[1].window(), ByteCount(2 * SIZE));
-    // With nobody there before it, it is the flow itself.
-    let mut flows = Flows::new("coupled-cubic", &[]);
-    flows.0.push(by_name("coupled-cubic").unwrap()(&config(10)));
-    flows.look();
-    assert_eq!(flows.0[0].window(), ByteCount(10 * SIZE));
+    // One by one, past the initial window.
+    for count in 3..20 {
+        let siblings = flows.siblings(1);
+        let window = flows.0[1].window();
+        flows.0[1].on_siblings(&siblings);
+        flows.0[1].on_ack(&ack(at(count), SIZE, window), &siblings);
+        assert_eq!(flows.0[1].window(), ByteCount(count * SIZE));
+    }
+    // A path that nobody was before is the flow itself, and one that is not coupled a flow of its own.
+    for (name, others) in [("coupled-cubic", &[10, 4][..]), ("cubic", &[10, 40])] {
+        let mut flows = Flows::new(name, others);
+        let siblings = flows.siblings(0);
+        flows.0[0].on_proven(&siblings);
+        assert_eq!(flows.0[0].window(), ByteCount(10 * SIZE));
+    }
 }
 
 #[test]

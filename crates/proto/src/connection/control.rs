@@ -46,7 +46,9 @@ pub(crate) struct Control {
     addresses: Vec<OwnAddress>,
     /// Not repeated: a late answer about liveness is worthless.
     liveness: VecDeque<Liveness>,
-    status_sequence: u64,
+    /// Of the newest statement about a path or an address. One count for all: the id of an address that was taken back is
+    /// used again, and what is said of the new one has to be newer.
+    sequence: u64,
 }
 
 impl Control {
@@ -62,8 +64,8 @@ impl Control {
         if self.statuses.get(&path).is_some_and(|status| status.availability == availability) {
             return;
         }
-        self.status_sequence += 1;
-        let status = Status { sequence: self.status_sequence, availability, delivery: Delivery::Wanted };
+        self.sequence += 1;
+        let status = Status { sequence: self.sequence, availability, delivery: Delivery::Wanted };
         self.statuses.insert(path, status);
     }
 
@@ -87,9 +89,10 @@ impl Control {
     pub(crate) fn announce(&mut self, addresses: &[SocketAddr]) {
         for known in &mut self.addresses {
             if known.address.is_some_and(|address| !addresses.contains(&address)) {
+                self.sequence += 1;
                 *known = OwnAddress {
                     address: None,
-                    sequence: known.sequence + 1,
+                    sequence: self.sequence,
                     delivery: Delivery::Wanted,
                     id: known.id,
                 };
@@ -98,8 +101,9 @@ impl Control {
         for address in addresses {
             if !self.addresses.iter().any(|known| known.address == Some(*address)) {
                 let id = self.addresses.iter().map(|known| known.id + 1).max().unwrap_or(0);
-                let address = Some(*address);
-                self.addresses.push(OwnAddress { id, sequence: 1, address, delivery: Delivery::Wanted });
+                self.sequence += 1;
+                let (sequence, address) = (self.sequence, Some(*address));
+                self.addresses.push(OwnAddress { id, sequence, address, delivery: Delivery::Wanted });
             }
         }
     }
@@ -262,6 +266,7 @@ mod tests {
 
     use super::{Control, MAX_LIVENESS};
     use crate::packet::content::{Contents, SentContent};
+    use crate::path::remotes::Remotes;
 
     fn written(control: &mut Control) -> Contents {
         let (mut buffer, mut contents) = (Vec::new(), Contents::new());
@@ -323,6 +328,30 @@ mod tests {
         assert_eq!(contents[..], [SentContent::RemoveAddress { id: 0 }, SentContent::AddAddress { id: 2 }]);
         control.on_delivered(&contents[0]);
         assert_eq!(control.addresses.len(), 2);
+    }
+
+    #[test]
+    fn an_address_in_the_place_of_one_that_is_forgotten_is_newer_than_its_end() {
+        let mut control = Control::default();
+        let address = |port: u16| ([192, 0, 2, 1], port).into();
+        let mut remotes = Remotes::default();
+        let mut tell = |control: &mut Control| {
+            for own in &control.addresses {
+                let peer = [192, 0, 2, 1].into();
+                match own.address {
+                    Some(address) => _ = remotes.on_add(own.id, own.sequence, address, peer),
+                    None => _ = remotes.on_remove(own.id, own.sequence),
+                }
+            }
+            for content in written(control) {
+                control.on_delivered(&content);
+            }
+            remotes.iter().collect::<Vec<_>>()
+        };
+        for addresses in [&[address(1), address(2)][..], &[address(1)], &[address(1), address(3)]] {
+            control.announce(addresses);
+            assert_eq!(tell(&mut control), addresses);
+        }
     }
 
     #[test]

@@ -185,7 +185,7 @@ impl Connection {
     fn introduce(&mut self, now: Instant, id: PathId) {
         let siblings = self.siblings(now, id);
         if let Some(path) = self.paths.get_mut(id) {
-            path.space.recovery.on_siblings(&siblings);
+            path.space.recovery.on_proven(&siblings);
         }
     }
 

@@ -170,11 +170,12 @@ impl PathRecovery {
         self.controller = controller;
     }
 
-    /// The name of the controller.
-    pub(crate) fn on_siblings(&mut self, siblings: &[Sibling]) {
-        self.controller.on_siblings(siblings);
+    /// The path was proven, beside others.
+    pub(crate) fn on_proven(&mut self, siblings: &[Sibling]) {
+        self.controller.on_proven(siblings);
     }
 
+    /// The name of the controller.
     pub(crate) fn controller_name(&self) -> &'static str {
         self.controller.name()
     }

@@ -90,8 +90,8 @@ impl StreamSet {
         self.agenda.totals.blocked > 0 || self.lacks_credit()
     }
 
-    /// Whether the connection's credit does not suffice for the new bytes that go first: for one byte, or for a message as a
-    /// whole.
+    /// Whether the connection's credit does not suffice for the new bytes that go first: for one byte, or for a message as
+    /// a whole.
     fn lacks_credit(&self) -> bool {
         let first = self.agenda.fresh.first(Pick::All).and_then(|(_, id)| self.streams.get(&id));
         let need = first.and_then(|stream| Some((stream.send.need()?, stream.fresh_urgency())));
