@@ -7,7 +7,7 @@ use tokio::time::Instant as TokioInstant;
 
 use super::{BIND_RETRY, Driver};
 use crate::endpoint::{Locals, reachable_addresses};
-use crate::interfaces::Excluded;
+use crate::interfaces::{Excluded, Exclusion};
 
 impl Driver {
     /// Interfaces changed: tells every client connection which addresses it may use now, and every server connection
@@ -50,7 +50,12 @@ impl Driver {
 
     /// Tells a client connection which addresses of this host lead to its peer now.
     pub(super) fn follow_addresses(&mut self, now: Instant, handle: ConnectionHandle) {
-        let (locals, _) = self.locals_of(handle);
+        let (locals, excluded) = self.locals_of(handle);
+        if let Some(peer) = self.connections.peer(handle) {
+            let spent = excluded.iter().find(|it| matches!(it.reason, Exclusion::CapReached { .. }));
+            let reason = spent.map(|it| format!("{}: {}", it.interface, it.reason));
+            peer.cap_reached = reason.filter(|_| locals.is_empty());
+        }
         self.tell_terms(handle, &locals);
         if let Some(connection) = self.endpoint.connection(handle) {
             connection.set_local_addresses(now, &locals);

@@ -106,7 +106,7 @@ impl Driver {
         let Self { endpoint, connections, .. } = self;
         match command {
             Command::Connect { config, hosts, remotes, reply } => {
-                self.connect(now, &config, Peer { hosts, remotes }, reply);
+                self.connect(now, &config, Peer::new(hosts, remotes), reply);
             }
             Command::Open { link, reply } => connections.open_stream(endpoint, link, reply),
             Command::Written { handle, stream } => connections.write(endpoint, now, handle, stream),

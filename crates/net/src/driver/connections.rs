@@ -19,6 +19,7 @@ use super::pings::{PingReply, Pings};
 use crate::HostPort;
 use crate::connection::{Connection, Link, LinkDriver, LinkFacts, ended_with_endpoint};
 use crate::error::{ConnectError, ReadError, WriteError};
+use crate::ledger::CAP_REACHED;
 use crate::stream::budget::Budget;
 use crate::stream::pipe::Pipes;
 use crate::stream::{ReceiveStream, SendStream};
@@ -59,6 +60,26 @@ pub(super) struct Peer {
     pub(super) hosts: Vec<HostPort>,
     /// Its addresses.
     pub(super) remotes: Vec<SocketAddr>,
+    /// While no interface leads to it: one over which nothing more may go, and until when.
+    pub(super) cap_reached: Option<String>,
+}
+
+impl Peer {
+    pub(super) fn new(hosts: Vec<HostPort>, remotes: Vec<SocketAddr>) -> Self {
+        Self { hosts, remotes, cap_reached: None }
+    }
+
+    /// The end of a connection to it; who waited for an interface in vain is told which one a cap kept out.
+    fn explain(&self, error: ConnectionError) -> ConnectionError {
+        let in_vain = matches!(
+            error,
+            ConnectionError::NoPath | ConnectionError::IdleTimeout | ConnectionError::ConnectTimeout
+        );
+        match self.cap_reached.clone().filter(|_| in_vain) {
+            Some(reason) => ConnectionError::Closed { by: ClosedBy::Us, code: CAP_REACHED, reason },
+            None => error,
+        }
+    }
 }
 
 /// A client whose set-up is not complete.
@@ -382,7 +403,9 @@ impl Connections {
 
     fn closed(&mut self, endpoint: &mut Endpoint, handle: ConnectionHandle, error: ConnectionError) {
         if let Some(attempt) = self.attempts.remove(&handle) {
-            let given_up = matches!(error, ConnectionError::Closed { by: ClosedBy::Us, .. });
+            let error = attempt.peer.explain(error);
+            let given_up =
+                matches!(error, ConnectionError::Closed { by: ClosedBy::Us, code, .. } if code != CAP_REACHED);
             let failure = if given_up { ConnectError::EndpointClosed } else { ConnectError::Failed(error) };
             let _ = attempt.reply.send(Err(failure));
             return;
@@ -395,7 +418,8 @@ impl Connections {
         }
         // What arrived before the end may still be taken and read.
         self.accept_streams(endpoint, handle);
-        self.peers.remove(&handle);
+        let peer = self.peers.remove(&handle);
+        let error = peer.iter().fold(error, |error, peer| peer.explain(error));
         self.hand_overs.remove(&handle);
         let Some(entry) = self.entries.remove(&handle) else { return };
         for (stream, pipes) in &entry.streams {
@@ -429,5 +453,26 @@ impl Drop for Connections {
         for entry in std::mem::take(&mut self.entries).into_values() {
             entry.end(&ended_with_endpoint(reason));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_in_vain_is_told_of_the_cap_and_who_was_told_something_else_is_not() {
+        let mut peer = Peer::new(Vec::new(), Vec::new());
+        assert_eq!(peer.explain(ConnectionError::NoPath), ConnectionError::NoPath);
+        let reason = "wwan0: cap of 5 GB reached".to_owned();
+        peer.cap_reached = Some(reason.clone());
+        let reached = ConnectionError::Closed { by: ClosedBy::Us, code: CAP_REACHED, reason };
+        for error in
+            [ConnectionError::NoPath, ConnectionError::IdleTimeout, ConnectionError::ConnectTimeout]
+        {
+            assert_eq!(peer.explain(error), reached);
+        }
+        let told = ConnectionError::Closed { by: ClosedBy::Peer, code: 0, reason: "done".to_owned() };
+        assert_eq!(peer.explain(told.clone()), told);
     }
 }

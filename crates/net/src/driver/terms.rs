@@ -11,7 +11,7 @@ use super::Driver;
 use super::traffic::Way;
 use super::usage::News;
 use crate::endpoint::Locals;
-use crate::interfaces::{Exclusion, Interface, InterfaceKind};
+use crate::interfaces::{Interface, InterfaceKind};
 use crate::ledger::CAP_REACHED;
 
 impl Driver {
@@ -60,12 +60,13 @@ impl Driver {
     fn follow_spent(&mut self, now: Instant) {
         self.follow_interfaces(now);
         for handle in self.connections.clients() {
-            let (locals, excluded) = self.locals_of(handle);
-            let spent = excluded.iter().find(|it| matches!(it.reason, Exclusion::CapReached { .. }));
-            if let Some(spent) = spent.filter(|_| locals.is_empty())
+            let (_, excluded) = self.locals_of(handle);
+            let waits = excluded.iter().any(|it| !it.reason.lasts());
+            let spent = self.connections.peer(handle).and_then(|peer| peer.cap_reached.clone());
+            if let Some(reason) = spent.filter(|_| !waits)
                 && let Some(connection) = self.endpoint.connection(handle)
             {
-                connection.abort(now, CAP_REACHED, &format!("{}: {}", spent.interface, spent.reason));
+                connection.abort(now, CAP_REACHED, &reason);
             }
         }
         let spent = self.usage.spent();

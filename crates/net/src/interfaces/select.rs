@@ -98,6 +98,33 @@ pub enum Exclusion {
     NoRoute,
 }
 
+impl Exclusion {
+    /// Whether the interface stays out as long as the wishes of the user, the peer and the period of a cap are the same.
+    /// Any other interface may come back at any moment.
+    pub(crate) fn lasts(&self) -> bool {
+        match self {
+            Self::ByUser
+            | Self::NotNamed
+            | Self::FamilyNotWanted
+            | Self::OwnTunnel
+            | Self::CapReached { .. }
+            | Self::Tunnel { .. }
+            | Self::Loopback
+            | Self::PeerIsLocal => true,
+            Self::NotThere
+            | Self::Down
+            | Self::NoCarrier
+            | Self::PartOf { .. }
+            | Self::NoAddress
+            | Self::NoAddressOfFamily
+            | Self::AddressNotReady
+            | Self::LinkLocal
+            | Self::OtherAddress
+            | Self::NoRoute => false,
+        }
+    }
+}
+
 impl fmt::Display for Exclusion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
