@@ -164,7 +164,13 @@ impl CapLedger {
 
 impl Ledger for CapLedger {
     fn spend(&self, interface: &str, bytes: ByteCount) -> io::Result<Option<Allowance>> {
-        let state = self.record(interface, bytes, Patience::Leave)?;
+        // A mere question leaves no file behind for each interface that a pattern means and that was never used.
+        let is_new = bytes == ByteCount::ZERO && self.home.count(interface).is_ok_and(|count| count.is_none());
+        let state = if is_new {
+            self.state(interface)?
+        } else {
+            self.record(interface, bytes, Patience::Leave)?
+        };
         if let Some(state) = &state {
             self.warn(interface, state);
         }
@@ -258,6 +264,16 @@ mod tests {
         assert!(state.is_some_and(|state| state.cap == ByteCount(500)));
         assert_eq!(spend(&ledger, 100).0, 600);
         assert!(CapLedger::open(Home::at(directory.path()), CapRules::default()).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_mere_question_leaves_no_count_behind() {
+        let (_directory, ledger) = ledger("wwan*=1000");
+        assert_eq!(spend(&ledger, 0).0, 1000);
+        assert!(!ledger.home.usage_directory().exists());
+        assert_eq!(ledger.spend("eth0", ByteCount::ZERO).unwrap(), None);
+        assert_eq!((spend(&ledger, 300).0, spend(&ledger, 0).0), (700, 700));
+        assert_eq!(ledger.named(), ["wwan0"]);
     }
 
     #[test]

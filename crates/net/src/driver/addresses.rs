@@ -13,7 +13,7 @@ impl Driver {
     /// Interfaces changed: tells every client connection which addresses it may use now, and every server connection
     /// where the server can be reached.
     pub(super) fn follow_interfaces(&mut self, now: Instant) {
-        self.open_accounts();
+        self.follow_accounts();
         for handle in self.connections.clients() {
             self.follow_addresses(now, handle);
         }

@@ -258,7 +258,7 @@ impl Driver {
             idle_turns: 0,
             usage: Usage::new(options.ledger),
         };
-        driver.open_accounts();
+        driver.follow_accounts();
         driver.keep_out_spent();
         driver.note_granted();
         Ok(driver)

@@ -15,11 +15,11 @@ use crate::interfaces::{Interface, InterfaceKind};
 use crate::ledger::CAP_REACHED;
 
 impl Driver {
-    /// Opens an account for each interface of this host, and leaves out those without anything left.
-    pub(super) fn open_accounts(&mut self) {
+    /// Keeps an account for each interface of this host, and leaves out those without anything left.
+    pub(super) fn follow_accounts(&mut self) {
         let Self { usage, watcher, .. } = self;
         let outward = watcher.snapshot().interfaces.iter().filter(|it| it.kind != InterfaceKind::Loopback);
-        usage.open(TokioInstant::now(), outward.map(|interface| interface.name.as_str()));
+        usage.follow(TokioInstant::now(), outward.map(|interface| interface.name.as_str()));
         if let Locals::Interfaces(policy) = &mut self.locals {
             policy.set_spent(self.usage.spent());
         }

@@ -3,7 +3,7 @@
 //! The ledger is told after a 64th of what is left and after 64 KiB at the least, or after a second. So several processes
 //! together run over a cap by at most 64 KiB each, beside what is on its way to this host when the peer is told to stop.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,11 +27,13 @@ const PART: u64 = 64;
 /// How often it is told at the end if it can not take it.
 const LAST_TRIES: u32 = 10;
 
-/// The accounts of all interfaces.
+/// The accounts of the interfaces of this host.
 #[derive(Debug)]
 pub(super) struct Usage {
     ledger: Option<Arc<dyn Ledger>>,
     accounts: BTreeMap<String, Account>,
+    /// Interfaces without a limit, which need no account.
+    unlimited: BTreeSet<String>,
 }
 
 /// One interface.
@@ -60,7 +62,7 @@ pub(super) enum News {
 
 impl Usage {
     pub(super) fn new(ledger: Option<Arc<dyn Ledger>>) -> Self {
-        Self { ledger, accounts: BTreeMap::new() }
+        Self { ledger, accounts: BTreeMap::new(), unlimited: BTreeSet::new() }
     }
 
     /// Whether anybody counts.
@@ -75,16 +77,29 @@ impl Usage {
         }
     }
 
-    /// Opens accounts for interfaces that have none.
-    pub(super) fn open<'a>(&mut self, now: Instant, interfaces: impl Iterator<Item = &'a str>) {
-        if !self.counts() {
-            return;
-        }
-        for interface in interfaces {
-            if !self.accounts.contains_key(interface) {
-                let mut account = Account { allowance: None, untold: 0, asked_at: now, has_failed: false };
-                account.settle(now, interface, self.ledger.as_deref());
-                self.accounts.insert(interface.to_owned(), account);
+    /// Opens accounts for these interfaces, and closes those of interfaces that are gone once all is told.
+    pub(super) fn follow<'a>(&mut self, now: Instant, interfaces: impl Iterator<Item = &'a str>) {
+        let Self { ledger, accounts, unlimited } = self;
+        let Some(ledger) = ledger.as_deref() else { return };
+        let present: BTreeSet<&str> = interfaces.collect();
+        unlimited.retain(|name| present.contains(name.as_str()));
+        accounts.retain(|name, account| {
+            let is_there = present.contains(name.as_str());
+            if !is_there && account.untold > 0 {
+                account.settle(now, name, ledger);
+            }
+            is_there || account.untold > 0
+        });
+        for interface in present {
+            if accounts.contains_key(interface) || unlimited.contains(interface) {
+                continue;
+            }
+            let mut account = Account { allowance: None, untold: 0, asked_at: now, has_failed: false };
+            account.settle(now, interface, ledger);
+            if account.allowance.is_some() || account.has_failed {
+                accounts.insert(interface.to_owned(), account);
+            } else {
+                unlimited.insert(interface.to_owned());
             }
         }
     }
@@ -92,12 +107,13 @@ impl Usage {
     /// Tells the ledger what is due, and asks it.
     pub(super) fn settle(&mut self, now: Instant) -> News {
         let mut news = News::None;
+        let Some(ledger) = self.ledger.as_deref() else { return news };
         for (interface, account) in &mut self.accounts {
             if !account.is_due(now) {
                 continue;
             }
             let before = account.allowance;
-            account.settle(now, interface, self.ledger.as_deref());
+            account.settle(now, interface, ledger);
             let ends = |allowance: Option<Allowance>| allowance.is_some_and(|it| is_spent(&it));
             news = news.max(if ends(before) != ends(account.allowance) {
                 News::Spent
@@ -129,11 +145,12 @@ impl Usage {
 
     /// Tells the ledger the rest; waits for it a little, since nothing else is left to do.
     pub(super) fn finish(&mut self) {
+        let Some(ledger) = self.ledger.as_deref() else { return };
         for _ in 0..LAST_TRIES {
             let now = Instant::now();
             for (interface, account) in &mut self.accounts {
                 if account.untold > 0 {
-                    account.settle(now, interface, self.ledger.as_deref());
+                    account.settle(now, interface, ledger);
                 }
             }
             if self.accounts.values().all(|account| account.untold == 0) {
@@ -146,8 +163,7 @@ impl Usage {
 }
 
 impl Account {
-    fn settle(&mut self, now: Instant, interface: &str, ledger: Option<&dyn Ledger>) {
-        let Some(ledger) = ledger else { return };
+    fn settle(&mut self, now: Instant, interface: &str, ledger: &dyn Ledger) {
         self.asked_at = now;
         match ledger.spend(interface, ByteCount(self.untold)) {
             Ok(allowance) => (self.allowance, self.untold, self.has_failed) = (allowance, 0, false),
@@ -240,7 +256,7 @@ mod tests {
     fn usage(book: &Arc<Book>) -> (Usage, Instant) {
         let now = Instant::now();
         let mut usage = Usage::new(Some(Arc::clone(book) as Arc<dyn Ledger>));
-        usage.open(now, ["wwan0", "eth0"].into_iter());
+        usage.follow(now, ["wwan0", "eth0"].into_iter());
         assert_eq!(book.told(), [0]);
         (usage, now)
     }
@@ -278,6 +294,30 @@ mod tests {
         assert_eq!(usage.settle(now + 10 * SECOND), News::Spent);
         assert!(usage.spent().is_empty());
         assert_eq!(usage.allowance("wwan0").map(|it| it.left), Some(ByteCount(1000)));
+    }
+
+    #[test]
+    fn the_account_of_an_interface_that_is_gone_is_closed_once_all_is_told() {
+        let book = Book::new(100_000);
+        let (mut usage, now) = usage(&book);
+        usage.add("wwan0", 500);
+        book.set(|page| page.is_busy = true);
+        usage.follow(now, std::iter::empty());
+        assert_eq!((usage.accounts.len(), usage.unlimited.len()), (1, 0));
+        book.set(|page| page.is_busy = false);
+        usage.follow(now, std::iter::empty());
+        assert_eq!((book.told(), usage.accounts.len(), usage.deadline()), (vec![500], 0, None));
+        usage.follow(now, ["wwan0"].into_iter());
+        assert_eq!(usage.allowance("wwan0").map(|it| it.left), Some(ByteCount(99_500)));
+    }
+
+    #[test]
+    fn an_interface_without_a_limit_is_not_asked_about_again() {
+        let (mut usage, now) = usage(&Book::new(100_000));
+        usage.add("eth0", 1 << 30);
+        assert!(usage.accounts.keys().eq(["wwan0"]) && usage.unlimited.iter().eq(["eth0"]));
+        usage.follow(now, ["wwan0", "eth0"].into_iter());
+        assert_eq!((usage.accounts.len(), usage.allowance("eth0")), (1, None));
     }
 
     #[test]
