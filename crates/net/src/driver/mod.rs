@@ -502,7 +502,7 @@ fn receive(
             socket.errors = 0;
             for datagram in datagrams {
                 socket.traffic.on_received(&datagram.tuple, datagram.payload.len(), datagram.interface);
-                if !spent.is_empty() && spent.contains(&socket.traffic.interface(&datagram.tuple)) {
+                if socket.traffic.is_over(&datagram.tuple, spent) {
                     continue;
                 }
                 endpoint.handle_datagram(now, datagram.tuple, datagram.ecn, datagram.payload);

@@ -217,13 +217,17 @@ impl Sockets {
         });
     }
 
-    /// Sends what waited for full sockets. Returns what the system refuses to send.
+    /// Sends what waited for full sockets, unless nothing more may go over the interface now. Returns what the system
+    /// refuses to send.
     pub(super) fn flush(&mut self, context: &mut Context<'_>) -> Vec<Refusal> {
         let mut refused = Vec::new();
-        let Self { sockets, denials, .. } = self;
+        let Self { sockets, denials, spent, .. } = self;
         for socket in sockets {
             while let Some((transmit, bytes)) = socket.pending.pop_front() {
                 socket.pending_bytes -= bytes.len();
+                if socket.traffic.is_over(&transmit.tuple, spent) {
+                    continue;
+                }
                 match socket.send(context, &transmit, &bytes, denials) {
                     Sent::Done => {}
                     Sent::Waits => break,
@@ -250,7 +254,7 @@ impl Sockets {
             // The socket closed with its address; the path follows when the connection is told.
             return Some(Refusal::Addresses(transmit.tuple, SendRefusal::Unreachable));
         };
-        if !spent.is_empty() && spent.contains(&socket.traffic.interface(&transmit.tuple)) {
+        if socket.traffic.is_over(&transmit.tuple, spent) {
             return None;
         }
         socket.used_at = Some(now);
@@ -354,7 +358,34 @@ impl Socket {
 
 #[cfg(test)]
 mod tests {
+    use std::task::Waker;
+
+    use manyway_proto::Ecn;
+
     use super::*;
+
+    /// What is in the queue of the first of two sockets comes to the second, unless its interface was spent meanwhile.
+    #[tokio::test]
+    async fn what_waits_for_a_full_socket_is_dropped_once_nothing_more_may_go() {
+        let mut sockets = Sockets::new(BufferSizes::default(), true);
+        let here = LocalAddress { interface: 0, address: ([127, 0, 0, 1], 0).into() };
+        let from = sockets.bind(here, false).unwrap();
+        let to = std::net::UdpSocket::bind(here.address).unwrap();
+        to.set_nonblocking(true).unwrap();
+        let tuple = FourTuple { local: from, remote: to.local_addr().unwrap() };
+        std::future::poll_fn(|context| sockets.sockets[0].udp.poll_writable(context)).await.unwrap();
+        for (spent, arrives) in [(vec![], true), (vec![7], true), (vec![9, 7], false)] {
+            let socket = &mut sockets.sockets[0];
+            let interface = if spent.len() == 1 { 8 } else { 7 };
+            socket.traffic.on_received(&tuple, 1, Some(interface));
+            let transmit = Transmit { tuple, length: 3, segment: 3, ecn: Ecn::default() };
+            socket.queue(&transmit, b"abc");
+            sockets.set_spent(spent);
+            assert!(sockets.flush(&mut Context::from_waker(Waker::noop())).is_empty());
+            assert!(!sockets.has_pending() && sockets.sockets[0].pending_bytes == 0);
+            assert_eq!(to.recv(&mut [0; 9]).is_ok(), arrives);
+        }
+    }
 
     #[test]
     fn three_denials_in_a_row_are_a_refusal_and_fewer_are_losses() {

@@ -65,6 +65,11 @@ impl Traffic {
         }
     }
 
+    /// Whether one of these interfaces carries what goes between the addresses.
+    pub(super) fn is_over(&self, tuple: &FourTuple, interfaces: &[u32]) -> bool {
+        !interfaces.is_empty() && interfaces.contains(&self.interface(tuple))
+    }
+
     pub(super) fn take(&mut self) -> BTreeMap<Way, u64> {
         std::mem::take(&mut self.bytes)
     }
