@@ -115,6 +115,11 @@ impl Sockets {
         self.spent = interfaces;
     }
 
+    /// Of the interfaces of [`Self::set_spent`] only these stay silent.
+    pub(super) fn lift_spent(&mut self, still: &[u32]) {
+        self.spent.retain(|interface| still.contains(interface));
+    }
+
     /// The number of the interface that carries what goes between these addresses; 0 if it is not known.
     pub(super) fn interface(&self, tuple: &FourTuple) -> u32 {
         self.sockets.iter().map(|socket| socket.traffic.interface(tuple)).find(|it| *it != 0).unwrap_or(0)

@@ -47,6 +47,7 @@ impl Driver {
                 false
             }
             News::Spent => {
+                self.lift_spent();
                 self.follow_spent(now);
                 // The last words go before the interface falls silent.
                 let more = self.transmit(now, context);
@@ -85,12 +86,22 @@ impl Driver {
         }
     }
 
-    /// Keeps packets off the interfaces over which nothing more may go.
+    /// Keeps packets off the interfaces over which nothing more may go, and off no other.
     pub(super) fn keep_out_spent(&mut self) {
+        let numbers = self.spent_numbers();
+        self.sockets.set_spent(numbers);
+    }
+
+    /// Lets packets go again over interfaces that have something left; the first are probes.
+    fn lift_spent(&mut self) {
+        let numbers = self.spent_numbers();
+        self.sockets.lift_spent(&numbers);
+    }
+
+    fn spent_numbers(&self) -> Vec<u32> {
         let spent = self.usage.spent();
         let interfaces = self.watcher.snapshot().interfaces.iter();
-        let numbers = interfaces.filter(|it| spent.contains_key(&it.name)).map(|it| it.index).collect();
-        self.sockets.set_spent(numbers);
+        interfaces.filter(|it| spent.contains_key(&it.name)).map(|it| it.index).collect()
     }
 
     /// The own addresses of interfaces over which nothing more may go.
