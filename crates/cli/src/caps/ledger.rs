@@ -165,12 +165,10 @@ impl CapLedger {
 impl Ledger for CapLedger {
     fn spend(&self, interface: &str, bytes: ByteCount) -> io::Result<Option<Allowance>> {
         // A mere question leaves no file behind for each interface that a pattern means and that was never used.
-        let is_new = bytes == ByteCount::ZERO && self.home.count(interface).is_ok_and(|count| count.is_none());
-        let state = if is_new {
-            self.state(interface)?
-        } else {
-            self.record(interface, bytes, Patience::Leave)?
-        };
+        let is_new =
+            bytes == ByteCount::ZERO && self.home.count(interface).is_ok_and(|count| count.is_none());
+        let state =
+            if is_new { self.state(interface)? } else { self.record(interface, bytes, Patience::Leave)? };
         if let Some(state) = &state {
             self.warn(interface, state);
         }

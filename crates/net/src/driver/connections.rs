@@ -404,8 +404,7 @@ impl Connections {
     fn closed(&mut self, endpoint: &mut Endpoint, handle: ConnectionHandle, error: ConnectionError) {
         if let Some(attempt) = self.attempts.remove(&handle) {
             let error = attempt.peer.explain(error);
-            let given_up =
-                matches!(error, ConnectionError::Closed { by: ClosedBy::Us, code, .. } if code != CAP_REACHED);
+            let given_up = matches!(error, ConnectionError::Closed { by: ClosedBy::Us, code, .. } if code != CAP_REACHED);
             let failure = if given_up { ConnectError::EndpointClosed } else { ConnectError::Failed(error) };
             let _ = attempt.reply.send(Err(failure));
             return;
@@ -467,8 +466,7 @@ mod tests {
         let reason = "wwan0: cap of 5 GB reached".to_owned();
         peer.cap_reached = Some(reason.clone());
         let reached = ConnectionError::Closed { by: ClosedBy::Us, code: CAP_REACHED, reason };
-        for error in
-            [ConnectionError::NoPath, ConnectionError::IdleTimeout, ConnectionError::ConnectTimeout]
+        for error in [ConnectionError::NoPath, ConnectionError::IdleTimeout, ConnectionError::ConnectTimeout]
         {
             assert_eq!(peer.explain(error), reached);
         }

@@ -285,10 +285,10 @@ impl Driver {
             self.follow_addresses(now, handle);
         }
         let now = self.clock.now();
-        more |= self.transmit(now, context);
+        let unsent = self.transmit(now, context);
         self.connections.tell_events(&mut self.endpoint, now);
         self.poll_rescue(now, context);
-        more |= self.poll_usage(now, context);
+        more |= self.poll_usage(now, unsent) || unsent;
         if self.is_done() {
             return Poll::Ready(());
         }

@@ -1,10 +1,9 @@
 //! What it costs to use an interface, by the wish of the user, and how much may still go over it.
 
 use std::net::IpAddr;
-use std::task::Context;
 
 use manyway_proto::scheduler::PathTerms;
-use manyway_proto::{ConnectionHandle, Instant, LocalCandidate, text};
+use manyway_proto::{ConnectionHandle, Instant, LocalCandidate, PathState, text};
 use tokio::time::Instant as TokioInstant;
 
 use super::Driver;
@@ -26,7 +25,8 @@ impl Driver {
     }
 
     /// Counts what went over the interfaces in this turn, and acts on what is left; true if there is more to send now.
-    pub(super) fn poll_usage(&mut self, now: Instant, context: &mut Context<'_>) -> bool {
+    /// `unsent` tells whether the turn left anything to be sent.
+    pub(super) fn poll_usage(&mut self, now: Instant, unsent: bool) -> bool {
         if !self.usage.counts() {
             return false;
         }
@@ -36,25 +36,26 @@ impl Driver {
                 self.usage.add(&name, bytes);
             }
         }
+        if self.usage.are_last_words_out(unsent) {
+            self.keep_out_spent();
+        }
         match self.usage.settle(TokioInstant::now()) {
-            News::None => false,
+            News::None => {}
             News::Left => {
                 for handle in self.connections.clients() {
                     let connection = self.endpoint.connection(handle);
                     let locals = connection.map(|it| it.local_candidates()).unwrap_or_default();
                     self.tell_terms(handle, &locals);
                 }
-                false
             }
             News::Spent => {
                 self.lift_spent();
                 self.follow_spent(now);
-                // The last words go before the interface falls silent.
-                let more = self.transmit(now, context);
-                self.keep_out_spent();
-                more
+                // Peers are told of it before the interface falls silent.
+                self.usage.await_last_words();
             }
         }
+        self.usage.awaits_last_words()
     }
 
     /// Interfaces have nothing left, or have something again.
@@ -73,8 +74,11 @@ impl Driver {
         let spent = self.usage.spent();
         for handle in self.connections.servers() {
             let Some(connection) = self.endpoint.connection(handle) else { continue };
-            let tuples: Vec<_> = connection.statistics().paths.iter().map(|path| path.tuple).collect();
-            let names = tuples.iter().map(|tuple| self.interface_name(self.sockets.interface(tuple)));
+            let paths = connection.statistics().paths;
+            // An old path that is dead keeps nobody from being told.
+            let live = paths.iter().filter(|it| !matches!(it.state, PathState::Dead | PathState::Closed));
+            let tuples = live.map(|path| path.tuple);
+            let names = tuples.map(|tuple| self.interface_name(self.sockets.interface(&tuple)));
             let over: Option<Vec<_>> = names.map(|name| name.filter(|it| spent.contains_key(it))).collect();
             if let Some(name) = over.and_then(|names| names.into_iter().next())
                 && let Some(allowance) = spent.get(&name)

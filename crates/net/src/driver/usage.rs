@@ -24,6 +24,8 @@ const FAILED_AGAIN: Duration = Duration::from_millis(50);
 /// Bytes that it need not be told of at once, and the part of what is left that it need not be.
 const LITTLE: u64 = 64 * 1024;
 const PART: u64 = 64;
+/// Turns within which peers are told before an interface without anything left falls silent.
+const LAST_TURNS: u32 = 3;
 /// How often it is told at the end if it can not take it.
 const LAST_TRIES: u32 = 10;
 
@@ -34,6 +36,8 @@ pub(super) struct Usage {
     accounts: BTreeMap<String, Account>,
     /// Interfaces without a limit, which need no account.
     unlimited: BTreeSet<String>,
+    /// Turns until interfaces without anything left fall silent; 0 if they are.
+    last_turns: u32,
 }
 
 /// One interface.
@@ -62,7 +66,7 @@ pub(super) enum News {
 
 impl Usage {
     pub(super) fn new(ledger: Option<Arc<dyn Ledger>>) -> Self {
-        Self { ledger, accounts: BTreeMap::new(), unlimited: BTreeSet::new() }
+        Self { ledger, accounts: BTreeMap::new(), unlimited: BTreeSet::new(), last_turns: 0 }
     }
 
     /// Whether anybody counts.
@@ -79,7 +83,7 @@ impl Usage {
 
     /// Opens accounts for these interfaces, and closes those of interfaces that are gone once all is told.
     pub(super) fn follow<'a>(&mut self, now: Instant, interfaces: impl Iterator<Item = &'a str>) {
-        let Self { ledger, accounts, unlimited } = self;
+        let Self { ledger, accounts, unlimited, .. } = self;
         let Some(ledger) = ledger.as_deref() else { return };
         let present: BTreeSet<&str> = interfaces.collect();
         unlimited.retain(|name| present.contains(name.as_str()));
@@ -136,6 +140,24 @@ impl Usage {
         let limited = self.accounts.iter().filter_map(|(name, account)| Some((name, account.allowance?)));
         let spent = limited.filter(|(_, allowance)| is_spent(allowance));
         spent.map(|(name, allowance)| (name.clone(), allowance)).collect()
+    }
+
+    /// An interface has nothing left, and what peers are to be told of it is not sent yet.
+    pub(super) fn await_last_words(&mut self) {
+        self.last_turns = LAST_TURNS;
+    }
+
+    pub(super) fn awaits_last_words(&self) -> bool {
+        self.last_turns > 0
+    }
+
+    /// A turn sent all it could, unless something is `unsent`; true if the interfaces are to fall silent now.
+    pub(super) fn are_last_words_out(&mut self, unsent: bool) -> bool {
+        if self.last_turns == 0 {
+            return false;
+        }
+        self.last_turns = if unsent { self.last_turns - 1 } else { 0 };
+        self.last_turns == 0
     }
 
     /// When the ledger is to be asked.
@@ -318,6 +340,19 @@ mod tests {
         assert!(usage.accounts.keys().eq(["wwan0"]) && usage.unlimited.iter().eq(["eth0"]));
         usage.follow(now, ["wwan0", "eth0"].into_iter());
         assert_eq!((usage.accounts.len(), usage.allowance("eth0")), (1, None));
+    }
+
+    #[test]
+    fn last_words_have_three_turns_or_until_all_is_sent() {
+        let (mut usage, _) = usage(&Book::new(0));
+        assert!(!usage.are_last_words_out(true) && !usage.awaits_last_words());
+        usage.await_last_words();
+        assert_eq!(
+            [true, true, true, true].map(|it| usage.are_last_words_out(it)),
+            [false, false, true, false]
+        );
+        usage.await_last_words();
+        assert_eq!([true, false, false].map(|it| usage.are_last_words_out(it)), [false, true, false]);
     }
 
     #[test]
