@@ -163,9 +163,18 @@ pub async fn connect_on(
     options.connection.peer_port = port;
     options.connection.rendezvous = rendezvous(global).await?;
     let endpoint = Endpoint::bind(options)?;
-    let connected =
-        until_interrupted(async { Ok(endpoint.connect_to(&hosts, trust, &client).await) }).await?;
-    let connection = connected.map_err(|error| target.explain(error))?;
+    let attempt = async {
+        let connected = endpoint.connect_to(&hosts, trust, &client).await;
+        connected.map_err(|error| target.explain(error))
+    };
+    let connection = match until_interrupted(attempt).await {
+        Ok(connection) => connection,
+        Err(error) => {
+            // What went over interfaces is counted also if it was in vain.
+            close(&endpoint, "the client gave up").await;
+            return Err(error);
+        }
+    };
     if let Err(error) = until_interrupted(target.check(global, &connection)).await {
         close(&endpoint, "the server is not trusted").await;
         return Err(error);

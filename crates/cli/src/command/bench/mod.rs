@@ -54,7 +54,11 @@ pub async fn run(global: &GlobalArgs, arguments: &BenchArgs) -> Result<ExitCode,
     let plan = arguments.plan();
     let (endpoint, connection) = connect_on(&global, &arguments.ticket, arguments.port).await?;
     let mut run = Run::new(&connection, &plan, mode);
-    let (mut summary, mut end) = run.until_enough(&endpoint).await?;
+    let ended = run.until_enough(&endpoint).await;
+    if ended.is_err() {
+        close(&endpoint, "the measurement broke").await;
+    }
+    let (mut summary, mut end) = ended?;
     let start = run.start.take();
     let members = match end {
         None if arguments.compares() => compare::interfaces(&connection.info().await?),
