@@ -32,6 +32,9 @@ fn announce(global: &GlobalArgs, server: &RendezvousServer) -> Result<(), Comman
         json::print(&json!({ "listening": listening }))?;
     }
     if !global.quiet {
+        if !global.cap_rules().is_empty() {
+            note("warning: caps do not hold for a rendezvous server, which counts nothing");
+        }
         let port = addresses.first().map_or(manyway::DEFAULT_PORT, |address| address.port());
         note(&format!("rendezvous on UDP {}", listening.join(", ")));
         note(&format!(

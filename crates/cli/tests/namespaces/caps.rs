@@ -194,3 +194,13 @@ fn a_cap_that_is_reached_while_the_other_link_is_down_waits_for_that_link() {
     sending.end().expect(0);
     assert_same_content(&lab.here().join("file"), &lab.there().join("file"));
 }
+
+#[test]
+fn a_rendezvous_server_says_that_caps_do_not_hold_for_it() {
+    let Some(lab) = Lab::start(1, Family::V4) else { return };
+    let home = TempDir::new().unwrap();
+    let answering = start(&lab, home.path(), &["--cap", "va1=5MB", "rendezvous"]);
+    answering.wait_for("caps do not hold");
+    answering.signal("INT");
+    answering.end().expect(0);
+}
