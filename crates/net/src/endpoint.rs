@@ -30,7 +30,8 @@ const BACKLOG: usize = 1024;
 pub enum Locals {
     /// Every interface that leads to the peer and that the policy allows, also those that appear later.
     Interfaces(InterfacePolicy),
-    /// Just these, as they are; for tests and emulations.
+    /// Just these, as they are; for tests and emulations. With a [`Ledger`] an address is left out while nothing more may
+    /// go over its interface; that of an unspecified address is not known, so that it is not.
     Fixed(Vec<(LocalAddress, Role)>),
 }
 

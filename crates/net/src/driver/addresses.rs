@@ -1,13 +1,15 @@
 //! Which addresses of this host connections use, as interfaces come and go.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use manyway_proto::{ConnectionHandle, Instant, LocalCandidate};
+use manyway_proto::{ConnectionHandle, Instant, LocalAddress, LocalCandidate, Role};
 use tokio::time::Instant as TokioInstant;
 
 use super::{BIND_RETRY, Driver};
 use crate::endpoint::{Locals, reachable_addresses};
-use crate::interfaces::{Excluded, Exclusion};
+use crate::interfaces::{Excluded, Exclusion, Snapshot};
+use crate::ledger::Allowance;
 
 impl Driver {
     /// Interfaces changed: tells every client connection which addresses it may use now, and every server connection
@@ -84,7 +86,7 @@ impl Driver {
         remotes: &[SocketAddr],
     ) -> (Vec<LocalCandidate>, Vec<Excluded>) {
         let (wanted, excluded) = match &self.locals {
-            Locals::Fixed(fixed) => (fixed.clone(), Vec::new()),
+            Locals::Fixed(fixed) => not_spent(fixed, self.watcher.snapshot(), &self.usage.spent()),
             Locals::Interfaces(policy) => {
                 let selection = self.watcher.usable(policy, remotes);
                 (selection.candidates.iter().map(|c| (c.local, c.role)).collect(), selection.excluded)
@@ -101,5 +103,56 @@ impl Driver {
     pub(super) fn interface_name(&self, index: u32) -> Option<String> {
         let interface = self.watcher.snapshot().interface(index)?;
         Some(interface.name.clone())
+    }
+}
+
+/// Those of fixed addresses over whose interface something may still go, and the interfaces of the others.
+fn not_spent(
+    fixed: &[(LocalAddress, Role)],
+    snapshot: &Snapshot,
+    spent: &BTreeMap<String, Allowance>,
+) -> (Vec<(LocalAddress, Role)>, Vec<Excluded>) {
+    let (mut kept, mut excluded) = (Vec::new(), Vec::new());
+    for (local, role) in fixed {
+        let ip = local.address.ip().to_canonical();
+        let interface = snapshot.interface(local.interface).or_else(|| snapshot.owner(ip));
+        match interface.and_then(|it| spent.get_key_value(&it.name)) {
+            Some((name, Allowance { cap, renewal, .. })) => {
+                let reason = Exclusion::CapReached { cap: *cap, renewal: *renewal };
+                excluded.push(Excluded { interface: name.clone(), reason });
+            }
+            None => kept.push((*local, *role)),
+        }
+    }
+    (kept, excluded)
+}
+
+#[cfg(test)]
+mod tests {
+    use manyway_proto::ByteCount;
+
+    use super::*;
+    use crate::interfaces::{Interface, InterfaceAddress};
+
+    #[test]
+    fn a_fixed_address_is_left_out_once_nothing_more_may_go_over_its_interface() {
+        let interface = |index, name: &str, host| Interface {
+            addresses: vec![InterfaceAddress::new([192, 0, 2, host].into(), 24)],
+            ..Interface::new(index, name)
+        };
+        let snapshot = Snapshot::new(vec![interface(2, "eth0", 2), interface(3, "wwan0", 3)], None);
+        let local = |interface, host| {
+            let address = ([192, 0, 2, host], 0).into();
+            (LocalAddress { interface, address }, Role::Primary)
+        };
+        let fixed = [local(2, 2), local(3, 3), local(0, 3), local(0, 2), local(0, 9)];
+        assert_eq!(not_spent(&fixed, &snapshot, &BTreeMap::new()), (fixed.to_vec(), vec![]));
+        let cap = ByteCount(5_000_000_000);
+        let spent = [("wwan0".to_owned(), Allowance { cap, left: ByteCount::ZERO, renewal: None })].into();
+        let (kept, excluded) = not_spent(&fixed, &snapshot, &spent);
+        assert_eq!(kept, [local(2, 2), local(0, 2), local(0, 9)]);
+        let reason = Exclusion::CapReached { cap, renewal: None };
+        let wwan0 = Excluded { interface: "wwan0".to_owned(), reason };
+        assert_eq!(excluded, [wwan0.clone(), wwan0]);
     }
 }

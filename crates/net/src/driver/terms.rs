@@ -10,7 +10,7 @@ use super::Driver;
 use super::traffic::Way;
 use super::usage::News;
 use crate::endpoint::Locals;
-use crate::interfaces::{Interface, InterfaceKind};
+use crate::interfaces::InterfaceKind;
 use crate::ledger::CAP_REACHED;
 
 impl Driver {
@@ -147,7 +147,6 @@ impl Driver {
         if way.remote.is_loopback() || snapshot.is_own(way.remote) {
             return None;
         }
-        let has = |it: &&Interface| it.addresses.iter().any(|own| own.prefix.address == way.local);
-        snapshot.interfaces.iter().find(has).map(|interface| interface.name.clone())
+        snapshot.owner(way.local).map(|interface| interface.name.clone())
     }
 }

@@ -36,6 +36,12 @@ impl Snapshot {
         self.interfaces.iter().find(|interface| interface.index == index)
     }
 
+    /// The interface that has an address.
+    pub(crate) fn owner(&self, address: IpAddr) -> Option<&Interface> {
+        let has = |it: &&Interface| it.addresses.iter().any(|own| own.prefix.address == address);
+        self.interfaces.iter().find(has)
+    }
+
     /// The router for everything that has no route of its own, behind an interface.
     pub fn gateway(&self, interface: u32, like: IpAddr) -> Option<IpAddr> {
         let routes = self.routes.iter().flatten();
