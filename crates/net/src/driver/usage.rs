@@ -1,7 +1,9 @@
 //! What went over each interface, as the ledger is told, and what is left.
 //!
-//! The ledger is told after a 64th of what is left and after 64 KiB at the least, or after a second. So several processes
-//! together run over a cap by at most 64 KiB each, beside what is on its way to this host when the peer is told to stop.
+//! The ledger is told after a 64th of what was left when it was asked last, 64 KiB at the least, or after a second, and
+//! at once when all of it is used. So each of several processes may run over a cap by as much as it has not told: what it
+//! moves in a second, but no more than that 64th and a turn of the driver. One alone runs over by that turn, and by those
+//! in which peers are told. Beside this is what is on its way to this host when they are told to stop.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
