@@ -46,7 +46,8 @@ pub trait Ledger: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// If that can not be kept at the moment, such as [`WouldBlock`](io::ErrorKind::WouldBlock) while another process
-    /// writes: nothing was taken, and the same bytes and those to come are told again soon.
+    /// writes: nothing was taken, and the same bytes and those to come are told again soon. With any other error before
+    /// the first answer the interface is taken to have nothing left until there is one.
     fn spend(&self, interface: &str, bytes: ByteCount) -> io::Result<Option<Allowance>>;
 }
 

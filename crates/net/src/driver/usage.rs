@@ -45,7 +45,7 @@ pub(super) struct Usage {
 /// One interface.
 #[derive(Debug)]
 struct Account {
-    /// `None` if it has no limit.
+    /// `None` if it has no limit, or while the ledger was only busy so far.
     allowance: Option<Allowance>,
     /// Bytes that the ledger does not know of.
     untold: u64,
@@ -53,7 +53,12 @@ struct Account {
     asked_at: Instant,
     /// It could not answer then.
     has_failed: bool,
+    /// The user was told so, unless it was just busy.
+    is_warned: bool,
 }
+
+/// What may go over an interface of which the ledger could not tell anything: what can not be counted must not go.
+const UNKNOWN: Allowance = Allowance { cap: ByteCount::ZERO, left: ByteCount::ZERO, renewal: None };
 
 /// What a look at the accounts found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -100,7 +105,8 @@ impl Usage {
             if accounts.contains_key(interface) || unlimited.contains(interface) {
                 continue;
             }
-            let mut account = Account { allowance: None, untold: 0, asked_at: now, has_failed: false };
+            let mut account =
+                Account { allowance: None, untold: 0, asked_at: now, has_failed: false, is_warned: false };
             account.settle(now, interface, ledger);
             if account.allowance.is_some() || account.has_failed {
                 accounts.insert(interface.to_owned(), account);
@@ -190,10 +196,16 @@ impl Account {
     fn settle(&mut self, now: Instant, interface: &str, ledger: &dyn Ledger) {
         self.asked_at = now;
         match ledger.spend(interface, ByteCount(self.untold)) {
-            Ok(allowance) => (self.allowance, self.untold, self.has_failed) = (allowance, 0, false),
+            Ok(allowance) => {
+                (self.allowance, self.untold) = (allowance, 0);
+                (self.has_failed, self.is_warned) = (false, false);
+            }
             Err(error) => {
-                if error.kind() != io::ErrorKind::WouldBlock && !self.has_failed {
-                    tracing::warn!(interface, %error, "what goes over it can not be counted now");
+                if error.kind() != io::ErrorKind::WouldBlock {
+                    if !std::mem::replace(&mut self.is_warned, true) {
+                        tracing::warn!(interface, %error, "what goes over it can not be counted now");
+                    }
+                    self.allowance.get_or_insert(UNKNOWN);
                 }
                 self.has_failed = true;
                 // What is known of counts all the same, so that a full disk lifts no cap.
@@ -240,7 +252,7 @@ mod tests {
     struct Page {
         cap: u64,
         told: Vec<u64>,
-        is_busy: bool,
+        error: Option<io::ErrorKind>,
     }
 
     impl Book {
@@ -264,8 +276,8 @@ mod tests {
     impl Ledger for Book {
         fn spend(&self, interface: &str, bytes: ByteCount) -> io::Result<Option<Allowance>> {
             let mut page = self.page();
-            if page.is_busy {
-                return Err(io::ErrorKind::WouldBlock.into());
+            if let Some(error) = page.error {
+                return Err(error.into());
             }
             if interface != "wwan0" {
                 return Ok(None);
@@ -325,10 +337,10 @@ mod tests {
         let book = Book::new(100_000);
         let (mut usage, now) = usage(&book);
         usage.add("wwan0", 500);
-        book.set(|page| page.is_busy = true);
+        book.set(|page| page.error = Some(io::ErrorKind::WouldBlock));
         usage.follow(now, std::iter::empty());
         assert_eq!((usage.accounts.len(), usage.unlimited.len()), (1, 0));
-        book.set(|page| page.is_busy = false);
+        book.set(|page| page.error = None);
         usage.follow(now, std::iter::empty());
         assert_eq!((book.told(), usage.accounts.len(), usage.deadline()), (vec![500], 0, None));
         usage.follow(now, ["wwan0"].into_iter());
@@ -342,6 +354,22 @@ mod tests {
         assert!(usage.accounts.keys().eq(["wwan0"]) && usage.unlimited.iter().eq(["eth0"]));
         usage.follow(now, ["wwan0", "eth0"].into_iter());
         assert_eq!((usage.accounts.len(), usage.allowance("eth0")), (1, None));
+    }
+
+    #[test]
+    fn an_interface_whose_count_can_not_be_read_has_nothing_left_until_it_can() {
+        for (error, spent) in [(io::ErrorKind::WouldBlock, 0), (io::ErrorKind::InvalidData, 1)] {
+            let book = Book::new(100_000);
+            book.set(|page| page.error = Some(error));
+            let now = Instant::now();
+            let mut usage = Usage::new(Some(Arc::clone(&book) as Arc<dyn Ledger>));
+            usage.follow(now, ["wwan0"].into_iter());
+            assert_eq!((usage.spent().len(), usage.deadline()), (spent, Some(now + FAILED_AGAIN)));
+            book.set(|page| page.error = None);
+            usage.settle(now + FAILED_AGAIN);
+            assert_eq!(usage.allowance("wwan0").map(|it| it.left), Some(ByteCount(100_000)));
+            assert!(usage.spent().is_empty());
+        }
     }
 
     #[test]
@@ -361,14 +389,14 @@ mod tests {
     fn what_a_busy_ledger_does_not_take_is_told_again_and_counts_all_the_same() {
         let book = Book::new(100_000);
         let (mut usage, now) = usage(&book);
-        book.set(|page| page.is_busy = true);
+        book.set(|page| page.error = Some(io::ErrorKind::WouldBlock));
         usage.add("wwan0", 70_000);
         assert_eq!(usage.settle(now), News::None);
         usage.add("wwan0", 40_000);
         assert_eq!(usage.settle(now), News::None);
         assert_eq!(usage.deadline(), Some(now + FAILED_AGAIN));
         assert_eq!(usage.settle(now + FAILED_AGAIN), News::Spent);
-        book.set(|page| page.is_busy = false);
+        book.set(|page| page.error = None);
         usage.finish();
         assert_eq!(book.told(), [110_000]);
     }
