@@ -215,8 +215,8 @@ impl Settings {
             global.rendezvous = rendezvous.into_iter().map(|host| host.0).collect();
         }
         // A cap holds also where the command line names other interfaces.
-        global.caps.extend(interfaces.iter().filter_map(|wish| wish.0.cap_rule()));
-        global.caps.extend(caps.into_iter().filter_map(|(pattern, settings)| {
+        global.settings_caps.extend(interfaces.iter().filter_map(|wish| wish.0.cap_rule()));
+        global.settings_caps.extend(caps.into_iter().filter_map(|(pattern, settings)| {
             let cap = Cap { bytes: ByteCount(settings.cap.0.0), reset_day: settings.reset_day };
             Some(CapRule { pattern: pattern.0.parse().ok()?, cap: Some(cap) })
         }));
@@ -225,7 +225,8 @@ impl Settings {
         }
         // A server chooses no interfaces, so these are for all others.
         if global.interfaces.is_empty() && global.exclude.is_empty() {
-            global.interfaces = interfaces.into_iter().map(|rule| rule.0).collect();
+            // Their caps stand behind those of the command line.
+            global.interfaces = interfaces.into_iter().map(|wish| wish.0.rule.into()).collect();
             global.exclude = exclude;
         }
     }
@@ -333,6 +334,9 @@ key = "key.pem"
         assert_eq!(lifted, None);
         assert_eq!(other.as_deref(), Some("8 GB a month from day 1"));
         assert_eq!(named.as_deref(), Some("2 GB a month from day 3"));
+        for rule in ["wwan0=none", "w*=none"] {
+            assert_eq!(caps(&["--cap", rule, "get", "mw1x"])[0], None);
+        }
     }
 
     #[test]

@@ -134,16 +134,19 @@ pub struct GlobalArgs {
     /// Read no file of settings
     #[arg(long, global = true)]
     pub no_config: bool,
+    /// Caps of the settings.
+    #[arg(skip)]
+    pub settings_caps: Vec<CapRule>,
     /// Where and what the user was asked in this run.
     #[arg(skip)]
     pub desk: Desk,
 }
 
 impl GlobalArgs {
-    /// Every cap that the options name, the most important first.
+    /// Every cap that the options name, and behind them those of the settings.
     pub fn cap_rules(&self) -> CapRules {
         let named = self.interfaces.iter().filter_map(InterfaceWish::cap_rule);
-        CapRules::new(named.chain(self.caps.iter().cloned()))
+        CapRules::new(named.chain(self.caps.iter().cloned())).behind(self.settings_caps.iter().cloned())
     }
 
     /// How long to try to reach the other side.

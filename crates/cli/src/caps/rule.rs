@@ -96,29 +96,47 @@ impl FromStr for CapRule {
 
 /// All caps that the command line and the settings name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct CapRules(Vec<CapRule>);
+pub struct CapRules {
+    /// Of each source, the most important one first.
+    sources: Vec<Vec<CapRule>>,
+}
 
 impl CapRules {
-    /// These, the most important first.
+    /// These of one source, the most important first.
     pub fn new(rules: impl IntoIterator<Item = CapRule>) -> Self {
-        Self(rules.into_iter().collect())
+        Self { sources: vec![rules.into_iter().collect()] }
     }
 
-    /// The cap of an interface: that of the first rule that has its name, or else of the first whose pattern fits.
+    /// Adds those of another source, which count for interfaces of which no source before says anything.
+    #[must_use]
+    pub fn behind(mut self, rules: impl IntoIterator<Item = CapRule>) -> Self {
+        self.sources.push(rules.into_iter().collect());
+        self
+    }
+
+    /// The cap of an interface: in the first source that means it, that of the first rule that has its name, or else of the
+    /// first whose pattern fits.
     pub fn of(&self, interface: &str) -> Option<Cap> {
-        let mut fitting = self.0.iter().filter(|rule| rule.pattern.matches(interface));
-        let named = fitting.clone().find(|rule| rule.pattern.is_literal());
-        named.or_else(|| fitting.next()).and_then(|rule| rule.cap)
+        let rule = self.sources.iter().find_map(|rules| {
+            let mut fitting = rules.iter().filter(|rule| rule.pattern.matches(interface));
+            let named = fitting.clone().find(|rule| rule.pattern.is_literal());
+            named.or_else(|| fitting.next())
+        });
+        rule.and_then(|rule| rule.cap)
     }
 
     /// Whether no interface has one.
     pub fn is_empty(&self) -> bool {
-        self.0.iter().all(|rule| rule.cap.is_none())
+        self.rules().all(|rule| rule.cap.is_none())
     }
 
     /// The interfaces that are named, not just meant by a pattern.
     pub fn names(&self) -> impl Iterator<Item = String> {
-        self.0.iter().filter(|rule| rule.pattern.is_literal()).map(|rule| rule.pattern.to_string())
+        self.rules().filter(|rule| rule.pattern.is_literal()).map(|rule| rule.pattern.to_string())
+    }
+
+    fn rules(&self) -> impl Iterator<Item = &CapRule> {
+        self.sources.iter().flatten()
     }
 }
 
@@ -205,6 +223,15 @@ mod tests {
         assert_eq!(["wwan0", "wwan1", "wwan2", "eth0"].map(bytes), [Some(2), None, Some(1), None]);
         assert!(!rules.is_empty() && CapRules::new([rule("wwan0=none")]).is_empty());
         assert_eq!(rules.names().collect::<Vec<_>>(), ["wwan0", "wwan0", "wwan1"]);
+    }
+
+    #[test]
+    fn a_pattern_of_the_first_source_wins_over_a_name_of_the_second() {
+        let rules = CapRules::new(["wwan*=none", "wlan0=1GB"].map(rule))
+            .behind(["wwan0=2GB", "wlan*=3GB", "eth0=4GB"].map(rule));
+        let bytes = |name| rules.of(name).map(|cap| cap.bytes.get() / 1_000_000_000);
+        assert_eq!(["wwan0", "wlan0", "wlan1", "eth0"].map(bytes), [None, Some(1), Some(3), Some(4)]);
+        assert!(!rules.is_empty() && rules.names().eq(["wlan0", "wwan0", "eth0"]));
     }
 
     #[test]
