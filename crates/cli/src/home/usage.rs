@@ -1,9 +1,9 @@
 //! How much went over each interface: a file for each, which all processes of the user add to.
 //!
 //! A file has one line of a fixed length, such as `2026-11-01 2026-12-01 00000000000123456789`: the first day of the
-//! period, that of the next one, and the bytes in between. It is changed in its place under a lock and with one write of 43
-//! bytes, so a process that is killed leaves the old line or the new one. It is not forced to the disk: a machine that loses its power may forget what
-//! was counted in the last half a minute.
+//! period, that of the next one, and the bytes in between. It is changed in its place under a lock and with one write of
+//! 43 bytes, so a process that is killed leaves the old line or the new one. It is not forced to the disk: a machine that
+//! loses its power may forget what was counted in the last half a minute.
 
 use std::fs::{DirBuilder, File};
 use std::io;
