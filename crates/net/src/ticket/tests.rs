@@ -8,7 +8,7 @@ fn host() -> impl Strategy<Value = HostPort> {
         any::<[u8; 16]>().prop_map(|a| Host::Ip(IpAddr::from(a))),
         "[a-z0-9]{1,20}\\.[a-z]{2,10}".prop_map(|name| Host::name(&name).unwrap()),
     ];
-    (host, any::<u16>()).prop_map(|(host, port)| HostPort::new(host, port))
+    (host, 1..=u16::MAX).prop_map(|(host, port)| HostPort::new(host, port))
 }
 
 fn ticket() -> impl Strategy<Value = Ticket> {
