@@ -8,6 +8,7 @@ use std::time::Duration;
 use manyway_proto::observe::{Direction as Way, Fact, ObservedPacket, Observer};
 use manyway_proto::scheduler::{self, PathTerms};
 use manyway_proto::{ByteCount, ConnectionConfig, Event, Instant, PathId, StreamId};
+use manyway_sim::link::{LinkConfig, LossModel, Probability};
 use manyway_sim::pair::Direction;
 use manyway_sim::scenario::{MINUTE, MS, SECOND, connected_with, mbit, megabytes, path_figures};
 use manyway_sim::traffic::{Exchange, Requests};
@@ -52,6 +53,30 @@ fn each_completes_over_unequal_paths_of_which_one_dies_for_a_while() {
                 assert!(done.is_ok(), "{name} {paths:?} {from:?} without {dies}: {done:?}");
             }
         }
+    }
+}
+
+/// A copy that waits for room leaves when the original is lost already, and gets lost itself.
+#[test]
+fn copies_that_get_lost_hold_nothing_up() {
+    let lossy = |megabits, delay| {
+        let loss = LossModel::Random(Probability::from_percent(3.0));
+        LinkConfig::new(mbit(megabits), MS * delay).with_loss(loss)
+    };
+    let (fast, slow) = (lossy(20, 10), lossy(2, 150));
+    for (seed, name) in (0..20).flat_map(|seed| [(seed, "redundant"), (seed, "redundant=late")]) {
+        let mut config = ConnectionConfig::default();
+        config.set_scheduler(name).unwrap();
+        config.set_congestion("cubic").unwrap();
+        let builder = PairBuilder::new().seed(seed).path_with(fast.clone(), fast.clone());
+        let mut pair = connected_with(builder.path_with(slow.clone(), slow.clone()), &config).unwrap();
+        start(&mut pair, Side::Client, ByteCount(300_000));
+        pair.run_for(300 * MS).unwrap();
+        pair.cut(0, Direction::Both);
+        pair.run_for(400 * MS).unwrap();
+        pair.restore(0, Direction::Both);
+        let done = pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet());
+        assert!(done.is_ok(), "{name}, seed {seed}: {done:?}");
     }
 }
 

@@ -338,7 +338,7 @@ impl Connection {
         let contents = &mut builder.contents;
         let carries_data = match carry.load {
             Load::Acks | Load::Control => false,
-            Load::Copies => self.sending.copies.write(id, &mut self.streams, &mut writer, contents),
+            Load::Copies => self.sending.copies.write(id, &self.streams, &mut writer, contents),
             Load::Data => self.streams.write_data(&mut writer, contents, carry.source, carry.pick),
         };
         builder.asks_for_ack |= carries_data;

@@ -181,7 +181,7 @@ impl Copies {
     pub(super) fn write(
         &mut self,
         path: PathId,
-        streams: &mut StreamSet,
+        streams: &StreamSet,
         w: &mut Writer<'_>,
         contents: &mut Contents,
     ) -> bool {

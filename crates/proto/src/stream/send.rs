@@ -328,6 +328,15 @@ impl SendHalf {
     }
 
     fn write_block(&mut self, range: Range<u64>, w: &mut Writer<'_>) -> Option<SentContent> {
+        let content = self.encode_block(range, w)?;
+        if let SentContent::Stream { offset, length, .. } = content {
+            self.buffer.on_sent(offset..offset + u64::from(length));
+        }
+        Some(content)
+    }
+
+    /// Writes a block of bytes and takes no note of it.
+    fn encode_block(&self, range: Range<u64>, w: &mut Writer<'_>) -> Option<SentContent> {
         let offset = range.start;
         let overhead = stream_overhead(self.stream, offset);
         let room = w.remaining().min(LARGEST_BLOCK).checked_sub(overhead)? as u64;
@@ -339,7 +348,7 @@ impl SendHalf {
         let (size, length) = (usize::try_from(count).ok()?, u32::try_from(count).ok()?);
         let end = self.buffer.ends_at(offset + count);
         encode_stream_header(w, self.stream, offset, size, end);
-        self.buffer.send(offset..offset + count, w);
+        self.buffer.encode(offset..offset + count, w);
         encode_padding(w, overhead + size);
         Some(SentContent::Stream { stream: self.stream, offset, length, end })
     }

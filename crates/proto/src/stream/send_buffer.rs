@@ -157,14 +157,8 @@ impl SendBuffer {
         self.end != EndMark::None && offset == self.written
     }
 
-    /// Appends the bytes of `range`, of which all are still here. A block that reaches the end of the stream
-    /// carries its mark.
-    pub(crate) fn send(&mut self, range: Range<u64>, w: &mut Writer<'_>) {
-        debug_assert!(
-            range.start >= self.base && range.end <= self.written,
-            "{range:?} is not in the buffer"
-        );
-        self.copy(range.clone(), w);
+    /// A block with `range` is on its way. One that reaches the end of the stream carries its mark.
+    pub(crate) fn on_sent(&mut self, range: Range<u64>) {
         if self.ends_at(range.end) && self.end == EndMark::Pending {
             self.end = EndMark::Sent;
         }
@@ -177,7 +171,12 @@ impl SendBuffer {
         }
     }
 
-    fn copy(&self, range: Range<u64>, w: &mut Writer<'_>) {
+    /// Appends the bytes of `range`, of which all are still here.
+    pub(crate) fn encode(&self, range: Range<u64>, w: &mut Writer<'_>) {
+        debug_assert!(
+            range.start >= self.base && range.end <= self.written,
+            "{range:?} is not in the buffer"
+        );
         let first = self.chunks.partition_point(|chunk| chunk.start <= range.start).saturating_sub(1);
         for chunk in self.chunks.range(first..) {
             if chunk.start >= range.end {
@@ -308,7 +307,8 @@ mod tests {
 
     fn send(buffer: &mut SendBuffer, range: Range<u64>) -> Vec<u8> {
         let mut packet = Vec::new();
-        buffer.send(range, &mut Writer::new(&mut packet, 1 << 20));
+        buffer.encode(range.clone(), &mut Writer::new(&mut packet, 1 << 20));
+        buffer.on_sent(range);
         packet
     }
 

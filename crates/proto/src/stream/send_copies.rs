@@ -10,9 +10,10 @@ use crate::stream::state::SendState;
 
 impl SendHalf {
     /// Writes once more what of `range` has not arrived, from its start; tells how far it came, and `None` in place of
-    /// a block if all of that has arrived. `None` if it does not fit.
+    /// a block if all of that has arrived. `None` if it does not fit. What is to be sent again stays so: nobody hears of
+    /// the loss of a copy.
     pub(crate) fn write_copy(
-        &mut self,
+        &self,
         range: Range<u64>,
         w: &mut Writer<'_>,
     ) -> Option<(u64, Option<SentContent>)> {
@@ -20,7 +21,7 @@ impl SendHalf {
         if range.is_empty() || !self.needs_copy(&range) {
             return Some((range.end, None));
         }
-        let content = self.write_block(range.clone(), w)?;
+        let content = self.encode_block(range.clone(), w)?;
         let SentContent::Stream { length, .. } = content else { return Some((range.end, None)) };
         Some((range.start + u64::from(length), Some(content)))
     }

@@ -85,7 +85,7 @@ impl SendHalf {
             return None;
         }
         encode_stream_header(w, stream, offset, 0, true);
-        self.buffer.send(0..0, w);
+        self.buffer.on_sent(0..0);
         encode_padding(w, overhead);
         Some(SentContent::Stream { stream, offset, length: 0, end: true })
     }

@@ -183,14 +183,14 @@ impl StreamSet {
     /// Writes bytes of a stream or a message once more, as far as they fit, from a unit on; tells how far it came, `None`
     /// if nothing fits. What has arrived is passed over.
     pub(crate) fn write_copy(
-        &mut self,
+        &self,
         copied: &SentContent,
         from: u64,
         w: &mut Writer<'_>,
         contents: &mut Contents,
     ) -> Option<u64> {
         let (Some(id), Some(units)) = (copied.stream(), copied.units()) else { return Some(u64::MAX) };
-        let Some(stream) = self.streams.get_mut(&id) else { return Some(units.end) };
+        let Some(stream) = self.streams.get(&id) else { return Some(units.end) };
         let rest = units.start.max(from)..units.end;
         let (reached, content) = match copied.message() {
             Some(message) => stream.send.write_message_copy(message, rest, w)?,
@@ -198,7 +198,6 @@ impl StreamSet {
         };
         if let Some(content) = content {
             contents.push(content);
-            self.agenda.update(stream);
         }
         Some(reached)
     }

@@ -92,3 +92,30 @@ fn what_somebody_waits_for_is_not_among_what_may_wait() {
     client.streams.ready_streams(Pick::Patient, &mut ready);
     assert_eq!(ready.iter().map(|ready| ready.stream).collect::<Vec<_>>(), [bytes]);
 }
+
+#[test]
+fn a_copy_that_gets_lost_leaves_what_is_to_be_sent_again() {
+    let (mut client, mut server) = pair(&StreamConfig::default());
+    let id = client.streams.open().unwrap();
+    client.write(id, &[7; 500]);
+    client.streams.finish(id).unwrap();
+    let first = client.packet().unwrap();
+    client.lose(&first);
+    // The copy is written before the repeat, and nobody hears of its loss.
+    let (mut payload, mut contents) = (Vec::new(), Contents::new());
+    let reached = client.streams.write_copy(
+        &first.contents[0],
+        0,
+        &mut Writer::new(&mut payload, PACKET),
+        &mut contents,
+    );
+    assert_eq!((reached, contents.len()), (Some(500), 1));
+    let again = client.packet().unwrap();
+    server.take(&again).unwrap();
+    server.accept_all();
+    server.read(id);
+    assert_eq!(server.received[&id], [7; 500]);
+    assert_eq!(server.ended[&id], ReadOutcome::End, "the end goes again, too");
+    client.settle(&again);
+    assert!(!client.streams.wants_data(Pick::All));
+}
