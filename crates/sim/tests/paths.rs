@@ -11,7 +11,7 @@ use manyway_sim::scenario::{
     MINUTE, MS, SECOND, connected, count_in, mbit, megabytes, path_events, path_figures,
 };
 use manyway_sim::traffic::Exchange;
-use manyway_sim::{EndpointPair, PairBuilder, Side, endpoint_pair};
+use manyway_sim::{EndpointPair, PairBuilder, Pattern, Side, endpoint_pair};
 
 /// Two paths of 20 Mbit/s and 20 ms, the first cut in one direction or both for a while in mid transfer.
 #[derive(Debug)]
@@ -373,4 +373,32 @@ fn a_path_that_carries_smaller_datagrams_than_before_is_used_with_those() {
     pair.with_links(0, Direction::Both, |now, link| link.set_mtu(now, 1300));
     let report = pair.transfer(Side::Client, megabytes(5), MINUTE).unwrap();
     assert!(report.longest_silence < 3 * SECOND, "{:?}", report.longest_silence);
+}
+
+// spec 9.17
+#[test]
+fn the_only_path_is_found_dead_by_who_sends_a_little_all_the_time() {
+    let mut pair = connected(PairBuilder::new().path(mbit(20), 25 * MS)).unwrap();
+    pair.transfer(Side::Client, megabytes(5), MINUTE).unwrap();
+    let stream = pair.peer(Side::Client).unwrap().connection().unwrap().open_stream().unwrap();
+    let host = pair.host(Side::Client);
+    let mut written = 0;
+    let mut write = |pair: &mut EndpointPair| {
+        let data = Pattern::new(host, stream).bytes(written, 100);
+        let length = pair.peer(Side::Client).unwrap().connection().unwrap().write(stream, data).unwrap();
+        pair.reference_mut().on_write(host, stream, length);
+        written += length as u64;
+        pair.run_for(40 * MS).unwrap();
+    };
+    (0..25).for_each(|_| write(&mut pair));
+    pair.cut(0, Direction::Both);
+    (0..75).for_each(|_| write(&mut pair));
+    let state = path_figures(&mut pair, Side::Client)[0].state;
+    assert_eq!(state, PathState::Dead, "after 3 s");
+    // A minute is promised to a connection without a path, and half of one to silence.
+    (0..1_000).for_each(|_| write(&mut pair));
+    pair.restore(0, Direction::Both);
+    pair.run_for(15 * SECOND).unwrap();
+    assert_eq!(pair.ended(), None);
+    assert!(path_figures(&mut pair, Side::Client)[0].state.carries_data());
 }

@@ -224,7 +224,7 @@ impl PathRecovery {
             });
             self.pacer.on_sent(bytes);
         }
-        self.probe.rearm(now);
+        self.probe.on_sent(now, self.sent.is_empty());
         self.sent.insert(packet);
         self.rounds.on_sent(self.sent.bytes());
     }
@@ -337,10 +337,8 @@ impl PathRecovery {
         if self.sent.is_empty() {
             return None;
         }
-        match (self.loss_time, self.probe.deadline(&self.rtt)) {
-            (Some(loss), Some(probe)) => Some(loss.min(probe)),
-            (loss, probe) => loss.or(probe),
-        }
+        let probe = self.probe.deadline(&self.rtt);
+        Some(self.loss_time.map_or(probe, |loss| loss.min(probe)))
     }
 
     /// Time has passed.
@@ -351,8 +349,7 @@ impl PathRecovery {
             self.probe.rearm(now);
             return TimeoutKind::Lost;
         }
-        let is_due = self.probe.deadline(&self.rtt).is_some_and(|time| time <= now);
-        if is_due && !self.sent.is_empty() {
+        if self.probe.deadline(&self.rtt) <= now && !self.sent.is_empty() {
             return TimeoutKind::ProbeTimeout { count: self.probe.on_fired(now) };
         }
         TimeoutKind::Nothing

@@ -19,14 +19,17 @@ const CAP_ALONE: Duration = Duration::from_secs(3);
 pub(crate) struct ProbeTimer {
     pub(super) count: u32,
     /// From when on it waits: a packet that asks for an acknowledgement left, one arrived, or it fired.
-    since: Option<Instant>,
+    since: Instant,
+    /// The same, but packets that left behind others on their way do not count.
+    unanswered_since: Instant,
     max_ack_delay: Duration,
     is_other_path_alive: bool,
 }
 
 impl ProbeTimer {
     pub(crate) const fn new(max_ack_delay: Duration) -> Self {
-        Self { count: 0, since: None, max_ack_delay, is_other_path_alive: false }
+        let begin = Instant::from_nanos(0);
+        Self { count: 0, since: begin, unanswered_since: begin, max_ack_delay, is_other_path_alive: false }
     }
 
     /// The time to wait for an answer, without back-off.
@@ -51,26 +54,37 @@ impl ProbeTimer {
         self.is_other_path_alive = alive;
     }
 
-    /// When it fires if something is in flight.
-    pub(crate) fn deadline(&self, rtt: &RttEstimator) -> Option<Instant> {
-        Some(self.since? + self.with_back_off(rtt))
+    /// When it fires if something is in flight. Not later than twice the timeout after the first packet without an answer:
+    /// who sends a little now and then, and more often than this timer ends, would never notice that nobody answers.
+    pub(crate) fn deadline(&self, rtt: &RttEstimator) -> Instant {
+        let timeout = self.with_back_off(rtt);
+        (self.since + timeout).min(self.unanswered_since + timeout * 2)
+    }
+
+    /// A packet left; `is_first` if nothing else is in flight.
+    pub(crate) fn on_sent(&mut self, now: Instant, is_first: bool) {
+        if is_first {
+            self.rearm(now);
+        } else {
+            self.since = now;
+        }
     }
 
     /// Waits anew from now on.
     pub(crate) fn rearm(&mut self, now: Instant) {
-        self.since = Some(now);
+        (self.since, self.unanswered_since) = (now, now);
     }
 
     /// Something arrived: the path is alive.
     pub(crate) fn on_progress(&mut self, now: Instant) {
         self.count = 0;
-        self.since = Some(now);
+        self.rearm(now);
     }
 
     /// It fired. Returns how often in a row.
     pub(crate) fn on_fired(&mut self, now: Instant) -> u32 {
         self.count = self.count.saturating_add(1);
-        self.since = Some(now);
+        self.rearm(now);
         self.count
     }
 
@@ -103,7 +117,7 @@ mod tests {
         timer.rearm(now);
         let mut waits = Vec::new();
         for _ in 0..count {
-            let deadline = timer.deadline(rtt).unwrap();
+            let deadline = timer.deadline(rtt);
             waits.push(deadline - now);
             now = deadline;
             timer.on_fired(now);
@@ -122,7 +136,22 @@ mod tests {
         assert_eq!(waits(&mut timer, &rtt, 5), [ms(145), ms(240), ms(480), ms(960), ms(1000)]);
         timer.on_progress(Instant::from_nanos(0));
         assert_eq!(timer.count, 0);
-        assert_eq!(timer.deadline(&rtt), Some(Instant::from_nanos(145_000_000)));
+        assert_eq!(timer.deadline(&rtt), Instant::from_nanos(145_000_000));
+    }
+
+    #[test]
+    fn who_sends_all_the_time_hears_of_it_after_twice_the_timeout() {
+        let mut rtt = RttEstimator::new(ms(100));
+        rtt.on_sample(ms(40), ms(0)); // variation 20 ms
+        let mut timer = ProbeTimer::new(ms(25));
+        let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
+        timer.on_sent(at(0), true);
+        assert_eq!(timer.deadline(&rtt), at(145));
+        (1..6).for_each(|packet| timer.on_sent(at(packet * 50), false));
+        assert_eq!(timer.deadline(&rtt), at(290));
+        timer.on_progress(at(260));
+        timer.on_sent(at(300), false);
+        assert_eq!(timer.deadline(&rtt), at(445));
     }
 
     #[test]
