@@ -1,12 +1,14 @@
 //! One arm a block, one call an arm: each block goes to its owner.
 
+use std::time::Duration;
+
 use manyway_wire::{Block, Liveness, PathAck, PathId, Probe, ProbeAck};
 
 use smallvec::SmallVec;
 
 use super::input::PacketFacts;
 use super::{Checked, Connection, Initiator};
-use crate::congestion::Sibling;
+use crate::congestion::{Bottleneck, Sibling};
 use crate::event::Event;
 use crate::path::{Path, PathReason, PathState, PingToken};
 use crate::protection::Level;
@@ -165,7 +167,9 @@ impl Connection {
         self.paths.judge_bottlenecks(now);
         let others = self.paths.iter().filter(|path| path.id != id && path.is_live());
         let sibling = |path: &Path| {
-            let bottleneck = self.paths.bottleneck_of([id, path.id]);
+            // The window of a path that carries nothing takes nothing from anybody.
+            let bottleneck =
+                if rests(path, now) { Bottleneck::Other } else { self.paths.bottleneck_of([id, path.id]) };
             path.space.recovery.as_sibling().with_bottleneck(bottleneck)
         };
         others.map(sibling).collect()
@@ -267,3 +271,11 @@ fn may_stand_in(block: &Block<'_>, level: Level) -> bool {
         | Block::PathLimit(_) => level == Level::Data,
     }
 }
+
+/// Whether a path that carried bytes of streams has not done so for a while, and has nothing on its way.
+fn rests(path: &Path, now: Instant) -> bool {
+    path.last_data().is_some_and(|at| now - at > RESTS_AFTER) && path.space.recovery.packets_in_flight() == 0
+}
+
+/// After so long without bytes of streams a path is none that competes.
+const RESTS_AFTER: Duration = Duration::from_secs(1);
