@@ -17,6 +17,8 @@ use crate::{FourTuple, Instant};
 const NO_ERROR: u64 = 0;
 /// A peer is followed so often, unless the address that it went to last was proven (spec 6.30).
 const BETWEEN_MOVES: Duration = Duration::from_secs(1);
+/// If that many packets sent last were sent again elsewhere, all were.
+const LOOKED_AT: usize = 64;
 
 impl Connection {
     /// Tells which addresses this end may use from now on: paths over missing ones close at once, new ones are tried.
@@ -301,7 +303,9 @@ impl Connection {
         if block.state == PathAvailability::Dead && before != PathAvailability::Dead {
             // What is on its way there may never arrive: send it elsewhere too. A mere suspicion of the peer is about
             // what it sends itself; of what this end sends the acknowledgements tell more.
-            if self.paths.best_live(Some(block.path)).is_some() {
+            // A peer that says so again and again must not cost a look at everything in flight each time.
+            let has_new = path.space.recovery.in_flight().rev().take(LOOKED_AT).any(|packet| !packet.moved);
+            if has_new && self.paths.best_live(Some(block.path)).is_some() {
                 self.reinject(now, block.path, Portion::ALL);
             }
         } else if is_ready && !was_ready && path.state() == PathState::Dead {
