@@ -461,7 +461,7 @@ impl Driver {
             self.connections.deadline(),
             self.usage.deadline(),
         ];
-        self.due_at = others.into_iter().flatten().chain(deadline).min();
+        self.due_at = next_turn(others.into_iter().chain([deadline]), TokioInstant::now());
         if let Some(at) = self.due_at
             && self.alarm.poll_at(context, at).is_ready()
         {
@@ -482,6 +482,15 @@ impl Driver {
         closing.until <= TokioInstant::now()
             || (self.connections.all_ended(&self.endpoint) && !self.sockets.has_pending())
     }
+}
+
+/// When the next turn is due at the latest. What was due before is due now: counted from then, the next turn would look
+/// like that of a host that slept.
+fn next_turn(
+    deadlines: impl Iterator<Item = Option<TokioInstant>>,
+    now: TokioInstant,
+) -> Option<TokioInstant> {
+    deadlines.flatten().min().map(|at| at.max(now))
 }
 
 /// Whether data may still arrive over a path in that state.
@@ -520,6 +529,15 @@ fn receive(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_turn_that_is_overdue_is_due_now() {
+        let now = TokioInstant::now();
+        let (past, soon) = (now - Duration::from_secs(3), now + Duration::from_secs(3));
+        assert_eq!(next_turn([None, Some(soon), Some(past)].into_iter(), now), Some(now));
+        assert_eq!(next_turn([Some(soon), None].into_iter(), now), Some(soon));
+        assert_eq!(next_turn([None].into_iter(), now), None);
+    }
 
     #[tokio::test]
     async fn a_family_that_the_host_lacks_does_not_keep_a_server_from_the_other() {
