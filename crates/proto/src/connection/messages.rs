@@ -90,12 +90,13 @@ impl Connection {
         for view in &mut self.sending.views {
             view.sendable = self.paths.get(view.id).map_or(ByteCount::ZERO, window_room);
         }
-        let view = View::new(now, &self.sending.views);
+        let mut view = View::new(now, &self.sending.views);
+        view.next = self.streams.next_up(Pick::Urgent);
         let first = fastest(&view, backlog)?;
         let (id, room) = (first.id, first.sendable);
         let mut paths = PathList::from_iter([id]);
-        // Most schedulers want no copies: then there is nothing to sort.
-        let copies = self.sending.scheduler.urgent_copies();
+        // Mostly no copies are wanted: then there is nothing to sort.
+        let copies = self.sending.scheduler.urgent_copies(&view, first);
         if copies > 0 {
             fastest_others(&view, id, backlog).take(copies).for_each(|other| paths.push(other));
         }

@@ -8,6 +8,7 @@
 //! 4. No path gets more than it can carry in a round trip and as much more as there is credit for: a queue in front of
 //!    a slow link would hold credit that a fast one needs.
 //! 5. What holds up delivery is sent once more, within a budget, where it arrives sooner.
+//! 6. A message with a deadline that leaves no time to send it again goes twice at once, where packets get lost.
 
 use std::time::Duration;
 
@@ -37,6 +38,13 @@ const COPY_DATAGRAMS: u64 = 4;
 const URGENT_DATAGRAMS: u64 = 2;
 /// A search for capacity is not taken to double the window more often than this.
 const MOST_DOUBLINGS: u128 = 6;
+
+/// A path that loses fewer packets than this, of a million, may carry a message with a deadline alone.
+const RARE_LOSS: u32 = 1_000;
+/// So many mean deviations of the round trip a packet is late at times, as for time-outs (RFC 9002, section 6.2.1).
+const LATE_DEVIATIONS: u32 = 4;
+/// How long peers hold acknowledgements back by default.
+const ACK_DELAY: Duration = Duration::from_millis(25);
 
 /// A factor, in hundredths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,6 +85,13 @@ impl Scheduler for Earliest {
         true
     }
 
+    fn urgent_copies(&self, view: &View<'_>, first: &PathView) -> usize {
+        let next = view.next.filter(|next| next.class == Class::Deadline);
+        usize::from(
+            next.and_then(|next| next.deadline).is_some_and(|deadline| is_risky(view, first, deadline)),
+        )
+    }
+
     fn decide(&mut self, view: &View<'_>) -> Decision {
         let gain = cap_gain(view);
         if view.repeats > ByteCount::ZERO
@@ -90,6 +105,17 @@ impl Scheduler for Earliest {
         }
         copy_of_stuck(view, gain)
     }
+}
+
+/// Whether a message that goes on `first` alone may miss its deadline: if it may come late itself, or if packets get
+/// lost there and none could be sent again in time.
+fn is_risky(view: &View<'_>, first: &PathView, deadline: Instant) -> bool {
+    let left = deadline - view.now;
+    let late = first.rtt.variation * LATE_DEVIATIONS;
+    let again = view.in_use().map(|path| path.delay).min().unwrap_or(first.delay);
+    let noticed = first.rtt.smoothed.saturating_add(late).saturating_add(ACK_DELAY);
+    let repaired = noticed.saturating_add(again);
+    first.delay.saturating_add(late) > left || (first.record.loss >= RARE_LOSS && repaired > left)
 }
 
 /// New bytes for the path on which they arrive first; `None` if the paths that are full now bring them sooner.

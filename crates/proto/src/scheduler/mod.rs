@@ -98,9 +98,11 @@ pub trait Scheduler: Send + fmt::Debug {
         false
     }
 
-    /// On how many paths beside the first what is interactive or has a deadline goes as well. Which these are is not for
-    /// the scheduler: those on which it arrives first. Default: none.
-    fn urgent_copies(&self) -> usize {
+    /// On how many paths beside `first`, where it arrives first, what is interactive or has a deadline goes as well
+    /// ([`View::next`], if it was not sent before). Which these are is not for the scheduler: those on which it arrives
+    /// next. Default: none.
+    fn urgent_copies(&self, view: &View<'_>, first: &PathView) -> usize {
+        let _ = (view, first);
         0
     }
 

@@ -55,7 +55,7 @@ impl Scheduler for Redundant {
         self.extent == Extent::Late
     }
 
-    fn urgent_copies(&self) -> usize {
+    fn urgent_copies(&self, _: &View<'_>, _: &PathView) -> usize {
         match self.extent {
             Extent::All => usize::MAX,
             Extent::Late => 1,

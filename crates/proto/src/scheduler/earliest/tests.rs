@@ -215,3 +215,25 @@ fn background_bytes_stay_off_paths_that_cost() {
     view.next = Some(next);
     assert_eq!(decide(&view), fresh(1, 0));
 }
+
+// spec 8.43
+#[test]
+fn a_message_goes_twice_if_alone_it_may_miss_its_deadline() {
+    let copies = |class, left: Option<u64>, loss: u32, variation: u64| {
+        // 10 and 25 ms there.
+        let mut paths = [path(0, 20, 20, 0), path(1, 20, 50, 0)];
+        paths[0].record.loss = loss;
+        paths[0].rtt.variation = ms(variation);
+        let mut view = view(&paths, 300);
+        let deadline = left.map(|left| NOW + ms(left));
+        view.next = Some(NextUp { stream: StreamId(0), class, left: ByteCount(300), deadline });
+        Earliest.urgent_copies(&view, &paths[0])
+    };
+    let deadline = |left, loss, variation| copies(Class::Deadline, Some(left), loss, variation);
+    // A lost one is found missing after 20 + 4 + 25 ms, and there 10 ms later.
+    assert_eq!([deadline(58, 1_000, 1), deadline(59, 1_000, 1)], [1, 0]);
+    assert_eq!(deadline(58, 999, 1), 0, "hardly anything gets lost");
+    assert_eq!([deadline(33, 0, 6), deadline(34, 0, 6)], [1, 0], "a late one comes after 10 + 24 ms");
+    assert_eq!(copies(Class::Interactive, Some(10), 20_000, 6), 0, "no other class");
+    assert_eq!(copies(Class::Deadline, None, 20_000, 6), 0, "it has time for ever");
+}
