@@ -94,7 +94,7 @@ fn messages_beside_bulk_have_latencies() {
     let Some(mut lab) = Lab::start() else { return };
     let mut scenario = two_paths(Direction::Both);
     let (size, interval) = (ByteCount(100), Duration::from_millis(20));
-    scenario.traffic.push(Traffic::Messages { direction: Direction::Down, size, interval });
+    scenario.traffic.push(Traffic::Messages { direction: Direction::Down, size, interval, lifetime: None });
     for name in ["manyway", "tcp-cubic", "possible", "mptcp-cubic"] {
         let outcome = lab.run(&scenario, name);
         assert_eq!(outcome.failure, None, "{name}");
@@ -109,6 +109,37 @@ fn messages_beside_bulk_have_latencies() {
             "{name}: {latencies:?}"
         );
     }
+}
+
+/// Manyway gives up what is too old, and nothing waits for it; a stream of the kernel brings everything, late.
+#[test]
+fn messages_with_a_lifetime_are_not_late_beside_an_outage() {
+    let Some(mut lab) = Lab::start() else { return };
+    let mut scenario = two_paths(Direction::Up);
+    let (size, interval) = (ByteCount(300), Duration::from_millis(10));
+    let lifetime = Some(Duration::from_millis(50));
+    scenario.traffic = vec![Traffic::Messages { direction: Direction::Up, size, interval, lifetime }];
+    let cut = |link| Event {
+        at: Duration::from_millis(300),
+        change: Change::Cut { link, direction: Direction::Both },
+    };
+    let restore = |link| Event {
+        at: Duration::from_millis(500),
+        change: Change::Restore { link, direction: Direction::Both },
+    };
+    scenario.events = vec![cut(0), cut(1), restore(0), restore(1)];
+    let mut latest = |name: &str| {
+        let outcome = lab.run(&scenario, name);
+        assert_eq!(outcome.failure, None, "{name}");
+        let messages = &outcome.flows[0];
+        let latencies = messages.latencies.clone().unwrap();
+        assert!(latencies.len() >= 50, "{name}: {}", latencies.len());
+        (latencies.into_iter().max().unwrap(), messages.missing)
+    };
+    let (late, missing) = latest("manyway");
+    assert!(missing >= 5 && late < Duration::from_millis(150), "{missing} {late:?}");
+    let (late, missing) = latest("tcp-cubic");
+    assert!(missing == 0 && late > Duration::from_millis(150), "{missing} {late:?}");
 }
 
 #[test]

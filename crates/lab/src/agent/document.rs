@@ -173,6 +173,8 @@ pub(crate) enum Load {
         size: usize,
         /// Time between two.
         interval: Duration,
+        /// For how long one is of use, if not for ever.
+        lifetime: Option<Duration>,
     },
 }
 

@@ -7,6 +7,7 @@
 mod carrier;
 pub(crate) mod clock;
 pub(crate) mod document;
+mod lane;
 mod traffic;
 
 use std::io::{self, Write as _};

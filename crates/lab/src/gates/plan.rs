@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use manyway_proto::ByteCount;
 
+use super::{SUBJECT, TWICE};
 use crate::campaign::{Case, Course, Plan, Timing, Way};
 use crate::contender::{Contender, NameError};
 use crate::scenario::{Direction, Scenario, Traffic};
@@ -35,19 +36,25 @@ impl Contest {
 }
 
 /// Plans every scenario the ways asked for, and for each whose routes stay as they are once more with messages of 100
-/// bytes beside, in which Manyway runs alone.
+/// bytes beside, in which Manyway runs alone. If its links are alike both ways, once more with bulk traffic both ways at
+/// once. Where messages have a lifetime, Manyway runs with its defaults and with [`TWICE`](super::TWICE).
 ///
 /// # Errors
 /// Never in a program that was tested: the names of the contenders are wrong.
 pub fn plan(scenarios: &[(Scenario, Way)], contest: Contest) -> Result<Plan, NameError> {
     let parse = |names: &[&str]| names.iter().map(|name| name.parse()).collect::<Result<Vec<Contender>, _>>();
-    let (all, alone) = (parse(contest.contenders())?, parse(&["manyway"])?);
+    let (all, alone, twice) = (parse(contest.contenders())?, parse(&[SUBJECT])?, parse(&[SUBJECT, TWICE])?);
     let mut cases = Vec::new();
     for (scenario, way) in scenarios {
-        let several = scenario.routes.len() > 1;
-        let contenders = if several { all.clone() } else { alone.clone() };
-        cases.push(Case { scenario: scenario.clone(), way: *way, contenders });
-        if let Some(scenario) = with_messages(scenario) {
+        let contenders = match scenario.routes.len() {
+            _ if has_deadlines(scenario) => &twice,
+            0 | 1 => &alone,
+            _ => &all,
+        };
+        cases.push(Case { scenario: scenario.clone(), way: *way, contenders: contenders.clone() });
+        // The same turned is the same.
+        let both = Some(scenario).filter(|_| *way == Way::AsWritten).and_then(both_ways);
+        for scenario in with_messages(scenario).into_iter().chain(both) {
             cases.push(Case { scenario, way: *way, contenders: alone.clone() });
         }
     }
@@ -85,9 +92,41 @@ fn with_messages(scenario: &Scenario) -> Option<Scenario> {
             *size = None;
         }
     }
-    scenario.traffic.push(Traffic::Messages { direction, size: MESSAGE, interval: INTERVAL });
+    scenario.traffic.push(Traffic::Messages { direction, size: MESSAGE, interval: INTERVAL, lifetime: None });
     Some(scenario)
 }
+
+/// The scenario with its bulk traffic both ways at once; `None` if what one way alone brings would be no measure for it:
+/// if links differ between the two ways, if something happens to them, or if there is anything but bulk traffic one way
+/// that takes what it gets.
+fn both_ways(scenario: &Scenario) -> Option<Scenario> {
+    let [Traffic::Bulk { direction: Direction::Up | Direction::Down, rate: None, .. }] =
+        scenario.traffic.as_slice()
+    else {
+        return None;
+    };
+    let is_alike = scenario.links.iter().all(|link| link.up == link.down);
+    if !is_alike || !scenario.events.is_empty() {
+        return None;
+    }
+    let mut scenario = scenario.clone();
+    scenario.name += BOTH_WAYS;
+    for traffic in &mut scenario.traffic {
+        if let Traffic::Bulk { direction, size, .. } = traffic {
+            (*direction, *size) = (Direction::Both, None);
+        }
+    }
+    Some(scenario)
+}
+
+/// Whether there are messages that are of use for a while only.
+pub(super) fn has_deadlines(scenario: &Scenario) -> bool {
+    let has_lifetime = |traffic: &Traffic| matches!(traffic, Traffic::Messages { lifetime: Some(_), .. });
+    scenario.traffic.iter().any(has_lifetime)
+}
+
+/// What the name of a scenario with bulk traffic both ways at once ends in.
+pub(super) const BOTH_WAYS: &str = "+both";
 
 const MESSAGE: ByteCount = ByteCount(100);
 const INTERVAL: Duration = Duration::from_millis(10);

@@ -51,7 +51,12 @@ pub fn json(verdicts: &Verdicts) -> Value {
             "name": verdict.gate.name(),
             "case": verdict.case,
             "goal": verdict.goal,
-            "unit": match verdict.unit { Unit::Megabits => "Mbit/s", Unit::Seconds => "s", Unit::Runs => "runs" },
+            "unit": match verdict.unit {
+                Unit::Megabits => "Mbit/s",
+                Unit::Seconds => "s",
+                Unit::Megabytes => "MB",
+                Unit::Runs => "runs",
+            },
             "limit": verdict.limit,
             "reached": verdict.reached,
             "judgement": verdict.judgement,
@@ -102,6 +107,7 @@ fn number(unit: Unit, value: f64) -> String {
         _ if value.is_infinite() => "never".to_owned(),
         Unit::Megabits => format!("{value:.2} Mbit/s"),
         Unit::Seconds => format!("{:.1} ms", value * 1e3),
+        Unit::Megabytes => format!("{value:.3} MB"),
         Unit::Runs => format!("{value:.0} runs"),
     }
 }

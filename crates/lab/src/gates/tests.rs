@@ -66,9 +66,10 @@ fn a_silence_of_a_dead_route_and_its_return_are_judged() {
     let results = campaign::run(plan, &mut runner, &mut Silent::default(), &Stop::default());
     let verdicts = judge(&results);
     let failover = of(&verdicts, Gate::Failover);
-    assert_eq!(failover.len(), 2);
+    assert_eq!(failover.len(), 4);
     // Two links of 20 ms: twice 20 ms and 25 ms are less than 100 ms.
-    assert!((failover[0].limit - 0.1).abs() < 1e-9 && (failover[1].limit - 2.0).abs() < 1e-9);
+    let limits: Vec<f64> = failover.iter().map(|verdict| verdict.limit).collect();
+    assert_eq!(limits, [0.1, 0.5, 2.0, 2.0]);
     assert!(failover.iter().all(|verdict| verdict.judgement.has_passed()), "{failover:?}");
     let slow = Scenario { links: results.plan.cases[0].scenario.links.clone(), ..scenario_of("rtt-120") };
     assert_eq!(silence_limit(&slow, &[0]), Duration::from_millis(100));
@@ -97,14 +98,14 @@ fn messages_are_judged_beside_bulk_traffic_only() {
     let scenarios = vec![(library.find("two-50").unwrap().remove(0), Way::AsWritten)];
     let plan = plan(&scenarios, Contest::Simulated).unwrap();
     let names: Vec<String> = plan.cases.iter().map(Case::label).collect();
-    assert_eq!(names, ["two-50", "two-50+messages"]);
+    assert_eq!(names, ["two-50", "two-50+messages", "two-50+both"]);
     assert_eq!((plan.repetitions, plan.cases[1].contenders.len()), (20, 1));
     let mut results = campaign::run(plan, &mut Scripted::default(), &mut Silent::default(), &Stop::default());
     assert!(of(&judge(&results), Gate::Latency).is_empty());
     for run in results.runs.iter_mut().filter(|run| run.case == 1) {
         let p99 = Some(Duration::from_millis(29));
         run.measures.messages =
-            Some(crate::measures::MessageFigures { arrived: 100, missing: 0, median: p99, p99 });
+            Some(measures::MessageFigures { arrived: 100, missing: 0, median: p99, p99, p999: p99 });
     }
     let verdicts = judge(&results);
     let latency = of(&verdicts, Gate::Latency);
@@ -185,6 +186,66 @@ fn messages_never_go_without_bulk_beside_them() {
     let sizes: Vec<_> = plan.cases.iter().map(|case| case.scenario.traffic[0]).collect();
     assert!(matches!(sizes[0], Traffic::Bulk { size: Some(_), .. }), "{sizes:?}");
     assert!(matches!(sizes[1], Traffic::Bulk { size: None, .. }), "{sizes:?}");
+}
+
+#[test]
+fn both_ways_at_once_are_compared_with_one_way_alone() {
+    let judged = |slower: u64| {
+        let plan = plan(&[(scenario_of("two-50"), Way::AsWritten)], Contest::Simulated).unwrap();
+        let mut results =
+            campaign::run(plan, &mut Scripted::default(), &mut Silent::default(), &Stop::default());
+        for run in &mut results.runs {
+            let megabits = if run.case == 2 { slower } else { 90 };
+            run.measures.goodput = manyway_proto::Rate::from_bits_per_second(90 * 1_000_000);
+            run.measures.slowest = manyway_proto::Rate::from_bits_per_second(megabits * 1_000_000);
+        }
+        let verdicts = judge(&results);
+        let [verdict] = of(&verdicts, Gate::Aggregation)[..] else { panic!("{verdicts:?}") };
+        assert_eq!((verdict.case.as_str(), verdict.limit), ("two-50+both", 81.0));
+        verdict.judgement.has_passed()
+    };
+    assert!(judged(81) && !judged(80));
+}
+
+#[test]
+fn both_ways_are_asked_for_where_they_are_alike() {
+    let cases = |name: &str, way| {
+        let plan = plan(&[(scenario_of(name), way)], Contest::Real).unwrap();
+        plan.cases.iter().map(Case::label).collect::<Vec<_>>()
+    };
+    assert_eq!(cases("two-50", Way::Turned), ["two-50 (turned)", "two-50+messages (turned)"]);
+    assert_eq!(cases("black-hole", Way::AsWritten), ["black-hole"]);
+    let mut scenario = scenario_of("two-50");
+    scenario.links[0].down.rate = scenario_of("80-20").links[1].down.rate.clone();
+    let plan = plan(&[(scenario, Way::AsWritten)], Contest::Real).unwrap();
+    assert_eq!(plan.cases.len(), 2);
+}
+
+#[test]
+fn messages_with_a_deadline_go_twice_in_time_and_take_so_much_more() {
+    let judged = |p999: Option<u64>, bytes: u64| {
+        let plan = plan(&[(scenario_of("telemetry"), Way::AsWritten)], Contest::Real).unwrap();
+        assert_eq!(plan.cases.len(), 1);
+        let mut results =
+            campaign::run(plan, &mut Scripted::default(), &mut Silent::default(), &Stop::default());
+        for run in &mut results.runs {
+            let time = p999.map(Duration::from_millis);
+            let figures =
+                measures::MessageFigures { arrived: 100, missing: 0, median: time, p99: time, p999: time };
+            run.measures.messages = Some(figures);
+            run.measures.routes =
+                vec![manyway_proto::ByteCount(if run.contender == 0 { 1_000 } else { bytes })];
+        }
+        let verdicts = judge(&results);
+        let latency = of(&verdicts, Gate::Latency);
+        assert_eq!(latency.len(), 2);
+        // 10 ms there by the faster one.
+        assert!((latency[0].limit - 0.025).abs() < 1e-9 && (latency[1].limit - 0.0021).abs() < 1e-12);
+        [latency[0], latency[1]].map(|verdict| verdict.judgement.has_passed())
+    };
+    assert_eq!(judged(Some(25), 2_100), [true, true]);
+    assert_eq!(judged(Some(26), 2_101), [false, false]);
+    assert_eq!(judged(None, 1_000), [false, true]);
 }
 
 fn scenario_of(name: &str) -> Scenario {

@@ -22,6 +22,8 @@ pub struct Measures {
     /// where there is no bulk traffic. A connection that fell silent for longer than [`Self::STALLED`] before the end is
     /// counted until the end.
     pub goodput: Rate,
+    /// The same of the slowest of these flows alone.
+    pub slowest: Rate,
     /// All of it.
     pub bytes: ByteCount,
     /// The longest time without a byte between the first and the last, or until the end for a flow that fell silent.
@@ -62,6 +64,8 @@ pub struct MessageFigures {
     pub median: Option<Duration>,
     /// Latency that 99 % of those sent kept; `None` if it never came.
     pub p99: Option<Duration>,
+    /// Latency that 99.9 % of those sent kept; `None` if it never came.
+    pub p999: Option<Duration>,
 }
 
 impl Measures {
@@ -74,6 +78,7 @@ impl Measures {
         let end = |counted: &Counted<'_>| stalled_until(scenario, counted);
         Self {
             goodput: flows.iter().map(|one| goodput(scenario, one)).sum(),
+            slowest: flows.iter().map(|one| goodput(scenario, one)).min().unwrap_or_default(),
             bytes: flows.iter().map(|one| one.flow.arrivals.total()).sum(),
             silence: flows.iter().map(|one| silence(one.flow, end(one))).max().unwrap_or_default(),
             recoveries: recoveries(scenario, outcome),
@@ -109,13 +114,22 @@ impl Measures {
     }
 
     fn returns(&self) -> impl Iterator<Item = &Recovery> {
-        self.recoveries.iter().filter(|recovery| recovery.fault == Fault::Returned)
+        self.recoveries.iter().filter(|recovery| recovery.fault == Fault::Returned && recovery.is_filled)
     }
 
     /// The longest time after a route was lost until the survivors were fully used, and after one returned until all
     /// were, in seconds; infinite if that never came, `None` if nothing happened to any route.
     pub fn recovery(&self) -> Option<f64> {
-        let watched = self.recoveries.iter().filter(|recovery| recovery.is_judged());
+        self.recovery_where(|_| true)
+    }
+
+    /// The same after what happened to routes in one way only.
+    pub fn recovery_from(&self, fault: Fault) -> Option<f64> {
+        self.recovery_where(|recovery| recovery.fault == fault)
+    }
+
+    fn recovery_where(&self, is_meant: impl Fn(&Recovery) -> bool) -> Option<f64> {
+        let watched = self.recoveries.iter().filter(|recovery| recovery.is_judged() && is_meant(recovery));
         watched
             .map(|recovery| recovery.full.map_or(f64::INFINITY, |time| time.as_secs_f64()))
             .reduce(f64::max)
@@ -148,11 +162,11 @@ impl MessageFigures {
         latencies.sort_unstable();
         let arrived = u64::try_from(latencies.len()).unwrap_or(u64::MAX);
         // The message with this share of all at or before it; those that never came stand at the end.
-        let kept = |percent: u64| {
-            let place = ((arrived + missing) * percent).div_ceil(100).saturating_sub(1);
+        let kept = |permille: u64| {
+            let place = ((arrived + missing) * permille).div_ceil(1_000).saturating_sub(1);
             latencies.get(usize::try_from(place).unwrap_or(usize::MAX)).copied()
         };
-        any.then(|| Self { arrived, missing, median: kept(50), p99: kept(99) })
+        any.then(|| Self { arrived, missing, median: kept(500), p99: kept(990), p999: kept(999) })
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Counted, counted};
 use crate::outcome::{Arrivals, Outcome, RouteTotals};
-use crate::scenario::{Change, Direction, Scenario, Side, Working};
+use crate::scenario::{Change, Direction, Scenario, Side, Traffic, Working};
 
 /// What happened to routes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +39,8 @@ pub struct Recovery {
     pub routes: Vec<usize>,
     /// How many routes worked afterwards.
     pub working: usize,
+    /// Whether there is traffic that fills its routes. Where there is none, nothing can be said of their use.
+    pub is_filled: bool,
     /// Time until the next fault, or the end.
     pub watched: Duration,
     /// Time until something happened to one of these routes again, or the end.
@@ -48,8 +50,8 @@ pub struct Recovery {
     /// After a return: until every route that returned carried a tenth of its rate over 100 ms; `None` if none did before
     /// one of them was lost again.
     pub used: Option<Duration>,
-    /// Until the goodput over half a second reached 85 % of what the working routes carry by their numbers; `None` if
-    /// never.
+    /// Until a half second began in which the goodput was 85 % of what the working routes carry by their numbers (so 90 %
+    /// of what they carry after headers); `None` if never.
     pub full: Option<Duration>,
 }
 
@@ -59,7 +61,7 @@ impl Recovery {
 
     /// Whether there was a route to go on with, and time to see it.
     pub fn is_judged(&self) -> bool {
-        self.working > 0 && self.watched >= Self::LEAST
+        self.is_filled && self.working > 0 && self.watched >= Self::LEAST
     }
 
     /// Of a return: whether it can be said when the routes were used again. One that was lost again soon tells it only
@@ -74,6 +76,8 @@ pub fn recoveries(scenario: &Scenario, outcome: &Outcome) -> Vec<Recovery> {
     let turns = turns(scenario);
     let ends = turns.iter().skip(1).map(|turn| turn.at).chain([scenario.duration]);
     let flows = counted(scenario, outcome);
+    let fills = |traffic: &Traffic| matches!(traffic, Traffic::Bulk { rate: None, .. });
+    let is_filled = scenario.traffic.iter().any(fills);
     let judge = |(place, turn): (usize, &Turn), end: Duration| {
         let watched = end.saturating_sub(turn.at);
         let is_next = |later: &&Turn| later.changed.iter().any(|route| turn.changed.contains(route));
@@ -86,7 +90,8 @@ pub fn recoveries(scenario: &Scenario, outcome: &Outcome) -> Vec<Recovery> {
         let full = flows.iter().map(|Counted { flow, .. }| {
             let works = |route: usize| turn.up.get(route).is_some_and(|up| *up);
             let most = scenario.sum_of(towards(flow.receiver), works).scaled(85, 100);
-            seen(flow.arrivals.reaches(turn.at, most, Duration::from_millis(500)), watched)
+            let end = seen(flow.arrivals.reaches(turn.at, most, HALF_SECOND), watched);
+            end.map(|end| end.saturating_sub(HALF_SECOND))
         });
         let used = turn.changed.iter().flat_map(|route| {
             let totals = outcome.routes.get(*route);
@@ -98,6 +103,7 @@ pub fn recoveries(scenario: &Scenario, outcome: &Outcome) -> Vec<Recovery> {
             fault: turn.fault,
             routes: turn.changed.clone(),
             working: turn.up.iter().filter(|up| **up).count(),
+            is_filled,
             watched,
             stayed,
             silence: silence.unwrap_or_default(),
@@ -177,3 +183,6 @@ const fn towards(receiver: Side) -> Direction {
         Side::Client => Direction::Down,
     }
 }
+
+/// Over which the goodput is looked at.
+const HALF_SECOND: Duration = Duration::from_millis(500);

@@ -200,9 +200,9 @@ fn exchange(traffic: &Traffic) -> Exchange {
             let (size, rate) = (size.map(|size| size.get()), rate.map(|rate| rate.bits_per_second()));
             (direction, Load::Bulk { size, rate, chunk: chunk.map(|chunk| chunk.get()) })
         }
-        Traffic::Messages { direction, size, interval } => {
+        Traffic::Messages { direction, size, interval, lifetime } => {
             let size = usize::try_from(size.get()).unwrap_or(usize::MAX);
-            (direction, Load::Messages { size, interval })
+            (direction, Load::Messages { size, interval, lifetime })
         }
     };
     let (up, down) = match direction {

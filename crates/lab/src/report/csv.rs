@@ -18,7 +18,7 @@ pub fn csv(results: &Results) -> String {
     text
 }
 
-const HEAD: [&str; 23] = [
+const HEAD: [&str; 24] = [
     "scenario",
     "turned",
     "contender",
@@ -34,6 +34,7 @@ const HEAD: [&str; 23] = [
     "cpu_server",
     "message_median",
     "message_p99",
+    "message_p999",
     "messages_missing",
     "held",
     "delay_median",
@@ -44,7 +45,7 @@ const HEAD: [&str; 23] = [
     "failure",
 ];
 
-fn cells(results: &Results, run: &Run) -> Option<[String; 23]> {
+fn cells(results: &Results, run: &Run) -> Option<[String; 24]> {
     let case = results.plan.cases.get(run.case)?;
     let measures = &run.measures;
     let number = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.6}"));
@@ -66,6 +67,7 @@ fn cells(results: &Results, run: &Run) -> Option<[String; 23]> {
         number(cpu.map(|cpu| cpu.server.as_secs_f64())),
         number(latency(measures.messages, |figures| figures.median)),
         number(latency(measures.messages, |figures| figures.p99)),
+        number(latency(measures.messages, |figures| figures.p999)),
         measures.messages.map_or_else(String::new, |figures| figures.missing.to_string()),
         measures.delivery.map_or_else(String::new, |delivery| delivery.most_held.get().to_string()),
         number(measures.delivery.map(|delivery| delivery.median.as_secs_f64())),

@@ -34,8 +34,13 @@ pub(super) fn traffic(traffic: &Traffic) -> String {
             }
             words
         }
-        Traffic::Messages { direction, size, interval } => {
-            format!("messages {} of {size} every {}", way(*direction), text::duration(*interval))
+        Traffic::Messages { direction, size, interval, lifetime } => {
+            let mut words =
+                format!("messages {} of {size} every {}", way(*direction), text::duration(*interval));
+            if let Some(lifetime) = lifetime {
+                words += &format!(", of use for {}", text::duration(*lifetime));
+            }
+            words
         }
     }
 }

@@ -115,6 +115,7 @@ fn summary(results: &Results) -> Vec<Value> {
             "cpu_per_gigabyte": spread(&Measures::cpu_per_gigabyte),
             "message_median": spread(&|measures| latency(measures.messages, |figures| figures.median)),
             "message_p99": spread(&|measures| latency(measures.messages, |figures| figures.p99)),
+            "message_p999": spread(&|measures| latency(measures.messages, |figures| figures.p999)),
             "failed": counted().filter(|run| run.failure.is_some()).count(),
             "disturbed": counted().filter(|run| run.is_disturbed()).count(),
         }))
@@ -129,6 +130,7 @@ fn recovery(scenario: &Scenario, recovery: &Recovery) -> Value {
         "fault": recovery.fault.name(),
         "routes": names.map(|route| &route.name).collect::<Vec<_>>(),
         "working": recovery.working,
+        "filled": recovery.is_filled,
         "watched": seconds(recovery.watched),
         "stayed": seconds(recovery.stayed),
         "silence": seconds(recovery.silence),
@@ -164,6 +166,7 @@ fn messages(measures: &Measures) -> Value {
             "missing": messages.missing,
             "median": messages.median.map(seconds),
             "p99": messages.p99.map(seconds),
+            "p999": messages.p999.map(seconds),
         })
     })
 }

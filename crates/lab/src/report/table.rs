@@ -80,7 +80,7 @@ pub fn table(results: &Results) -> String {
     text
 }
 
-const COLUMNS: [(&str, Align); 12] = [
+const COLUMNS: [(&str, Align); 13] = [
     ("scenario", Align::Left),
     ("contender", Align::Left),
     ("Mbit/s", Align::Right),
@@ -92,6 +92,7 @@ const COLUMNS: [(&str, Align); 12] = [
     ("CPU s/GB", Align::Right),
     ("message p50", Align::Right),
     ("p99", Align::Right),
+    ("p99.9", Align::Right),
     ("", Align::Left),
 ];
 
@@ -113,6 +114,7 @@ fn cells(results: &Results, row: &Row) -> Vec<String> {
         numbers::of(spread(&Measures::cpu_per_gigabyte), |value| format!("{value:.2}")),
         numbers::of(spread(&|measures| latency(measures.messages, |figures| figures.median)), milliseconds),
         numbers::of(spread(&|measures| latency(measures.messages, |figures| figures.p99)), milliseconds),
+        numbers::of(spread(&|measures| latency(measures.messages, |figures| figures.p999)), milliseconds),
         if failed == 0 { String::new() } else { format!("{failed} failed") },
     ]
 }

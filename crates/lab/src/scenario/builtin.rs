@@ -1,7 +1,7 @@
 //! The files that come with the program.
 
 /// Name and text of every built-in scenario, in the order of reports.
-pub(super) const FILES: [(&str, &str); 44] = [
+pub(super) const FILES: [(&str, &str); 45] = [
     ("three-1.toml", include_str!("../../scenarios/three-1.toml")),
     ("two-50.toml", include_str!("../../scenarios/two-50.toml")),
     ("80-20.toml", include_str!("../../scenarios/80-20.toml")),
@@ -45,5 +45,6 @@ pub(super) const FILES: [(&str, &str); 44] = [
     ("return-dead.toml", include_str!("../../scenarios/return-dead.toml")),
     ("flaps.toml", include_str!("../../scenarios/flaps.toml")),
     ("readdressed.toml", include_str!("../../scenarios/readdressed.toml")),
+    ("telemetry.toml", include_str!("../../scenarios/telemetry.toml")),
     ("one-bottleneck.toml", include_str!("../../scenarios/one-bottleneck.toml")),
 ];

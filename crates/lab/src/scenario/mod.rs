@@ -15,7 +15,7 @@ mod working;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use manyway_proto::{ByteCount, Rate};
+use manyway_proto::{ByteCount, Class, MessageOptions, Order, Rate};
 use manyway_sim::link::{DelayModel, LinkConfig, LossModel, Probability, QueueConfig, RateModel};
 use manyway_sim::nat::NatConfig;
 pub use manyway_sim::pair::{Direction, Side};
@@ -164,11 +164,23 @@ pub enum Traffic {
     Messages {
         /// From whom.
         direction: Direction,
-        /// Bytes of each, at least 16.
+        /// Bytes of each, from 16 to 64 KiB.
         size: ByteCount,
         /// Time between two.
         interval: Duration,
+        /// For how long one is of use, if not for ever. Manyway gives up what is older.
+        lifetime: Option<Duration>,
     },
+}
+
+/// How Manyway sends a message: one of use for a while has a deadline and waits for no other, any other is interactive
+/// and comes in order.
+pub(crate) fn message_options(lifetime: Option<Duration>) -> MessageOptions {
+    let options = MessageOptions::default();
+    match lifetime {
+        Some(lifetime) => options.order(Order::Unordered).class(Class::Deadline).lifetime(lifetime),
+        None => options.class(Class::Interactive),
+    }
 }
 
 impl Traffic {

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
-use manyway_proto::{Class, Instant, StreamId};
+use manyway_proto::{Instant, MessageOutcome, StreamId};
 use manyway_sim::traffic::{Read, Streams};
 use manyway_sim::{HostId, Law, Pattern, Reference};
 
 use crate::outcome::{Arrivals, Flow};
-use crate::scenario::{Direction, Scenario, Side, Traffic};
+use crate::scenario::{Direction, Scenario, Side, Traffic, message_options};
 
 /// One direction of an entry of the scenario's traffic, on a stream of its own.
 #[derive(Debug)]
@@ -44,6 +44,8 @@ enum Load {
         size: u64,
         interval: Duration,
         stop: Duration,
+        /// For how long one is of use, if not for ever.
+        lifetime: Option<Duration>,
     },
 }
 
@@ -58,6 +60,9 @@ struct Pace {
 const CHUNK: u64 = 64 * 1024;
 /// Where a rate is set, pieces are small, so that the rate holds within a short time.
 const PIECES_A_SECOND: u64 = 100;
+
+/// Bytes of the number of a message.
+const NUMBER: u64 = 8;
 
 /// The streams of a scenario, in the order in which outcomes have them.
 pub(super) fn streams(scenario: &Scenario, begin: Instant) -> Vec<Stream> {
@@ -89,17 +94,12 @@ impl Load {
                     Pace { piece, interval: Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)) }
                 }),
             },
-            Traffic::Messages { size, interval, .. } => {
-                Self::Messages { size: size.get().max(1), interval: *interval, stop: duration }
-            }
-        }
-    }
-
-    /// Bytes handed over in one call.
-    const fn chunk(&self) -> u64 {
-        match *self {
-            Self::Bulk { chunk, .. } => chunk,
-            Self::Messages { .. } => CHUNK,
+            Traffic::Messages { size, interval, lifetime, .. } => Self::Messages {
+                size: size.get().max(NUMBER),
+                interval: *interval,
+                stop: duration,
+                lifetime: *lifetime,
+            },
         }
     }
 
@@ -115,7 +115,7 @@ impl Load {
                 let next = pace.interval.saturating_mul(u32::try_from(pieces).unwrap_or(u32::MAX));
                 (pieces.saturating_mul(pace.piece).min(size), Some(next.min(stop)), false)
             }
-            Self::Messages { size, interval, stop } => {
+            Self::Messages { size, interval, stop, .. } => {
                 // None is due at the stop or later.
                 let all = due(stop.saturating_sub(Duration::from_nanos(1)), interval);
                 let now = due(at, interval).min(all);
@@ -124,6 +124,17 @@ impl Load {
             }
         }
     }
+}
+
+/// A message that begins with its number.
+fn numbered(number: u64, size: u64) -> Bytes {
+    let mut data = number.to_be_bytes().to_vec();
+    data.resize(usize::try_from(size).unwrap_or(data.len()), 0);
+    data.into()
+}
+
+fn number_of(message: &[u8]) -> u64 {
+    message.first_chunk().map_or(u64::MAX, |first| u64::from_be_bytes(*first))
 }
 
 /// How many of the moments 0, 1, 2 … intervals have come.
@@ -161,15 +172,18 @@ impl Stream {
         }
         if self.id.is_none() {
             self.id = streams.open();
-            if let (Some(id), Load::Messages { .. }) = (self.id, self.load) {
-                streams.set_class(id, Class::Interactive);
-            }
         }
         let Some(id) = self.id else { return };
+        let (size, chunk) = match self.load {
+            Load::Bulk { size, chunk, .. } => (size, chunk),
+            Load::Messages { size, lifetime, .. } => {
+                return self.send_messages(now, (id, size), lifetime, streams);
+            }
+        };
         let (allowed, _, is_all) = self.load.allowance(now - self.begin);
         while self.written < allowed {
             if self.rest.is_empty() {
-                let length = usize::try_from((allowed - self.written).min(self.load.chunk())).unwrap_or(0);
+                let length = usize::try_from((allowed - self.written).min(chunk)).unwrap_or(0);
                 self.rest = Pattern::new(host, id).bytes(self.written, length);
             }
             let accepted = streams.write(id, self.rest.clone());
@@ -180,13 +194,31 @@ impl Stream {
                 return;
             }
         }
-        let is_complete = match self.load {
-            Load::Bulk { size, .. } => is_all || self.written >= size,
-            Load::Messages { .. } => is_all,
-        };
-        if is_complete {
+        if is_all || self.written >= size {
             streams.finish(id);
             model.on_finish(host, id);
+            self.is_finished = true;
+        }
+    }
+
+    /// Sends the messages that are due.
+    fn send_messages(
+        &mut self,
+        now: Instant,
+        (id, size): (StreamId, u64),
+        lifetime: Option<Duration>,
+        streams: &mut dyn Streams,
+    ) {
+        let (allowed, _, is_all) = self.load.allowance(now - self.begin);
+        while self.written < allowed {
+            let message = numbered(self.written / size, size);
+            if streams.send_message(now, id, message, message_options(lifetime)).is_err() {
+                return;
+            }
+            self.written += size;
+        }
+        if is_all {
+            streams.finish(id);
             self.is_finished = true;
         }
     }
@@ -200,11 +232,16 @@ impl Stream {
         model: &mut Reference,
     ) -> Result<(), Law> {
         let Some(id) = self.id.filter(|_| !self.has_ended) else { return Ok(()) };
+        if let Load::Messages { interval, .. } = self.load {
+            self.receive_messages(now - self.begin, interval, id, streams);
+            return Ok(());
+        }
         loop {
             match streams.read(id, usize::try_from(CHUNK).unwrap_or(usize::MAX)) {
                 Read::Data(data) => {
                     model.on_read(writer, id, &data)?;
-                    self.take(now - self.begin, data.len() as u64);
+                    self.arrivals.record(now - self.begin, data.len() as u64);
+                    self.read += data.len() as u64;
                 }
                 Read::Blocked => return Ok(()),
                 Read::End => {
@@ -219,13 +256,24 @@ impl Stream {
         }
     }
 
-    fn take(&mut self, at: Duration, bytes: u64) {
-        self.arrivals.record(at, bytes);
-        self.read += bytes;
-        if let Load::Messages { size, interval, .. } = self.load {
-            while (self.latencies.len() as u64 + 1) * size <= self.read {
-                let number = u32::try_from(self.latencies.len()).unwrap_or(u32::MAX);
-                self.latencies.push(at.saturating_sub(interval.saturating_mul(number)));
+    /// Takes the messages that have arrived.
+    fn receive_messages(
+        &mut self,
+        at: Duration,
+        interval: Duration,
+        id: StreamId,
+        streams: &mut dyn Streams,
+    ) {
+        loop {
+            match streams.receive_message(id) {
+                Some(MessageOutcome::Message(message)) => {
+                    let number = u32::try_from(number_of(&message.data)).unwrap_or(u32::MAX);
+                    self.latencies.push(at.saturating_sub(interval.saturating_mul(number)));
+                    self.arrivals.record(at, message.data.len() as u64);
+                    self.read += message.data.len() as u64;
+                }
+                Some(MessageOutcome::Blocked) | None => return,
+                Some(_) => return self.has_ended = true,
             }
         }
     }

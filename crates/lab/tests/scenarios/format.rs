@@ -137,14 +137,22 @@ fn interfaces_have_addresses_sizes_and_translators() {
 fn traffic_is_bulk_or_messages() {
     let scenario = with(
         "[[traffic]]\nbulk = 'both'\nsize = '16MiB'\nrate = '5M'\n\
-         [[traffic]]\nmessages = 'down'\nsize = 100\ninterval = '50ms'\n",
+         [[traffic]]\nmessages = 'down'\nsize = 100\ninterval = '50ms'\n\
+         [[traffic]]\nmessages = 'up'\nsize = 100\ninterval = '50ms'\nlifetime = '200ms'\n",
     );
+    let messages = |direction, lifetime| Traffic::Messages {
+        direction,
+        size: ByteCount(100),
+        interval: 50 * MS,
+        lifetime,
+    };
     let rate = Some(Rate::from_bits_per_second(5_000_000));
     assert_eq!(
         scenario.traffic,
         [
             Traffic::Bulk { direction: Direction::Both, size: Some(ByteCount(16 << 20)), rate, chunk: None },
-            Traffic::Messages { direction: Direction::Down, size: ByteCount(100), interval: 50 * MS },
+            messages(Direction::Down, None),
+            messages(Direction::Up, Some(200 * MS)),
         ]
     );
 }

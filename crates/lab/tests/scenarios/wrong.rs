@@ -3,7 +3,7 @@ use std::fmt::Write as _;
 use crate::{LINKS, parse};
 
 /// What is wrong, one to a paragraph; behind the two links if it begins with a blank.
-const WRONG: [&str; 47] = [
+const WRONG: [&str; 49] = [
     "",
     "[links.wifi\n",
     "[links]\n",
@@ -42,6 +42,8 @@ const WRONG: [&str; 47] = [
     " [[traffic]]\nbulk = 'sideways'\n",
     " [[traffic]]\nsize = '1MiB'\n",
     " [[traffic]]\nmessages = 'up'\nsize = 15\ninterval = '1s'\n",
+    " [[traffic]]\nmessages = 'up'\nsize = '65KiB'\ninterval = '1s'\n",
+    " [[traffic]]\nbulk = 'up'\nlifetime = '200ms'\n",
     " [[events]]\nat = '5s'\n",
     " [[events]]\ncut = 'wifi'\n",
     " [[events]]\nat = '16s'\ncut = 'wifi'\n",

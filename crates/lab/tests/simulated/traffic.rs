@@ -93,6 +93,23 @@ fn messages_are_counted_and_timed() {
 }
 
 #[test]
+fn messages_with_a_lifetime_wait_for_no_other_and_not_for_ever() {
+    let messages = "[[traffic]]\nmessages = 'up'\nsize = 300\ninterval = '10ms'\nlifetime = '100ms'\n";
+    let cut = "[[events]]\nat = '395ms'\ncut = 'a'\nfor = '200ms'\n\
+        [[events]]\nat = '395ms'\ncut = 'b'\nfor = '200ms'\n";
+    let outcome = run(&format!("duration = '1s'\n{TWO}{messages}{cut}"));
+    let flow = &outcome.flows[0];
+    let latencies = flow.latencies.as_ref().unwrap();
+    // What was sent in the first half of the outage is past its time at its end.
+    assert!((5..=20).contains(&flow.missing), "{}", flow.missing);
+    assert_eq!(latencies.len() as u64 + flow.missing, 100);
+    assert!(latencies.iter().all(|latency| *latency > 10 * MS && *latency < 200 * MS), "{latencies:?}");
+    // Those behind it come at once.
+    let soon = latencies.iter().filter(|latency| **latency < 11 * MS).count();
+    assert!(soon >= 70, "{soon} {latencies:?}");
+}
+
+#[test]
 fn a_rate_counts_whole_ip_packets_in_both_families() {
     let v6 = "[client.a]\naddresses = ['2001:db8::2']\n[client.b]\naddresses = ['2001:db8::3']\n\
         [server.s]\naddresses = ['2001:db8::1']\n";

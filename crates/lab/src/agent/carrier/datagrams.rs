@@ -14,7 +14,7 @@ use tokio::net::UdpSocket;
 
 use super::is_client;
 use crate::agent::document::End;
-use crate::agent::traffic::Lane;
+use crate::agent::lane::Lane;
 
 /// A socket with what the system offers for batches.
 #[derive(Debug, Clone)]
@@ -55,12 +55,9 @@ impl Datagrams {
         let lane = if is_client(self.end) {
             let remote = SocketAddr::new(self.remote, port);
             let segment = usize::from(self.segment.max(2));
-            Lane {
-                read: Box::new(empty()),
-                write: Box::new(Sender { batched, remote, segment, marks: MARKS }),
-            }
+            Lane::of_bytes(empty(), Sender { batched, remote, segment, marks: MARKS })
         } else {
-            Lane { read: Box::new(Receiver(batched)), write: Box::new(sink()) }
+            Lane::of_bytes(Receiver(batched), sink())
         };
         vec![vec![lane]]
     }

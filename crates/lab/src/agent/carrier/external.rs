@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use super::child::Running;
 use crate::agent::document::{Assignment, End, ExternalSpec};
-use crate::agent::traffic::Lane;
+use crate::agent::lane::{Lane, Reading, Writing};
 
 /// The programs of an end: a receiver for each exchange that it receives, a sender for each that it sends.
 pub(in crate::agent) struct External {
@@ -57,8 +57,12 @@ impl External {
             let output = receiver.as_mut().and_then(Running::stdout);
             let input = sender.as_mut().and_then(Running::stdin);
             vec![Lane {
-                read: output.map_or_else(|| Box::new(empty()) as _, |output| Box::new(output) as _),
-                write: input.map_or_else(|| Box::new(sink()) as _, |input| Box::new(input) as _),
+                read: Reading::Bytes(
+                    output.map_or_else(|| Box::new(empty()) as _, |output| Box::new(output) as _),
+                ),
+                write: Writing::Bytes(
+                    input.map_or_else(|| Box::new(sink()) as _, |input| Box::new(input) as _),
+                ),
             }]
         });
         Ok(lanes.collect())

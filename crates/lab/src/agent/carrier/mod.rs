@@ -8,10 +8,9 @@ mod streams;
 mod tcp;
 
 use manyway::ConnectionConfig;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::document::{Assignment, CarrierSpec, End};
-use super::traffic::Lane;
+use super::lane::Lane;
 
 /// The connection of a contender, at one end.
 pub(super) enum Carrier {
@@ -115,9 +114,9 @@ struct Places(Vec<(Place, Lane)>);
 impl Places {
     /// The client says where a lane belongs; once that is answered, it works both ways.
     async fn introduce(&mut self, place: Place, mut lane: Lane) -> Result<(), String> {
-        lane.write.write_all(&[place.exchange, place.lane]).await.map_err(|e| format!("greeting: {e}"))?;
-        lane.write.flush().await.map_err(|e| format!("greeting: {e}"))?;
-        lane.read.read_u8().await.map_err(|e| format!("waiting for the answer to the greeting: {e}"))?;
+        lane.write.say(&[place.exchange, place.lane]).await.map_err(|e| format!("greeting: {e}"))?;
+        let answer = lane.read.hear(&mut [0]).await;
+        answer.map_err(|e| format!("waiting for the answer to the greeting: {e}"))?;
         self.0.push((place, lane));
         Ok(())
     }
@@ -125,9 +124,8 @@ impl Places {
     /// The server hears where a lane belongs.
     async fn welcome(&mut self, mut lane: Lane) -> Result<Place, String> {
         let mut words = [0; 2];
-        lane.read.read_exact(&mut words).await.map_err(|e| format!("waiting for the greeting: {e}"))?;
-        lane.write.write_u8(0).await.map_err(|e| format!("answering the greeting: {e}"))?;
-        lane.write.flush().await.map_err(|e| format!("answering the greeting: {e}"))?;
+        lane.read.hear(&mut words).await.map_err(|e| format!("waiting for the greeting: {e}"))?;
+        lane.write.say(&[0]).await.map_err(|e| format!("answering the greeting: {e}"))?;
         let place = Place { exchange: words[0], lane: words[1] };
         self.0.push((place, lane));
         Ok(place)

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use manyway::interfaces::InterfacePolicy;
 use manyway::{
-    Class, ConfigError, Connection, ConnectionConfig, DEFAULT_PORT, Endpoint, EndpointOptions, HostPort,
-    Identity, Locals, ServerOptions, Ticket,
+    ConfigError, Connection, ConnectionConfig, DEFAULT_PORT, Endpoint, EndpointOptions, HostPort, Identity,
+    Locals, ReceiveStream, SendStream, ServerOptions, Ticket,
 };
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{Place, Places, is_client};
 use crate::agent::document::{Assignment, Load, ManywaySpec};
-use crate::agent::traffic::Lane;
+use crate::agent::lane::Lane;
 
 /// A Manyway connection.
 pub(in crate::agent) struct Streams {
@@ -68,18 +68,16 @@ impl Streams {
                 Ticket::new(key, secret(assignment.seed), hosts.collect()).map_err(|e| e.to_string())?;
             let connection = self.endpoint.connect(&ticket).await.map_err(|error| error.to_string())?;
             for place in places {
-                let (mut send, receive) = connection.open().await.map_err(|error| error.to_string())?;
-                send.set_class(class(assignment, place));
-                lanes.introduce(place, Lane { read: Box::new(receive), write: Box::new(send) }).await?;
+                let halves = connection.open().await.map_err(|error| error.to_string())?;
+                lanes.introduce(place, lane(assignment, place, halves)).await?;
             }
             connection
         } else {
             let connection = self.endpoint.accept().await.ok_or("the endpoint ended")?;
             // Accepted in the order in which the client opens them.
             for place in places {
-                let (mut send, receive) = connection.accept().await.map_err(|error| error.to_string())?;
-                send.set_class(class(assignment, place));
-                lanes.welcome(Lane { read: Box::new(receive), write: Box::new(send) }).await?;
+                let halves = connection.accept().await.map_err(|error| error.to_string())?;
+                lanes.welcome(lane(assignment, place, halves)).await?;
             }
             connection
         };
@@ -113,11 +111,11 @@ impl Streams {
     }
 }
 
-/// Somebody waits for messages; bulk has time.
-fn class(assignment: &Assignment, place: Place) -> Class {
+/// A stream for messages, or for bytes.
+fn lane(assignment: &Assignment, place: Place, (send, receive): (SendStream, ReceiveStream)) -> Lane {
     match assignment.exchanges.get(usize::from(place.exchange)).map(|exchange| &exchange.load) {
-        Some(Load::Messages { .. }) => Class::Interactive,
-        Some(Load::Bulk { .. }) | None => Class::Bulk,
+        Some(Load::Messages { lifetime, .. }) => Lane::of_messages(receive, send, *lifetime),
+        Some(Load::Bulk { .. }) | None => Lane::of_bytes(receive, send),
     }
 }
 

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::{Place, Places, is_client, multipath};
 use crate::agent::document::{Assignment, End, Load, TcpSpec};
-use crate::agent::traffic::Lane;
+use crate::agent::lane::Lane;
 
 /// The connections of an end.
 pub(in crate::agent) struct Tcp {
@@ -134,11 +134,11 @@ fn hurry(stream: &TcpStream, load: Option<Load>) {
 
 fn lane(stream: TcpStream) -> Lane {
     let (read, write) = stream.into_split();
-    Lane { read: Box::new(read), write: Box::new(write) }
+    Lane::of_bytes(read, write)
 }
 
 /// Stands for all loads whose latency counts.
-const LATENCY: Load = Load::Messages { size: 0, interval: Duration::ZERO };
+const LATENCY: Load = Load::Messages { size: 0, interval: Duration::ZERO, lifetime: None };
 const BACKLOG: i32 = 128;
 /// How long it may take to look at the sockets.
 const REVIEW: Duration = Duration::from_secs(2);

@@ -3,11 +3,11 @@
 use std::io;
 use std::time::Duration;
 
-use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::time::{Instant, sleep_until};
 
 use super::Shared;
 use crate::agent::document::Load;
+use crate::agent::lane::Writing;
 
 /// What may still be sent, by all lanes of an exchange together.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl Budget {
 }
 
 /// Sends until the budget is empty.
-pub(super) async fn send(write: &mut (impl AsyncWrite + Unpin), budget: &Shared<Budget>) -> io::Result<()> {
+pub(super) async fn send(write: &mut Writing, budget: &Shared<Budget>) -> io::Result<()> {
     let filler = filler();
     loop {
         let (length, at) = budget.lock().take();
@@ -59,7 +59,7 @@ pub(super) async fn send(write: &mut (impl AsyncWrite + Unpin), budget: &Shared<
         if at > Instant::now() {
             sleep_until(at).await;
         }
-        write.write_all(piece).await?;
+        write.put(piece).await?;
     }
 }
 
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn messages_are_due_at_regular_times_from_the_begin_on() {
         let begin = Instant::now();
-        let load = Load::Messages { size: 100, interval: Duration::from_millis(10) };
+        let load = Load::Messages { size: 100, interval: Duration::from_millis(10), lifetime: None };
         let budget = Budget::new(load, begin);
         assert_eq!(budget.sent(begin + Duration::from_millis(1000)), 100);
         assert_eq!(budget.sent(begin + Duration::from_millis(1)), 1);

@@ -7,20 +7,14 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
 use super::clock;
 use super::document::{Assignment, Exchange, Load, Received, Report};
+use super::lane::{Lane, Reading, Writing};
 use bulk::Budget;
 use message::Reader;
-
-/// One connection or stream, both ways.
-pub(crate) struct Lane {
-    pub(crate) read: Box<dyn AsyncRead + Send + Unpin>,
-    pub(crate) write: Box<dyn AsyncWrite + Send + Unpin>,
-}
 
 /// The traffic of an agent while it runs.
 pub(crate) struct Traffic {
@@ -29,8 +23,8 @@ pub(crate) struct Traffic {
     records: Vec<Option<Shared<Received>>>,
     budgets: Vec<Option<Shared<Budget>>>,
     /// Halves that nobody uses stay open: closing them would tell the other end something.
-    idle_reads: Vec<Box<dyn AsyncRead + Send + Unpin>>,
-    idle_writes: Vec<Box<dyn AsyncWrite + Send + Unpin>>,
+    idle_reads: Vec<Reading>,
+    idle_writes: Vec<Writing>,
 }
 
 /// When what happens.
@@ -116,19 +110,14 @@ impl Traffic {
 }
 
 /// Sends what is due, then the end of the stream.
-async fn send(
-    mut write: Box<dyn AsyncWrite + Send + Unpin>,
-    load: Load,
-    times: Times,
-    budget: &Shared<Budget>,
-) -> Result<(), String> {
+async fn send(mut write: Writing, load: Load, times: Times, budget: &Shared<Budget>) -> Result<(), String> {
     let failed = |error: io::Error| format!("sending after {}: {error}", times.words());
     let sent = match load {
         Load::Bulk { size, .. } => {
             let stop = if size.is_some() { times.end } else { times.stop };
             timeout_at(stop, bulk::send(&mut write, budget)).await
         }
-        Load::Messages { size, interval } => {
+        Load::Messages { size, interval, .. } => {
             let messages = message::Schedule { size, interval, begin: times.begin, stop: times.stop };
             timeout_at(times.end, message::send(&mut write, &messages)).await
         }
@@ -137,28 +126,26 @@ async fn send(
         result.map_err(failed)?;
     }
     // An end that can not be told in time is no failure: what has arrived is counted at the other end.
-    let told = timeout_at(times.end, write.shutdown()).await.unwrap_or(Ok(()));
+    let told = timeout_at(times.end, write.finish()).await.unwrap_or(Ok(()));
     if Instant::now() < times.end { told.map_err(failed) } else { Ok(()) }
 }
 
 /// Takes note of everything that arrives on a lane until the end of the stream.
 async fn receive(
-    read: &mut (impl AsyncRead + Unpin),
+    read: &mut Reading,
     load: Load,
     times: Times,
     (number, record): (usize, &Shared<Received>),
 ) -> Result<(), String> {
     let mut reader = match load {
         Load::Bulk { .. } => None,
-        Load::Messages { size, .. } => Some(Reader::new(size)),
+        Load::Messages { size, lifetime, .. } => Some(Reader::new(size, lifetime.is_none())),
     };
     let mut buffer = vec![0; READ];
     let reading = async {
         loop {
-            let length = read
-                .read(&mut buffer)
-                .await
-                .map_err(|e| format!("receiving after {}: {e}", times.words()))?;
+            let length = read.take(&mut buffer).await;
+            let length = length.map_err(|error| format!("receiving after {}: {error}", times.words()))?;
             if length == 0 {
                 return Ok(());
             }

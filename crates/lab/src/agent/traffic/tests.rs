@@ -23,7 +23,7 @@ async fn run(load: Load, duration: Duration, lanes: usize) -> (Report, Report, R
         let (a, b) = duplex(1 << 16);
         for (lanes, pipe) in [(&mut near, a), (&mut far, b)] {
             let (read, write) = tokio::io::split(pipe);
-            lanes.push(Lane { read: Box::new(read), write: Box::new(write) });
+            lanes.push(Lane::of_bytes(read, write));
         }
     }
     let at = clock::nanos();
@@ -67,7 +67,7 @@ async fn bulk_at_a_rate_does_not_send_more() {
 
 #[tokio::test]
 async fn every_message_arrives_with_its_latency() {
-    let load = Load::Messages { size: 100, interval: Duration::from_millis(5) };
+    let load = Load::Messages { size: 100, interval: Duration::from_millis(5), lifetime: None };
     let (client, server, ended) = run(load, Duration::from_millis(100), 1).await;
     assert_eq!(ended, Ok(()));
     assert_eq!(received(&server).latencies.len(), 20);
@@ -76,7 +76,7 @@ async fn every_message_arrives_with_its_latency() {
 
 #[tokio::test]
 async fn a_stream_of_rare_messages_ends_with_the_last() {
-    let load = Load::Messages { size: 100, interval: Duration::from_millis(600) };
+    let load = Load::Messages { size: 100, interval: Duration::from_millis(600), lifetime: None };
     let (_, server, ended) = run(load, Duration::from_millis(1_200), 1).await;
     assert_eq!((ended, received(&server).latencies.len()), (Ok(()), 2));
 }
@@ -86,7 +86,10 @@ fn traffic_lasts_until_its_last_piece_is_due() {
     let begin = Instant::now();
     let after = |millis| begin + Duration::from_millis(millis);
     let times = Times { begin, stop: after(1_000), end: after(3_000) };
-    let messages = |millis| Load::Messages { size: 100, interval: Duration::from_millis(millis) };
+    let messages = |millis| {
+        let interval = Duration::from_millis(millis);
+        Load::Messages { size: 100, interval, lifetime: None }
+    };
     let lasts = [1, 300, 500, 999, 1_000, 5_000].map(|interval| times.lasts_until(messages(interval)));
     assert_eq!(lasts, [999, 900, 500, 999, 0, 0].map(|millis| Some(after(millis))));
     let bulk = |size| Load::Bulk { size, rate: None, chunk: None };
@@ -99,7 +102,7 @@ async fn a_stream_that_ends_early_is_a_failure() {
     let load = Load::Bulk { size: None, rate: None, chunk: None };
     let (near, far) = duplex(1 << 16);
     let (read, write) = tokio::io::split(far);
-    let lane = Lane { read: Box::new(read), write: Box::new(write) };
+    let lane = Lane::of_bytes(read, write);
     let assignment = assignment(End::Server, load, Duration::from_secs(60));
     let mut server = Traffic::start(&assignment, vec![vec![lane]], clock::nanos());
     drop(near);

@@ -27,10 +27,11 @@ pub(super) fn read(top: &Table<'_>) -> Result<Vec<Traffic>, LabError> {
 }
 
 fn entry(value: &Value<'_>) -> Result<Traffic, LabError> {
-    let table = value.table(&["bulk", "messages", "size", "rate", "chunk", "interval"])?;
+    let table = value.table(&["bulk", "messages", "size", "rate", "chunk", "interval", "lifetime"])?;
     table.not_both("bulk", "messages")?;
     if let Some(bulk) = table.get("bulk") {
         table.not_both("bulk", "interval")?;
+        table.not_both("bulk", "lifetime")?;
         let rate = table.read("rate", Value::rate)?;
         if let Some(rate) =
             table.get("rate").filter(|_| rate.is_some_and(|rate| rate.bytes_per_second() == 0))
@@ -51,11 +52,13 @@ fn entry(value: &Value<'_>) -> Result<Traffic, LabError> {
     table.not_both("messages", "chunk")?;
     let size = table.need("size")?;
     let bytes = size.size(16)?;
-    if bytes.get() > 1 << 20 {
-        return Err(size.error("a message has at most 1 MiB"));
+    if bytes.get() > LARGEST_MESSAGE {
+        return Err(size.error("a message has at most 64 KiB"));
     }
     let interval = table.need("interval")?.time(Duration::from_micros(100)..=Duration::from_secs(60))?;
-    Ok(Traffic::Messages { direction: messages.word(&DIRECTIONS)?, size: bytes, interval })
+    let lifetime =
+        table.read("lifetime", |value| value.time(Duration::from_millis(1)..=Duration::from_secs(60)))?;
+    Ok(Traffic::Messages { direction: messages.word(&DIRECTIONS)?, size: bytes, interval, lifetime })
 }
 
 /// What the application hands over at a time.
@@ -66,6 +69,9 @@ fn chunk(value: &Value<'_>) -> Result<ByteCount, LabError> {
     }
     Ok(size)
 }
+
+/// Less than what both ends agree on by default.
+const LARGEST_MESSAGE: u64 = 64 << 10;
 
 /// What both runners hand over in one call at least, if nothing is said.
 const LARGEST_CHUNK: u64 = 64 << 10;

@@ -1,0 +1,109 @@
+//! One connection or stream, both ways: bytes of anybody, or messages of Manyway.
+
+use std::io;
+use std::time::Duration;
+
+use bytes::Bytes;
+use manyway::{ReceiveStream, SendStream};
+use manyway_proto::MessageOptions;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+
+use crate::scenario::message_options;
+
+/// Both halves.
+pub(super) struct Lane {
+    pub(super) read: Reading,
+    pub(super) write: Writing,
+}
+
+/// The half that receives.
+pub(super) enum Reading {
+    Bytes(Box<dyn AsyncRead + Send + Unpin>),
+    Messages(ReceiveStream),
+}
+
+/// The half that sends.
+pub(super) enum Writing {
+    Bytes(Box<dyn AsyncWrite + Send + Unpin>),
+    /// With the time for which a message is of use, if not for ever.
+    Messages(SendStream, Option<Duration>),
+}
+
+impl Lane {
+    pub(super) fn of_bytes(
+        read: impl AsyncRead + Send + Unpin + 'static,
+        write: impl AsyncWrite + Send + Unpin + 'static,
+    ) -> Self {
+        Self { read: Reading::Bytes(Box::new(read)), write: Writing::Bytes(Box::new(write)) }
+    }
+
+    pub(super) fn of_messages(read: ReceiveStream, write: SendStream, lifetime: Option<Duration>) -> Self {
+        Self { read: Reading::Messages(read), write: Writing::Messages(write, lifetime) }
+    }
+}
+
+impl Reading {
+    /// Takes what has come: of bytes as many as there are, of messages one. 0 is the end.
+    pub(super) async fn take(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Bytes(read) => read.read(buffer).await,
+            Self::Messages(stream) => {
+                let Some(message) = stream.receive_message().await? else { return Ok(0) };
+                let length = message.data.len();
+                let place = buffer.get_mut(..length);
+                place.ok_or(io::ErrorKind::InvalidData)?.copy_from_slice(&message.data);
+                Ok(length)
+            }
+        }
+    }
+
+    /// Hears words of the other end.
+    pub(super) async fn hear(&mut self, words: &mut [u8]) -> io::Result<()> {
+        let mut heard = 0;
+        while let Some(rest) = words.get_mut(heard..).filter(|rest| !rest.is_empty()) {
+            match self.take(rest).await? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                length => heard += length,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Writing {
+    /// Hands over a piece of bulk or a message.
+    pub(super) async fn put(&mut self, piece: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Bytes(write) => {
+                write.write_all(piece).await?;
+                write.flush().await
+            }
+            Self::Messages(stream, lifetime) => {
+                stream.send_message(Bytes::copy_from_slice(piece), message_options(*lifetime)).await?;
+                Ok(())
+            }
+        }
+    }
+
+    /// Tells the other end something that must arrive.
+    pub(super) async fn say(&mut self, words: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Bytes(_) => self.put(words).await,
+            Self::Messages(stream, _) => {
+                stream.send_message(Bytes::copy_from_slice(words), MessageOptions::default()).await?;
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends this half, and waits, where that can be seen, until the other end has all.
+    pub(super) async fn finish(&mut self) -> io::Result<()> {
+        match self {
+            Self::Bytes(write) => write.shutdown().await,
+            Self::Messages(stream, _) => {
+                stream.finish()?;
+                Ok(stream.delivered().await?)
+            }
+        }
+    }
+}
