@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use manyway_proto::{ByteCount, ConnectionConfig, LocalCandidate, Role};
+use manyway_proto::{ByteCount, ConnectionConfig, PathId};
 use manyway_sim::link::{LinkConfig, LossModel, Probability};
 use manyway_sim::scenario::{MINUTE, MS, SECOND, connected_with, mbit, megabytes, path_figures, percent};
 use manyway_sim::traffic::Exchange;
@@ -199,30 +199,30 @@ fn a_verdict_is_forgotten_when_nothing_is_sent_for_long() {
 /// The window that a path had before it came to rest is none that competes with the others.
 #[test]
 fn a_path_that_rests_takes_nothing_from_the_one_that_carries_everything() {
-    let goodput = |congestion: &str, uses_both: bool| {
-        let link = LinkConfig::new(mbit(20), 10 * MS).with_queue_time(50 * MS);
-        let lossy = link.clone().with_loss(LossModel::Random(Probability::from_percent(0.1)));
-        let builder = PairBuilder::new().path_with(lossy.clone(), lossy).path_with(link.clone(), link);
-        let mut pair = connected_with(builder, &config(congestion)).unwrap();
+    let goodput = |congestion: &str, first: u32| {
+        let loss = LossModel::Random(Probability::from_percent(0.01));
+        let lossy = LinkConfig::new(mbit(20), 10 * MS).with_queue_time(20 * MS).with_loss(loss);
+        let wide = LinkConfig::new(mbit(100), 10 * MS).with_queue_time(100 * MS);
+        let builder = PairBuilder::new().path_with(lossy.clone(), lossy).path_with(wide.clone(), wide);
+        let mut config = config(congestion);
+        config.set_scheduler("primary").unwrap();
+        let mut pair = connected_with(builder, &config).unwrap();
+        pair.run_for(SECOND).unwrap();
+        let set_primary = |pair: &mut EndpointPair, path| {
+            let connection = pair.peer(Side::Client).unwrap().connection().unwrap();
+            connection.set_primary(Some(PathId(path))).unwrap();
+        };
+        set_primary(&mut pair, first);
         let host = pair.host(Side::Client);
         pair.start(Side::Client, Box::new(Exchange::new(host, megabytes(400))));
-        if uses_both {
-            pair.run_for(10 * SECOND).unwrap();
-        }
-        let figures = path_figures(&mut pair, Side::Client).into_iter().enumerate();
-        let candidates: Vec<_> = figures
-            .map(|(place, path)| LocalCandidate {
-                address: path.tuple.local,
-                role: if place == 1 { Role::Backup } else { Role::Primary },
-            })
-            .collect();
-        let now = pair.now();
-        pair.peer(Side::Client).unwrap().connection().unwrap().set_local_addresses(now, &candidates);
+        pair.run_for(10 * SECOND).unwrap();
+        set_primary(&mut pair, 0);
         pair.run_for(15 * SECOND).unwrap();
         let before = pair.received(Side::Server).total();
         pair.run_for(20 * SECOND).unwrap();
         (pair.received(Side::Server).total() - before).per(20 * SECOND)
     };
-    let (alone, coupled) = (goodput("cubic", false), goodput("fair", true));
+    let (alone, coupled) = (goodput("cubic", 0), goodput("fair", 1));
+    println!("{coupled} {alone}");
     assert!(percent(coupled, alone) >= 85, "{coupled} {alone}");
 }
