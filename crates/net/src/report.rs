@@ -61,6 +61,11 @@ pub enum Unused {
         /// When there is more.
         renewal: Option<Date>,
     },
+    /// It answers, but lately it died soon after each return; it is left alone for some seconds.
+    Flaps {
+        /// How many returns of the last minute did not last.
+        times: u8,
+    },
     /// It answers again and has to prove itself.
     Probation,
     /// Using it would make the paths together slower; it is tried again later.
@@ -103,6 +108,7 @@ impl Unused {
             Self::PeerHearsNothing => "peer-hears-nothing",
             Self::NoRoute => "no-route",
             Self::AddressGone => "address-gone",
+            Self::Flaps { .. } => "flaps",
             Self::Probation => "probation",
             Self::Parked(_) => "parked",
             Self::Backup => "backup",
@@ -127,6 +133,9 @@ impl fmt::Display for Unused {
             Self::NoRoute => write!(f, "no route: the system refuses to send"),
             Self::AddressGone => write!(f, "its address is gone"),
             Self::CapReached { renewal } => f.write_str(&text::cap_reached(None, *renewal)),
+            Self::Flaps { times } => {
+                write!(f, "answers, but died soon after each of {times} returns: left alone for some seconds")
+            }
             Self::Probation => write!(f, "answers again, on probation"),
             Self::Parked(reason) => write!(f, "parked: {reason}"),
             Self::Backup => write!(f, "role backup: only when none of the others works"),
@@ -249,6 +258,7 @@ impl Facts<'_> {
                 PathReason::SendRefused => Unused::NoRoute,
                 PathReason::AddressGone => Unused::AddressGone,
                 PathReason::CapReached { renewal } => Unused::CapReached { renewal },
+                PathReason::Flaps { times } if self.silent(path) < APART => Unused::Flaps { times },
                 _ => Unused::NoAnswer { waited: self.silent(path) },
             }),
             _ if peer_is_deaf => Some(Unused::PeerHearsNothing),
@@ -302,6 +312,7 @@ mod tests {
             Unused::PeerHearsNothing,
             Unused::NoRoute,
             Unused::AddressGone,
+            Unused::Flaps { times: 3 },
             Unused::Probation,
             Unused::Parked(PathReason::TriedWithout),
             Unused::Backup,
@@ -324,6 +335,7 @@ mod tests {
         peer-hears-nothing: the peer hears nothing on it
         no-route: no route: the system refuses to send
         address-gone: its address is gone
+        flaps: answers, but died soon after each of 3 returns: left alone for some seconds
         probation: answers again, on probation
         parked: parked: the paths together are slower than the best one: tried without it
         backup: role backup: only when none of the others works

@@ -10,7 +10,7 @@ use manyway_wire::{Liveness, PathAvailability, PathId};
 use super::Connection;
 use super::settle::Portion;
 use crate::Instant;
-use crate::path::{PathReason, PathState, ProbeAnswer};
+use crate::path::{Path, PathReason, PathState, ProbeAnswer};
 
 /// Probe timeouts in a row that kill a path which has no other beside it.
 const LONE_TIMEOUTS: u32 = 3;
@@ -23,6 +23,8 @@ const HEARD_TIMEOUTS: u32 = 3;
 /// How long a path that is heard stays suspect at least, unless the peer confirms that nothing arrives there.
 const HEARD_SUSPICION: Duration = Duration::from_millis(500);
 const LONGEST_PROBATION: Duration = Duration::from_millis(400);
+/// From the answer of a path that stays dead to the next question: its outages are shorter than the waits of others.
+const DWELL_QUESTIONS: Duration = Duration::from_millis(100);
 
 impl Connection {
     /// Silence on a path with data in flight, while another path works: looks whether it is long enough.
@@ -41,9 +43,7 @@ impl Connection {
 
     /// Tells whether a path other than `id` is heard: else the whole network is out, and suspicion helps nobody.
     pub(super) fn another_works(&self, at: Instant, id: PathId) -> bool {
-        self.paths.iter().any(|path| {
-            path.id != id && path.is_live() && path.silence_deadline().is_none_or(|deadline| deadline > at)
-        })
+        self.paths.iter().any(|path| path.id != id && path.works(at))
     }
 
     /// The probe timer of a path ran out for the `count`-th time in a row.
@@ -202,6 +202,13 @@ impl Connection {
         if path.state() == PathState::Dead && path.prober.doubts(now, &answer, usual) {
             return;
         }
+        if path.tuple == answer.tuple && path.state() != PathState::Validating {
+            path.on_proven();
+        }
+        if self.dwells(now, id) {
+            return;
+        }
+        let Some(path) = self.paths.get_mut(id) else { return };
         if matches!(path.state(), PathState::Suspect | PathState::Dead) && !path.peer_ready() {
             // What the peer said of the path before is outdated by its answer on it; its newer word may have no other
             // path to come by.
@@ -220,11 +227,6 @@ impl Connection {
                 self.tell_status(id);
             }
             PathState::Suspect => {
-                if answer.tuple == path.tuple {
-                    path.amplification.lift();
-                    path.moved_at = None;
-                    path.fallback = None;
-                }
                 let working = path.working_state();
                 self.clear_suspicion(now, id, working);
             }
@@ -232,9 +234,7 @@ impl Connection {
                 let same = path.tuple == answer.tuple;
                 let elsewhere = Self::leads_elsewhere(&path.tuple, &answer.tuple);
                 path.tuple = answer.tuple;
-                path.amplification.lift();
-                path.moved_at = None;
-                path.fallback = None;
+                path.on_proven();
                 path.prober.stop();
                 path.space.recovery.restart(now, same.then_some(answer.rtt));
                 if elsewhere {
@@ -248,14 +248,28 @@ impl Connection {
             PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation
                 if answer.tuple != path.tuple => {}
             PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation => {
-                // Its new address is proven.
-                path.amplification.lift();
-                path.moved_at = None;
-                path.fallback = None;
                 path.prober.stop();
             }
             PathState::Closed => {}
         }
+    }
+
+    /// Whether a dead path that answers stays dead, since it flaps and another one works (spec 6.51).
+    fn dwells(&mut self, now: Instant, id: PathId) -> bool {
+        let does_without =
+            |path: &Path| path.id != id && path.works(now) && !path.space.recovery.is_probing();
+        let does_without = self.paths.iter().any(does_without);
+        let Some(path) = self.paths.get_mut(id).filter(|path| path.state() == PathState::Dead) else {
+            return false;
+        };
+        let until = path.prober.answered_since().and_then(|since| path.flaps.dwells_until(since));
+        let Some(until) = until.filter(|until| does_without && *until > now) else { return false };
+        path.prober.ask_by(until.min(now + DWELL_QUESTIONS));
+        let reason = PathReason::Flaps { times: path.flaps.times() };
+        if path.reason() != reason {
+            self.change_reason(now, id, reason);
+        }
+        true
     }
 
     /// When a path on probation becomes a full member again.

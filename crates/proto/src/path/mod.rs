@@ -1,6 +1,7 @@
 //! Paths: pairs of addresses that carry packets, each with its own numbers, round-trip time and window.
 
 mod amplification;
+mod flaps;
 mod health;
 mod interface_mtu;
 pub(crate) mod manager;
@@ -20,6 +21,7 @@ use std::time::Duration;
 use manyway_wire::{PathAvailability, PathId};
 
 pub(crate) use amplification::Amplification;
+pub(crate) use flaps::Flaps;
 pub(crate) use health::{FEWEST_IN_FLIGHT, SilenceDetector};
 pub(crate) use interface_mtu::InterfaceMtus;
 pub use manager::LocalCandidate;
@@ -58,6 +60,7 @@ pub(crate) struct Path {
     pub(crate) pings: Option<Box<Pings>>,
     pub(crate) amplification: Amplification,
     pub(crate) silence: SilenceDetector,
+    pub(crate) flaps: Flaps,
     pub(crate) mtu: MtuSearch,
     answers: Vec<Answer>,
     /// What the peer says of the path, and the sequence of that word.
@@ -108,6 +111,7 @@ impl Path {
             pings: None,
             amplification: Amplification::limited(),
             silence: SilenceDetector::default(),
+            flaps: Flaps::default(),
             mtu: MtuSearch::new(),
             answers: Vec::new(),
             peer_status: (0, PathAvailability::Available),
@@ -179,6 +183,18 @@ impl Path {
         if !self.state.may_become(next) {
             return false;
         }
+        match next {
+            PathState::Probation => self.flaps.on_return(now),
+            PathState::Dead => {
+                self.flaps.on_death(now, if self.state == PathState::Suspect { self.since } else { now });
+            }
+            PathState::Validating
+            | PathState::Active
+            | PathState::Backup
+            | PathState::Parked
+            | PathState::Suspect
+            | PathState::Closed => {}
+        }
         self.state = next;
         self.reason = reason;
         self.since = now;
@@ -191,6 +207,13 @@ impl Path {
             Role::Primary | Role::Secondary => PathState::Active,
             Role::Backup | Role::Never => PathState::Backup,
         }
+    }
+
+    /// An answer came from where the path is.
+    pub(crate) fn on_proven(&mut self) {
+        self.amplification.lift();
+        self.moved_at = None;
+        self.fallback = None;
     }
 
     /// The path is where it was proven before it moved. A dead one is asked there: nothing else brings it back.
@@ -215,6 +238,11 @@ impl Path {
     /// Tells whether acknowledgements and control go on this path: it works, and the peer thinks so too.
     pub(crate) fn is_live(&self) -> bool {
         self.state.carries_data() && self.peer_ready()
+    }
+
+    /// Whether the path is live, and what is in flight on it may still be answered in time.
+    pub(crate) fn works(&self, at: Instant) -> bool {
+        self.is_live() && self.silence_deadline().is_none_or(|deadline| deadline > at)
     }
 
     pub(crate) fn peer_ready(&self) -> bool {

@@ -46,6 +46,8 @@ pub(crate) struct Prober {
     inquiry: Option<Box<Inquiry>>,
     /// When a late answer made the ones before it worthless.
     doubted_at: Option<Instant>,
+    /// When the first of those questions was asked all of which were answered.
+    answered_since: Option<Instant>,
 }
 
 /// What is asked until somebody says stop. Most paths rest most of the time, and have none.
@@ -72,7 +74,7 @@ impl Inquiry {
 
 impl Prober {
     pub(crate) fn new() -> Self {
-        Self { outstanding: VecDeque::new(), inquiry: None, doubted_at: None }
+        Self { outstanding: VecDeque::new(), inquiry: None, doubted_at: None, answered_since: None }
     }
 
     /// Starts asking `targets` at once, first with `first_wait` between rounds (`None` for an unknown distance).
@@ -91,6 +93,7 @@ impl Prober {
             missed: false,
         }));
         self.doubted_at = None;
+        self.answered_since = None;
     }
 
     /// Changes whom to ask; if there is anybody new, all are asked at once.
@@ -128,6 +131,18 @@ impl Prober {
             let earliest = asked_at.map_or(now, |asked_at| now.max(asked_at + gap));
             inquiry.next_at = earliest.min(inquiry.next_at);
         }
+    }
+
+    /// Asks again at this moment at the latest.
+    pub(crate) fn ask_by(&mut self, at: Instant) {
+        if let Some(inquiry) = &mut self.inquiry {
+            inquiry.next_at = inquiry.next_at.min(at);
+        }
+    }
+
+    /// Since when every question was answered, if any was since the start.
+    pub(crate) fn answered_since(&self) -> Option<Instant> {
+        self.answered_since
     }
 
     /// The question that was taken last could not go out: its address is not proven, and brought too little. The round
@@ -240,6 +255,12 @@ impl Prober {
         let challenge = *self.outstanding.get(index)?;
         if challenge.tuple != *tuple {
             return None;
+        }
+        let is_missed = |earlier: &Challenge| {
+            earlier.tuple == *tuple && self.answered_since.is_some_and(|since| earlier.sent_at >= since)
+        };
+        if self.answered_since.is_none() || self.outstanding.iter().take(index).any(is_missed) {
+            self.answered_since = Some(challenge.sent_at);
         }
         self.outstanding.remove(index);
         Some(ProbeAnswer { tuple: challenge.tuple, rtt: now - challenge.sent_at })
@@ -363,6 +384,32 @@ mod tests {
         assert_eq!(prober.on_answer(later, &first, nonce ^ 1), None);
         assert_eq!(prober.on_answer(later, &first, nonce).unwrap().rtt, Duration::from_millis(7));
         assert_eq!(prober.on_answer(later, &first, nonce), None);
+    }
+
+    #[test]
+    fn a_question_without_an_answer_ends_the_row_of_those_that_were_answered() {
+        let ms = Duration::from_millis;
+        let mut rng = Rng::from_seed([1; 32]);
+        let mut prober = Prober::new();
+        let start = Instant::from_nanos(0);
+        prober.start(start, vec![tuple(1)], None);
+        let mut ask = |prober: &mut Prober, now: Instant| {
+            prober.ask_by(now);
+            prober.next_question(now, &mut rng, |_| Ok(())).unwrap().1
+        };
+        assert_eq!(prober.answered_since(), None);
+        let _lost = ask(&mut prober, start);
+        let second = ask(&mut prober, start + ms(10));
+        let third = ask(&mut prober, start + ms(20));
+        assert!(prober.on_answer(start + ms(30), &tuple(1), second).is_some());
+        assert!(prober.on_answer(start + ms(40), &tuple(1), third).is_some());
+        assert_eq!(prober.answered_since(), Some(start + ms(10)));
+        let _lost = ask(&mut prober, start + ms(50));
+        let fifth = ask(&mut prober, start + ms(60));
+        assert!(prober.on_answer(start + ms(70), &tuple(1), fifth).is_some());
+        assert_eq!(prober.answered_since(), Some(start + ms(60)));
+        prober.start(start + ms(80), vec![tuple(1)], None);
+        assert_eq!(prober.answered_since(), None);
     }
 
     #[test]

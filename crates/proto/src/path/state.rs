@@ -130,6 +130,11 @@ pub enum PathReason {
     Replaced,
     /// PROBEs were not answered: on a suspect path, or from a new address of the peer.
     NoAnswer,
+    /// It answers, and stays dead for a while: lately it died soon after each return.
+    Flaps {
+        /// How many returns of the last minute did not last; at most 6 are counted.
+        times: u8,
+    },
     /// The paths together deliver less than the best of them could: the connection does without this one for a moment,
     /// to see whether it is to blame.
     TriedWithout,
@@ -167,6 +172,7 @@ impl fmt::Display for PathReason {
             Self::ClosedByApplication => write!(f, "closed by the application"),
             Self::Replaced => write!(f, "another address pair takes its place"),
             Self::NoAnswer => write!(f, "no answer to probes"),
+            Self::Flaps { times } => write!(f, "answers, but died soon after each of {times} returns"),
             Self::TriedWithout => {
                 write!(f, "the paths together are slower than the best one: tried without it")
             }

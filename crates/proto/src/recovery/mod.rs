@@ -150,6 +150,11 @@ impl PathRecovery {
         self.last_progress
     }
 
+    /// Whether the probe timer ran out since something arrived last.
+    pub(crate) fn is_probing(&self) -> bool {
+        self.probe.count > 0
+    }
+
     /// When the delivery rate was measured last.
     pub(crate) fn rate_measured_at(&self) -> Option<Instant> {
         self.rate.measured_at()

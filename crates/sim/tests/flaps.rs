@@ -1,0 +1,127 @@
+//! Paths that die and return again and again (spec 6.51).
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail as tests do")]
+
+use std::time::Duration;
+
+use manyway_proto::{ByteCount, PathState, Rate};
+use manyway_sim::link::LinkState;
+use manyway_sim::pair::Direction;
+use manyway_sim::scenario::{MINUTE, MS, SECOND, connected, count_in, mbit, megabytes, path_events};
+use manyway_sim::traffic::Exchange;
+use manyway_sim::{EndpointPair, PairBuilder, Side};
+
+const SIDES: [Side; 2] = [Side::Client, Side::Server];
+/// The path that flaps; the other one works all the time.
+const FLAPPING: usize = 1;
+const RATE: Rate = Rate::from_bytes_per_second(1_250_000);
+
+/// Two equal paths, and more data on the way from `from` than they carry in the test.
+fn sending(from: Side) -> EndpointPair {
+    let mut pair = connected(PairBuilder::new().path(RATE, 10 * MS).path(RATE, 10 * MS)).unwrap();
+    let host = pair.host(from);
+    pair.start(from, Box::new(Exchange::new(host, megabytes(1000))));
+    pair.run_for(2 * SECOND).unwrap();
+    pair
+}
+
+/// Cuts the path that flaps for a while, and leaves it alone for a while, so many times.
+fn flap(pair: &mut EndpointPair, (down, up): (Duration, Duration), times: u32) {
+    for _ in 0..times {
+        pair.cut(FLAPPING, Direction::Both);
+        pair.run_for(down).unwrap();
+        pair.restore(FLAPPING, Direction::Both);
+        pair.run_for(up).unwrap();
+    }
+}
+
+/// How long it takes from now until the path that flaps carries data.
+fn used_after(pair: &mut EndpointPair, from: Side) -> Duration {
+    let (since, before) = (pair.now(), pair.delivered(from)[FLAPPING]);
+    while pair.delivered(from)[FLAPPING] < before + ByteCount(20_000) && pair.now() - since < MINUTE {
+        pair.run_for(10 * MS).unwrap();
+    }
+    pair.now() - since
+}
+
+/// How often the path that flaps came back from the dead at the end that sends.
+fn returns(pair: &mut EndpointPair, from: Side) -> usize {
+    let events = path_events(pair, from);
+    events.iter().filter(|(_, event)| event.state == PathState::Probation).count()
+}
+
+#[test]
+fn a_path_that_flaps_is_used_less_and_less_until_it_has_settled() {
+    for from in SIDES {
+        let mut pair = sending(from);
+        let (start, before) = (pair.now(), pair.delivered(from));
+        let mut carried = Vec::new();
+        for _ in 0..5 {
+            let before = pair.delivered(from)[FLAPPING];
+            flap(&mut pair, (300 * MS, 300 * MS), 10);
+            carried.push(pair.delivered(from)[FLAPPING] - before);
+        }
+        let returns = returns(&mut pair, from);
+        assert!(returns <= 10, "{from:?}: {returns} of 50 times, {carried:?}");
+        assert!(carried[1..].iter().all(|later| later < &carried[0]), "{from:?}: {carried:?}");
+        let in_vain = pair.peer(from).unwrap().connection().unwrap().statistics().sent_in_vain;
+        assert!(in_vain <= ByteCount(60_000), "{from:?}: {in_vain} sent again in vain");
+        let other = (pair.delivered(from)[0] - before[0]).per(pair.now() - start);
+        assert!(other >= mbit(9), "{from:?}: {other}");
+        let silence = pair.received(from.other()).longest_silence();
+        assert!(silence <= 150 * MS, "{from:?}: {silence:?}");
+
+        pair.cut(FLAPPING, Direction::Both);
+        pair.run_for(300 * MS).unwrap();
+        pair.restore(FLAPPING, Direction::Both);
+        let used = used_after(&mut pair, from);
+        assert!(used <= 1800 * MS, "{from:?} settled, used after {used:?}");
+        pair.run_for(MINUTE).unwrap();
+        pair.cut(FLAPPING, Direction::Both);
+        pair.run_for(SECOND).unwrap();
+        pair.restore(FLAPPING, Direction::Both);
+        let used = used_after(&mut pair, from);
+        assert!(used <= 500 * MS, "{from:?} after a quiet minute, used after {used:?}");
+    }
+}
+
+#[test]
+fn a_path_that_dies_now_and_then_is_used_at_once_each_time() {
+    for from in SIDES {
+        let mut pair = sending(from);
+        for death in 0..8 {
+            pair.cut(FLAPPING, Direction::Both);
+            pair.run_for(400 * MS).unwrap();
+            pair.restore(FLAPPING, Direction::Both);
+            let used = used_after(&mut pair, from);
+            assert!(used <= 500 * MS, "{from:?} {death}: {used:?}");
+            pair.run_for(1500 * MS).unwrap();
+        }
+        assert_eq!(returns(&mut pair, from), 8, "{from:?}");
+    }
+}
+
+#[test]
+fn a_path_that_flaps_is_used_at_once_when_no_other_works() {
+    for from in SIDES {
+        let mut pair = sending(from);
+        flap(&mut pair, (300 * MS, 300 * MS), 12);
+        assert_eq!(count_in(&mut pair, from, PathState::Dead), 1, "{from:?}: it answers, and stays dead");
+        pair.cut(0, Direction::Both);
+        let used = used_after(&mut pair, from);
+        assert!(used <= 300 * MS, "{from:?}: {used:?}");
+    }
+}
+
+#[test]
+fn a_path_whose_interface_the_system_reports_up_again_is_used_at_once_however_often_it_flapped() {
+    for from in SIDES {
+        let mut pair = sending(from);
+        flap(&mut pair, (300 * MS, 300 * MS), 12);
+        assert_eq!(count_in(&mut pair, from, PathState::Dead), 1, "{from:?}: it answers, and stays dead");
+        pair.set_interface(FLAPPING, LinkState::Down);
+        pair.run_for(50 * MS).unwrap();
+        pair.set_interface(FLAPPING, LinkState::Up);
+        let used = used_after(&mut pair, from);
+        assert!(used <= 300 * MS, "{from:?}: {used:?}");
+    }
+}
