@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use manyway_proto::{ByteCount, ConnectionConfig, PathState};
+use manyway_proto::{ByteCount, ConnectionConfig, PathReason, PathState};
+use manyway_sim::link::DelayModel;
 use manyway_sim::pair::Direction;
 use manyway_sim::scenario::{
     MINUTE, MS, SECOND, connected, connected_with, count_in, mbit, megabytes, path_events, path_figures,
@@ -108,4 +109,30 @@ fn a_move_while_the_path_is_cut_is_found_out_afterwards() {
     pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet()).unwrap();
     let back = pair.received(Side::Client).first_bin_with_bytes_after(restored).unwrap();
     assert!(back - restored < 3 * SECOND, "{:?}", back - restored);
+}
+
+// spec 6.30
+#[test]
+fn a_server_that_follows_its_client_to_another_network_begins_anew() {
+    let mut pair = connected(PairBuilder::new().path(mbit(200), MS)).unwrap();
+    start(&mut pair, Side::Server, megabytes(200));
+    pair.run_for(2 * SECOND).unwrap();
+    let before = path_figures(&mut pair, Side::Server)[0].window;
+    // From a cable to a cell.
+    pair.change_address(0);
+    pair.with_links(0, Direction::Both, |now, link| link.set_delay(now, DelayModel::constant(25 * MS)));
+    pair.set_rate(0, Direction::Both, mbit(10));
+    let moved = pair.now();
+    while path_events(&mut pair, Side::Server).last().unwrap().1.reason != PathReason::Moved {
+        pair.run_for(MS).unwrap();
+    }
+    pair.run_for(150 * MS).unwrap();
+    let figures = path_figures(&mut pair, Side::Server);
+    assert!(figures[0].window < before / 2, "{before:?} {figures:?}");
+    assert!(figures[0].minimum_rtt >= 50 * MS, "{figures:?}");
+    let soon = pair.received(Side::Client).total();
+    pair.run_for(9 * SECOND).unwrap();
+    let goodput = (pair.received(Side::Client).total() - soon).per(pair.now() - moved);
+    assert!(goodput >= mbit(8), "{goodput}");
+    assert_eq!(pair.ended(), None);
 }

@@ -203,7 +203,11 @@ impl Connection {
             return;
         }
         if path.tuple == answer.tuple && path.state() != PathState::Validating {
+            let before = path.fallback.as_deref().copied();
             path.on_proven();
+            if before.is_some_and(|before| Self::leads_elsewhere(&before, &answer.tuple)) {
+                self.begin_anew(now, id);
+            }
         }
         if self.dwells(now, id) {
             return;
@@ -254,6 +258,20 @@ impl Connection {
         }
     }
 
+    /// A path leads through another network now: what was learnt of the one before counts no more, and what is on its
+    /// way there is sent again (RFC 9000, section 9.4). Not before its new address is proven, or anybody who sends copies
+    /// of packets from elsewhere could slow it down.
+    pub(super) fn begin_anew(&mut self, now: Instant, id: PathId) {
+        let mut outcome = std::mem::take(&mut self.shared.outcome);
+        if let Some(path) = self.paths.get_mut(id) {
+            path.space.recovery.abandon(now, &mut outcome);
+            path.space.recovery.restart(now, None);
+        }
+        self.settle(now, crate::protection::Level::Data, id, &mut outcome);
+        self.shared.outcome = outcome;
+        self.paths.forget_bottlenecks(id);
+    }
+
     /// Whether a dead path that answers stays dead, since it flaps and another one works (spec 6.51).
     fn dwells(&mut self, now: Instant, id: PathId) -> bool {
         let does_without =
@@ -262,10 +280,11 @@ impl Connection {
         let Some(path) = self.paths.get_mut(id).filter(|path| path.state() == PathState::Dead) else {
             return false;
         };
-        let until = path.prober.answered_since().and_then(|since| path.flaps.dwells_until(since));
-        let Some(until) = until.filter(|until| does_without && *until > now) else { return false };
+        let (Some(flaps), Some(since)) = (&path.flaps, path.prober.answered_since()) else { return false };
+        let until = flaps.dwells_until(since).filter(|until| does_without && *until > now);
+        let Some(until) = until else { return false };
+        let reason = PathReason::Flaps { times: flaps.times() };
         path.prober.ask_by(until.min(now + DWELL_QUESTIONS));
-        let reason = PathReason::Flaps { times: path.flaps.times() };
         if path.reason() != reason {
             self.change_reason(now, id, reason);
         }

@@ -86,6 +86,11 @@ impl PathSet {
     }
 
     /// Judges, now and then, which paths share a bottleneck.
+    /// A path leads elsewhere now.
+    pub(crate) fn forget_bottlenecks(&mut self, id: PathId) {
+        self.bottlenecks.forget(id);
+    }
+
     pub(crate) fn judge_bottlenecks(&mut self, now: Instant) {
         let Self { paths, bottlenecks, .. } = self;
         bottlenecks.judge(now, paths.iter().map(|path| (path.id, path.space.recovery.delays())));

@@ -411,7 +411,7 @@ impl PathRecovery {
     pub(crate) fn restart(&mut self, now: Instant, round_trip: Option<Duration>) {
         let initial = self.initial_window();
         let next = self.sent.next_number();
-        let resumed = round_trip.and_then(|rtt| self.resume.window(now, rtt));
+        let resumed = self.resume.take_window(now, round_trip);
         let window = resumed.map_or(initial, |window| window.max(initial));
         if window > initial {
             self.resume.begin_trial(next);

@@ -47,9 +47,9 @@ impl Resume {
 
     /// The window to restart with, if the path is back soon and has the round trip it had (within a quarter).
     ///
-    /// `rtt` is that of the answer which showed that it is back.
-    pub(crate) fn window(&mut self, now: Instant, rtt: Duration) -> Option<ByteCount> {
-        let saved = self.saved.take()?;
+    /// `rtt` is that of the answer which showed that it is back; `None` if it came from elsewhere.
+    pub(crate) fn take_window(&mut self, now: Instant, rtt: Option<Duration>) -> Option<ByteCount> {
+        let (saved, rtt) = self.saved.take().zip(rtt)?;
         let is_similar = rtt.abs_diff(saved.minimum_rtt) <= saved.minimum_rtt / 4;
         (is_similar && now - saved.at < OUTAGE_MAX).then(|| saved.window / 2)
     }
@@ -98,9 +98,12 @@ mod tests {
 
     #[test]
     fn half_the_window_returns_after_a_short_outage_with_the_same_round_trip() {
-        assert_eq!(saved().window(at(5000), RTT * 5 / 4), Some(ByteCount(40_000)));
-        assert_eq!(saved().window(at(5000), RTT * 3 / 2), None);
-        assert_eq!(saved().window(at(11_000), RTT), None);
+        assert_eq!(saved().take_window(at(5000), Some(RTT * 5 / 4)), Some(ByteCount(40_000)));
+        assert_eq!(saved().take_window(at(5000), Some(RTT * 3 / 2)), None);
+        assert_eq!(saved().take_window(at(11_000), Some(RTT)), None);
+        let mut elsewhere = saved();
+        assert_eq!(elsewhere.take_window(at(5000), None), None);
+        assert_eq!(elsewhere.take_window(at(5000), Some(RTT)), None);
     }
 
     #[test]
