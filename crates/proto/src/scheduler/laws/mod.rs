@@ -1,6 +1,12 @@
 //! Laws that schedulers keep for any view.
 
-mod each;
+mod cost;
+mod primary;
+mod redundant;
+mod simple;
+mod stream_bound;
+mod waiting;
+mod weighted;
 
 use std::time::Duration;
 
