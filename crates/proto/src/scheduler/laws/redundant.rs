@@ -12,7 +12,7 @@ proptest! {
         let scene = Scene {
             repeats: repeats * 9000, ..Scene::bulk(paths.iter().zip(&is_full).map(pick).collect())
         };
-        let mut expected: Vec<PathId> = scene.paths.iter().filter(|path| path.sendable.get() > 0).map(|path| path.id).collect();
+        let mut expected: Vec<PathId> = scene.roomy().iter().map(|path| path.id).collect();
         let pace = scene.paths.iter().max_by_key(|path| capacity(path)).unwrap();
         if pace.sendable == ByteCount::ZERO && repeats == 0 {
             expected.clear();
@@ -21,25 +21,35 @@ proptest! {
         paths.sort();
         prop_assert_eq!(paths, expected);
     }
-}
 
-#[test]
-fn redundant_late_sends_twice_only_what_is_urgent_or_goes_again() {
-    let scene = Scene::bulk(vec![open(0, 20, 1_000_000), open(1, 40, 9_000_000), open(2, 60, 9_000_000)]);
-    let pair = [PathId(0), PathId(1)];
-    assert_eq!(chosen(&scene.decide(&mut *make("redundant=late"))).0, pair[..1]);
-    let urgent = Scene { class: Class::Interactive, ..scene.clone() };
-    assert_eq!(chosen(&urgent.decide(&mut *make("redundant=late"))).0, pair);
-    let late = Scene { repeats: 1000, ..scene.clone() };
-    assert_eq!(chosen(&late.decide(&mut *make("redundant=late"))).0, pair);
-    let stuck = Stuck {
-        stream: StreamId(0),
-        path: PathId(0),
-        bytes: ByteCount(1200),
-        sent_at: Instant::from_nanos(4_970_000_000),
-        copies: 0,
-    };
-    let holds_up = Scene { stuck: Some(stuck), copy_budget: 1200, ..scene };
-    let expected = Decision::send(PathId(1), ByteCount(1200), Source::Reinject);
-    assert_eq!(holds_up.decide(&mut *make("redundant=late")), expected);
+    #[test]
+    fn late_sends_twice_only_what_goes_again_is_urgent_or_holds_up_the_rest_for_too_long(
+        scene in any_scene(), open in prop::option::of(some_open()), goes_again in any::<bool>(),
+    ) {
+        let repeats = if goes_again { scene.repeats } else { 0 };
+        let scene = Scene { repeats, paths: open.unwrap_or(scene.paths), ..scene };
+        let decision = scene.decide(&mut *make("redundant=late"));
+        let nearest = |paths: Vec<&PathView>, but: Option<PathId>| {
+            let others = paths.into_iter().filter(|path| Some(path.id) != but);
+            others.min_by_key(|path| (path.rtt.smoothed, path.id)).map(|path| path.id)
+        };
+        let is_late = |stuck: &Stuck| {
+            let holder = scene.paths.iter().find(|path| path.id == stuck.path);
+            let patience = holder.map_or(Duration::ZERO, |path| path.rtt.smoothed * 5 / 4);
+            scene.now - stuck.sent_at > patience && stuck.copies == 0 && stuck.bytes.get() <= scene.copy_budget
+        };
+        let late = scene.stuck.filter(is_late);
+        let elsewhere = late.and_then(|stuck| nearest(scene.due(), Some(stuck.path)));
+        let is_copy = matches!(decision, Decision::Send { source: Source::Reinject, .. });
+        prop_assert_eq!(is_copy, elsewhere.is_some());
+        if let Some(path) = elsewhere {
+            prop_assert_eq!(chosen(&decision).0, [path]);
+        } else {
+            let first = nearest(scene.due(), None);
+            let is_urgent = scene.backlog > 0 && matches!(scene.class, Class::Interactive | Class::Deadline);
+            let goes_twice = first.is_some() && (scene.repeats > 0 || is_urgent);
+            let second = nearest(scene.roomy(), first).filter(|_| goes_twice);
+            prop_assert_eq!(chosen(&decision).0, first.into_iter().chain(second).collect::<Vec<_>>());
+        }
+    }
 }

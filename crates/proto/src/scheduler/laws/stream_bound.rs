@@ -1,12 +1,13 @@
-//! The law of `stream-bound`.
+//! The laws of `stream-bound`.
 
+use std::collections::BTreeMap;
+
+use super::super::choice::capacity;
 use super::*;
 
 proptest! {
     #[test]
-    fn a_stream_leaves_its_path_only_while_that_carries_nothing(
-        paths in some_open(), states in prop::collection::vec(any::<[u8; 3]>(), 1..40),
-    ) {
+    fn a_stream_leaves_its_path_only_while_that_carries_nothing(paths in some_open(), rounds in fates()) {
         let mut scheduler = make("stream-bound");
         let streams = [0, 4, 8, 12];
         let mut path_of = |stream, scene: &Scene| {
@@ -15,18 +16,32 @@ proptest! {
         };
         let at_first = Scene::bulk(paths.clone());
         let homes = streams.map(|stream| path_of(stream, &at_first).unwrap());
-        for state in &states {
-            let pick = |(path, state): (&PathView, &u8)| match state % 4 {
-                0 => dead(*path),
-                1 => full(*path),
-                _ => *path,
-            };
-            let scene = Scene::bulk(paths.iter().zip(state).map(pick).collect());
+        for fates in &rounds {
+            let scene = Scene::bulk(befallen(&paths, fates));
             for (stream, home) in streams.into_iter().zip(homes) {
-                if let Some(path) = path_of(stream, &scene) {
-                    prop_assert!(path == home || scene.path(home).state == PathState::Dead);
-                }
+                let path = path_of(stream, &scene);
+                let home = scene.path(home);
+                let expected = (home.sendable > ByteCount::ZERO).then_some(home.id);
+                prop_assert!(path == expected || home.state == PathState::Dead, "{path:?} for {home:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_new_stream_gets_the_path_that_could_carry_most_for_each_of_its_streams(
+        paths in many_open(), streams in 1..30_u64,
+    ) {
+        let mut scheduler = make("stream-bound");
+        let mut bound: BTreeMap<PathId, u64> = BTreeMap::new();
+        let scene = Scene::bulk(paths);
+        for stream in 0..streams {
+            let scene = Scene { ready: vec![ready(stream * 4)], ..scene.clone() };
+            let share = |path: &PathView| {
+                capacity(path).bytes_per_second() / (bound.get(&path.id).copied().unwrap_or_default() + 1)
+            };
+            let home = chosen(&scene.decide(&mut *scheduler)).0[0];
+            prop_assert_eq!(Some(share(scene.path(home))), scene.paths.iter().map(share).max());
+            *bound.entry(home).or_default() += 1;
         }
     }
 }
@@ -44,17 +59,4 @@ fn streams_of_one_path_take_turns() {
         order.push(stream.0);
     }
     assert_eq!(order, [0, 4, 8, 0, 4, 8]);
-}
-
-#[test]
-fn new_streams_are_spread_by_rate() {
-    let mut scene = Scene::bulk(vec![open(0, 20, 1_000_000), open(1, 20, 3_000_000)]);
-    let mut scheduler = make("stream-bound");
-    let homes: Vec<u32> = (0..8_u64)
-        .map(|stream| {
-            scene.ready = vec![ready(stream * 4)];
-            chosen(&scene.decide(&mut *scheduler)).0[0].0
-        })
-        .collect();
-    assert_eq!(homes.iter().filter(|home| **home == 1).count(), 6, "{homes:?}");
 }

@@ -19,12 +19,13 @@ fn bytes_of(choice: &str, scene: &Scene, bursts: usize) -> BTreeMap<PathId, u64>
 proptest! {
     #[test]
     fn weighted_keeps_each_path_within_a_turn_of_its_share(
-        weights in prop::collection::vec(1..1000_u64, 1..6), bursts in 1..200_usize,
+        weights in prop::collection::vec(1..1000_u64, 1..6), count in 1..6_u32, bursts in 1..200_usize,
     ) {
-        let ids = 0..u32::try_from(weights.len()).unwrap();
-        let scene = Scene::bulk(ids.map(|id| open(id, 20, 1_000_000)).collect());
+        let scene = Scene::bulk((0..count).map(|id| open(id, 20, 1_000_000)).collect());
         let settings: Vec<String> = weights.iter().map(ToString::to_string).collect();
         let sent = bytes_of(&format!("weighted={}", settings.join(":")), &scene, bursts);
+        // Paths beyond the list have 1.
+        let weights: Vec<u64> = (0..scene.paths.len()).map(|place| weights.get(place).copied().unwrap_or(1)).collect();
         let (all, sum) = (sent.values().sum::<u64>(), weights.iter().sum::<u64>());
         prop_assert_eq!(all, 4800 * bursts as u64);
         for (id, weight) in (0..).zip(&weights) {
