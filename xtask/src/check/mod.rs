@@ -3,6 +3,7 @@
 mod citations;
 mod clippy_files;
 mod files;
+mod leftovers;
 mod licences;
 mod links;
 mod machine_paths;
@@ -61,6 +62,7 @@ fn check_files(files: &[SourceFile]) -> Vec<Finding> {
         shape::check,
         path_words::check,
         links::check,
+        leftovers::check,
         machine_paths::check,
         packaging::check,
     ]

@@ -1,15 +1,11 @@
 use std::time::Duration;
 
-use manyway_lab::campaign::{self, Notice, Plan, Results, Timing, Watcher};
+use manyway_lab::campaign::{self, Plan, Results, Timing};
 use manyway_lab::experiment::{self, EXPERIMENTS, Experiment, Extent, Findings, report};
 use manyway_lab::simulated::Simulated;
 use manyway_lab::{Contender, LabError, Outcome, Runner, Scenario, Stop};
 
-struct Nobody;
-
-impl Watcher for Nobody {
-    fn notice(&mut self, _: Notice<'_>) {}
-}
+use crate::Nobody;
 
 /// Runs what `--quick` runs, or every run for so long.
 fn run(experiment: &Experiment, length: Option<Duration>, runner: &mut dyn Runner) -> Results {

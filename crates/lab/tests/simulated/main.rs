@@ -4,13 +4,22 @@
 mod builtin;
 mod changes;
 mod experiments;
+mod gates;
 mod matrix;
 mod traffic;
 mod who;
 
+use manyway_lab::campaign::{Notice, Watcher};
 use manyway_lab::contender::{ManywaySettings, RouteChoice};
 use manyway_lab::simulated::Simulated;
 use manyway_lab::{Contender, Outcome, Runner as _, Scenario};
+
+/// Looks at no notice of a campaign.
+struct Nobody;
+
+impl Watcher for Nobody {
+    fn notice(&mut self, _: Notice<'_>) {}
+}
 
 /// Reads a scenario and lets Manyway run through it over all routes.
 fn run(text: &str) -> Outcome {

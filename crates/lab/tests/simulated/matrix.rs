@@ -1,38 +1,52 @@
 use std::time::Duration;
 
-use manyway_lab::campaign::{self, Case, Course, Notice, Plan, Timing, Watcher, Way};
+use manyway_lab::campaign::{self, Case, Course, Plan, Timing, Way};
 use manyway_lab::scenario::Library;
 use manyway_lab::simulated::Simulated;
-use manyway_lab::{Stop, report};
+use manyway_lab::{Contender, Scenario, Stop, report};
 use manyway_proto::scheduler;
 
-struct Nobody;
+use crate::Nobody;
 
-impl Watcher for Nobody {
-    fn notice(&mut self, _: Notice<'_>) {}
-}
-
-/// What `manyway sim matrix unequal -t 2s --congestions cubic --direction up` prints: a change of a scheduler shows here.
-#[test]
-fn the_matrix_of_schedulers_over_unequal_paths_is_as_reviewed() {
-    let pair = |name: &str| format!("manyway:scheduler={name},congestion=cubic");
-    let names =
-        std::iter::once("manyway-best:congestion=cubic".to_owned()).chain(scheduler::names().map(pair));
-    let contenders: Vec<_> = names.map(|name| name.parse().unwrap()).collect();
-    let scenarios = Library::builtin().unwrap().find("unequal").unwrap();
-    let case = |scenario: manyway_lab::Scenario| Case {
-        scenario: scenario.with_duration(Duration::from_secs(2)),
-        way: Way::AsWritten,
-        contenders: contenders.clone(),
+/// What `manyway sim matrix SCENARIOS -t TIME --congestions CONGESTION` prints.
+fn matrix(scenarios: &[Scenario], time: Duration, congestion: &str, ways: &[Way]) -> String {
+    let pair = |name: &str| format!("manyway:scheduler={name},congestion={congestion}");
+    let names = std::iter::once(format!("manyway-best:congestion={congestion}"));
+    let contenders: Vec<Contender> =
+        names.chain(scheduler::names().map(pair)).map(|name| name.parse().unwrap()).collect();
+    let case = |scenario: &Scenario, way| {
+        let scenario = scenario.clone().with_duration(time);
+        let scenario = if way == Way::Turned { scenario.turned() } else { scenario };
+        Case { scenario, way, contenders: contenders.clone() }
     };
     let plan = Plan {
-        cases: scenarios.into_iter().map(case).collect(),
+        cases: scenarios
+            .iter()
+            .flat_map(|scenario| ways.iter().map(move |way| (scenario, *way)))
+            .map(|(scenario, way)| case(scenario, way))
+            .collect(),
         repetitions: 1,
         seed: 1,
         timing: Timing::Virtual,
         budget: None,
         course: Course::Dropped,
     };
-    let results = campaign::run(plan, &mut Simulated::new(), &mut Nobody, &Stop::default());
-    insta::assert_snapshot!(report::matrix(&results));
+    report::matrix(&campaign::run(plan, &mut Simulated::new(), &mut Nobody, &Stop::default()))
+}
+
+/// A change of a scheduler shows here.
+#[test]
+fn the_matrix_of_schedulers_over_unequal_paths_is_as_reviewed() {
+    let scenarios = Library::builtin().unwrap().find("unequal").unwrap();
+    insta::assert_snapshot!(matrix(&scenarios, Duration::from_secs(2), "cubic", &[Way::AsWritten]));
+}
+
+/// The same under the default, both ways, over the kinds of inequality: of rates, of delays and of queues.
+#[test]
+fn the_matrix_of_schedulers_under_bbr_both_ways_is_as_reviewed() {
+    let library = Library::builtin().unwrap();
+    let names = ["rate-4to1", "delay-10to1", "deep-queue"];
+    let scenarios: Vec<Scenario> = names.iter().flat_map(|name| library.find(name).unwrap()).collect();
+    let ways = [Way::AsWritten, Way::Turned];
+    insta::assert_snapshot!(matrix(&scenarios, Duration::from_millis(1500), "bbr", &ways));
 }

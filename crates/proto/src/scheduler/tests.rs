@@ -81,3 +81,19 @@ fn a_scheduler_of_ones_own_takes_no_name_that_is_known() {
         assert!(error.reason.contains(reason), "{name}: {error}");
     }
 }
+
+#[test]
+fn wrong_settings_are_told_what_there_is() {
+    for (choice, hint) in [
+        ("weighted=0:1", "weighted=1:1:2"),
+        ("weighted=1:x", "from 1 to 1000"),
+        ("primary=wifi", "rank"),
+        ("redundant=some", "late"),
+        ("cost=cheap", "cost=500ms"),
+        ("ecf=1", "no settings"),
+        ("fastest", "stream-bound"),
+    ] {
+        let error = by_name(choice).unwrap_err();
+        assert!(error.contains(hint), "{choice}: {error}");
+    }
+}

@@ -115,8 +115,8 @@ proptest! {
         view.window_total = ByteCount(1 << 40);
         if let Decision::Send { path, .. } = decide(&view) {
             let chosen = view.path(path).unwrap();
-            for other in view.in_use().filter(|other| other.tier() == chosen.tier()) {
-                prop_assert!(other.sendable == ByteCount::ZERO || other.delay >= chosen.delay);
+            for other in view.in_use().filter(|other| other.sendable > ByteCount::ZERO) {
+                prop_assert!((chosen.tier(), chosen.delay) <= (other.tier(), other.delay));
             }
         }
     }
@@ -136,6 +136,39 @@ proptest! {
                 other.delivery_rate * chosen.delay.saturating_sub(other.delay).min(FARTHEST)
             });
             prop_assert!(skip >= sooner.sum());
+        }
+    }
+
+    #[test]
+    fn while_credit_is_scarce_no_path_has_more_on_its_way_than_a_round_trip_and_a_little(
+        paths in any_paths(), backlog in 1..5_000_000_u64, percent in 0..200_u64,
+    ) {
+        let mut view = view(&paths, backlog);
+        prop_assume!(view.in_use().count() > 1);
+        let longest = view.in_use().map(|path| path.rtt.calm).max().unwrap();
+        let carried = view.in_use().map(|path| path.delivery_rate).sum::<Rate>() * longest;
+        view.window_total = carried * percent / 100;
+        if let Decision::Send { path, quantum, .. } = decide(&view) {
+            let chosen = view.path(path).unwrap();
+            let little = chosen.delivery_rate.scaled(110, 100) * chosen.rtt.calm + chosen.datagram * 3;
+            prop_assert!(chosen.in_flight + quantum <= little, "{chosen:?} {quantum}");
+        }
+    }
+
+    #[test]
+    fn what_holds_up_delivery_is_copied_once_where_it_arrives_sooner_or_if_it_is_overdue(
+        paths in any_paths(), holder in 0..3_u32, age in 0..1000_u64, copies in 0..2_u32, budget in 0..20_000_u64,
+    ) {
+        let mut view = view(&paths, 0);
+        view.copy_budget = ByteCount(budget);
+        let sent_at = NOW - ms(age);
+        view.stuck = Some(Stuck { stream: StreamId(0), path: PathId(holder), bytes: ByteCount(1000), sent_at, copies });
+        if let Decision::Send { path, quantum, source } = decide(&view) {
+            let holder = view.path(PathId(holder)).unwrap();
+            let is_overdue = NOW >= sent_at + holder.rtt.smoothed * 5 / 4;
+            let is_sooner = NOW + view.path(path).unwrap().delay < sent_at + holder.delay;
+            prop_assert!(source == Source::Reinject && path != holder.id && copies == 0);
+            prop_assert!(quantum.get() <= budget && (is_overdue || is_sooner), "{holder:?}");
         }
     }
 }

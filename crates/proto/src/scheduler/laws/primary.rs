@@ -1,0 +1,206 @@
+//! The laws of `primary`.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use super::super::Notice;
+use super::super::choice::capacity;
+use super::*;
+
+/// Paths that work, with roles and costs.
+fn ranked() -> impl Strategy<Value = Vec<PathView>> {
+    let roles = prop::sample::select(vec![Role::Primary, Role::Secondary, Role::Backup]);
+    let ranks = prop::array::uniform3((roles, 0..3_u8));
+    (some_open(), ranks).prop_map(|(paths, ranks)| {
+        let ranked = |(path, (role, cost)): (&PathView, (Role, u8))| PathView {
+            role,
+            terms: PathTerms { cost, ..path.terms },
+            ..*path
+        };
+        paths.iter().zip(ranks).map(ranked).collect()
+    })
+}
+
+/// What the application is told: which path is primary from now on, and about which it is asked.
+fn told(scheduler: &mut dyn Scheduler) -> Vec<Notice> {
+    std::iter::from_fn(|| scheduler.poll_notice()).collect()
+}
+
+/// The primary after a question, of which the application was told once, when it changed.
+fn follow(scheduler: &mut dyn Scheduler, before: Option<PathId>) -> Option<PathId> {
+    match told(scheduler).as_slice() {
+        [] => before,
+        [Notice::PrimaryIs(path)] if Some(*path) != before => Some(*path),
+        others => panic!("{others:?} after {before:?}"),
+    }
+}
+
+fn works(path: &PathView) -> bool {
+    path.tier().is_some()
+}
+
+/// The fastest of the best of those that work.
+fn fastest(paths: &[PathView]) -> Option<&PathView> {
+    let working = paths.iter().filter(|path| works(path));
+    working.min_by_key(|path| (path.tier(), path.terms.cost, Reverse(capacity(path)), path.id))
+}
+
+proptest! {
+    #[test]
+    fn the_first_primary_is_the_oldest_or_the_fastest_of_the_best_role_and_the_least_cost(paths in ranked()) {
+        let oldest = paths.iter().min_by_key(|path| (path.role, path.terms.cost, path.id)).unwrap().id;
+        let fastest = fastest(&paths).unwrap().id;
+        for (choice, expected) in [("primary", oldest), ("primary=rank", fastest)] {
+            let mut scheduler = make(choice);
+            prop_assert_eq!(chosen(&Scene::bulk(paths.clone()).decide(&mut *scheduler)).0, [expected], "{}", choice);
+            prop_assert_eq!(told(&mut *scheduler), [Notice::PrimaryIs(expected)], "{}", choice);
+        }
+    }
+
+    #[test]
+    fn the_primary_alone_carries_new_data_while_it_works(
+        paths in some_open(), fullness in prop::collection::vec(any::<[bool; 3]>(), 1..20),
+    ) {
+        for choice in ["primary", "primary=rank"] {
+            let mut scheduler = make(choice);
+            let mut primary = None;
+            for is_full in &fullness {
+                let pick = |(path, is_full): (&PathView, &bool)| if *is_full { full(*path) } else { *path };
+                let scene = Scene::bulk(paths.iter().zip(is_full).map(pick).collect());
+                for path in chosen(&scene.decide(&mut *scheduler)).0 {
+                    prop_assert_eq!(*primary.get_or_insert(path), path, "{}", choice);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_got_lost_goes_again_on_the_fastest_of_the_others(
+        paths in some_open(), is_full in any::<[bool; 3]>(), from in 0..4_u32,
+    ) {
+        let pick = |(path, is_full): (&PathView, &bool)| if *is_full { full(*path) } else { *path };
+        let paths = paths.iter().zip(&is_full).map(pick).collect();
+        let scene = Scene { repeats: 5000, repeats_from: Some(PathId(from)), ..Scene::bulk(paths) };
+        // The primary, which is the oldest, helps when no other has room; where they got lost is the last resort.
+        let rank = |path: &&&PathView| {
+            (path.id == PathId(from), path.id == PathId(0), Reverse(capacity(path)), path.id)
+        };
+        let roomy = scene.roomy();
+        let expected = roomy.iter().min_by_key(rank).map_or(Decision::WAIT, |path| {
+            Decision::send(path.id, path.sendable, Source::Repeat)
+        });
+        prop_assert_eq!(scene.decide(&mut *make("primary")), expected);
+    }
+
+    #[test]
+    fn the_fastest_other_takes_over_and_stays_until_the_primary_is_back_or_the_application_wishes(
+        paths in some_open(), secondary in any::<[bool; 3]>(), rounds in fates(),
+        wishes in prop::collection::vec(prop::option::weighted(0.2, prop::option::of(0..3_u32)), 40),
+    ) {
+        let role = |is_secondary| if is_secondary { Role::Secondary } else { Role::Primary };
+        let paths: Vec<PathView> =
+            paths.iter().zip(secondary).map(|(path, second)| PathView { role: role(second), ..*path }).collect();
+        let home = paths.iter().min_by_key(|path| (path.role, path.id)).unwrap().id;
+        let mut scheduler = make("primary");
+        let (mut primary, mut wished) = (None, None);
+        for (fates, wish) in rounds.iter().zip(wishes) {
+            if let Some(path) = wish {
+                wished = path.map(PathId);
+                scheduler.on_event(&Event::PrimaryWished { path: wished });
+            }
+            let scene = Scene::bulk(befallen(&paths, fates));
+            let sent = chosen(&scene.decide(&mut *scheduler)).0;
+            let before = primary;
+            primary = follow(&mut *scheduler, before);
+            let Some(fastest) = fastest(&scene.paths) else {
+                prop_assert_eq!((sent, primary), (Vec::new(), before));
+                continue;
+            };
+            let if_settled = |id: PathId| Some(id).filter(|id| scene.path(*id).state == PathState::Active);
+            let expected = wished.filter(|id| works(scene.path(*id)))
+                .or_else(|| if_settled(home))
+                .or_else(|| before.and_then(if_settled))
+                .unwrap_or(fastest.id);
+            prop_assert_eq!(primary, Some(expected), "home {}, wished {:?}, before {:?}", home, wished, before);
+            let has_room = scene.path(expected).sendable > ByteCount::ZERO;
+            prop_assert_eq!(sent, Vec::from_iter(primary.filter(|_| has_room)));
+        }
+    }
+
+    #[test]
+    fn by_rank_another_path_takes_over_only_if_it_is_faster_by_a_quarter(
+        rounds in prop::collection::vec(prop::array::uniform3((any_fate(), 12_000..40_000_u64)), 1..40),
+    ) {
+        let mut scheduler = make("primary=rank");
+        let mut primary = None;
+        for round in rounds {
+            let path = |(id, (fate, rate)): (u32, (Fate, u64))| fate.befalls(&open(id, 20, rate * 100));
+            let scene = Scene::bulk((0..).zip(round).map(path).collect());
+            scene.decide(&mut *scheduler);
+            let before = primary;
+            primary = follow(&mut *scheduler, before);
+            let Some(best) = fastest(&scene.paths) else { continue };
+            let rate = |path: &PathView| capacity(path).bytes_per_second();
+            let stays = |id: &PathId| {
+                let path = scene.path(*id);
+                path.tier() == best.tier() && rate(path) * 5 >= rate(best) * 4
+            };
+            prop_assert_eq!(primary, Some(before.filter(stays).unwrap_or(best.id)), "after {:?}", before);
+        }
+    }
+
+    #[test]
+    fn no_costly_path_carries_anything_before_the_application_was_asked_and_allowed_it(
+        paths in some_open(), costs in prop::array::uniform3(0..3_u8), rounds in fates(),
+        // Of a hundred questions; 0 is the policy never, 100 is allow.
+        allowed_of_hundred in prop_oneof![Just(0), Just(100), 1..100_u8],
+        answers in prop::collection::vec((0..100_u8, any::<bool>()), 40),
+    ) {
+        let cost = |path: &PathView| costs[path.id.0 as usize];
+        let paths: Vec<PathView> = paths.iter()
+            .map(|path| PathView { terms: PathTerms { cost: cost(path), ..path.terms }, ..*path })
+            .collect();
+        for choice in ["primary", "primary=rank"] {
+            let mut scheduler = make(choice);
+            let mut allowed = BTreeSet::new();
+            let (mut primary, mut asked) = (None, None);
+            for (fates, (answer, is_repeat)) in rounds.iter().zip(&answers) {
+                let repeats = if *is_repeat { 5000 } else { 0 };
+                let scene = Scene { repeats, ..Scene::bulk(befallen(&paths, fates)) };
+                let working: Vec<&PathView> = scene.paths.iter().filter(|path| works(path)).collect();
+                // A second time if the first answer was a question, and the answer to that is yes.
+                loop {
+                    let decision = scene.decide(&mut *scheduler);
+                    let told = told(&mut *scheduler);
+                    let may_use = |path: &PathView, primary: Option<PathId>| {
+                        primary.is_none_or(|primary| cost(path) <= cost(scene.path(primary))) || allowed.contains(&path.id)
+                    };
+                    if working.iter().any(|path| may_use(path, primary)) {
+                        if let [Notice::PrimaryIs(path)] = told.as_slice() {
+                            prop_assert!(may_use(scene.path(*path), primary), "{choice} {told:?} {allowed:?}");
+                            primary = Some(*path);
+                        } else {
+                            prop_assert!(told.is_empty(), "{choice} {told:?}");
+                        }
+                        for id in chosen(&decision).0 {
+                            prop_assert!(may_use(scene.path(id), primary), "{choice} {decision:?} {allowed:?}");
+                        }
+                        asked = None;
+                        break;
+                    }
+                    prop_assert_eq!(decision, Decision::WAIT);
+                    let question = fastest(&scene.paths).map(|path| path.id).filter(|id| asked != Some(*id));
+                    prop_assert_eq!(told, Vec::from_iter(question.map(Notice::AsksForCostly)));
+                    let Some(path) = question else { break };
+                    asked = question;
+                    if *answer >= allowed_of_hundred {
+                        break;
+                    }
+                    allowed.insert(path);
+                    scheduler.on_event(&Event::CostlyAllowed { path });
+                }
+            }
+            prop_assert!(allowed_of_hundred > 0 || allowed.is_empty());
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Views made by chance.
+
+use std::time::Duration;
+
+use manyway_wire::{PathId, StreamId};
+use proptest::prelude::*;
+
+use super::super::view::{NextUp, ReadyStream, Stuck};
+use super::super::{Decision, PathTerms, PathView, RttView, Scheduler, Tier, View, by_name};
+use crate::path::{PathState, Role};
+use crate::{ByteCount, Class, Instant, Rate};
+
+/// What a view is made of.
+#[derive(Debug, Clone)]
+pub(super) struct Scene {
+    pub(super) now: Instant,
+    pub(super) backlog: u64,
+    pub(super) repeats: u64,
+    pub(super) repeats_from: Option<PathId>,
+    pub(super) window_left: u64,
+    pub(super) copy_budget: u64,
+    pub(super) class: Class,
+    pub(super) ready: Vec<ReadyStream>,
+    pub(super) stuck: Option<Stuck>,
+    pub(super) paths: Vec<PathView>,
+}
+
+impl Scene {
+    /// Much to send, and paths as they are.
+    pub(super) fn bulk(paths: Vec<PathView>) -> Self {
+        Self {
+            now: Instant::from_nanos(5_000_000_000),
+            backlog: 10_000_000,
+            repeats: 0,
+            repeats_from: None,
+            window_left: 1_000_000_000,
+            copy_budget: 0,
+            class: Class::Bulk,
+            ready: vec![ready(0), ready(4), ready(8)],
+            stuck: None,
+            paths,
+        }
+    }
+
+    fn view(&self) -> View<'_> {
+        let mut view = View::new(self.now, &self.paths);
+        view.backlog = ByteCount(self.backlog);
+        view.repeats = ByteCount(self.repeats);
+        view.repeats_from = self.repeats_from;
+        view.window_left = ByteCount(self.window_left);
+        view.window_total = ByteCount(self.window_left);
+        view.copy_budget = ByteCount(self.copy_budget);
+        view.ready = &self.ready;
+        view.stuck = self.stuck;
+        view.next = (self.backlog > 0).then_some(NextUp {
+            stream: StreamId(0),
+            class: self.class,
+            left: ByteCount(self.backlog),
+            deadline: None,
+        });
+        view
+    }
+
+    pub(super) fn decide(&self, scheduler: &mut dyn Scheduler) -> Decision {
+        scheduler.decide(&self.view())
+    }
+
+    pub(super) fn path(&self, id: PathId) -> &PathView {
+        self.paths.iter().find(|path| path.id == id).unwrap()
+    }
+
+    /// The paths that may carry data, with room for it: reserves only while nothing else works.
+    pub(super) fn roomy(&self) -> Vec<&PathView> {
+        let is_reserve = |path: &&PathView| path.tier() == Some(Tier::Reserve);
+        let working = || self.paths.iter().filter(|path| path.tier().is_some());
+        let only_reserves = working().all(|path| is_reserve(&path));
+        let in_use = working().filter(|path| is_reserve(path) == only_reserves);
+        in_use.filter(|path| path.sendable > ByteCount::ZERO).collect()
+    }
+
+    /// Those of them whose turn it is by their roles: secondaries when the primaries are full.
+    pub(super) fn due(&self) -> Vec<&PathView> {
+        let roomy = self.roomy();
+        let best = roomy.iter().map(|path| path.tier()).min();
+        roomy.into_iter().filter(|path| Some(path.tier()) == best).collect()
+    }
+}
+
+/// What becomes of a path for a while.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Fate {
+    Open,
+    Full,
+    Dead,
+    /// It is back and has not proved itself.
+    Returning,
+}
+
+impl Fate {
+    pub(super) fn befalls(self, path: &PathView) -> PathView {
+        match self {
+            Self::Open => *path,
+            Self::Full => full(*path),
+            Self::Dead => dead(*path),
+            Self::Returning => PathView { state: PathState::Probation, ..*path },
+        }
+    }
+}
+
+pub(super) fn any_fate() -> impl Strategy<Value = Fate> {
+    prop::sample::select(vec![Fate::Open, Fate::Open, Fate::Full, Fate::Dead, Fate::Returning])
+}
+
+/// The fates of the paths of a scene, again and again.
+pub(super) fn fates() -> impl Strategy<Value = Vec<[Fate; 5]>> {
+    prop::collection::vec(prop::array::uniform5(any_fate()), 1..40)
+}
+
+/// Each path with what becomes of it.
+pub(super) fn befallen(paths: &[PathView], fates: &[Fate]) -> Vec<PathView> {
+    paths.iter().zip(fates).map(|(path, fate)| fate.befalls(path)).collect()
+}
+
+pub(super) fn make(choice: &str) -> Box<dyn Scheduler> {
+    by_name(choice).unwrap().make()
+}
+
+pub(super) fn ready(stream: u64) -> ReadyStream {
+    let (fresh, repeats) = (ByteCount(1_000_000), ByteCount::ZERO);
+    ReadyStream { stream: StreamId(stream), priority: 0, class: Class::Bulk, deadline: None, fresh, repeats }
+}
+
+/// A path that works and has room.
+pub(super) fn open(id: u32, rtt: u64, rate: u64) -> PathView {
+    let (rtt, rate) = (Duration::from_millis(rtt), Rate::from_bytes_per_second(rate));
+    let window = (rate * rtt).max(ByteCount(12_000));
+    PathView {
+        rtt: RttView { smoothed: rtt, variation: rtt / 10, minimum: rtt, calm: rtt },
+        delay: rtt / 2,
+        delivery_rate: rate,
+        window,
+        sendable: window * 3 / 5,
+        in_flight: window * 2 / 5,
+        ..PathView::new(PathId(id))
+    }
+}
+
+/// The same without room.
+pub(super) fn full(path: PathView) -> PathView {
+    PathView { sendable: ByteCount::ZERO, in_flight: path.window, ..path }
+}
+
+pub(super) fn dead(path: PathView) -> PathView {
+    PathView { state: PathState::Dead, sendable: ByteCount::ZERO, in_flight: ByteCount::ZERO, ..path }
+}
+
+/// A path that works, of any figures.
+pub(super) fn any_open(id: u32) -> impl Strategy<Value = PathView> {
+    (1..500_u64, 1..20_000_000_u64, 1200..2_000_000_u64, 0..100_u64).prop_map(
+        move |(rtt, rate, window, part)| PathView {
+            window: ByteCount(window),
+            in_flight: ByteCount(window * part / 100),
+            sendable: ByteCount((window - window * part / 100).max(1)),
+            ..open(id, rtt, rate)
+        },
+    )
+}
+
+pub(super) fn some_open() -> impl Strategy<Value = Vec<PathView>> {
+    (any_open(0), any_open(1), any_open(2)).prop_map(|(a, b, c)| vec![a, b, c])
+}
+
+/// From one to five of them.
+pub(super) fn many_open() -> impl Strategy<Value = Vec<PathView>> {
+    (1..6_u32).prop_flat_map(|count| (0..count).map(any_open).collect::<Vec<_>>())
+}
+
+/// Any path at all.
+pub(super) fn any_path(id: u32) -> impl Strategy<Value = PathView> {
+    let standing = (
+        prop_oneof![Just(PathState::Active), prop::sample::select(PathState::ALL.to_vec())],
+        prop::sample::select(vec![Role::Primary, Role::Secondary, Role::Backup, Role::Never]),
+        prop::bool::weighted(0.9),
+    );
+    let extreme = prop_oneof![8 => 0..200_000_u64, 1 => Just(0), 1 => Just(u64::MAX)];
+    let figures = (extreme.clone(), extreme.clone(), extreme, 0..2_000_u64, prop::bool::ANY);
+    let terms = (0..3_u8, prop::option::of(0..5_000_u64));
+    (standing, figures, terms).prop_map(move |(standing, figures, (cost, quota))| {
+        let (window, in_flight, sendable, rtt, is_paced) = figures;
+        PathView {
+            state: standing.0,
+            role: standing.1,
+            peer_ready: standing.2,
+            window: ByteCount(window),
+            in_flight: ByteCount(in_flight),
+            sendable: ByteCount(sendable),
+            next_departure: is_paced.then_some(Instant::from_nanos(6_000_000_000)),
+            terms: PathTerms { cost, quota_left: quota.map(ByteCount), ..PathTerms::default() },
+            ..open(id, rtt, window)
+        }
+    })
+}
+
+/// Any view at all.
+pub(super) fn any_scene() -> impl Strategy<Value = Scene> {
+    let bytes = || prop_oneof![4 => 0..3_000_000_u64, 1 => Just(0), 1 => Just(u64::MAX)];
+    let budget = prop_oneof![0..2_400_u64, 0..100_000_u64];
+    let loads = (bytes(), bytes(), bytes(), budget);
+    let paths = (0..6_u32).prop_flat_map(|count| (0..count).map(any_path).collect::<Vec<_>>());
+    let classes = prop::sample::select(Class::ALL.to_vec());
+    let stuck = prop::option::of((0..4_u32, 0..5_u64, 0..2_u32));
+    let streams = prop::collection::vec((0..9_u64, bytes(), bytes()), 0..6);
+    (loads, prop::option::of(0..4_u32), paths, classes, stuck, streams).prop_map(
+        |((backlog, repeats, window_left, copy_budget), from, paths, class, stuck, streams)| Scene {
+            backlog,
+            repeats,
+            repeats_from: from.map(PathId),
+            window_left,
+            copy_budget,
+            class,
+            ready: streams
+                .into_iter()
+                .map(|(stream, fresh, repeats)| ReadyStream {
+                    fresh: ByteCount(fresh),
+                    repeats: ByteCount(repeats),
+                    ..ready(stream)
+                })
+                .collect(),
+            stuck: stuck.map(|(path, seconds, copies)| Stuck {
+                stream: StreamId(0),
+                path: PathId(path),
+                bytes: ByteCount(1200),
+                sent_at: Instant::from_nanos(seconds * 1_000_000_000),
+                copies,
+            }),
+            ..Scene::bulk(paths)
+        },
+    )
+}

@@ -1,0 +1,62 @@
+//! The laws of `stream-bound`.
+
+use std::collections::BTreeMap;
+
+use super::super::choice::capacity;
+use super::*;
+
+proptest! {
+    #[test]
+    fn a_stream_leaves_its_path_only_while_that_carries_nothing(paths in some_open(), rounds in fates()) {
+        let mut scheduler = make("stream-bound");
+        let streams = [0, 4, 8, 12];
+        let mut path_of = |stream, scene: &Scene| {
+            let scene = Scene { ready: vec![ready(stream)], ..scene.clone() };
+            chosen(&scene.decide(&mut *scheduler)).0.first().copied()
+        };
+        let at_first = Scene::bulk(paths.clone());
+        let homes = streams.map(|stream| path_of(stream, &at_first).unwrap());
+        for fates in &rounds {
+            let scene = Scene::bulk(befallen(&paths, fates));
+            for (stream, home) in streams.into_iter().zip(homes) {
+                let path = path_of(stream, &scene);
+                let home = scene.path(home);
+                let expected = (home.sendable > ByteCount::ZERO).then_some(home.id);
+                prop_assert!(path == expected || home.state == PathState::Dead, "{path:?} for {home:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_new_stream_gets_the_path_that_could_carry_most_for_each_of_its_streams(
+        paths in many_open(), streams in 1..30_u64,
+    ) {
+        let mut scheduler = make("stream-bound");
+        let mut bound: BTreeMap<PathId, u64> = BTreeMap::new();
+        let scene = Scene::bulk(paths);
+        for stream in 0..streams {
+            let scene = Scene { ready: vec![ready(stream * 4)], ..scene.clone() };
+            let share = |path: &PathView| {
+                capacity(path).bytes_per_second() / (bound.get(&path.id).copied().unwrap_or_default() + 1)
+            };
+            let home = chosen(&scene.decide(&mut *scheduler)).0[0];
+            prop_assert_eq!(Some(share(scene.path(home))), scene.paths.iter().map(share).max());
+            *bound.entry(home).or_default() += 1;
+        }
+    }
+}
+
+#[test]
+fn streams_of_one_path_take_turns() {
+    let mut scene = Scene::bulk(vec![open(0, 20, 1_000_000)]);
+    scene.ready = vec![ready(0), ready(4), ready(8)];
+    let mut scheduler = make("stream-bound");
+    let mut order = Vec::new();
+    for _ in 0..6 {
+        let Decision::Send { source: Source::Stream(stream), .. } = scene.decide(&mut *scheduler) else {
+            break;
+        };
+        order.push(stream.0);
+    }
+    assert_eq!(order, [0, 4, 8, 0, 4, 8]);
+}

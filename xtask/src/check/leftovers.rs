@@ -1,0 +1,27 @@
+//! What a test leaves behind for somebody to look at is no part of the repository.
+
+use super::Finding;
+use super::files::SourceFile;
+
+/// How files end that insta writes beside a snapshot which differs, or a source file with an inline one.
+const ENDS: [&str; 2] = [".snap.new", ".pending-snap"];
+
+pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
+    let left = files.iter().filter(|file| ENDS.iter().any(|end| file.path.ends_with(end)));
+    left.map(|file| Finding::new(&file.path, 0, "a snapshot that nobody has judged: accept it or delete it"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::files::file;
+    use super::check;
+
+    #[test]
+    fn a_snapshot_that_waits_for_judgement_is_found() {
+        for path in ["tests/snapshots/a__b.snap.new", "src/.a.rs.pending-snap"] {
+            assert_eq!(check(&[file(path, "")]).len(), 1, "{path}");
+        }
+        assert_eq!(check(&[file("tests/snapshots/a__b.snap", ""), file("src/snap.new.rs", "")]), []);
+    }
+}
