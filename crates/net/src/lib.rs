@@ -106,7 +106,7 @@ pub use manyway_proto::{
 };
 pub use path::Path;
 pub use rendezvous::RendezvousServer;
-pub use report::{PathReport, Unused};
+pub use report::{PathReport, Unused, Used, Why};
 pub use stream::{ReceiveStream, SendStream};
 pub use ticket::{Host, HostName, HostPort, HostPortError, Ticket, TicketError};
 

@@ -494,7 +494,7 @@ async fn a_ping_is_answered_and_may_be_given_up() {
 async fn a_report_names_the_path_in_use_and_the_congestion_control_can_change() {
     let pair = Pair::new().await;
     let report = soon(pair.connected.report()).await.unwrap();
-    let used: Vec<_> = report.iter().filter(|row| row.unused.is_none()).collect();
+    let used: Vec<_> = report.iter().filter(|row| row.why.is_used()).collect();
     assert_eq!(used.len(), 1, "{report:?}");
     assert!(used.iter().all(|row| row.path.is_some() && row.remote.is_some()), "{report:?}");
     assert!(soon(pair.connected.set_congestion("new-reno")).await.unwrap());

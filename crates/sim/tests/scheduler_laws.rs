@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use manyway_proto::observe::{Direction as Way, Fact, ObservedPacket, Observer};
-use manyway_proto::scheduler::{self, PathTerms};
+use manyway_proto::scheduler::{self, PathTerms, Purpose};
 use manyway_proto::{ByteCount, ConnectionConfig, Event, Instant, PathId, StreamId};
 use manyway_sim::link::{LinkConfig, LossModel, Probability};
 use manyway_sim::pair::Direction;
@@ -253,6 +253,45 @@ fn everything_on_every_path_has_the_latency_of_the_fastest_one_and_survives_its_
     assert!(silence < 85 * MS, "{silence:?}");
     let (silence, _) = latencies("min-rtt", true);
     assert!(silence > 100 * MS, "{silence:?}");
+}
+
+#[test]
+fn a_connection_can_say_what_its_scheduler_has_each_path_for() {
+    let purposes = |pair: &mut EndpointPair| -> Vec<Purpose> {
+        pair.run_for(SECOND).unwrap();
+        let now = pair.now();
+        let told = pair.peer(Side::Client).unwrap().connection().unwrap().purposes(now);
+        told.into_iter().map(|(_, purpose)| purpose).collect()
+    };
+    let mut pair = connected("primary", &[(10, 10), (10, 10)]);
+    start(&mut pair, Side::Client, megabytes(8));
+    assert_eq!(purposes(&mut pair), [Purpose::Primary, Purpose::Repeats]);
+    pair.cut(0, Direction::Both);
+    assert_eq!(purposes(&mut pair), [Purpose::StandIn]);
+
+    let mut pair = connected("cost", &[(10, 10), (10, 5)]);
+    set_cost(&mut pair, 1);
+    start(&mut pair, Side::Client, megabytes(8));
+    assert_eq!(purposes(&mut pair), [Purpose::Nearest, Purpose::Dearer]);
+    pair.cut(0, Direction::Both);
+    assert_eq!(purposes(&mut pair), [Purpose::Dearer]);
+
+    let mut pair = connected("stream-bound", &[(10, 10), (20, 10)]);
+    start(&mut pair, Side::Client, megabytes(8));
+    assert_eq!(purposes(&mut pair), [Purpose::Unbound, Purpose::Streams]);
+    pair.cut(1, Direction::Both);
+    assert_eq!(purposes(&mut pair), [Purpose::Guests]);
+}
+
+#[test]
+fn each_end_knows_whether_it_sends_data_itself() {
+    let mut pair = connected("round-robin", &[(10, 10), (10, 10)]);
+    start(&mut pair, Side::Client, megabytes(4));
+    pair.run_for(SECOND).unwrap();
+    let mut of =
+        |side| path_figures(&mut pair, side).into_iter().map(|path| (path.data_at, path.data_sent_at));
+    assert!(of(Side::Client).all(|(any, sent)| any.is_some() && any == sent));
+    assert!(of(Side::Server).all(|(any, sent)| any.is_some() && sent.is_none()));
 }
 
 /// What the application of an end was told of one kind.

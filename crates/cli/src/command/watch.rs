@@ -8,7 +8,7 @@ use manyway::{ByteCount, Connection, Event, PathId, PathInfo, PathState, Rate};
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
-use crate::output::path::event_words;
+use crate::output::path::{news_words, path_of};
 use crate::output::progress::{PathLine, ProgressView};
 
 /// How often the figures are read.
@@ -102,9 +102,15 @@ pub fn path_name(path: &PathInfo) -> String {
 }
 
 /// The words for a change that a user wants to know; `names` are those of the paths that are known.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the library's list is open")]
 fn describe(event: &Event, names: &BTreeMap<PathId, String>) -> Option<String> {
     use manyway::PathState::{Closed, Dead, Parked, Probation, Suspect};
-    let Event::Path(path) = event else { return None };
-    let is_worth_it = matches!(path.state, Parked | Suspect | Dead | Probation | Closed);
-    is_worth_it.then(|| event_words(path, names.get(&path.path).map(String::as_str)))
+    let is_worth_it = match event {
+        Event::Path(path) => matches!(path.state, Parked | Suspect | Dead | Probation | Closed),
+        Event::PrimaryPath(_) => true,
+        // Whoever asks the user about it tells.
+        _ => false,
+    };
+    let path = path_of(event).filter(|_| is_worth_it)?;
+    news_words(event, names.get(&path).map(String::as_str))
 }

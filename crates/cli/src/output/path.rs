@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use manyway::{PathEvent, PathId, PathInfo};
+use manyway::{Event, PathEvent, PathId, PathInfo, PathState, Why};
 use serde_json::{Value, json};
 
 /// What a path is known by.
@@ -48,6 +48,47 @@ impl PathLabel {
     }
 }
 
+/// Whether a path is used and why, in a cell of a table.
+pub fn why_words(why: &Why) -> String {
+    if why.is_used() { format!("used: {why}") } else { why.to_string() }
+}
+
+/// The path of which an event tells something worth a line; `None` if it tells nothing of paths.
+pub fn path_of(event: &Event) -> Option<PathId> {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the library's list is open")]
+    match event {
+        Event::Path(event) => (event.state != PathState::Validating).then_some(event.path),
+        Event::PrimaryPath(path) | Event::CostlyPathNeeded(path) => Some(*path),
+        _ => None,
+    }
+}
+
+/// What an event tells of a path, in words; `name` is its interface where that is known.
+pub fn news_words(event: &Event, name: Option<&str>) -> Option<String> {
+    let name_or = |path: &PathId| name.map_or_else(|| format!("path {path}"), str::to_owned);
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the library's list is open")]
+    match event {
+        Event::Path(event) => Some(event_words(event, name)),
+        Event::PrimaryPath(path) => Some(format!("{} primary: new data goes on it", name_or(path))),
+        Event::CostlyPathNeeded(path) => {
+            Some(format!("{} needed: it costs more, and data wait until it is allowed", name_or(path)))
+        }
+        _ => None,
+    }
+}
+
+/// What an event tells of a path, for programs.
+pub fn news_json(event: &Event, name: Option<&str>, seconds: f64) -> Option<Value> {
+    let choice = |word: &str, path: &PathId| json!({ "event": word, "time": seconds, "path": path.0, "interface": name });
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the library's list is open")]
+    match event {
+        Event::Path(event) => Some(event_json(event, name, seconds)),
+        Event::PrimaryPath(path) => Some(choice("primary-path", path)),
+        Event::CostlyPathNeeded(path) => Some(choice("costly-path-needed", path)),
+        _ => None,
+    }
+}
+
 /// What happened to a path, in words; `name` is its interface where that is known.
 pub fn event_words(event: &PathEvent, name: Option<&str>) -> String {
     let local = event.tuple.local.address.ip().to_canonical();
@@ -55,12 +96,27 @@ pub fn event_words(event: &PathEvent, name: Option<&str>) -> String {
     format!("{name} {}: {}", event.state, event.reason)
 }
 
-/// What happened to a path, for programs.
-pub fn event_json(event: &PathEvent, name: Option<&str>, seconds: f64) -> Value {
+fn event_json(event: &PathEvent, name: Option<&str>, seconds: f64) -> Value {
     json!({
         "event": "path", "time": seconds, "path": event.path.0, "interface": name,
         "local": event.tuple.local.address.ip().to_canonical().to_string(),
         "remote": event.tuple.remote.to_string(),
         "state": event.state.word(), "reason": event.reason.to_string(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_of_the_primary_path_is_news_of_that_path() {
+        let (primary, needed) = (Event::PrimaryPath(PathId(1)), Event::CostlyPathNeeded(PathId(2)));
+        assert_eq!([path_of(&primary), path_of(&needed)], [Some(PathId(1)), Some(PathId(2))]);
+        assert_eq!(path_of(&Event::Connected), None);
+        insta::assert_snapshot!(news_words(&primary, Some("va1")).unwrap(), @"va1 primary: new data goes on it");
+        insta::assert_snapshot!(news_words(&needed, None).unwrap(), @"path 2 needed: it costs more, and data wait until it is allowed");
+        insta::assert_snapshot!(news_json(&primary, Some("va1"), 1.5).unwrap(), @r#"{"event":"primary-path","interface":"va1","path":1,"time":1.5}"#);
+        insta::assert_snapshot!(news_json(&needed, None, 2.5).unwrap(), @r#"{"event":"costly-path-needed","interface":null,"path":2,"time":2.5}"#);
+    }
 }

@@ -1,5 +1,7 @@
 //! Whether a path takes over that costs more than the one before.
 
+use serde_json::Value;
+
 use crate::MB;
 use crate::at_terminal::AtTerminal;
 use crate::lab::{Family, Lab};
@@ -73,4 +75,33 @@ fn without_a_terminal_the_options_decide_and_waiting_is_told() {
         client.end().expect(0);
         assert_same_content(&lab.here().join("file"), &lab.there().join("file"));
     }
+}
+
+/// What a `bench` says at its end of the path over an interface: whether it was used, and the word for why.
+fn told(summary: &Value, interface: &str) -> (bool, String) {
+    let paths = summary["paths"].as_array().unwrap();
+    let path =
+        paths.iter().find(|path| path["interface"] == interface).unwrap_or_else(|| panic!("{summary}"));
+    (path["used"] == true, path["reason"].as_str().unwrap_or_default().to_owned())
+}
+
+#[test]
+fn bench_says_that_a_dearer_path_waits_and_that_it_carries_because_the_other_fails() {
+    let Some((lab, server)) = links() else { return };
+    let bench = |time, options: &[&str]| {
+        lab.start_client(&[&PRIMARY, options, &["bench", "--json", "-t", time, &server.ticket]].concat())
+    };
+    let documents = bench("2", &[]).end().expect(0).json();
+    let (summary, lines) = documents.split_last().unwrap();
+    assert_eq!(told(summary, "va1"), (true, "primary".to_owned()), "{summary}");
+    assert_eq!(told(summary, "va2"), (false, "needs-leave".to_owned()), "{summary}");
+    let mut events = lines.iter().chain([summary]).flat_map(|line| line["events"].as_array().unwrap());
+    assert!(events.any(|event| event["event"] == "primary-path" && event["interface"] == "va1"), "{lines:?}");
+
+    let allowed = bench("4", &["--costly", "allow"]);
+    allowed.wait_until("data", || lab.client.sent("va1") > 6_000_000);
+    lab.swallow_all(&[1]);
+    let summary = allowed.end().expect(0).summary();
+    assert_eq!(told(&summary, "va1").1, "no-answer", "{summary}");
+    assert_eq!(told(&summary, "va2"), (true, "alone".to_owned()), "{summary}");
 }

@@ -46,7 +46,7 @@ fn paths_goes_on_to_tell_what_changes_until_it_is_interrupted() {
     let client = lab.start_client(&["paths", "-w", "-i", "200ms", &server.ticket]);
     let two_used = |text: &str| {
         let last = text.rsplit("after ").next().unwrap_or_default();
-        last.lines().filter(|line| line.starts_with("va") && line.ends_with("used")).count() == 2
+        last.lines().filter(|line| line.starts_with("va") && line.contains("  used: ")).count() == 2
     };
     client.wait_until("two paths", || two_used(&client.printed()));
     lab.client.ip("link set va2 down");

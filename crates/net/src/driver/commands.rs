@@ -210,6 +210,7 @@ impl Driver {
         self.connections.entries.get(&handle)?;
         let connection = self.endpoint.connection(handle)?;
         let (paths, pairs) = (connection.statistics().paths, connection.address_pairs());
+        let purposes = connection.purposes(now);
         let mut remotes = connection.remote_addresses();
         remotes.extend(self.connections.peer(handle).iter().flat_map(|peer| peer.remotes.iter().copied()));
         let addresses = match &self.locals {
@@ -219,7 +220,8 @@ impl Driver {
             Locals::Interfaces(_) | Locals::Fixed(_) => Vec::new(),
         };
         let name = |index| self.interface_name(index);
-        Some(Facts { now, paths: &paths, pairs: &pairs, addresses, name: &name }.report())
+        let facts = Facts { now, paths: &paths, pairs: &pairs, purposes: &purposes, addresses, name: &name };
+        Some(facts.report())
     }
 
     /// `None` once the end was told, although the protocol machine may remember the connection a while longer.

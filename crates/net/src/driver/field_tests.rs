@@ -15,7 +15,7 @@ use crate::test_seccomp::refuse_socket_option;
 use crate::udp::BufferSizes;
 use crate::{
     Advice, Connection, ConnectionConfig, Endpoint, EndpointOptions, Event, HostPort, Identity, Locals,
-    PathReason, PathState, Role, ServerOptions, Ticket,
+    PathReason, PathState, Role, ServerOptions, Ticket, Unused, Why,
 };
 
 const SECRET: [u8; 16] = [2; 16];
@@ -228,6 +228,9 @@ fn a_path_that_the_own_firewall_forbids_is_told_so_and_does_not_spin() {
                 }
             };
             assert_eq!(event.reason, PathReason::SendDenied);
+            let report = connected.report().await.unwrap();
+            let row = report.iter().find(|row| row.path.is_some_and(|path| path.id == event.path));
+            assert_eq!(row.unwrap().why, Why::Unused(Unused::Denied));
             let before = denied();
             tokio::time::sleep(Duration::from_secs(1)).await;
             let more = denied() - before;

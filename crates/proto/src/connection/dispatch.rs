@@ -109,7 +109,7 @@ impl Connection {
     /// Bytes of a stream came over a path.
     fn note_data(&mut self, facts: &PacketFacts) {
         if let Some(path) = self.paths.get_mut(facts.path) {
-            path.on_data(facts.now);
+            path.on_data_received(facts.now);
         }
     }
 

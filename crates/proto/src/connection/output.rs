@@ -361,7 +361,7 @@ impl Connection {
         let size = builder.finish(buffer, &mut self.protector)?;
         let path = self.paths.get_mut(id)?;
         if carries_data {
-            path.on_data(now);
+            path.on_data_sent(now);
             self.persist.on_data(now);
         }
         path.space.recovery.take_packet_number();

@@ -27,6 +27,8 @@ pub struct PathStatistics {
     pub heard_at: Instant,
     /// When bytes of streams last went over it, in either direction; `None` if none ever did.
     pub data_at: Option<Instant>,
+    /// When bytes of streams were last sent on it; `None` if none ever were.
+    pub data_sent_at: Option<Instant>,
     /// What the peer says of it.
     pub peer_says: PathAvailability,
     /// What its interface is meant for.
@@ -129,6 +131,7 @@ fn path_statistics(path: &Path, group: PathId) -> PathStatistics {
         since: path.since(),
         heard_at: path.last_heard(),
         data_at: path.last_data(),
+        data_sent_at: path.last_data_sent(),
         peer_says: path.peer_status.1,
         role: path.role,
         group,

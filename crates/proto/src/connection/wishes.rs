@@ -4,8 +4,9 @@ use manyway_wire::PathId;
 
 use super::Connection;
 use crate::event::Event;
-use crate::scheduler::{self, Notice, PathTerms};
-use crate::{LocalAddress, Misuse};
+use crate::path::Path;
+use crate::scheduler::{self, Notice, PathTerms, PathView, Purpose, View};
+use crate::{Instant, LocalAddress, Misuse};
 
 impl Connection {
     /// Makes a path the primary one, or with `None` leaves the choice to the scheduler again. Only the scheduler
@@ -43,6 +44,20 @@ impl Connection {
             Some(path) if self.paths.get(path).is_none() => Err(Misuse::UnknownPath { path }),
             Some(_) | None => Ok(()),
         }
+    }
+
+    /// What the scheduler of this end has each path for that is in use; for people who ask why it carries data or none.
+    pub fn purposes(&self, now: Instant) -> Vec<(PathId, Purpose)> {
+        let figures = |path: &Path| {
+            let view = path.view(now);
+            let terms = self.manager.terms_of(&path.tuple.local);
+            PathView { sendable: view.window - view.in_flight, terms, ..view }
+        };
+        let paths: Vec<PathView> = self.paths.iter().map(figures).collect();
+        let outlook = self.streams.outlook(self.patience());
+        let mut view = View::new(now, &paths);
+        (view.backlog, view.repeats, view.next) = (outlook.backlog, outlook.repeats, outlook.next);
+        view.in_use().map(|path| (path.id, self.sending.scheduler.purpose(path, &view))).collect()
     }
 
     /// Makes events of what the scheduler has to say; true if there were any.

@@ -39,6 +39,8 @@ use crate::{ByteCount, FourTuple, Instant};
 
 /// Most PROBEs of the peer that wait for our answer on a path.
 const MAX_ANSWERS: usize = 4;
+/// Before any bytes of streams can have moved: a set-up takes time.
+const NEVER: Instant = Instant::from_nanos(0);
 /// An answer that was held back for longer would be a wrong round trip, and the peer has asked again.
 const ANSWER_KEEPS: Duration = Duration::from_millis(250);
 
@@ -72,8 +74,9 @@ pub(crate) struct Path {
     asked_at: Instant,
     /// When any packet of the peer arrived last on it.
     heard_at: Instant,
-    /// When bytes of streams last went over it, in either direction.
-    data_at: Option<Instant>,
+    /// When bytes of streams were last sent on it, and when any arrived; [`NEVER`] takes less memory than an option.
+    data_sent_at: Instant,
+    data_received_at: Instant,
     /// When the peer's address on it changed last; `None` once the new one was proven.
     pub(crate) moved_at: Option<Instant>,
     pub(crate) counters: PathCounters,
@@ -119,7 +122,8 @@ impl Path {
             probes_due: 0,
             asked_at: now,
             heard_at: now,
-            data_at: None,
+            data_sent_at: NEVER,
+            data_received_at: NEVER,
             moved_at: None,
             counters: PathCounters::default(),
         }
@@ -141,12 +145,20 @@ impl Path {
         self.heard_at
     }
 
-    pub(crate) fn on_data(&mut self, now: Instant) {
-        self.data_at = Some(now);
+    pub(crate) fn on_data_sent(&mut self, now: Instant) {
+        self.data_sent_at = now;
+    }
+
+    pub(crate) fn on_data_received(&mut self, now: Instant) {
+        self.data_received_at = now;
+    }
+
+    pub(crate) fn last_data_sent(&self) -> Option<Instant> {
+        Some(self.data_sent_at).filter(|at| *at > NEVER)
     }
 
     pub(crate) fn last_data(&self) -> Option<Instant> {
-        self.data_at
+        Some(self.data_sent_at.max(self.data_received_at)).filter(|at| *at > NEVER)
     }
 
     /// Says why it was opened.

@@ -1,8 +1,8 @@
 //! Blocking estimation: Ferlin, Alay, Mehani and Boreli, "BLEST: Blocking Estimation-based MPTCP Scheduler for
 //! Heterogeneous Networks", IFIP Networking 2016, section III.
 
-use super::choice::{fill, nearest, turn, will_have_room};
-use super::{Decision, PathView, Scheduler, Source, View};
+use super::choice::{fill, nearest, purpose_by_distance, turn, will_have_room};
+use super::{Decision, PathView, Purpose, Scheduler, Source, View};
 use crate::{ByteCount, Instant};
 
 /// Uses a slower path only if the peer's credit is enough for it and for what the fastest path sends meanwhile.
@@ -47,6 +47,10 @@ impl Scheduler for Blest {
         } else {
             Decision::send(open.id, burst, Source::Next)
         }
+    }
+
+    fn purpose(&self, path: &PathView, view: &View<'_>) -> Purpose {
+        purpose_by_distance(path, view)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What several schedulers ask of a view.
 
-use super::{Decision, PathView, Source, View};
+use super::{Decision, PathView, Purpose, Source, View};
 use crate::{ByteCount, Rate};
 
 /// Datagrams a turn, where paths take turns: enough for a batch, few enough that small backlogs spread.
@@ -16,6 +16,26 @@ pub(super) fn preferred<'a>(view: &View<'a>) -> impl Iterator<Item = &'a PathVie
 pub(super) fn nearest<'a>(view: &View<'a>) -> Option<(&'a PathView, &'a PathView)> {
     let near = |path: &&PathView| (path.rtt.smoothed, path.id);
     Some((preferred(view).min_by_key(near)?, view.candidates().min_by_key(near)?))
+}
+
+/// Whether a path in use belongs to the best group that there is.
+pub(super) fn is_preferred(path: &PathView, view: &View<'_>) -> bool {
+    preferred(view).any(|preferred| preferred.id == path.id)
+}
+
+/// What a path is for where all that are preferred take part alike.
+pub(super) fn purpose_alike(path: &PathView, view: &View<'_>) -> Purpose {
+    if is_preferred(path, view) { Purpose::Turn } else { Purpose::Secondary }
+}
+
+/// What a path is for where the nearest of the preferred ones is filled first.
+pub(super) fn purpose_by_distance(path: &PathView, view: &View<'_>) -> Purpose {
+    let nearest = preferred(view).min_by_key(|path| (path.rtt.smoothed, path.id));
+    match nearest {
+        Some(nearest) if nearest.id == path.id => Purpose::Nearest,
+        _ if is_preferred(path, view) => Purpose::Farther,
+        _ => Purpose::Secondary,
+    }
 }
 
 /// Whether a path may be given bytes now.

@@ -5,7 +5,8 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use super::choice::{capacity, has_room};
-use super::{Decision, PathView, Scheduler, Source, Tier, View};
+use super::{Decision, PathView, Purpose, Scheduler, Source, Tier, View};
+use crate::path::{PathState, Role};
 use crate::{ByteCount, Class, Instant, Rate, text};
 
 /// Uses dearer paths only for what the cheaper ones can not carry: if they need longer than the patience for what waits,
@@ -98,6 +99,19 @@ impl Scheduler for Cost {
         let allowed = path.terms.quota_left.unwrap_or(ByteCount::MAX);
         Decision::send(path.id, path.sendable.min(allowed), Source::Next)
     }
+
+    fn purpose(&self, path: &PathView, view: &View<'_>) -> Purpose {
+        let alike = usable(view).filter(|other| other.terms.cost == path.terms.cost);
+        let first = alike.min_by_key(|other| (price(other), other.rtt.smoothed, other.id));
+        match first {
+            _ if !has_quota(path) => Purpose::Spent,
+            _ if is_background(view) && path.terms.cost > 0 => Purpose::Unpaid,
+            _ if view.paths.iter().any(|other| is_meant_before(other, path)) => Purpose::Dearer,
+            Some(first) if first.id == path.id => Purpose::Nearest,
+            Some(first) if first.tier() < path.tier() => Purpose::Secondary,
+            _ => Purpose::Farther,
+        }
+    }
 }
 
 /// Everything that waits: also what has no credit yet, which is often all but a little.
@@ -108,12 +122,21 @@ fn waiting(view: &View<'_>) -> ByteCount {
 
 /// The paths in use that have quota for a datagram, and for background data those that cost nothing.
 fn usable<'a>(view: &View<'a>) -> impl Iterator<Item = &'a PathView> + use<'a> {
-    let is_background =
-        view.next.is_some_and(|next| next.class == Class::Background) && view.repeats == ByteCount::ZERO;
-    view.in_use().filter(move |path| {
-        let has_quota = path.terms.quota_left.is_none_or(|left| left >= path.datagram);
-        has_quota && (path.terms.cost == 0 || !is_background)
-    })
+    let is_background = is_background(view);
+    view.in_use().filter(move |path| has_quota(path) && (path.terms.cost == 0 || !is_background))
+}
+
+fn is_background(view: &View<'_>) -> bool {
+    view.next.is_some_and(|next| next.class == Class::Background) && view.repeats == ByteCount::ZERO
+}
+
+fn has_quota(path: &PathView) -> bool {
+    path.terms.quota_left.is_none_or(|left| left >= path.datagram)
+}
+
+/// Whether a path would carry data before `other` does if it worked, because it costs less.
+fn is_meant_before(path: &PathView, other: &PathView) -> bool {
+    path.terms.cost < other.terms.cost && path.role < Role::Backup && path.state != PathState::Validating
 }
 
 fn price(path: &PathView) -> Price {

@@ -12,7 +12,8 @@
 
 use std::time::Duration;
 
-use super::{Decision, PathView, Scheduler, Source, Tier, View};
+use super::choice::is_preferred;
+use super::{Decision, PathView, Purpose, Scheduler, Source, Tier, View};
 use crate::{ByteCount, Class, Instant, Rate};
 
 /// The default for everything that wants throughput.
@@ -104,6 +105,16 @@ impl Scheduler for Earliest {
             return decision;
         }
         copy_of_stuck(view, gain)
+    }
+
+    fn purpose(&self, path: &PathView, view: &View<'_>) -> Purpose {
+        if class(view) == Class::Background && path.terms.cost > 0 {
+            Purpose::Unpaid
+        } else if is_preferred(path, view) {
+            Purpose::Speed
+        } else {
+            Purpose::Secondary
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use super::choice::{fill, nearest, will_have_room};
-use super::{Decision, PathView, Scheduler, View};
+use super::choice::{fill, nearest, purpose_by_distance, will_have_room};
+use super::{Decision, PathView, Purpose, Scheduler, View};
 use crate::ByteCount;
 
 /// Uses a slower path only if the rest would not be complete sooner by waiting for the fastest one.
@@ -27,6 +27,10 @@ impl Scheduler for Ecf {
         let rest = view.backlog + view.repeats;
         self.waits = will_have_room(fast) && is_sooner_by_waiting(fast, open, rest, self.waits);
         if self.waits { Decision::WAIT } else { fill(open) }
+    }
+
+    fn purpose(&self, path: &PathView, view: &View<'_>) -> Purpose {
+        purpose_by_distance(path, view)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The path with the smallest round-trip time that has room, as in Linux MPTCP's first scheduler.
 
-use super::{Decision, Scheduler, Source, View};
+use super::choice::purpose_by_distance;
+use super::{Decision, PathView, Purpose, Scheduler, Source, View};
 
 /// Fills the nearest path first, the farther ones with what is left.
 #[derive(Debug, Clone, Copy, Default)]
@@ -16,5 +17,9 @@ impl Scheduler for MinRtt {
             Some(path) => Decision::send(path.id, path.sendable, Source::Next),
             None => Decision::WAIT,
         }
+    }
+
+    fn purpose(&self, path: &PathView, view: &View<'_>) -> Purpose {
+        purpose_by_distance(path, view)
     }
 }

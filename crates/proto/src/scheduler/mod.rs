@@ -12,6 +12,7 @@ pub(crate) mod guard;
 mod min_rtt;
 mod outstanding_ratio;
 mod primary;
+mod purpose;
 mod redundant;
 mod registry;
 mod round_robin;
@@ -31,6 +32,7 @@ pub use ecf::Ecf;
 pub use min_rtt::MinRtt;
 pub use outstanding_ratio::OutstandingRatio;
 pub use primary::Primary;
+pub use purpose::Purpose;
 pub use redundant::Redundant;
 pub use registry::{SchedulerFactory, Schedulers, by_name, names};
 pub use round_robin::RoundRobin;
@@ -110,6 +112,13 @@ pub trait Scheduler: Send + fmt::Debug {
     /// [`View::MOST_READY`] streams a burst. Default: it does not.
     fn chooses_streams(&self) -> bool {
         false
+    }
+
+    /// Says what it has a path in use for ([`View::in_use`]). Asked when somebody wants to know why the path carries data
+    /// or none: it changes nothing. Default: [`Purpose::Any`].
+    fn purpose(&self, path: &PathView, view: &View<'_>) -> Purpose {
+        let _ = (path, view);
+        Purpose::Any
     }
 }
 

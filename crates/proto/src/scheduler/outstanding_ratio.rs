@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-use super::choice::{fill, has_room, preferred, will_have_room};
-use super::{Decision, PathView, Scheduler, Source, View};
+use super::choice::{fill, has_room, is_preferred, preferred, will_have_room};
+use super::{Decision, PathView, Purpose, Scheduler, Source, View};
 use crate::ByteCount;
 
 /// Keeps all windows equally full, measured by the share of each that is in flight.
@@ -29,6 +29,14 @@ impl Scheduler for OutstandingRatio {
         let next = view.candidates().filter(|other| other.id != path.id).min_by(order);
         let level = next.map_or(path.sendable, |next| until_level(path, next));
         Decision::send(path.id, level.max(path.datagram).min(path.sendable), Source::Next)
+    }
+
+    fn purpose(&self, path: &PathView, view: &View<'_>) -> Purpose {
+        match preferred(view).map(|path| path.id).min() {
+            Some(oldest) if oldest == path.id => Purpose::Turn,
+            _ if is_preferred(path, view) => Purpose::Bulk,
+            _ => Purpose::Secondary,
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use manyway_wire::PathId;
 use smallvec::SmallVec;
 
 use super::choice::{capacity, fill, has_room};
-use super::{Decision, Event, Notice, PathView, Scheduler, Source, Tier, View};
+use super::{Decision, Event, Notice, PathView, Purpose, Scheduler, Source, Tier, View};
 use crate::ByteCount;
 use crate::path::{PathState, Role};
 
@@ -146,6 +146,18 @@ impl Scheduler for Primary {
 
     fn poll_notice(&mut self) -> Option<Notice> {
         (!self.notices.is_empty()).then(|| self.notices.remove(0))
+    }
+
+    fn purpose(&self, path: &PathView, view: &View<'_>) -> Purpose {
+        let primary = self.choose(view).map(|path| path.id);
+        let meant = self.wished.filter(|wished| view.path(*wished).is_some());
+        let meant = meant.or_else(|| if self.order == Order::Age { home(view) } else { primary });
+        match primary {
+            _ if !self.may_use(path) => Purpose::NeedsLeave,
+            Some(primary) if primary != path.id => Purpose::Repeats,
+            _ if meant == Some(path.id) => Purpose::Primary,
+            _ => Purpose::StandIn,
+        }
     }
 }
 

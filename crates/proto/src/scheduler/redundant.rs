@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use super::choice::{capacity, fill, has_room, nearest, turn, will_have_room};
-use super::{Decision, PathList, PathView, Scheduler, Source, View};
+use super::choice::{capacity, fill, has_room, nearest, purpose_by_distance, turn, will_have_room};
+use super::{Decision, PathList, PathView, Purpose, Scheduler, Source, View};
 use crate::{ByteCount, Class};
 
 /// Sends everything on every path, or only what is late or urgent.
@@ -70,6 +70,14 @@ impl Scheduler for Redundant {
         match self.extent {
             Extent::All => everywhere(view),
             Extent::Late => late_twice(view),
+        }
+    }
+
+    fn purpose(&self, path: &PathView, view: &View<'_>) -> Purpose {
+        match (self.extent, purpose_by_distance(path, view)) {
+            (Extent::All, _) => Purpose::Copies,
+            (Extent::Late, Purpose::Nearest) => Purpose::Nearest,
+            (Extent::Late, _) => Purpose::Urgent,
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use manyway_wire::PathId;
 
-use super::choice::turn;
-use super::{Decision, Scheduler, Source, View};
+use super::choice::{purpose_alike, turn};
+use super::{Decision, PathView, Purpose, Scheduler, Source, View};
 
 /// One burst of a few datagrams on each path that has room, in the order of their ids.
 #[derive(Debug, Clone, Copy, Default)]
@@ -25,5 +25,9 @@ impl Scheduler for RoundRobin {
             }
             None => Decision::WAIT,
         }
+    }
+
+    fn purpose(&self, path: &PathView, view: &View<'_>) -> Purpose {
+        purpose_alike(path, view)
     }
 }

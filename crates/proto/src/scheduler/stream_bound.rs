@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use manyway_wire::{PathId, StreamId};
 
 use super::choice::{capacity, has_room, preferred, turn};
-use super::{Decision, PathView, Scheduler, Source, View};
+use super::{Decision, PathView, Purpose, Scheduler, Source, View};
 use crate::ByteCount;
 
 /// Binds each stream to a path when it first has something to send. While that path carries no data the stream uses
@@ -113,5 +113,17 @@ impl Scheduler for StreamBound {
             bond.served = self.turn;
         }
         Decision::send(path.id, turn(path).min(path.sendable), Source::Stream(stream))
+    }
+
+    fn purpose(&self, path: &PathView, view: &View<'_>) -> Purpose {
+        let works = |id: PathId| view.in_use().any(|path| path.id == id);
+        let is_guest = |bond: &Bond| bond.refuge == Some(path.id) && !works(bond.home);
+        if self.bonds.values().any(is_guest) {
+            Purpose::Guests
+        } else if self.bonds.values().any(|bond| bond.home == path.id) {
+            Purpose::Streams
+        } else {
+            Purpose::Unbound
+        }
     }
 }

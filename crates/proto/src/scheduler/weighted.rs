@@ -4,8 +4,8 @@
 use manyway_wire::PathId;
 use smallvec::SmallVec;
 
-use super::choice::{has_room, preferred, turn, will_have_room};
-use super::{Decision, Event, PathView, Scheduler, Source, View};
+use super::choice::{has_room, preferred, purpose_alike, turn, will_have_room};
+use super::{Decision, Event, PathView, Purpose, Scheduler, Source, View};
 use crate::ByteCount;
 
 /// Gives each path bytes in proportion to its weight.
@@ -157,6 +157,10 @@ impl Scheduler for Weighted {
         {
             lane.level = lane.level.saturating_add(per_weight(*bytes, lane.weight));
         }
+    }
+
+    fn purpose(&self, path: &PathView, view: &View<'_>) -> Purpose {
+        purpose_alike(path, view)
     }
 }
 

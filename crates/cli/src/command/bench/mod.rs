@@ -10,7 +10,7 @@ mod summary;
 use std::time::Duration;
 
 use manyway::interfaces::InterfaceRule;
-use manyway::{Connection, ConnectionInfo, Endpoint, Event, PathState, Rate, Role};
+use manyway::{Connection, ConnectionInfo, Endpoint, Event, Rate, Role};
 use manyway_transfer::{BenchOutcome, BenchPlan, StreamInterval, TransferError, bench_until};
 use serde_json::{Map, Value, json};
 use tokio::sync::broadcast::error::RecvError;
@@ -25,7 +25,7 @@ use super::signal::{close, interrupted};
 use crate::args::{BenchArgs, GlobalArgs};
 use crate::caps::InterfaceWish;
 use crate::exit_code::ExitCode;
-use crate::output::path::PathLabel;
+use crate::output::path::{PathLabel, path_of};
 use crate::output::{json, note};
 use compare::{Comparison, Single};
 use output::{Mode, Output};
@@ -369,15 +369,12 @@ impl<'a> Run<'a> {
     }
 
     async fn tell(&mut self, event: &Event) -> Result<(), CommandError> {
-        let Event::Path(event) = event else { return Ok(()) };
-        if event.state == PathState::Validating {
-            return Ok(());
-        }
-        if !self.labels.iter().any(|label| label.id == event.path) {
+        let Some(path) = path_of(event) else { return Ok(()) };
+        if !self.labels.iter().any(|label| label.id == path) {
             // A path of which nothing was known; the end of the connection is told elsewhere.
             let _ = self.look().await;
         }
-        let label = self.labels.iter().find(|label| label.id == event.path);
+        let label = self.labels.iter().find(|label| label.id == path);
         let name = label.and_then(|label| label.interface.as_deref());
         self.output.event(event, name, self.began.elapsed().as_secs_f64())
     }

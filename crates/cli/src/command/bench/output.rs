@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use manyway::{ByteCount, PathEvent, Rate};
+use manyway::{ByteCount, Event, Rate};
 use manyway_transfer::{BenchDirection, BenchFlow};
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use super::rates::PathRate;
 use super::rows::Row;
 use crate::command::error::CommandError;
 use crate::output::json;
-use crate::output::path::{event_json, event_words};
+use crate::output::path::{news_json, news_words};
 use crate::output::screen::fit;
 use crate::output::table::{Align, Columns};
 use crate::output::units::{megabits, size};
@@ -72,16 +72,17 @@ impl Output {
     /// Something happened to a path; `seconds` since the run began.
     pub(super) fn event(
         &mut self,
-        event: &PathEvent,
+        event: &Event,
         name: Option<&str>,
         seconds: f64,
     ) -> Result<(), CommandError> {
         match self.mode {
             Mode::Quiet => {}
-            Mode::Lines | Mode::Document => self.events.push(event_json(event, name, seconds)),
+            Mode::Lines | Mode::Document => self.events.extend(news_json(event, name, seconds)),
             Mode::Table => {
+                let Some(words) = news_words(event, name) else { return Ok(()) };
                 let mut out = std::io::stdout().lock();
-                writeln!(out, "{seconds:>7.2} s  {}", event_words(event, name))?;
+                writeln!(out, "{seconds:>7.2} s  {words}")?;
                 out.flush()?;
             }
         }

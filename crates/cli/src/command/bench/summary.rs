@@ -3,13 +3,13 @@
 use std::fmt;
 use std::time::Duration;
 
-use manyway::{ByteCount, ConnectionInfo, PathInfo, PathReport, Rate};
+use manyway::{ByteCount, ConnectionInfo, PathInfo, PathReport, Rate, Why};
 use manyway_transfer::{BenchAccount, BenchDirection, BenchFlow, BenchOutcome, BenchSummary};
 use serde_json::{Map, Value, json};
 
 use super::compare::Comparison;
 use super::output::direction_word;
-use crate::output::path::PathLabel;
+use crate::output::path::{PathLabel, why_words};
 use crate::output::table::{Align, Table};
 use crate::output::units::{duration, fine_percent, megabits, milliseconds, size};
 
@@ -71,8 +71,8 @@ pub(super) struct PathSum {
     pub(super) received: u64,
     pub(super) packets_lost: u64,
     pub(super) packets_sent: u64,
-    /// Why it was not used at the end.
-    pub(super) unused: Option<String>,
+    /// Whether it was used at the end, and why; `None` if it was closed meanwhile.
+    pub(super) why: Option<Why>,
 }
 
 impl PathSum {
@@ -85,9 +85,9 @@ impl PathSum {
         let earlier = |path: &PathInfo| {
             before.paths.iter().find(|other| other.statistics.id == path.statistics.id).map(|p| p.statistics)
         };
-        let unused = |id| {
+        let why = |id| {
             let row = report.iter().find(|row| row.path.as_ref().is_some_and(|path| path.id == id))?;
-            row.unused.as_ref().map(ToString::to_string)
+            Some(row.why.clone())
         };
         let sum = |path: &PathInfo| {
             let (now, then) = (path.statistics, earlier(path));
@@ -102,7 +102,7 @@ impl PathSum {
                 received: since(|figures| figures.bytes_received.get()),
                 packets_lost: since(|figures| figures.packets_lost),
                 packets_sent: since(|figures| figures.packets_sent),
-                unused: unused(now.id),
+                why: why(now.id),
             }
         };
         after.paths.iter().map(sum).collect()
@@ -236,7 +236,7 @@ impl Summary {
                 size(path.received),
                 fine_percent(path.moved(self.flow), all),
                 fine_percent(path.packets_lost, path.packets_sent),
-                path.unused.clone().unwrap_or_else(|| "used".to_owned()),
+                path.why.as_ref().map_or_else(|| "-".to_owned(), why_words),
             ]);
         }
         table
@@ -251,7 +251,8 @@ impl PathSum {
             "state": self.state, "rtt": self.rtt.as_secs_f64(), "bytes_sent": self.sent,
             "bytes_received": self.received, "share": share,
             "packets_sent": self.packets_sent, "packets_lost": self.packets_lost,
-            "used": self.unused.is_none(), "why": self.unused,
+            "used": self.why.as_ref().is_some_and(Why::is_used),
+            "reason": self.why.as_ref().map(Why::word), "why": self.why.as_ref().map(Why::to_string),
         }))
     }
 }
@@ -288,7 +289,8 @@ pub(super) fn rate_of(received: &BenchSummary) -> Rate {
 mod tests {
     use super::super::compare::Single;
     use super::*;
-    use manyway::PathId;
+    use manyway::scheduler::Purpose;
+    use manyway::{PathId, PathReason, Unused, Used};
     use manyway_transfer::TransportFacts;
 
     fn summary(flow: BenchFlow) -> Summary {
@@ -317,7 +319,13 @@ mod tests {
             received,
             packets_lost: 12,
             packets_sent: 12_000,
-            unused: (id == 1).then(|| "slower than needed: no data for 3 s".to_owned()),
+            why: Some(if id == 1 {
+                let (with, without) =
+                    (Rate::from_bits_per_second(21_000_000), Rate::from_bits_per_second(38_000_000));
+                Why::Unused(Unused::Parked(PathReason::DoesNotPay { with, without }))
+            } else {
+                Why::Used(Used::For(Purpose::Speed))
+            }),
         };
         let rate = Rate::from_bits_per_second;
         Summary {
@@ -348,8 +356,8 @@ mod tests {
         up  received  23.8 MiB    10.00   20.00
 
         interface  local      remote            state   rtt ms      sent   received   share   lost  why
-        eth0       192.0.2.7  203.0.113.5:4455  active  31.250  16.2 MiB  683.5 KiB  65.4 %  0.1 %  used
-        wlan0      192.0.2.7  203.0.113.5:4455  active  31.250   8.5 MiB  292.9 KiB  34.6 %  0.1 %  slower than needed: no data for 3 s
+        eth0       192.0.2.7  203.0.113.5:4455  active  31.250  16.2 MiB  683.5 KiB  65.4 %  0.1 %  used: carries what arrives first on it
+        wlan0      192.0.2.7  203.0.113.5:4455  active  31.250   8.5 MiB  292.9 KiB  34.6 %  0.1 %  parked: does not pay: 38.0 Mbit/s arrive without it, 21.0 Mbit/s with it
 
         longest silence  140 ms
         processor time   1.20 s here (12 %), 900 ms at the server (9 %)
@@ -369,8 +377,8 @@ mod tests {
         down  received   4.7 MiB    10.00    4.00
 
         interface  local      remote            state   rtt ms      sent   received   share   lost  why
-        eth0       192.0.2.7  203.0.113.5:4455  active  31.250  16.2 MiB  683.5 KiB  65.6 %  0.1 %  used
-        wlan0      192.0.2.7  203.0.113.5:4455  active  31.250   8.5 MiB  292.9 KiB  34.4 %  0.1 %  slower than needed: no data for 3 s
+        eth0       192.0.2.7  203.0.113.5:4455  active  31.250  16.2 MiB  683.5 KiB  65.6 %  0.1 %  used: carries what arrives first on it
+        wlan0      192.0.2.7  203.0.113.5:4455  active  31.250   8.5 MiB  292.9 KiB  34.4 %  0.1 %  parked: does not pay: 38.0 Mbit/s arrive without it, 21.0 Mbit/s with it
 
         longest silence  140 ms
         processor time   1.20 s here (12 %), 900 ms at the server (9 %)
@@ -428,12 +436,13 @@ mod tests {
               "packets_lost": 12,
               "packets_sent": 12000,
               "path": 0,
+              "reason": "speed",
               "remote": "203.0.113.5:4455",
               "rtt": 0.03125,
               "share": 1.0,
               "state": "active",
               "used": true,
-              "why": null
+              "why": "carries what arrives first on it"
             }
           ],
           "seconds": 10.0,

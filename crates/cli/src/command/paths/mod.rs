@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use manyway::interfaces::InterfaceWatcher;
-use manyway::{Connection, Event, PathState};
+use manyway::{Connection, Event};
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, MissedTickBehavior};
@@ -20,7 +20,7 @@ use crate::args::{GlobalArgs, PathsArgs};
 use crate::caps::{CapLedger, CapState};
 use crate::exit_code::ExitCode;
 use crate::output::json;
-use crate::output::path::{event_json, event_words};
+use crate::output::path::{news_json, news_words, path_of};
 use crate::output::screen::Screen;
 use pings::Pings;
 use rows::{PairRow, address_json, address_table, advice_text, pair_table};
@@ -154,15 +154,12 @@ impl View {
 
     /// Says what happened to a path since the last look.
     fn tell(&mut self, event: &Event, pings: &Pings<'_>) -> Result<(), CommandError> {
-        let Event::Path(event) = event else { return Ok(()) };
-        if !self.watch || event.state == PathState::Validating {
-            return Ok(());
-        }
-        let (name, seconds) = (pings.interface(event.path), self.started.elapsed().as_secs_f64());
+        let Some(path) = path_of(event).filter(|_| self.watch) else { return Ok(()) };
+        let (name, seconds) = (pings.interface(path), self.started.elapsed().as_secs_f64());
         if self.json {
-            json::print(&event_json(event, name, seconds))?;
-        } else {
-            let line = format!("{seconds:>7.2} s  {}", event_words(event, name));
+            news_json(event, name, seconds).iter().try_for_each(json::print)?;
+        } else if let Some(words) = news_words(event, name) {
+            let line = format!("{seconds:>7.2} s  {words}");
             let block = if self.screen.is_in_place() { self.block.as_str() } else { "" };
             self.screen.tell(&line, block)?;
         }

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use manyway::Rate;
 use manyway::interfaces::{AddressReport, InterfaceKind, LinkState};
-use manyway::{PathReport, PathState, Unused};
+use manyway::{PathReport, PathState, Unused, Why};
 use serde_json::{Value, json};
 
 use super::reverse_path;
 use crate::caps::CapState;
+use crate::output::path::why_words;
 use crate::output::table::{Align, Table};
 use crate::output::units::{fine_percent, megabits, milliseconds};
 
@@ -28,8 +29,8 @@ pub(super) struct PairRow {
     pub(super) rate: Option<Rate>,
     /// Bytes of the path, and of all.
     pub(super) share: Option<(u64, u64)>,
-    /// Why it is not used: a word for programs, a sentence for people.
-    pub(super) unused: Option<(&'static str, String)>,
+    /// Whether it is used, and why.
+    pub(super) why: Option<Why>,
     /// The command that may help where nobody answers.
     pub(super) advice: Option<String>,
     /// What may go over the interface, and what went.
@@ -56,14 +57,17 @@ impl PairRow {
         let pinged = pinged.unwrap_or_default();
         let rtt = pinged.rtt.or_else(|| measured.map(|path| path.smoothed_rtt));
         let is_overdue = pinged.silent > SILENCE + 2 * rtt.unwrap_or_default();
-        let unused = match &report.unused {
-            // The transport finds out once there are data; the questions know already.
-            None | Some(Unused::NotNeeded { .. }) if path.is_some() && is_overdue => {
-                Some(Unused::NoAnswer { waited: pinged.silent })
-            }
-            reason => reason.clone(),
+        // The transport finds out once there are data; the questions know already.
+        let is_well = matches!(
+            report.why,
+            Why::Used(_) | Why::Unused(Unused::NotNeeded { .. } | Unused::PeerSendsElsewhere { .. })
+        );
+        let why = if is_well && is_overdue {
+            Why::Unused(Unused::NoAnswer { waited: pinged.silent })
+        } else {
+            report.why.clone()
         };
-        let is_silent = matches!(unused, Some(Unused::NoAnswer { .. }));
+        let is_silent = matches!(why, Why::Unused(Unused::NoAnswer { .. }));
         let place = report.interface.as_deref().zip(report.local).filter(|_| is_silent);
         Self {
             interface: report.interface.clone(),
@@ -76,7 +80,7 @@ impl PairRow {
             loss: (pinged.asked > 0).then_some((pinged.lost, pinged.asked)),
             rate: path.map(|path| path.delivery_rate).filter(|rate| *rate > Rate::ZERO),
             share: path.map(|path| (moved(path), bytes)),
-            unused: unused.map(|reason| (reason.word(), reason.to_string())),
+            why: Some(why),
             advice: place.and_then(|(interface, local)| reverse_path::advice(interface, local)),
             cap: None,
         }
@@ -93,9 +97,9 @@ impl PairRow {
             "path": self.path, "role": self.role, "state": self.state,
             "rtt": self.rtt.map(|rtt| rtt.as_secs_f64()), "loss": part(self.loss),
             "bits_per_second": self.rate.map(Rate::bits_per_second), "share": part(self.share),
-            "used": self.unused.is_none(),
-            "reason": self.unused.as_ref().map(|(word, _)| *word),
-            "why": self.unused.as_ref().map(|(_, words)| words),
+            "used": self.why.as_ref().is_some_and(Why::is_used),
+            "reason": self.why.as_ref().map(Why::word),
+            "why": self.why.as_ref().map(Why::to_string),
             "advice": self.advice,
             "cap": self.cap.map(|cap| cap.json()),
         })
@@ -138,7 +142,7 @@ pub(super) fn pair_table(rows: &[PairRow]) -> Table {
         pair.map_or_else(|| "-".to_owned(), |(part, whole)| fine_percent(part, whole))
     };
     for row in rows {
-        let why = row.unused.as_ref().map_or_else(|| "used".to_owned(), |(_, words)| words.clone());
+        let why = row.why.as_ref().map(why_words).unwrap_or_default();
         let cells = [
             text(&row.interface),
             text(&row.local),
@@ -231,13 +235,15 @@ fn link_word(state: LinkState) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use manyway::Used;
     use manyway::interfaces::{Exclusion, Interface, InterfaceAddress, InterfacePolicy, Route, Snapshot};
+    use manyway::scheduler::Purpose;
 
     fn rows() -> Vec<PairRow> {
-        let row = |interface: &str, local: &str, unused: Option<Unused>| PairRow {
+        let row = |interface: &str, local: &str, why: Why| PairRow {
             interface: Some(interface.to_owned()),
             local: Some(local.to_owned()),
-            unused: unused.map(|reason| (reason.word(), reason.to_string())),
+            why: Some(why),
             ..PairRow::default()
         };
         let pair = |row: PairRow, path: Option<(u32, &str)>, role: &str| PairRow {
@@ -252,19 +258,24 @@ mod tests {
             loss: Some((1, 50)),
             rate: Some(Rate::from_bits_per_second(38_200_000)),
             share: Some((580_000, 1_000_000)),
-            ..pair(row("eth0", "192.0.2.7", None), Some((0, "active")), "primary")
+            ..pair(
+                row("eth0", "192.0.2.7", Why::Used(Used::For(Purpose::Speed))),
+                Some((0, "active")),
+                "primary",
+            )
         };
         let waited = Duration::from_secs(12);
+        let slower = Unused::NotNeeded { purpose: Purpose::Speed, idle: Some(waited) };
         vec![
             used,
-            pair(row("wlan0", "10.1.2.3", Some(Unused::NoAnswer { waited })), Some((1, "dead")), "primary"),
-            pair(row("wwan0", "10.9.8.7", Some(Unused::Backup)), Some((2, "backup")), "backup"),
             pair(
-                row("eth1", "10.3.3.3", Some(Unused::NotNeeded { idle: Some(waited) })),
-                Some((3, "active")),
+                row("wlan0", "10.1.2.3", Why::Unused(Unused::NoAnswer { waited })),
+                Some((1, "dead")),
                 "primary",
             ),
-            row("docker0", "172.17.0.1", Some(Unused::Excluded(Exclusion::NoRoute))),
+            pair(row("wwan0", "10.9.8.7", Why::Unused(Unused::Backup)), Some((2, "backup")), "backup"),
+            pair(row("eth1", "10.3.3.3", Why::Unused(slower)), Some((3, "active")), "primary"),
+            row("docker0", "172.17.0.1", Why::Unused(Unused::Excluded(Exclusion::NoRoute))),
         ]
     }
 
@@ -272,10 +283,10 @@ mod tests {
     fn every_pair_has_a_line_that_says_why() {
         insta::assert_snapshot!(pair_table(&rows()), @r"
         interface  local       remote            role     state   rtt ms   loss  Mbit/s   share  why
-        eth0       192.0.2.7   203.0.113.5:4455  primary  active  31.250  2.0 %   38.20  58.0 %  used
+        eth0       192.0.2.7   203.0.113.5:4455  primary  active  31.250  2.0 %   38.20  58.0 %  used: carries what arrives first on it
         wlan0      10.1.2.3    203.0.113.5:4455  primary  dead         -      -       -       -  no answer on UDP for 12 s
         wwan0      10.9.8.7    203.0.113.5:4455  backup   backup       -      -       -       -  role backup: only when none of the others works
-        eth1       10.3.3.3    203.0.113.5:4455  primary  active       -      -       -       -  slower than needed: no data for 12 s
+        eth1       10.3.3.3    203.0.113.5:4455  primary  active       -      -       -       -  slower than needed; no data for 12 s
         docker0    172.17.0.1  -                 -        -            -      -       -       -  no route leads through it to the peer
         ");
     }
@@ -294,7 +305,7 @@ mod tests {
         rows[2].cap = Some(cap);
         insta::assert_snapshot!(pair_table(&rows), @r"
         interface  local      remote            role     state   rtt ms   loss  Mbit/s   share              cap  why
-        eth0       192.0.2.7  203.0.113.5:4455  primary  active  31.250  2.0 %   38.20  58.0 %                -  used
+        eth0       192.0.2.7  203.0.113.5:4455  primary  active  31.250  2.0 %   38.20  58.0 %                -  used: carries what arrives first on it
         wlan0      10.1.2.3   203.0.113.5:4455  primary  dead         -      -       -       -                -  no answer on UDP for 12 s
         wwan0      10.9.8.7   203.0.113.5:4455  backup   backup       -      -       -       -  4.87 GB of 5 GB  role backup: only when none of the others works
         ");
@@ -329,14 +340,14 @@ mod tests {
             "local": "192.0.2.7",
             "loss": 0.02,
             "path": 0,
-            "reason": null,
+            "reason": "speed",
             "remote": "203.0.113.5:4455",
             "role": "primary",
             "rtt": 0.03125,
             "share": 0.58,
             "state": "active",
             "used": true,
-            "why": null
+            "why": "carries what arrives first on it"
           },
           {
             "advice": null,

@@ -5,7 +5,7 @@ mod figures;
 use std::io::Write as _;
 use std::time::Duration;
 
-use manyway::{Connection, Event, PathId, PathState};
+use manyway::{Connection, Event, PathId};
 use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinSet;
@@ -17,7 +17,7 @@ use super::signal::{close, interrupted};
 use crate::args::{GlobalArgs, PingArgs};
 use crate::exit_code::ExitCode;
 use crate::output::json;
-use crate::output::path::{PathLabel, event_json, event_words};
+use crate::output::path::{PathLabel, news_json, news_words, path_of};
 use crate::output::screen::fit;
 use crate::output::table::{Align, Columns};
 use crate::output::units::milliseconds;
@@ -165,22 +165,17 @@ impl<'a> Pinger<'a> {
 
     /// Says which paths come, fail and go.
     fn tell(&self, event: &Event) -> Result<(), CommandError> {
-        #[expect(clippy::wildcard_enum_match_arm, reason = "the library's list is open")]
-        let event = match event {
-            Event::Path(event) => event,
-            Event::Closed(error) => return Err(error.clone().into()),
-            _ => return Ok(()),
-        };
-        if self.global.quiet || event.state == PathState::Validating {
-            return Ok(());
+        if let Event::Closed(error) = event {
+            return Err(error.clone().into());
         }
-        let name = self.name(event.path);
+        let Some(path) = path_of(event).filter(|_| !self.global.quiet) else { return Ok(()) };
+        let name = self.name(path);
         let seconds = self.started.elapsed().as_secs_f64();
         if self.global.json {
-            json::print(&event_json(event, name, seconds))?;
-        } else {
+            news_json(event, name, seconds).iter().try_for_each(json::print)?;
+        } else if let Some(words) = news_words(event, name) {
             let mut out = std::io::stdout().lock();
-            writeln!(out, "{seconds:>7.2} s  {}", event_words(event, name))?;
+            writeln!(out, "{seconds:>7.2} s  {words}")?;
         }
         Ok(())
     }

@@ -1,0 +1,167 @@
+//! What is said of a path in each situation.
+
+use super::*;
+use crate::{Endpoint, EndpointOptions, Identity, LocalAddress, Locals, ServerOptions, Ticket};
+
+const MS: Duration = Duration::from_millis(1);
+const NOW: Instant = Instant::from_nanos(100_000_000_000);
+
+/// Two paths of a connection, to be changed, that work and never carried anything.
+async fn two_paths() -> [PathStatistics; 2] {
+    let identity = Identity::from_seed(&[1; 32]);
+    let mut server = ServerOptions::new(identity.clone(), &[2; 16]);
+    server.listen = vec!["127.0.0.1:0".parse().unwrap()];
+    let server =
+        Endpoint::bind(EndpointOptions { server: Some(server), ..EndpointOptions::default() }).unwrap();
+    let local = LocalAddress { interface: 0, address: "127.0.0.1:0".parse().unwrap() };
+    let locals = Locals::Fixed(vec![(local, Role::Primary)]);
+    let client = Endpoint::bind(EndpointOptions { locals, ..EndpointOptions::default() }).unwrap();
+    let host = server.local_addresses()[0].address.to_string().parse().unwrap();
+    let ticket = Ticket::new(identity.public_key().hash(), [2; 16], vec![host]).unwrap();
+    let (connection, _accepted) = tokio::join!(client.connect(&ticket), server.accept());
+    let mut path = connection.unwrap().info().await.unwrap().paths[0].statistics;
+    (path.since, path.heard_at) = (NOW - 50_000 * MS, NOW - 10 * MS);
+    (path.data_at, path.data_sent_at) = (None, None);
+    let mut other = path;
+    other.id = PathId(1);
+    [path, other]
+}
+
+/// What is said of paths that a scheduler has for these purposes.
+fn why(paths: &[PathStatistics; 2], purposes: [Purpose; 2]) -> [String; 2] {
+    let purposes = [(PathId(0), purposes[0]), (PathId(1), purposes[1])];
+    let facts =
+        Facts { now: NOW, paths, pairs: &[], purposes: &purposes, addresses: Vec::new(), name: &|_| None };
+    let rows = facts.report();
+    [0, 1].map(|at: usize| {
+        let why = &rows[at].why;
+        format!("{} {}: {why}", if why.is_used() { "used" } else { "unused" }, why.word())
+    })
+}
+
+/// Data left on it so long ago.
+fn sent(path: &mut PathStatistics, ago: Duration) {
+    path.data_sent_at = Some(NOW - ago);
+    path.data_at = path.data_at.max(path.data_sent_at);
+}
+
+fn received(path: &mut PathStatistics, ago: Duration) {
+    path.data_at = path.data_at.max(Some(NOW - ago));
+}
+
+const ANY: [Purpose; 2] = [Purpose::Any; 2];
+
+#[tokio::test]
+async fn a_path_that_works_goes_by_what_the_scheduler_has_it_for() {
+    let mut paths = two_paths().await;
+    let purposes = [Purpose::Nearest, Purpose::Dearer];
+    // Nothing is sent: both would carry if there were enough.
+    let idle = why(&paths, purposes);
+    assert_eq!(idle[0], "used nearest: has the shortest round trip");
+    assert_eq!(idle[1], "used dearer: costs more: carries what cheaper paths do not");
+    // But not this one.
+    let idle = why(&paths, [Purpose::Primary, Purpose::Repeats]);
+    assert_eq!(
+        idle[1],
+        "unused repeats: not the primary path: only for what goes again or is urgent; no data yet"
+    );
+    sent(&mut paths[0], 10 * MS);
+    sent(&mut paths[1], 3200 * MS);
+    let busy = why(&paths, purposes);
+    assert_eq!(busy[0], idle_words(Purpose::Nearest));
+    assert_eq!(busy[1], "unused dearer: costs more: cheaper paths carry everything; no data for 3 s");
+    sent(&mut paths[1], 20 * MS);
+    assert_eq!(why(&paths, purposes)[1], idle_words(Purpose::Dearer));
+}
+
+fn idle_words(purpose: Purpose) -> String {
+    format!("used {}: {}", purpose.word(), purpose.why_used())
+}
+
+#[tokio::test]
+async fn what_the_peer_decides_is_not_laid_to_the_scheduler_of_this_end() {
+    let mut paths = two_paths().await;
+    received(&mut paths[0], 10 * MS);
+    received(&mut paths[1], 4000 * MS);
+    let purposes = [Purpose::Repeats, Purpose::Primary];
+    let download = why(&paths, purposes);
+    assert_eq!(download[0], "used by-peer: the peer sends on it");
+    assert_eq!(download[1], "unused peer-sends-elsewhere: the peer sends elsewhere; no data for 4 s");
+    sent(&mut paths[1], 10 * MS);
+    let both = why(&paths, purposes);
+    assert_eq!(both, ["used by-peer: the peer sends on it", "used primary: is the primary path"]);
+}
+
+#[tokio::test]
+async fn a_path_that_carries_because_others_fail_says_so() {
+    let mut paths = two_paths().await;
+    sent(&mut paths[1], 10 * MS);
+    paths[0].state = PathState::Dead;
+    assert_eq!(why(&paths, ANY)[1], "used alone: the only path that works");
+    let as_what = |mut paths: [PathStatistics; 2], (state, role, reason)| {
+        (paths[1].state, paths[1].role, paths[1].reason) = (state, role, reason);
+        let failed = why(&paths, ANY)[1].clone();
+        paths[0].state = PathState::Active;
+        (failed, why(&paths, ANY)[1].clone())
+    };
+    let (failed, works) = as_what(paths, (PathState::Backup, Role::Backup, PathReason::Validated));
+    assert_eq!(failed, "used backup: role backup: none of the others works");
+    assert_eq!(works, "unused backup: role backup: only when none of the others works");
+    let (failed, works) = as_what(paths, (PathState::Parked, Role::Primary, PathReason::TriedWithout));
+    assert_eq!(failed, "used parked: parked, but none of the others works");
+    assert_eq!(
+        works,
+        "unused parked: parked: the paths together are slower than the best one: tried without it"
+    );
+    // The other one is on probation: it counts, but is no primary that works.
+    paths[0].state = PathState::Probation;
+    let (_, works) = as_what(paths, (PathState::Active, Role::Secondary, PathReason::Validated));
+    assert_eq!(works, "used any: the scheduler gives it data");
+    paths[1].role = Role::Secondary;
+    assert_eq!(why(&paths, ANY)[1], "used secondary: role secondary: none of the primaries works");
+    assert_eq!(why(&paths, ANY)[0], "unused probation: answers again, on probation");
+    sent(&mut paths[0], 10 * MS);
+    assert_eq!(why(&paths, ANY)[0], "used probation: answers again, on probation");
+}
+
+#[tokio::test]
+async fn two_backups_stand_in_for_each_other_as_long_as_nothing_better_works() {
+    let mut paths = two_paths().await;
+    (paths[0].state, paths[0].role) = (PathState::Backup, Role::Backup);
+    paths[1].peer_says = PathAvailability::Backup;
+    let both = why(&paths, ANY);
+    assert_eq!(both[0], "used backup: role backup: none of the others works");
+    assert_eq!(both[1], "used peer-wants-backup: backup at the peer: none of the others works");
+    (paths[0].state, paths[0].role) = (PathState::Active, Role::Primary);
+    assert_eq!(
+        why(&paths, ANY)[1],
+        "unused peer-wants-backup: backup at the peer: only when none of the others works"
+    );
+}
+
+#[tokio::test]
+async fn the_guard_is_quoted_with_both_rates() {
+    let mut paths = two_paths().await;
+    sent(&mut paths[0], 10 * MS);
+    let mbit = |rate: u64| manyway_proto::Rate::from_bits_per_second(rate * 1_000_000);
+    paths[1].state = PathState::Parked;
+    paths[1].reason = PathReason::DoesNotPay { with: mbit(21), without: mbit(38) };
+    assert_eq!(
+        why(&paths, ANY)[1],
+        "unused parked: parked: does not pay: 38.0 Mbit/s arrive without it, 21.0 Mbit/s with it"
+    );
+}
+
+#[tokio::test]
+async fn a_dead_path_tells_of_what_it_died() {
+    let mut paths = two_paths().await;
+    paths[1].state = PathState::Dead;
+    let mut of = |reason| {
+        paths[1].reason = reason;
+        why(&paths, ANY)[1].clone()
+    };
+    assert_eq!(of(PathReason::SendDenied), "unused denied: a firewall of this host forbids to send");
+    assert_eq!(of(PathReason::SendRefused), "unused no-route: no route: the system refuses to send");
+    assert_eq!(of(PathReason::PeerHeardNothing), "unused peer-hears-nothing: the peer hears nothing on it");
+    assert_eq!(of(PathReason::ProbeTimeout { count: 2 }), "unused no-answer: no answer on UDP for 10 ms");
+}

@@ -1,0 +1,257 @@
+//! The reasons: a word for programs, a sentence for people.
+
+use std::fmt;
+use std::time::Duration;
+
+use manyway_proto::scheduler::Purpose;
+use manyway_proto::{Date, FourTuple, PathReason, text};
+
+use crate::interfaces::Exclusion;
+
+/// Whether a pair of addresses is used, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Why {
+    /// It carries data, or would if there were any.
+    Used(Used),
+    /// It carries none.
+    Unused(Unused),
+}
+
+impl Why {
+    /// Whether it carries data, or would if there were any.
+    pub fn is_used(&self) -> bool {
+        matches!(self, Self::Used(_))
+    }
+
+    /// The reason in one word, for programs.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Used(reason) => reason.word(),
+            Self::Unused(reason) => reason.word(),
+        }
+    }
+}
+
+/// The reason, for people.
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Used(reason) => reason.fmt(f),
+            Self::Unused(reason) => reason.fmt(f),
+        }
+    }
+}
+
+/// Why a path carries data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Used {
+    /// The scheduler of this end has it for that.
+    For(Purpose),
+    /// The peer sends on it, this end does not.
+    ByPeer,
+    /// No other path works.
+    Alone,
+    /// Its role is backup, and none of the others works.
+    Backup,
+    /// The peer wants it as a backup, and none of the others works.
+    PeerWantsBackup,
+    /// Its role is secondary, and none of the primaries works.
+    Secondary,
+    /// Using it would not pay, but none of the others works.
+    Parked,
+    /// It answers again and proves itself.
+    Probation,
+}
+
+impl Used {
+    /// The reason in one word, for programs.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::For(purpose) => purpose.word(),
+            Self::ByPeer => "by-peer",
+            Self::Alone => "alone",
+            Self::Backup => "backup",
+            Self::PeerWantsBackup => "peer-wants-backup",
+            Self::Secondary => "secondary",
+            Self::Parked => "parked",
+            Self::Probation => "probation",
+        }
+    }
+}
+
+impl fmt::Display for Used {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::For(purpose) => purpose.why_used(),
+            Self::ByPeer => "the peer sends on it",
+            Self::Alone => "the only path that works",
+            Self::Backup => "role backup: none of the others works",
+            Self::PeerWantsBackup => "backup at the peer: none of the others works",
+            Self::Secondary => "role secondary: none of the primaries works",
+            Self::Parked => "parked, but none of the others works",
+            Self::Probation => "answers again, on probation",
+        })
+    }
+}
+
+/// Why a pair of addresses carries no data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unused {
+    /// The interface or the address is not to be used.
+    Excluded(Exclusion),
+    /// Nobody answers.
+    NoAnswer {
+        /// Time since the last packet, or since the first question.
+        waited: Duration,
+    },
+    /// Silent with data in flight; it is being questioned.
+    Suspect {
+        /// Time since the last packet.
+        silent: Duration,
+    },
+    /// The peer hears nothing on it.
+    PeerHearsNothing,
+    /// The system refuses to send: it has no route.
+    NoRoute,
+    /// A firewall of this host forbids to send.
+    Denied,
+    /// Its address is gone.
+    AddressGone,
+    /// What may go over its interface is used up.
+    CapReached {
+        /// When there is more.
+        renewal: Option<Date>,
+    },
+    /// It answers, but lately it died soon after each return; it is left alone for some seconds.
+    Flaps {
+        /// How many returns of the last minute did not last.
+        times: u8,
+    },
+    /// It answers again and has to prove itself.
+    Probation,
+    /// Using it would make the paths together slower; it is tried again later.
+    Parked(PathReason),
+    /// Its role is backup, and another path works.
+    Backup,
+    /// The peer wants it as a backup, and another path works.
+    PeerWantsBackup,
+    /// The scheduler of this end gives it nothing.
+    NotNeeded {
+        /// What it has the path for.
+        purpose: Purpose,
+        /// Time since it last carried data; `None` if it never did.
+        idle: Option<Duration>,
+    },
+    /// Only the peer sends, and it sends on other paths.
+    PeerSendsElsewhere {
+        /// Time since it last carried data; `None` if it never did.
+        idle: Option<Duration>,
+    },
+    /// Another pair of the same interface answered first.
+    OtherPair {
+        /// That pair.
+        chosen: FourTuple,
+    },
+    /// Other pairs were chosen.
+    LeftOut {
+        /// Its round-trip time when it was asked last; `None` if it does not answer.
+        rtt: Option<Duration>,
+    },
+    /// The application closed the path over this interface.
+    Closed,
+    /// Both ends allow no more paths.
+    NoRoom,
+}
+
+impl Unused {
+    /// The reason in one word, for programs.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Excluded(Exclusion::CapReached { .. }) | Self::CapReached { .. } => "cap-reached",
+            Self::Excluded(_) => "excluded",
+            Self::NoAnswer { .. } => "no-answer",
+            Self::Suspect { .. } => "suspect",
+            Self::PeerHearsNothing => "peer-hears-nothing",
+            Self::NoRoute => "no-route",
+            Self::Denied => "denied",
+            Self::AddressGone => "address-gone",
+            Self::Flaps { .. } => "flaps",
+            Self::Probation => "probation",
+            Self::Parked(_) => "parked",
+            Self::Backup => "backup",
+            Self::PeerWantsBackup => "peer-wants-backup",
+            Self::NotNeeded { purpose, .. } => purpose.word(),
+            Self::PeerSendsElsewhere { .. } => "peer-sends-elsewhere",
+            Self::OtherPair { .. } => "other-pair",
+            Self::LeftOut { .. } => "left-out",
+            Self::Closed => "closed",
+            Self::NoRoom => "no-room",
+        }
+    }
+}
+
+impl fmt::Display for Unused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Excluded(reason) => reason.fmt(f),
+            Self::NoAnswer { waited } => write!(f, "no answer on UDP for {}", Span(*waited)),
+            Self::Suspect { silent } => write!(f, "silent for {}, being questioned", Span(*silent)),
+            Self::PeerHearsNothing => write!(f, "the peer hears nothing on it"),
+            Self::NoRoute => write!(f, "no route: the system refuses to send"),
+            Self::Denied => write!(f, "a firewall of this host forbids to send"),
+            Self::AddressGone => write!(f, "its address is gone"),
+            Self::CapReached { renewal } => f.write_str(&text::cap_reached(None, *renewal)),
+            Self::Flaps { times } => {
+                write!(f, "answers, but died soon after each of {times} returns: left alone for some seconds")
+            }
+            Self::Probation => write!(f, "answers again, on probation"),
+            Self::Parked(reason) => write!(f, "parked: {reason}"),
+            Self::Backup => write!(f, "role backup: only when none of the others works"),
+            Self::PeerWantsBackup => {
+                write!(f, "backup at the peer: only when none of the others works")
+            }
+            Self::NotNeeded { purpose, idle } => write!(f, "{}; {}", purpose.why_unused(), NoData(*idle)),
+            Self::PeerSendsElsewhere { idle } => write!(f, "the peer sends elsewhere; {}", NoData(*idle)),
+            Self::OtherPair { chosen } => {
+                let (local, remote) = (chosen.local.address.ip().to_canonical(), chosen.remote);
+                write!(f, "one path for each interface: {local} to {remote} answered first")
+            }
+            Self::LeftOut { rtt: Some(rtt) } => {
+                write!(f, "left out: other pairs cost less ({} ms here)", rtt.as_millis())
+            }
+            Self::LeftOut { rtt: None } => write!(f, "left out: no answer on UDP"),
+            Self::Closed => write!(f, "closed by the application"),
+            Self::NoRoom => write!(f, "the two ends allow no more paths"),
+        }
+    }
+}
+
+/// How long a path has carried none.
+struct NoData(Option<Duration>);
+
+impl fmt::Display for NoData {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(idle) => write!(f, "no data for {}", Span(idle)),
+            None => write!(f, "no data yet"),
+        }
+    }
+}
+
+/// A time that people wait.
+struct Span(Duration);
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.as_secs() {
+            0 => write!(f, "{} ms", self.0.as_millis()),
+            seconds @ 1..120 => write!(f, "{seconds} s"),
+            seconds => write!(f, "{} min", seconds / 60),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

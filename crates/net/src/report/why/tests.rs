@@ -1,0 +1,111 @@
+//! The words of every reason.
+
+use manyway_proto::LocalAddress;
+
+use super::*;
+
+fn seconds(count: u64) -> Duration {
+    Duration::from_secs(count)
+}
+
+#[test]
+fn every_reason_against_a_path_has_a_sentence_and_a_word() {
+    let local = LocalAddress { interface: 2, address: "192.0.2.7:40000".parse().unwrap() };
+    let chosen = FourTuple { local, remote: "203.0.113.5:4455".parse().unwrap() };
+    let all = [
+        Unused::Excluded(Exclusion::ByUser),
+        Unused::NoAnswer { waited: seconds(12) },
+        Unused::NoAnswer { waited: seconds(600) },
+        Unused::Suspect { silent: Duration::from_millis(120) },
+        Unused::PeerHearsNothing,
+        Unused::NoRoute,
+        Unused::Denied,
+        Unused::AddressGone,
+        Unused::Flaps { times: 3 },
+        Unused::Probation,
+        Unused::Parked(PathReason::TriedWithout),
+        Unused::Backup,
+        Unused::PeerWantsBackup,
+        Unused::PeerSendsElsewhere { idle: Some(seconds(3)) },
+        Unused::PeerSendsElsewhere { idle: None },
+        Unused::OtherPair { chosen },
+        Unused::LeftOut { rtt: Some(Duration::from_millis(80)) },
+        Unused::LeftOut { rtt: None },
+        Unused::Closed,
+        Unused::NoRoom,
+    ];
+    let told: Vec<_> = all.iter().map(|reason| format!("{}: {reason}", reason.word())).collect();
+    insta::assert_snapshot!(told.join("\n"), @r"
+    excluded: excluded by the user
+    no-answer: no answer on UDP for 12 s
+    no-answer: no answer on UDP for 10 min
+    suspect: silent for 120 ms, being questioned
+    peer-hears-nothing: the peer hears nothing on it
+    no-route: no route: the system refuses to send
+    denied: a firewall of this host forbids to send
+    address-gone: its address is gone
+    probation: answers again, on probation
+    parked: parked: the paths together are slower than the best one: tried without it
+    backup: role backup: only when none of the others works
+    peer-wants-backup: backup at the peer: only when none of the others works
+    peer-sends-elsewhere: the peer sends elsewhere; no data for 3 s
+    peer-sends-elsewhere: the peer sends elsewhere; no data yet
+    other-pair: one path for each interface: 192.0.2.7 to 203.0.113.5:4455 answered first
+    left-out: left out: other pairs cost less (80 ms here)
+    left-out: left out: no answer on UDP
+    closed: closed by the application
+    no-room: the two ends allow no more paths
+    ");
+}
+
+#[test]
+fn every_reason_for_a_path_has_a_sentence_and_a_word() {
+    let all = [
+        Used::ByPeer,
+        Used::Alone,
+        Used::Backup,
+        Used::PeerWantsBackup,
+        Used::Secondary,
+        Used::Parked,
+        Used::Probation,
+    ];
+    let told: Vec<_> = all.iter().map(|reason| format!("{}: {reason}", reason.word())).collect();
+    insta::assert_snapshot!(told.join("\n"), @r"
+    by-peer: the peer sends on it
+    alone: the only path that works
+    backup: role backup: none of the others works
+    peer-wants-backup: backup at the peer: none of the others works
+    secondary: role secondary: none of the primaries works
+    parked: parked, but none of the others works
+    probation: answers again, on probation
+    ");
+}
+
+#[test]
+fn every_purpose_has_a_word_and_sentences_for_both_cases() {
+    let told = Purpose::ALL.iter().map(|purpose| {
+        let unused = Unused::NotNeeded { purpose: *purpose, idle: Some(seconds(3)) };
+        format!("{}: {} | {unused}", purpose.word(), Used::For(*purpose))
+    });
+    insta::assert_snapshot!(told.collect::<Vec<_>>().join("\n"), @r"
+    any: the scheduler gives it data | the scheduler gives it nothing; no data for 3 s
+    turn: takes its turn | its turn has not come; no data for 3 s
+    bulk: takes part as soon as there is more than a little | a little stays on the oldest path; no data for 3 s
+    speed: carries what arrives first on it | slower than needed; no data for 3 s
+    nearest: has the shortest round trip | the nearest path only now; no data for 3 s
+    farther: carries what nearer paths do not | farther than needed; no data for 3 s
+    secondary: role secondary: carries what the primaries do not | role secondary: only when the primaries are full; no data for 3 s
+    urgent: carries what is late or urgent, and what nearer paths do not | farther than needed, and nothing is late or urgent; no data for 3 s
+    copies: carries a copy of everything | no room for copies; no data for 3 s
+    primary: is the primary path | the primary path only now; no data for 3 s
+    stand-in: in place of the primary path, which does not work | in place of the primary path only now; no data for 3 s
+    repeats: not the primary path: carries what goes again or is urgent | not the primary path: only for what goes again or is urgent; no data for 3 s
+    needs-leave: costs more than the primary path: carries only what is urgent | costs more than the primary path: only if the application allows it; no data for 3 s
+    streams: streams are bound to it | the streams that are bound to it send nothing; no data for 3 s
+    guests: carries streams that are bound to a path which does not work | the streams that are bound to it send nothing; no data for 3 s
+    unbound: gets the next stream that needs a path | no stream is bound to it; no data for 3 s
+    dearer: costs more: carries what cheaper paths do not | costs more: cheaper paths carry everything; no data for 3 s
+    unpaid: costs something: background data is not paid for | costs something: background data is not paid for; no data for 3 s
+    cap-reached: what may go over its interface is used up | what may go over its interface is used up; no data for 3 s
+    ");
+}

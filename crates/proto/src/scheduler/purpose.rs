@@ -1,0 +1,152 @@
+//! What a scheduler has a path for: the answer to people who ask why it carries data or none.
+
+/// What a scheduler has a path in use for ([`Scheduler::purpose`](super::Scheduler::purpose)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Purpose {
+    /// Whatever the scheduler gives it; it tells no more.
+    Any,
+    /// Its turn or share of everything.
+    Turn,
+    /// Its part of everything but a little, which stays on the oldest path.
+    Bulk,
+    /// What arrives first on it.
+    Speed,
+    /// Everything, as far as it has room: no path has a shorter round trip.
+    Nearest,
+    /// What nearer paths do not carry.
+    Farther,
+    /// What paths of a better role do not carry.
+    Secondary,
+    /// What is late or urgent, and what nearer paths do not carry.
+    Urgent,
+    /// A copy of everything, as far as it has room.
+    Copies,
+    /// Whatever is new: it is the primary path.
+    Primary,
+    /// Whatever is new, as long as the primary path does not work.
+    StandIn,
+    /// What goes again or is urgent: another path is primary.
+    Repeats,
+    /// Nothing before the application allows it: it costs more than the primary path.
+    NeedsLeave,
+    /// The streams that are bound to it.
+    Streams,
+    /// Streams that are bound to a path that does not work.
+    Guests,
+    /// The next stream: none is bound to it.
+    Unbound,
+    /// What cheaper paths do not carry.
+    Dearer,
+    /// Nothing at the moment: it costs something, and background data is not paid for.
+    Unpaid,
+    /// Nothing: what may go over its interface is used up.
+    Spent,
+}
+
+impl Purpose {
+    /// Every purpose.
+    pub const ALL: [Self; 19] = [
+        Self::Any,
+        Self::Turn,
+        Self::Bulk,
+        Self::Speed,
+        Self::Nearest,
+        Self::Farther,
+        Self::Secondary,
+        Self::Urgent,
+        Self::Copies,
+        Self::Primary,
+        Self::StandIn,
+        Self::Repeats,
+        Self::NeedsLeave,
+        Self::Streams,
+        Self::Guests,
+        Self::Unbound,
+        Self::Dearer,
+        Self::Unpaid,
+        Self::Spent,
+    ];
+
+    /// Whether it gets new data if there is enough.
+    pub const fn takes_new_data(self) -> bool {
+        !matches!(self, Self::Repeats | Self::NeedsLeave | Self::Unpaid | Self::Spent)
+    }
+
+    /// The purpose in one word, for programs.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Any => "any",
+            Self::Turn => "turn",
+            Self::Bulk => "bulk",
+            Self::Speed => "speed",
+            Self::Nearest => "nearest",
+            Self::Farther => "farther",
+            Self::Secondary => "secondary",
+            Self::Urgent => "urgent",
+            Self::Copies => "copies",
+            Self::Primary => "primary",
+            Self::StandIn => "stand-in",
+            Self::Repeats => "repeats",
+            Self::NeedsLeave => "needs-leave",
+            Self::Streams => "streams",
+            Self::Guests => "guests",
+            Self::Unbound => "unbound",
+            Self::Dearer => "dearer",
+            Self::Unpaid => "unpaid",
+            Self::Spent => "cap-reached",
+        }
+    }
+
+    /// Why the path carries data, for people.
+    pub const fn why_used(self) -> &'static str {
+        match self {
+            Self::Any => "the scheduler gives it data",
+            Self::Turn => "takes its turn",
+            Self::Bulk => "takes part as soon as there is more than a little",
+            Self::Speed => "carries what arrives first on it",
+            Self::Nearest => "has the shortest round trip",
+            Self::Farther => "carries what nearer paths do not",
+            Self::Secondary => "role secondary: carries what the primaries do not",
+            Self::Urgent => "carries what is late or urgent, and what nearer paths do not",
+            Self::Copies => "carries a copy of everything",
+            Self::Primary => "is the primary path",
+            Self::StandIn => "in place of the primary path, which does not work",
+            Self::Repeats => "not the primary path: carries what goes again or is urgent",
+            Self::NeedsLeave => "costs more than the primary path: carries only what is urgent",
+            Self::Streams => "streams are bound to it",
+            Self::Guests => "carries streams that are bound to a path which does not work",
+            Self::Unbound => "gets the next stream that needs a path",
+            Self::Dearer => "costs more: carries what cheaper paths do not",
+            Self::Unpaid => "costs something: background data is not paid for",
+            Self::Spent => "what may go over its interface is used up",
+        }
+    }
+
+    /// Why the path carries none, for people.
+    pub const fn why_unused(self) -> &'static str {
+        match self {
+            Self::Any => "the scheduler gives it nothing",
+            Self::Turn => "its turn has not come",
+            Self::Bulk => "a little stays on the oldest path",
+            Self::Speed => "slower than needed",
+            Self::Nearest => "the nearest path only now",
+            Self::Farther => "farther than needed",
+            Self::Secondary => "role secondary: only when the primaries are full",
+            Self::Urgent => "farther than needed, and nothing is late or urgent",
+            Self::Copies => "no room for copies",
+            Self::Primary => "the primary path only now",
+            Self::StandIn => "in place of the primary path only now",
+            Self::Repeats => "not the primary path: only for what goes again or is urgent",
+            Self::NeedsLeave => "costs more than the primary path: only if the application allows it",
+            Self::Streams | Self::Guests => "the streams that are bound to it send nothing",
+            Self::Unbound => "no stream is bound to it",
+            Self::Dearer => "costs more: cheaper paths carry everything",
+            Self::Unpaid => "costs something: background data is not paid for",
+            Self::Spent => "what may go over its interface is used up",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
