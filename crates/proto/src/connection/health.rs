@@ -262,10 +262,13 @@ impl Connection {
         let Some(path) = self.paths.get_mut(id).filter(|path| path.state() == PathState::Dead) else {
             return false;
         };
-        let until = path.prober.answered_since().and_then(|since| path.flaps.dwells_until(since));
-        let Some(until) = until.filter(|until| does_without && *until > now) else { return false };
+        let Some((flaps, since)) = path.flaps.as_ref().zip(path.prober.answered_since()) else {
+            return false;
+        };
+        let until = flaps.dwells_until(since).filter(|until| does_without && *until > now);
+        let Some(until) = until else { return false };
         path.prober.ask_by(until.min(now + DWELL_QUESTIONS));
-        let reason = PathReason::Flaps { times: path.flaps.times() };
+        let reason = PathReason::Flaps { times: flaps.times() };
         if path.reason() != reason {
             self.change_reason(now, id, reason);
         }

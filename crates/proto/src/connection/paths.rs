@@ -10,7 +10,7 @@ use super::setup::race_order;
 use super::{Connection, Initiator};
 use crate::event::{Event, PathEvent};
 use crate::path::remotes::MAX_REMOTES;
-use crate::path::{Amplification, Flaps, LocalCandidate, Path, PathReason, PathState, Role, SendRefusal};
+use crate::path::{Amplification, LocalCandidate, Path, PathReason, PathState, Role, SendRefusal};
 use crate::{FourTuple, Instant};
 
 /// The code of a PATH-CLOSE whose reason needs none.
@@ -63,7 +63,7 @@ impl Connection {
         }
         self.declare_dead(now, id, reason);
         if let Some(path) = self.paths.get_mut(id) {
-            path.flaps = Flaps::default();
+            path.flaps = None;
         }
         let others = self.paths.iter().filter(|path| path.id != id);
         let busy: Vec<_> = others.map(|path| path.tuple.local).collect();

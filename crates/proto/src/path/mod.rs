@@ -21,7 +21,7 @@ use std::time::Duration;
 use manyway_wire::{PathAvailability, PathId};
 
 pub(crate) use amplification::Amplification;
-pub(crate) use flaps::Flaps;
+use flaps::Flaps;
 pub(crate) use health::{FEWEST_IN_FLIGHT, SilenceDetector};
 pub(crate) use interface_mtu::InterfaceMtus;
 pub use manager::LocalCandidate;
@@ -60,7 +60,8 @@ pub(crate) struct Path {
     pub(crate) pings: Option<Box<Pings>>,
     pub(crate) amplification: Amplification,
     pub(crate) silence: SilenceDetector,
-    pub(crate) flaps: Flaps,
+    /// Most paths never die.
+    pub(crate) flaps: Option<Box<Flaps>>,
     pub(crate) mtu: MtuSearch,
     answers: Vec<Answer>,
     /// What the peer says of the path, and the sequence of that word.
@@ -111,7 +112,7 @@ impl Path {
             pings: None,
             amplification: Amplification::limited(),
             silence: SilenceDetector::default(),
-            flaps: Flaps::default(),
+            flaps: None,
             mtu: MtuSearch::new(),
             answers: Vec::new(),
             peer_status: (0, PathAvailability::Available),
@@ -184,9 +185,14 @@ impl Path {
             return false;
         }
         match next {
-            PathState::Probation => self.flaps.on_return(now),
+            PathState::Probation => {
+                if let Some(flaps) = &mut self.flaps {
+                    flaps.on_return(now);
+                }
+            }
             PathState::Dead => {
-                self.flaps.on_death(now, if self.state == PathState::Suspect { self.since } else { now });
+                let doubted_at = if self.state == PathState::Suspect { self.since } else { now };
+                self.flaps.get_or_insert_default().on_death(now, doubted_at);
             }
             PathState::Validating
             | PathState::Active

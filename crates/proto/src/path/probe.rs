@@ -44,10 +44,6 @@ pub(crate) struct ProbeAnswer {
 pub(crate) struct Prober {
     outstanding: VecDeque<Challenge>,
     inquiry: Option<Box<Inquiry>>,
-    /// When a late answer made the ones before it worthless.
-    doubted_at: Option<Instant>,
-    /// When the first of those questions was asked all of which were answered.
-    answered_since: Option<Instant>,
 }
 
 /// What is asked until somebody says stop. Most paths rest most of the time, and have none.
@@ -63,6 +59,10 @@ struct Inquiry {
     held_until: Option<Instant>,
     /// A question of this round could not go out.
     missed: bool,
+    /// When the first of those questions was asked all of which were answered.
+    answered_since: Option<Instant>,
+    /// When a late answer made the ones before it worthless.
+    doubted_at: Option<Instant>,
 }
 
 impl Inquiry {
@@ -74,7 +74,7 @@ impl Inquiry {
 
 impl Prober {
     pub(crate) fn new() -> Self {
-        Self { outstanding: VecDeque::new(), inquiry: None, doubted_at: None, answered_since: None }
+        Self { outstanding: VecDeque::new(), inquiry: None }
     }
 
     /// Starts asking `targets` at once, first with `first_wait` between rounds (`None` for an unknown distance).
@@ -91,9 +91,9 @@ impl Prober {
             due: Vec::new(),
             held_until: None,
             missed: false,
+            answered_since: None,
+            doubted_at: None,
         }));
-        self.doubted_at = None;
-        self.answered_since = None;
     }
 
     /// Changes whom to ask; if there is anybody new, all are asked at once.
@@ -142,7 +142,7 @@ impl Prober {
 
     /// Since when every question was answered, if any was since the start.
     pub(crate) fn answered_since(&self) -> Option<Instant> {
-        self.answered_since
+        self.inquiry.as_ref()?.answered_since
     }
 
     /// The question that was taken last could not go out: its address is not proven, and brought too little. The round
@@ -199,7 +199,7 @@ impl Prober {
         mut may_ask: impl FnMut(SocketAddr) -> Result<(), Instant>,
     ) -> Option<(FourTuple, u64)> {
         let inquiry = self.inquiry.as_mut().filter(|inquiry| inquiry.is_due(now))?;
-        let Inquiry { targets, since, next_at, wait, rounds, due, held_until, missed } = &mut **inquiry;
+        let Inquiry { targets, since, next_at, wait, rounds, due, held_until, missed, .. } = &mut **inquiry;
         if due.is_empty() {
             due.extend(targets.iter().rev().copied());
             *rounds = rounds.saturating_add(1);
@@ -236,13 +236,11 @@ impl Prober {
     /// Tells whether an answer came so late that its question may have waited for a peer that slept, and says nothing
     /// of the distance. Then all are asked once more at once, and what answers older questions does not count.
     pub(crate) fn doubts(&mut self, now: Instant, answer: &ProbeAnswer, usual: Duration) -> bool {
-        if answer.rtt <= usual {
-            return false;
-        }
-        match self.doubted_at {
+        let Some(inquiry) = self.inquiry.as_mut().filter(|_| answer.rtt > usual) else { return false };
+        match inquiry.doubted_at {
             Some(doubted_at) => now - doubted_at < answer.rtt,
             None => {
-                self.doubted_at = Some(now);
+                inquiry.doubted_at = Some(now);
                 self.hurry(now);
                 true
             }
@@ -256,11 +254,12 @@ impl Prober {
         if challenge.tuple != *tuple {
             return None;
         }
-        let is_missed = |earlier: &Challenge| {
-            earlier.tuple == *tuple && self.answered_since.is_some_and(|since| earlier.sent_at >= since)
-        };
-        if self.answered_since.is_none() || self.outstanding.iter().take(index).any(is_missed) {
-            self.answered_since = Some(challenge.sent_at);
+        if let Some(inquiry) = &mut self.inquiry {
+            let since = inquiry.answered_since;
+            let is_missed = |earlier: &Challenge| earlier.tuple == *tuple && Some(earlier.sent_at) >= since;
+            if since.is_none() || self.outstanding.iter().take(index).any(is_missed) {
+                inquiry.answered_since = Some(challenge.sent_at);
+            }
         }
         self.outstanding.remove(index);
         Some(ProbeAnswer { tuple: challenge.tuple, rtt: now - challenge.sent_at })
