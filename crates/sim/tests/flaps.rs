@@ -1,12 +1,15 @@
 //! Paths that die and return again and again (spec 6.51).
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail as tests do")]
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use manyway_proto::{ByteCount, PathState, Rate};
 use manyway_sim::link::LinkState;
 use manyway_sim::pair::Direction;
-use manyway_sim::scenario::{MINUTE, MS, SECOND, connected, count_in, mbit, megabytes, path_events};
+use manyway_sim::scenario::{
+    MINUTE, MS, SECOND, connected, count_in, mbit, megabytes, path_events, path_figures,
+};
 use manyway_sim::traffic::Exchange;
 use manyway_sim::{EndpointPair, PairBuilder, Side};
 
@@ -124,4 +127,98 @@ fn a_path_whose_interface_the_system_reports_up_again_is_used_at_once_however_of
         let used = used_after(&mut pair, from);
         assert!(used <= 300 * MS, "{from:?}: {used:?}");
     }
+}
+
+/// How many things each list, queue and table of both ends holds, by the names of the fields that lead there.
+fn kept(pair: &mut EndpointPair) -> BTreeMap<String, usize> {
+    let mut kept = BTreeMap::new();
+    for side in SIDES {
+        let text = format!("{:#?}", pair.peer(side).unwrap().endpoint());
+        let mut names: Vec<String> = Vec::new();
+        for line in text.lines() {
+            let item = line.trim_start();
+            let depth = (line.len() - item.len()) / 4;
+            if item.starts_with(['}', ']', ')']) {
+                continue;
+            }
+            names.truncate(depth);
+            let holder = format!("{side:?} {}", names.join("."));
+            if names.last().is_some_and(|name| name.ends_with('*')) {
+                *kept.entry(holder).or_default() += 1;
+            }
+            let (name, value) = item.split_once(": ").unwrap_or(("", item));
+            // Numbers are keys of tables.
+            let name = if name.starts_with(|first: char| first.is_ascii_digit()) { "" } else { name };
+            let holds_many = value.starts_with(['[', '{']);
+            names.push(if holds_many { format!("{name}*") } else { name.to_owned() });
+        }
+    }
+    kept
+}
+
+/// What holds measurements of the last seconds or round trips, now more and now fewer.
+const MEASURED: [&str; 7] = [
+    ".silence.",
+    ".recovery.controller.",
+    ".recovery.large.",
+    ".recovery.one_way.",
+    ".recovery.rate.",
+    ".recovery.rtt.",
+    ".recovery.sent.traps.",
+];
+
+/// Lets a connection flap twenty times and fifty times more, with data in both directions, and compares what both ends
+/// keep when they have come to rest.
+fn leaves_nothing_behind(one_flap: impl Fn(&mut EndpointPair)) {
+    let mut pair = connected(PairBuilder::new().path(mbit(20), 10 * MS).path(mbit(20), 20 * MS)).unwrap();
+    let mut before = None;
+    for flaps in 1..=70 {
+        one_flap(&mut pair);
+        for side in SIDES {
+            pair.transfer(side, ByteCount(200_000), MINUTE).unwrap();
+        }
+        if flaps == 20 || flaps == 70 {
+            // Until all paths are back and nothing is on its way.
+            pair.run_for(12 * SECOND).unwrap();
+            for side in SIDES {
+                let figures = path_figures(&mut pair, side);
+                assert_eq!(count_in(&mut pair, side, PathState::Active), 2, "{side:?}: {figures:?}");
+                assert!(
+                    figures.iter().all(|path| path.in_flight == ByteCount::ZERO),
+                    "{side:?}: {figures:?}"
+                );
+            }
+            // Of what runs at rest, the keep-alive comes first: 15 s after the last packet.
+            let (now, next) = (pair.now(), pair.world_mut().next_event().unwrap());
+            assert!(next > now + 2 * SECOND, "something is due after {:?}", next - now);
+            let now = kept(&mut pair);
+            let before = before.get_or_insert_with(|| now.clone());
+            let names: std::collections::BTreeSet<_> = now.keys().chain(before.keys()).collect();
+            let changed: Vec<_> = names
+                .into_iter()
+                .filter(|name| {
+                    now.get(*name) != before.get(*name) && !MEASURED.iter().any(|part| name.contains(part))
+                })
+                .map(|name| format!("{name}: {:?} -> {:?}", before.get(name), now.get(name)))
+                .collect();
+            assert!(changed.is_empty(), "{}", changed.join("\n"));
+        }
+    }
+}
+
+#[test]
+fn fifty_flaps_leave_nothing_behind() {
+    leaves_nothing_behind(|pair| {
+        pair.set_interface(FLAPPING, LinkState::Down);
+        pair.run_for(50 * MS).unwrap();
+        pair.set_interface(FLAPPING, LinkState::Up);
+    });
+    leaves_nothing_behind(|pair| {
+        for side in SIDES {
+            let host = pair.host(side);
+            pair.start(side, Box::new(Exchange::new(host, ByteCount(2_000_000))));
+        }
+        pair.run_for(200 * MS).unwrap();
+        flap(pair, (600 * MS, 600 * MS), 1);
+    });
 }

@@ -17,9 +17,40 @@ use manyway_sim::{EndpointPair, PairBuilder, Pattern, Side, endpoint_pair};
 #[derive(Debug)]
 struct Outage {
     silence: Duration,
+    /// From the cut until the other path alone brings the application 90 % of what it can.
+    survived_after: Option<Duration>,
     /// From the return of the path until it delivers data again.
     back_after: Option<Duration>,
+    /// And until it delivers 90 % of its rate.
+    full_after: Option<Duration>,
     states: Vec<(Duration, PathState, PathReason)>,
+}
+
+const STEP: Duration = Duration::from_millis(10);
+/// 90 % of what 20 Mbit/s are in 100 ms, of which 98 % are datagrams; and of their content, 96 %, in 300 ms.
+const FULL: ByteCount = ByteCount(220_000);
+const FULL_CONTENT: ByteCount = ByteCount(648_000);
+
+/// Runs on, and reads a count after each step.
+fn watch(
+    pair: &mut EndpointPair,
+    lasts: Duration,
+    count: impl Fn(&EndpointPair) -> ByteCount,
+) -> Vec<ByteCount> {
+    let end = pair.now() + lasts;
+    let mut counts = vec![count(pair)];
+    while pair.now() < end {
+        pair.run_for(STEP.min(end - pair.now())).unwrap();
+        counts.push(count(pair));
+    }
+    counts
+}
+
+/// How long it took a count to grow by more than `bytes` in the last so many steps.
+fn grown(counts: &[ByteCount], steps: usize, bytes: ByteCount) -> Option<Duration> {
+    let place =
+        (1..counts.len()).find(|place| counts[*place] - counts[place.saturating_sub(steps)] > bytes)?;
+    Some(STEP * u32::try_from(place).unwrap())
 }
 
 fn outage(seed: u64, from: Side, direction: Direction, lasts: Duration) -> Outage {
@@ -31,23 +62,18 @@ fn outage(seed: u64, from: Side, direction: Direction, lasts: Duration) -> Outag
     pair.run_for(2 * SECOND + 37 * MS * u32::try_from(seed).unwrap()).unwrap();
     let cut_at = pair.now();
     pair.cut(0, direction);
-    pair.run_for(lasts).unwrap();
-    let restored_at = pair.now();
+    let survivor = watch(&mut pair, lasts, |pair| pair.received(from.other()).total());
     pair.restore(0, direction);
-    let before = pair.delivered(from)[0];
-    let mut back_after = None;
-    while back_after.is_none() && pair.now() - restored_at < 10 * SECOND {
-        pair.run_for(10 * MS).unwrap();
-        // More than the packets that were in the queue, and more than probes.
-        if pair.delivered(from)[0] > before + ByteCount(100_000) {
-            back_after = Some(pair.now() - restored_at);
-        }
-    }
+    let returned = watch(&mut pair, 2 * SECOND, |pair| pair.delivered(from)[0]);
     pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet()).unwrap();
     let events = path_events(&mut pair, from);
     Outage {
         silence: pair.received(from.other()).longest_silence(),
-        back_after,
+        // Longer than the burst that follows the silence.
+        survived_after: grown(&survivor, 30, FULL_CONTENT),
+        // More than the packets that were in the queue, and more than probes.
+        back_after: grown(&returned, returned.len(), ByteCount(100_000)),
+        full_after: grown(&returned, 10, FULL),
         states: events
             .into_iter()
             .filter(|(at, event)| *at >= cut_at && event.path.0 == 0)
@@ -62,7 +88,7 @@ fn a_black_hole_silences_the_receiver_briefly_and_its_path_returns() {
         for seed in 0..20 {
             let outage = outage(seed, from, Direction::Both, SECOND);
             check(&outage);
-            assert!(outage.silence <= 300 * MS, "seed {seed} {from:?}: {outage:?}");
+            assert!(outage.silence <= 100 * MS, "seed {seed} {from:?}: {outage:?}");
         }
     }
 }
@@ -73,19 +99,19 @@ fn a_path_whose_way_back_dies_is_left_and_returns() {
         for seed in 0..20 {
             let outage = outage(seed, from, back, SECOND);
             check(&outage);
-            assert!(outage.silence <= 300 * MS, "seed {seed} {from:?}: {outage:?}");
+            assert!(outage.silence <= 150 * MS, "seed {seed} {from:?}: {outage:?}");
         }
     }
 }
 
 #[test]
-fn a_long_outage_is_noticed_to_be_over_within_three_seconds() {
+fn a_long_outage_is_noticed_to_be_over_within_two_seconds() {
     for seed in 0..5 {
         check(&outage(seed, Side::Client, Direction::Both, 4 * SECOND));
     }
 }
 
-/// Suspect, then dead, with reasons; then it answers, serves its probation and carries data in good time.
+/// Suspect, then dead, with reasons, while the other path goes on alone; then it answers, serves its probation and carries data in good time.
 fn check(outage: &Outage) {
     let states: Vec<_> = outage.states.iter().map(|(_, state, _)| *state).collect();
     let expected = [PathState::Suspect, PathState::Dead, PathState::Probation, PathState::Active];
@@ -97,7 +123,10 @@ fn check(outage: &Outage) {
         PathReason::PeerHeardNothing | PathReason::ProbeTimeout { .. } | PathReason::NoAnswer
     );
     assert!(confirmed, "{outage:?}");
-    assert!(outage.back_after.is_some_and(|after| after <= 3 * SECOND), "{outage:?}");
+    let survived = outage.survived_after.is_some_and(|after| after <= 500 * MS);
+    assert!(survived, "{outage:?}");
+    // Of the two seconds that were watched.
+    assert!(outage.back_after.is_some() && outage.full_after.is_some(), "{outage:?}");
 }
 
 /// Two paths of 20 Mbit/s, connected, and 10 MB on the way from `from`.
@@ -127,7 +156,7 @@ fn an_interface_that_disappears_is_left_and_one_that_appears_is_used() {
         assert!(pair.delivered(from)[1] > before + ByteCount(500_000), "{from:?} {:?}", pair.delivered(from));
         complete(&mut pair);
         let silence = pair.received(from.other()).longest_silence();
-        assert!(silence <= 150 * MS, "{from:?} {silence:?}");
+        assert!(silence <= 100 * MS, "{from:?} {silence:?}");
     }
 }
 
@@ -144,7 +173,7 @@ fn an_interface_that_changes_its_address_goes_on_at_the_new_one() {
         }
         complete(&mut pair);
         let silence = pair.received(from.other()).longest_silence();
-        assert!(silence <= 300 * MS, "{from:?} {silence:?}");
+        assert!(silence <= 100 * MS, "{from:?} {silence:?}");
     }
 }
 
@@ -166,29 +195,6 @@ fn a_path_id_is_never_used_twice_however_often_an_interface_comes_and_goes() {
         .collect();
     assert_eq!(opened, (1..=21).collect::<Vec<_>>());
     complete(&mut pair);
-}
-
-#[test]
-fn fifty_flaps_leave_nothing_behind() {
-    let mut pair = connected(PairBuilder::new().path(mbit(20), 10 * MS).path(mbit(20), 20 * MS)).unwrap();
-    let mut sizes = Vec::new();
-    for flap in 0..60 {
-        pair.set_interface(1, LinkState::Down);
-        pair.run_for(50 * MS).unwrap();
-        pair.set_interface(1, LinkState::Up);
-        pair.transfer(Side::Client, ByteCount(100_000), MINUTE).unwrap();
-        pair.transfer(Side::Server, ByteCount(100_000), MINUTE).unwrap();
-        if flap % 50 == 9 {
-            // Until the last bytes are acknowledged.
-            pair.run_for(SECOND).unwrap();
-            // What a machine prints of itself grows with what it keeps.
-            let size = |side| format!("{:?}", pair.peer(side).unwrap().endpoint()).len();
-            sizes.push([Side::Client, Side::Server].map(size));
-        }
-    }
-    for side in 0..2 {
-        assert!(sizes[1][side] < sizes[0][side] * 5 / 4, "{sizes:?}");
-    }
 }
 
 #[test]

@@ -21,7 +21,7 @@ use std::time::Duration;
 use manyway_wire::{PathAvailability, PathId};
 
 pub(crate) use amplification::Amplification;
-pub(crate) use flaps::Flaps;
+use flaps::Flaps;
 pub(crate) use health::{FEWEST_IN_FLIGHT, SilenceDetector};
 pub(crate) use interface_mtu::InterfaceMtus;
 pub use manager::LocalCandidate;
