@@ -244,6 +244,65 @@ fn a_path_that_the_own_firewall_forbids_is_told_so_and_does_not_spin() {
     });
 }
 
+/// A host that refuses with ICMP what comes over one network: the sender suspects that path at once, by these words, and
+/// the other one, which leaves through the same socket at a server, goes on.
+#[test]
+fn a_path_that_is_called_unreachable_is_suspected_and_the_others_are_left_alone() {
+    let name = "a_path_that_is_called_unreachable_is_suspected_and_the_others_are_left_alone";
+    in_namespace(&here(name), || {
+        in_own_thread(async {
+            let there = two_networks_to_one_address();
+            let mut options = server_options();
+            options.connection.set_scheduler("round-robin").unwrap();
+            let server = there.run(|| Endpoint::bind(options)).unwrap();
+            let client = Endpoint::bind(client_options()).unwrap();
+            let (connected, accepted) = connect(&client, &server, &ticket(&["10.9.9.9"])).await;
+            until_active(&connected, &["mwhere1", "mwhere2"]).await;
+            let upward = Traffic::start(&connected, &accepted).await;
+            upward.until_more(2_000_000).await;
+            let refuse = "add table inet r; add chain inet r i { type filter hook input priority 0; }; \
+                          add rule inet r i iifname IF udp PORT 4455 reject with icmpx type host-unreachable";
+            let here = refuse.replace("IF", "mwhere1").replace("PORT", "sport");
+            let there_too = refuse.replace("IF", "mwthere1").replace("PORT", "dport");
+
+            let mut events = connected.events();
+            there.run(move || nft(&there_too));
+            let suspected = first_change(&mut events).await;
+            assert_eq!((suspected.state, suspected.reason), (PathState::Suspect, PathReason::Unreachable));
+            assert_eq!(suspected.tuple.local.address.ip().to_string(), "10.98.1.1");
+            until_active(&connected, &["mwhere2"]).await;
+            upward.until_more(2_000_000).await;
+            there.run(|| nft("delete table inet r"));
+            until_active(&connected, &["mwhere1", "mwhere2"]).await;
+            drop(upward);
+
+            let downward = Traffic::start(&accepted, &connected).await;
+            downward.until_more(2_000_000).await;
+            let mut events = accepted.events();
+            nft(&here);
+            let suspected = first_change(&mut events).await;
+            assert_eq!((suspected.state, suspected.reason), (PathState::Suspect, PathReason::Unreachable));
+            assert_eq!(suspected.tuple.remote.ip().to_string(), "10.98.1.1");
+            downward.until_more(2_000_000).await;
+            let paths = accepted.info().await.unwrap().paths.into_iter().map(|path| path.statistics);
+            let other = paths.into_iter().find(|path| path.id != suspected.path).unwrap();
+            assert_eq!(other.state, PathState::Active);
+        });
+    });
+}
+
+/// The next change of a path that is more than an attempt.
+async fn first_change(events: &mut tokio::sync::broadcast::Receiver<Event>) -> crate::PathEvent {
+    loop {
+        let event = tokio::time::timeout(Duration::from_secs(5), events.recv()).await;
+        if let Event::Path(event) = event.unwrap().unwrap()
+            && event.state != PathState::Validating
+        {
+            return event;
+        }
+    }
+}
+
 /// A translator that forgets what is idle for a second. The client's next word opens it again, from another port and on
 /// the same path; a keep-alive holds it open, so that the server may speak first.
 #[test]

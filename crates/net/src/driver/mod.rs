@@ -54,7 +54,7 @@ use crate::endpoint::{EndpointOptions, Locals, reachable_addresses};
 use crate::error::BindFailure;
 use crate::interfaces::InterfaceWatcher;
 use crate::key_log::KeyLog;
-use crate::udp::{BindError, ReceiveBuffer};
+use crate::udp::{BindError, ReceiveBuffer, Unreachable};
 
 /// Commands taken in one turn.
 const COMMANDS: usize = 64;
@@ -359,6 +359,9 @@ impl Driver {
                 receive(socket, spent, receive_buffer, endpoint, now);
             }
             more |= calls == RECEIVES && socket.errors < RECEIVE_ERRORS;
+            for Unreachable { remote, quoted } in socket.take_unreachable(now) {
+                endpoint.on_unreachable(now, remote, &quoted);
+            }
         }
         more
     }
@@ -518,7 +521,7 @@ fn receive(
             }
         }
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-        // An error of an earlier datagram, such as ICMP's: it raises at most suspicion.
+        // An error of an earlier datagram, such as ICMP's: `take_unreachable` tells which.
         Err(error) => {
             socket.errors = socket.errors.saturating_add(1);
             tracing::debug!(local = %socket.udp.local(), %error, "receive");

@@ -13,7 +13,7 @@ use manyway_proto::{FourTuple, Instant, LocalAddress, LocalCandidate, Role, Send
 
 use super::traffic::{Traffic, Way};
 use crate::interfaces::Snapshot;
-use crate::udp::{BindError, BindOptions, BufferSizes, Capabilities, SendFailure, UdpSocket};
+use crate::udp::{BindError, BindOptions, BufferSizes, Capabilities, SendFailure, UdpSocket, Unreachable};
 
 /// With so many bytes waiting a socket counts as full.
 const FULL: usize = 256 * 1024;
@@ -23,6 +23,8 @@ const MOST_PENDING: usize = 2 * 1024 * 1024;
 const DENIALS: u32 = 3;
 /// Most address pairs whose denials are counted.
 const MOST_DENIED: usize = 256;
+/// Words about undelivered datagrams are looked for once in this time on each socket.
+const ASK_AGAIN: Duration = Duration::from_millis(10);
 /// A socket that sent nothing for so long is not in use.
 const IN_USE: Duration = Duration::from_secs(1);
 
@@ -36,6 +38,8 @@ pub(super) struct Socket {
     listens: bool,
     /// Receive errors in a row.
     pub(super) errors: u32,
+    /// When words about undelivered datagrams were looked for last.
+    asked_at: Option<Instant>,
     pub(super) traffic: Traffic,
 }
 
@@ -158,6 +162,7 @@ impl Sockets {
             used_at: None,
             listens,
             errors: 0,
+            asked_at: None,
             traffic,
         });
         Ok(bound)
@@ -293,6 +298,15 @@ impl Sockets {
 }
 
 impl Socket {
+    /// Takes what routers and hosts say of undelivered datagrams, now and then: anybody can say so.
+    pub(super) fn take_unreachable(&mut self, now: Instant) -> impl Iterator<Item = Unreachable> {
+        let is_due = self.asked_at.is_none_or(|at| now - at >= ASK_AGAIN);
+        if is_due {
+            self.asked_at = Some(now);
+        }
+        is_due.then(|| self.udp.take_unreachable()).into_iter().flatten()
+    }
+
     /// A wildcard socket sends from every address of its port and family.
     fn serves(&self, local: &LocalAddress) -> bool {
         let own = self.udp.local();

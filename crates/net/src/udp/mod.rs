@@ -46,9 +46,11 @@ mod tests;
 #[cfg(test)]
 #[cfg(all(target_os = "linux", not(manyway_portable)))]
 mod tests_in_namespace;
+mod unreachable;
 
 pub use receive::{Datagram, Datagrams, ReceiveBuffer};
 pub use send::{SendError, SendFailure};
 pub use socket::{
     BindError, BindOptions, BindStep, BufferSizes, Capabilities, DeviceBinding, Segmentation, UdpSocket,
 };
+pub use unreachable::Unreachable;

@@ -12,6 +12,9 @@ use super::socket::{Segmentation, UdpSocket, offload_state};
 /// The largest UDP payload of IPv4: 65535 less both headers. Segmentation offload is held to it, too.
 const MAX_BATCH: usize = 65_535 - 20 - 8;
 
+/// Calls to send one batch; if words about earlier datagrams spoil all of them, it counts as lost on the way.
+const ATTEMPTS: usize = 4;
+
 impl UdpSocket {
     /// The most datagrams of one size that a single call to the system sends; at least 1.
     ///
@@ -60,8 +63,24 @@ impl UdpSocket {
         Ok(())
     }
 
+    /// Sends what the system takes with one call. A word about an earlier datagram (ICMP) comes as the failure of this
+    /// one, whose path has nothing to do with it: it is put aside, and this one sent again.
+    fn send_batch(&mut self, transmit: &Transmit, contents: &[u8], segment: usize) -> io::Result<()> {
+        for attempt in 0..ATTEMPTS {
+            let error = match self.send_call(transmit, contents, segment) {
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => error,
+                result => return result,
+            };
+            // The queue may have had no room for the word.
+            if !self.read_errors() && attempt > 0 {
+                return Err(error);
+            }
+        }
+        Err(io::ErrorKind::OutOfMemory.into())
+    }
+
     /// One system call; if the socket is full, once more through the runtime, so that it knows and will wake us.
-    fn send_batch(&self, transmit: &Transmit, contents: &[u8], segment: usize) -> io::Result<()> {
+    fn send_call(&self, transmit: &Transmit, contents: &[u8], segment: usize) -> io::Result<()> {
         let source = transmit.tuple.local.address.ip();
         let message = quinn_udp::Transmit {
             destination: transmit.tuple.remote,

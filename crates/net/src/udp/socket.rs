@@ -9,6 +9,8 @@ use manyway_proto::LocalAddress;
 use quinn_udp::{UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
+use super::unreachable::{self, Entry, Unreachable};
+
 /// How to open a [`UdpSocket`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -88,6 +90,11 @@ pub struct Capabilities {
     pub may_fragment: bool,
 }
 
+/// Words of the error queue that are kept until they are taken.
+const MOST_UNREACHABLE: usize = 8;
+/// Entries of the error queue that are read at once.
+const MOST_ERRORS: usize = 256;
+
 /// A UDP socket that sends and receives many datagrams a call.
 #[derive(Debug)]
 pub struct UdpSocket {
@@ -96,6 +103,8 @@ pub struct UdpSocket {
     pub(super) local: LocalAddress,
     pub(super) segmentation: Segmentation,
     device: DeviceBinding,
+    /// What was read off the error queue and not taken yet.
+    pub(super) unreachable: Vec<Unreachable>,
 }
 
 impl UdpSocket {
@@ -119,6 +128,7 @@ impl UdpSocket {
         socket.bind(&local.address.into()).map_err(failed(BindStep::Bind))?;
         enlarge_buffers(&socket, options);
 
+        unreachable::keep(&socket, local.address.is_ipv4());
         let socket = std::net::UdpSocket::from(socket);
         let state = offload_state(&socket).map_err(failed(BindStep::Configure))?;
         let bound = socket.local_addr().map_err(failed(BindStep::Configure))?;
@@ -134,7 +144,7 @@ impl UdpSocket {
         };
         let local = LocalAddress { interface: local.interface, address };
         let segmentation = if cfg!(manyway_portable) { Segmentation::Off } else { options.segmentation };
-        let socket = Self { io, state, local, segmentation, device };
+        let socket = Self { io, state, local, segmentation, device, unreachable: Vec::new() };
         tracing::debug!(capabilities = ?socket.capabilities(), "UDP socket opened");
         Ok(socket)
     }
@@ -162,6 +172,33 @@ impl UdpSocket {
             device: self.device.clone(),
             may_fragment: self.state.may_fragment(),
         }
+    }
+
+    /// Takes what routers and hosts say of datagrams of this socket that they did not deliver, each path once; costs a
+    /// system call. The system tells only on Linux.
+    pub fn take_unreachable(&mut self) -> impl Iterator<Item = Unreachable> {
+        self.read_errors();
+        self.unreachable.drain(..)
+    }
+
+    /// Empties the error queue, which takes room of the receive buffer; true if there was a word of another host.
+    pub(super) fn read_errors(&mut self) -> bool {
+        let mut any = false;
+        for _ in 0..MOST_ERRORS {
+            match unreachable::read(&self.io) {
+                Ok(Entry::Unreachable(new)) => {
+                    any = true;
+                    let is_known = self.unreachable.iter().any(|known| known.is_like(&new));
+                    if !is_known && self.unreachable.len() < MOST_UNREACHABLE {
+                        self.unreachable.push(new);
+                    }
+                }
+                Ok(Entry::Foreign) => any = true,
+                Ok(Entry::Own) => {}
+                Err(_) => break,
+            }
+        }
+        any
     }
 
     /// Waits until there is something to receive.

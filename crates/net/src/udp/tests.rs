@@ -152,6 +152,33 @@ async fn a_too_large_datagram_is_called_so() {
     assert_eq!(error.failure, SendFailure::TooLarge);
 }
 
+/// Nobody listens at one of two addresses. What is sent to the other arrives, also while that is told.
+#[cfg(all(target_os = "linux", not(manyway_portable)))]
+#[tokio::test]
+async fn a_datagram_that_was_not_delivered_is_quoted_and_spoils_no_other() {
+    for wildcard in ["0.0.0.0:0", "[::]:0"] {
+        let is_v6 = wildcard.starts_with('[');
+        if is_v6 && !has_ipv6() {
+            continue;
+        }
+        let (mut here, loopback) = (bound(wildcard), if is_v6 { "[::1]:0" } else { "127.0.0.1:0" });
+        let (there, gone) = (bound(loopback), bound(loopback).local().address);
+        let payload = pattern(100);
+        let to = |remote| {
+            let tuple = FourTuple { local: here.local(), remote };
+            Transmit { tuple, length: 100, segment: 100, ecn: Ecn::Ect0 }
+        };
+        let (into_the_void, to_there) = (to(gone), to(there.local().address));
+        for _ in 0..5 {
+            here.try_send(&into_the_void, &payload).unwrap();
+            here.try_send(&to_there, &payload).unwrap();
+        }
+        assert_eq!(receive(&there, 5).await.concat(), payload.repeat(5));
+        let told: Vec<_> = here.take_unreachable().collect();
+        assert_eq!(told, [Unreachable { remote: gone, quoted: payload[..9].to_vec() }]);
+    }
+}
+
 #[tokio::test]
 async fn a_source_address_that_is_gone_is_called_unreachable_and_keeps_offload() {
     let mut socket = bound("0.0.0.0:0");

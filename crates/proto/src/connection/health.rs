@@ -93,7 +93,7 @@ impl Connection {
         }
     }
 
-    fn suspect(&mut self, now: Instant, id: PathId, reason: PathReason) {
+    pub(super) fn suspect(&mut self, now: Instant, id: PathId, reason: PathReason) {
         if !self.advance_path(now, id, PathState::Suspect, reason) {
             return;
         }

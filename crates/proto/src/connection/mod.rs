@@ -28,6 +28,7 @@ mod state;
 mod statistics;
 mod still_there;
 mod tidy;
+mod unreachable;
 mod wake;
 mod wishes;
 

@@ -250,6 +250,17 @@ impl Endpoint {
         self.tell_users_of(&tuple, |connection| connection.on_send_refused(now, tuple, refusal));
     }
 
+    /// Tells the connections that somebody says (ICMP) that a packet for `remote` was not delivered; `quoted` are the first
+    /// bytes of its UDP payload. It need not be true: at most one path becomes suspect. Costs O(connections).
+    pub fn on_unreachable(&mut self, now: Instant, remote: std::net::SocketAddr, quoted: &[u8]) {
+        for handle in self.handles() {
+            let connection = self.slots.get_mut(handle);
+            if connection.is_some_and(|connection| connection.on_unreachable(now, remote, quoted)) {
+                self.touch(handle);
+            }
+        }
+    }
+
     /// Tells the connections that the system refuses datagrams of `size` bytes between two addresses as too large.
     /// Costs O(connections).
     pub fn on_datagram_too_large(&mut self, now: Instant, tuple: FourTuple, size: usize) {

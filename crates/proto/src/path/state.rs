@@ -109,6 +109,8 @@ pub enum PathReason {
     },
     /// The peer received nothing on it although data was sent.
     PeerHeardNothing,
+    /// A router or host says that it could not deliver a packet (ICMP).
+    Unreachable,
     /// The system refused to send on it: its address or the route is gone.
     SendRefused,
     /// A firewall of this host forbids to send on it.
@@ -163,6 +165,7 @@ impl fmt::Display for PathReason {
             Self::Silence { lasted } => write!(f, "silent for {} ms with data in flight", lasted.as_millis()),
             Self::ProbeTimeout { count } => write!(f, "probe timer ran out {count} times"),
             Self::PeerHeardNothing => write!(f, "the peer heard nothing on it"),
+            Self::Unreachable => write!(f, "a router or host says that the peer is not reachable"),
             Self::SendRefused => write!(f, "the system refuses to send: its address or the route is gone"),
             Self::SendDenied => write!(f, "a firewall of this host forbids to send"),
             Self::ProbationServed => write!(f, "probation served"),

@@ -1,0 +1,113 @@
+//! What routers and hosts say of packets that they did not deliver (ICMP), from the error queue of a socket.
+
+use std::io;
+use std::net::SocketAddr;
+
+/// Somebody says that a datagram was not delivered. It need not be true.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreachable {
+    /// Where the datagram was sent.
+    pub remote: SocketAddr,
+    /// The first bytes of its payload, as far as the destination id goes; perhaps fewer, or none.
+    pub quoted: Vec<u8>,
+}
+
+impl Unreachable {
+    /// Whether both name the same connection and path.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        // Of the first byte only some bits can be told.
+        self.remote == other.remote && self.quoted.get(1..) == other.quoted.get(1..)
+    }
+}
+
+/// An entry of the error queue.
+#[derive(Debug)]
+#[cfg_attr(
+    not(all(target_os = "linux", not(manyway_portable))),
+    expect(dead_code, reason = "elsewhere there is no such queue")
+)]
+pub(super) enum Entry {
+    /// A datagram was not delivered.
+    Unreachable(Unreachable),
+    /// Something else that routers and hosts say.
+    Foreign,
+    /// This host says that it did not send a datagram; the call to send it has told so.
+    Own,
+}
+
+/// Bytes of the payload that are read: one, and an id.
+#[cfg(all(target_os = "linux", not(manyway_portable)))]
+const QUOTED: usize = 9;
+
+/// Has the system keep such words for the socket.
+#[cfg(all(target_os = "linux", not(manyway_portable)))]
+pub(super) fn keep(socket: &impl std::os::fd::AsFd, is_ipv4: bool) {
+    use nix::sys::socket::{setsockopt, sockopt};
+    let kept = if is_ipv4 {
+        setsockopt(socket, sockopt::Ipv4RecvErr, &true)
+    } else {
+        setsockopt(socket, sockopt::Ipv6RecvErr, &true)
+    };
+    if let Err(error) = kept {
+        tracing::debug!(%error, "nobody tells of undelivered datagrams");
+    }
+}
+
+/// Reads the next entry of the error queue, and takes the error with it off the socket.
+///
+/// # Errors
+/// [`WouldBlock`](io::ErrorKind::WouldBlock) if the queue is empty.
+#[cfg(all(target_os = "linux", not(manyway_portable)))]
+pub(super) fn read(socket: &impl std::os::fd::AsRawFd) -> io::Result<Entry> {
+    use std::io::IoSliceMut;
+
+    use nix::libc;
+    use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg};
+
+    const ICMP_UNREACHABLE: u8 = 3;
+    const ICMP_TOO_LARGE: u8 = 4;
+    const ICMPV6_UNREACHABLE: u8 = 1;
+
+    let mut quoted = vec![0; QUOTED];
+    let mut slices = [IoSliceMut::new(&mut quoted)];
+    let mut notes =
+        nix::cmsg_space!(libc::sock_extended_err, libc::sockaddr_in6, libc::in6_pktinfo, [u8; 64]);
+    let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
+    let message = recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut slices, Some(&mut notes), flags)?;
+    let (mut is_foreign, mut is_undelivered) = (false, false);
+    for note in message.cmsgs()? {
+        if let ControlMessageOwned::Ipv4RecvErr(error, _) | ControlMessageOwned::Ipv6RecvErr(error, _) = note
+        {
+            let (kind, code) = (error.ee_type, error.ee_code);
+            let is_v4 = error.ee_origin == libc::SO_EE_ORIGIN_ICMP;
+            let is_v6 = error.ee_origin == libc::SO_EE_ORIGIN_ICMP6;
+            is_foreign |= is_v4 || is_v6;
+            is_undelivered |= (is_v4 && kind == ICMP_UNREACHABLE && code != ICMP_TOO_LARGE)
+                || (is_v6 && kind == ICMPV6_UNREACHABLE);
+        }
+    }
+    let remote = message.address.as_ref().and_then(to_std);
+    let length = message.bytes;
+    quoted.truncate(length);
+    Ok(match remote {
+        Some(remote) if is_undelivered => Entry::Unreachable(Unreachable { remote, quoted }),
+        _ if is_foreign => Entry::Foreign,
+        _ => Entry::Own,
+    })
+}
+
+#[cfg(all(target_os = "linux", not(manyway_portable)))]
+fn to_std(address: &nix::sys::socket::SockaddrStorage) -> Option<SocketAddr> {
+    let v4 = address.as_sockaddr_in().map(|v4| SocketAddr::V4((*v4).into()));
+    v4.or_else(|| address.as_sockaddr_in6().map(|v6| SocketAddr::V6((*v6).into())))
+}
+
+/// Elsewhere nothing is asked for.
+#[cfg(not(all(target_os = "linux", not(manyway_portable))))]
+pub(super) fn keep<S>(_socket: &S, _is_ipv4: bool) {}
+
+/// Elsewhere nothing is ever there.
+#[cfg(not(all(target_os = "linux", not(manyway_portable))))]
+pub(super) fn read<S>(_socket: &S) -> io::Result<Entry> {
+    Err(io::ErrorKind::WouldBlock.into())
+}
