@@ -1,4 +1,4 @@
-//! What routers and hosts say of packets that they did not deliver (spec 6.51).
+//! What routers and hosts say of packets that they did not deliver (spec 6.52).
 //!
 //! Anybody can say so, also who only guesses the addresses. So it must quote an id that only those on the way know, it
 //! raises no more than suspicion, and that rarely: the path answers, and is active again.
