@@ -111,7 +111,8 @@ fn a_long_outage_is_noticed_to_be_over_within_two_seconds() {
     }
 }
 
-/// Suspect, then dead, with reasons, while the other path goes on alone; then it answers, serves its probation and carries data in good time.
+/// Suspect, then dead, with reasons, while the other path goes on alone; then it answers, serves its probation and
+/// carries data in good time.
 fn check(outage: &Outage) {
     let states: Vec<_> = outage.states.iter().map(|(_, state, _)| *state).collect();
     let expected = [PathState::Suspect, PathState::Dead, PathState::Probation, PathState::Active];
