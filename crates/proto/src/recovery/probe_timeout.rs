@@ -54,11 +54,13 @@ impl ProbeTimer {
         self.is_other_path_alive = alive;
     }
 
-    /// When it fires if something is in flight. Not later than twice the timeout after the first packet without an answer:
-    /// who sends a little now and then, and more often than this timer ends, would never notice that nobody answers.
+    /// When it fires if something is in flight. Where no other path works, not later than twice the timeout after the first
+    /// packet without an answer: who sends a little now and then, and more often than this timer ends, would never notice
+    /// that nobody answers. Beside other paths silence shows that.
     pub(crate) fn deadline(&self, rtt: &RttEstimator) -> Instant {
         let timeout = self.with_back_off(rtt);
-        (self.since + timeout).min(self.unanswered_since + timeout * 2)
+        let (deadline, bound) = (self.since + timeout, self.unanswered_since + timeout * 2);
+        if self.is_other_path_alive { deadline } else { deadline.min(bound) }
     }
 
     /// A packet left; `is_first` if nothing else is in flight.
@@ -149,6 +151,9 @@ mod tests {
         assert_eq!(timer.deadline(&rtt), at(145));
         (1..6).for_each(|packet| timer.on_sent(at(packet * 50), false));
         assert_eq!(timer.deadline(&rtt), at(290));
+        timer.set_other_path_alive(true);
+        assert_eq!(timer.deadline(&rtt), at(395), "others tell of silence");
+        timer.set_other_path_alive(false);
         timer.on_progress(at(260));
         timer.on_sent(at(300), false);
         assert_eq!(timer.deadline(&rtt), at(445));
