@@ -156,5 +156,5 @@ fn a_seed_repeats_its_course() {
     assert_ne!(survive(1), survive(2));
 }
 
-const SEEDS: u64 = 200;
+const SEEDS: u64 = 120;
 const THREADS: u64 = 2;
