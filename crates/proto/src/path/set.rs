@@ -85,12 +85,12 @@ impl PathSet {
         })
     }
 
-    /// Judges, now and then, which paths share a bottleneck.
     /// A path leads elsewhere now.
     pub(crate) fn forget_bottlenecks(&mut self, id: PathId) {
         self.bottlenecks.forget(id);
     }
 
+    /// Judges, now and then, which paths share a bottleneck.
     pub(crate) fn judge_bottlenecks(&mut self, now: Instant) {
         let Self { paths, bottlenecks, .. } = self;
         bottlenecks.judge(now, paths.iter().map(|path| (path.id, path.space.recovery.delays())));
