@@ -5,7 +5,8 @@
 //!    everywhere at least what every multipath TCP of the same campaign reached. Both ways at once, each brings 90 % of
 //!    what one way alone does.
 //! 3. Failover: when a route dies silently, at most max(100 ms, 2 PTO) without a byte, and the survivors fully used 0.5 s
-//!    later; when it returns, used again and all fully used at most 2 s later. While addresses of an interface change, of which its host knows, at most the former.
+//!    later; when it returns, used again and all fully used at most 2 s later. While addresses of an interface change, of
+//!    which its host knows, at most the former.
 //! 4. Latency: 99 % of the messages beside bulk traffic within the round-trip time of the fastest route and 10 ms. Of
 //!    messages with a deadline that go twice 99.9 % within one and a half times the fastest way there and 10 ms, for at
 //!    most 110 % more bytes.
