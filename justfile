@@ -21,8 +21,8 @@ documentation:
 
 # Are the rules of this repository kept that no ready tool knows?
 rules:
-    # Built as the tests are, with the features of the whole workspace: nothing is built a second time.
-    cargo build --quiet --workspace --bin xtask
+    # With any test, the features are those that tests build with: nothing is built a second time beside them.
+    cargo build --quiet --workspace --bin xtask --test command_line
     "${CARGO_TARGET_DIR:-target}/debug/xtask" check
 
 # Are the unit and the Dockerfile good? By systemd and hadolint where they are installed; `rules` checks them always.
@@ -55,7 +55,8 @@ portable:
 lab:
     #!/usr/bin/env bash
     set -euo pipefail
-    cargo build --quiet --workspace --bin manyway
+    # With any test, for the reason that `rules` gives.
+    cargo build --quiet --workspace --bin manyway --test command_line
     program="${CARGO_TARGET_DIR:-target}/debug/manyway"
     "$program" sim table --repeat 1 --duration 1s --budget 60s --strict
     if [ "$(id -u)" != 0 ]; then
