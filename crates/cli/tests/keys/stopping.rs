@@ -11,7 +11,7 @@ fn a_stopping_server_tells_its_clients_and_leaves_nothing_but_resumable_parts() 
     let server = place.serve(&["-v"]);
     let slow = place.add_ticket("slow", &["--max-rate", "8M"]);
     place.make("big", 8_000_000);
-    let client = place.start(&["send", "big", &slow]);
+    let client = place.start(&["send", "big", &slow, "--connect-timeout", "1s"]);
     let there = place.files(Side::Server);
     server.running.wait_until("the transfer", || !names(&there).is_empty());
     server.stop().expect(0).says("SIGTERM: closing");
