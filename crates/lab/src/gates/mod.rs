@@ -291,7 +291,9 @@ impl Bench<'_> {
 
     /// Messages with a deadline that go twice.
     fn deadlines(&mut self) {
-        let Some(twice) = self.results.place(self.place, TWICE) else { return };
+        let Some(twice) = self.results.place(self.place, TWICE) else {
+            return self.cannot(&format!("{TWICE} did not run"));
+        };
         let spread = |who: usize, figure: &dyn Fn(&Measures) -> Option<f64>| {
             self.results.spread(self.place, who, figure)
         };
