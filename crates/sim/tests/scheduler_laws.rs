@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use manyway_proto::observe::{Direction as Way, Fact, ObservedPacket, Observer};
 use manyway_proto::scheduler::{self, PathTerms, Purpose};
-use manyway_proto::{ByteCount, ConnectionConfig, Event, Instant, PathId, StreamId};
+use manyway_proto::{
+    ByteCount, Class, ConnectionConfig, Event, Instant, MessageOptions, PathId, Role, StreamId,
+};
 use manyway_sim::link::{LinkConfig, LossModel, Probability};
 use manyway_sim::pair::Direction;
 use manyway_sim::scenario::{MINUTE, MS, SECOND, connected_with, mbit, megabytes, path_figures};
 use manyway_sim::traffic::{Exchange, Requests};
-use manyway_sim::{EndpointPair, PairBuilder, Side};
+use manyway_sim::{EndpointPair, PairBuilder, Side, endpoint_pair};
 use manyway_wire::Block;
 
 /// Connects with a scheduler over paths of so many Mbit/s and milliseconds one way.
@@ -152,6 +154,58 @@ fn a_costly_path_takes_over_only_after_the_application_was_asked() {
     assert_eq!(asked, [PathId(1)]);
     pair.peer(Side::Client).unwrap().connection().unwrap().allow_costly(PathId(1)).unwrap();
     pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet()).unwrap();
+}
+
+/// A free path, a costly one and a backup that is free, the client under `primary`.
+fn with_costly_and_backup() -> EndpointPair {
+    let mut config = ConnectionConfig::default();
+    config.set_scheduler("primary").unwrap();
+    let builder = (0..3).fold(PairBuilder::new(), |builder, _| builder.path(mbit(10), 10 * MS));
+    let mut pair = endpoint_pair(builder, &config);
+    let backup = pair.paths()[2].interface.index;
+    pair.peer(Side::Client).unwrap().set_role(backup, Role::Backup);
+    pair.connect(SECOND).unwrap();
+    pair.run_for(SECOND).unwrap();
+    set_cost(&mut pair, 1);
+    pair
+}
+
+#[test]
+fn a_free_backup_takes_over_before_anybody_is_asked_about_a_costly_path() {
+    let mut pair = with_costly_and_backup();
+    start(&mut pair, Side::Client, megabytes(3));
+    pair.run_for(500 * MS).unwrap();
+    pair.cut(0, Direction::Both);
+    pair.run_for(500 * MS).unwrap();
+    let bytes = delivered_in(&mut pair, Side::Client, SECOND);
+    assert!(bytes[1] < 20_000 && bytes[2] > 1_000_000, "{bytes:?}");
+    let is_asked = |event: &Event| matches!(event, Event::CostlyPathNeeded(_)).then_some(());
+    assert!(told(&mut pair, Side::Client, is_asked).is_empty());
+}
+
+#[test]
+fn what_is_urgent_waits_for_leave_as_well() {
+    let mut pair = connected("primary", &[(10, 10), (10, 10)]);
+    set_cost(&mut pair, 1);
+    let stream = pair.peer(Side::Client).unwrap().connection().unwrap().open_stream().unwrap();
+    let send = |pair: &mut EndpointPair| {
+        let now = pair.now();
+        let options = MessageOptions::default().class(Class::Interactive);
+        let connection = pair.peer(Side::Client).unwrap().connection().unwrap();
+        connection.send_message(now, stream, vec![7; 100].into(), options).unwrap();
+    };
+    // The primary path is the one that carries something.
+    send(&mut pair);
+    pair.run_for(SECOND).unwrap();
+    pair.cut(0, Direction::Both);
+    send(&mut pair);
+    pair.run_for(3 * SECOND).unwrap();
+    assert_eq!(pair.messages(Side::Server).len(), 1);
+    let needed = |event: &Event| if let Event::CostlyPathNeeded(path) = event { Some(*path) } else { None };
+    assert_eq!(told(&mut pair, Side::Client, needed), [PathId(1)]);
+    pair.peer(Side::Client).unwrap().connection().unwrap().allow_costly(PathId(1)).unwrap();
+    pair.run_for(SECOND).unwrap();
+    assert_eq!(pair.messages(Side::Server).len(), 2);
 }
 
 #[test]

@@ -28,7 +28,7 @@ impl Connection {
             Ok(transmit) => return Some(transmit),
             Err(paced_until) => self.clock.paced_until = paced_until,
         }
-        let pick = self.patience();
+        let pick = self.patience(now, &self.sending.views);
         let wants = self.streams.wants_data(pick);
         let mut stuck = if self.sending.scheduler.sends_copies() { self.find_stuck() } else { None };
         if !wants

@@ -90,23 +90,35 @@ impl Connection {
         for view in &mut self.sending.views {
             view.sendable = self.paths.get(view.id).map_or(ByteCount::ZERO, window_room);
         }
-        let mut view = View::new(now, &self.sending.views);
-        view.next = self.streams.next_up(Pick::Urgent);
-        let first = fastest(&view, backlog)?;
-        let (id, room) = (first.id, first.sendable);
-        let mut paths = PathList::from_iter([id]);
-        // Mostly no copies are wanted: then there is nothing to sort.
-        let copies = self.sending.scheduler.urgent_copies(&view, first);
-        if copies > 0 {
-            fastest_others(&view, id, backlog).take(copies).for_each(|other| paths.push(other));
-        }
+        let (paths, room) = self.paths_for_urgent(now, backlog)?;
         let carry = Carry { load: Load::Data, pick: Pick::Urgent, ..Carry::default() };
         self.transmit_copied(now, buffer, (paths, room), carry)
     }
 
-    /// What may go by other paths: not what is urgent, as long as a path works for which it waits.
-    pub(super) fn patience(&self) -> Pick {
-        if self.streams.wants_data(Pick::Urgent) { Pick::Patient } else { Pick::All }
+    /// The path on which what is urgent arrives first and those for copies of it, and for how much the first has room.
+    fn paths_for_urgent(&mut self, now: Instant, backlog: ByteCount) -> Option<(PathList, ByteCount)> {
+        let mut view = View::new(now, &self.sending.views);
+        view.next = self.streams.next_up(Pick::Urgent);
+        let scheduler = &self.sending.scheduler;
+        let candidates = view.in_use_of(|path| scheduler.may_carry_urgent(path, &view));
+        let first = fastest(candidates.clone(), backlog)?;
+        let mut paths = PathList::from_iter([first.id]);
+        // Mostly no copies are wanted: then there is nothing to sort.
+        let copies = scheduler.urgent_copies(&view, first);
+        if copies > 0 {
+            let others = candidates.filter(|path| path.id != first.id);
+            arrivals(others, backlog).iter().take(copies).for_each(|(_, other)| paths.push(*other));
+        }
+        Some((paths, first.sendable))
+    }
+
+    /// Which of what waits is for the scheduler to give to `paths`: not what is urgent, as long as one of them works for
+    /// which it waits.
+    pub(super) fn patience(&self, now: Instant, paths: &[PathView]) -> Pick {
+        let view = View::new(now, paths);
+        let may_carry = |path: &PathView| self.sending.scheduler.may_carry_urgent(path, &view);
+        let waits = self.streams.wants_data(Pick::Urgent) && view.in_use_of(may_carry).next().is_some();
+        if waits { Pick::Patient } else { Pick::All }
     }
 }
 
@@ -118,21 +130,19 @@ fn window_room(path: &Path) -> ByteCount {
     if room >= ByteCount(u64::from(path.mtu.current())) { room } else { ByteCount::ZERO }
 }
 
-/// The path on which the last of `backlog` bytes arrives first: those for which its window has no room wait until it has.
-fn fastest<'a>(view: &View<'a>, backlog: ByteCount) -> Option<&'a PathView> {
-    view.in_use().min_by_key(|path| arrival(path, backlog))
+/// The path of these on which the last of `backlog` bytes arrives first: those for which its window has no room wait until it has.
+fn fastest<'a>(paths: impl Iterator<Item = &'a PathView>, backlog: ByteCount) -> Option<&'a PathView> {
+    paths.min_by_key(|path| arrival(path, backlog))
 }
 
-/// The paths beside that one, in the order in which the last of `backlog` bytes arrives on them.
-fn fastest_others(
-    view: &View<'_>,
-    first: PathId,
+/// When the last of `backlog` bytes arrives on each of these paths, the first of them first.
+fn arrivals<'a>(
+    paths: impl Iterator<Item = &'a PathView>,
     backlog: ByteCount,
-) -> impl Iterator<Item = PathId> + use<> {
-    let mut others: SmallVec<[_; 8]> =
-        view.in_use().filter(|path| path.id != first).map(|path| arrival(path, backlog)).collect();
-    others.sort_unstable();
-    others.into_iter().map(|(_, id)| id)
+) -> SmallVec<[(Duration, PathId); 8]> {
+    let mut arrivals: SmallVec<_> = paths.map(|path| arrival(path, backlog)).collect();
+    arrivals.sort_unstable();
+    arrivals
 }
 
 fn arrival(path: &PathView, backlog: ByteCount) -> (Duration, PathId) {
@@ -157,7 +167,7 @@ mod tests {
     }
 
     fn chosen(paths: &[PathView], backlog: ByteCount) -> u32 {
-        fastest(&View::new(Instant::from_nanos(0), paths), backlog).unwrap().id.0
+        fastest(View::new(Instant::from_nanos(0), paths).in_use(), backlog).unwrap().id.0
     }
 
     #[test]

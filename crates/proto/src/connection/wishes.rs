@@ -5,7 +5,7 @@ use manyway_wire::PathId;
 use super::Connection;
 use crate::event::Event;
 use crate::path::Path;
-use crate::scheduler::{self, Notice, PathTerms, PathView, Purpose, View};
+use crate::scheduler::{self, Notice, PathTerms, PathView, Purpose, View, considered};
 use crate::{Instant, LocalAddress, Misuse};
 
 impl Connection {
@@ -54,10 +54,11 @@ impl Connection {
             PathView { sendable: view.window - view.in_flight, terms, ..view }
         };
         let paths: Vec<PathView> = self.paths.iter().map(figures).collect();
-        let outlook = self.streams.outlook(self.patience());
+        let outlook = self.streams.outlook(self.patience(now, &paths));
         let mut view = View::new(now, &paths);
         (view.backlog, view.repeats, view.next) = (outlook.backlog, outlook.repeats, outlook.next);
-        view.in_use().map(|path| (path.id, self.sending.scheduler.purpose(path, &view))).collect()
+        let scheduler = &*self.sending.scheduler;
+        considered(scheduler, &view).map(|path| (path.id, scheduler.purpose(path, &view))).collect()
     }
 
     /// Makes events of what the scheduler has to say; true if there were any.

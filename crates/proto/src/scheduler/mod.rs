@@ -33,6 +33,7 @@ pub use min_rtt::MinRtt;
 pub use outstanding_ratio::OutstandingRatio;
 pub use primary::Primary;
 pub use purpose::Purpose;
+pub(crate) use purpose::considered;
 pub use redundant::Redundant;
 pub use registry::{SchedulerFactory, Schedulers, by_name, names};
 pub use round_robin::RoundRobin;
@@ -86,6 +87,13 @@ pub trait Scheduler: Send + fmt::Debug {
     /// Whether the guard may park paths that make all together slower (spec 6.42). Default: it may. Not for schedulers
     /// that use paths to another end than speed.
     fn is_guarded(&self) -> bool {
+        true
+    }
+
+    /// Whether the path may carry what is interactive or has a deadline, which is not for the scheduler otherwise. What
+    /// no path in use may carry waits with the rest for [`Self::decide`]. Default: every path may.
+    fn may_carry_urgent(&self, path: &PathView, view: &View<'_>) -> bool {
+        let _ = (path, view);
         true
     }
 

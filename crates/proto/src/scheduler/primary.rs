@@ -17,8 +17,8 @@ use crate::path::{PathState, Role};
 /// the others takes over; when it works again, it is primary again.
 ///
 /// A path that costs more than the primary before it takes over, and carries repeats, only if the application has
-/// allowed that ([`Event::CostlyAllowed`]). It is asked ([`Notice::AsksForCostly`]) when nothing else works; until then
-/// data waits.
+/// allowed that ([`Event::CostlyAllowed`]). Until then it is as if it did not work, so that a backup takes over that costs
+/// no more. When nothing else works the application is asked ([`Notice::AsksForCostly`]), and data waits.
 #[derive(Debug, Clone, Default)]
 pub struct Primary {
     order: Order,
@@ -72,7 +72,7 @@ impl Primary {
     }
 
     fn choose<'a>(&self, view: &View<'a>) -> Option<&'a PathView> {
-        let works = view.in_use().filter(|path| self.may_use(path));
+        let works = view.in_use_of(|path| self.may_use(path, view));
         if let Some(wished) = works.clone().find(|path| Some(path.id) == self.wished) {
             return Some(wished);
         }
@@ -93,9 +93,11 @@ impl Primary {
         }
     }
 
-    /// Whether nobody need be asked before a path is used.
-    fn may_use(&self, path: &PathView) -> bool {
-        self.present.is_none_or(|(_, cost)| path.terms.cost <= cost)
+    /// Whether nobody need be asked before a path is used. Before there was a primary, the home is as good as one.
+    fn may_use(&self, path: &PathView, view: &View<'_>) -> bool {
+        let home_cost = || home(view).and_then(|id| view.path(id)).map(|home| home.terms.cost);
+        let cost = self.present.map(|(_, cost)| cost).or_else(home_cost);
+        cost.is_none_or(|cost| path.terms.cost <= cost)
             || self.allowed.contains(&path.id)
             || self.wished == Some(path.id)
     }
@@ -121,7 +123,7 @@ impl Scheduler for Primary {
     fn decide(&mut self, view: &View<'_>) -> Decision {
         let primary = self.primary(view);
         if view.repeats > ByteCount::ZERO {
-            let open = view.in_use().filter(|path| has_room(path) && self.may_use(path));
+            let open = view.in_use_of(|path| self.may_use(path, view)).filter(|path| has_room(path));
             let best = open.min_by_key(|path| {
                 let is_primary = primary.is_some_and(|primary| primary.id == path.id);
                 (Some(path.id) == view.repeats_from, is_primary, Reverse(capacity(path)), path.id)
@@ -144,6 +146,10 @@ impl Scheduler for Primary {
         }
     }
 
+    fn may_carry_urgent(&self, path: &PathView, view: &View<'_>) -> bool {
+        self.may_use(path, view)
+    }
+
     fn poll_notice(&mut self) -> Option<Notice> {
         (!self.notices.is_empty()).then(|| self.notices.remove(0))
     }
@@ -153,7 +159,7 @@ impl Scheduler for Primary {
         let meant = self.wished.filter(|wished| view.path(*wished).is_some());
         let meant = meant.or_else(|| if self.order == Order::Age { home(view) } else { primary });
         match primary {
-            _ if !self.may_use(path) => Purpose::NeedsLeave,
+            _ if !self.may_use(path, view) => Purpose::NeedsLeave,
             Some(primary) if primary != path.id => Purpose::Repeats,
             _ if meant == Some(path.id) => Purpose::Primary,
             _ => Purpose::StandIn,

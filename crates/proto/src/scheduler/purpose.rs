@@ -1,6 +1,8 @@
 //! What a scheduler has a path for: the answer to people who ask why it carries data or none.
 
-/// What a scheduler has a path in use for ([`Scheduler::purpose`](super::Scheduler::purpose)).
+use super::{PathView, Scheduler, View};
+
+/// What a scheduler has a path in use for ([`Scheduler::purpose`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Purpose {
@@ -113,7 +115,7 @@ impl Purpose {
             Self::Primary => "is the primary path",
             Self::StandIn => "in place of the primary path, which does not work",
             Self::Repeats => "not the primary path: carries what goes again or is urgent",
-            Self::NeedsLeave => "costs more than the primary path: carries only what is urgent",
+            Self::NeedsLeave => "costs more than the primary path, and nobody allowed it",
             Self::Streams => "streams are bound to it",
             Self::Guests => "carries streams that are bound to a path which does not work",
             Self::Unbound => "gets the next stream that needs a path",
@@ -146,6 +148,18 @@ impl Purpose {
             Self::Spent => "what may go over its interface is used up",
         }
     }
+}
+
+/// The paths that a scheduler has for something: those in use, and those that would be without what needs leave.
+pub(crate) fn considered<'a>(
+    scheduler: &dyn Scheduler,
+    view: &View<'a>,
+) -> impl Iterator<Item = &'a PathView> {
+    let is_free = |path: &PathView| scheduler.may_carry_urgent(path, view);
+    view.paths.iter().filter(move |path| {
+        let is_it = |other: &PathView| other.id == path.id;
+        view.in_use().any(is_it) || view.in_use_of(is_free).any(is_it)
+    })
 }
 
 #[cfg(test)]

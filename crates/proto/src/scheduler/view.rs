@@ -260,8 +260,17 @@ impl<'a> View<'a> {
     /// The paths that are used now, whether they have room or not: those of the first two tiers, or the reserve while
     /// there is none of them.
     pub fn in_use(&self) -> impl Iterator<Item = &'a PathView> + Clone + use<'a> {
-        let lives = self.has_working();
-        self.paths.iter().filter(move |path| path.tier().is_some_and(|tier| (tier < Tier::Reserve) == lives))
+        self.in_use_of(|_| true)
+    }
+
+    /// The paths that would be used if there were only those that may be.
+    pub(crate) fn in_use_of<F>(&self, may_be: F) -> impl Iterator<Item = &'a PathView> + Clone + use<'a, F>
+    where
+        F: Fn(&PathView) -> bool + Clone,
+    {
+        let candidates = self.paths.iter().filter(move |path| may_be(path));
+        let lives = candidates.clone().any(is_working);
+        candidates.filter(move |path| path.tier().is_some_and(|tier| (tier < Tier::Reserve) == lives))
     }
 
     /// The path of this id.
@@ -270,8 +279,13 @@ impl<'a> View<'a> {
     }
 
     fn has_working(&self) -> bool {
-        self.paths.iter().any(|path| path.tier().is_some_and(|tier| tier < Tier::Reserve))
+        self.paths.iter().any(is_working)
     }
+}
+
+/// Whether a path is of the first two tiers.
+fn is_working(path: &PathView) -> bool {
+    path.tier().is_some_and(|tier| tier < Tier::Reserve)
 }
 
 impl PathView {

@@ -69,7 +69,13 @@ proptest! {
                 for id in &paths {
                     let path = scene.path(*id);
                     prop_assert!(path.tier().is_some() && path.sendable > ByteCount::ZERO, "{choice} {decision:?}");
-                    let has_better = || scene.paths.iter().any(|path| path.tier().is_some_and(|tier| tier < Tier::Reserve));
+                    // What needs leave is no better than a backup that needs none.
+                    let may_need_leave = choice.starts_with("primary");
+                    let is_better = |other: &PathView| {
+                        other.tier().is_some_and(|tier| tier < Tier::Reserve)
+                            && !(may_need_leave && other.terms.cost > path.terms.cost)
+                    };
+                    let has_better = || scene.paths.iter().any(is_better);
                     prop_assert!(path.tier() != Some(Tier::Reserve) || !has_better(), "{choice} {decision:?}");
                 }
                 if let Some(first) = paths.first() {

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use super::super::{
     Decision, Event, NextUp, PathView, ReadyStream, RttView, Scheduler, Source, View, by_name, names,
 };
+use super::considered;
 use crate::path::{PathState, Role};
 use crate::{ByteCount, Class, Instant};
 
@@ -187,7 +188,7 @@ proptest! {
             prop_assert!(!matches!(source, Source::Repeat | Source::Reinject), "{choice}: nothing is on its way");
             let path = view.path(path).unwrap();
             let purpose = scheduler.purpose(path, &view);
-            prop_assert!(view.in_use().any(|used| used.id == path.id), "{choice}");
+            prop_assert!(considered(&*scheduler, &view).any(|used| used.id == path.id), "{choice}");
             prop_assert!(purpose.takes_new_data(), "{choice}: {purpose:?}");
         }
     }
