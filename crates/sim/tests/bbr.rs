@@ -268,6 +268,53 @@ fn a_path_that_the_scheduler_seldom_needs_keeps_its_estimate() {
     assert!(share(report.goodput, 100) >= 90, "{:?}", report.goodput);
 }
 
+/// Goodput of each way from the first second to the eighth, where both ends of one connection send all the time.
+fn both_ways(links: &[LinkConfig]) -> [Rate; 2] {
+    let builder =
+        links.iter().fold(PairBuilder::new(), |builder, link| builder.path_with(link.clone(), link.clone()));
+    let mut pair = connected_with(builder, &config("bbr")).unwrap();
+    for side in [Side::Client, Side::Server] {
+        let host = pair.host(side);
+        pair.start(side, Box::new(Exchange::new(host, megabytes(1_000_000))));
+    }
+    let arrived = |pair: &EndpointPair| [Side::Server, Side::Client].map(|side| pair.received(side).total());
+    pair.run_for(SECOND).unwrap();
+    let before = arrived(&pair);
+    pair.run_for(7 * SECOND).unwrap();
+    let after = arrived(&pair);
+    [after[0] - before[0], after[1] - before[1]].map(|bytes| bytes.per(7 * SECOND))
+}
+
+#[test]
+fn both_ways_at_once_are_as_fast_as_one_over_paths_of_any_length() {
+    for (megabits, round_trips) in [(50, [10, 100]), (10, [2, 2]), (10, [2, 100]), (50, [20, 70])] {
+        for goodput in both_ways(&round_trips.map(|millis| link(megabits, millis * MS))) {
+            let share = share(goodput, 2 * megabits);
+            assert!(share >= 94, "{megabits} {round_trips:?}: {share}");
+        }
+    }
+}
+
+#[test]
+fn a_path_is_filled_while_somebody_else_fills_the_way_back() {
+    let (fast, slow) = (link(50, 10 * MS), link(5, 10 * MS));
+    let mut pair = connected_with(PairBuilder::new().path_with(fast, slow), &config("bbr")).unwrap();
+    let client = pair.host(Side::Client);
+    pair.start(Side::Client, Box::new(Exchange::new(client, megabytes(1_000_000))));
+    let links = *pair.paths().first().unwrap();
+    let mut rival = Rival::join(&mut pair, 9, &config("cubic"), &[links.down], &[links.up]).unwrap();
+    let mut before = ByteCount::ZERO;
+    for milli in 0..12_000 {
+        pair.run_for(MS).unwrap();
+        rival.act(&mut pair);
+        if milli == 2000 {
+            before = pair.received(Side::Server).total();
+        }
+    }
+    let share = share((pair.received(Side::Server).total() - before).per(10 * SECOND), 50);
+    assert!(share >= 90, "{share}");
+}
+
 /// Goodputs of a bbr flow and of one that comes 3 s later, from 10 s to 40 s.
 fn rivalry(congestion: &str, link: LinkConfig) -> (Rate, Rate) {
     let mut pair = bulk(&[link]);

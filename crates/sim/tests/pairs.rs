@@ -286,10 +286,12 @@ fn a_server_that_takes_back_one_of_two_addresses_is_left_there_at_once() {
         pair.run_for(3 * SECOND).unwrap();
         let second = pair.servers()[1].address;
         announce(&mut pair, &[second]);
-        pair.run_for(SECOND).unwrap();
+        for _ in 0..10 {
+            let before = pair.received(Side::Server).total();
+            pair.run_for(100 * MS).unwrap();
+            assert!(pair.received(Side::Server).total() > before, "{mode}: silent for 100 ms");
+        }
         assert_eq!(used(&mut pair), rest, "{mode}");
-        let silence = pair.received(Side::Server).longest_silence();
-        assert!(silence < 200 * MS, "{mode} {silence:?}");
         announce_all(&mut pair);
         pair.run_for(2 * SECOND).unwrap();
         let all =

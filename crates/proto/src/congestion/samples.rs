@@ -82,6 +82,9 @@ pub struct AckSample {
     pub pipe: ByteCount,
     /// Round trip of the newest packet, if that one was newly acknowledged.
     pub latest_rtt: Option<Duration>,
+    /// How long that packet needed to the peer, in µs modulo 2³², by two clocks that nobody compares: only what two of
+    /// these differ by means anything. `None` where nobody says when packets arrived.
+    pub latest_one_way: Option<u32>,
     /// Smoothed round trip.
     pub smoothed_rtt: Duration,
     /// Mean deviation of round trips from [`Self::smoothed_rtt`].

@@ -23,6 +23,7 @@ fn ack(now: Instant, bytes: u64, window: ByteCount) -> AckSample {
         in_flight: window,
         pipe: window,
         latest_rtt: Some(RTT),
+        latest_one_way: None,
         smoothed_rtt: RTT,
         rtt_variation: Duration::ZERO,
         minimum_rtt: RTT,

@@ -96,9 +96,12 @@ impl PathRecovery {
             self.probe.on_progress(now);
         }
         let latest_rtt = self.measure_rtt(now, &arrivals, ack.delay);
-        if let Some(rtt) = latest_rtt {
-            self.one_way.on_sample(now, now - rtt, ack.received_at.0);
+        let latest_one_way = latest_rtt.map(|rtt| {
             self.delays.on_sample(now, now - rtt, ack.received_at.0);
+            self.one_way.on_sample(now, now - rtt, ack.received_at.0)
+        });
+        if let Some(way_back) = self.one_way.way_back(now, self.rtt.smoothed()) {
+            self.rate.on_way_back(way_back);
         }
         if arrivals.undo {
             self.controller.on_spurious_loss(now);
@@ -115,7 +118,8 @@ impl PathRecovery {
         out.newly_acked_bytes += arrivals.bytes;
         self.loss_rate.on_outcome(arrivals.bytes + arrivals.spurious_bytes, ByteCount::ZERO);
         self.delays.on_outcome(arrivals.bytes + arrivals.spurious_bytes, out.lost_bytes - lost_before);
-        self.tell_controller(now, &arrivals, latest_rtt, out.lost_bytes - lost_before, siblings);
+        let latest = latest_rtt.zip(latest_one_way);
+        self.tell_controller(now, &arrivals, latest, out.lost_bytes - lost_before, siblings);
         self.resume.on_ack(largest, self.sent.next_number());
         match self.rounds.on_ack(largest, self.sent.next_number(), self.sent.bytes()) {
             Some(Round::Quiet) => self.reordering.on_quiet_round(),
@@ -195,20 +199,22 @@ impl PathRecovery {
         &mut self,
         now: Instant,
         arrivals: &Arrivals,
-        latest_rtt: Option<Duration>,
+        latest: Option<(Duration, u32)>,
         newly_lost: ByteCount,
         siblings: &[Sibling],
     ) {
         let Some(newest) = arrivals.newest else { return };
         let is_measure = !self.doubt.covers(newest.packet_number);
         let delivery = self.rate.sample(now, newest.time_sent, &newest.delivery, &self.rtt, is_measure);
+        let (latest_rtt, latest_one_way) = latest.filter(|_| is_measure).unzip();
         let sample = AckSample {
             now,
             bytes: arrivals.bytes,
             bytes_outside_recovery: arrivals.bytes_outside_recovery,
             in_flight: self.sent.bytes(),
             pipe: self.rounds.pipe(),
-            latest_rtt: latest_rtt.filter(|_| is_measure),
+            latest_rtt,
+            latest_one_way,
             smoothed_rtt: self.rtt.smoothed(),
             rtt_variation: self.rtt.variation(),
             minimum_rtt: self.rtt.minimum(),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::one_way_difference;
 use super::rtt::RttEstimator;
 use crate::collections::windowed_filter::WindowedMax;
 use crate::{ByteCount, Instant, Rate};
@@ -22,6 +23,7 @@ pub(crate) struct DeliverySnapshot {
     gaps: u64,
     in_flight: ByteCount,
     received_at: Option<PeerTime>,
+    way_back: u32,
     app_limited: bool,
 }
 
@@ -54,6 +56,8 @@ pub(crate) struct DeliveryRate {
     delivered_at: Instant,
     /// When the newest packet that was delivered reached the peer; `None` if nothing was since the last pause.
     received_at: Option<PeerTime>,
+    /// How long acknowledgements need to come back on average, in µs modulo 2³², by two clocks that nobody compares.
+    way_back: u32,
     first_sent: Instant,
     lost: ByteCount,
     /// How many gaps the losses make: packets that were sent one after the other are one.
@@ -76,6 +80,7 @@ impl DeliverySnapshot {
         gaps: 0,
         in_flight: ByteCount::ZERO,
         received_at: None,
+        way_back: 0,
         app_limited: false,
     };
 
@@ -94,6 +99,7 @@ impl DeliveryRate {
             delivered: ByteCount::ZERO,
             delivered_at: Instant::from_nanos(0),
             received_at: None,
+            way_back: 0,
             first_sent: Instant::from_nanos(0),
             lost: ByteCount::ZERO,
             gaps: 0,
@@ -148,6 +154,7 @@ impl DeliveryRate {
             gaps: self.gaps,
             in_flight: in_flight + size,
             received_at: self.received_at,
+            way_back: self.way_back,
             app_limited: self.is_app_limited(),
         }
     }
@@ -184,6 +191,11 @@ impl DeliveryRate {
         self.received_at = Some(received_at);
     }
 
+    /// Acknowledgements need so long to come back now.
+    pub(crate) fn on_way_back(&mut self, way_back: u32) {
+        self.way_back = way_back;
+    }
+
     /// Measures with the newest packet delivered, after all of them were counted by [`Self::on_delivered`]. Without
     /// `is_measure` the rate says nothing of the path.
     pub(crate) fn sample(
@@ -197,12 +209,19 @@ impl DeliveryRate {
         let delivered = self.delivered - snapshot.delivered;
         let send_time = time_sent - snapshot.first_sent;
         let ack_time = now - snapshot.delivered_at;
-        let received = self.received_at.zip(snapshot.received_at);
-        let receive_time = received.map_or(Duration::ZERO, |(last, first)| last.since(first));
+        let delivery_time = match self.received_at.zip(snapshot.received_at) {
+            // A queue on the way of the acknowledgements makes the time between them too long while it grows, and too
+            // short while it runs empty. It can not have grown by more than what the round trip is above the smallest.
+            Some((last, first)) => {
+                let longer = u64::try_from(one_way_difference(self.way_back, snapshot.way_back)).unwrap_or(0);
+                let growth = Duration::from_micros(longer).min(rtt.smoothed().saturating_sub(rtt.minimum()));
+                last.since(first).max(ack_time.saturating_sub(growth))
+            }
+            None => ack_time,
+        };
         self.first_sent = time_sent;
-        // Acknowledgements that arrive together, since a queue on their way runs empty, make the time between them too
-        // short. What the peer says of the arrival of packets can only make it longer. A round trip is the least.
-        let interval = send_time.max(ack_time).max(receive_time);
+        // A round trip is the least.
+        let interval = send_time.max(delivery_time);
         let is_measure = is_measure && interval >= rtt.minimum() && !interval.is_zero();
         let rate = is_measure.then(|| delivered.per(interval));
         if let Some(rate) = rate.filter(|rate| !snapshot.app_limited || *rate >= self.maximum()) {

@@ -44,8 +44,9 @@ pub(crate) struct OneWayDelay {
 }
 
 impl OneWay {
-    /// A packet that left at `sent` arrived when the receiver's clock showed `received` µs.
-    pub(crate) fn on_sample(&mut self, now: Instant, sent: Instant, received: u32) {
+    /// A packet that left at `sent` arrived when the receiver's clock showed `received` µs. Returns the delay by these two
+    /// clocks, in µs modulo 2³².
+    pub(crate) fn on_sample(&mut self, now: Instant, sent: Instant, received: u32) -> u32 {
         let sample = received.wrapping_sub(micros(sent));
         let fresh = Measured { first: sample, average: 0, smallest: [0; 2], turned_at: now, at: now };
         let mut measured = self.current(now).unwrap_or(fresh);
@@ -61,6 +62,15 @@ impl OneWay {
             measured.turned_at = now;
         }
         self.measured = Some(measured);
+        sample
+    }
+
+    /// How long acknowledgements need back on average, in µs modulo 2³², by the same two clocks, where round trips last so
+    /// long on average.
+    pub(crate) fn way_back(&self, now: Instant, round_trip: Duration) -> Option<u32> {
+        let Measured { first, average, .. } = self.current(now)?;
+        let round_trip = u32::try_from(round_trip.as_micros()).unwrap_or(u32::MAX);
+        Some(round_trip.wrapping_sub(first.wrapping_add_signed(average)))
     }
 
     /// What is known of the delay.

@@ -6,10 +6,18 @@
 //!
 //! And a round trip is here the mean of a round. Where the delay wanders, as on radio links, the smallest one of all packets
 //! may be a third of the usual one without any queue, and a window of two such products would not fill the path.
+//!
+//! Nor is a round trip long only because of the queue that the path itself makes. While the peer sends as well, or somebody
+//! else does in that direction, acknowledgements wait behind it. When packets arrived tells the one wait from the other. What
+//! acknowledgements wait for counts to the round trip that the window has to span: with two round trips of the draft, a
+//! path of 10 ms whose acknowledgements wait for 50 ms would get a third of what it carries. And draining the path would not
+//! make it shorter.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::{AckSample, Activity, Bbr, Phase, Sibling, State};
+use crate::recovery::one_way_difference;
 use crate::{ByteCount, Instant};
 
 /// `BBR.MinRTTFilterLen`: the smallest round trip of this time counts.
@@ -38,15 +46,41 @@ pub(super) struct RoundTrip {
     /// Whether the path should be drained.
     due: Option<Due>,
     round: Mean,
+    /// For how many µs acknowledgements waited on their way back, in the last round on average.
+    wait_back: u32,
+    /// The shortest such wait in this round.
+    shortest_wait_back: u32,
 }
 
 /// The samples of this round.
 #[derive(Debug, Clone, Copy, Default)]
 struct Mean {
-    sum: Duration,
     count: u32,
-    /// Whether the minimum is a mean, not only the first sample.
-    is_known: bool,
+    first_one_way: u32,
+    /// In µs.
+    rtt_sum: u64,
+    /// In µs above the first.
+    one_way_sum: i64,
+}
+
+impl Mean {
+    fn add(&mut self, sample: &Sample) {
+        if self.count == 0 {
+            self.first_one_way = sample.one_way;
+        }
+        self.count += 1;
+        self.rtt_sum += u64::from(sample.rtt.get());
+        self.one_way_sum += i64::from(one_way_difference(sample.one_way, self.first_one_way));
+    }
+
+    fn sample(&self, at: Instant) -> Sample {
+        let count = self.count.max(1);
+        // The mean of numbers of 32 bits is one of 32 bits.
+        let rtt = u32::try_from(self.rtt_sum / u64::from(count)).unwrap_or(u32::MAX);
+        let above = i32::try_from(self.one_way_sum / i64::from(count)).unwrap_or_default();
+        let one_way = self.first_one_way.wrapping_add_signed(above);
+        Sample { rtt: NonZeroU32::new(rtt).unwrap_or(NonZeroU32::MIN), one_way, at }
+    }
 }
 
 /// A drain that is due, or on.
@@ -54,54 +88,100 @@ struct Mean {
 struct Due {
     since: Instant,
     /// The round trip that has not been seen for long.
-    missed: Duration,
+    missed: Sample,
 }
 
+/// A round trip, all in µs: three of these are kept for each path.
 #[derive(Debug, Clone, Copy)]
 struct Sample {
-    rtt: Duration,
+    rtt: NonZeroU32,
+    /// See [`AckSample::latest_one_way`].
+    one_way: u32,
     at: Instant,
 }
 
+impl Sample {
+    fn of(sample: &AckSample) -> Option<Self> {
+        let rtt = micros(sample.latest_rtt?);
+        // Where nobody says when packets arrived, all of the wait is ahead.
+        let one_way = sample.latest_one_way.unwrap_or(rtt);
+        Some(Self { rtt: NonZeroU32::new(rtt).unwrap_or(NonZeroU32::MIN), one_way, at: sample.now })
+    }
+
+    fn above(&self, least: &Self) -> u32 {
+        self.rtt.get().saturating_sub(least.rtt.get())
+    }
+
+    /// How much longer than with `least` packets waited on their way to the peer.
+    fn wait_ahead(&self, least: &Self) -> u32 {
+        u32::try_from(one_way_difference(self.one_way, least.one_way)).unwrap_or(0)
+    }
+
+    /// How much longer than with `least` acknowledgements waited on their way back; never longer than the round trip is.
+    fn wait_back(&self, least: &Self) -> u32 {
+        self.above(least).saturating_sub(self.wait_ahead(least))
+    }
+
+    /// Whether the queue ahead was as good as empty, if it was with `smallest`.
+    fn is_near(&self, smallest: &Self) -> bool {
+        let above = self.above(smallest).min(self.wait_ahead(smallest));
+        above <= (smallest.rtt.get() / NEAR).max(micros(NEAR_MIN))
+    }
+}
+
 impl RoundTrip {
-    pub(super) fn minimum(&self) -> Option<Duration> {
-        self.minimum.map(|sample| sample.rtt)
+    /// The round trip with no queue ahead: the smallest one, and what acknowledgements wait for.
+    pub(super) fn with_empty_queue(&self) -> Option<Duration> {
+        self.with_wait_back(self.wait_back)
+    }
+
+    /// The same, when the wait for acknowledgements may have become shorter. While both ends drain the path, it does.
+    pub(super) fn drained(&self) -> Option<Duration> {
+        self.with_wait_back(self.wait_back.min(self.shortest_wait_back))
+    }
+
+    fn with_wait_back(&self, micros: u32) -> Option<Duration> {
+        let rtt = |sample: Sample| u64::from(sample.rtt.get()) + u64::from(micros);
+        self.minimum.map(|sample| Duration::from_micros(rtt(sample)))
     }
 
     /// Takes note of a round trip.
     pub(super) fn on_ack(&mut self, sample: &AckSample, round_begins: bool) {
-        let Some(rtt) = sample.latest_rtt else { return };
-        self.round.sum += rtt;
-        self.round.count += 1;
-        if !self.round.is_known && self.minimum.is_none() {
-            self.minimum = Some(Sample { rtt, at: sample.now });
+        let Some(new) = Sample::of(sample) else { return };
+        self.round.add(&new);
+        let minimum = self.minimum.get_or_insert(new);
+        let wait_back = new.wait_back(minimum);
+        if round_begins || wait_back < self.shortest_wait_back {
+            self.shortest_wait_back = wait_back;
         }
         if round_begins && self.round.count >= SAMPLES {
-            let begun = Mean { is_known: true, ..Mean::default() };
-            let Mean { sum, count, is_known } = std::mem::replace(&mut self.round, begun);
-            if !is_known {
+            let round = std::mem::take(&mut self.round);
+            if self.recent.is_none() {
+                // So far it was only the first sample.
                 self.minimum = None;
             }
-            self.on_round(sample.now, sum / count);
+            self.on_round(round.sample(sample.now));
         }
     }
 
     /// `UpdateMinRTT`
-    fn on_round(&mut self, now: Instant, rtt: Duration) {
-        let new = Sample { rtt, at: now };
+    fn on_round(&mut self, new: Sample) {
+        let now = new.at;
         let recent = *self.recent.get_or_insert(new);
-        if is_near(rtt, recent.rtt) {
-            self.recent = Some(Sample { rtt: rtt.min(recent.rtt), at: now });
+        if new.is_near(&recent) {
+            let smaller = if new.rtt < recent.rtt { new } else { recent };
+            self.recent = Some(Sample { at: now, ..smaller });
         } else if now > recent.at + INTERVAL {
             self.recent = Some(new);
-            self.due.get_or_insert(Due { since: now, missed: recent.rtt });
+            self.due.get_or_insert(Due { since: now, missed: recent });
         }
-        self.due.take_if(|due| is_near(rtt, due.missed));
+        self.due.take_if(|due| new.is_near(&due.missed));
         let recent = self.recent.unwrap_or(new);
         let is_old = |minimum: Sample| recent.rtt < minimum.rtt || now > minimum.at + MEMORY;
         if self.minimum.is_none_or(is_old) {
             self.minimum = Some(recent);
         }
+        self.wait_back = self.minimum.map_or(0, |minimum| new.wait_back(&minimum));
     }
 
     /// Whether a round trip near the smallest one was seen since then.
@@ -118,8 +198,9 @@ impl RoundTrip {
     }
 }
 
-fn is_near(rtt: Duration, smallest: Duration) -> bool {
-    rtt <= smallest + (smallest / NEAR).max(NEAR_MIN)
+/// At most an hour.
+fn micros(time: Duration) -> u32 {
+    u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
 }
 
 /// How far ProbeRTT has come.

@@ -71,19 +71,14 @@ impl Bbr {
 
     /// So many percent of the product of bandwidth and round trip (`BDPMultiple`).
     pub(super) fn product(&self, percent: u64) -> ByteCount {
-        self.product_with(self.rate(), percent)
-    }
-
-    fn product_with(&self, rate: Rate, percent: u64) -> ByteCount {
-        match self.round_trip.minimum() {
-            Some(rtt) => rate * rtt * percent / 100,
-            None => self.usage.first_window,
-        }
+        let round_trip = self.round_trip.with_empty_queue();
+        round_trip.map_or(self.usage.first_window, |rtt| self.rate() * rtt * percent / 100)
     }
 
     /// What has to be in flight to keep a path of this rate busy (`Inflight(bw, 1.0)`).
     pub(super) fn flight_for(&self, rate: Rate) -> ByteCount {
-        self.quantized(self.product_with(rate, 100))
+        let product = self.round_trip.drained().map_or(self.usage.first_window, |rtt| rate * rtt);
+        self.quantized(product)
     }
 
     /// `TargetInflight`

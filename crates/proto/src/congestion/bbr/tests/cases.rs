@@ -186,6 +186,33 @@ fn a_rate_of_a_tenth_is_accepted_within_seconds() {
 }
 
 #[test]
+fn a_path_whose_acknowledgements_wait_is_filled_and_not_drained() {
+    let mut path = probing();
+    path.wait_back = RTT * 5;
+    path.run(SECOND);
+    let now = path.now;
+    let share = path.run(SECOND * 20);
+    assert!(share >= 97, "{share} {:?}", path.bbr);
+    assert!(!path.states.iter().any(|(at, state)| *at > now && is_drained(*state)), "{:?}", path.states);
+    assert!(path.waiting() < RTT, "{:?}", path.waiting());
+    // It is over, and forgotten with the burst of acknowledgements in which it ended.
+    path.wait_back = Duration::ZERO;
+    path.run(SECOND * 2);
+    assert!(path.bbr.window() < product(&path) * 5 / 2, "{:?}", path.bbr);
+}
+
+#[test]
+fn a_receiver_that_lies_about_the_queue_ahead_makes_the_window_no_longer_than_the_round_trip() {
+    let mut path = probing();
+    path.lie = Some(0);
+    for _ in 0..100 {
+        path.run(MS * 100);
+        assert!(path.bbr.round_trip.with_empty_queue() <= Some(path.smoothed() * 5 / 4), "{:?}", path.bbr);
+        assert!(path.waiting() < RTT * 2, "{:?}", path.waiting());
+    }
+}
+
+#[test]
 fn the_path_is_drained_when_the_smallest_round_trip_has_not_been_seen_for_five_seconds() {
     let mut path = probing();
     path.round_trip = RTT * 3 / 2;
@@ -194,7 +221,7 @@ fn the_path_is_drained_when_the_smallest_round_trip_has_not_been_seen_for_five_s
     let lasted = path.run_to(is(Phase::Cruise));
     assert!(lasted >= MS * 200 && lasted < MS * 300, "{lasted:?}");
     path.run(SECOND * 6);
-    assert!(path.bbr.round_trip.minimum() >= Some(RTT * 3 / 2));
+    assert!(path.bbr.round_trip.with_empty_queue() >= Some(RTT * 3 / 2));
     assert!(path.run(SECOND) >= 95);
 }
 

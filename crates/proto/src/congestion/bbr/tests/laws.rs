@@ -23,6 +23,7 @@ fn sample() -> AckSample {
         in_flight: SIZE * 10,
         pipe: SIZE * 10,
         latest_rtt: Some(MS * 20),
+        latest_one_way: None,
         smoothed_rtt: MS * 20,
         rtt_variation: Duration::ZERO,
         minimum_rtt: MS * 20,

@@ -15,6 +15,7 @@ struct Packet {
     sent: Instant,
     /// When its acknowledgement arrives; `None` if it is lost.
     answered: Option<Instant>,
+    arrived: Instant,
     delivered: ByteCount,
     delivered_at: Instant,
     first_sent: Instant,
@@ -31,6 +32,10 @@ pub(super) struct Path {
     pub(super) now: Instant,
     pub(super) rate: Rate,
     pub(super) round_trip: Duration,
+    /// How long acknowledgements wait on their way back.
+    pub(super) wait_back: Duration,
+    /// How long packets need to the receiver, if it lies about that.
+    pub(super) lie: Option<u32>,
     /// How long a packet may wait for the link.
     pub(super) queue: Duration,
     /// One packet in so many is lost besides.
@@ -73,6 +78,8 @@ impl Path {
             now: start,
             rate,
             round_trip,
+            wait_back: Duration::ZERO,
+            lie: None,
             queue: Duration::from_secs(1),
             lose_one_in: u64::MAX,
             produces: None,
@@ -117,6 +124,10 @@ impl Path {
     /// How long a packet would wait for the link now.
     pub(super) fn waiting(&self) -> Duration {
         self.link_free - self.now
+    }
+
+    pub(super) fn smoothed(&self) -> Duration {
+        self.smoothed
     }
 
     /// What was called lost.
@@ -187,7 +198,8 @@ impl Path {
         self.flight.push_back(Packet {
             number: self.next_number,
             sent: self.now,
-            answered: (!is_lost).then(|| self.link_free + self.round_trip),
+            answered: (!is_lost).then(|| self.link_free + self.round_trip + self.wait_back),
+            arrived: self.link_free + self.round_trip,
             delivered: self.delivered,
             delivered_at: self.delivered_at,
             first_sent: self.first_sent,
@@ -225,6 +237,9 @@ impl Path {
             in_flight: self.in_flight,
             pipe: self.in_flight,
             latest_rtt: Some(rtt),
+            latest_one_way: self
+                .lie
+                .or_else(|| u32::try_from((packet.arrived - packet.sent).as_micros()).ok()),
             smoothed_rtt: self.smoothed,
             rtt_variation: self.variation,
             minimum_rtt: self.minimum,
