@@ -96,7 +96,7 @@ impl Connection {
     }
 
     /// The path on which what is urgent arrives first and those for copies of it, and for how much the first has room.
-    fn paths_for_urgent(&mut self, now: Instant, backlog: ByteCount) -> Option<(PathList, ByteCount)> {
+    fn paths_for_urgent(&self, now: Instant, backlog: ByteCount) -> Option<(PathList, ByteCount)> {
         let mut view = View::new(now, &self.sending.views);
         view.next = self.streams.next_up(Pick::Urgent);
         let scheduler = &self.sending.scheduler;
