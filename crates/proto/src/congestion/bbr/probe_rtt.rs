@@ -122,10 +122,26 @@ impl Sample {
         self.above(least).saturating_sub(self.wait_ahead(least))
     }
 
-    /// Whether the queue ahead was as good as empty, if it was with `smallest`.
+    /// Whether both queues were as good as empty, if they were with `smallest`.
     fn is_near(&self, smallest: &Self) -> bool {
-        let above = self.above(smallest).min(self.wait_ahead(smallest));
-        above <= (smallest.rtt.get() / NEAR).max(micros(NEAR_MIN))
+        self.above(smallest) <= smallest.tolerance()
+    }
+
+    /// Whether the queue ahead was, whatever acknowledgements waited for.
+    fn is_near_ahead(&self, smallest: &Self) -> bool {
+        self.is_near(smallest) || self.wait_ahead(smallest) <= smallest.tolerance()
+    }
+
+    fn tolerance(&self) -> u32 {
+        (self.rtt.get() / NEAR).max(micros(NEAR_MIN))
+    }
+
+    /// Nothing is ahead of what arrives sooner. Nor was it before, unless a clock jumped or the way became another: then it
+    /// is what counts from now on.
+    fn hear_of(&mut self, other: &Self) {
+        if one_way_difference(other.one_way, self.one_way) < 0 {
+            self.one_way = other.one_way;
+        }
     }
 }
 
@@ -167,21 +183,25 @@ impl RoundTrip {
     /// `UpdateMinRTT`
     fn on_round(&mut self, new: Sample) {
         let now = new.at;
-        let recent = *self.recent.get_or_insert(new);
-        if new.is_near(&recent) {
-            let smaller = if new.rtt < recent.rtt { new } else { recent };
-            self.recent = Some(Sample { at: now, ..smaller });
+        let recent = self.recent.get_or_insert(new);
+        if new.is_near(recent) {
+            // The clocks drift apart: the newest is right.
+            *recent = Sample { rtt: new.rtt.min(recent.rtt), ..new };
+        } else if new.is_near_ahead(recent) {
+            recent.hear_of(&new);
+            recent.at = now;
         } else if now > recent.at + INTERVAL {
-            self.recent = Some(new);
-            self.due.get_or_insert(Due { since: now, missed: recent });
+            self.due.get_or_insert(Due { since: now, missed: *recent });
+            *recent = new;
         }
-        self.due.take_if(|due| new.is_near(&due.missed));
-        let recent = self.recent.unwrap_or(new);
-        let is_old = |minimum: Sample| recent.rtt < minimum.rtt || now > minimum.at + MEMORY;
-        if self.minimum.is_none_or(is_old) {
-            self.minimum = Some(recent);
+        self.due.take_if(|due| new.is_near_ahead(&due.missed));
+        let recent = *recent;
+        let minimum = self.minimum.get_or_insert(recent);
+        if recent.rtt < minimum.rtt || now > minimum.at + MEMORY {
+            *minimum = recent;
         }
-        self.wait_back = self.minimum.map_or(0, |minimum| new.wait_back(&minimum));
+        minimum.hear_of(&new);
+        self.wait_back = new.wait_back(minimum);
     }
 
     /// Whether a round trip near the smallest one was seen since then.

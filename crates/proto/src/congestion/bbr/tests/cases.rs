@@ -202,6 +202,20 @@ fn a_path_whose_acknowledgements_wait_is_filled_and_not_drained() {
 }
 
 #[test]
+fn the_queue_of_the_path_does_not_pass_for_one_of_acknowledgements_after_a_clock_jumped() {
+    for offset in [0, 1_000_000_000, 3_000_000_000] {
+        let mut path = probing();
+        path.offset = offset;
+        path.run(SECOND);
+        // A packet takes twice as long, and the queue grows.
+        path.rate = mbit(25);
+        path.run(MS * 100);
+        assert!(path.waiting() > RTT, "{offset}: {:?}", path.waiting());
+        assert!(path.bbr.round_trip.with_empty_queue() < Some(RTT * 5 / 4), "{offset}: {:?}", path.bbr);
+    }
+}
+
+#[test]
 fn a_receiver_that_lies_about_the_queue_ahead_makes_the_window_no_longer_than_the_round_trip() {
     let mut path = probing();
     path.lie = Some(0);

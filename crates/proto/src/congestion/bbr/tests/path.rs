@@ -36,6 +36,8 @@ pub(super) struct Path {
     pub(super) wait_back: Duration,
     /// How long packets need to the receiver, if it lies about that.
     pub(super) lie: Option<u32>,
+    /// By how many µs the receiver's clock is off.
+    pub(super) offset: u32,
     /// How long a packet may wait for the link.
     pub(super) queue: Duration,
     /// One packet in so many is lost besides.
@@ -80,6 +82,7 @@ impl Path {
             round_trip,
             wait_back: Duration::ZERO,
             lie: None,
+            offset: 0,
             queue: Duration::from_secs(1),
             lose_one_in: u64::MAX,
             produces: None,
@@ -230,6 +233,7 @@ impl Path {
         let interval = (packet.sent - packet.first_sent).max(at - packet.delivered_at);
         self.first_sent = packet.sent;
         let rate = (interval >= self.minimum).then(|| (self.delivered - packet.delivered).per(interval));
+        let one_way = u32::try_from((packet.arrived - packet.sent).as_micros()).unwrap();
         let sample = AckSample {
             now: at,
             bytes,
