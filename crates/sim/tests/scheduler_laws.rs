@@ -194,18 +194,25 @@ fn what_is_urgent_waits_for_leave_as_well() {
         let connection = pair.peer(Side::Client).unwrap().connection().unwrap();
         connection.send_message(now, stream, vec![7; 100].into(), options).unwrap();
     };
-    // The primary path is the one that carries something.
-    send(&mut pair);
-    pair.run_for(SECOND).unwrap();
-    pair.cut(0, Direction::Both);
-    send(&mut pair);
-    pair.run_for(3 * SECOND).unwrap();
-    assert_eq!(pair.messages(Side::Server).len(), 1);
     let needed = |event: &Event| if let Event::CostlyPathNeeded(path) = event { Some(*path) } else { None };
-    assert_eq!(told(&mut pair, Side::Client, needed), [PathId(1)]);
+    // Nothing else is ever sent, and each outage is a new question.
+    for outage in 0..2 {
+        send(&mut pair);
+        pair.run_for(SECOND).unwrap();
+        pair.cut(0, Direction::Both);
+        send(&mut pair);
+        pair.run_for(3 * SECOND).unwrap();
+        assert_eq!(pair.messages(Side::Server).len(), 2 * outage + 1);
+        assert_eq!(told(&mut pair, Side::Client, needed), vec![PathId(1); outage + 1], "outage {outage}");
+        if outage == 0 {
+            pair.restore(0, Direction::Both);
+            pair.run_for(10 * SECOND).unwrap();
+            assert_eq!(pair.messages(Side::Server).len(), 2);
+        }
+    }
     pair.peer(Side::Client).unwrap().connection().unwrap().allow_costly(PathId(1)).unwrap();
     pair.run_for(SECOND).unwrap();
-    assert_eq!(pair.messages(Side::Server).len(), 2);
+    assert_eq!(pair.messages(Side::Server).len(), 4);
 }
 
 #[test]

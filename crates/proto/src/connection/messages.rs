@@ -90,6 +90,7 @@ impl Connection {
         for view in &mut self.sending.views {
             view.sendable = self.paths.get(view.id).map_or(ByteCount::ZERO, window_room);
         }
+        self.sending.scheduler.on_urgent(&View::new(now, &self.sending.views));
         let (paths, room) = self.paths_for_urgent(now, backlog)?;
         let carry = Carry { load: Load::Data, pick: Pick::Urgent, ..Carry::default() };
         self.transmit_copied(now, buffer, (paths, room), carry)

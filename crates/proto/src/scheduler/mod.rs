@@ -90,8 +90,15 @@ pub trait Scheduler: Send + fmt::Debug {
         true
     }
 
-    /// Whether the path may carry what is interactive or has a deadline, which is not for the scheduler otherwise. What
-    /// no path in use may carry waits with the rest for [`Self::decide`]. Default: every path may.
+    /// Hears that something interactive or with a deadline waits, before [`Self::may_carry_urgent`] is asked. Default:
+    /// nothing is done with it.
+    fn on_urgent(&mut self, view: &View<'_>) {
+        let _ = view;
+    }
+
+    /// Whether the path may carry what is interactive or has a deadline, which is not for the scheduler otherwise
+    /// (spec 8.36). What no path in use may carry waits with the rest for [`Self::decide`]. To depend on the paths and the
+    /// time in the view alone. Default: every path may.
     fn may_carry_urgent(&self, path: &PathView, view: &View<'_>) -> bool {
         let _ = (path, view);
         true

@@ -146,6 +146,10 @@ impl Scheduler for Primary {
         }
     }
 
+    fn on_urgent(&mut self, view: &View<'_>) {
+        self.primary(view);
+    }
+
     fn may_carry_urgent(&self, path: &PathView, view: &View<'_>) -> bool {
         self.may_use(path, view)
     }

@@ -4,10 +4,12 @@
 //! acknowledges at once ([`aggregation`]), and how much it bears without loss ([`bounds`]). From these follow pacing rate and
 //! window. The phases that learn them are [`startup`], [`probe`] and [`probe_rtt`].
 //!
-//! What differs from the draft, each with its reason where it is done: losses have to be more than chance
-//! ([`losses`]), a round trip near the smallest one makes it needless to drain the path ([`probe_rtt`]), the controllers of
-//! several paths take turns ([`probe`], [`probe_rtt`]), once the pipe is full the rate of a round is the mean of its samples
-//! ([`model`]), a search that finds much goes on as Startup ([`probe`]), a path that has become slow is believed sooner ([`slowdown`]), and a mark of congestion counts as a round of excessive loss.
+//! What differs from the draft, each with its reason where it is done: losses have to be more than chance ([`losses`]),
+//! what acknowledgements wait for counts to the round trip ([`probe_rtt`], spec 9.48), a round trip near the smallest
+//! one makes it needless to drain the path ([`probe_rtt`]), the controllers of several paths take turns ([`probe`],
+//! [`probe_rtt`]), once the pipe is full the rate of a round is the mean of its samples ([`model`]), a search that
+//! finds much goes on as Startup ([`probe`]), a path that has become slow is believed sooner ([`slowdown`]), and a mark
+//! of congestion counts as a round of excessive loss.
 
 mod aggregation;
 mod bounds;

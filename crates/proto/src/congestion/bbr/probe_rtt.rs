@@ -218,7 +218,7 @@ impl RoundTrip {
     }
 }
 
-/// At most an hour.
+/// At most 71 min.
 fn micros(time: Duration) -> u32 {
     u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
 }
