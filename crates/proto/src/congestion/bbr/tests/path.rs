@@ -241,7 +241,7 @@ impl Path {
             in_flight: self.in_flight,
             pipe: self.in_flight,
             latest_rtt: Some(rtt),
-            latest_one_way: Some(self.lie.unwrap_or(one_way.wrapping_add(self.offset))),
+            latest_one_way: self.lie.or_else(|| Some(one_way.wrapping_add(self.offset))),
             smoothed_rtt: self.smoothed,
             rtt_variation: self.variation,
             minimum_rtt: self.minimum,
