@@ -149,11 +149,15 @@ fn a_costly_path_takes_over_only_after_the_application_was_asked() {
     pair.run_for(SECOND).unwrap();
     let bytes = delivered_in(&mut pair, Side::Client, SECOND);
     assert!(bytes[1] < 20_000, "{bytes:?}");
-    let needed = |event: &Event| if let Event::CostlyPathNeeded(path) = event { Some(*path) } else { None };
-    let asked = told(&mut pair, Side::Client, needed);
+    let asked = told(&mut pair, Side::Client, costly_needed);
     assert_eq!(asked, [PathId(1)]);
     pair.peer(Side::Client).unwrap().connection().unwrap().allow_costly(PathId(1)).unwrap();
     pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet()).unwrap();
+}
+
+/// The path that the application is asked about.
+fn costly_needed(event: &Event) -> Option<PathId> {
+    if let Event::CostlyPathNeeded(path) = event { Some(*path) } else { None }
 }
 
 /// A free path, a costly one and a backup that is free, the client under `primary`.
@@ -179,8 +183,7 @@ fn a_free_backup_takes_over_before_anybody_is_asked_about_a_costly_path() {
     pair.run_for(500 * MS).unwrap();
     let bytes = delivered_in(&mut pair, Side::Client, SECOND);
     assert!(bytes[1] < 20_000 && bytes[2] > 1_000_000, "{bytes:?}");
-    let is_asked = |event: &Event| matches!(event, Event::CostlyPathNeeded(_)).then_some(());
-    assert!(told(&mut pair, Side::Client, is_asked).is_empty());
+    assert!(told(&mut pair, Side::Client, costly_needed).is_empty());
 }
 
 #[test]
@@ -194,7 +197,6 @@ fn what_is_urgent_waits_for_leave_as_well() {
         let connection = pair.peer(Side::Client).unwrap().connection().unwrap();
         connection.send_message(now, stream, vec![7; 100].into(), options).unwrap();
     };
-    let needed = |event: &Event| if let Event::CostlyPathNeeded(path) = event { Some(*path) } else { None };
     // Nothing else is ever sent, and each outage is a new question.
     for outage in 0..2 {
         send(&mut pair);
@@ -203,7 +205,11 @@ fn what_is_urgent_waits_for_leave_as_well() {
         send(&mut pair);
         pair.run_for(3 * SECOND).unwrap();
         assert_eq!(pair.messages(Side::Server).len(), 2 * outage + 1);
-        assert_eq!(told(&mut pair, Side::Client, needed), vec![PathId(1); outage + 1], "outage {outage}");
+        assert_eq!(
+            told(&mut pair, Side::Client, costly_needed),
+            vec![PathId(1); outage + 1],
+            "outage {outage}"
+        );
         if outage == 0 {
             pair.restore(0, Direction::Both);
             pair.run_for(10 * SECOND).unwrap();
