@@ -346,7 +346,7 @@ fn a_stopping_server_waits_for_a_silent_client_three_seconds_or_until_told_again
         let server = place.serve(&["-v"]);
         let client = place.start(&["bench", "-t", "60", &server.ticket]);
         wait_until("the connection", || server.running.messages().contains("from="));
-        client.signal("STOP");
+        client.suspend();
         server.running.signal("TERM");
         server.running.wait_for("SIGTERM: closing");
         if again {

@@ -91,6 +91,19 @@ impl Running {
         assert!(status.success(), "it ended before: {}", self.messages());
     }
 
+    /// Stops all its threads, which the signal alone only asks for.
+    #[track_caller]
+    pub(crate) fn suspend(&self) {
+        self.signal("STOP");
+        self.wait_until("all threads to stop", || {
+            let Ok(threads) = std::fs::read_dir(format!("/proc/{}/task", self.id())) else { return true };
+            threads.flatten().all(|thread| {
+                let status = std::fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+                status.lines().any(|line| line.starts_with("State:\tT"))
+            })
+        });
+    }
+
     /// Waits for its end, at most [`PATIENCE`].
     #[track_caller]
     pub(crate) fn end(self) -> Finished {

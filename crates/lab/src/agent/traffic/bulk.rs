@@ -14,15 +14,17 @@ use crate::agent::lane::Writing;
 pub(super) struct Budget {
     load: Load,
     begin: Instant,
+    /// Nothing without a size is due at this moment or later.
+    stop: Instant,
     taken: u64,
 }
 
 impl Budget {
-    pub(super) fn new(load: Load, begin: Instant) -> Self {
-        Self { load, begin, taken: 0 }
+    pub(super) fn new(load: Load, begin: Instant, stop: Instant) -> Self {
+        Self { load, begin, stop, taken: 0 }
     }
 
-    /// Takes the next piece: its length, 0 at the end, and when it may leave.
+    /// Takes the next piece: its length and when it may leave; at the end 0 and when that is.
     fn take(&mut self) -> (usize, Instant) {
         let Load::Bulk { size, rate, chunk } = self.load else { return (0, self.begin) };
         let paced = || rate.map_or(PIECE, |rate| (rate / 8 / PIECES_A_SECOND).clamp(SMALLEST, PIECE));
@@ -32,9 +34,12 @@ impl Budget {
             let nanos = u128::from(self.taken) * 8_000_000_000 / u128::from(rate.max(1));
             Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
         });
+        let at = self.begin.checked_add(wait).unwrap_or(self.stop);
+        if size.is_none() && at >= self.stop {
+            return (0, self.stop);
+        }
         let length = piece.min(left);
         self.taken += length;
-        let at = self.begin.checked_add(wait).unwrap_or(self.begin);
         (usize::try_from(length).unwrap_or(0), at)
     }
 
@@ -55,10 +60,10 @@ pub(super) async fn send(write: &mut Writing, budget: &Shared<Budget>) -> io::Re
     let filler = filler();
     loop {
         let (length, at) = budget.lock().take();
-        let Some(piece) = filler.get(..length).filter(|piece| !piece.is_empty()) else { return Ok(()) };
         if at > Instant::now() {
             sleep_until(at).await;
         }
+        let Some(piece) = filler.get(..length).filter(|piece| !piece.is_empty()) else { return Ok(()) };
         write.put(piece).await?;
     }
 }
@@ -83,7 +88,8 @@ mod tests {
     #[test]
     fn a_budget_ends_at_its_size() {
         let begin = Instant::now();
-        let mut budget = Budget::new(Load::Bulk { size: Some(PIECE + 5), rate: None, chunk: None }, begin);
+        let load = Load::Bulk { size: Some(PIECE + 5), rate: None, chunk: None };
+        let mut budget = Budget::new(load, begin, begin);
         assert_eq!(budget.take(), (128 << 10, begin));
         assert_eq!(budget.take(), (5, begin));
         assert_eq!(budget.take().0, 0);
@@ -91,19 +97,20 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_sets_when_pieces_leave() {
+    fn a_rate_sets_when_pieces_leave_and_how_many() {
         let begin = Instant::now();
-        let mut budget = Budget::new(Load::Bulk { size: None, rate: Some(8_000_000), chunk: None }, begin);
-        let departures: Vec<_> = (0..3).map(|_| budget.take()).collect();
-        let expected = |k: u64| (10_000, begin + Duration::from_millis(10 * k));
-        assert_eq!(departures, [expected(0), expected(1), expected(2)]);
+        let load = Load::Bulk { size: None, rate: Some(8_000_000), chunk: None };
+        let after = |millis| begin + Duration::from_millis(millis);
+        let mut budget = Budget::new(load, begin, after(30));
+        let departures: Vec<_> = (0..4).map(|_| budget.take()).collect();
+        assert_eq!(departures, [(10_000, begin), (10_000, after(10)), (10_000, after(20)), (0, after(30))]);
     }
 
     #[test]
     fn messages_are_due_at_regular_times_from_the_begin_on() {
         let begin = Instant::now();
         let load = Load::Messages { size: 100, interval: Duration::from_millis(10), lifetime: None };
-        let budget = Budget::new(load, begin);
+        let budget = Budget::new(load, begin, begin + Duration::from_secs(1));
         assert_eq!(budget.sent(begin + Duration::from_millis(1000)), 100);
         assert_eq!(budget.sent(begin + Duration::from_millis(1)), 1);
     }

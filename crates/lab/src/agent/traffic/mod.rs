@@ -54,7 +54,7 @@ impl Traffic {
             let sends = exchange.sends(assignment.end);
             let receives = exchange.receives(assignment.end);
             let record = receives.then(Shared::<Received>::default);
-            let budget = sends.then(|| Shared::new(Budget::new(exchange.load, begin)));
+            let budget = sends.then(|| Shared::new(Budget::new(exchange.load, begin, times.stop)));
             for (number, lane) in lanes.into_iter().enumerate() {
                 traffic.drive(exchange, lane, record.clone().map(|record| (number, record)), budget.clone());
             }
