@@ -268,8 +268,9 @@ fn a_path_that_the_scheduler_seldom_needs_keeps_its_estimate() {
     assert!(share(report.goodput, 100) >= 90, "{:?}", report.goodput);
 }
 
-/// Goodput of each way from the first second to the eighth, where both ends of one connection send all the time.
-fn both_ways(links: &[LinkConfig]) -> [Rate; 2] {
+/// Goodput of each way from the first second to the eighth, where both ends of one connection send all the time, and how
+/// long packets wait in the queues of each path on average, both ways together.
+fn both_ways(links: &[LinkConfig]) -> ([Rate; 2], Vec<Duration>) {
     let builder =
         links.iter().fold(PairBuilder::new(), |builder, link| builder.path_with(link.clone(), link.clone()));
     let mut pair = connected_with(builder, &config("bbr")).unwrap();
@@ -280,17 +281,35 @@ fn both_ways(links: &[LinkConfig]) -> [Rate; 2] {
     let arrived = |pair: &EndpointPair| [Side::Server, Side::Client].map(|side| pair.received(side).total());
     pair.run_for(SECOND).unwrap();
     let before = arrived(&pair);
-    pair.run_for(7 * SECOND).unwrap();
+    let mut waits = vec![Duration::ZERO; links.len()];
+    for _ in 0..7_000 {
+        pair.run_for(MS).unwrap();
+        for (wait, path) in waits.iter_mut().zip(pair.paths()) {
+            for link in [path.up, path.down].map(|link| pair.world().network().link(link).unwrap()) {
+                *wait += link.waiting() / link.config().rate.nominal() / 7_000;
+            }
+        }
+    }
     let after = arrived(&pair);
-    [after[0] - before[0], after[1] - before[1]].map(|bytes| bytes.per(7 * SECOND))
+    let goodputs = [after[0] - before[0], after[1] - before[1]].map(|bytes| bytes.per(7 * SECOND));
+    (goodputs, waits)
 }
 
 #[test]
 fn both_ways_at_once_are_as_fast_as_one_over_paths_of_any_length() {
     for (megabits, round_trips) in [(50, [10, 100]), (10, [2, 2]), (10, [2, 100]), (50, [20, 70])] {
-        for goodput in both_ways(&round_trips.map(|millis| link(megabits, millis * MS))) {
+        let round_trips = round_trips.map(|millis| millis * MS);
+        let (goodputs, waits) = both_ways(&round_trips.map(|round_trip| link(megabits, round_trip)));
+        for goodput in goodputs {
             let share = share(goodput, 2 * megabits);
             assert!(share >= 94, "{megabits} {round_trips:?}: {share}");
+        }
+        for (wait, round_trip) in waits.into_iter().zip(round_trips) {
+            // Twenty packets of the slower link need 24 ms.
+            assert!(
+                wait < round_trip / 2 + 24 * MS,
+                "{megabits} {round_trips:?}: {wait:?} of {round_trip:?}"
+            );
         }
     }
 }

@@ -146,19 +146,21 @@ impl Sample {
 }
 
 impl RoundTrip {
-    /// The round trip with no queue ahead: the smallest one, and what acknowledgements wait for.
-    pub(super) fn with_empty_queue(&self) -> Option<Duration> {
-        self.with_wait_back(self.wait_back)
+    /// The smallest one.
+    pub(super) fn minimum(&self) -> Option<Duration> {
+        self.minimum.map(|sample| Duration::from_micros(sample.rtt.get().into()))
     }
 
-    /// The same, when the wait for acknowledgements may have become shorter. While both ends drain the path, it does.
+    /// What acknowledgements waited for in the last round, on average.
+    pub(super) fn wait_back(&self) -> Duration {
+        Duration::from_micros(self.wait_back.into())
+    }
+
+    /// The round trip with no queue ahead, when the wait for acknowledgements may have become shorter. While both ends drain
+    /// the path, it does.
     pub(super) fn drained(&self) -> Option<Duration> {
-        self.with_wait_back(self.wait_back.min(self.shortest_wait_back))
-    }
-
-    fn with_wait_back(&self, micros: u32) -> Option<Duration> {
-        let rtt = |sample: Sample| u64::from(sample.rtt.get()) + u64::from(micros);
-        self.minimum.map(|sample| Duration::from_micros(rtt(sample)))
+        let wait = Duration::from_micros(self.wait_back.min(self.shortest_wait_back).into());
+        self.minimum().map(|minimum| minimum + wait)
     }
 
     /// Takes note of a round trip.

@@ -69,10 +69,12 @@ impl Bbr {
         self.datagram() * LEAST
     }
 
-    /// So many percent of the product of bandwidth and round trip (`BDPMultiple`).
+    /// So many percent of the product of bandwidth and round trip (`BDPMultiple`), and what arrives while acknowledgements
+    /// wait.
     pub(super) fn product(&self, percent: u64) -> ByteCount {
-        let round_trip = self.round_trip.with_empty_queue();
-        round_trip.map_or(self.usage.first_window, |rtt| self.rate() * rtt * percent / 100)
+        let rate = self.rate();
+        let span = |minimum| rate * minimum * percent / 100 + rate * self.round_trip.wait_back();
+        self.round_trip.minimum().map_or(self.usage.first_window, span)
     }
 
     /// What has to be in flight to keep a path of this rate busy (`Inflight(bw, 1.0)`).

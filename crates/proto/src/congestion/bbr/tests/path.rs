@@ -4,6 +4,9 @@ use std::collections::VecDeque;
 
 use super::super::random::Random;
 use super::*;
+use crate::recovery::RttEstimator;
+use crate::recovery::delivery_rate::{DeliveryRate, DeliverySnapshot, PeerTime};
+use crate::recovery::one_way::OneWay;
 
 const SIZE: u64 = 1200;
 /// Packets behind a gap that show it.
@@ -16,13 +19,7 @@ struct Packet {
     /// When its acknowledgement arrives; `None` if it is lost.
     answered: Option<Instant>,
     arrived: Instant,
-    delivered: ByteCount,
-    delivered_at: Instant,
-    first_sent: Instant,
-    in_flight: ByteCount,
-    lost: ByteCount,
-    gaps: u64,
-    app_limited: bool,
+    snapshot: DeliverySnapshot,
 }
 
 /// Everything about the path, to be changed at will between two runs.
@@ -52,18 +49,12 @@ pub(super) struct Path {
     next_data: Instant,
     flight: VecDeque<Packet>,
     in_flight: ByteCount,
-    delivered: ByteCount,
-    delivered_at: Instant,
-    first_sent: Instant,
+    delivery: DeliveryRate,
+    rtt: RttEstimator,
+    one_way: OneWay,
     lost: ByteCount,
-    gaps: u64,
-    last_lost: u64,
     next_number: u64,
     event_until: u64,
-    app_limited_until: ByteCount,
-    minimum: Duration,
-    smoothed: Duration,
-    variation: Duration,
     random: Random,
 }
 
@@ -93,27 +84,21 @@ impl Path {
             next_data: start,
             flight: VecDeque::new(),
             in_flight: ByteCount::ZERO,
-            delivered: ByteCount::ZERO,
-            delivered_at: start,
-            first_sent: start,
+            delivery: DeliveryRate::new(),
+            rtt: RttEstimator::new(round_trip),
+            one_way: OneWay::default(),
             lost: ByteCount::ZERO,
-            gaps: 0,
-            last_lost: u64::MAX - 1,
             next_number: 0,
             event_until: 0,
-            app_limited_until: ByteCount::ZERO,
-            minimum: round_trip,
-            smoothed: round_trip,
-            variation: Duration::ZERO,
             random: Random::new(seed),
         }
     }
 
     /// Runs for a time; tells what arrived in it, as a share of what the link carries, in percent.
     pub(super) fn run(&mut self, time: Duration) -> u64 {
-        let (until, before) = (self.now + time, self.delivered);
+        let (until, before) = (self.now + time, self.delivery.delivered());
         self.run_while(|path| path.now < until);
-        (self.delivered - before).get() * 100 / (self.rate * time).get()
+        (self.delivery.delivered() - before).get() * 100 / (self.rate * time).get()
     }
 
     /// Runs until the state is such; tells how long that took.
@@ -130,7 +115,7 @@ impl Path {
     }
 
     pub(super) fn smoothed(&self) -> Duration {
-        self.smoothed
+        self.rtt.smoothed()
     }
 
     /// What was called lost.
@@ -181,16 +166,13 @@ impl Path {
             }
             self.next_data += bytes / produces;
         }
-        if self.in_flight == ByteCount::ZERO {
-            (self.first_sent, self.delivered_at) = (self.now, self.now);
-        }
-        let app_limited = self.app_limited_until > self.delivered;
+        let snapshot = self.delivery.on_sent(self.now, bytes, self.in_flight);
         self.bbr.on_sent(&SentSample {
             now: self.now,
             packet_number: self.next_number,
             bytes,
             in_flight: self.in_flight,
-            app_limited,
+            app_limited: snapshot.app_limited(),
         });
         let fits = self.link_free - self.now <= self.queue;
         let is_lost = !fits || self.random.below(self.lose_one_in) == 0 && self.lose_one_in < u64::MAX;
@@ -203,18 +185,12 @@ impl Path {
             sent: self.now,
             answered: (!is_lost).then(|| self.link_free + self.round_trip + self.wait_back),
             arrived: self.link_free + self.round_trip,
-            delivered: self.delivered,
-            delivered_at: self.delivered_at,
-            first_sent: self.first_sent,
-            in_flight: self.in_flight,
-            lost: self.lost,
-            gaps: self.gaps,
-            app_limited,
+            snapshot,
         });
         self.next_number += 1;
-        self.next_send = self.now + bytes / self.bbr.pacing_rate(self.smoothed);
+        self.next_send = self.now + bytes / self.bbr.pacing_rate(self.rtt.smoothed());
         if self.produces.is_some() && self.next_data > self.next_send {
-            self.app_limited_until = self.delivered + self.in_flight;
+            self.delivery.set_app_limited(self.in_flight);
         }
     }
 
@@ -223,44 +199,43 @@ impl Path {
         let Some(packet) = self.flight.remove(index) else { return };
         let bytes = ByteCount(SIZE);
         self.in_flight -= bytes;
-        self.delivered += bytes;
-        self.delivered_at = at;
+        let one_way = self.lie.unwrap_or_else(|| micros(packet.arrived - packet.sent));
+        let received_at = micros(packet.sent - Instant::from_nanos(0)).wrapping_add(one_way + self.offset);
+        self.delivery.on_delivered(at, bytes, PeerTime(received_at));
+        self.rtt.on_sample(at - packet.sent, Duration::ZERO);
+        let one_way = self.one_way.on_sample(at, packet.sent, received_at);
+        if let Some(way_back) = self.one_way.way_back(at, self.rtt.smoothed()) {
+            self.delivery.on_way_back(way_back);
+        }
         let newly_lost = self.find_losses(packet.number);
-        let rtt = at - packet.sent;
-        self.minimum = self.minimum.min(rtt);
-        self.variation = (self.variation * 3 + self.smoothed.abs_diff(rtt)) / 4;
-        self.smoothed = (self.smoothed * 7 + rtt) / 8;
-        let interval = (packet.sent - packet.first_sent).max(at - packet.delivered_at);
-        self.first_sent = packet.sent;
-        let rate = (interval >= self.minimum).then(|| (self.delivered - packet.delivered).per(interval));
-        let one_way = u32::try_from((packet.arrived - packet.sent).as_micros()).unwrap();
+        let delivery = self.delivery.sample(at, packet.sent, &packet.snapshot, &self.rtt, true);
         let sample = AckSample {
             now: at,
             bytes,
             bytes_outside_recovery: bytes,
             in_flight: self.in_flight,
             pipe: self.in_flight,
-            latest_rtt: Some(rtt),
-            latest_one_way: self.lie.or_else(|| Some(one_way.wrapping_add(self.offset))),
-            smoothed_rtt: self.smoothed,
-            rtt_variation: self.variation,
-            minimum_rtt: self.minimum,
+            latest_rtt: Some(self.rtt.latest()),
+            latest_one_way: Some(one_way),
+            smoothed_rtt: self.rtt.smoothed(),
+            rtt_variation: self.rtt.variation(),
+            minimum_rtt: self.rtt.minimum(),
             largest_acked: packet.number,
             next_packet_number: self.next_number,
-            delivery_rate: rate,
-            app_limited: packet.app_limited,
-            delivered: self.delivered,
-            delivered_at_sent: packet.delivered,
-            in_flight_at_sent: packet.in_flight,
-            lost_since_sent: self.lost - packet.lost,
-            gaps_since_sent: self.gaps - packet.gaps,
+            delivery_rate: delivery.rate,
+            app_limited: delivery.app_limited,
+            delivered: self.delivery.delivered(),
+            delivered_at_sent: delivery.delivered_at_sent,
+            in_flight_at_sent: delivery.in_flight_at_sent,
+            lost_since_sent: delivery.lost_since_sent,
+            gaps_since_sent: delivery.gaps_since_sent,
             newly_lost,
             loss_interval: ByteCount::ZERO,
         };
         let siblings = self.siblings.clone();
         self.bbr.on_ack(&sample, &siblings);
         if self.bbr.activity() == Activity::Draining {
-            self.app_limited_until = self.delivered + self.in_flight;
+            self.delivery.set_app_limited(self.in_flight);
         }
     }
 
@@ -275,8 +250,7 @@ impl Path {
             self.in_flight -= bytes;
             self.lost += bytes;
             newly_lost += bytes;
-            self.gaps += u64::from(self.last_lost + 1 != packet.number);
-            self.last_lost = packet.number;
+            self.delivery.on_lost(packet.number, bytes);
             let begins_event = packet.number >= self.event_until;
             if begins_event {
                 self.event_until = self.next_number;
@@ -285,15 +259,19 @@ impl Path {
                 now: self.now,
                 packet_number: packet.number,
                 bytes,
-                in_flight_at_sent: packet.in_flight,
-                lost_since_sent: self.lost - packet.lost,
-                gaps_since_sent: (self.gaps - packet.gaps).max(1),
-                gaps: self.gaps,
-                delivered: self.delivered,
+                in_flight_at_sent: packet.snapshot.in_flight(),
+                lost_since_sent: self.delivery.lost_since(&packet.snapshot),
+                gaps_since_sent: self.delivery.gaps_since(&packet.snapshot),
+                gaps: self.delivery.gaps(),
+                delivered: self.delivery.delivered(),
                 begins_event,
-                app_limited: packet.app_limited,
+                app_limited: packet.snapshot.app_limited(),
             });
         }
         newly_lost
     }
+}
+
+fn micros(time: Duration) -> u32 {
+    u32::try_from(time.as_micros() % (1 << 32)).unwrap()
 }
