@@ -117,7 +117,7 @@ impl Facts<'_> {
             PathState::Suspect => Some(Unused::Suspect { silent: self.silent(path) }),
             PathState::Dead => Some(self.why_dead(path)),
             _ if is_deaf(path) => Some(Unused::PeerHearsNothing),
-            _ if !is_reserve(path) || !self.others(path).any(works) => None,
+            _ if !is_reserve(path) || self.purpose(path).is_some() || self.is_by_peer(path) => None,
             PathState::Parked => Some(Unused::Parked(path.reason)),
             _ if path.peer_says == PathAvailability::Backup => Some(Unused::PeerWantsBackup),
             _ => Some(Unused::Backup),
@@ -139,30 +139,41 @@ impl Facts<'_> {
 
     /// Why a path that is in use carries data or none.
     fn why_in(&self, path: &PathStatistics) -> Why {
-        let purpose = self.purposes.iter().find(|(id, _)| *id == path.id);
-        let purpose = purpose.map_or(Purpose::Any, |(_, purpose)| *purpose);
+        let purpose = self.purpose(path).unwrap_or(Purpose::Any);
         let idle = path.data_at.map(|at| self.now - at);
-        let carries = self.is_newest(path.data_at, |path| path.data_at);
-        let sends = self.is_newest(path.data_sent_at, |path| path.data_sent_at);
+        let (carries, sends) = self.load(path);
+        // The reserve may be in use all the same: in place of those that need leave.
         let others_work = self.others(path).any(works);
+        let is_on_trial = path.state == PathState::Probation && others_work && !is_reserve(path);
         match (carries, sends) {
-            _ if path.state == PathState::Probation && others_work && !self.sent_since(path) => {
-                Why::Unused(Unused::Probation)
-            }
+            _ if is_on_trial && !self.sent_since(path) => Why::Unused(Unused::Probation),
             (Some(false), None) => Why::Unused(Unused::PeerSendsElsewhere { idle }),
             (Some(false), Some(_)) => Why::Unused(Unused::NotNeeded { purpose, idle }),
             (None, _) if !purpose.takes_new_data() => Why::Unused(Unused::NotNeeded { purpose, idle }),
-            _ if path.state == PathState::Parked => Why::Used(Used::Parked),
-            _ if path.peer_says == PathAvailability::Backup => Why::Used(Used::PeerWantsBackup),
-            _ if is_reserve(path) => Why::Used(Used::Backup),
-            _ if !others_work => Why::Used(Used::Alone),
+            _ if !others_work => Why::Used(why_only(path)),
             _ if path.state == PathState::Probation => Why::Used(Used::Probation),
-            (Some(true), None | Some(false)) => Why::Used(Used::ByPeer),
+            _ if self.is_by_peer(path) => Why::Used(Used::ByPeer),
             _ if path.role == Role::Secondary && !self.others(path).any(is_working_primary) => {
                 Why::Used(Used::Secondary)
             }
             _ => Why::Used(Used::For(purpose)),
         }
+    }
+
+    /// What the scheduler of this end has a path for, if it is in use.
+    fn purpose(&self, path: &PathStatistics) -> Option<Purpose> {
+        self.purposes.iter().find(|(id, _)| *id == path.id).map(|(_, purpose)| *purpose)
+    }
+
+    /// Whether a path carries the present load in any direction, and that of this end; `None` if there is none.
+    fn load(&self, path: &PathStatistics) -> (Option<bool>, Option<bool>) {
+        let carries = self.is_newest(path.data_at, |path| path.data_at);
+        (carries, self.is_newest(path.data_sent_at, |path| path.data_sent_at))
+    }
+
+    /// Whether the peer sends on a path, and this end does not.
+    fn is_by_peer(&self, path: &PathStatistics) -> bool {
+        matches!(self.load(path), (Some(true), None | Some(false)))
     }
 
     fn others(&self, path: &PathStatistics) -> impl Iterator<Item = &PathStatistics> {
@@ -190,7 +201,20 @@ fn is_deaf(path: &PathStatistics) -> bool {
     matches!(path.peer_says, PathAvailability::Suspect | PathAvailability::Dead)
 }
 
-/// Whether a path carries data only while none of the others works.
+/// Why a path carries data while none of the others works.
+fn why_only(path: &PathStatistics) -> Used {
+    if path.state == PathState::Parked {
+        Used::Parked
+    } else if path.peer_says == PathAvailability::Backup {
+        Used::PeerWantsBackup
+    } else if is_reserve(path) {
+        Used::Backup
+    } else {
+        Used::Alone
+    }
+}
+
+/// Whether a path carries data only while none of the others works that the scheduler may use.
 fn is_reserve(path: &PathStatistics) -> bool {
     matches!(path.state, PathState::Backup | PathState::Parked)
         || path.role >= Role::Backup

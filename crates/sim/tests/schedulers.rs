@@ -2,10 +2,13 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use manyway_proto::scheduler::{Decision, Scheduler, Source, View};
-use manyway_proto::{ByteCount, ConnectionConfig, ConnectionStatistics, PathReason, PathState, Rate};
+use manyway_proto::scheduler::{Decision, PathView, Scheduler, Source, View};
+use manyway_proto::{
+    ByteCount, Class, ConnectionConfig, ConnectionStatistics, MessageOptions, PathReason, PathState, Rate,
+};
 use manyway_sim::link::{LinkConfig, LossModel, Probability};
 use manyway_sim::scenario::{
     MINUTE, MS, connected_with, mbit, megabytes, path_events, percent as percent_of,
@@ -170,6 +173,44 @@ fn of_copies_the_first_counts_and_both_ends_count_the_rest() {
     assert!((300_000..2_200_000).contains(&in_vain), "{receiver:?}");
     // What arrived but whose acknowledgement did not is all they can differ by.
     assert!(sender.sent_in_vain.get().abs_diff(in_vain) < 100_000, "{sender:?} {receiver:?}");
+}
+
+/// Says of its only path that nothing urgent may go there, and thinks better of it after two questions.
+#[derive(Debug, Default)]
+struct Fickle {
+    asked: AtomicU32,
+}
+
+impl Scheduler for Fickle {
+    fn name(&self) -> &'static str {
+        "fickle"
+    }
+
+    fn decide(&mut self, view: &View<'_>) -> Decision {
+        let path = view.candidates().next();
+        path.map_or(Decision::WAIT, |path| Decision::send(path.id, path.sendable, Source::Next))
+    }
+
+    fn on_urgent(&mut self, _view: &View<'_>) {
+        self.asked = AtomicU32::new(0);
+    }
+
+    fn may_carry_urgent(&self, _path: &PathView, _paths: &[PathView]) -> bool {
+        self.asked.fetch_add(1, Ordering::Relaxed) >= 2
+    }
+}
+
+#[test]
+fn what_is_urgent_and_has_no_path_is_for_the_scheduler_whatever_it_says_later() {
+    let paths = PairBuilder::new().path(mbit(10), 10 * MS);
+    let mut pair = pair_with("fickle", || Box::new(Fickle::default()), paths);
+    let now = pair.now();
+    let connection = pair.peer(Side::Client).unwrap().connection().unwrap();
+    let stream = connection.open_stream().unwrap();
+    let options = MessageOptions::default().class(Class::Interactive);
+    connection.send_message(now, stream, vec![7; 100].into(), options).unwrap();
+    pair.run_for(1000 * MS).unwrap();
+    assert_eq!(pair.messages(Side::Server).len(), 1);
 }
 
 /// Binds each stream to the path that its number names.

@@ -27,9 +27,10 @@ async fn two_paths() -> [PathStatistics; 2] {
     [path, other]
 }
 
-/// What is said of paths that a scheduler has for these purposes.
-fn why(paths: &[PathStatistics; 2], purposes: [Purpose; 2]) -> [String; 2] {
-    let purposes = [(PathId(0), purposes[0]), (PathId(1), purposes[1])];
+/// What is said of paths that a scheduler has for these purposes, or not in use.
+fn why(paths: &[PathStatistics; 2], purposes: [impl Into<Option<Purpose>>; 2]) -> [String; 2] {
+    let in_use = |(id, purpose): (u32, Option<Purpose>)| Some((PathId(id), purpose?));
+    let purposes: Vec<_> = (0..).zip(purposes.map(Into::into)).filter_map(in_use).collect();
     let facts =
         Facts { now: NOW, paths, pairs: &[], purposes: &purposes, addresses: Vec::new(), name: &|_| None };
     let rows = facts.report();
@@ -50,6 +51,8 @@ fn received(path: &mut PathStatistics, ago: Duration) {
 }
 
 const ANY: [Purpose; 2] = [Purpose::Any; 2];
+/// The second one is in reserve.
+const FIRST: [Option<Purpose>; 2] = [Some(Purpose::Any), None];
 
 #[tokio::test]
 async fn a_path_that_works_goes_by_what_the_scheduler_has_it_for() {
@@ -102,7 +105,7 @@ async fn a_path_that_carries_because_others_fail_says_so() {
         (paths[1].state, paths[1].role, paths[1].reason) = (state, role, reason);
         let failed = why(&paths, ANY)[1].clone();
         paths[0].state = PathState::Active;
-        (failed, why(&paths, ANY)[1].clone())
+        (failed, why(&paths, FIRST)[1].clone())
     };
     let (failed, works) = as_what(paths, (PathState::Backup, Role::Backup, PathReason::Validated));
     assert_eq!(failed, "used backup: role backup: none of the others works");
@@ -113,11 +116,11 @@ async fn a_path_that_carries_because_others_fail_says_so() {
         works,
         "unused parked: parked: the paths together are slower than the best one: tried without it"
     );
+    paths[1].role = Role::Secondary;
+    paths[0].state = PathState::Active;
+    assert_eq!(why(&paths, ANY)[1], "used any: the scheduler gives it data");
     // The other one is on probation: it counts, but is no primary that works.
     paths[0].state = PathState::Probation;
-    let (_, works) = as_what(paths, (PathState::Active, Role::Secondary, PathReason::Validated));
-    assert_eq!(works, "used any: the scheduler gives it data");
-    paths[1].role = Role::Secondary;
     assert_eq!(why(&paths, ANY)[1], "used secondary: role secondary: none of the primaries works");
     assert_eq!(why(&paths, ANY)[0], "unused probation: answers again, on probation");
     sent(&mut paths[0], 10 * MS);
@@ -134,9 +137,46 @@ async fn two_backups_stand_in_for_each_other_as_long_as_nothing_better_works() {
     assert_eq!(both[1], "used peer-wants-backup: backup at the peer: none of the others works");
     (paths[0].state, paths[0].role) = (PathState::Active, Role::Primary);
     assert_eq!(
-        why(&paths, ANY)[1],
+        why(&paths, FIRST)[1],
         "unused peer-wants-backup: backup at the peer: only when none of the others works"
     );
+}
+
+#[tokio::test]
+async fn a_reserve_that_stands_in_for_a_path_that_needs_leave_is_used() {
+    let mut paths = two_paths().await;
+    let purposes = [Purpose::NeedsLeave, Purpose::StandIn];
+    let stands_in = idle_words(Purpose::StandIn);
+    for (state, role, peer_says) in [
+        (PathState::Backup, Role::Backup, PathAvailability::Available),
+        (PathState::Active, Role::Primary, PathAvailability::Backup),
+        (PathState::Parked, Role::Primary, PathAvailability::Available),
+    ] {
+        (paths[1].state, paths[1].role, paths[1].peer_says) = (state, role, peer_says);
+        let idle = why(&paths, purposes);
+        assert_eq!(
+            idle[0],
+            "unused needs-leave: costs more than the primary path: only if the application allows it; no data yet"
+        );
+        assert_eq!(idle[1], stands_in);
+        let mut busy = paths;
+        sent(&mut busy[1], 10 * MS);
+        assert_eq!(why(&busy, purposes)[1], stands_in);
+    }
+    // It answers again, and nothing that may be used is better.
+    (paths[1].state, paths[1].role) = (PathState::Probation, Role::Backup);
+    assert_eq!(why(&paths, purposes)[1], "used probation: answers again, on probation");
+}
+
+#[tokio::test]
+async fn a_reserve_on_which_the_peer_sends_is_used() {
+    let mut paths = two_paths().await;
+    (paths[1].state, paths[1].role) = (PathState::Backup, Role::Backup);
+    received(&mut paths[1], 10 * MS);
+    assert_eq!(why(&paths, FIRST)[1], "used by-peer: the peer sends on it");
+    // This end has just left it.
+    sent(&mut paths[1], 10 * MS);
+    assert_eq!(why(&paths, FIRST)[1], "unused backup: role backup: only when none of the others works");
 }
 
 #[tokio::test]
@@ -147,7 +187,7 @@ async fn the_guard_is_quoted_with_both_rates() {
     paths[1].state = PathState::Parked;
     paths[1].reason = PathReason::DoesNotPay { with: mbit(21), without: mbit(38) };
     assert_eq!(
-        why(&paths, ANY)[1],
+        why(&paths, FIRST)[1],
         "unused parked: parked: does not pay: 38.0 Mbit/s arrive without it, 21.0 Mbit/s with it"
     );
 }

@@ -21,14 +21,14 @@ impl Connection {
     pub(super) fn transmit_data(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
         self.clock.paced_until = None;
         self.expire_messages(now);
-        if let Some(transmit) = self.transmit_urgent(now, buffer) {
-            return Some(transmit);
-        }
+        let pick = match self.transmit_urgent(now, buffer) {
+            Ok(transmit) => return Some(transmit),
+            Err(pick) => pick,
+        };
         match self.transmit_copies(now, buffer) {
             Ok(transmit) => return Some(transmit),
             Err(paced_until) => self.clock.paced_until = paced_until,
         }
-        let pick = self.patience(now, &self.sending.views);
         let wants = self.streams.wants_data(pick);
         let mut stuck = if self.sending.scheduler.sends_copies() { self.find_stuck() } else { None };
         if !wants

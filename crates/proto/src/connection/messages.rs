@@ -10,7 +10,7 @@ use super::Connection;
 use super::output::{Carry, Load};
 use crate::message::{Carries, MessageOptions, MessageOutcome, MessageToken, SendError};
 use crate::path::Path;
-use crate::scheduler::{PathList, PathView, View};
+use crate::scheduler::{PathList, PathView, View, in_use_for_urgent};
 use crate::stream::priority::Pick;
 use crate::{ByteCount, Class, Instant, Misuse, Transmit};
 
@@ -83,25 +83,26 @@ impl Connection {
 
     /// What somebody waits for goes first, by the path on which it arrives first, as far as its window allows. The pacer
     /// does not hold it back: it is little, and what follows pays for it. Some schedulers want it on further paths as well
-    /// (spec 8.36).
-    pub(super) fn transmit_urgent(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
+    /// (spec 8.36). Tells which of what waits is for the scheduler if nothing is sent: all, unless it waits for such a path.
+    pub(super) fn transmit_urgent(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Result<Transmit, Pick> {
+        let way = self.way_of_urgent(now).ok_or(Pick::All)?;
+        let carry = Carry { load: Load::Data, pick: Pick::Urgent, ..Carry::default() };
+        self.transmit_copied(now, buffer, way, carry).ok_or(Pick::Patient)
+    }
+
+    /// The path on which what is urgent arrives first and those for copies of it, and for how much the first has room;
+    /// `None` if nothing is urgent, or no path may carry it.
+    fn way_of_urgent(&mut self, now: Instant) -> Option<(PathList, ByteCount)> {
         let backlog = ByteCount(self.streams.urgent_backlog()?);
         self.look_at_paths(now);
         for view in &mut self.sending.views {
             view.sendable = self.paths.get(view.id).map_or(ByteCount::ZERO, window_room);
         }
-        self.sending.scheduler.on_urgent(&View::new(now, &self.sending.views));
-        let (paths, room) = self.paths_for_urgent(now, backlog)?;
-        let carry = Carry { load: Load::Data, pick: Pick::Urgent, ..Carry::default() };
-        self.transmit_copied(now, buffer, (paths, room), carry)
-    }
-
-    /// The path on which what is urgent arrives first and those for copies of it, and for how much the first has room.
-    fn paths_for_urgent(&self, now: Instant, backlog: ByteCount) -> Option<(PathList, ByteCount)> {
+        let scheduler = &mut *self.sending.scheduler;
         let mut view = View::new(now, &self.sending.views);
+        scheduler.on_urgent(&view);
         view.next = self.streams.next_up(Pick::Urgent);
-        let scheduler = &self.sending.scheduler;
-        let candidates = view.in_use_of(|path| scheduler.may_carry_urgent(path, &view));
+        let candidates = in_use_for_urgent(scheduler, &view);
         let first = fastest(candidates.clone(), backlog)?;
         let mut paths = PathList::from_iter([first.id]);
         // Mostly no copies are wanted: then there is nothing to sort.
@@ -111,15 +112,6 @@ impl Connection {
             arrivals(others, backlog).iter().take(copies).for_each(|(_, other)| paths.push(*other));
         }
         Some((paths, first.sendable))
-    }
-
-    /// Which of what waits is for the scheduler to give to `paths`: not what is urgent, as long as one of them works for
-    /// which it waits.
-    pub(super) fn patience(&self, now: Instant, paths: &[PathView]) -> Pick {
-        let view = View::new(now, paths);
-        let may_carry = |path: &PathView| self.sending.scheduler.may_carry_urgent(path, &view);
-        let waits = self.streams.wants_data(Pick::Urgent) && view.in_use_of(may_carry).next().is_some();
-        if waits { Pick::Patient } else { Pick::All }
     }
 }
 

@@ -5,7 +5,8 @@ use manyway_wire::PathId;
 use super::Connection;
 use crate::event::Event;
 use crate::path::Path;
-use crate::scheduler::{self, Notice, PathTerms, PathView, Purpose, View, considered};
+use crate::scheduler::{self, Notice, PathTerms, PathView, Purpose, View, in_use_for_urgent, with_purpose};
+use crate::stream::priority::Pick;
 use crate::{Instant, LocalAddress, Misuse};
 
 impl Connection {
@@ -54,11 +55,12 @@ impl Connection {
             PathView { sendable: view.window - view.in_flight, terms, ..view }
         };
         let paths: Vec<PathView> = self.paths.iter().map(figures).collect();
-        let outlook = self.streams.outlook(self.patience(now, &paths));
-        let mut view = View::new(now, &paths);
-        (view.backlog, view.repeats, view.next) = (outlook.backlog, outlook.repeats, outlook.next);
         let scheduler = &*self.sending.scheduler;
-        considered(scheduler, &view).map(|path| (path.id, scheduler.purpose(path, &view))).collect()
+        let mut view = View::new(now, &paths);
+        let urgent_has_path = in_use_for_urgent(scheduler, &view).next().is_some();
+        let outlook = self.streams.outlook(if urgent_has_path { Pick::Patient } else { Pick::All });
+        (view.backlog, view.repeats, view.next) = (outlook.backlog, outlook.repeats, outlook.next);
+        with_purpose(scheduler, &view).map(|path| (path.id, scheduler.purpose(path, &view))).collect()
     }
 
     /// Makes events of what the scheduler has to say; true if there were any.

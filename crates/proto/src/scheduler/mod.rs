@@ -33,7 +33,7 @@ pub use min_rtt::MinRtt;
 pub use outstanding_ratio::OutstandingRatio;
 pub use primary::Primary;
 pub use purpose::Purpose;
-pub(crate) use purpose::considered;
+pub(crate) use purpose::{in_use_for_urgent, with_purpose};
 pub use redundant::Redundant;
 pub use registry::{SchedulerFactory, Schedulers, by_name, names};
 pub use round_robin::RoundRobin;
@@ -90,17 +90,18 @@ pub trait Scheduler: Send + fmt::Debug {
         true
     }
 
-    /// Hears that something interactive or with a deadline waits, before [`Self::may_carry_urgent`] is asked. Default:
-    /// nothing is done with it.
+    /// Hears that something interactive or with a deadline waits, before [`Self::may_carry_urgent`] is asked. The view has
+    /// the paths and the time alone. Default: nothing is done with it.
     fn on_urgent(&mut self, view: &View<'_>) {
         let _ = view;
     }
 
     /// Whether the path may carry what is interactive or has a deadline, which is not for the scheduler otherwise
-    /// (spec 8.36). What no path in use may carry waits with the rest for [`Self::decide`]. To depend on the paths and the
-    /// time in the view alone. Default: every path may.
-    fn may_carry_urgent(&self, path: &PathView, view: &View<'_>) -> bool {
-        let _ = (path, view);
+    /// (spec 8.36). `paths` are those of [`View::paths`], with room where their windows have some. One that may not is as
+    /// if it did not work, so that the reserve may stand in for it; what no path may carry waits with the rest for
+    /// [`Self::decide`]. Default: every path may.
+    fn may_carry_urgent(&self, path: &PathView, paths: &[PathView]) -> bool {
+        let _ = (path, paths);
         true
     }
 
@@ -129,8 +130,9 @@ pub trait Scheduler: Send + fmt::Debug {
         false
     }
 
-    /// Says what it has a path in use for ([`View::in_use`]). Asked when somebody wants to know why the path carries data
-    /// or none: it changes nothing. Default: [`Purpose::Any`].
+    /// Says what it has a path in use for ([`View::in_use`], and the reserve that stands in for those which may not be
+    /// used: [`Self::may_carry_urgent`]). Asked when somebody wants to know why the path carries data or none: it changes
+    /// nothing. Default: [`Purpose::Any`].
     fn purpose(&self, path: &PathView, view: &View<'_>) -> Purpose {
         let _ = (path, view);
         Purpose::Any

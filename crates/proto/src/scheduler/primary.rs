@@ -72,14 +72,14 @@ impl Primary {
     }
 
     fn choose<'a>(&self, view: &View<'a>) -> Option<&'a PathView> {
-        let works = view.in_use_of(|path| self.may_use(path, view));
+        let works = view.in_use_of(|path| self.may_use(path, view.paths));
         if let Some(wished) = works.clone().find(|path| Some(path.id) == self.wished) {
             return Some(wished);
         }
         let present = self.present.and_then(|(id, _)| works.clone().find(|path| path.id == id));
         match self.order {
             Order::Age => {
-                let home = home(view);
+                let home = home(view.paths).map(|path| path.id);
                 let at_home = works.clone().find(|path| Some(path.id) == home && is_settled(path));
                 at_home.or_else(|| present.filter(|path| is_settled(path))).or_else(|| fastest(works))
             }
@@ -94,8 +94,8 @@ impl Primary {
     }
 
     /// Whether nobody need be asked before a path is used. Before there was a primary, the home is as good as one.
-    fn may_use(&self, path: &PathView, view: &View<'_>) -> bool {
-        let home_cost = || home(view).and_then(|id| view.path(id)).map(|home| home.terms.cost);
+    fn may_use(&self, path: &PathView, paths: &[PathView]) -> bool {
+        let home_cost = || home(paths).map(|home| home.terms.cost);
         let cost = self.present.map(|(_, cost)| cost).or_else(home_cost);
         cost.is_none_or(|cost| path.terms.cost <= cost)
             || self.allowed.contains(&path.id)
@@ -123,7 +123,8 @@ impl Scheduler for Primary {
     fn decide(&mut self, view: &View<'_>) -> Decision {
         let primary = self.primary(view);
         if view.repeats > ByteCount::ZERO {
-            let open = view.in_use_of(|path| self.may_use(path, view)).filter(|path| has_room(path));
+            let usable = view.in_use_of(|path| self.may_use(path, view.paths));
+            let open = usable.filter(|path| has_room(path));
             let best = open.min_by_key(|path| {
                 let is_primary = primary.is_some_and(|primary| primary.id == path.id);
                 (Some(path.id) == view.repeats_from, is_primary, Reverse(capacity(path)), path.id)
@@ -150,8 +151,8 @@ impl Scheduler for Primary {
         self.primary(view);
     }
 
-    fn may_carry_urgent(&self, path: &PathView, view: &View<'_>) -> bool {
-        self.may_use(path, view)
+    fn may_carry_urgent(&self, path: &PathView, paths: &[PathView]) -> bool {
+        self.may_use(path, paths)
     }
 
     fn poll_notice(&mut self) -> Option<Notice> {
@@ -161,9 +162,11 @@ impl Scheduler for Primary {
     fn purpose(&self, path: &PathView, view: &View<'_>) -> Purpose {
         let primary = self.choose(view).map(|path| path.id);
         let meant = self.wished.filter(|wished| view.path(*wished).is_some());
-        let meant = meant.or_else(|| if self.order == Order::Age { home(view) } else { primary });
+        let meant = meant.or_else(|| {
+            if self.order == Order::Age { home(view.paths).map(|path| path.id) } else { primary }
+        });
         match primary {
-            _ if !self.may_use(path, view) => Purpose::NeedsLeave,
+            _ if !self.may_use(path, view.paths) => Purpose::NeedsLeave,
             Some(primary) if primary != path.id => Purpose::Repeats,
             _ if meant == Some(path.id) => Purpose::Primary,
             _ => Purpose::StandIn,
@@ -172,11 +175,11 @@ impl Scheduler for Primary {
 }
 
 /// The oldest path of the best role and the least cost, working or not.
-fn home(view: &View<'_>) -> Option<PathId> {
-    let opened = view.paths.iter().filter(|path| {
+fn home(paths: &[PathView]) -> Option<&PathView> {
+    let opened = paths.iter().filter(|path| {
         !matches!(path.state, PathState::Validating | PathState::Closed) && path.role != Role::Never
     });
-    opened.min_by_key(|path| (path.role, path.terms.cost, path.id)).map(|path| path.id)
+    opened.min_by_key(|path| (path.role, path.terms.cost, path.id))
 }
 
 /// What counts more than speed.

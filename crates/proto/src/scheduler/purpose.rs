@@ -1,5 +1,8 @@
 //! What a scheduler has a path for: the answer to people who ask why it carries data or none.
 
+use manyway_wire::PathId;
+use smallvec::SmallVec;
+
 use super::{PathView, Scheduler, View};
 
 /// What a scheduler has a path in use for ([`Scheduler::purpose`]).
@@ -150,16 +153,22 @@ impl Purpose {
     }
 }
 
-/// The paths that a scheduler has for something: those in use, and those that would be without what needs leave.
-pub(crate) fn considered<'a>(
+/// The paths in use for what is urgent: as if those that may not carry it did not work.
+pub(crate) fn in_use_for_urgent<'a>(
+    scheduler: &dyn Scheduler,
+    view: &View<'a>,
+) -> impl Iterator<Item = &'a PathView> + Clone {
+    view.in_use_of(|path| scheduler.may_carry_urgent(path, view.paths))
+}
+
+/// The paths that a scheduler has a purpose for: those in use, and those that are in use in place of what needs leave.
+pub(crate) fn with_purpose<'a>(
     scheduler: &dyn Scheduler,
     view: &View<'a>,
 ) -> impl Iterator<Item = &'a PathView> {
-    let is_free = |path: &PathView| scheduler.may_carry_urgent(path, view);
-    view.paths.iter().filter(move |path| {
-        let is_it = |other: &PathView| other.id == path.id;
-        view.in_use().any(is_it) || view.in_use_of(is_free).any(is_it)
-    })
+    let in_use = view.in_use().chain(in_use_for_urgent(scheduler, view));
+    let in_use: SmallVec<[PathId; 16]> = in_use.map(|path| path.id).collect();
+    view.paths.iter().filter(move |path| in_use.contains(&path.id))
 }
 
 #[cfg(test)]

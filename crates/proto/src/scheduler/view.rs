@@ -113,7 +113,8 @@ pub enum Tier {
     First,
     /// Secondaries, and paths on probation.
     Second,
-    /// Backups, and paths that the guard parked: only while no path of the others is in a state that carries data.
+    /// Backups, and paths that the guard parked: only while no path of the others is in a state that carries data, but
+    /// for those that may not be used without leave ([`Scheduler::may_carry_urgent`](super::Scheduler::may_carry_urgent)).
     Reserve,
 }
 
@@ -244,7 +245,7 @@ impl<'a> View<'a> {
 
     /// The paths that may be given data now, of the best tier that has any with room.
     pub fn candidates(&self) -> impl Iterator<Item = &'a PathView> + Clone + use<'a> {
-        let lives = self.has_working();
+        let lives = self.paths.iter().any(is_working);
         let best = self
             .paths
             .iter()
@@ -258,7 +259,8 @@ impl<'a> View<'a> {
     }
 
     /// The paths that are used now, whether they have room or not: those of the first two tiers, or the reserve while
-    /// there is none of them.
+    /// there is none of them. A scheduler to which one of the first two tiers is as one that does not work takes from
+    /// the reserve all the same, as `primary` does while that one needs leave.
     pub fn in_use(&self) -> impl Iterator<Item = &'a PathView> + Clone + use<'a> {
         self.in_use_of(|_| true)
     }
@@ -276,10 +278,6 @@ impl<'a> View<'a> {
     /// The path of this id.
     pub fn path(&self, id: PathId) -> Option<&'a PathView> {
         self.paths.iter().find(|path| path.id == id)
-    }
-
-    fn has_working(&self) -> bool {
-        self.paths.iter().any(is_working)
     }
 }
 

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::super::{
     Decision, Event, NextUp, PathView, ReadyStream, RttView, Scheduler, Source, View, by_name, names,
 };
-use super::considered;
+use super::with_purpose;
 use crate::path::{PathState, Role};
 use crate::{ByteCount, Class, Instant};
 
@@ -188,7 +188,7 @@ proptest! {
             prop_assert!(!matches!(source, Source::Repeat | Source::Reinject), "{choice}: nothing is on its way");
             let path = view.path(path).unwrap();
             let purpose = scheduler.purpose(path, &view);
-            prop_assert!(considered(&*scheduler, &view).any(|used| used.id == path.id), "{choice}");
+            prop_assert!(with_purpose(&*scheduler, &view).any(|used| used.id == path.id), "{choice}");
             prop_assert!(purpose.takes_new_data(), "{choice}: {purpose:?}");
         }
     }
