@@ -4,6 +4,7 @@
 
 #[path = "common/place.rs"]
 mod place;
+#[expect(dead_code, reason = "each test program uses a part of it")]
 #[path = "common/program.rs"]
 mod program;
 

@@ -12,6 +12,7 @@
 mod at_terminal;
 #[path = "../common/lab.rs"]
 mod lab;
+#[expect(dead_code, reason = "each test program uses a part of it")]
 #[path = "../common/program.rs"]
 mod program;
 
