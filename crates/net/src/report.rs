@@ -150,6 +150,7 @@ impl Facts<'_> {
             (Some(false), None) => Why::Unused(Unused::PeerSendsElsewhere { idle }),
             (Some(false), Some(_)) => Why::Unused(Unused::NotNeeded { purpose, idle }),
             (None, _) if !purpose.takes_new_data() => Why::Unused(Unused::NotNeeded { purpose, idle }),
+            _ if !purpose.takes_new_data() && self.is_by_peer(path) => Why::Used(Used::ByPeer),
             _ if !others_work => Why::Used(why_only(path)),
             _ if path.state == PathState::Probation => Why::Used(Used::Probation),
             _ if self.is_by_peer(path) => Why::Used(Used::ByPeer),

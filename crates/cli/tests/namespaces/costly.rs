@@ -13,8 +13,12 @@ const LITTLE: u64 = 200_000;
 
 /// Two links of 20 Mbit/s, the second of which costs something, and a file for the server.
 fn links() -> Option<(Lab, Server)> {
-    let lab = Lab::start(2, Family::V4)?;
-    [1, 2].iter().for_each(|link| lab.limit(*link, 20));
+    links_of(2)
+}
+
+fn links_of(count: u8) -> Option<(Lab, Server)> {
+    let lab = Lab::start(count, Family::V4)?;
+    (1..=count).for_each(|link| lab.limit(link, 20));
     make_file(&lab.here().join("file"), 12 * MB);
     // What it answers goes over the first one, too, while that works.
     let server = lab.serve(&["--scheduler", "primary"]);
@@ -105,4 +109,52 @@ fn bench_says_that_a_dearer_path_waits_and_that_it_carries_because_the_other_fai
     let summary = allowed.end().expect(0).summary();
     assert_eq!(told(&summary, "va1").1, "no-answer", "{summary}");
     assert_eq!(told(&summary, "va2"), (true, "alone".to_owned()), "{summary}");
+}
+
+#[test]
+fn a_free_backup_is_shown_as_used_while_the_costly_path_needs_leave() {
+    let Some((lab, server)) = links_of(3) else { return };
+    let with_backup = [&PRIMARY[..], &["-I", "va3,role=backup"]].concat();
+    let watch = ["paths", "-w", "-i", "200ms", "--json", server.ticket.as_str()];
+    let watching = lab.start_client(&[&with_backup, &watch[..]].concat());
+    // What is said of the paths last, each of them once.
+    let last = || -> Option<Vec<(bool, String)>> {
+        let printed = watching.printed();
+        let whole = printed.rsplit_once('\n').map_or("", |(whole, _)| whole);
+        let documents = whole.lines().rev().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let pairs = documents.filter_map(|document| document["pairs"].as_array().cloned()).next()?;
+        let of = |interface: &str| {
+            let pair =
+                pairs.iter().find(|pair| pair["interface"] == interface && pair["path"].is_number())?;
+            Some((pair["used"] == true, pair["reason"].as_str()?.to_owned()))
+        };
+        ["va1", "va2", "va3"].into_iter().map(of).collect()
+    };
+    let says = |expected: [(bool, &str); 3]| {
+        let matches = |told: Vec<(bool, String)>| {
+            told.iter().map(|(used, reason)| (*used, reason.as_str())).eq(expected)
+        };
+        watching.wait_until(&format!("{expected:?}"), || last().is_some_and(matches));
+    };
+    says([(true, "primary"), (false, "needs-leave"), (false, "backup")]);
+    // Nothing but questions goes over it: only a wall of its own tells the transport that it does not work.
+    lab.client.nft(
+        "table inet wall {\nchain out { type filter hook output priority 0; oifname \"va1\" meta l4proto udp drop; }\n}",
+    );
+    says([(false, "denied"), (false, "needs-leave"), (true, "stand-in")]);
+    watching.signal("INT");
+    watching.end().expect(0);
+    lab.release();
+
+    let before = ["va2", "va3"].map(|interface| lab.client.sent(interface));
+    let bench = ["bench", "--json", "-t", "4", server.ticket.as_str()];
+    let loaded = lab.start_client(&[&with_backup, &bench[..]].concat());
+    loaded.wait_until("data", || lab.client.sent("va1") > 3_000_000);
+    lab.swallow_all(&[1]);
+    let summary = loaded.end().expect(0).summary();
+    // The server knows nothing of costs: what it answers goes over the other one.
+    assert_eq!(told(&summary, "va2"), (true, "by-peer".to_owned()), "{summary}");
+    assert_eq!(told(&summary, "va3"), (true, "stand-in".to_owned()), "{summary}");
+    let sent = ["va2", "va3"].map(|interface| lab.client.sent(interface));
+    assert!(sent[0] - before[0] < LITTLE && sent[1] - before[1] > 2_000_000, "{before:?} {sent:?}");
 }

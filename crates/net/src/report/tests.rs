@@ -163,6 +163,10 @@ async fn a_reserve_that_stands_in_for_a_path_that_needs_leave_is_used() {
         sent(&mut busy[1], 10 * MS);
         assert_eq!(why(&busy, purposes)[1], stands_in);
     }
+    // The peer knows nothing of what its packets cost here.
+    let mut other = paths;
+    received(&mut other[0], 10 * MS);
+    assert_eq!(why(&other, purposes)[0], "used by-peer: the peer sends on it");
     // It answers again, and nothing that may be used is better.
     (paths[1].state, paths[1].role) = (PathState::Probation, Role::Backup);
     assert_eq!(why(&paths, purposes)[1], "used probation: answers again, on probation");
