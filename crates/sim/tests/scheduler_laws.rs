@@ -10,7 +10,7 @@ use manyway_proto::scheduler::{self, PathTerms, Purpose};
 use manyway_proto::{
     ByteCount, Class, ConnectionConfig, Event, Instant, MessageOptions, PathId, Role, StreamId,
 };
-use manyway_sim::link::{LinkConfig, LossModel, Probability};
+use manyway_sim::link::{LinkConfig, LinkState, LossModel, Probability};
 use manyway_sim::pair::Direction;
 use manyway_sim::scenario::{MINUTE, MS, SECOND, connected_with, mbit, megabytes, path_figures};
 use manyway_sim::traffic::{Exchange, Requests};
@@ -54,6 +54,20 @@ fn each_completes_over_unequal_paths_of_which_one_dies_for_a_while() {
                 let done = pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet());
                 assert!(done.is_ok(), "{name} {paths:?} {from:?} without {dies}: {done:?}");
             }
+        }
+    }
+}
+
+#[test]
+fn each_completes_without_a_path_that_is_gone_for_good() {
+    for name in scheduler::names().chain(["weighted=4:1", "primary=rank", "redundant=late", "cost=100ms"]) {
+        for gone in [0, 1] {
+            let mut pair = connected(name, &[(20, 10), (10, 10)]);
+            start(&mut pair, Side::Client, megabytes(3));
+            pair.run_for(500 * MS).unwrap();
+            pair.set_interface(gone, LinkState::Down);
+            let done = pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet());
+            assert!(done.is_ok(), "{name} without {gone}: {done:?}");
         }
     }
 }
@@ -153,6 +167,20 @@ fn a_costly_path_takes_over_only_after_the_application_was_asked() {
     assert_eq!(asked, [PathId(1)]);
     pair.peer(Side::Client).unwrap().connection().unwrap().allow_costly(PathId(1)).unwrap();
     pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet()).unwrap();
+}
+
+/// What the primary cost counts also when it is closed.
+#[test]
+fn a_costly_path_does_not_take_over_either_when_the_primary_is_gone_for_good() {
+    let mut pair = connected("primary", &[(10, 10), (10, 10)]);
+    set_cost(&mut pair, 1);
+    start(&mut pair, Side::Client, megabytes(5));
+    pair.run_for(SECOND).unwrap();
+    pair.set_interface(0, LinkState::Down);
+    pair.run_for(SECOND).unwrap();
+    let bytes = delivered_in(&mut pair, Side::Client, SECOND);
+    assert!(bytes[1] < 20_000, "{bytes:?}");
+    assert_eq!(told(&mut pair, Side::Client, costly_needed), [PathId(1)]);
 }
 
 /// The path that the application is asked about.

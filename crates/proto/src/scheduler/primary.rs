@@ -17,14 +17,17 @@ use crate::path::{PathState, Role};
 /// the others takes over; when it works again, it is primary again.
 ///
 /// A path that costs more than the primary before it takes over, and carries repeats, only if the application has
-/// allowed that ([`Event::CostlyAllowed`]). Until then it is as if it did not work, so that a backup takes over that costs
-/// no more. When nothing else works the application is asked ([`Notice::AsksForCostly`]), and data waits.
+/// allowed that ([`Event::CostlyAllowed`]), which it does for each path alone: beside one that was allowed, another of the
+/// same cost needs leave. Until then it is as if it did not work, so that a backup takes over that costs no more. When
+/// nothing else works the application is asked ([`Notice::AsksForCostly`]), and data waits.
 #[derive(Debug, Clone, Default)]
 pub struct Primary {
     order: Order,
     wished: Option<PathId>,
-    /// The primary, and what it cost when it last was.
-    present: Option<(PathId, u8)>,
+    /// The primary.
+    present: Option<PathId>,
+    /// What the last primary cost that nobody had to allow.
+    free_cost: Option<u8>,
     allowed: SmallVec<[PathId; 4]>,
     /// The path that was asked about.
     asked: Option<PathId>,
@@ -60,10 +63,12 @@ impl Primary {
         let found = self.choose(view);
         match found {
             Some(path) => {
-                if self.present.is_none_or(|(present, _)| present != path.id) {
+                if self.present != Some(path.id) {
                     self.notices.push(Notice::PrimaryIs(path.id));
                 }
-                self.present = Some((path.id, path.terms.cost));
+                self.present = Some(path.id);
+                let before = self.free_cost(view.paths).filter(|_| self.allowed.contains(&path.id));
+                self.free_cost = Some(before.unwrap_or(u8::MAX).min(path.terms.cost));
                 self.asked = None;
             }
             None => self.ask(view),
@@ -76,7 +81,7 @@ impl Primary {
         if let Some(wished) = works.clone().find(|path| Some(path.id) == self.wished) {
             return Some(wished);
         }
-        let present = self.present.and_then(|(id, _)| works.clone().find(|path| path.id == id));
+        let present = works.clone().find(|path| Some(path.id) == self.present);
         match self.order {
             Order::Age => {
                 let home = home(view.paths).map(|path| path.id);
@@ -93,13 +98,16 @@ impl Primary {
         }
     }
 
-    /// Whether nobody need be asked before a path is used. Before there was a primary, the home is as good as one.
+    /// Whether nobody need be asked before a path is used.
     fn may_use(&self, path: &PathView, paths: &[PathView]) -> bool {
-        let home_cost = || home(paths).map(|home| home.terms.cost);
-        let cost = self.present.map(|(_, cost)| cost).or_else(home_cost);
-        cost.is_none_or(|cost| path.terms.cost <= cost)
+        self.free_cost(paths).is_none_or(|cost| path.terms.cost <= cost)
             || self.allowed.contains(&path.id)
             || self.wished == Some(path.id)
+    }
+
+    /// What a path may cost without leave. Before there was a primary, the home is as good as one.
+    fn free_cost(&self, paths: &[PathView]) -> Option<u8> {
+        self.free_cost.or_else(|| home(paths).map(|home| home.terms.cost))
     }
 
     fn ask(&mut self, view: &View<'_>) {

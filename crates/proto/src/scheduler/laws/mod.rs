@@ -14,7 +14,7 @@ use std::time::Duration;
 use manyway_wire::PathId;
 use proptest::prelude::*;
 use scene::{
-    Fate, Scene, any_fate, any_open, any_scene, befallen, dead, fates, full, make, many_open, open, ready,
+    Scene, any_fate, any_open, any_scene, befallen, dead, fates, full, make, many_open, open, ready,
     some_open,
 };
 
@@ -64,19 +64,18 @@ proptest! {
         for choice in CHOICES {
             let mut scheduler = make(choice);
             for scene in &scenes {
+                // What needs leave is no better than a backup that needs none.
+                let is_better = |path: &PathView| {
+                    path.tier().is_some_and(|tier| tier < Tier::Reserve)
+                        && scheduler.may_carry_urgent(path, &scene.paths)
+                };
+                let has_better = scene.paths.iter().any(is_better);
                 let decision = scene.decide(&mut *scheduler);
                 let (paths, quantum) = chosen(&decision);
                 for id in &paths {
                     let path = scene.path(*id);
                     prop_assert!(path.tier().is_some() && path.sendable > ByteCount::ZERO, "{choice} {decision:?}");
-                    // What needs leave is no better than a backup that needs none.
-                    let may_need_leave = choice.starts_with("primary");
-                    let is_better = |other: &PathView| {
-                        other.tier().is_some_and(|tier| tier < Tier::Reserve)
-                            && !(may_need_leave && other.terms.cost > path.terms.cost)
-                    };
-                    let has_better = || scene.paths.iter().any(is_better);
-                    prop_assert!(path.tier() != Some(Tier::Reserve) || !has_better(), "{choice} {decision:?}");
+                    prop_assert!(path.tier() != Some(Tier::Reserve) || !has_better, "{choice} {decision:?}");
                 }
                 if let Some(first) = paths.first() {
                     prop_assert!(quantum > ByteCount::ZERO, "{choice} {decision:?}");

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use super::super::Notice;
 use super::super::choice::capacity;
+use super::super::{Notice, View, in_use_for_urgent};
 use super::*;
 
 /// Paths that work, with roles and costs.
@@ -33,6 +33,32 @@ fn follow(scheduler: &mut dyn Scheduler, before: Option<PathId>) -> Option<PathI
         [Notice::PrimaryIs(path)] if Some(*path) != before => Some(*path),
         others => panic!("{others:?} after {before:?}"),
     }
+}
+
+/// What waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Load {
+    New,
+    Repeats,
+    Urgent,
+}
+
+fn any_load() -> impl Strategy<Value = Load> {
+    prop::sample::select(vec![Load::New, Load::Repeats, Load::Urgent])
+}
+
+/// The paths that get something: of what is urgent all those that it may go on, and the scheduler's choice if there is
+/// none.
+fn carriers(scheduler: &mut dyn Scheduler, scene: &Scene, load: Load) -> Vec<PathId> {
+    if load == Load::Urgent {
+        let view = View::new(scene.now, &scene.paths);
+        scheduler.on_urgent(&view);
+        let paths: Vec<PathId> = in_use_for_urgent(scheduler, &view).map(|path| path.id).collect();
+        if !paths.is_empty() {
+            return paths;
+        }
+    }
+    chosen(&scene.decide(scheduler)).0
 }
 
 fn works(path: &PathView) -> bool {
@@ -100,7 +126,6 @@ proptest! {
         let role = |is_secondary| if is_secondary { Role::Secondary } else { Role::Primary };
         let paths: Vec<PathView> =
             paths.iter().zip(secondary).map(|(path, second)| PathView { role: role(second), ..*path }).collect();
-        let home = paths.iter().min_by_key(|path| (path.role, path.id)).unwrap().id;
         let mut scheduler = make("primary");
         let (mut primary, mut wished) = (None, None);
         for (fates, wish) in rounds.iter().zip(wishes) {
@@ -116,8 +141,11 @@ proptest! {
                 prop_assert_eq!((sent, primary), (Vec::new(), before));
                 continue;
             };
-            let if_settled = |id: PathId| Some(id).filter(|id| scene.path(*id).state == PathState::Active);
-            let expected = wished.filter(|id| works(scene.path(*id)))
+            // The oldest of the best role that is open.
+            let home = scene.paths.iter().min_by_key(|path| (path.role, path.id)).unwrap().id;
+            let is = |id: PathId, state: fn(&PathView) -> bool| scene.find(id).is_some_and(state);
+            let if_settled = |id: PathId| Some(id).filter(|id| is(*id, |path| path.state == PathState::Active));
+            let expected = wished.filter(|id| is(*id, works))
                 .or_else(|| if_settled(home))
                 .or_else(|| before.and_then(if_settled))
                 .unwrap_or(fastest.id);
@@ -129,22 +157,20 @@ proptest! {
 
     #[test]
     fn by_rank_another_path_takes_over_only_if_it_is_faster_by_a_quarter(
-        rounds in prop::collection::vec(prop::array::uniform3((any_fate(), 12_000..40_000_u64)), 1..40),
+        rounds in fates(), rates in prop::collection::vec(prop::array::uniform3(12_000..40_000_u64), 40),
     ) {
         let mut scheduler = make("primary=rank");
         let mut primary = None;
-        for round in rounds {
-            let path = |(id, (fate, rate)): (u32, (Fate, u64))| fate.befalls(&open(id, 20, rate * 100));
-            let scene = Scene::bulk((0..).zip(round).map(path).collect());
+        for (fates, rates) in rounds.iter().zip(rates) {
+            let paths: Vec<_> = (0..).zip(rates).map(|(id, rate)| open(id, 20, rate * 100)).collect();
+            let scene = Scene::bulk(befallen(&paths, fates));
             scene.decide(&mut *scheduler);
             let before = primary;
             primary = follow(&mut *scheduler, before);
             let Some(best) = fastest(&scene.paths) else { continue };
             let rate = |path: &PathView| capacity(path).bytes_per_second();
-            let stays = |id: &PathId| {
-                let path = scene.path(*id);
-                path.tier() == best.tier() && rate(path) * 5 >= rate(best) * 4
-            };
+            let is_close = |path: &PathView| path.tier() == best.tier() && rate(path) * 5 >= rate(best) * 4;
+            let stays = |id: &PathId| scene.find(*id).is_some_and(is_close);
             prop_assert_eq!(primary, Some(before.filter(stays).unwrap_or(best.id)), "after {:?}", before);
         }
     }
@@ -154,39 +180,47 @@ proptest! {
         paths in ranked(), rounds in fates(),
         // Of a hundred questions; 0 is the policy never, 100 is allow.
         allowed_of_hundred in prop_oneof![Just(0), Just(100), 1..100_u8],
-        answers in prop::collection::vec((0..100_u8, any::<bool>()), 40),
+        answers in prop::collection::vec((0..100_u8, any_load()), 40),
     ) {
         let cost = |path: &PathView| path.terms.cost;
-        let home = paths.iter().min_by_key(|path| (path.role, cost(path), path.id)).unwrap().id;
+        let is_reserve = |path: &PathView| path.tier() == Some(Tier::Reserve);
         for choice in ["primary", "primary=rank"] {
             let mut scheduler = make(choice);
             let mut allowed = BTreeSet::new();
-            let (mut primary, mut asked) = (None, None);
-            for (fates, (answer, is_repeat)) in rounds.iter().zip(&answers) {
-                let repeats = if *is_repeat { 5000 } else { 0 };
+            // What the last primary cost that nobody had to allow.
+            let (mut free, mut asked) = (None, None);
+            for (fates, (answer, load)) in rounds.iter().zip(&answers) {
+                let repeats = if *load == Load::Repeats { 5000 } else { 0 };
                 let scene = Scene { repeats, ..Scene::bulk(befallen(&paths, fates)) };
+                let home = scene.paths.iter().min_by_key(|path| (path.role, cost(path), path.id)).map(cost);
                 let working: Vec<&PathView> = scene.paths.iter().filter(|path| works(path)).collect();
                 // A second time if the first answer was a question, and the answer to that is yes.
                 loop {
-                    let decision = scene.decide(&mut *scheduler);
+                    let carriers = carriers(&mut *scheduler, &scene, *load);
                     let told = told(&mut *scheduler);
-                    let may_use = |path: &PathView, primary: Option<PathId>| {
-                        cost(path) <= cost(scene.path(primary.unwrap_or(home))) || allowed.contains(&path.id)
+                    let may_use = |path: &PathView, free: Option<u8>| {
+                        free.or(home).is_none_or(|free| cost(path) <= free) || allowed.contains(&path.id)
                     };
-                    if working.iter().any(|path| may_use(path, primary)) {
+                    let usable: Vec<_> = working.iter().filter(|path| may_use(path, free)).collect();
+                    if !usable.is_empty() {
                         if let [Notice::PrimaryIs(path)] = told.as_slice() {
-                            prop_assert!(may_use(scene.path(*path), primary), "{choice} {told:?} {allowed:?}");
-                            primary = Some(*path);
+                            let path = scene.path(*path);
+                            prop_assert!(may_use(path, free), "{choice} {told:?} {allowed:?}");
+                            let before = free.or(home).filter(|_| allowed.contains(&path.id));
+                            free = Some(before.unwrap_or(u8::MAX).min(cost(path)));
                         } else {
                             prop_assert!(told.is_empty(), "{choice} {told:?}");
                         }
-                        for id in chosen(&decision).0 {
-                            prop_assert!(may_use(scene.path(id), primary), "{choice} {decision:?} {allowed:?}");
+                        let only_reserves = usable.iter().all(|path| is_reserve(path));
+                        for path in carriers.iter().map(|id| scene.path(*id)) {
+                            prop_assert!(may_use(path, free), "{choice} {path:?} {allowed:?}");
+                            prop_assert_eq!(is_reserve(path), only_reserves, "{} {:?} {:?}", choice, path, allowed);
                         }
+                        prop_assert!(*load != Load::Urgent || !carriers.is_empty(), "{choice} {allowed:?}");
                         asked = None;
                         break;
                     }
-                    prop_assert_eq!(decision, Decision::WAIT);
+                    prop_assert!(carriers.is_empty(), "{choice} {carriers:?}");
                     let question = fastest(&scene.paths).map(|path| path.id).filter(|id| asked != Some(*id));
                     prop_assert_eq!(told, Vec::from_iter(question.map(Notice::AsksForCostly)));
                     let Some(path) = question else { break };
@@ -201,4 +235,23 @@ proptest! {
             prop_assert!(allowed_of_hundred > 0 || allowed.is_empty());
         }
     }
+}
+
+#[test]
+fn leave_for_one_path_is_none_for_another_of_the_same_cost() {
+    let costing = |path: PathView| PathView { terms: PathTerms { cost: 1, ..path.terms }, ..path };
+    let [free, backup, other] = [0, 1, 2].map(|id| open(id, 20, 1_000_000));
+    let (backup, other) = (PathView { role: Role::Backup, ..costing(backup) }, costing(other));
+    let mut scheduler = make("primary");
+    let sent = |scheduler: &mut dyn Scheduler, paths: &[PathView], repeats| {
+        chosen(&Scene { repeats, ..Scene::bulk(paths.to_vec()) }.decide(scheduler)).0
+    };
+    assert_eq!(sent(&mut *scheduler, &[free, backup, other], 0), [PathId(0)]);
+    assert!(sent(&mut *scheduler, &[dead(free), backup, dead(other)], 0).is_empty());
+    scheduler.on_event(&Event::CostlyAllowed { path: PathId(1) });
+    for repeats in [0, 5000, 0] {
+        assert_eq!(sent(&mut *scheduler, &[dead(free), backup, other], repeats), [PathId(1)], "{repeats}");
+    }
+    let notices = [PathId(0), PathId(1)].map(Notice::PrimaryIs);
+    assert_eq!(told(&mut *scheduler), [notices[0], Notice::AsksForCostly(PathId(1)), notices[1]]);
 }

@@ -65,8 +65,13 @@ impl Scene {
         scheduler.decide(&self.view())
     }
 
+    /// A path that is open.
     pub(super) fn path(&self, id: PathId) -> &PathView {
-        self.paths.iter().find(|path| path.id == id).unwrap()
+        self.find(id).unwrap()
+    }
+
+    pub(super) fn find(&self, id: PathId) -> Option<&PathView> {
+        self.paths.iter().find(|path| path.id == id)
     }
 
     /// The paths that may carry data, with room for it: reserves only while nothing else works.
@@ -87,38 +92,48 @@ impl Scene {
 }
 
 /// What becomes of a path for a while.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     Open,
     Full,
     Dead,
     /// It is back and has not proved itself.
     Returning,
+    /// It is closed, and no view has it any more.
+    Gone,
 }
 
 impl Fate {
-    pub(super) fn befalls(self, path: &PathView) -> PathView {
+    pub(super) fn befalls(self, path: &PathView) -> Option<PathView> {
         match self {
-            Self::Open => *path,
-            Self::Full => full(*path),
-            Self::Dead => dead(*path),
-            Self::Returning => PathView { state: PathState::Probation, ..*path },
+            Self::Open => Some(*path),
+            Self::Full => Some(full(*path)),
+            Self::Dead => Some(dead(*path)),
+            Self::Returning => Some(PathView { state: PathState::Probation, ..*path }),
+            Self::Gone => None,
         }
     }
 }
 
 pub(super) fn any_fate() -> impl Strategy<Value = Fate> {
-    prop::sample::select(vec![Fate::Open, Fate::Open, Fate::Full, Fate::Dead, Fate::Returning])
+    let passing = prop::sample::select(vec![Fate::Open, Fate::Open, Fate::Full, Fate::Dead, Fate::Returning]);
+    prop_oneof![40 => passing, 1 => Just(Fate::Gone)]
 }
 
-/// The fates of the paths of a scene, again and again.
+/// The fates of the paths of a scene, again and again. What is gone stays so.
 pub(super) fn fates() -> impl Strategy<Value = Vec<[Fate; 5]>> {
-    prop::collection::vec(prop::array::uniform5(any_fate()), 1..40)
+    prop::collection::vec(prop::array::uniform5(any_fate()), 1..40).prop_map(|mut rounds| {
+        for place in 0..5 {
+            let of_path = rounds.iter_mut().map(|fates| &mut fates[place]);
+            of_path.skip_while(|fate| **fate != Fate::Gone).for_each(|fate| *fate = Fate::Gone);
+        }
+        rounds
+    })
 }
 
 /// Each path with what becomes of it.
 pub(super) fn befallen(paths: &[PathView], fates: &[Fate]) -> Vec<PathView> {
-    paths.iter().zip(fates).map(|(path, fate)| fate.befalls(path)).collect()
+    paths.iter().zip(fates).filter_map(|(path, fate)| fate.befalls(path)).collect()
 }
 
 pub(super) fn make(choice: &str) -> Box<dyn Scheduler> {
