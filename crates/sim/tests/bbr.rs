@@ -334,6 +334,29 @@ fn a_path_is_filled_while_somebody_else_fills_the_way_back() {
     assert!(share >= 90, "{share}");
 }
 
+#[test]
+fn the_search_at_the_start_is_not_ended_by_a_queue_on_the_way_back() {
+    let (fast, slow) = (link(50, 10 * MS), link(5, 10 * MS));
+    let mut pair = connected_with(PairBuilder::new().path_with(fast, slow), &config("bbr")).unwrap();
+    // The round trip is known when the queue begins to grow.
+    pair.transfer(Side::Client, ByteCount(60_000), MINUTE).unwrap();
+    let links = *pair.paths().first().unwrap();
+    let mut rival = Rival::join(&mut pair, 9, &config("cubic"), &[links.down], &[links.up]).unwrap();
+    let mut second = |pair: &mut EndpointPair| {
+        let before = pair.received(Side::Server).total();
+        for _ in 0..1_000 {
+            pair.run_for(MS).unwrap();
+            rival.act(pair);
+        }
+        share((pair.received(Side::Server).total() - before).per(SECOND), 50)
+    };
+    second(&mut pair);
+    let client = pair.host(Side::Client);
+    pair.start(Side::Client, Box::new(Exchange::new(client, megabytes(1_000_000))));
+    let shares = [second(&mut pair), second(&mut pair)];
+    assert!(shares[0] >= 60 && shares[1] >= 93, "{shares:?}");
+}
+
 /// Goodputs of a bbr flow and of one that comes 3 s later, from 10 s to 40 s.
 fn rivalry(congestion: &str, link: LinkConfig) -> (Rate, Rate) {
     let mut pair = bulk(&[link]);

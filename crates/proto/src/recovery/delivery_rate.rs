@@ -1,4 +1,5 @@
-//! How fast the path delivers: a sample with each acknowledgement (draft-cheng-iccrg-delivery-rate-estimation).
+//! How fast the path delivers: a sample with each acknowledgement (draft-cheng-iccrg-delivery-rate-estimation, with the
+//! receive times of spec 9.39).
 
 use std::time::Duration;
 

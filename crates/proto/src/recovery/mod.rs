@@ -7,14 +7,14 @@ mod ack_processing;
 mod ack_questions;
 mod astray;
 mod config;
-pub(crate) mod delivery_rate;
+mod delivery_rate;
 mod doubt;
 mod episode;
 mod large_packets;
 mod loss;
 mod loss_rate;
 mod lost_packets;
-pub(crate) mod one_way;
+mod one_way;
 mod outcome;
 mod pacer;
 mod persistent;
@@ -30,7 +30,10 @@ use std::time::Duration;
 
 use ack_questions::AckQuestion;
 pub use config::RecoveryConfig;
-pub(crate) use one_way::{OneWayDelay, difference as one_way_difference};
+pub(crate) use delivery_rate::DeliveryRate;
+#[cfg(test)]
+pub(crate) use delivery_rate::{DeliverySnapshot, PeerTime};
+pub(crate) use one_way::{OneWay, OneWayDelay, difference as one_way_difference};
 pub(crate) use outcome::{Allowance, LostNote, Outcome, ReceivedAck, TimeoutKind};
 pub(crate) use rtt::RttEstimator;
 pub(crate) use sent_packets::{PacketKind, SentPacket};
@@ -52,13 +55,13 @@ pub(crate) struct PathRecovery {
     large: large_packets::LargePackets,
     questions: ack_questions::AckQuestions,
     rtt: RttEstimator,
-    one_way: one_way::OneWay,
+    one_way: OneWay,
     delays: DelayHistory,
     reordering: reordering::Reordering,
     probe: probe_timeout::ProbeTimer,
     episodes: episode::Episodes,
     stretch: persistent::LostStretch,
-    rate: delivery_rate::DeliveryRate,
+    rate: DeliveryRate,
     pacer: pacer::Pacer,
     rounds: rounds::Rounds,
     loss_interval: rounds::LossInterval,
@@ -85,13 +88,13 @@ impl PathRecovery {
             large: large_packets::LargePackets::default(),
             questions: ack_questions::AckQuestions::default(),
             rtt: RttEstimator::new(config.initial_rtt),
-            one_way: one_way::OneWay::default(),
+            one_way: OneWay::default(),
             delays: DelayHistory::default(),
             reordering: reordering::Reordering::new(),
             probe: probe_timeout::ProbeTimer::new(config.max_ack_delay),
             episodes: episode::Episodes::default(),
             stretch: persistent::LostStretch::default(),
-            rate: delivery_rate::DeliveryRate::new(),
+            rate: DeliveryRate::new(),
             pacer: pacer::Pacer::new(),
             rounds: rounds::Rounds::default(),
             loss_interval: rounds::LossInterval::default(),

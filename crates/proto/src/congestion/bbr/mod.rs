@@ -5,7 +5,7 @@
 //! window. The phases that learn them are [`startup`], [`probe`] and [`probe_rtt`].
 //!
 //! What differs from the draft, each with its reason where it is done: losses have to be more than chance ([`losses`]),
-//! what acknowledgements wait for counts to the round trip ([`probe_rtt`], spec 9.48), a round trip near the smallest
+//! what acknowledgements wait for widens the window ([`probe_rtt`], spec 9.48), a round trip near the smallest
 //! one makes it needless to drain the path ([`probe_rtt`]), the controllers of several paths take turns ([`probe`],
 //! [`probe_rtt`]), once the pipe is full the rate of a round is the mean of its samples ([`model`]), a search that
 //! finds much goes on as Startup ([`probe`]), a path that has become slow is believed sooner ([`slowdown`]), and a mark
@@ -154,8 +154,8 @@ impl Bbr {
         }
         let (rate, window) = (self.rate(), self.window);
         self.aggregation.on_ack(sample, self.rounds.count(), rate, window, self.full_pipe.is_reached());
-        let product = self.product(100);
-        self.full_pipe.on_ack(sample, product, self.rounds.has_begun());
+        let (delay, product) = (self.round_trip.without_wait_back(sample), self.product(100));
+        self.full_pipe.on_ack(sample, delay, product, self.rounds.has_begun());
     }
 
     /// What delivery rates are measured for now.

@@ -8,10 +8,10 @@
 //! may be a third of the usual one without any queue, and a window of two such products would not fill the path.
 //!
 //! Nor is a round trip long only because of the queue that the path itself makes. While the peer sends as well, or somebody
-//! else does in that direction, acknowledgements wait behind it. When packets arrived tells the one wait from the other. What
-//! acknowledgements wait for counts to the round trip that the window has to span: with two round trips of the draft, a
-//! path of 10 ms whose acknowledgements wait for 50 ms would get a third of what it carries. And draining the path would not
-//! make it shorter.
+//! else does in that direction, acknowledgements wait behind it. When packets arrived tells the one wait from the other. The
+//! window has room for what arrives while acknowledgements wait (spec 9.48): with two round trips of the draft, a path of
+//! 10 ms whose acknowledgements wait for 50 ms would get a third of what it carries. And draining the path would not make
+//! that wait shorter.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -161,6 +161,13 @@ impl RoundTrip {
     pub(super) fn drained(&self) -> Option<Duration> {
         let wait = Duration::from_micros(self.wait_back.min(self.shortest_wait_back).into());
         self.minimum().map(|minimum| minimum + wait)
+    }
+
+    /// The round trip of a sample, without what its acknowledgement waited for.
+    pub(super) fn without_wait_back(&self, sample: &AckSample) -> Option<Duration> {
+        let new = Sample::of(sample)?;
+        let wait_back = self.minimum.map_or(0, |minimum| new.wait_back(&minimum));
+        Some(Duration::from_micros(u64::from(new.rtt.get() - wait_back)))
     }
 
     /// Takes note of a round trip.

@@ -35,7 +35,7 @@ pub(super) struct FullPipe {
     best: Rate,
     /// Most that was in flight in this round.
     most_in_flight: ByteCount,
-    /// The round trips of this round.
+    /// The round trips of this round, without what acknowledgements waited for.
     delays: Option<Delays>,
     /// Beyond which round trips are no chance after the last round, and after the one before that.
     usual: [Option<Duration>; 2],
@@ -81,12 +81,20 @@ impl FullPipe {
     ///
     /// A sender that runs out of data, or is kept from sending by the peer's credit, learns nothing of the path, unless
     /// clearly more than `product`, the bandwidth-delay product so far, was in flight: then a larger rate would have shown.
-    pub(super) fn on_ack(&mut self, sample: &AckSample, product: ByteCount, round_begins: bool) {
+    ///
+    /// `delay` is the round trip without what acknowledgements waited for: a queue that they wait in is not made by this end.
+    pub(super) fn on_ack(
+        &mut self,
+        sample: &AckSample,
+        delay: Option<Duration>,
+        product: ByteCount,
+        round_begins: bool,
+    ) {
         self.most_in_flight = self.most_in_flight.max(sample.in_flight_at_sent);
         self.best = self.best.max(sample.delivery_rate.unwrap_or_default());
-        if let Some(rtt) = sample.latest_rtt {
-            let delays = self.delays.get_or_insert(Delays { shortest: rtt, longest: rtt });
-            *delays = Delays { shortest: delays.shortest.min(rtt), longest: delays.longest.max(rtt) };
+        if let Some(delay) = delay {
+            let delays = self.delays.get_or_insert(Delays { shortest: delay, longest: delay });
+            *delays = Delays { shortest: delays.shortest.min(delay), longest: delays.longest.max(delay) };
         }
         if !round_begins {
             return;

@@ -70,10 +70,11 @@ impl Bbr {
     }
 
     /// So many percent of the product of bandwidth and round trip (`BDPMultiple`), and what arrives while acknowledgements
-    /// wait.
+    /// wait. In Startup that counts to the round trip: what is in flight could not double otherwise.
     pub(super) fn product(&self, percent: u64) -> ByteCount {
-        let rate = self.rate();
-        let span = |minimum| rate * minimum * percent / 100 + rate * self.round_trip.wait_back();
+        let (rate, wait) = (self.rate(), self.round_trip.wait_back());
+        let waits = if self.state == State::Startup { percent } else { 100 };
+        let span = |minimum| rate * minimum * percent / 100 + rate * wait * waits / 100;
         self.round_trip.minimum().map_or(self.usage.first_window, span)
     }
 

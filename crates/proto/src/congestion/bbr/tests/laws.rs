@@ -117,8 +117,8 @@ fn three_rounds_without_a_quarter_more_fill_the_pipe_unless_the_application_limi
     let mut pipe = FullPipe::default();
     let mut round = |megabits, app_limited| {
         let sample = AckSample { delivery_rate: Some(mbit(megabits)), app_limited, ..sample() };
-        pipe.on_ack(&sample, ByteCount::MAX, false);
-        pipe.on_ack(&AckSample { delivery_rate: None, ..sample }, ByteCount::MAX, true);
+        pipe.on_ack(&sample, sample.latest_rtt, ByteCount::MAX, false);
+        pipe.on_ack(&AckSample { delivery_rate: None, ..sample }, sample.latest_rtt, ByteCount::MAX, true);
         pipe.is_reached_now()
     };
     assert!(!round(8, false) && !round(16, false) && !round(19, false) && !round(19, false));
@@ -134,7 +134,7 @@ fn the_application_limits_nothing_while_half_as_much_again_as_the_path_carries_i
         let in_flight_at_sent = ByteCount(in_flight);
         let sample =
             AckSample { delivery_rate: Some(mbit(8)), app_limited: true, in_flight_at_sent, ..sample() };
-        pipe.on_ack(&sample, ByteCount(10_000), true);
+        pipe.on_ack(&sample, sample.latest_rtt, ByteCount(10_000), true);
         pipe.is_reached_now()
     };
     assert!((0..10).all(|_| !round(14_000)));

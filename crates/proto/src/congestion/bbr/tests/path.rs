@@ -4,9 +4,7 @@ use std::collections::VecDeque;
 
 use super::super::random::Random;
 use super::*;
-use crate::recovery::RttEstimator;
-use crate::recovery::delivery_rate::{DeliveryRate, DeliverySnapshot, PeerTime};
-use crate::recovery::one_way::OneWay;
+use crate::recovery::{DeliveryRate, DeliverySnapshot, OneWay, PeerTime, RttEstimator};
 
 const SIZE: u64 = 1200;
 /// Packets behind a gap that show it.
