@@ -68,8 +68,8 @@ impl Path {
         self.connection.make_primary(self.id);
     }
 
-    /// Allows that it is used although it costs more than the path before: the answer to
-    /// [`Event::CostlyPathNeeded`].
+    /// Allows that it is used although it costs more than the last primary path that needed no leave: the answer to
+    /// [`Event::CostlyPathNeeded`]. It holds as long as this path is open: with another address it is another one.
     pub fn allow_costly(&self) {
         self.connection.allow_costly(self.id);
     }

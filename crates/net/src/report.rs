@@ -144,7 +144,10 @@ impl Facts<'_> {
         let (carries, sends) = self.load(path);
         // The reserve may be in use all the same: in place of those that need leave.
         let others_work = self.others(path).any(works);
-        let is_on_trial = path.state == PathState::Probation && others_work && !is_reserve(path);
+        let may_be_used =
+            |path: &PathStatistics| works(path) && self.purpose(path) != Some(Purpose::NeedsLeave);
+        let is_on_trial =
+            path.state == PathState::Probation && self.others(path).any(may_be_used) && !is_reserve(path);
         match (carries, sends) {
             _ if is_on_trial && !self.sent_since(path) => Why::Unused(Unused::Probation),
             (Some(false), None) => Why::Unused(Unused::PeerSendsElsewhere { idle }),

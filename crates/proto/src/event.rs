@@ -60,7 +60,7 @@ pub enum Event {
     PeerAddresses,
     /// New data goes on this path from now on, by the scheduler `primary`.
     PrimaryPath(PathId),
-    /// Data waits because only this path works and it costs more than the one before:
+    /// Data waits because only this path works and it costs more than the last primary that needed no leave:
     /// [`allow_costly`](crate::Connection::allow_costly) lets it go on. Told once, by the scheduler `primary`.
     CostlyPathNeeded(PathId),
     /// The connection ended; nothing follows.

@@ -156,7 +156,7 @@ async fn a_reserve_that_stands_in_for_a_path_that_needs_leave_is_used() {
         let idle = why(&paths, purposes);
         assert_eq!(
             idle[0],
-            "unused needs-leave: costs more than the primary path: only if the application allows it; no data yet"
+            "unused needs-leave: costs something: only if the application allows it; no data yet"
         );
         assert_eq!(idle[1], stands_in);
         let mut busy = paths;

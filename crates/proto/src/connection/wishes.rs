@@ -21,8 +21,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Allows that a path is used although it costs more than the one before: the answer to
-    /// [`Event::CostlyPathNeeded`]. It holds for as long as the path is open.
+    /// Allows that a path is used although it costs more than the last primary that needed no leave: the answer to
+    /// [`Event::CostlyPathNeeded`]. It holds for as long as the path is open: with another address it is another path.
     ///
     /// # Errors
     /// If there is no such path, or the connection is not established.

@@ -90,17 +90,18 @@ pub trait Scheduler: Send + fmt::Debug {
         true
     }
 
-    /// Hears that something interactive or with a deadline waits, before [`Self::may_carry_urgent`] is asked. The view has
+    /// Hears that something interactive or with a deadline waits, before [`Self::may_use`] is asked. The view has
     /// the paths and the time alone. Default: nothing is done with it.
     fn on_urgent(&mut self, view: &View<'_>) {
         let _ = view;
     }
 
-    /// Whether the path may carry what is interactive or has a deadline, which is not for the scheduler otherwise
-    /// (spec 8.36). `paths` are those of [`View::paths`], with room where their windows have some. One that may not is as
-    /// if it did not work, so that the reserve may stand in for it; what no path may carry waits with the rest for
-    /// [`Self::decide`]. Default: every path may.
-    fn may_carry_urgent(&self, path: &PathView, paths: &[PathView]) -> bool {
+    /// Whether the path may be used at all. It is asked for what is interactive or has a deadline, which is not for the
+    /// scheduler otherwise (spec 8.36), and for [`Self::purpose`]; that [`Self::decide`] uses no other path is for the
+    /// scheduler to see to. `paths` are those of [`View::paths`], with room where their windows have some. One that may not
+    /// is as if it did not work, so that the reserve stands in for it; what is urgent and may go on no path waits with the
+    /// rest for [`Self::decide`]. Default: every path may.
+    fn may_use(&self, path: &PathView, paths: &[PathView]) -> bool {
         let _ = (path, paths);
         true
     }
@@ -131,7 +132,7 @@ pub trait Scheduler: Send + fmt::Debug {
     }
 
     /// Says what it has a path in use for ([`View::in_use`], and the reserve that stands in for those which may not be
-    /// used: [`Self::may_carry_urgent`]). Asked when somebody wants to know why the path carries data or none: it changes
+    /// used: [`Self::may_use`]). Asked when somebody wants to know why the path carries data or none: it changes
     /// nothing. Default: [`Purpose::Any`].
     fn purpose(&self, path: &PathView, view: &View<'_>) -> Purpose {
         let _ = (path, view);
@@ -245,7 +246,7 @@ pub enum Event {
         /// The path.
         path: Option<PathId>,
     },
-    /// The application allows that a path is used although it costs more than the one before.
+    /// The application allows that a path is used although it costs more than the last primary that needed no leave.
     CostlyAllowed {
         /// The path.
         path: PathId,

@@ -16,9 +16,9 @@ use crate::path::{PathState, Role};
 /// role and the least cost, or with [`Self::by_rank`] the fastest of these. While it does not work, the fastest of
 /// the others takes over; when it works again, it is primary again.
 ///
-/// A path that costs more than the primary before it takes over, and carries repeats, only if the application has
-/// allowed that ([`Event::CostlyAllowed`]), which it does for each path alone: beside one that was allowed, another of the
-/// same cost needs leave. Until then it is as if it did not work, so that a backup takes over that costs no more. When
+/// A path that costs more than the last primary that nobody had to allow takes over, and carries repeats, only if the
+/// application has allowed that ([`Event::CostlyAllowed`]), which it does for each path alone: beside one that was allowed
+/// or wished for, another of the same cost needs leave. Until then it is as if it did not work, so that a backup takes over that costs no more. When
 /// nothing else works the application is asked ([`Notice::AsksForCostly`]), and data waits.
 #[derive(Debug, Clone, Default)]
 pub struct Primary {
@@ -67,7 +67,7 @@ impl Primary {
                     self.notices.push(Notice::PrimaryIs(path.id));
                 }
                 self.present = Some(path.id);
-                let before = self.free_cost(view.paths).filter(|_| self.allowed.contains(&path.id));
+                let before = self.free_cost(view.paths).filter(|_| self.has_leave(path));
                 self.free_cost = Some(before.unwrap_or(u8::MAX).min(path.terms.cost));
                 self.asked = None;
             }
@@ -77,7 +77,7 @@ impl Primary {
     }
 
     fn choose<'a>(&self, view: &View<'a>) -> Option<&'a PathView> {
-        let works = view.in_use_of(|path| self.may_use(path, view.paths));
+        let works = view.in_use_of(|path| self.needs_no_question(path, view.paths));
         if let Some(wished) = works.clone().find(|path| Some(path.id) == self.wished) {
             return Some(wished);
         }
@@ -99,10 +99,12 @@ impl Primary {
     }
 
     /// Whether nobody need be asked before a path is used.
-    fn may_use(&self, path: &PathView, paths: &[PathView]) -> bool {
-        self.free_cost(paths).is_none_or(|cost| path.terms.cost <= cost)
-            || self.allowed.contains(&path.id)
-            || self.wished == Some(path.id)
+    fn needs_no_question(&self, path: &PathView, paths: &[PathView]) -> bool {
+        self.free_cost(paths).is_none_or(|cost| path.terms.cost <= cost) || self.has_leave(path)
+    }
+
+    fn has_leave(&self, path: &PathView) -> bool {
+        self.allowed.contains(&path.id) || self.wished == Some(path.id)
     }
 
     /// What a path may cost without leave. Before there was a primary, the home is as good as one.
@@ -131,7 +133,7 @@ impl Scheduler for Primary {
     fn decide(&mut self, view: &View<'_>) -> Decision {
         let primary = self.primary(view);
         if view.repeats > ByteCount::ZERO {
-            let usable = view.in_use_of(|path| self.may_use(path, view.paths));
+            let usable = view.in_use_of(|path| self.needs_no_question(path, view.paths));
             let open = usable.filter(|path| has_room(path));
             let best = open.min_by_key(|path| {
                 let is_primary = primary.is_some_and(|primary| primary.id == path.id);
@@ -159,8 +161,8 @@ impl Scheduler for Primary {
         self.primary(view);
     }
 
-    fn may_carry_urgent(&self, path: &PathView, paths: &[PathView]) -> bool {
-        self.may_use(path, paths)
+    fn may_use(&self, path: &PathView, paths: &[PathView]) -> bool {
+        self.needs_no_question(path, paths)
     }
 
     fn poll_notice(&mut self) -> Option<Notice> {
@@ -174,7 +176,7 @@ impl Scheduler for Primary {
             if self.order == Order::Age { home(view.paths).map(|path| path.id) } else { primary }
         });
         match primary {
-            _ if !self.may_use(path, view.paths) => Purpose::NeedsLeave,
+            _ if !self.needs_no_question(path, view.paths) => Purpose::NeedsLeave,
             Some(primary) if primary != path.id => Purpose::Repeats,
             _ if meant == Some(path.id) => Purpose::Primary,
             _ => Purpose::StandIn,

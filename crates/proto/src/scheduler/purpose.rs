@@ -33,7 +33,7 @@ pub enum Purpose {
     StandIn,
     /// What goes again or is urgent: another path is primary.
     Repeats,
-    /// Nothing before the application allows it: it costs more than the primary path.
+    /// Nothing before the application allows it: it costs more than the last primary that needed no leave.
     NeedsLeave,
     /// The streams that are bound to it.
     Streams,
@@ -118,7 +118,7 @@ impl Purpose {
             Self::Primary => "is the primary path",
             Self::StandIn => "in place of the primary path, which does not work",
             Self::Repeats => "not the primary path: carries what goes again or is urgent",
-            Self::NeedsLeave => "costs more than the primary path, and nobody allowed it",
+            Self::NeedsLeave => "costs something that nobody allowed",
             Self::Streams => "streams are bound to it",
             Self::Guests => "carries streams that are bound to a path which does not work",
             Self::Unbound => "gets the next stream that needs a path",
@@ -143,7 +143,7 @@ impl Purpose {
             Self::Primary => "the primary path only now",
             Self::StandIn => "in place of the primary path only now",
             Self::Repeats => "not the primary path: only for what goes again or is urgent",
-            Self::NeedsLeave => "costs more than the primary path: only if the application allows it",
+            Self::NeedsLeave => "costs something: only if the application allows it",
             Self::Streams | Self::Guests => "the streams that are bound to it send nothing",
             Self::Unbound => "no stream is bound to it",
             Self::Dearer => "costs more: cheaper paths carry everything",
@@ -158,7 +158,7 @@ pub(crate) fn in_use_for_urgent<'a>(
     scheduler: &dyn Scheduler,
     view: &View<'a>,
 ) -> impl Iterator<Item = &'a PathView> + Clone {
-    view.in_use_of(|path| scheduler.may_carry_urgent(path, view.paths))
+    view.in_use_of(|path| scheduler.may_use(path, view.paths))
 }
 
 /// The paths that a scheduler has a purpose for: those in use, and those that are in use in place of what needs leave.

@@ -114,7 +114,7 @@ pub enum Tier {
     /// Secondaries, and paths on probation.
     Second,
     /// Backups, and paths that the guard parked: only while no path of the others is in a state that carries data, but
-    /// for those that may not be used without leave ([`Scheduler::may_carry_urgent`](super::Scheduler::may_carry_urgent)).
+    /// for those that may not be used without leave ([`Scheduler::may_use`](super::Scheduler::may_use)).
     Reserve,
 }
 

@@ -101,7 +101,7 @@ fn every_purpose_has_a_word_and_sentences_for_both_cases() {
     primary: is the primary path | the primary path only now; no data for 3 s
     stand-in: in place of the primary path, which does not work | in place of the primary path only now; no data for 3 s
     repeats: not the primary path: carries what goes again or is urgent | not the primary path: only for what goes again or is urgent; no data for 3 s
-    needs-leave: costs more than the primary path, and nobody allowed it | costs more than the primary path: only if the application allows it; no data for 3 s
+    needs-leave: costs something that nobody allowed | costs something: only if the application allows it; no data for 3 s
     streams: streams are bound to it | the streams that are bound to it send nothing; no data for 3 s
     guests: carries streams that are bound to a path which does not work | the streams that are bound to it send nothing; no data for 3 s
     unbound: gets the next stream that needs a path | no stream is bound to it; no data for 3 s

@@ -67,7 +67,7 @@ proptest! {
                 // What needs leave is no better than a backup that needs none.
                 let is_better = |path: &PathView| {
                     path.tier().is_some_and(|tier| tier < Tier::Reserve)
-                        && scheduler.may_carry_urgent(path, &scene.paths)
+                        && scheduler.may_use(path, &scene.paths)
                 };
                 let has_better = scene.paths.iter().any(is_better);
                 let decision = scene.decide(&mut *scheduler);

@@ -255,3 +255,20 @@ fn leave_for_one_path_is_none_for_another_of_the_same_cost() {
     let notices = [PathId(0), PathId(1)].map(Notice::PrimaryIs);
     assert_eq!(told(&mut *scheduler), [notices[0], Notice::AsksForCostly(PathId(1)), notices[1]]);
 }
+
+#[test]
+fn a_wish_for_one_path_is_no_leave_for_another_of_the_same_cost() {
+    let costing = |path: PathView| PathView { terms: PathTerms { cost: 1, ..path.terms }, ..path };
+    let [free, wished, other] = [0, 1, 2].map(|id| open(id, 20, 1_000_000));
+    let (wished, other) = (costing(wished), costing(other));
+    let mut scheduler = make("primary");
+    let sent = |scheduler: &mut dyn Scheduler, paths: &[PathView], repeats| {
+        chosen(&Scene { repeats, ..Scene::bulk(paths.to_vec()) }.decide(scheduler)).0
+    };
+    scheduler.on_event(&Event::PrimaryWished { path: Some(PathId(1)) });
+    assert_eq!(sent(&mut *scheduler, &[free, wished, other], 0), [PathId(1)]);
+    assert_eq!(sent(&mut *scheduler, &[free, wished, other], 5000), [PathId(0)]);
+    assert_eq!(sent(&mut *scheduler, &[dead(free), wished, other], 5000), [PathId(1)]);
+    scheduler.on_event(&Event::PrimaryWished { path: None });
+    assert!(sent(&mut *scheduler, &[dead(free), wished, other], 0).is_empty());
+}

@@ -18,6 +18,8 @@ pub(super) struct Scene {
     pub(super) repeats: u64,
     pub(super) repeats_from: Option<PathId>,
     pub(super) window_left: u64,
+    /// Credit of bytes that are not acknowledged yet.
+    pub(super) window_used: u64,
     pub(super) copy_budget: u64,
     pub(super) class: Class,
     pub(super) ready: Vec<ReadyStream>,
@@ -34,6 +36,7 @@ impl Scene {
             repeats: 0,
             repeats_from: None,
             window_left: 1_000_000_000,
+            window_used: 0,
             copy_budget: 0,
             class: Class::Bulk,
             ready: vec![ready(0), ready(4), ready(8)],
@@ -48,7 +51,7 @@ impl Scene {
         view.repeats = ByteCount(self.repeats);
         view.repeats_from = self.repeats_from;
         view.window_left = ByteCount(self.window_left);
-        view.window_total = ByteCount(self.window_left);
+        view.window_total = ByteCount(self.window_left) + ByteCount(self.window_used);
         view.copy_budget = ByteCount(self.copy_budget);
         view.ready = &self.ready;
         view.stuck = self.stuck;
@@ -220,35 +223,38 @@ pub(super) fn any_path(id: u32) -> impl Strategy<Value = PathView> {
 pub(super) fn any_scene() -> impl Strategy<Value = Scene> {
     let bytes = || prop_oneof![4 => 0..3_000_000_u64, 1 => Just(0), 1 => Just(u64::MAX)];
     let budget = prop_oneof![0..2_400_u64, 0..100_000_u64];
-    let loads = (bytes(), bytes(), bytes(), budget);
+    let loads = (bytes(), bytes(), bytes(), bytes(), budget);
     let paths = (0..6_u32).prop_flat_map(|count| (0..count).map(any_path).collect::<Vec<_>>());
     let classes = prop::sample::select(Class::ALL.to_vec());
     let stuck = prop::option::of((0..4_u32, 0..5_u64, 0..2_u32));
     let streams = prop::collection::vec((0..9_u64, bytes(), bytes()), 0..6);
     (loads, prop::option::of(0..4_u32), paths, classes, stuck, streams).prop_map(
-        |((backlog, repeats, window_left, copy_budget), from, paths, class, stuck, streams)| Scene {
-            backlog,
-            repeats,
-            repeats_from: from.map(PathId),
-            window_left,
-            copy_budget,
-            class,
-            ready: streams
-                .into_iter()
-                .map(|(stream, fresh, repeats)| ReadyStream {
-                    fresh: ByteCount(fresh),
-                    repeats: ByteCount(repeats),
-                    ..ready(stream)
-                })
-                .collect(),
-            stuck: stuck.map(|(path, seconds, copies)| Stuck {
-                stream: StreamId(0),
-                path: PathId(path),
-                bytes: ByteCount(1200),
-                sent_at: Instant::from_nanos(seconds * 1_000_000_000),
-                copies,
-            }),
-            ..Scene::bulk(paths)
+        |((backlog, repeats, window_left, window_used, copy_budget), from, paths, class, stuck, streams)| {
+            Scene {
+                backlog,
+                repeats,
+                repeats_from: from.map(PathId),
+                window_left,
+                window_used,
+                copy_budget,
+                class,
+                ready: streams
+                    .into_iter()
+                    .map(|(stream, fresh, repeats)| ReadyStream {
+                        fresh: ByteCount(fresh),
+                        repeats: ByteCount(repeats),
+                        ..ready(stream)
+                    })
+                    .collect(),
+                stuck: stuck.map(|(path, seconds, copies)| Stuck {
+                    stream: StreamId(0),
+                    path: PathId(path),
+                    bytes: ByteCount(1200),
+                    sent_at: Instant::from_nanos(seconds * 1_000_000_000),
+                    copies,
+                }),
+                ..Scene::bulk(paths)
+            }
         },
     )
 }
