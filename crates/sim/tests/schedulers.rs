@@ -195,7 +195,7 @@ impl Scheduler for Fickle {
         self.asked = AtomicU32::new(0);
     }
 
-    fn may_carry_urgent(&self, _path: &PathView, _paths: &[PathView]) -> bool {
+    fn may_use(&self, _path: &PathView, _paths: &[PathView]) -> bool {
         self.asked.fetch_add(1, Ordering::Relaxed) >= 2
     }
 }
