@@ -8,12 +8,13 @@
 //! 4. No path gets more than it can carry in a round trip and as much more as there is credit for: a queue in front of
 //!    a slow link would hold credit that a fast one needs.
 //! 5. What holds up delivery is sent once more, within a budget, where it arrives sooner.
-//! 6. A message with a deadline that leaves no time to send it again goes twice at once, where packets get lost.
+//! 6. Where packets get lost, a message with a deadline that leaves no time to send it again goes twice at once, and so does
+//!    the end of what is interactive, whose loss nothing behind it would show.
 
 use std::time::Duration;
 
 use super::choice::is_preferred;
-use super::{Decision, PathView, Purpose, Scheduler, Source, Tier, View};
+use super::{Decision, NextUp, PathView, Purpose, Scheduler, Source, Tier, View};
 use crate::{ByteCount, Class, Instant, Rate};
 
 /// The default for everything that wants throughput.
@@ -40,8 +41,10 @@ const URGENT_DATAGRAMS: u64 = 2;
 /// A search for capacity is not taken to double the window more often than this.
 const MOST_DOUBLINGS: u128 = 6;
 
-/// A path that loses fewer packets than this, of a million, may carry a message with a deadline alone.
+/// A path that loses fewer packets than this, of a million, may carry alone what somebody waits for.
 const RARE_LOSS: u32 = 1_000;
+/// A copy of what is interactive goes on a path whose round trip is shorter than so many of the first one.
+const NEAR_ROUND_TRIPS: u32 = 3;
 /// So many mean deviations of the round trip a packet is late at times, as for time-outs (RFC 9002, section 6.2.1).
 const LATE_DEVIATIONS: u32 = 4;
 /// How long peers hold acknowledgements back by default.
@@ -87,10 +90,14 @@ impl Scheduler for Earliest {
     }
 
     fn urgent_copies(&self, view: &View<'_>, first: &PathView) -> usize {
-        let next = view.next.filter(|next| next.class == Class::Deadline);
-        usize::from(
-            next.and_then(|next| next.deadline).is_some_and(|deadline| is_risky(view, first, deadline)),
-        )
+        let is_wanted = |next: NextUp| match next.class {
+            Class::Deadline => next.deadline.is_some_and(|deadline| is_risky(view, first, deadline)),
+            Class::Interactive => {
+                next.left <= first.datagram * URGENT_DATAGRAMS && is_worth_a_copy(view, first)
+            }
+            Class::Background | Class::Bulk => false,
+        };
+        usize::from(view.next.is_some_and(is_wanted))
     }
 
     fn decide(&mut self, view: &View<'_>) -> Decision {
@@ -127,6 +134,13 @@ fn is_risky(view: &View<'_>, first: &PathView, deadline: Instant) -> bool {
     let noticed = first.rtt.smoothed.saturating_add(late).saturating_add(ACK_DELAY);
     let repaired = noticed.saturating_add(again);
     first.delay.saturating_add(late) > left || (first.record.loss >= RARE_LOSS && repaired > left)
+}
+
+/// Whether what goes last on `first` gets lost now and then, and a copy comes soon enough to be of use: before the loss
+/// would be noticed and repaired.
+fn is_worth_a_copy(view: &View<'_>, first: &PathView) -> bool {
+    let is_soon = |other: &PathView| other.rtt.smoothed < first.rtt.smoothed * NEAR_ROUND_TRIPS;
+    first.record.loss >= RARE_LOSS && view.in_use().any(|other| other.id != first.id && is_soon(other))
 }
 
 /// New bytes for the path on which they arrive first; `None` if the paths that are full now bring them sooner.

@@ -117,8 +117,8 @@ impl ReceiveCredit {
         self.received += bytes;
     }
 
-    /// The application read `bytes`. The window doubles when more than half of it is read within an epoch of two
-    /// round trips: then it, and not the application, is what limits the peer. Without an epoch (no round trip
+    /// The application read `bytes`. The window doubles when more than half of it is read within an epoch of two round
+    /// trips: so it ends between four and eight times what is read in a round trip. Without an epoch (no round trip
     /// was measured) it stays. True if it grew.
     pub(crate) fn consume(&mut self, bytes: u64, now: Option<Epoch>) -> bool {
         if self.epoch != now {
@@ -229,6 +229,22 @@ mod tests {
         credit.receive(200);
         assert!(credit.consume(200, Some(Epoch(1))));
         assert_eq!(credit.window(), 300);
+    }
+
+    #[test]
+    fn the_window_ends_between_four_and_eight_times_what_is_read_in_a_round_trip() {
+        for in_round_trip in [1_000, 1_300, 5_000, 100_000] {
+            let mut credit = ReceiveCredit::new(100, 1_000_000);
+            for tenth in 0..1_000 {
+                // Whoever sends is limited by the window or by its paths.
+                let bytes = credit.left().min(in_round_trip / 10);
+                credit.receive(bytes);
+                credit.consume(bytes, Some(Epoch(tenth / 20)));
+                credit.update();
+            }
+            let range = in_round_trip * 4..=in_round_trip * 8;
+            assert!(range.contains(&credit.window()), "{in_round_trip}: {}", credit.window());
+        }
     }
 
     #[test]

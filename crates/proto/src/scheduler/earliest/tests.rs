@@ -267,6 +267,23 @@ fn a_message_goes_twice_if_alone_it_may_miss_its_deadline() {
     assert_eq!([deadline(58, 1_000, 1), deadline(59, 1_000, 1)], [1, 0]);
     assert_eq!(deadline(58, 999, 1), 0, "hardly anything gets lost");
     assert_eq!([deadline(33, 0, 6), deadline(34, 0, 6)], [1, 0], "a late one comes after 10 + 24 ms");
-    assert_eq!(copies(Class::Interactive, Some(10), 20_000, 6), 0, "no other class");
+    assert_eq!(copies(Class::Bulk, Some(10), 20_000, 6), 0, "nobody waits for it");
     assert_eq!(copies(Class::Deadline, None, 20_000, 6), 0, "it has time for ever");
+}
+
+// spec 8.43
+#[test]
+fn the_end_of_what_is_interactive_goes_twice_where_packets_get_lost() {
+    let copies = |left: u64, loss: u32, round_trip: u64| {
+        let mut paths = [path(0, 20, 20, 0), path(1, 20, round_trip, 0)];
+        paths[0].record.loss = loss;
+        let mut view = view(&paths, left);
+        let class = Class::Interactive;
+        view.next = Some(NextUp { stream: StreamId(0), class, left: ByteCount(left), deadline: None });
+        Earliest.urgent_copies(&view, &paths[0])
+    };
+    let two = 2 * path(0, 20, 20, 0).datagram.get();
+    assert_eq!([copies(two, 1_000, 59), copies(two + 1, 1_000, 59)], [1, 0], "what follows shows the loss");
+    assert_eq!(copies(100, 999, 59), 0, "hardly anything gets lost");
+    assert_eq!(copies(100, 1_000, 60), 0, "it would be too late");
 }
