@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use manyway_lab::campaign::{self, Way};
+use manyway_lab::campaign::{self, Case, Way};
 use manyway_lab::gates::{self, Contest, Gate};
 use manyway_lab::scenario::Library;
 use manyway_lab::simulated::Simulated;
@@ -19,14 +19,48 @@ fn all_routes_together_are_never_below_the_best_one_alone() {
         if place % 2 == 0 { (scenario, Way::AsWritten) } else { (scenario.turned(), Way::Turned) }
     };
     let scenarios: Vec<_> = names.iter().enumerate().map(case).collect();
-    let mut plan = gates::plan(&scenarios, Contest::Simulated).unwrap();
-    plan.repetitions = 1;
     // Messages beside bulk are for the gate of latency.
-    plan.cases.retain(|case| case.contenders.len() > 1);
+    let judged = judged(&scenarios, Gate::BestLink, |case| case.contenders.len() > 1);
+    assert_eq!(judged, names.len());
+}
+
+/// What dies, also in one direction only, in front of long queues, and an address that changes every two seconds.
+#[test]
+fn no_failure_is_seen() {
+    let library = Library::builtin().unwrap();
+    let names = ["black-hole", "dead-deep", "return-dead", "readdressed"];
+    let scenarios: Vec<_> =
+        names.iter().map(|name| (library.find(name).unwrap().remove(0), Way::AsWritten)).collect();
+    let judged = judged(&scenarios, Gate::Failover, |_| true);
+    // The silence; how soon the others are full, how soon all are again, and the route is used again.
+    assert_eq!(judged, 3 * 4 + 1);
+}
+
+/// A hundred small messages a second beside bulk traffic that fills queues of 100 ms, and messages with a deadline.
+#[test]
+fn messages_need_hardly_longer_than_without_other_traffic() {
+    let library = Library::builtin().unwrap();
+    let scenarios: Vec<_> = ["rtt-10-100", "telemetry"]
+        .iter()
+        .map(|name| (library.find(name).unwrap().remove(0), Way::AsWritten))
+        .collect();
+    let judged = judged(&scenarios, Gate::Latency, |case| {
+        ["rtt-10-100+messages", "telemetry"].contains(&case.scenario.name.as_str())
+    });
+    // With a deadline also what they cost.
+    assert_eq!(judged, 1 + 2);
+}
+
+/// Runs those cases of the plan that are `wanted` once; tells how many comparisons of a gate there were, all passed.
+#[track_caller]
+fn judged(scenarios: &[(Scenario, Way)], gate: Gate, wanted: impl Fn(&Case) -> bool) -> usize {
+    let mut plan = gates::plan(scenarios, Contest::Simulated).unwrap();
+    plan.repetitions = 1;
+    plan.cases.retain(wanted);
     let results = campaign::run(plan, &mut Simulated::new(), &mut Nobody, &Stop::default());
     let verdicts = gates::judge(&results);
-    let judged: Vec<_> = verdicts.judged.iter().filter(|verdict| verdict.gate == Gate::BestLink).collect();
-    assert_eq!(judged.len(), names.len(), "{:?}", verdicts.unjudged);
+    let judged: Vec<_> = verdicts.judged.iter().filter(|verdict| verdict.gate == gate).collect();
     let short: Vec<_> = judged.iter().filter(|verdict| !verdict.judgement.has_passed()).collect();
-    assert!(short.is_empty(), "{short:#?}");
+    assert!(short.is_empty(), "{short:#?} {:?}", verdicts.unjudged);
+    judged.len()
 }

@@ -53,8 +53,8 @@ pub struct InterfaceWatcher {
 impl InterfaceWatcher {
     /// From the first sign of something new until it is told.
     pub const DEBOUNCE: Duration = Duration::from_millis(50);
-    /// From one reading to the next when there are no news.
-    pub const POLL: Duration = Duration::from_secs(5);
+    /// From one reading to the next when there are no news: where the system tells of none, this is how late they come.
+    pub const POLL: Duration = Duration::from_secs(if cfg!(target_os = "linux") { 5 } else { 1 });
     /// Losses that follow each other closer than this are told together.
     const BREATH: Duration = Duration::from_millis(10);
 

@@ -39,6 +39,9 @@ impl Budget {
             return (0, self.stop);
         }
         let length = piece.min(left);
+        if length == 0 {
+            return (0, self.begin);
+        }
         self.taken += length;
         (usize::try_from(length).unwrap_or(0), at)
     }
