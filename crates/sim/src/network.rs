@@ -417,7 +417,8 @@ impl Network {
             self.counters.stray += 1;
             return Ok(());
         };
-        let facts = Facts { from: host, leaves, enters, data: &packet.data };
+        let addresses = [source.ip(), remote.ip()];
+        let facts = Facts { from: host, leaves, enters, addresses, data: &packet.data };
         let action = self.rules.decide(facts);
         self.apply(now, action, Transit { packet, route, hop: 0 });
         Ok(())

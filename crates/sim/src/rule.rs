@@ -1,6 +1,7 @@
 //! Faults as removable rules: which packets, and what becomes of them.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -14,6 +15,8 @@ pub struct Matching {
     pub from: Option<HostId>,
     /// The interface at one of the two ends.
     pub interface: Option<InterfaceId>,
+    /// The address that the packet is for, or that the receiver takes it to come from.
+    pub address: Option<IpAddr>,
     /// Bytes of UDP payload.
     pub size: Option<RangeInclusive<usize>>,
     /// A question to the content.
@@ -45,6 +48,13 @@ impl Matching {
         self
     }
 
+    /// Only what is for this address, or comes from it.
+    #[must_use]
+    pub fn address(mut self, address: IpAddr) -> Self {
+        self.address = Some(address);
+        self
+    }
+
     /// Only packets of this many bytes.
     #[must_use]
     pub fn sized(mut self, size: RangeInclusive<usize>) -> Self {
@@ -72,6 +82,7 @@ impl fmt::Debug for Matching {
         f.debug_struct("Matching")
             .field("from", &self.from)
             .field("interface", &self.interface)
+            .field("address", &self.address)
             .field("size", &self.size)
             .field("content", &self.content.is_some())
             .field("index", &self.index)
@@ -103,6 +114,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) from: HostId,
     pub(crate) leaves: InterfaceId,
     pub(crate) enters: InterfaceId,
+    pub(crate) addresses: [IpAddr; 2],
     pub(crate) data: &'a [u8],
 }
 
@@ -156,6 +168,7 @@ impl Rule {
             && wanted
                 .interface
                 .is_none_or(|interface| interface == facts.leaves || interface == facts.enters)
+            && wanted.address.is_none_or(|address| facts.addresses.contains(&address))
             && wanted.size.as_ref().is_none_or(|size| size.contains(&facts.data.len()))
             && wanted.content.as_ref().is_none_or(|test| test(facts.data));
         if !fits {
@@ -176,7 +189,17 @@ mod tests {
             from,
             leaves: InterfaceId { host: from, index: 1 },
             enters: InterfaceId { host: HostId(9), index: 1 },
+            addresses: [[10, 0, 0, 1].into(), [10, 0, 0, 2].into()],
             data,
+        }
+    }
+
+    #[test]
+    fn an_address_may_be_that_of_either_end() {
+        for (host, fits) in [(1, true), (2, true), (3, false)] {
+            let mut rules = Rules::default();
+            rules.add(Matching::all().address([10, 0, 0, host].into()), Action::Drop);
+            assert_eq!(rules.decide(facts(HostId(0), &[])).is_some(), fits);
         }
     }
 

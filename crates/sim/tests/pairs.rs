@@ -9,6 +9,7 @@ use manyway_proto::{
 };
 use manyway_sim::link::{LinkConfig, LinkState};
 use manyway_sim::pair::{Chaos, Direction, Family};
+use manyway_sim::rule::{Action, Matching};
 use manyway_sim::scenario::{
     MINUTE, MS, SECOND, connected_with, count_in, mbit, megabytes, path_events, path_figures, percent,
 };
@@ -342,6 +343,57 @@ fn two_ipv6_addresses_of_an_interface_are_two_addresses() {
         assert!(
             path_figures(&mut pair, Side::Client).iter().all(|path| path.tuple.local.address.ip() == near)
         );
+    }
+}
+
+/// One interface at each end with two prefixes, of which one dies in silence, at the client only or at both ends.
+fn lose_a_prefix(mode: PairMode, paths: usize, dying: usize, at: &[Side]) -> Duration {
+    let link = LinkConfig::new(mbit(10), 10 * MS);
+    let builder = PairBuilder::new().family(Family::V6).path_with(link.clone(), link);
+    let mut pair = connected_with(builder, &with_mode(mode)).unwrap();
+    let interface = pair.paths()[0].interface;
+    let far = InterfaceId { host: pair.host(Side::Server), index: pair.servers()[0].interface };
+    let first = pair.servers()[0].address;
+    let prefixes: [[IpAddr; 2]; 2] = [
+        [pair.paths()[0].address, first.ip()],
+        ["fd00::77".parse().unwrap(), "2001:db8::77".parse().unwrap()],
+    ];
+    let network = pair.world_mut().network_mut();
+    network.add_address(interface, prefixes[1][0]);
+    network.add_address(far, prefixes[1][1]);
+    tell(&mut pair);
+    announce(&mut pair, &[first, SocketAddr::new(prefixes[1][1], first.port())]);
+    pair.run_for(2 * SECOND).unwrap();
+    assert_eq!(count_in(&mut pair, Side::Client, PathState::Active), paths, "{mode}");
+    start(&mut pair, Side::Client, megabytes(6));
+    pair.run_for(SECOND).unwrap();
+    let gone = &prefixes[dying][..at.len()];
+    for address in gone {
+        pair.world_mut().network_mut().add_rule(Matching::all().address(*address), Action::Drop);
+    }
+    complete(&mut pair);
+    let figures = path_figures(&mut pair, Side::Client);
+    let active: Vec<_> = figures.iter().filter(|path| is_used(path)).collect();
+    let lives = |path: &PathStatistics| {
+        let tuple = path.tuple;
+        !gone.contains(&tuple.local.address.ip()) && !gone.contains(&tuple.remote.ip())
+    };
+    assert!(!active.is_empty() && active.iter().all(|path| lives(path)), "{mode} {dying} {at:?}");
+    pair.received(Side::Server).longest_silence()
+}
+
+#[test]
+fn a_prefix_that_dies_in_silence_is_left_for_the_other_one_of_the_interface_in_every_mode() {
+    for (mode, paths) in [(PairMode::LocalDisjoint, 1), (PairMode::Disjoint, 2), (PairMode::FullMesh, 4)] {
+        for dying in 0..2 {
+            let silence = lose_a_prefix(mode, paths, dying, &[Side::Client]);
+            // The only path dies after a second at the earliest (spec 6.21).
+            let limit = if paths == 1 { 2 * SECOND } else { 200 * MS };
+            assert!(silence < limit, "{mode} {dying}: {silence:?}");
+            // The two pairs of a disjoint choice may both have an address of it.
+            let silence = lose_a_prefix(mode, paths, dying, &[Side::Client, Side::Server]);
+            assert!(silence < 2 * SECOND, "{mode} {dying} at both ends: {silence:?}");
+        }
     }
 }
 

@@ -59,7 +59,7 @@ impl Connection {
     /// Own addresses may have changed (spec 10.4).
     pub(super) fn tell_meeting(&mut self) {
         let Some(meeting) = &mut self.meeting else { return };
-        let mut sockets: Vec<_> = self.manager.locals().collect();
+        let mut sockets = self.manager.locals();
         if sockets.is_empty() && self.side == Initiator::Server {
             sockets = self.paths.iter().map(|path| path.tuple.local).collect();
         }

@@ -247,12 +247,12 @@ mod tests {
     fn the_second_leg_is_of_the_other_family_and_of_another_interface_where_there_is_one() {
         use Role::{Backup, Primary};
         let (v6, v4) = (false, true);
-        let one = [(1, "[fd00::1]:1", Primary), (1, "10.0.0.1:1", Primary)];
+        let one = [(1, "[2001:db8::1:1]:1", Primary), (1, "10.0.0.1:1", Primary)];
         assert_eq!(order(&one), [(1, v6), (1, v4), (1, v6), (1, v4)]);
-        let second = [(2, "[fd00::2]:1", Primary), (2, "10.0.1.1:1", Primary)];
+        let second = [(2, "[2001:db8::2:1]:1", Primary), (2, "10.0.1.1:1", Primary)];
         assert_eq!(order(&[one, second].concat())[..3], [(1, v6), (2, v4), (2, v6)]);
         // A backup is not drawn in for that.
-        let backup = [(2, "[fd00::2]:1", Backup), (2, "10.0.1.1:1", Backup)];
+        let backup = [(2, "[2001:db8::2:1]:1", Backup), (2, "10.0.1.1:1", Backup)];
         assert_eq!(order(&[one, backup].concat())[..3], [(1, v6), (1, v4), (2, v6)]);
         assert_eq!(order(&[(1, "10.0.0.1:1", Primary), (2, "10.0.1.1:1", Primary)])[..2], [(1, v4), (2, v4)]);
     }

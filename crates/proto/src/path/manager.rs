@@ -12,9 +12,10 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use super::crossing::crossed;
 use super::probe_budget::ProbeBudget;
 use super::remotes::Remotes;
-use super::selection::PairMode;
+use super::selection::{MOST_LOCALS, PairMode};
 use super::state::{PathReason, Role};
 use super::survey::{MOST_PAIRS, Survey};
 use crate::scheduler::PathTerms;
@@ -94,7 +95,7 @@ impl PathManager {
     /// Looks at the pairs that there are now.
     pub(crate) fn survey(&mut self, now: Instant) {
         let Some(mut selection) = self.selection.take() else { return };
-        let tuples: Vec<_> = self.selectable().take(MOST_PAIRS).collect();
+        let tuples = self.selectable();
         if !selection.survey.pairs().map(|(tuple, ..)| tuple).eq(tuples.iter().copied()) {
             selection.survey.set_pairs(now, tuples.into_iter());
             selection.is_stale = true;
@@ -118,15 +119,20 @@ impl PathManager {
         }
     }
 
-    /// All pairs that may be chosen, every own address with one of the peer before the next one of the peer.
-    fn selectable(&self) -> impl Iterator<Item = FourTuple> {
-        self.remotes().flat_map(|remote| {
-            let locals = self.locals.iter().filter(|candidate| self.may_use(candidate));
-            let tuples = locals.map(move |candidate| FourTuple { local: candidate.address, remote });
-            tuples.filter(|tuple| {
-                tuple.local.address.is_ipv4() == tuple.remote.is_ipv4() && !self.set_aside.contains(tuple)
-            })
-        })
+    /// The pairs that may be chosen, every own address with one of the peer before the next one of the peer.
+    fn selectable(&self) -> Vec<FourTuple> {
+        let mut locals = self.locals();
+        locals.truncate(MOST_LOCALS);
+        let remotes: Vec<_> = self.remotes().collect();
+        let mut tuples = crossed(&locals, &remotes);
+        tuples.retain(|tuple| !self.set_aside.contains(tuple));
+        tuples.truncate(MOST_PAIRS);
+        let place = |tuple: &FourTuple| {
+            let remote = remotes.iter().position(|remote| *remote == tuple.remote);
+            (remote, locals.iter().position(|local| *local == tuple.local))
+        };
+        tuples.sort_by_key(place);
+        tuples
     }
 
     pub(crate) fn set_locals(&mut self, locals: &[LocalCandidate]) {
@@ -210,9 +216,16 @@ impl PathManager {
         &self.locals
     }
 
-    /// The own addresses that may be used.
-    pub(crate) fn locals(&self) -> impl Iterator<Item = LocalAddress> {
-        self.locals.iter().filter(|local| self.may_use(local)).map(|local| local.address)
+    /// The own addresses that may be used: one of each interface, then the second ones, and so on, so that an interface
+    /// with many addresses crowds no other out.
+    pub(crate) fn locals(&self) -> Vec<LocalAddress> {
+        let usable = self.locals.iter().filter(|local| self.may_use(local));
+        let mut turns: Vec<(usize, LocalAddress)> = Vec::new();
+        for LocalCandidate { address, .. } in usable {
+            turns.push((turns.iter().filter(|(_, known)| same_interface(known, address)).count(), *address));
+        }
+        turns.sort_by_key(|(turn, _)| *turn);
+        turns.into_iter().map(|(_, address)| address).collect()
     }
 
     /// Every address of the peer that is known.
@@ -239,21 +252,17 @@ impl PathManager {
         self.budget.on_answered(address);
     }
 
-    /// All pairs of `local`'s interface with the peer's addresses, `local` itself first.
+    /// The pairs of `local`'s interface with the peer's addresses that are tried for one path (spec 6.4).
     pub(crate) fn targets(&self, local: LocalAddress) -> Vec<FourTuple> {
         let siblings =
             self.locals.iter().map(|candidate| candidate.address).filter(|address| *address != local);
         let own = Some(local).filter(|local| !self.terms_of(local).is_spent());
-        own.into_iter()
-            .chain(siblings.filter(|address| same_interface(address, &local)))
-            .flat_map(|local| {
-                self.remotes
-                    .iter()
-                    .map(move |remote| FourTuple { local, remote })
-                    .filter(|tuple| tuple.local.address.is_ipv4() == tuple.remote.is_ipv4())
-            })
-            .take(super::probe::MAX_TARGETS)
-            .collect()
+        let locals: Vec<_> =
+            own.into_iter().chain(siblings.filter(|address| same_interface(address, &local))).collect();
+        let remotes: Vec<_> = self.remotes().collect();
+        let mut targets = crossed(&locals, &remotes);
+        targets.truncate(super::probe::MAX_TARGETS);
+        targets
     }
 
     /// All pairs of one family that may be used, by own address.

@@ -1,6 +1,7 @@
 //! Paths: pairs of addresses that carry packets, each with its own numbers, round-trip time and window.
 
 mod amplification;
+pub(crate) mod crossing;
 mod flaps;
 mod health;
 mod interface_mtu;

@@ -4,19 +4,21 @@
 //! choices are compared by rates only if all rates of both are known: else what is unknown would always look better
 //! (spec 6.47, 6.48).
 
+use std::cmp::Reverse;
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
+use super::manager::same_interface;
 use crate::{ByteCount, FourTuple, LocalAddress, Rate};
 
 /// What a pair is judged by beside its round-trip time.
 const SAMPLE: ByteCount = ByteCount(256 * 1024);
 /// Another choice has to cost less than this share of the present one, in percent.
 const BETTER: u32 = 90;
-/// Own addresses that are considered for an assignment.
-const MOST_LOCALS: usize = 8;
+/// Own addresses whose pairs are considered: an assignment looks at all sets of them.
+pub(crate) const MOST_LOCALS: usize = 8;
 
 /// Which pairs of addresses carry a connection. A client decides.
 ///
@@ -29,14 +31,14 @@ const MOST_LOCALS: usize = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum PairMode {
-    /// One path for each interface of the client: the pair of it that answers first. Several interfaces may lead to one
-    /// address of the server.
+    /// One path for each interface of the client: the pair of it that answers first, and when that falls silent, any other
+    /// that answers. Several interfaces may lead to one address of the server.
     #[default]
     LocalDisjoint,
-    /// No address of either end twice, as many pairs as that allows, and of these choices the one whose pairs cost least
-    /// together (AMS). A peer with one address gets one path.
+    /// No address of either end twice, as many pairs as that allows, and of these choices one with as many interfaces of the
+    /// client as there can be, whose pairs cost least together (AMS). A peer with one address gets one path.
     Disjoint,
-    /// Every pair that answers, the cheapest first, up to the limit of paths.
+    /// Every pair that answers, up to the limit of paths: the cheapest of each interface of the client, then the cheapest.
     FullMesh,
 }
 
@@ -125,20 +127,35 @@ fn far(tuple: &FourTuple) -> IpAddr {
     tuple.remote.ip()
 }
 
+/// Interfaces of this end that some pairs lead over; addresses without one count each.
+fn interfaces(chosen: &[Candidate]) -> usize {
+    let differs = |(place, candidate): &(usize, &Candidate)| {
+        let mut before = chosen.iter().take(*place);
+        !before.any(|other| same_interface(&other.tuple.local, &candidate.tuple.local))
+    };
+    chosen.iter().enumerate().filter(differs).count()
+}
+
+/// How much a choice has before its cost counts: paths, and interfaces to carry them. Paths over one interface share it,
+/// so that one more of these is worth more than a shorter way.
+fn breadth(chosen: &[Candidate]) -> (usize, usize) {
+    (chosen.len(), interfaces(chosen))
+}
+
 fn choose_disjoint(candidates: &[Candidate], held: &[FourTuple], most: usize) -> Vec<FourTuple> {
     let nearest = assign(candidates, most, Candidate::by_distance);
     let delivering = assign(candidates, most, Candidate::by_delivery);
     let tuples = |chosen: &[Candidate]| chosen.iter().map(|candidate| candidate.tuple).collect();
     let find = |tuple: &FourTuple| candidates.iter().find(|candidate| candidate.tuple == *tuple).copied();
     let present: Option<Vec<Candidate>> = held.iter().map(find).collect();
-    let complete = |present: &Vec<Candidate>| present.len() == nearest.len();
-    let Some(present) = present.filter(complete) else {
-        let best = if delivering.len() == nearest.len() { delivering } else { nearest };
+    let is_full = |chosen: &Vec<Candidate>| breadth(chosen) == breadth(&nearest);
+    let Some(present) = present.filter(is_full) else {
+        let best = if is_full(&delivering) { delivering } else { nearest };
         return tuples(&best);
     };
     let (here, there) = (sum(&present, Candidate::by_delivery), sum(&delivering, Candidate::by_delivery));
     if let Some(here) = here
-        && delivering.len() == present.len()
+        && is_full(&delivering)
         && there.is_some_and(|there| is_better(there, here))
     {
         return tuples(&delivering);
@@ -158,13 +175,18 @@ fn sum(chosen: &[Candidate], cost: impl Fn(&Candidate) -> Option<Duration>) -> O
     chosen.iter().map(cost).sum()
 }
 
-/// The cheapest ones; those that are held count as a little cheaper than they are.
+/// The cheapest of each interface, then the cheapest of all; those that are held count as a little cheaper than they are.
 fn choose_cheapest(candidates: &[Candidate], held: &[FourTuple], most: usize) -> Vec<FourTuple> {
     let mut sorted = candidates.to_vec();
     sorted.sort_by_key(|candidate| {
         candidate.cost() * if held.contains(&candidate.tuple) { BETTER } else { 100 }
     });
-    sorted.iter().take(most).map(|candidate| candidate.tuple).collect()
+    let (mut firsts, mut others): (Vec<FourTuple>, Vec<FourTuple>) = Default::default();
+    for Candidate { tuple, .. } in sorted {
+        let is_first = !firsts.iter().any(|other| same_interface(&other.local, &tuple.local));
+        if is_first { firsts.push(tuple) } else { others.push(tuple) }
+    }
+    firsts.into_iter().chain(others).take(most).collect()
 }
 
 /// Some pairs without a common address.
@@ -174,8 +196,8 @@ struct Matching {
     chosen: Vec<Candidate>,
 }
 
-/// As many pairs as there can be without a common address, and of these choices the cheapest; pairs without a cost
-/// are left out. Takes O(candidates × 2^locals).
+/// As many pairs as there can be without a common address, over as many interfaces as that allows, and of these choices
+/// the cheapest; pairs without a cost are left out. Takes O(candidates × 2^locals).
 fn assign(
     candidates: &[Candidate],
     most: usize,
@@ -217,7 +239,7 @@ fn assign(
         }
     }
     let possible = best.into_iter().flatten().filter(|matching| matching.chosen.len() <= most);
-    let best = possible.min_by_key(|matching| (std::cmp::Reverse(matching.chosen.len()), matching.sum));
+    let best = possible.min_by_key(|matching| (Reverse(breadth(&matching.chosen)), matching.sum));
     best.unwrap_or_default().chosen
 }
 

@@ -9,6 +9,7 @@ use manyway_wire::rendezvous::{Body, Cookie, MAX_ADDRESSES, Message, REQUEST_LEN
 use manyway_wire::{Initiator, Writer};
 
 use super::Secrets;
+use crate::path::crossing::crossed;
 use crate::{FourTuple, Instant, LocalAddress, Rng};
 
 /// From one round of questions to the next while no path works, or while nobody answers.
@@ -113,17 +114,14 @@ impl Meeting {
     /// Tells which sockets this end has, and by which addresses the peer may reach it. News start a round of questions.
     pub(crate) fn set_own(&mut self, sockets: &[LocalAddress], addresses: &[SocketAddr]) {
         let before: Vec<_> = self.legs.iter().map(|leg| leg.tuple).collect();
-        let pairs = self.relays.iter().flat_map(|relay| {
-            let fitting = sockets.iter().filter(|local| local.address.is_ipv4() == relay.is_ipv4());
-            fitting.map(|local| FourTuple { local: *local, remote: *relay })
-        });
         let known = std::mem::take(&mut self.legs);
         let leg = |tuple: FourTuple| {
             let known = known.iter().find(|leg| leg.tuple == tuple).copied();
             let new = Leg { tuple, nonce: None, cookie: [0; 16], seen: None, due: false, repeats_left: 0 };
             known.unwrap_or(new)
         };
-        self.legs = pairs.take(MOST_LEGS).map(leg).collect();
+        let pairs = crossed(sockets, &self.relays);
+        self.legs = pairs.into_iter().take(MOST_LEGS).map(leg).collect();
         let moved = self.own != addresses || self.legs.iter().any(|leg| !before.contains(&leg.tuple));
         if moved {
             self.own = addresses.to_vec();

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::{Candidate, PairMode, choose, is_better, share_an_address, sum};
+use super::{Candidate, PairMode, breadth, choose, interfaces, is_better, share_an_address, sum};
 use crate::{FourTuple, LocalAddress, Rate};
 
 fn pair(local: u8, remote: u8) -> FourTuple {
@@ -14,6 +14,12 @@ fn candidate(local: u8, remote: u8, rtt: u64, rate: Option<u64>) -> Candidate {
     let rate = rate.map(|kbit| Rate::from_bits_per_second(kbit * 1000));
     let rtt = Duration::from_millis(rtt);
     Candidate { tuple: pair(local, remote), rtt, rate, penalty: Duration::ZERO }
+}
+
+/// With two own addresses on each interface.
+fn doubled(mut candidate: Candidate) -> Candidate {
+    candidate.tuple.local.interface = candidate.tuple.local.interface.div_ceil(2);
+    candidate
 }
 
 /// Of some pairs of up to `n` addresses at either end: round-trip time in ms and rate in kbit/s.
@@ -94,23 +100,44 @@ fn two_ports_of_one_address_are_one_address() {
     assert_eq!(choose(PairMode::Disjoint, &[candidate(0, 0, 30, None), other], &[], 7), [other.tuple]);
 }
 
+// spec 6.47
+#[test]
+fn another_interface_is_worth_more_than_a_nearer_address_of_the_same() {
+    // Two addresses on a near interface and one on a far one, two addresses of the peer.
+    let pairs = [(0, 0, 10), (0, 1, 10), (1, 0, 10), (1, 1, 10), (2, 0, 70), (2, 1, 71)];
+    let pairs = pairs.map(|(local, remote, rtt)| doubled(candidate(local, remote, rtt, None)));
+    let held = [pairs[0].tuple, pairs[3].tuple];
+    for held in [&[][..], &held] {
+        let best = chosen(&pairs, &choose(PairMode::Disjoint, &pairs, held, 7));
+        assert_eq!(
+            (breadth(&best), sum(&best, Candidate::by_distance)),
+            ((2, 2), Some(Duration::from_millis(80)))
+        );
+    }
+    assert_eq!(breadth(&chosen(&pairs, &choose(PairMode::Disjoint, &pairs[..4], &[], 7))), (2, 1));
+    // In a mesh the far one is not crowded out.
+    let mesh = chosen(&pairs, &choose(PairMode::FullMesh, &pairs, &[], 3));
+    assert_eq!(mesh.iter().map(|candidate| candidate.rtt.as_millis()).collect::<Vec<_>>(), [10, 70, 10]);
+}
+
 proptest! {
     // spec 6.47
     #[test]
     fn an_assignment_uses_no_address_twice_and_is_never_worse_than_any_other(
-        pairs in some_pairs(4), known in any::<bool>(), most in 1usize..6
+        pairs in some_pairs(4), known in any::<bool>(), share in any::<bool>(), most in 1usize..6
     ) {
         let rate = |rate| known.then_some(rate);
-        let candidates: Vec<_> =
-            pairs.iter().map(|(local, remote, rtt, kbit)| candidate(*local, *remote, *rtt, rate(*kbit))).collect();
+        let each =
+            pairs.iter().map(|(local, remote, rtt, kbit)| candidate(*local, *remote, *rtt, rate(*kbit)));
+        let candidates: Vec<_> = each.map(|one| if share { doubled(one) } else { one }).collect();
         let best = chosen(&candidates, &choose(PairMode::Disjoint, &candidates, &[], most));
         for (place, one) in best.iter().enumerate() {
             prop_assert!(best[..place].iter().all(|other| !share_an_address(&one.tuple, &other.tuple)));
         }
         let cost = if known { Candidate::by_delivery } else { Candidate::by_distance };
         for other in matchings(&candidates).iter().filter(|other| other.len() <= most) {
-            prop_assert!(other.len() <= best.len());
-            prop_assert!(other.len() < best.len() || sum(&best, cost) <= sum(other, cost));
+            prop_assert!(breadth(other) <= breadth(&best));
+            prop_assert!(breadth(other) < breadth(&best) || sum(&best, cost) <= sum(other, cost));
         }
     }
 
@@ -149,19 +176,26 @@ proptest! {
         prop_assert!(last_change <= 40, "{last_change}");
     }
 
+    // spec 6.47
     #[test]
-    fn a_full_mesh_is_the_cheapest_pairs_and_keeps_what_it_has_unless_another_is_cheaper_by_a_tenth(
-        pairs in some_pairs(4), most in 1usize..9
+    fn a_full_mesh_is_the_cheapest_pair_of_each_interface_and_the_cheapest_of_the_others_and_keeps_what_it_has(
+        pairs in some_pairs(4), share in any::<bool>(), most in 1usize..9
     ) {
-        let candidates: Vec<_> =
-            pairs.iter().map(|(local, remote, rtt, _)| candidate(*local, *remote, *rtt, None)).collect();
+        let each = pairs.iter().map(|(local, remote, rtt, _)| candidate(*local, *remote, *rtt, None));
+        let candidates: Vec<_> = each.map(|one| if share { doubled(one) } else { one }).collect();
         let first = choose(PairMode::FullMesh, &candidates, &[], most);
         prop_assert_eq!(first.len(), candidates.len().min(most));
         let again = choose(PairMode::FullMesh, &candidates, &first, most);
         prop_assert_eq!(&again, &first);
-        let dearest = chosen(&candidates, &first).iter().map(Candidate::cost).max();
+        let mesh = chosen(&candidates, &first);
+        prop_assert_eq!(interfaces(&mesh), interfaces(&candidates).min(most));
         for left_out in candidates.iter().filter(|candidate| !first.contains(&candidate.tuple)) {
-            prop_assert!(Some(left_out.cost()) >= dearest);
+            let over = |chosen: &&Candidate| chosen.tuple.local.interface == left_out.tuple.local.interface;
+            prop_assert!(mesh.iter().filter(over).all(|chosen| chosen.cost() <= left_out.cost()));
+            // Dearer ones are there only as the first of another interface.
+            let dearer: Vec<_> = mesh.iter().filter(|chosen| chosen.cost() > left_out.cost()).copied().collect();
+            prop_assert_eq!(interfaces(&dearer), dearer.len());
+            prop_assert!(dearer.is_empty() || mesh.iter().any(|chosen| over(&chosen)));
         }
     }
 }

@@ -1,0 +1,78 @@
+//! In which order the pairs of addresses are tried when not all of them may be.
+
+use std::net::{IpAddr, SocketAddr};
+
+use crate::{FourTuple, LocalAddress};
+
+/// All pairs of one family, in rounds: in each of them every own address meets another address of the peer, so that few
+/// pairs are enough to try each address of either end. Those whose ends lead equally far come first (RFC 6724, section 5,
+/// rule 2). The first pair is of the first own address, if that leads as far as any.
+pub(crate) fn crossed(locals: &[LocalAddress], remotes: &[SocketAddr]) -> Vec<FourTuple> {
+    let (v4, v6): (Vec<SocketAddr>, Vec<SocketAddr>) = remotes.iter().partition(|remote| remote.is_ipv4());
+    let rows = locals.iter().enumerate().map(|(index, local)| {
+        let is_v4 = local.address.is_ipv4();
+        let before = locals.iter().take(index).filter(|other| other.address.is_ipv4() == is_v4);
+        (*local, before.count(), if is_v4 { &v4 } else { &v6 })
+    });
+    let rows: Vec<_> = rows.collect();
+    let rounds = (0..v4.len().max(v6.len())).flat_map(|round| {
+        rows.iter().filter(move |(.., facing)| round < facing.len()).filter_map(
+            move |(local, place, facing)| {
+                let remote = *facing.get((place + round) % facing.len())?;
+                Some(FourTuple { local: *local, remote })
+            },
+        )
+    });
+    let mut tuples: Vec<_> = rounds.collect();
+    tuples.sort_by_key(|tuple| !leads_equally_far(tuple));
+    tuples
+}
+
+/// Whether both or neither of the addresses are unique local ones (RFC 4193), which do not leave a site.
+fn leads_equally_far(tuple: &FourTuple) -> bool {
+    is_unique_local(tuple.local.address.ip()) == is_unique_local(tuple.remote.ip())
+}
+
+fn is_unique_local(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(v6) if v6.is_unique_local())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::crossed;
+    use crate::LocalAddress;
+
+    fn pairs(locals: &[&str], remotes: &[&str]) -> Vec<String> {
+        let local = |ip: &&str| LocalAddress {
+            interface: 1,
+            address: (ip.parse::<std::net::IpAddr>().unwrap(), 1).into(),
+        };
+        let remote = |ip: &&str| (ip.parse::<std::net::IpAddr>().unwrap(), 1).into();
+        let locals: Vec<_> = locals.iter().map(local).collect();
+        let remotes: Vec<_> = remotes.iter().map(remote).collect();
+        let name =
+            |ip: std::net::IpAddr| ip.to_string().rsplit([':', '.']).next().unwrap_or_default().to_owned();
+        let tuples = crossed(&locals, &remotes).into_iter();
+        tuples
+            .map(|tuple| format!("{}-{}", name(tuple.local.address.ip()), name(tuple.remote.ip())))
+            .collect()
+    }
+
+    #[test]
+    fn each_pair_of_a_family_comes_once_and_every_address_early() {
+        let (near, far) = (["2001:db8::1", "10.0.0.2", "2001:db8::3"], ["2600::7", "192.0.2.8", "2600::9"]);
+        assert_eq!(pairs(&near, &far), ["1-7", "2-8", "3-9", "1-9", "3-7"]);
+        assert_eq!(pairs(&near[..1], &far), ["1-7", "1-9"]);
+        assert_eq!(pairs(&near, &far[..1]), ["1-7", "3-7"]);
+        assert!(pairs(&near, &[]).is_empty() && pairs(&[], &far).is_empty());
+        let many: Vec<_> = (1..=8).map(|host| format!("2001:db8::{host}")).collect();
+        let many: Vec<_> = many.iter().map(String::as_str).collect();
+        assert_eq!(pairs(&many, &many)[..8], ["1-1", "2-2", "3-3", "4-4", "5-5", "6-6", "7-7", "8-8"]);
+    }
+
+    #[test]
+    fn addresses_of_one_site_meet_each_other_before_they_meet_others() {
+        let (near, far) = (["2001:db8::1", "fd00::2"], ["fd00::8", "2001:db8::9"]);
+        assert_eq!(pairs(&near, &far), ["1-9", "2-8", "1-8", "2-9"]);
+    }
+}
