@@ -1,7 +1,7 @@
 //! The place where connections begin: as client, as server, or both.
 
-use std::collections::BTreeSet;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use manyway_proto::identity::{self, AuthorisedKeys, Authoriser, Identity, ServerCertificate, ServerTrust};
@@ -13,7 +13,7 @@ use crate::advice::{Advice, AdviceBoard};
 use crate::connection::Connection;
 use crate::driver::{self, Command, Start};
 use crate::error::{BindFailure, ConnectError};
-use crate::interfaces::{InterfacePolicy, Snapshot};
+use crate::interfaces::{Candidate, InterfacePolicy, Snapshot};
 use crate::key_log::KeyLog;
 use crate::ledger::Ledger;
 use crate::resolve;
@@ -53,8 +53,8 @@ pub struct ServerOptions {
     pub certificate: Option<ServerCertificate>,
     /// Who may connect.
     pub authoriser: Arc<dyn Authoriser>,
-    /// Where clients are told to come beside the address they know; at most 8. Empty: every address of this host that
-    /// another host can reach, kept up to date.
+    /// Where clients are told to come beside the address they know; at most 8. Empty: those of
+    /// [`reachable_addresses`], kept up to date: one of each family and interface first, then the second ones, up to 8.
     pub advertise: Vec<SocketAddr>,
 }
 
@@ -270,25 +270,41 @@ fn server_name(hosts: &[HostPort]) -> ServerName<'static> {
     }
 }
 
-/// The addresses at which others may reach `listening`, for a ticket: wildcards stand for every address of `snapshot`
-/// but loopback, unless there is no other.
+/// The addresses at which others may reach `listening`, for a ticket: wildcards stand for the addresses of `snapshot`
+/// that last and lead beyond their link, at most 8 of an interface, or for loopback if there is none.
+///
+/// One of each family and interface comes first, then the second ones, and so on: so whoever has room for a part of them
+/// takes the first.
 pub fn reachable_addresses(listening: &[LocalAddress], snapshot: &Snapshot) -> Vec<SocketAddr> {
+    let mut counts: BTreeMap<(u32, bool), usize> = BTreeMap::new();
+    let turn = |candidate: Candidate| {
+        let LocalAddress { interface, address } = candidate.local;
+        let turn = counts.entry((interface, address.is_ipv4())).or_default();
+        *turn += 1;
+        (*turn, address.ip())
+    };
+    let selection = snapshot.usable(&InterfacePolicy::default(), &[]);
+    let own: Vec<(usize, IpAddr)> = selection.candidates.into_iter().map(turn).collect();
     let mut found = BTreeSet::new();
     for local in listening {
-        if !local.address.ip().is_unspecified() {
-            found.insert(local.address);
-            continue;
+        if local.address.ip().is_unspecified() {
+            let fitting = own.iter().filter(|(_, ip)| ip.is_ipv4() == local.address.is_ipv4());
+            found.extend(fitting.map(|(turn, ip)| (*turn, SocketAddr::new(*ip, local.address.port()))));
+        } else {
+            found.insert((0, local.address));
         }
-        let selection = snapshot.usable(&InterfacePolicy::default(), &[]);
-        let addresses = selection.candidates.iter().map(|candidate| candidate.local.address.ip());
-        let fitting = addresses.filter(|ip| ip.is_ipv4() == local.address.is_ipv4());
-        found.extend(fitting.map(|ip| SocketAddr::new(ip, local.address.port())));
     }
     if found.is_empty() {
         found.extend(listening.iter().map(|local| match local.address {
-            SocketAddr::V4(v4) => SocketAddr::from((Ipv4Addr::LOCALHOST, v4.port())),
-            SocketAddr::V6(v6) => SocketAddr::from((Ipv6Addr::LOCALHOST, v6.port())),
+            SocketAddr::V4(v4) => (0, SocketAddr::from((Ipv4Addr::LOCALHOST, v4.port()))),
+            SocketAddr::V6(v6) => (0, SocketAddr::from((Ipv6Addr::LOCALHOST, v6.port()))),
         }));
     }
-    found.into_iter().collect()
+    let mut addresses: Vec<SocketAddr> = Vec::new();
+    for (_, address) in found {
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    addresses
 }

@@ -73,10 +73,13 @@ pub struct GlobalArgs {
     #[arg(long, global = true, value_name = "MODE")]
     #[arg(
         long_help = "Which pairs of own and foreign addresses a client uses; without effect at a server. local-disjoint \
-        (the default): one for each interface, that which answers first. disjoint: no address of either side twice, and \
-        of these choices the one with the smallest sum of costs; a cost is the round-trip time, and the time that \
-        256 KiB take once the rate is known. To a server with one address that is one path. full-mesh: every pair that \
-        answers, up to 8."
+        (the default): one for each interface, that which answers first; when it falls silent, the other addresses of the \
+        interface and of the server are tried too: a prefix that dies in silence is left for another after a second or two. disjoint: no address \
+        of either side twice, as many pairs and then as many interfaces as that allows, and of these choices the one with \
+        the smallest sum of costs; a cost is the round-trip time, and the time that 256 KiB take once the rate is known. \
+        To a server with one address that is one path. full-mesh: every pair that answers, up to 8, one of each interface \
+        first. Own addresses are those that last and lead as far as the server's, up to 8 of an interface; with \
+        disjoint and full-mesh two of them on one interface give two paths, which share its link."
     )]
     pub pairs: Option<PairMode>,
     /// What to do when only a path works that costs more: ask, allow or never

@@ -23,6 +23,7 @@ mod failover;
 mod faults;
 mod field;
 mod modems;
+mod prefixes;
 mod rendezvous;
 mod selection;
 mod together;

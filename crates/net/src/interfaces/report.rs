@@ -121,6 +121,7 @@ mod tests {
             address("192.0.2.7", 24),
             address("192.0.2.8", 24),
             address("2001:db8::7", 64),
+            InterfaceAddress { temporary: true, ..address("2001:db8::8", 64) },
             address("fe80::7", 64),
         ];
         let mut down = Interface::new(3, "wlan0");
@@ -148,8 +149,9 @@ mod tests {
         lo 127.0.0.1/8: loopback does not lead to another host
         lo ::1/128: loopback does not lead to another host
         eth0 192.0.2.7/24: used as primary
-        eth0 192.0.2.8/24: another address of the interface is used
+        eth0 192.0.2.8/24: used as primary
         eth0 2001:db8::7/64: used as primary
+        eth0 2001:db8::8/64: another address of the interface is used
         eth0 fe80::7/64: link-local: it leads no farther than the link
         wlan0 -: it is switched off; `ip link set dev NAME up`
         wwan0 -: there is no such interface
@@ -162,8 +164,9 @@ mod tests {
         lo 127.0.0.1/8: loopback does not lead to another host
         lo ::1/128: loopback does not lead to another host
         eth0 192.0.2.7/24: used as primary
-        eth0 192.0.2.8/24: another address of the interface is used
+        eth0 192.0.2.8/24: used as primary
         eth0 2001:db8::7/64: it has no address of the peer's family (IPv4 or IPv6)
+        eth0 2001:db8::8/64: it has no address of the peer's family (IPv4 or IPv6)
         eth0 fe80::7/64: link-local: it leads no farther than the link
         wlan0 -: it is switched off; `ip link set dev NAME up`
         ");
@@ -178,6 +181,7 @@ mod tests {
         eth0 192.0.2.7/24: the other address family was asked for
         eth0 192.0.2.8/24: the other address family was asked for
         eth0 2001:db8::7/64: used as primary
+        eth0 2001:db8::8/64: another address of the interface is used
         eth0 fe80::7/64: link-local: it leads no farther than the link
         wlan0 -: it is switched off; `ip link set dev NAME up`
         ");

@@ -5,8 +5,9 @@
 //! 2. It must be up, and not a part of a bridge or bond: then that one has the addresses.
 //! 3. A tunnel of somebody else must be named: its packets ride on other interfaces, which are used already.
 //! 4. A peer on this very host is reached over loopback, any other peer never.
-//! 5. For each peer there must be a usable address of its family and a route; the address that fits the peer best is
-//!    taken. So an interface gives one candidate for each family, rarely more.
+//! 5. For each peer there must be a usable address of its family and a route. The address that fits the peer best is
+//!    taken, and all others that last and reach as far as the peer's: up to 8 of an interface. What they are used for, the
+//!    pair mode of the connection decides; by default they only stand in for each other.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -152,11 +153,14 @@ impl fmt::Display for Exclusion {
     }
 }
 
+/// Most addresses of an interface that are taken.
+const MOST_OF_AN_INTERFACE: usize = 8;
+
 /// What a connection uses, and what not and why.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Selection {
-    /// By interface, then in the order of the peers.
+    /// By interface; of each the one that fits each peer best, in the order of the peers, then the next ones.
     pub candidates: Vec<Candidate>,
     /// Every interface that gave no candidate.
     pub excluded: Vec<Excluded>,
@@ -165,7 +169,7 @@ pub struct Selection {
 impl Snapshot {
     /// Picks the addresses from which at least one of the peers can be reached.
     ///
-    /// Without peers, one address of each family that an interface has.
+    /// Without peers, every address by which another host may reach this one.
     pub fn usable(&self, policy: &InterfacePolicy, peers: &[SocketAddr]) -> Selection {
         let mut selection = Selection::default();
         for interface in &self.interfaces {
@@ -193,11 +197,10 @@ impl Snapshot {
         peers: &[SocketAddr],
     ) -> Result<Vec<Candidate>, Exclusion> {
         let role = permission(interface, policy)?;
-        let mut locals: Vec<LocalAddress> = Vec::new();
+        let mut rankings: Vec<Vec<LocalAddress>> = Vec::new();
         let mut closest: Option<Exclusion> = None;
-        let mut collect = |result: Result<LocalAddress, Exclusion>| match result {
-            Ok(local) if locals.contains(&local) => {}
-            Ok(local) => locals.push(local),
+        let mut collect = |result: Result<Vec<LocalAddress>, Exclusion>| match result {
+            Ok(ranking) => rankings.push(ranking),
             Err(reason) => closest = closest.take().max(Some(reason)),
         };
         if peers.is_empty() {
@@ -205,15 +208,16 @@ impl Snapshot {
             families
                 .into_iter()
                 .filter(|like| policy.allows(*like))
-                .for_each(|like| collect(any_address(interface, like)));
+                .for_each(|like| collect(any_addresses(interface, like)));
         }
         for peer in peers {
             if policy.allows(peer.ip()) {
-                collect(self.address_towards(interface, *peer));
+                collect(self.addresses_towards(interface, *peer));
             } else {
                 collect(Err(Exclusion::FamilyNotWanted));
             }
         }
+        let locals = by_turns(&rankings);
         if locals.is_empty() {
             return Err(closest.unwrap_or(Exclusion::NoAddress));
         }
@@ -221,10 +225,15 @@ impl Snapshot {
         Ok(locals.into_iter().map(candidate).collect())
     }
 
-    fn address_towards(&self, interface: &Interface, peer: SocketAddr) -> Result<LocalAddress, Exclusion> {
+    /// The addresses of an interface from which a peer can be reached, the fittest first; at least one.
+    fn addresses_towards(
+        &self,
+        interface: &Interface,
+        peer: SocketAddr,
+    ) -> Result<Vec<LocalAddress>, Exclusion> {
         let peer_ip = peer.ip().to_canonical();
         match (self.is_own(peer_ip), &interface.kind) {
-            (true, InterfaceKind::Loopback) => return Ok(on_this_host(peer_ip)),
+            (true, InterfaceKind::Loopback) => return Ok(vec![on_this_host(peer_ip)]),
             (true, _) => return Err(Exclusion::PeerIsLocal),
             (false, InterfaceKind::Loopback) => return Err(Exclusion::Loopback),
             (false, InterfaceKind::Ordinary | InterfaceKind::Tun | InterfaceKind::Tunnel { .. }) => {}
@@ -232,9 +241,9 @@ impl Snapshot {
         if let SocketAddr::V6(v6) = peer
             && v6.ip().is_unicast_link_local()
         {
-            return link_local_address(interface, v6);
+            return link_local_address(interface, v6).map(|local| vec![local]);
         }
-        let usable = usable_addresses(interface, peer_ip)?;
+        let mut usable = usable_addresses(interface, peer_ip)?;
         let mut preferred_source = None;
         if let Some(routes) = &self.routes {
             let best = routes
@@ -244,16 +253,17 @@ impl Snapshot {
                 .ok_or(Exclusion::NoRoute)?;
             preferred_source = best.source;
         }
-        let fitness = |own: &&InterfaceAddress| Fitness {
+        let same_reach = |own: &InterfaceAddress| reach(own.prefix.address) == reach(peer_ip);
+        let fitness = |own: &InterfaceAddress| Fitness {
             preferred_by_route: preferred_source == Some(own.prefix.address),
             on_link: own.prefix.contains(peer_ip),
-            same_reach: is_unique_local(own.prefix.address) == is_unique_local(peer_ip),
+            same_reach: same_reach(own),
             lasting: !own.temporary,
             common_bits: common_bits(own.prefix.address, peer_ip),
-            earlier: Reverse(interface.addresses.iter().position(|a| a == *own)),
         };
-        let best = usable.into_iter().max_by_key(fitness).ok_or(Exclusion::NoAddressOfFamily)?;
-        Ok(LocalAddress { interface: interface.index, address: SocketAddr::new(best.prefix.address, 0) })
+        // Of equals the system's first address is its main one.
+        usable.sort_by_key(|own| Reverse(fitness(own)));
+        Ok(first_and(interface, usable, same_reach))
     }
 }
 
@@ -265,14 +275,59 @@ struct Fitness {
     preferred_by_route: bool,
     /// No router between.
     on_link: bool,
-    /// Both or neither are unique local addresses (RFC 4193), which do not leave a site.
+    /// Both lead equally far.
     same_reach: bool,
     /// A connection should outlive a temporary address.
     lasting: bool,
     /// RFC 6724, section 5, rule 8.
     common_bits: Option<u32>,
-    /// The system's first address is its main one.
-    earlier: Reverse<Option<usize>>,
+}
+
+/// How far an address leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Reach {
+    World,
+    /// Unique local addresses (RFC 4193) do not leave a site.
+    Site,
+    /// Those that IPv4 hosts give themselves (RFC 3927) do not leave the link.
+    Link,
+}
+
+fn reach(address: IpAddr) -> Reach {
+    match address {
+        IpAddr::V4(v4) if v4.is_link_local() => Reach::Link,
+        IpAddr::V6(v6) if v6.is_unique_local() => Reach::Site,
+        IpAddr::V4(_) | IpAddr::V6(_) => Reach::World,
+    }
+}
+
+/// The first of `ranked`, and those of the others that fit and last.
+fn first_and(
+    interface: &Interface,
+    ranked: Vec<&InterfaceAddress>,
+    fits: impl Fn(&InterfaceAddress) -> bool,
+) -> Vec<LocalAddress> {
+    let taken =
+        ranked.into_iter().enumerate().filter(|(place, own)| *place == 0 || (!own.temporary && fits(own)));
+    let local = |own: &InterfaceAddress| LocalAddress {
+        interface: interface.index,
+        address: SocketAddr::new(own.prefix.address, 0),
+    };
+    taken.map(|(_, own)| local(own)).collect()
+}
+
+/// The first of each ranking, then the second ones, and so on, each address once and not too many.
+fn by_turns(rankings: &[Vec<LocalAddress>]) -> Vec<LocalAddress> {
+    let mut locals: Vec<LocalAddress> = Vec::new();
+    for turn in 0..rankings.iter().map(Vec::len).max().unwrap_or(0) {
+        for local in rankings.iter().filter_map(|ranking| ranking.get(turn)) {
+            if !locals.contains(local) {
+                locals.push(*local);
+            }
+        }
+    }
+    locals.truncate(MOST_OF_AN_INTERFACE);
+    locals
 }
 
 /// Rules 1 to 3: whether the interface may be used at all, and what for.
@@ -325,15 +380,15 @@ fn link_local_address(interface: &Interface, peer: SocketAddrV6) -> Result<Local
     Ok(LocalAddress { interface: interface.index, address })
 }
 
-/// The first usable address of the family of `like`.
-fn any_address(interface: &Interface, like: IpAddr) -> Result<LocalAddress, Exclusion> {
+/// The addresses of the family of `like` by which others may reach this host, those that last and lead far first; at
+/// least one.
+fn any_addresses(interface: &Interface, like: IpAddr) -> Result<Vec<LocalAddress>, Exclusion> {
     if interface.kind == InterfaceKind::Loopback {
         return Err(Exclusion::Loopback);
     }
-    let usable = usable_addresses(interface, like)?;
-    let first =
-        usable.iter().find(|a| !a.temporary).or_else(|| usable.first()).ok_or(Exclusion::NoAddress)?;
-    Ok(LocalAddress { interface: interface.index, address: SocketAddr::new(first.prefix.address, 0) })
+    let mut usable = usable_addresses(interface, like)?;
+    usable.sort_by_key(|own| (own.temporary, reach(own.prefix.address)));
+    Ok(first_and(interface, usable, |own| reach(own.prefix.address) != Reach::Link))
 }
 
 /// The addresses of the family of `like` that may be used beyond the link, at least one.
@@ -351,11 +406,4 @@ fn usable_addresses(interface: &Interface, like: IpAddr) -> Result<Vec<&Interfac
     }
     let ready: Vec<_> = all.into_iter().filter(|own| own.state == AddressState::Ready).collect();
     if ready.is_empty() { Err(Exclusion::AddressNotReady) } else { Ok(ready) }
-}
-
-fn is_unique_local(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(_) => false,
-        IpAddr::V6(v6) => v6.is_unique_local(),
-    }
 }

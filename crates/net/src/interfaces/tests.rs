@@ -87,7 +87,7 @@ fn a_peer_on_this_host_is_reached_over_loopback_only() {
 }
 
 #[test]
-fn without_peers_each_family_counts_once() {
+fn without_peers_every_address_that_leads_beyond_the_link_counts() {
     let selection = host().usable(&InterfacePolicy::new(), &[]);
     assert_eq!(
         locals(&selection),
@@ -166,7 +166,7 @@ fn a_tun_device_counts_without_being_named() {
 }
 
 #[test]
-fn the_address_that_fits_the_peer_best_is_taken() {
+fn the_address_that_fits_the_peer_best_comes_first_and_others_that_last_and_lead_as_far_follow() {
     let mut eth0 = interface(
         2,
         "eth0",
@@ -180,14 +180,78 @@ fn the_address_that_fits_the_peer_best_is_taken() {
     let default = || vec![Route::new(2, prefix("::/0"))];
     assert_eq!(
         towards(default(), "2001:db8:1::99"),
-        ["eth0 [2001:db8:1::10]:0%2"],
+        ["eth0 [2001:db8:1::10]:0%2", "eth0 [2001:db8:2::10]:0%2"],
         "on the link, and lasting"
     );
-    assert_eq!(towards(default(), "2001:db8:2::99"), ["eth0 [2001:db8:2::10]:0%2"], "on the link");
+    assert_eq!(
+        towards(default(), "2001:db8:2::99"),
+        ["eth0 [2001:db8:2::10]:0%2", "eth0 [2001:db8:1::10]:0%2"],
+        "on the link"
+    );
     assert_eq!(towards(default(), "fd00:1::1"), ["eth0 [fd00::10]:0%2"], "of the same reach");
     let mut chosen = default();
     chosen[0].source = Some(ip("2001:db8:2::10"));
-    assert_eq!(towards(chosen, "2600::1"), ["eth0 [2001:db8:2::10]:0%2"], "as the route says");
+    assert_eq!(
+        towards(chosen, "2600::1"),
+        ["eth0 [2001:db8:2::10]:0%2", "eth0 [2001:db8:1::10]:0%2"],
+        "as the route says"
+    );
+}
+
+/// One interface with so many addresses that their number is what is tested.
+fn crowded(addresses: &[String]) -> Snapshot {
+    let addresses: Vec<_> = addresses.iter().map(String::as_str).collect();
+    let eth0 = interface(2, "eth0", &addresses);
+    Snapshot::new(vec![loopback(), eth0, interface(3, "wwan0", &["10.64.0.9/24", "2600:3::9/64"])], None)
+}
+
+#[test]
+fn of_an_interface_with_many_addresses_the_fittest_are_taken_for_each_peer_in_turn() {
+    let many: Vec<_> =
+        (1..=9).map(|n| format!("2001:db8:{n}::1/64")).chain(["192.0.2.10/24".to_owned()]).collect();
+    let peers = [peer("198.51.100.1"), peer("2001:db8:7::99"), peer("2001:db8:9::99")];
+    let taken = locals(&crowded(&many).usable(&InterfacePolicy::new(), &peers));
+    assert_eq!(
+        taken[..3],
+        ["eth0 192.0.2.10:0%2", "eth0 [2001:db8:7::1]:0%2", "eth0 [2001:db8:9::1]:0%2"],
+        "{taken:?}"
+    );
+    assert_eq!(taken.iter().filter(|address| address.starts_with("eth0")).count(), 8);
+    assert_eq!(taken[8..], ["wwan0 10.64.0.9:0%3", "wwan0 [2600:3::9]:0%3"]);
+}
+
+#[test]
+fn an_address_that_leads_less_far_than_the_peer_or_will_be_replaced_is_taken_only_for_want_of_a_better_one() {
+    let addresses = ["169.254.3.4/16", "192.0.2.10/24", "fd00::10/64", "2001:db8::77/64", "2001:db8::10/64"];
+    let mut snapshot = crowded(&addresses.map(str::to_owned));
+    snapshot.interfaces[1].addresses[3].temporary = true;
+    let peers = [peer("198.51.100.1"), peer("2600::1")];
+    let usable = |snapshot: &Snapshot| locals(&snapshot.usable(&InterfacePolicy::new(), &peers));
+    assert_eq!(usable(&snapshot)[..2], ["eth0 192.0.2.10:0%2", "eth0 [2001:db8::10]:0%2"]);
+    assert_eq!(usable(&snapshot).len(), 4);
+    snapshot.interfaces[1].addresses[4].state = AddressState::Deprecated;
+    assert_eq!(usable(&snapshot)[1], "eth0 [2001:db8::77]:0%2");
+    snapshot.interfaces[1].addresses[3].state = AddressState::Deprecated;
+    snapshot.interfaces[1].addresses[1].state = AddressState::Deprecated;
+    assert_eq!(usable(&snapshot)[..2], ["eth0 169.254.3.4:0%2", "eth0 [fd00::10]:0%2"]);
+}
+
+#[test]
+fn a_server_is_reached_at_every_address_one_of_each_family_and_interface_first() {
+    let addresses = ["169.254.3.4/16", "192.0.2.10/24", "192.0.2.11/24", "fd00::10/64", "2001:db8::77/64"];
+    let addresses = [&addresses[..], &["2001:db8::10/64", "fe80::1/64"]].concat();
+    let mut snapshot = crowded(&addresses.iter().map(ToString::to_string).collect::<Vec<_>>());
+    snapshot.interfaces[1].addresses[4].temporary = true;
+    let listening = |at: &[&str]| -> Vec<String> {
+        let local = |at: &&str| manyway_proto::LocalAddress { interface: 0, address: at.parse().unwrap() };
+        let listening: Vec<_> = at.iter().map(local).collect();
+        crate::reachable_addresses(&listening, &snapshot).iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(
+        listening(&["[::]:5", "0.0.0.0:5"]),
+        ["10.64.0.9:5", "192.0.2.10:5", "[2001:db8::10]:5", "[2600:3::9]:5", "192.0.2.11:5", "[fd00::10]:5"]
+    );
+    assert_eq!(listening(&["[2001:db8::77]:7", "0.0.0.0:5"])[..2], ["[2001:db8::77]:7", "10.64.0.9:5"]);
 }
 
 #[test]

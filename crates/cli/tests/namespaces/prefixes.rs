@@ -1,0 +1,83 @@
+//! Several IPv6 addresses on one interface.
+
+use serde_json::Value;
+
+use crate::MB;
+use crate::lab::{Family, Lab};
+use crate::program::{assert_same_content, make_file};
+
+const PREFIXES: [&str; 2] = ["fd00:7:1", "fd00:8:1"];
+
+/// One link with two prefixes.
+fn lab() -> Option<Lab> {
+    let lab = Lab::start(1, Family::V6)?;
+    lab.client.ip(&format!("addr add {}::1/64 dev va1 nodad", PREFIXES[1]));
+    lab.server.ip(&format!("addr add {}::2/64 dev vb1 nodad", PREFIXES[1]));
+    lab.limit(1, 20);
+    Some(lab)
+}
+
+/// Nothing arrives any more that has to do with a prefix, and nobody is told.
+fn kill(lab: &Lab, prefix: &str) {
+    for end in [&lab.client, &lab.server] {
+        for direction in ["saddr", "daddr"] {
+            end.nft(&format!(
+                "table inet dead {{\nchain {direction} {{ type filter hook input priority 0; \
+                 ip6 {direction} {prefix}::/64 meta l4proto udp drop; }}\n}}"
+            ));
+        }
+    }
+}
+
+fn paths(summary: &Value) -> Vec<(String, u64)> {
+    let paths = summary["paths"].as_array().unwrap().iter();
+    let facts =
+        paths.map(|path| (path["path"].as_str().unwrap().to_owned(), path["bytes_sent"].as_u64().unwrap()));
+    facts.collect()
+}
+
+#[test]
+fn each_prefix_of_an_interface_carries_a_path_of_its_own_where_pairs_are_disjoint() {
+    let Some(lab) = lab() else { return };
+    let server = lab.serve(&[]);
+    let send = |mode: &str| {
+        // Each another one: what is there already takes no time.
+        make_file(&lab.here().join(mode), 8 * MB);
+        let sent = lab.run_client(&["--json", "--pairs", mode, "send", mode, &server.ticket]).expect(0);
+        paths(&sent.summary())
+    };
+    let mut disjoint = send("disjoint");
+    disjoint.sort();
+    assert_eq!(disjoint.len(), 2, "{disjoint:?}");
+    for ((path, bytes), prefix) in disjoint.iter().zip(PREFIXES) {
+        assert!(path.contains(prefix) && *bytes > 500_000, "{disjoint:?}");
+    }
+    // One link needs no more than one path.
+    assert_eq!(send("local-disjoint").len(), 1);
+    assert_eq!(send("full-mesh").len(), 4);
+    server.stop().expect(0);
+}
+
+#[test]
+fn a_prefix_that_dies_in_silence_stops_nothing_in_any_mode() {
+    for mode in ["local-disjoint", "disjoint", "full-mesh"] {
+        let Some(lab) = lab() else { return };
+        let server = lab.serve(&[]);
+        make_file(&lab.here().join("big"), 16 * MB);
+        let client = lab.start_client(&["-v", "--pairs", mode, "send", "big", &server.ticket]);
+        let until_more = |bytes: u64| {
+            let before = lab.client.sent("va1");
+            client.wait_until(mode, || lab.client.sent("va1") > before + bytes);
+        };
+        until_more(2_000_000);
+        // Whichever is in use: one of the two is.
+        for prefix in PREFIXES {
+            kill(&lab, prefix);
+            until_more(3_000_000);
+            lab.release();
+        }
+        client.end().expect(0).says("dead");
+        assert_same_content(&lab.here().join("big"), &lab.there().join("big"));
+        server.stop().expect(0);
+    }
+}
