@@ -88,8 +88,8 @@ fn either_end_may_be_stopped_for_a_while_in_the_middle_of_a_transfer() {
     make_file(&lab.here().join("big"), 20 * MB);
     let client = lab.start_client(&["-v", "send", "big", &server.ticket]);
     let until_more_over_both = |bytes: u64| {
-        for interface in ["va1", "va2"] {
-            let before = lab.client.sent(interface);
+        let before = ["va1", "va2"].map(|interface| (interface, lab.client.sent(interface)));
+        for (interface, before) in before {
             client.wait_until(interface, || lab.client.sent(interface) > before + bytes);
         }
     };

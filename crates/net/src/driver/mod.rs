@@ -273,6 +273,7 @@ impl Driver {
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let began_at = TokioInstant::now();
         let now = self.clock.now();
         let mut more = self.poll_commands(now, context);
         self.poll_surroundings(now, context);
@@ -298,6 +299,11 @@ impl Driver {
             context.waker().wake_by_ref();
         } else {
             self.arm_timer(now, context);
+        }
+        if began_at.elapsed() >= SuspendWatch::NOTICEABLE {
+            // Stopped in the middle of the turn: the next one is as late as if it had been due since.
+            self.due_at = Some(began_at);
+            context.waker().wake_by_ref();
         }
         Poll::Pending
     }
