@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
-use manyway_proto::{ByteCount, PathState};
+use manyway_proto::{ByteCount, PathState, Rng};
 use manyway_sim::link::{LinkConfig, RateModel};
-use manyway_sim::scenario::{MINUTE, MS, connected, mbit, megabytes, path_events};
+use manyway_sim::scenario::{MINUTE, MS, SECOND, connected, mbit, megabytes, path_events, path_figures};
+use manyway_sim::traffic::Exchange;
 use manyway_sim::{PairBuilder, Side};
 
 /// As `tbf rate … burst 16k latency …` makes it.
@@ -69,4 +70,35 @@ fn no_path_dies_of_the_queue_that_the_transfer_itself_fills() {
             assert!(queue > 50 * MS || doubts.suspects <= 2, "{case}");
         }
     }
+}
+
+/// A busy system lets a program wait, whose bursts pass the shaper at the speed of the wire. Such a rate is believed until
+/// the queue behind it swallows the ends of the bursts, in few gaps.
+#[test]
+fn a_host_that_is_busy_does_not_send_what_the_shaper_drops() {
+    let (mut sent, mut lost) = (0, 0);
+    for seed in 0..6 {
+        let link = || shaped(20, 50 * MS);
+        let builder = PairBuilder::new().seed(seed).path_with(link(), link()).path_with(link(), link());
+        let mut pair = connected(builder).unwrap();
+        let host = pair.host(Side::Client);
+        pair.start(Side::Client, Box::new(Exchange::new(host, megabytes(20))));
+        let (begin, mut rng) = (pair.now(), Rng::from_seed([u8::try_from(seed).unwrap(); 32]));
+        while !pair.is_quiet() {
+            for stopped in [false, true] {
+                if stopped {
+                    pair.stop(Side::Client);
+                }
+                pair.run_for(Duration::from_micros(rng.next_u64() % 20_000)).unwrap();
+            }
+            pair.resume(Side::Client);
+        }
+        let time = pair.now() - begin;
+        assert!(time < 5 * SECOND, "seed {seed}: {time:?} for 20 MB at 40 Mbit/s");
+        for path in path_figures(&mut pair, Side::Client) {
+            sent += path.packets_sent;
+            lost += path.packets_lost;
+        }
+    }
+    assert!(lost * 100 < sent * 11, "{lost} of {sent} lost");
 }

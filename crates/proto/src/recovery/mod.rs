@@ -297,7 +297,9 @@ impl PathRecovery {
     /// Nothing is sent on this path now, because nothing waits or what waits is kept for another path. If window and
     /// pacer would let it go, what is measured in the next round trip says little about the path.
     pub(crate) fn on_unused(&mut self, now: Instant) {
-        match self.room(now) {
+        let room = self.room(now);
+        self.pacer.on_unused();
+        match room {
             Allowance::Ready { .. } => self.set_app_limited(),
             // Only if it is still so then: what comes before is in time.
             Allowance::PacedUntil(at) => self.unused_from = Some(at),

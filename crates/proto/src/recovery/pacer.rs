@@ -10,24 +10,30 @@ const SLOW: Rate = Rate::from_bits_per_second(1_200_000);
 const MEDIUM: Rate = Rate::from_bits_per_second(24_000_000);
 /// Above, as many as leave within this time.
 const BURST_TIME: Duration = Duration::from_millis(1);
-/// The bucket holds what leaves within this time, so that a late timer costs nothing.
+/// The bucket holds what leaves within this time.
 const BUCKET_TIME: Duration = Duration::from_millis(2);
+/// And when the sender comes late for what waits, as a busy system lets it, what it missed in at most this time.
+const LATE_MAX: Duration = Duration::from_millis(5);
 /// Most bytes of a burst: a segmentation offload takes 64 KiB with its headers.
 const BURST_MAX: ByteCount = ByteCount(65_000);
 
 /// A datagram of Ethernet; of larger ones fewer make a burst.
 const ORDINARY: u64 = 1472;
 
+const NEVER: Instant = Instant::from_nanos(u64::MAX);
+
 const NANOS: i64 = 1_000_000_000;
 
 /// Lets bytes out at a rate, in bursts that are worth a system call.
 ///
-/// Law: within any time `t` never more than `rate · t + bucket` bytes.
+/// Law: within any time `t` never more than `rate · t + bucket` bytes, and once what leaves in [`LATE_MAX`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pacer {
     /// In 1/10⁹ bytes, so that nothing is lost by rounding; negative after sending more than was allowed.
     tokens: i64,
     updated: Option<Instant>,
+    /// When what waits was told to leave; [`NEVER`] if nothing does.
+    due: Instant,
 }
 
 /// What the pacer allows.
@@ -41,7 +47,7 @@ pub(crate) enum Departure {
 
 impl Pacer {
     pub(crate) const fn new() -> Self {
-        Self { tokens: 0, updated: None }
+        Self { tokens: 0, updated: None, due: NEVER }
     }
 
     /// What may leave. A rate below one datagram a second counts as that.
@@ -51,10 +57,20 @@ impl Pacer {
         self.refill(now, rate, max_datagram);
         let burst = fine(burst(rate, max_datagram));
         if self.tokens >= burst {
+            if self.tokens <= fine(bucket(rate, max_datagram)) {
+                self.due = NEVER;
+            }
             return Departure::Now(ByteCount(u64::try_from(self.tokens / NANOS).unwrap_or(0)));
         }
         let nanos = self.tokens.abs_diff(burst).div_ceil(rate.bytes_per_second());
-        Departure::At(now + Duration::from_nanos(nanos))
+        let at = now + Duration::from_nanos(nanos);
+        self.due = at;
+        Departure::At(at)
+    }
+
+    /// Nothing waits to leave: who comes later does not come late.
+    pub(crate) fn on_unused(&mut self) {
+        self.due = NEVER;
     }
 
     /// Bytes left, whether they were allowed or not; a debt of more than `burst` is forgiven.
@@ -64,11 +80,12 @@ impl Pacer {
 
     /// Starts with an empty bucket that fills from `now` on.
     pub(crate) fn restart(&mut self, now: Instant) {
-        *self = Self { tokens: 0, updated: Some(now) };
+        *self = Self { tokens: 0, updated: Some(now), due: NEVER };
     }
 
     fn refill(&mut self, now: Instant, rate: Rate, max_datagram: u16) {
-        let bucket = fine(bucket(rate, max_datagram));
+        let late = (now - self.due).min(LATE_MAX);
+        let bucket = fine(bucket(rate, max_datagram) + rate * late);
         let Some(updated) = self.updated else {
             // The first burst may leave at once.
             self.tokens = self.tokens.saturating_add(fine(burst(rate, max_datagram)));
@@ -123,6 +140,33 @@ mod tests {
         assert_eq!(burst(mbit(10_000), 65_000), ByteCount(65_000));
     }
 
+    /// What may leave so long after the moment that was promised, while data waited for it or not.
+    fn after(late: Duration, waits: bool) -> ByteCount {
+        let rate = Rate::from_bytes_per_second(10_000_000);
+        let (mut pacer, start) = (Pacer::new(), Instant::from_nanos(0));
+        let Departure::Now(first) = pacer.departure(start, rate, 1000) else {
+            panic!("the first burst waits")
+        };
+        pacer.on_sent(first);
+        let Departure::At(due) = pacer.departure(start, rate, 1000) else { panic!("no pace") };
+        if !waits {
+            pacer.on_unused();
+        }
+        match pacer.departure(due + late, rate, 1000) {
+            Departure::Now(bytes) => bytes,
+            Departure::At(_) => panic!("it does not keep its promise"),
+        }
+    }
+
+    #[test]
+    fn what_a_late_timer_kept_back_leaves_at_once_within_bounds_but_a_pause_is_not_made_up_for() {
+        let millis = Duration::from_millis;
+        assert_eq!(after(millis(0), true), ByteCount(10_000));
+        assert_eq!(after(millis(3), true), ByteCount(40_000));
+        assert_eq!(after(millis(50), true), ByteCount(70_000));
+        assert_eq!(after(millis(50), false), ByteCount(20_000));
+    }
+
     proptest! {
         #[test]
         fn it_never_lets_out_more_than_rate_times_time_and_one_bucket(
@@ -137,7 +181,8 @@ mod tests {
                     pacer.on_sent(take);
                     sent += take;
                 }
-                prop_assert!(sent <= rate * Duration::from_nanos(now) + bucket(rate, 1200) + ByteCount(1));
+                let allowed = rate * Duration::from_nanos(now) + bucket(rate, 1200) + rate * LATE_MAX;
+                prop_assert!(sent <= allowed + ByteCount(1));
             }
         }
 

@@ -11,6 +11,10 @@ use crate::{ByteCount, Rate};
 
 /// `BBR.LossThresh`: this part of a flight may be lost, 2 %.
 const TOLERATED: u64 = 50;
+/// More than this part of a flight in so many gaps is no chance either: a full queue that bursts reach swallows their
+/// ends, many packets in few gaps.
+const MUCH: u64 = 8;
+const MUCH_GAPS: u64 = 3;
 /// `BBRStartupFullLossCnt`: gaps in a round trip that end Startup.
 const STARTUP_GAPS: u64 = 6;
 
@@ -20,7 +24,9 @@ pub(super) fn is_excessive(lost: ByteCount, flight: ByteCount, gaps: u64, datagr
     // gaps > 1 + n·p + 3·√(n·p) with p = 1/50, times 50
     let deviation = packets.saturating_mul(9 * TOLERATED).isqrt();
     let by_chance = TOLERATED.saturating_add(packets).saturating_add(deviation);
-    lost * TOLERATED > flight && gaps.saturating_mul(TOLERATED) > by_chance
+    let is_often = gaps.saturating_mul(TOLERATED) > by_chance;
+    let is_much = lost * MUCH > flight && gaps >= MUCH_GAPS;
+    lost * TOLERATED > flight && (is_often || is_much)
 }
 
 /// How much was in flight when the losses exceeded what is tolerated: the flight of the lost packet, less what was lost
@@ -150,5 +156,31 @@ impl Signals {
     /// The losses of this round were none.
     pub(super) fn forget_losses(&mut self) {
         self.lost = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of so many packets of 1000 bytes, so many are lost in so many gaps.
+    fn excessive(packets: u64, lost: u64, gaps: u64) -> bool {
+        is_excessive(ByteCount(lost * 1000), ByteCount(packets * 1000), gaps, ByteCount(1000))
+    }
+
+    #[test]
+    fn few_losses_by_chance_are_not_excessive_and_many_are() {
+        assert!(!excessive(100, 5, 5));
+        assert!(excessive(100, 8, 8));
+        assert!(!excessive(1000, 20, 20));
+        assert!(excessive(1000, 40, 40));
+    }
+
+    #[test]
+    fn a_burst_that_a_link_swallows_is_one_event_but_the_ends_of_many_bursts_are_a_full_queue() {
+        assert!(!excessive(100, 30, 1));
+        assert!(!excessive(100, 12, 3));
+        assert!(excessive(100, 30, 3));
+        assert!(excessive(280, 183, 7));
     }
 }
