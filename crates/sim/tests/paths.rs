@@ -111,6 +111,54 @@ fn a_long_outage_is_noticed_to_be_over_within_two_seconds() {
     }
 }
 
+/// Lets so many minutes pass in which a byte now and then keeps the connection open; tells how many datagrams the
+/// client sends on the first path in each.
+fn questions(pair: &mut EndpointPair, minutes: u32) -> Vec<u64> {
+    let offered = |pair: &mut EndpointPair| {
+        let mut packets = 0;
+        pair.with_links(0, Direction::Up, |_, link| packets = link.counters().offered.packets);
+        packets
+    };
+    let mut asked = Vec::new();
+    for _ in 0..minutes {
+        let before = offered(pair);
+        for _ in 0..3 {
+            pair.transfer(Side::Client, ByteCount(1), SECOND).unwrap();
+            pair.run_for(20 * SECOND).unwrap();
+        }
+        asked.push(offered(pair) - before);
+    }
+    asked
+}
+
+// spec 6.12, 6.27
+#[test]
+fn a_path_that_stays_dead_is_asked_less_and_less_and_at_once_on_news() {
+    let silently_dead = || {
+        let mut pair = sending(Side::Client, PairBuilder::new());
+        pair.cut(0, Direction::Both);
+        complete(&mut pair);
+        pair
+    };
+    let mut pair = silently_dead();
+    let asked = questions(&mut pair, 20);
+    assert!((60..=130).contains(&asked[0]), "{asked:?}");
+    assert!(asked[2..9].iter().all(|asked| (11..=13).contains(asked)), "every 5 s: {asked:?}");
+    assert!(asked[12..].iter().all(|asked| (4..=5).contains(asked)), "every 15 s: {asked:?}");
+    pair.restore(0, Direction::Both);
+    pair.transfer(Side::Client, ByteCount(1), SECOND).unwrap();
+    pair.run_for(16 * SECOND).unwrap();
+    assert_eq!(path_figures(&mut pair, Side::Client)[0].state, PathState::Active);
+
+    let mut pair = silently_dead();
+    questions(&mut pair, 12);
+    pair.restore(0, Direction::Both);
+    pair.set_interface(0, LinkState::Down);
+    pair.set_interface(0, LinkState::Up);
+    pair.run_for(200 * MS).unwrap();
+    assert!(path_figures(&mut pair, Side::Client).iter().all(|path| path.state == PathState::Active));
+}
+
 /// Suspect, then dead, with reasons, while the other path goes on alone; then it answers, serves its probation and
 /// carries data in good time.
 fn check(outage: &Outage) {

@@ -21,8 +21,11 @@ const MOST_DOUBLINGS: u32 = 6;
 const LONGEST_WAIT: [(Duration, Duration); 3] = [
     (Duration::from_secs(10), Duration::from_millis(300)),
     (Duration::from_secs(60), Duration::from_secs(1)),
-    (Duration::MAX, Duration::from_secs(5)),
+    (Duration::from_secs(600), Duration::from_secs(5)),
 ];
+/// The longest wait after all of these: who has been away for so long may be away for good, and every question wakes
+/// the radio of a phone.
+const AT_LAST: Duration = Duration::from_secs(15);
 
 /// One question on its way.
 #[derive(Debug, Clone, Copy)]
@@ -272,7 +275,7 @@ impl Prober {
 }
 
 fn longest_wait(open_for: Duration) -> Duration {
-    LONGEST_WAIT.iter().find(|(until, _)| open_for < *until).map_or(Duration::from_secs(5), |(_, wait)| *wait)
+    LONGEST_WAIT.iter().find(|(until, _)| open_for < *until).map_or(AT_LAST, |(_, wait)| *wait)
 }
 
 #[cfg(test)]
@@ -308,13 +311,16 @@ mod tests {
             now = next;
         }
         assert_eq!(waits, [250, 300, 300, 300, 300]);
-        // After a minute of silence nobody is in a hurry any more.
-        while now < Instant::from_nanos(0) + Duration::from_secs(70) {
+        // After a minute of silence nobody is in a hurry any more, after ten even less.
+        for (silence, wait) in [(70, 5), (590, 5), (620, 15), (3600, 15)] {
+            while now < Instant::from_nanos(0) + Duration::from_secs(silence) {
+                assert!(prober.next_question(now, &mut rng, |_| Ok(())).is_some());
+                now = prober.deadline().unwrap();
+            }
             assert!(prober.next_question(now, &mut rng, |_| Ok(())).is_some());
+            assert_eq!(prober.deadline().unwrap() - now, Duration::from_secs(wait), "after {silence} s");
             now = prober.deadline().unwrap();
         }
-        assert!(prober.next_question(now, &mut rng, |_| Ok(())).is_some());
-        assert_eq!(prober.deadline().unwrap() - now, Duration::from_secs(5));
     }
 
     #[test]
