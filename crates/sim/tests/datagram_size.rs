@@ -155,6 +155,70 @@ fn a_path_beside_another_that_silently_carries_less_goes_on_at_its_size() {
 
 // spec 6.34
 #[test]
+fn a_message_of_three_packets_is_enough_to_notice_that_the_only_path_carries_less() {
+    for request in [0, 100] {
+        let mut pair = pair_over(&[1500], 1500);
+        let exchange = |pair: &mut EndpointPair| {
+            let since = pair.now();
+            pair.transfer(Side::Client, ByteCount(request), SECOND).unwrap();
+            pair.transfer(Side::Server, ByteCount(4300), SECOND).unwrap();
+            let took = pair.now() - since;
+            pair.run_for(100 * MS).unwrap();
+            took
+        };
+        (0..20).for_each(|_| assert!(exchange(&mut pair) < 60 * MS));
+        pair.with_links(0, Direction::Both, |now, link| link.set_mtu(now, 1300));
+        let longest = (0..20).map(|_| exchange(&mut pair)).max().unwrap();
+        assert!(longest <= 160 * MS, "{request} {longest:?}");
+    }
+}
+
+// spec 6.34
+#[test]
+fn what_only_looks_like_a_smaller_path_costs_the_large_datagrams_a_moment() {
+    for seed in 0..10 {
+        let builder = PairBuilder::new().seed(seed).path_with(link(1500), link(1500));
+        let mut pair = connected(builder).unwrap();
+        // Acknowledgements without data are the small packets that arrive between the large ones.
+        keep_sending(&mut pair, Side::Client);
+        keep_sending(&mut pair, Side::Server);
+        pair.run_for(SECOND).unwrap();
+        for _ in 0..5 {
+            pair.cut(0, Direction::Both);
+            pair.run_for(120 * MS).unwrap();
+            pair.restore(0, Direction::Both);
+            pair.run_for(SECOND).unwrap();
+            for side in [Side::Client, Side::Server] {
+                assert_eq!(sizes(&mut pair, side), [1472], "{seed} {side:?}");
+            }
+        }
+    }
+}
+
+// spec 6.34
+#[test]
+fn random_loss_of_short_flights_leaves_large_datagrams_in_use() {
+    for percent in [2.0, 3.0, 5.0] {
+        for seed in 0..20 {
+            let lossy = link(1500).with_loss(LossModel::Random(Probability::from_percent(percent)));
+            let builder = PairBuilder::new().seed(seed).path_with(lossy.clone(), lossy);
+            let mut pair = connected(builder.path(mbit(5), 30 * MS)).unwrap();
+            pair.run_for(SECOND).unwrap();
+            let mut reduced = 0;
+            for _ in 0..100 {
+                pair.transfer(Side::Client, ByteCount(600), MINUTE).unwrap();
+                pair.transfer(Side::Server, ByteCount(4300), MINUTE).unwrap();
+                for side in [Side::Client, Side::Server] {
+                    reduced += usize::from(sizes(&mut pair, side)[0] < 1472);
+                }
+            }
+            assert!(reduced <= 1, "{percent} % seed {seed}: {reduced} of 200");
+        }
+    }
+}
+
+// spec 6.34
+#[test]
 fn a_path_that_carries_more_than_before_is_found_out_after_ten_minutes() {
     let mut pair = pair_over(&[1400], 1500);
     pair.run_for(5 * SECOND).unwrap();

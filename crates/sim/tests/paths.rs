@@ -393,7 +393,7 @@ fn one_of_two_paths_that_carries_smaller_datagrams_than_before_is_soon_used_with
         pair.run_for(SECOND).unwrap();
         let figures = path_figures(&mut pair, side);
         let sizes: Vec<_> = figures.iter().map(|path| path.datagram).collect();
-        assert_eq!(sizes, [1200, 1472]);
+        assert!((1384..1400).contains(&sizes[0]) && sizes[1] == 1472, "{sizes:?}");
         let before = pair.delivered(side)[0];
         pair.run_for(5 * SECOND).unwrap();
         let delivered = pair.delivered(side)[0] - before;

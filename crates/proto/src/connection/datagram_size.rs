@@ -42,7 +42,7 @@ impl Connection {
         } else if let Some(size) = outcome.mtu_lost {
             path.mtu.on_lost(now, size);
         }
-        path.mtu.on_large_lost(now, outcome.large_lost);
+        path.mtu.on_large_lost(outcome.large_lost);
         self.adopt_size(now, id);
     }
 

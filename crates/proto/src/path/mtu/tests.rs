@@ -90,19 +90,31 @@ fn any_size_is_found_to_within_sixteen_bytes() {
 
 // spec 6.34
 #[test]
-fn a_black_hole_leads_back_to_what_always_fits_and_to_a_search_a_minute_later() {
+fn a_black_hole_leads_to_a_smaller_size_at_once_and_to_a_search_a_minute_later() {
     let mut search = MtuSearch::new();
     search.start(NOW, v4(9000));
     run(&mut search, 8972);
-    search.on_large_lost(NOW, BLACK_HOLE - 1);
+    search.on_large_lost(BLACK_HOLE - 1);
     assert_eq!(search.current(), 8972);
-    search.on_large_lost(NOW, BLACK_HOLE);
-    assert_eq!((search.current(), search.wanted()), (BASE, None));
+    search.on_large_lost(BLACK_HOLE);
+    assert_eq!((search.current(), search.wanted()), (BASE, Some(8972)));
+    assert_eq!(run(&mut search, 1472)[..3], [8972, 8972, 8972]);
+    assert_eq!(search.current(), 1472);
     assert_eq!(search.deadline(), Some(NOW + RAISE_AFTER_BLACK_HOLE));
     search.on_timeout(NOW + RAISE_AFTER_BLACK_HOLE);
     run(&mut search, 1472);
-    assert_eq!(search.current(), 1472);
     assert_eq!(search.deadline(), Some(NOW + RAISE_AFTER));
+}
+
+// spec 6.34
+#[test]
+fn losses_that_look_like_a_black_hole_and_are_none_cost_one_probe() {
+    let mut search = MtuSearch::new();
+    search.start(NOW, v4(9000));
+    run(&mut search, 8972);
+    search.on_large_lost(BLACK_HOLE);
+    assert_eq!(run(&mut search, 8972), [8972]);
+    assert_eq!(search.current(), 8972);
 }
 
 // spec 6.34
