@@ -21,7 +21,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod addresses;
 mod change;
+mod exclusion;
 #[cfg(all(target_os = "linux", not(manyway_portable)))]
 mod netlink;
 mod policy;
@@ -37,11 +39,12 @@ mod tests_in_namespace;
 mod watcher;
 
 pub use change::Change;
+pub use exclusion::{Excluded, Exclusion};
 pub use manyway_proto::Role;
 pub use policy::{AddressFamily, InterfacePattern, InterfacePolicy, InterfaceRule, InterfaceRuleError};
 pub use portable::PortableSource;
 pub use report::AddressReport;
-pub use select::{Candidate, Excluded, Exclusion, Selection};
+pub use select::{Candidate, Selection};
 pub use snapshot::{
     AddressState, Interface, InterfaceAddress, InterfaceKind, LinkState, Prefix, Route, Snapshot,
 };

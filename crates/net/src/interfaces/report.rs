@@ -4,8 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use manyway_proto::Role;
 
+use super::exclusion::{Excluded, Exclusion};
 use super::policy::InterfacePolicy;
-use super::select::{Excluded, Exclusion};
 use super::snapshot::{
     AddressState, Interface, InterfaceAddress, InterfaceKind, LinkState, Prefix, Snapshot,
 };
