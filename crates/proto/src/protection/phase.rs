@@ -18,7 +18,8 @@ pub(super) struct Phase {
     /// First acknowledgement of a packet of this phase.
     acked: Option<Instant>,
     proof: Proof,
-    paths: SmallVec<[PathNotes; 8]>,
+    /// Few connections have more, and every one that rests pays for these places.
+    paths: SmallVec<[PathNotes; 4]>,
 }
 
 /// How far the peer is known to have come, by its own packets.
