@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[non_exhaustive]
 pub enum Class {
-    /// May wait for everything else; the schedulers `earliest` and `cost` send it on paths that cost nothing only.
+    /// May wait for everything else: sent on paths that cost nothing only, with a queue of about 25 ms (spec 8.44).
     Background,
     /// As much as possible in the time there is; the default.
     #[default]

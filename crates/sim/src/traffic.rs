@@ -132,6 +132,7 @@ impl PatternWriter {
 pub struct Exchange {
     host: HostId,
     total: u64,
+    class: Class,
     writer: PatternWriter,
     state: ExchangeState,
 }
@@ -147,7 +148,14 @@ enum ExchangeState {
 impl Exchange {
     /// Makes an exchange that `host` begins.
     pub fn new(host: HostId, total: ByteCount) -> Self {
-        Self { host, total: total.get(), writer: PatternWriter::default(), state: ExchangeState::Waiting }
+        let (writer, state) = (PatternWriter::default(), ExchangeState::Waiting);
+        Self { host, total: total.get(), class: Class::default(), writer, state }
+    }
+
+    /// Says what its stream is for; [`Class::Bulk`] unless told.
+    #[must_use]
+    pub fn class(self, class: Class) -> Self {
+        Self { class, ..self }
     }
 }
 
@@ -156,6 +164,7 @@ impl Application for Exchange {
         if self.state == ExchangeState::Waiting
             && let Some(stream) = streams.open()
         {
+            streams.set_class(stream, self.class);
             self.state = ExchangeState::Writing(stream);
         }
         if let ExchangeState::Writing(stream) = self.state

@@ -9,7 +9,7 @@ use super::output::{Carry, Load};
 use super::settle::Portion;
 use crate::packet::content::SentContent;
 use crate::recovery::{Allowance, one_way_difference};
-use crate::scheduler::{Decision, Event, PathList, Source, Stuck, View};
+use crate::scheduler::{Decision, Event, PathList, PathView, Source, Stuck, View, background};
 use crate::stream::priority::Pick;
 use crate::{ByteCount, Instant, Transmit};
 
@@ -81,6 +81,7 @@ impl Connection {
     fn ask(&mut self, now: Instant, stuck: Option<Stuck>, pick: Pick) -> Decision {
         let outlook = self.streams.outlook(pick);
         let sending = &mut self.sending;
+        let bounded: SmallVec<[PathView; 8]>;
         let mut view = View::new(now, &sending.views);
         view.backlog = outlook.backlog;
         view.skipped = outlook.skipped;
@@ -92,6 +93,10 @@ impl Connection {
         view.next = outlook.next;
         view.ready = &sending.ready;
         view.stuck = stuck;
+        if background::is_next(&view) {
+            bounded = view.paths.iter().map(background::bounded).collect();
+            view.paths = &bounded;
+        }
         sending.scheduler.decide(&view)
     }
 

@@ -5,7 +5,9 @@ use manyway_wire::PathId;
 use super::Connection;
 use crate::event::Event;
 use crate::path::Path;
-use crate::scheduler::{self, Notice, PathTerms, PathView, Purpose, View, in_use_for_urgent, with_purpose};
+use crate::scheduler::{
+    self, Notice, PathTerms, PathView, Purpose, View, in_use_for_urgent, purpose_of, with_purpose,
+};
 use crate::stream::priority::Pick;
 use crate::{Instant, LocalAddress, Misuse};
 
@@ -60,7 +62,7 @@ impl Connection {
         let urgent_has_path = in_use_for_urgent(scheduler, &view).next().is_some();
         let outlook = self.streams.outlook(if urgent_has_path { Pick::Patient } else { Pick::All });
         (view.backlog, view.repeats, view.next) = (outlook.backlog, outlook.repeats, outlook.next);
-        with_purpose(scheduler, &view).map(|path| (path.id, scheduler.purpose(path, &view))).collect()
+        with_purpose(scheduler, &view).map(|path| (path.id, purpose_of(scheduler, path, &view))).collect()
     }
 
     /// Makes events of what the scheduler has to say; true if there were any.

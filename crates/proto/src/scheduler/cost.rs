@@ -5,15 +5,15 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use super::choice::{capacity, has_room};
-use super::{Decision, PathView, Purpose, Scheduler, Source, Tier, View};
+use super::{Decision, PathView, Purpose, Scheduler, Source, Tier, View, background};
 use crate::path::{PathState, Role};
-use crate::{ByteCount, Class, Instant, Rate, text};
+use crate::{ByteCount, Instant, Rate, text};
 
 /// Uses dearer paths only for what the cheaper ones can not carry: if they need longer than the patience for what waits,
 /// or have left something waiting for so long without a break. The patience is 1 s unless set otherwise.
 ///
-/// A path without quota carries nothing, even if no other is left. Background data stays on paths that cost nothing.
-/// Among paths of one price the better role goes first, then the nearest.
+/// A path without quota carries nothing, even if no other is left. Among paths of one price the better role goes first,
+/// then the nearest.
 #[derive(Debug, Clone)]
 pub struct Cost {
     patience: Duration,
@@ -57,6 +57,10 @@ impl Cost {
             self.strained.clear();
         }
         self.asked_at = view.now;
+        if background::is_next(view) {
+            // However long that waits, nothing is paid for it.
+            return self.strained.clear();
+        }
         let prices: SmallVec<[Price; 8]> = usable(view).map(price).collect();
         self.strained.retain(|(strained, _)| prices.contains(strained));
         for of in prices {
@@ -105,7 +109,6 @@ impl Scheduler for Cost {
         let first = alike.min_by_key(|other| (price(other), other.rtt.smoothed, other.id));
         match first {
             _ if !has_quota(path) => Purpose::Spent,
-            _ if is_background(view) && path.terms.cost > 0 => Purpose::Unpaid,
             _ if view.paths.iter().any(|other| is_meant_before(other, path)) => Purpose::Dearer,
             Some(first) if first.id == path.id => Purpose::Nearest,
             Some(first) if first.tier() < path.tier() => Purpose::Secondary,
@@ -120,14 +123,9 @@ fn waiting(view: &View<'_>) -> ByteCount {
     view.repeats + view.backlog.max(of_next)
 }
 
-/// The paths in use that have quota for a datagram, and for background data those that cost nothing.
+/// The paths in use that have quota for a datagram.
 fn usable<'a>(view: &View<'a>) -> impl Iterator<Item = &'a PathView> + use<'a> {
-    let is_background = is_background(view);
-    view.in_use().filter(move |path| has_quota(path) && (path.terms.cost == 0 || !is_background))
-}
-
-fn is_background(view: &View<'_>) -> bool {
-    view.next.is_some_and(|next| next.class == Class::Background) && view.repeats == ByteCount::ZERO
+    view.in_use().filter(|path| has_quota(path))
 }
 
 fn has_quota(path: &PathView) -> bool {

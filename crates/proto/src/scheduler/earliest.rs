@@ -115,13 +115,7 @@ impl Scheduler for Earliest {
     }
 
     fn purpose(&self, path: &PathView, view: &View<'_>) -> Purpose {
-        if class(view) == Class::Background && path.terms.cost > 0 {
-            Purpose::Unpaid
-        } else if is_preferred(path, view) {
-            Purpose::Speed
-        } else {
-            Purpose::Secondary
-        }
+        if is_preferred(path, view) { Purpose::Speed } else { Purpose::Secondary }
     }
 }
 
@@ -168,7 +162,7 @@ fn new_bytes(view: &View<'_>, gain: Option<Gain>) -> Option<Decision> {
 /// The open path on which a datagram arrives first, and what the others deliver before that.
 fn best_open<'a>(view: &View<'a>, gain: Option<Gain>) -> Option<(Estimate<'a>, Ahead)> {
     let mut best: Option<(Tier, Estimate<'a>)> = None;
-    for path in usable(view) {
+    for path in view.in_use() {
         let estimate = estimate(view.now, path, gain);
         let Some(tier) = path.tier().filter(|_| estimate.is_open()) else { continue };
         let better = |(best_tier, best): &(Tier, Estimate<'_>)| {
@@ -179,7 +173,7 @@ fn best_open<'a>(view: &View<'a>, gain: Option<Gain>) -> Option<(Estimate<'a>, A
         }
     }
     let (_, best) = best?;
-    let others = usable(view).filter(|path| path.id != best.path.id);
+    let others = view.in_use().filter(|path| path.id != best.path.id);
     let mut ahead = Ahead::default();
     for other in others.map(|path| estimate(view.now, path, gain)) {
         let lead = best.arrival.saturating_sub(other.arrival).min(FARTHEST);
@@ -203,7 +197,7 @@ fn copy_of_stuck(view: &View<'_>, gain: Option<Gain>) -> Decision {
     let overdue_at = stuck.sent_at + holder.rtt.smoothed / 4 * 5;
     let is_overdue = overdue_at <= view.now;
     let left = (stuck.sent_at + holder.delay) - view.now;
-    let open = usable(view).filter(|path| path.id != stuck.path);
+    let open = view.in_use().filter(|path| path.id != stuck.path);
     let open = open.map(|path| estimate(view.now, path, gain)).filter(Estimate::is_open);
     let best = open.min_by_key(|other| (other.arrival, other.path.id));
     match best.filter(|best| is_overdue || best.arrival + COPY_GAIN < left) {
@@ -253,12 +247,6 @@ fn cap_gain(view: &View<'_>) -> Option<Gain> {
     let needed = (rate * longest * AMPLE).get().max(1);
     let in_proportion = u128::from(SCARCE.0) * u128::from(view.window_total.get()) / u128::from(needed);
     Some(Gain(u64::try_from(in_proportion).unwrap_or(u64::MAX)).max(SCARCE))
-}
-
-/// The paths for what goes next: background bytes are not paid for.
-fn usable<'a>(view: &View<'a>) -> impl Iterator<Item = &'a PathView> + Clone + use<'a> {
-    let free_only = class(view) == Class::Background;
-    view.in_use().filter(move |path| !free_only || path.terms.cost == 0)
 }
 
 fn class(view: &View<'_>) -> Class {

@@ -3,6 +3,7 @@
 //! A [`Scheduler`] sees figures ([`View`]) and answers ([`Decision`]); what it wants to remember between two questions
 //! it keeps itself. [`Schedulers`] finds one by its name, with settings behind it (`weighted=1:1:2`), also one's own.
 
+pub(crate) mod background;
 mod blest;
 mod choice;
 mod cost;
@@ -33,7 +34,7 @@ pub use min_rtt::MinRtt;
 pub use outstanding_ratio::OutstandingRatio;
 pub use primary::Primary;
 pub use purpose::Purpose;
-pub(crate) use purpose::{in_use_for_urgent, with_purpose};
+pub(crate) use purpose::{in_use_for_urgent, purpose_of, with_purpose};
 pub use redundant::Redundant;
 pub use registry::{SchedulerFactory, Schedulers, by_name, names};
 pub use round_robin::RoundRobin;

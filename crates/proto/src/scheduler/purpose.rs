@@ -3,7 +3,7 @@
 use manyway_wire::PathId;
 use smallvec::SmallVec;
 
-use super::{PathView, Scheduler, View};
+use super::{PathView, Scheduler, View, background};
 
 /// What a scheduler has a path in use for ([`Scheduler::purpose`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -169,6 +169,13 @@ pub(crate) fn with_purpose<'a>(
     let in_use = view.in_use().chain(in_use_for_urgent(scheduler, view));
     let in_use: SmallVec<[PathId; 16]> = in_use.map(|path| path.id).collect();
     view.paths.iter().filter(move |path| in_use.contains(&path.id))
+}
+
+/// What a scheduler has a path for, but that what goes next may not use it.
+pub(crate) fn purpose_of(scheduler: &dyn Scheduler, path: &PathView, view: &View<'_>) -> Purpose {
+    let purpose = scheduler.purpose(path, view);
+    let is_unpaid = background::is_next(view) && background::is_unpaid(path);
+    if purpose.takes_new_data() && is_unpaid { Purpose::Unpaid } else { purpose }
 }
 
 #[cfg(test)]

@@ -239,16 +239,6 @@ fn what_holds_up_delivery_is_sent_once_more_where_it_arrives_sooner() {
     assert_eq!(decide(&view), Decision::WAIT);
 }
 
-#[test]
-fn background_bytes_stay_off_paths_that_cost() {
-    let mut paths = [path(0, 40, 20, 0), path(1, 10, 200, 0)];
-    paths[0].terms.cost = 1;
-    let mut view = view(&paths, 5_000_000);
-    let next = NextUp { stream: StreamId(0), class: Class::Background, left: ByteCount(9), deadline: None };
-    view.next = Some(next);
-    assert_eq!(decide(&view), fresh(1, 0));
-}
-
 // spec 8.43
 #[test]
 fn a_message_goes_twice_if_alone_it_may_miss_its_deadline() {

@@ -66,15 +66,4 @@ proptest! {
             prop_assert!(path.terms.quota_left.is_none_or(|left| left >= path.datagram.max(quantum)));
         }
     }
-
-    #[test]
-    fn background_data_stays_on_paths_that_cost_nothing(scene in any_scene()) {
-        let scene = Scene { class: Class::Background, backlog: scene.backlog.max(1), repeats: 0, ..scene };
-        let chosen = chosen(&scene.decide(&mut *make("cost"))).0;
-        prop_assert!(chosen.iter().all(|id| scene.path(*id).terms.cost == 0));
-        let has_free = scene.roomy().iter().any(|path| {
-            path.terms.cost == 0 && path.terms.quota_left.is_none_or(|left| left >= path.datagram)
-        });
-        prop_assert!(has_free || chosen.is_empty());
-    }
 }

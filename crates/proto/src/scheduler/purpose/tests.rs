@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::super::{
     Decision, Event, NextUp, PathView, ReadyStream, RttView, Scheduler, Source, View, by_name, names,
 };
-use super::with_purpose;
+use super::{background, purpose_of, with_purpose};
 use crate::path::{PathState, Role};
 use crate::{ByteCount, Class, Instant};
 
@@ -53,7 +53,7 @@ fn in_background(mut view: View<'_>) -> View<'_> {
 
 /// The words for the paths in use, in the order of their ids.
 fn words(scheduler: &dyn Scheduler, view: &View<'_>) -> String {
-    let purposes: Vec<_> = view.in_use().map(|path| scheduler.purpose(path, view).word()).collect();
+    let purposes: Vec<_> = view.in_use().map(|path| purpose_of(scheduler, path, view).word()).collect();
     purposes.join(" ")
 }
 
@@ -79,11 +79,21 @@ fn those_that_take_turns_say_so_and_a_little_stays_on_the_oldest_path() {
 }
 
 #[test]
-fn earliest_goes_by_arrival_and_pays_for_no_background_data() {
+fn earliest_goes_by_arrival() {
     assert_eq!(fresh("earliest", &three()), "speed speed secondary");
+    assert_eq!(fresh("earliest", &[path(0, 40), costing(1, path(1, 20))]), "speed speed");
+}
+
+// spec 8.44
+#[test]
+fn no_scheduler_pays_for_background_data() {
     let paths = [path(0, 40), costing(1, path(1, 20))];
-    assert_eq!(fresh("earliest", &paths), "speed speed");
-    assert_eq!(words(&*make("earliest"), &in_background(view(&paths))), "speed unpaid");
+    let words = |choice| words(&*make(choice), &in_background(view(&paths)));
+    assert_eq!(words("earliest"), "speed unpaid");
+    assert_eq!(words("round-robin"), "turn unpaid");
+    assert_eq!(words("min-rtt"), "farther unpaid");
+    // What gets no new data has a reason of its own.
+    assert_eq!(words("primary"), "primary needs-leave");
 }
 
 #[test]
@@ -174,10 +184,11 @@ fn any_path(id: u32) -> impl Strategy<Value = PathView> {
 proptest! {
     #[test]
     fn new_data_goes_only_where_the_purpose_says(
-        paths in (any_path(0), any_path(1), any_path(2)), background in prop::bool::ANY,
+        paths in (any_path(0), any_path(1), any_path(2)), is_background in prop::bool::ANY,
     ) {
         let paths = [paths.0, paths.1, paths.2];
-        let view = if background { in_background(view(&paths)) } else { view(&paths) };
+        let bounded = paths.map(|path| background::bounded(&path));
+        let view = if is_background { in_background(view(&bounded)) } else { view(&paths) };
         for choice in names().chain(["weighted=1:1:2", "primary=rank", "redundant=late"]) {
             let mut scheduler = make(choice);
             let (path, source) = match scheduler.decide(&view) {
@@ -187,7 +198,7 @@ proptest! {
             };
             prop_assert!(!matches!(source, Source::Repeat | Source::Reinject), "{choice}: nothing is on its way");
             let path = view.path(path).unwrap();
-            let purpose = scheduler.purpose(path, &view);
+            let purpose = purpose_of(&*scheduler, path, &view);
             prop_assert!(with_purpose(&*scheduler, &view).any(|used| used.id == path.id), "{choice}");
             prop_assert!(purpose.takes_new_data(), "{choice}: {purpose:?}");
         }

@@ -1,0 +1,82 @@
+//! What data of the class *background* may use: paths that cost nothing, and of them so much that others hardly wait for it.
+//!
+//! It holds for every scheduler: while background data is next, the connection shows them paths with no more room than
+//! that. So a queue of others takes nearly everything from it: what it keeps in flight follows from the rate that it gets.
+
+use std::time::Duration;
+
+use super::{PathView, View};
+use crate::{ByteCount, Class};
+
+/// Its queue may delay others by so much. (LEDBAT, RFC 6817, allows 100 ms, with which a call is no pleasure.)
+const QUEUE: Duration = Duration::from_millis(25);
+/// So many datagrams may be in flight in any case: it never stands still for good.
+const LEAST: u64 = 2;
+
+/// Whether background data is what goes next.
+pub(crate) fn is_next(view: &View<'_>) -> bool {
+    view.repeats == ByteCount::ZERO && view.next.is_some_and(|next| next.class == Class::Background)
+}
+
+/// Whether it may not use a path at all.
+pub(crate) fn is_unpaid(path: &PathView) -> bool {
+    path.terms.cost > 0
+}
+
+/// The path with the room that it has for background data (spec 8.44). The search for the rate at the start is not held
+/// up.
+pub(crate) fn bounded(path: &PathView) -> PathView {
+    let room = if is_unpaid(path) {
+        ByteCount::ZERO
+    } else if path.in_slow_start || path.delivery_rate.bytes_per_second() == 0 {
+        path.sendable
+    } else {
+        let flight = path.delivery_rate * (path.rtt.calm + QUEUE);
+        let room = flight.max(path.datagram * LEAST) - path.in_flight;
+        if room < path.datagram { ByteCount::ZERO } else { path.sendable.min(room) }
+    };
+    PathView { sendable: room, ..*path }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{PathId, Rate};
+
+    /// A path of 10 Mbit/s and 20 ms with room for a hundred datagrams.
+    fn path() -> PathView {
+        let mut path = PathView::new(PathId(0));
+        path.delivery_rate = Rate::from_bits_per_second(10_000_000);
+        path.sendable = ByteCount(120_000);
+        path
+    }
+
+    #[test]
+    fn its_flight_is_what_the_path_carries_in_its_round_trip_and_25_ms() {
+        let mut path = path();
+        assert_eq!(bounded(&path).sendable, ByteCount(56_250));
+        path.in_flight = ByteCount(50_000);
+        assert_eq!(bounded(&path).sendable, ByteCount(6250));
+        path.in_flight = ByteCount(56_000);
+        assert_eq!(bounded(&path).sendable, ByteCount::ZERO);
+        path.sendable = ByteCount::ZERO;
+        path.in_flight = ByteCount::ZERO;
+        assert_eq!(bounded(&path).sendable, ByteCount::ZERO);
+    }
+
+    #[test]
+    fn two_datagrams_are_always_allowed_and_the_search_is_not_held_up() {
+        let mut path = path();
+        path.delivery_rate = Rate::from_bytes_per_second(1);
+        assert_eq!(bounded(&path).sendable, ByteCount(2400));
+        path.in_slow_start = true;
+        assert_eq!(bounded(&path).sendable, path.sendable);
+    }
+
+    #[test]
+    fn it_has_no_room_on_a_path_that_costs_something() {
+        let mut path = path();
+        path.terms.cost = 1;
+        assert_eq!(bounded(&path).sendable, ByteCount::ZERO);
+    }
+}
