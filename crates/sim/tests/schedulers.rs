@@ -10,6 +10,7 @@ use manyway_proto::{
     ByteCount, Class, ConnectionConfig, ConnectionStatistics, MessageOptions, PathReason, PathState, Rate,
 };
 use manyway_sim::link::{LinkConfig, LossModel, Probability};
+use manyway_sim::pair::Direction;
 use manyway_sim::scenario::{
     MINUTE, MS, connected_with, mbit, megabytes, path_events, percent as percent_of,
 };
@@ -285,4 +286,28 @@ fn the_guard_parks_a_path_that_makes_the_bond_slower_and_says_why() {
         matches!(reasons[..], [PathReason::TriedWithout, PathReason::DoesNotPay { .. }, ..]),
         "{reasons:?}"
     );
+}
+
+/// The design's starvation guard asks for data on a path whose rate is not known any more; while credit is scarce such a
+/// path gets little, and must not be held to the rate that it had.
+#[test]
+fn a_path_that_becomes_faster_is_found_while_credit_is_scarce() {
+    for tenths in [10, 20] {
+        let later = [(50, 20, 20), (50, 40, 40)];
+        let mut config = ConnectionConfig::default();
+        config.streams.max_window = window(&later, tenths);
+        config.streams.stream_window = config.streams.max_window;
+        config.streams.connection_window = config.streams.max_window;
+        let builder = PairBuilder::new().path(mbit(50), 10 * MS).path(mbit(5), 20 * MS);
+        let mut pair = connected_with(builder, &config).unwrap();
+        let client = pair.host(Side::Client);
+        pair.start(Side::Client, Box::new(Exchange::new(client, megabytes(1000))));
+        pair.run_for(5000 * MS).unwrap();
+        pair.set_rate(1, Direction::Both, mbit(50));
+        pair.run_for(5000 * MS).unwrap();
+        let begin = pair.received(Side::Server).total();
+        pair.run_for(3000 * MS).unwrap();
+        let goodput = (pair.received(Side::Server).total() - begin).per(3000 * MS);
+        assert!(goodput > mbit(75), "x{tenths}: {goodput}");
+    }
 }
