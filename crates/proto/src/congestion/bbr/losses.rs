@@ -11,7 +11,7 @@ use crate::{ByteCount, Rate};
 
 /// `BBR.LossThresh`: this part of a flight may be lost, 2 %.
 const TOLERATED: u64 = 50;
-/// More than this part of a flight in so many gaps is no chance either: a full queue that bursts reach swallows their
+/// More than this part of a flight in so many gaps is rarely chance either: a full queue that bursts reach swallows their
 /// ends, many packets in few gaps.
 const MUCH: u64 = 8;
 const MUCH_GAPS: u64 = 3;
