@@ -17,6 +17,7 @@ mod rescue;
 #[cfg(all(target_os = "linux", not(manyway_portable)))]
 mod sizes_in_namespace;
 mod sockets;
+mod standstill;
 mod streams;
 mod terms;
 #[cfg(test)]
@@ -44,6 +45,7 @@ pub(crate) use commands::Command;
 use connections::Connections;
 use rescue::Rescue;
 use sockets::{Refusal, Socket, Sockets};
+use standstill::Standstill;
 use usage::Usage;
 
 use crate::DEFAULT_PORT;
@@ -141,8 +143,7 @@ struct Driver {
     rescue: Rescue,
     suspend: SuspendWatch,
     advice: AdviceBoard,
-    /// When the next turn is to begin at the latest; `None` while nothing is due.
-    due_at: Option<TokioInstant>,
+    standstill: Standstill,
     /// What the system refused to send, and when that was told last.
     refusals: BTreeMap<Refusal, Instant>,
     /// When addresses that could not be bound are tried again.
@@ -252,7 +253,7 @@ impl Driver {
             rescue: Rescue::new(),
             suspend: SuspendWatch::new(),
             advice,
-            due_at: None,
+            standstill: Standstill::default(),
             refusals: BTreeMap::new(),
             bind_retry: None,
             idle_turns: 0,
@@ -273,7 +274,6 @@ impl Driver {
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let began_at = TokioInstant::now();
         let now = self.clock.now();
         let mut more = self.poll_commands(now, context);
         self.poll_surroundings(now, context);
@@ -285,6 +285,10 @@ impl Driver {
         for handle in self.connections.take_address_news() {
             self.follow_addresses(now, handle);
         }
+        if self.is_stopped(context) {
+            // Before anything leaves, all paths are asked.
+            return Poll::Pending;
+        }
         let now = self.clock.now();
         let unsent = self.transmit(now, context);
         self.connections.tell_events(&mut self.endpoint, now);
@@ -295,17 +299,23 @@ impl Driver {
         }
         if more {
             self.idle_turns = 0;
-            self.due_at = Some(TokioInstant::now());
+            let at_once = TokioInstant::now();
+            self.standstill.expect([Some(at_once)], at_once);
             context.waker().wake_by_ref();
         } else {
             self.arm_timer(now, context);
         }
-        if began_at.elapsed() >= SuspendWatch::NOTICEABLE {
-            // Stopped in the middle of the turn: the next one is as late as if it had been due since.
-            self.due_at = Some(began_at);
+        self.is_stopped(context);
+        Poll::Pending
+    }
+
+    /// True if the process was stopped in the middle of this turn; the next one comes at once then, and treats that.
+    fn is_stopped(&mut self, context: &mut Context<'_>) -> bool {
+        let is_stopped = self.standstill.is_stopped(TokioInstant::now());
+        if is_stopped {
             context.waker().wake_by_ref();
         }
-        Poll::Pending
+        is_stopped
     }
 
     /// True if more commands wait.
@@ -327,8 +337,7 @@ impl Driver {
     /// Notices what happens around the process: interfaces that come and go, time that was slept through, by the whole
     /// system or, because it was stopped, by the process alone.
     fn poll_surroundings(&mut self, now: Instant, context: &mut Context<'_>) {
-        let stood_still =
-            self.due_at.take().is_some_and(|due_at| due_at.elapsed() >= SuspendWatch::NOTICEABLE);
+        let stood_still = self.standstill.begin(TokioInstant::now());
         let woke = self.suspend.has_slept(now) || stood_still;
         let mut changed = woke;
         if woke {
@@ -351,6 +360,7 @@ impl Driver {
                 }
             }
         }
+        self.standstill.go_on(TokioInstant::now(), woke);
     }
 
     /// True if datagrams still wait.
@@ -470,8 +480,8 @@ impl Driver {
             self.connections.deadline(),
             self.usage.deadline(),
         ];
-        self.due_at = next_turn(others.into_iter().chain([deadline]), TokioInstant::now());
-        if let Some(at) = self.due_at
+        let due_at = self.standstill.expect(others.into_iter().chain([deadline]), TokioInstant::now());
+        if let Some(at) = due_at
             && self.alarm.poll_at(context, at).is_ready()
         {
             context.waker().wake_by_ref();
@@ -491,15 +501,6 @@ impl Driver {
         closing.until <= TokioInstant::now()
             || (self.connections.all_ended(&self.endpoint) && !self.sockets.has_pending())
     }
-}
-
-/// When the next turn is due at the latest. What was due before is due now: counted from then, the next turn would look
-/// like that of a host that slept.
-fn next_turn(
-    deadlines: impl Iterator<Item = Option<TokioInstant>>,
-    now: TokioInstant,
-) -> Option<TokioInstant> {
-    deadlines.flatten().min().map(|at| at.max(now))
 }
 
 /// Whether data may still arrive over a path in that state.
@@ -538,15 +539,6 @@ fn receive(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_turn_that_is_overdue_is_due_now() {
-        let now = TokioInstant::now();
-        let (past, soon) = (now - Duration::from_secs(3), now + Duration::from_secs(3));
-        assert_eq!(next_turn([None, Some(soon), Some(past)].into_iter(), now), Some(now));
-        assert_eq!(next_turn([Some(soon), None].into_iter(), now), Some(soon));
-        assert_eq!(next_turn([None].into_iter(), now), None);
-    }
 
     #[tokio::test]
     async fn a_family_that_the_host_lacks_does_not_keep_a_server_from_the_other() {
