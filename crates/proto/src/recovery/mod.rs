@@ -200,6 +200,8 @@ impl PathRecovery {
         let datagram = self.config.max_datagram;
         let room = self.controller.window() - self.sent.bytes();
         if room < ByteCount(u64::from(datagram)) {
+            // What the window holds back does not come late.
+            self.pacer.on_unused();
             return Allowance::Window;
         }
         match self.pacer.departure(now, self.pacing_rate(), datagram) {

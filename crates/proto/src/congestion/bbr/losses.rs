@@ -4,17 +4,21 @@
 //! that loses one in a hundred loses two in every fourth flight: each search for bandwidth would fail there. So besides
 //! their share the number of gaps has to be more than three standard deviations above what 2 % give on average. The more
 //! packets there are, the nearer that is to the draft. Gaps are counted instead of packets, since a burst that a radio
-//! link swallows is one event, while a full queue drops what arrives too much, packet by packet.
+//! link swallows is one event, while a full queue drops what arrives too much, packet by packet. But a full queue that
+//! bursts reach swallows their ends, many packets in few gaps: of a flight that is large enough to tell, fewer gaps do
+//! if much was lost in them.
 
 use super::{AckSample, LostPacketSample};
 use crate::{ByteCount, Rate};
 
 /// `BBR.LossThresh`: this part of a flight may be lost, 2 %.
 const TOLERATED: u64 = 50;
-/// More than this part of a flight in so many gaps is rarely chance either: a full queue that bursts reach swallows their
-/// ends, many packets in few gaps.
-const MUCH: u64 = 8;
-const MUCH_GAPS: u64 = 3;
+/// More than an eighth of a flight in so many gaps is too much, ...
+const MUCH: (u64, u64) = (8, 5);
+/// and more than a quarter in so many.
+const VERY_MUCH: (u64, u64) = (4, 3);
+/// Of so many packets at least: a path that loses 5 % at random loses an eighth of twenty in every sixth flight.
+const MUCH_OF: u64 = 32;
 /// `BBRStartupFullLossCnt`: gaps in a round trip that end Startup.
 const STARTUP_GAPS: u64 = 6;
 
@@ -25,8 +29,9 @@ pub(super) fn is_excessive(lost: ByteCount, flight: ByteCount, gaps: u64, datagr
     let deviation = packets.saturating_mul(9 * TOLERATED).isqrt();
     let by_chance = TOLERATED.saturating_add(packets).saturating_add(deviation);
     let is_often = gaps.saturating_mul(TOLERATED) > by_chance;
-    let is_much = lost * MUCH > flight && gaps >= MUCH_GAPS;
-    lost * TOLERATED > flight && (is_often || is_much)
+    let is_much = |(part, in_gaps): (u64, u64)| lost * part > flight && gaps >= in_gaps;
+    let is_often = is_often || packets >= MUCH_OF && (is_much(MUCH) || is_much(VERY_MUCH));
+    lost * TOLERATED > flight && is_often
 }
 
 /// How much was in flight when the losses exceeded what is tolerated: the flight of the lost packet, less what was lost
@@ -179,8 +184,17 @@ mod tests {
     #[test]
     fn a_burst_that_a_link_swallows_is_one_event_but_the_ends_of_many_bursts_are_a_full_queue() {
         assert!(!excessive(100, 30, 1));
-        assert!(!excessive(100, 12, 3));
+        assert!(!excessive(100, 12, 5));
+        assert!(!excessive(100, 24, 4));
+        assert!(excessive(100, 24, 5));
         assert!(excessive(100, 30, 3));
         assert!(excessive(280, 183, 7));
+    }
+
+    #[test]
+    fn what_is_much_of_a_small_flight_may_be_chance() {
+        assert!(!excessive(20, 4, 3));
+        assert!(!excessive(31, 10, 3));
+        assert!(excessive(32, 10, 3));
     }
 }

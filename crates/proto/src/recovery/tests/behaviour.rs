@@ -260,6 +260,19 @@ fn allowance_names_the_reason_why_nothing_may_be_sent() {
 }
 
 #[test]
+fn what_the_window_held_back_does_not_leave_as_if_the_sender_were_late() {
+    let mut path = path("cubic");
+    assert_eq!(path.allowance(at(0)), Allowance::Ready { bytes: ByteCount(2400) });
+    send(&mut path, at(0), 2);
+    assert_eq!(path.allowance(at(0)), Allowance::PacedUntil(at(10)));
+    send(&mut path, at(1), 8);
+    assert_eq!(path.allowance(at(1)), Allowance::Window);
+    ack(&mut path, at(41), &[0..=9]);
+    // What leaves in 2 ms at two windows of 24 000 bytes in 40 ms.
+    assert_eq!(path.allowance(at(41)), Allowance::Ready { bytes: ByteCount(2400) });
+}
+
+#[test]
 fn an_assumed_round_trip_and_the_delay_of_the_peer_set_the_first_timeout() {
     let mut path = path("cubic");
     // 100 + 4 · 50 + 25
