@@ -310,7 +310,7 @@ impl Driver {
     }
 
     /// True if the process was stopped in the middle of this turn; the next one comes at once then, and treats that.
-    fn is_stopped(&mut self, context: &mut Context<'_>) -> bool {
+    fn is_stopped(&mut self, context: &Context<'_>) -> bool {
         let is_stopped = self.standstill.is_stopped(TokioInstant::now());
         if is_stopped {
             context.waker().wake_by_ref();
