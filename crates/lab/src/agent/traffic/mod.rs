@@ -122,12 +122,13 @@ async fn send(mut write: Writing, load: Load, times: Times, budget: &Shared<Budg
             timeout_at(times.end, message::send(&mut write, &messages)).await
         }
     };
-    if let Ok(result) = sent {
-        result.map_err(failed)?;
-    }
-    // An end that can not be told in time is no failure: what has arrived is counted at the other end.
-    let told = timeout_at(times.end, write.finish()).await.unwrap_or(Ok(()));
-    if Instant::now() < times.end { told.map_err(failed) } else { Ok(()) }
+    let told = match sent {
+        Ok(Err(error)) => Err(error),
+        // An end that can not be told in time is no failure: what has arrived is counted at the other end.
+        Ok(Ok(())) | Err(_) => timeout_at(times.end, write.finish()).await.unwrap_or(Ok(())),
+    };
+    // Nor is it one that the other end, whose time is over a little sooner, reads no more.
+    told.or_else(|error| if Instant::now() + EARLY < times.end { Err(failed(error)) } else { Ok(()) })
 }
 
 /// Takes note of everything that arrives on a lane until the end of the stream.
@@ -218,7 +219,7 @@ impl<T> Clone for Shared<T> {
 
 /// Most bytes of one read.
 const READ: usize = 256 << 10;
-/// How much before its time a stream may end.
+/// How much before its time a stream may end, or find nobody who reads.
 const EARLY: Duration = Duration::from_millis(500);
 
 #[cfg(test)]

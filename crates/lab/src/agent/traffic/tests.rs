@@ -109,3 +109,21 @@ async fn a_stream_that_ends_early_is_a_failure() {
     let failure = server.finished().await.unwrap_err();
     assert!(failure.contains("too early"), "{failure}");
 }
+
+/// Sends as much as goes, to somebody who stops reading at once; the time for everything ends after `end_at`.
+async fn send_to_nobody(end_at: Duration) -> Result<(), String> {
+    let load = Load::Bulk { size: Some(1 << 30), rate: None, chunk: None };
+    let (near, far) = duplex(1 << 16);
+    let (read, write) = tokio::io::split(near);
+    let assignment = Assignment { end_at, ..assignment(End::Client, load, Duration::from_secs(60)) };
+    let mut client = Traffic::start(&assignment, vec![vec![Lane::of_bytes(read, write)]], clock::nanos());
+    drop(far);
+    client.finished().await
+}
+
+#[tokio::test]
+async fn a_reader_who_leaves_is_a_failure_unless_the_time_is_over() {
+    let failure = send_to_nobody(Duration::from_secs(60)).await.unwrap_err();
+    assert!(failure.contains("sending after"), "{failure}");
+    assert_eq!(send_to_nobody(Duration::from_millis(300)).await, Ok(()));
+}
