@@ -3,8 +3,10 @@
 
 use std::time::Duration;
 
-use manyway_proto::{ByteCount, ConnectionConfig, ConnectionError, PathId, PathReason, PathState, Role};
-use manyway_sim::link::{LinkConfig, LinkState, LossModel, Probability};
+use manyway_proto::{
+    ByteCount, ConnectionConfig, ConnectionError, PathId, PathReason, PathState, Rate, Role,
+};
+use manyway_sim::link::{LinkConfig, LinkState, LossModel, Probability, QueueConfig, QueueLimit};
 use manyway_sim::pair::Direction;
 use manyway_sim::rule::{Action, Matching};
 use manyway_sim::scenario::{
@@ -456,4 +458,32 @@ fn the_only_path_is_found_dead_by_who_sends_a_little_all_the_time() {
     pair.run_for(15 * SECOND).unwrap();
     assert_eq!(pair.ended(), None);
     assert!(path_figures(&mut pair, Side::Client)[0].state.carries_data());
+}
+
+#[test]
+fn a_slow_link_that_returned_is_not_given_up_by_the_end_that_receives() {
+    // Each large packet takes 107 ms, and what the receiver asks waits behind as many as 50 of them.
+    let slow = LinkConfig::new(Rate::from_bytes_per_second(14_000), MS)
+        .with_queue(QueueConfig::drop_tail(QueueLimit::Bytes(ByteCount(75_000))));
+    for seed in 0..12 {
+        let builder = PairBuilder::new()
+            .seed(seed)
+            .path_with(slow.clone(), slow.clone())
+            .path_with(slow.clone(), slow.clone());
+        let mut pair = connected(builder).unwrap();
+        let host = pair.host(Side::Client);
+        pair.start(Side::Client, Box::new(Exchange::new(host, megabytes(10))));
+        pair.run_for(13 * SECOND + 37 * MS * u32::try_from(seed).unwrap()).unwrap();
+        pair.set_interface(1, LinkState::Down);
+        pair.run_for(7 * SECOND).unwrap();
+        pair.set_interface(1, LinkState::Up);
+        pair.run_for(3 * SECOND).unwrap();
+        let (since, before) = (pair.now(), pair.received(Side::Server).total());
+        pair.run_for(10 * SECOND).unwrap();
+        let deaths = path_events(&mut pair, Side::Server);
+        let deaths =
+            deaths.iter().filter(|(at, event)| *at > since && event.state == PathState::Dead).count();
+        let brought = pair.received(Side::Server).total() - before;
+        assert!(deaths == 0 && brought >= ByteCount(250_000), "seed {seed}: {deaths}, {brought}");
+    }
 }

@@ -10,7 +10,7 @@ use manyway_wire::{Liveness, PathAvailability, PathId};
 use super::Connection;
 use super::settle::Portion;
 use crate::Instant;
-use crate::path::{Path, PathReason, PathState, ProbeAnswer};
+use crate::path::{FEWEST_IN_FLIGHT, Path, PathReason, PathState, ProbeAnswer};
 
 /// Probe timeouts in a row that kill a path which has no other beside it.
 const LONE_TIMEOUTS: u32 = 3;
@@ -20,8 +20,6 @@ const LONE_SILENCE: Duration = Duration::from_secs(1);
 const HEARD_SLACK: Duration = Duration::from_millis(20);
 /// Probe timeouts in a row that raise suspicion on a path that is heard and has little in flight.
 const HEARD_TIMEOUTS: u32 = 3;
-/// How long a path that is heard stays suspect at least, unless the peer confirms that nothing arrives there.
-const HEARD_SUSPICION: Duration = Duration::from_millis(500);
 const LONGEST_PROBATION: Duration = Duration::from_millis(400);
 /// From the answer of a path that stays dead to the next question: its outages are shorter than the waits of others.
 const DWELL_QUESTIONS: Duration = Duration::from_millis(100);
@@ -57,6 +55,7 @@ impl Connection {
         // The probes of a lone path carry data, so they are large; beside others they are small, and their loss says
         // nothing of the size.
         let (state, heard) = (path.state(), path.is_heard(now));
+        let has_little = path.space.recovery.packets_in_flight() < FEWEST_IN_FLIGHT;
         if count >= 2 && lone {
             path.mtu.on_silence();
             self.adopt_size(now, id);
@@ -64,7 +63,7 @@ impl Connection {
         match state {
             // spec 6.21: a receiver's round trip grows unseen with the queue of what it receives.
             PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation
-                if another && heard && count < HEARD_TIMEOUTS =>
+                if another && heard && has_little && count < HEARD_TIMEOUTS =>
             {
                 self.set_probes_due(id, 1);
                 self.reinject_suspect(now, id);
@@ -115,7 +114,8 @@ impl Connection {
         let path = self.paths.get(id).filter(|path| path.state() == PathState::Suspect)?;
         let patience = path.space.recovery.pto() * 2;
         let heard = path.last_heard() > path.since();
-        Some(path.since() + if heard { patience.max(HEARD_SUSPICION) } else { patience })
+        let ends_at = path.since() + patience;
+        Some(if heard { ends_at.max(path.heard_until()) } else { ends_at })
     }
 
     pub(super) fn end_suspicion(&mut self, now: Instant, id: PathId) {

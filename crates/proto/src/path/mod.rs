@@ -44,6 +44,8 @@ const MAX_ANSWERS: usize = 4;
 const NEVER: Instant = Instant::from_nanos(0);
 /// An answer that was held back for longer would be a wrong round trip, and the peer has asked again.
 const ANSWER_KEEPS: Duration = Duration::from_millis(250);
+/// A longer gap between the peer's packets tells nothing of the link: one of 64 kbit/s needs less for the largest.
+const LONGEST_GAP: Duration = Duration::from_millis(250);
 
 /// One path of a connection.
 #[derive(Debug)]
@@ -75,6 +77,8 @@ pub(crate) struct Path {
     asked_at: Instant,
     /// When any packet of the peer arrived last on it.
     heard_at: Instant,
+    /// The longest time between two of them, which fades as more arrive.
+    heard_gap: Duration,
     /// When bytes of streams were last sent on it, and when any arrived; [`NEVER`] takes less memory than an option.
     data_sent_at: Instant,
     data_received_at: Instant,
@@ -123,6 +127,7 @@ impl Path {
             probes_due: 0,
             asked_at: now,
             heard_at: now,
+            heard_gap: Duration::ZERO,
             data_sent_at: NEVER,
             data_received_at: NEVER,
             moved_at: None,
@@ -139,6 +144,7 @@ impl Path {
     }
 
     pub(crate) fn on_heard(&mut self, now: Instant) {
+        self.heard_gap = (now - self.heard_at).min(LONGEST_GAP).max(self.heard_gap * 7 / 8);
         self.heard_at = now;
     }
 
@@ -171,11 +177,15 @@ impl Path {
         self.reason
     }
 
-    /// Whether the peer's packets arrive on it while little of ours is in flight: then answers that are late may wait
-    /// behind what the peer sends.
+    /// Whether the peer's packets arrive on it.
     pub(crate) fn is_heard(&self, now: Instant) -> bool {
-        let recovery = &self.space.recovery;
-        recovery.packets_in_flight() < FEWEST_IN_FLIGHT && now - self.heard_at < recovery.pto()
+        now < self.heard_until()
+    }
+
+    /// Until when its silence is none. What the peer sends has gaps where the link needs long for each packet, though the
+    /// round trips of small ones are short.
+    pub(crate) fn heard_until(&self) -> Instant {
+        self.heard_at + (self.heard_gap * 2).max(self.space.recovery.pto())
     }
 
     pub(crate) fn last_asked(&self) -> Instant {
