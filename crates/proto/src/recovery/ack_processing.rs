@@ -206,7 +206,9 @@ impl PathRecovery {
         let Some(newest) = arrivals.newest else { return };
         let is_measure = !self.doubt.covers(newest.packet_number);
         let delivery = self.rate.sample(now, newest.time_sent, &newest.delivery, &self.rtt, is_measure);
-        let (latest_rtt, latest_one_way) = latest.filter(|_| is_measure).unzip();
+        // In doubt, a round trip tells of the path only if none was shorter.
+        let tells = |rtt| is_measure || rtt <= self.rtt.minimum();
+        let (latest_rtt, latest_one_way) = latest.filter(|(rtt, _)| tells(*rtt)).unzip();
         let sample = AckSample {
             now,
             bytes: arrivals.bytes,

@@ -33,6 +33,8 @@ const NEAR: u32 = 16;
 const NEAR_MIN: Duration = Duration::from_millis(1);
 /// Samples that a mean needs at least.
 const SAMPLES: u32 = 4;
+/// No delay wanders so that the mean of the first round is so many times the first round trip: that round made a queue.
+const WANDERING: u32 = 4;
 /// Longer the controller of one path does not wait for those of others.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -180,12 +182,12 @@ impl RoundTrip {
             self.shortest_wait_back = wait_back;
         }
         if round_begins && self.round.count >= SAMPLES {
-            let round = std::mem::take(&mut self.round);
+            let round = std::mem::take(&mut self.round).sample(sample.now);
+            // So far it was only the first sample.
             if self.recent.is_none() {
-                // So far it was only the first sample.
-                self.minimum = None;
+                self.minimum.take_if(|first| round.rtt.get() / WANDERING < first.rtt.get());
             }
-            self.on_round(round.sample(sample.now));
+            self.on_round(round);
         }
     }
 

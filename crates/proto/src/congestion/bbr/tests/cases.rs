@@ -252,6 +252,16 @@ fn the_path_is_drained_when_the_smallest_round_trip_has_not_been_seen_for_five_s
 }
 
 #[test]
+fn the_queue_that_the_first_flight_makes_is_not_taken_for_the_way() {
+    // A packet takes 86 ms.
+    let mut path = Path::new(Rate::from_bytes_per_second(14_000), MS * 10);
+    path.run(SECOND * 4);
+    assert!(path.bbr.round_trip.minimum() <= Some(MS * 100), "{:?}", path.bbr);
+    assert!(path.waiting() <= MS * 500, "{:?}", path.waiting());
+    assert!(path.run(SECOND * 4) >= 98);
+}
+
+#[test]
 fn a_path_whose_queue_runs_empty_by_itself_is_not_drained() {
     let mut path = probing();
     path.run(SECOND * 20);
