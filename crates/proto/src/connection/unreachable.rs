@@ -12,7 +12,7 @@ use super::Connection;
 use crate::Instant;
 use crate::path::PathReason;
 
-/// A path that answered when it was suspected is not suspected on such a word for so long.
+/// A path that was suspected on such a word is not suspected on another one for so long.
 const REST: Duration = Duration::from_secs(5);
 
 impl Connection {
@@ -21,10 +21,13 @@ impl Connection {
     pub fn on_unreachable(&mut self, now: Instant, remote: SocketAddr, quoted: &[u8]) -> bool {
         let Some(id) = self.quoted_path(remote, quoted) else { return false };
         let Some(path) = self.paths.get(id) else { return false };
-        let rests = path.reason() == PathReason::Answered && path.in_state_for(now) < REST;
+        let rests = path.last_unreachable().is_some_and(|last| now - last < REST);
         let in_flight = path.space.recovery.packets_in_flight() > 0;
         if rests || !in_flight || !path.state().carries_data() || !self.another_works(now, id) {
             return false;
+        }
+        if let Some(path) = self.paths.get_mut(id) {
+            path.on_unreachable(now);
         }
         self.suspect(now, id, PathReason::Unreachable);
         true

@@ -82,6 +82,8 @@ pub(crate) struct Path {
     /// When bytes of streams were last sent on it, and when any arrived; [`NEVER`] takes less memory than an option.
     data_sent_at: Instant,
     data_received_at: Instant,
+    /// When it was last suspected because somebody called the peer unreachable.
+    unreachable_at: Instant,
     /// When the peer's address on it changed last; `None` once the new one was proven.
     pub(crate) moved_at: Option<Instant>,
     pub(crate) counters: PathCounters,
@@ -130,6 +132,7 @@ impl Path {
             heard_gap: Duration::ZERO,
             data_sent_at: NEVER,
             data_received_at: NEVER,
+            unreachable_at: NEVER,
             moved_at: None,
             counters: PathCounters::default(),
         }
@@ -158,6 +161,14 @@ impl Path {
 
     pub(crate) fn on_data_received(&mut self, now: Instant) {
         self.data_received_at = now;
+    }
+
+    pub(crate) fn on_unreachable(&mut self, now: Instant) {
+        self.unreachable_at = now;
+    }
+
+    pub(crate) fn last_unreachable(&self) -> Option<Instant> {
+        Some(self.unreachable_at).filter(|at| *at > NEVER)
     }
 
     pub(crate) fn last_data_sent(&self) -> Option<Instant> {

@@ -77,6 +77,25 @@ fn one_who_sees_the_packets_and_lies_all_the_time_costs_a_few_copies_and_kills_n
     pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet()).unwrap();
 }
 
+/// Words are believed rarely because anybody can say them, which a silence that ended is no reason for.
+#[test]
+fn a_path_that_was_silent_for_a_moment_is_believed_to_be_unreachable_when_somebody_says_so() {
+    let mut pair = connected(2);
+    start(&mut pair, megabytes(8));
+    let quotes = quotes(&mut pair);
+    pair.cut(0, Direction::Both);
+    pair.run_for(40 * MS).unwrap();
+    pair.restore(0, Direction::Both);
+    let answered = |pair: &mut EndpointPair| {
+        let first = path_figures(pair, Side::Client)[0];
+        (first.state, first.reason) == (PathState::Active, PathReason::Answered)
+    };
+    pair.run_until(SECOND, "answered the suspicion", answered).unwrap();
+    assert!(tell(&mut pair, &quotes[0]));
+    pair.run_for(100 * MS).unwrap();
+    assert!(!tell(&mut pair, &quotes[0]), "it was said a moment ago");
+}
+
 #[test]
 fn who_does_not_know_the_id_or_speaks_of_what_is_idle_is_not_heard() {
     let mut pair = connected(2);
