@@ -13,6 +13,10 @@ const ROUNDS: u8 = 3;
 const GROWTH: (u64, u64) = (5, 4);
 /// So much of the bandwidth-delay product in flight fills the pipe for certain.
 const FULL: (u64, u64) = (3, 2);
+/// So many of them in flight, twice what the window of Startup allows, are a queue for certain. It counts if what is in
+/// flight needs so long: a shorter one is gone in no time, and where round trips are short, so much is in flight by chance.
+const OVERFLOW: u64 = 4;
+const OVERFLOW_TIME: Duration = Duration::from_millis(250);
 /// A rise of the round trip by this part says that a queue grows, within these bounds (as in RFC 9406, section 4.3), and
 /// where round trips vary anyway, one by so many mean deviations.
 const RISE: u32 = 8;
@@ -77,7 +81,8 @@ impl FullPipe {
     }
 
     /// `CheckFullBWReached`. A round without growth in which every round trip was longer than all of the round before the
-    /// last counts for three: what was sent more stands in a queue, and two more rounds of it would only make that longer.
+    /// last, or in which several products were in flight, counts for three: what was sent more stands in a queue, and two
+    /// more rounds of it would only make that longer.
     ///
     /// A sender that runs out of data, or is kept from sending by the peer's credit, learns nothing of the path, unless
     /// clearly more than `product`, the bandwidth-delay product so far, was in flight: then a larger rate would have shown.
@@ -100,7 +105,9 @@ impl FullPipe {
             return;
         }
         let best = std::mem::take(&mut self.best);
-        let was_full = std::mem::take(&mut self.most_in_flight) >= product * FULL.0 / FULL.1;
+        let in_flight = std::mem::take(&mut self.most_in_flight);
+        let was_full = in_flight >= product * FULL.0 / FULL.1;
+        let overflows = in_flight >= (product * OVERFLOW).max(best * OVERFLOW_TIME);
         let has_queue = self.has_queue();
         let [last, _] = self.usual;
         self.usual = [self.delays.take().map(|delays| delays.usual(sample.rtt_variation)), last];
@@ -111,7 +118,7 @@ impl FullPipe {
             self.restart(best);
             return;
         }
-        self.rounds += if has_queue { ROUNDS } else { 1 };
+        self.rounds += if has_queue || overflows { ROUNDS } else { 1 };
         if self.rounds >= ROUNDS {
             self.is_reached_now = true;
             self.is_reached = true;

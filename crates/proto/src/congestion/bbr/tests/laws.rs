@@ -142,6 +142,23 @@ fn the_application_limits_nothing_while_half_as_much_again_as_the_path_carries_i
 }
 
 #[test]
+fn one_round_without_growth_fills_the_pipe_if_a_long_queue_of_three_products_is_in_flight() {
+    let rounds_until_full = |product, in_flight| {
+        let mut pipe = FullPipe::default();
+        let in_flight_at_sent = ByteCount(in_flight);
+        let sample = AckSample { delivery_rate: Some(mbit(8)), in_flight_at_sent, ..sample() };
+        let mut round = |_: &u32| {
+            pipe.on_ack(&sample, sample.latest_rtt, ByteCount(product), true);
+            pipe.is_reached_now()
+        };
+        // The first one grows from nothing.
+        (0..10).find(|number| round(number)).unwrap()
+    };
+    assert_eq!([399_999, 400_000].map(|in_flight| rounds_until_full(100_000, in_flight)), [3, 1]);
+    assert_eq!([249_999, 250_000].map(|in_flight| rounds_until_full(1000, in_flight)), [3, 1], "of 250 ms");
+}
+
+#[test]
 fn acknowledgements_in_clumps_are_known_and_forgotten_after_ten_rounds() {
     let mut extra = Aggregation::default();
     let rate = mbit(8); // 1000 bytes a millisecond
