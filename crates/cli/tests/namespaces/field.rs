@@ -14,7 +14,7 @@ fn two_modems_with_the_same_network_and_the_same_address_carry_both() {
         let modems = [1, 2].map(|number| Modem::plug(&lab, number, addresses[usize::from(number) - 1]));
         modems.iter().for_each(|modem| modem.limit(20));
         let server = lab.serve(&["--advertise", SERVER]);
-        make_file(&lab.here().join("big"), 12 * MB);
+        make_file(&lab.here().join("big"), 24 * MB);
         let client = lab.start_client(&["-v", "send", "big", &server.ticket]);
         let until_more_over = |interface: &str, bytes: u64| {
             let before = lab.client.sent(interface);
