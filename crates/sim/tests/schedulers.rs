@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use manyway_proto::scheduler::{Decision, PathView, Scheduler, Source, View};
 use manyway_proto::{
-    ByteCount, Class, ConnectionConfig, ConnectionStatistics, MessageOptions, PathReason, PathState, Rate,
+    ByteCount, Class, ConnectionConfig, ConnectionStatistics, Instant, MessageOptions, PathEvent, PathReason,
+    PathState, Rate,
 };
 use manyway_sim::link::{LinkConfig, LossModel, Probability};
 use manyway_sim::pair::Direction;
@@ -259,20 +260,25 @@ fn a_scheduler_can_bind_streams_to_paths() {
     }
 }
 
+/// Two paths and little credit: in turns, the far one makes the connection slower than the near one alone.
+fn pair_with_a_harmful_path(guard: bool) -> EndpointPair {
+    let paths = [(40, 20, 20), (10, 200, 200)];
+    let mut config = ConnectionConfig::default();
+    config.set_scheduler("round-robin").unwrap();
+    config.guard &= guard;
+    config.streams.max_window = window(&paths, 2);
+    config.streams.stream_window = config.streams.max_window;
+    config.streams.connection_window = config.streams.max_window;
+    let builder = paths
+        .iter()
+        .fold(PairBuilder::new(), |builder, (rate, rtt, _)| builder.path(mbit(*rate), MS * *rtt / 2));
+    connected_with(builder, &config).unwrap()
+}
+
 #[test]
 fn the_guard_parks_a_path_that_makes_the_bond_slower_and_says_why() {
-    let paths = [(40, 20, 20), (10, 200, 200)];
     let share = |guard| {
-        let mut config = ConnectionConfig::default();
-        config.set_scheduler("round-robin").unwrap();
-        config.guard = guard;
-        config.streams.max_window = window(&paths, 2);
-        config.streams.stream_window = config.streams.max_window;
-        config.streams.connection_window = config.streams.max_window;
-        let builder = paths
-            .iter()
-            .fold(PairBuilder::new(), |builder, (rate, rtt, _)| builder.path(mbit(*rate), MS * *rtt / 2));
-        let mut pair = connected_with(builder, &config).unwrap();
+        let mut pair = pair_with_a_harmful_path(guard);
         let report = pair.transfer(Side::Client, megabytes(40), MINUTE).unwrap();
         let events = path_events(&mut pair, Side::Client).into_iter().map(|(_, event)| event);
         let parked = events.filter(|event| event.state == PathState::Parked).map(|event| event.reason);
@@ -286,6 +292,31 @@ fn the_guard_parks_a_path_that_makes_the_bond_slower_and_says_why() {
         matches!(reasons[..], [PathReason::TriedWithout, PathReason::DoesNotPay { .. }, ..]),
         "{reasons:?}"
     );
+}
+
+#[test]
+fn a_parked_path_is_used_again_once_the_others_collapse() {
+    let mut pair = pair_with_a_harmful_path(true);
+    let client = pair.host(Side::Client);
+    pair.start(Side::Client, Box::new(Exchange::new(client, megabytes(1000))));
+    let parked_at = loop {
+        pair.run_for(100 * MS).unwrap();
+        let events = path_events(&mut pair, Side::Client);
+        let parked = |(at, event): &(Instant, PathEvent)| {
+            matches!(event.reason, PathReason::DoesNotPay { .. }).then_some(*at)
+        };
+        if let Some(at) = events.iter().find_map(parked) {
+            break at;
+        }
+    };
+    pair.set_rate(0, Direction::Both, mbit(4));
+    pair.run_for(8000 * MS).unwrap();
+    let events = path_events(&mut pair, Side::Client);
+    // Without this it would be parked for 10 s.
+    let is_back = |(at, event): &(Instant, PathEvent)| {
+        *at > parked_at && event.state == PathState::Active && event.reason == PathReason::TriedAgain
+    };
+    assert!(events.iter().any(is_back), "{events:?}");
 }
 
 /// The design's starvation guard asks for data on a path whose rate is not known any more; while credit is scarce such a

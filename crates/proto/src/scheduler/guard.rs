@@ -23,6 +23,8 @@ const SUSPICIOUS: u64 = 85;
 const LOW_ROUNDS: u32 = 3;
 /// It does not pay if without it this much arrives of what did with it, of a hundred.
 const BETTER: u64 = 105;
+/// The others do not do without it any more if less arrives of what did when it was parked, of a hundred.
+const COLLAPSED: u64 = 50;
 /// How long a path is parked, and how long nothing is tried after it was in vain; doubled each time.
 const FIRST_WAIT: Duration = Duration::from_secs(10);
 const LONGEST_WAIT: Duration = Duration::from_secs(320);
@@ -82,9 +84,14 @@ struct Trial {
 #[derive(Debug, Clone, Copy)]
 struct Parked {
     path: PathId,
-    /// The end of the wait; `None` once the path carries data again. It stays listed for the length of the next one.
-    until: Option<Instant>,
+    /// Whether it carries no data. Afterwards it stays listed for twice as long, so that its next wait is longer.
+    is_out: bool,
+    until: Instant,
     wait: Duration,
+    /// What arrived without it.
+    without: Rate,
+    /// In how many rounds in a row less than half of that did.
+    low_rounds: u32,
 }
 
 /// What the guard knows of a path that could carry data.
@@ -106,6 +113,14 @@ pub(crate) struct Verdict {
 }
 
 type Verdicts = SmallVec<[Verdict; 4]>;
+
+impl Parked {
+    fn end_wait(&mut self, now: Instant) -> Verdict {
+        self.is_out = false;
+        self.until = now + self.wait * 2;
+        Verdict { path: self.path, is_parked: false, reason: PathReason::TriedAgain }
+    }
+}
 
 impl Guard {
     pub(crate) fn new() -> Self {
@@ -178,7 +193,7 @@ impl Guard {
     /// Whether the path carries no data.
     fn is_out(&self, path: PathId) -> bool {
         self.trial.is_some_and(|trial| trial.without == path)
-            || self.parked.iter().any(|parked| parked.path == path && parked.until.is_some())
+            || self.parked.iter().any(|parked| parked.path == path && parked.is_out)
     }
 
     /// So much has arrived in all, in order; `candidates` are the paths that work, also those that are parked. To be
@@ -203,6 +218,7 @@ impl Guard {
             return verdicts;
         }
         self.begin_round(now, arrived);
+        self.no_trial_before = self.no_trial_before.filter(|at| now < *at);
         self.end_waits(now, &mut verdicts);
         let in_use: SmallVec<[Candidate; 8]> = candidates.filter(|path| !self.is_out(path.path)).collect();
         if round.was_idle || in_use.is_empty() {
@@ -224,6 +240,10 @@ impl Guard {
     }
 
     fn watch(&mut self, now: Instant, rate: Rate, in_use: &[Candidate], verdicts: &mut Verdicts) {
+        if self.take_back(now, rate, verdicts) {
+            self.low_rounds = 0;
+            return;
+        }
         let best = in_use.iter().max_by_key(|path| path.rate);
         let Some(best) = best.filter(|best| in_use.len() > 1 && rate < best.rate.scaled(SUSPICIOUS, 100))
         else {
@@ -232,7 +252,7 @@ impl Guard {
         };
         self.low_rate = if self.low_rounds == 0 { rate } else { self.low_rate.max(rate) };
         self.low_rounds += 1;
-        if self.low_rounds < LOW_ROUNDS || self.no_trial_before.is_some_and(|at| now < at) {
+        if self.low_rounds < LOW_ROUNDS || self.no_trial_before.is_some() {
             return;
         }
         let others =
@@ -262,7 +282,8 @@ impl Guard {
         let before = self.parked.iter().find(|parked| parked.path == path);
         let wait = before.map_or(FIRST_WAIT, |parked| (parked.wait * 2).min(LONGEST_WAIT));
         self.parked.retain(|parked| parked.path != path);
-        self.parked.push(Parked { path, until: Some(now + wait), wait });
+        let until = now + wait;
+        self.parked.push(Parked { path, is_out: true, until, wait, without, low_rounds: 0 });
         self.acquitted.clear();
         self.next_wait = FIRST_WAIT;
         let reason = PathReason::DoesNotPay { with: trial.before, without };
@@ -270,11 +291,23 @@ impl Guard {
     }
 
     fn end_waits(&mut self, now: Instant, verdicts: &mut Verdicts) {
-        let ended = |parked: &&mut Parked| parked.until.is_some_and(|until| until <= now);
-        for parked in self.parked.iter_mut().filter(ended) {
-            parked.until = None;
-            verdicts.push(Verdict { path: parked.path, is_parked: false, reason: PathReason::TriedAgain });
+        self.parked.retain(|parked| parked.is_out || now < parked.until);
+        for parked in self.parked.iter_mut().filter(|parked| parked.is_out && parked.until <= now) {
+            verdicts.push(parked.end_wait(now));
         }
+    }
+
+    /// Gives back at once the paths without which the others did better than they do now; tells whether there was one.
+    fn take_back(&mut self, now: Instant, rate: Rate, verdicts: &mut Verdicts) -> bool {
+        let before = verdicts.len();
+        for parked in self.parked.iter_mut().filter(|parked| parked.is_out) {
+            let is_low = rate < parked.without.scaled(COLLAPSED, 100);
+            parked.low_rounds = if is_low { parked.low_rounds + 1 } else { 0 };
+            if parked.low_rounds >= LOW_ROUNDS {
+                verdicts.push(parked.end_wait(now));
+            }
+        }
+        verdicts.len() > before
     }
 
     fn give_up_trial(&mut self, verdicts: &mut Verdicts) {

@@ -66,6 +66,28 @@ fn a_path_that_makes_the_bond_slower_is_parked_and_tried_again_less_and_less_oft
 }
 
 #[test]
+fn a_parked_path_is_taken_back_once_the_others_collapse() {
+    let paths = [candidate(0, 50, 20), candidate(1, 10, 200)];
+    let mut world = World::new();
+    let harm = |out: &[PathId]| if out.contains(&PathId(1)) { mbit(50) } else { mbit(20) };
+    world.run(8, &paths, harm);
+    assert_eq!(world.out, [PathId(1)]);
+    // Three rounds of 1.2 s, and that in which it happens.
+    world.run(5, &paths, |out| if out.contains(&PathId(1)) { mbit(1) } else { mbit(11) });
+    assert!(world.out.is_empty(), "{:?}", world.told);
+}
+
+#[test]
+fn a_path_that_was_well_for_long_is_parked_no_longer_than_at_first() {
+    let paths = [candidate(0, 50, 20), candidate(1, 10, 200)];
+    let mut world = World::new();
+    let harm = |out: &[PathId]| if out.contains(&PathId(1)) { mbit(50) } else { mbit(20) };
+    world.run(8, &paths, harm);
+    world.run(60, &paths, |_| mbit(60));
+    assert!(world.out.is_empty() && world.guard.is_at_rest(), "{:?}", world.guard);
+}
+
+#[test]
 fn a_path_without_which_nothing_gets_better_is_taken_back() {
     let paths = [candidate(0, 50, 20), candidate(1, 10, 200)];
     let mut world = World::new();
