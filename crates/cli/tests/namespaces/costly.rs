@@ -96,7 +96,14 @@ fn bench_says_that_a_dearer_path_waits_and_that_it_carries_because_the_other_fai
     let bench = |time, options: &[&str]| {
         lab.start_client(&[&PRIMARY, options, &["bench", "--json", "-t", time, &server.ticket]].concat())
     };
-    let documents = bench("2", &[]).end().expect(0).json();
+    let mut documents = Vec::new();
+    for _ in 0..3 {
+        documents = bench("2", &[]).end().expect(0).json();
+        // On a busy machine va1 may seem silent to the server for a moment, which then answers on va2.
+        if told(documents.last().unwrap(), "va2").1 != "by-peer" {
+            break;
+        }
+    }
     let (summary, lines) = documents.split_last().unwrap();
     assert_eq!(told(summary, "va1"), (true, "primary".to_owned()), "{summary}");
     assert_eq!(told(summary, "va2"), (false, "needs-leave".to_owned()), "{summary}");
