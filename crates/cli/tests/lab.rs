@@ -125,6 +125,7 @@ fn wrong_names_are_status_2_and_near_ones_are_told() {
         (&["sim", "two-50", "-c", "quic"], "mptcp-CC"),
         (&["sim", "two-50", "--scheduler", "fastest"], "min-rtt"),
         (&["sim", "gates", "two-50", "--congestion", "cubic"], "leave --scheduler"),
+        (&["sim", "two-50", "--qlog", "logs"], "leave --qlog out"),
         (&["lab", "two-50", "-c", "external:pipe"], "--external"),
         (&["lab", "share", "-c", "external:pipe,manyway"], "can not run in `lab share`"),
         (&["lab", "up", "table"], "is a group"),

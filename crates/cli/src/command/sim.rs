@@ -5,7 +5,7 @@ use manyway_lab::campaign::Timing;
 use manyway_lab::gates::Contest;
 use manyway_lab::simulated::Simulated;
 
-use super::campaign::{self, Defaults, Named, of_gates, of_matrix, of_scenarios};
+use super::campaign::{self, Defaults, Named, of_gates, of_matrix, of_scenarios, refuse_qlog};
 use super::error::CommandError;
 use crate::args::{GlobalArgs, SimAction, SimArgs};
 use crate::exit_code::ExitCode;
@@ -15,6 +15,7 @@ use crate::exit_code::ExitCode;
 /// # Errors
 /// A scenario or contender is unknown or wrong; the report can not be written; the user had enough.
 pub fn run(global: &GlobalArgs, arguments: &SimArgs) -> Result<ExitCode, CommandError> {
+    refuse_qlog(global)?;
     let stop = Stop::default();
     let mut runner = Simulated::new();
     match &arguments.action {

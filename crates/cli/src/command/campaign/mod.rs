@@ -19,7 +19,7 @@ use manyway_lab::{LabError, Runner, Scenario, Stop};
 use serde_json::{Value, json};
 
 pub use experiment::Named;
-pub use plan::{Defaults, contender, of_gates, of_matrix, of_scenarios};
+pub use plan::{Defaults, contender, of_gates, of_matrix, of_scenarios, refuse_qlog};
 
 use super::error::CommandError;
 use super::signal::interrupted;

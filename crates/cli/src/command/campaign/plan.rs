@@ -23,6 +23,20 @@ pub struct Defaults {
     pub timing: Timing,
 }
 
+/// Says so if the command line wants a log of each connection: there are none of many runs.
+///
+/// # Errors
+/// It does.
+pub fn refuse_qlog(global: &GlobalArgs) -> Result<(), CommandError> {
+    if global.qlog.is_none() {
+        return Ok(());
+    }
+    Err(CommandError::usage(
+        "sim and lab write no qlog: leave --qlog out; --report keeps each run second by second, and bench, send and the \
+         others take --qlog; if the file of settings has it, --no-config does",
+    ))
+}
+
 /// Plans scenarios for contenders.
 ///
 /// # Errors

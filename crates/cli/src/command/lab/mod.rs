@@ -28,7 +28,7 @@ mod on_linux {
 
     use super::{cpu, share, up, validate};
     use crate::args::{CampaignArgs, GlobalArgs, LabAction, LabArgs};
-    use crate::command::campaign::{self, Defaults, Named, of_gates, of_lab, of_scenarios};
+    use crate::command::campaign::{self, Defaults, Named, of_gates, of_lab, of_scenarios, refuse_qlog};
     use crate::command::error::CommandError;
     use crate::exit_code::ExitCode;
 
@@ -38,6 +38,7 @@ mod on_linux {
     /// A scenario or contender is unknown or wrong; this user or machine can not make the hosts; the report can not be
     /// written; the user had enough.
     pub fn run(global: &GlobalArgs, arguments: &LabArgs) -> Result<ExitCode, CommandError> {
+        refuse_qlog(global)?;
         match &arguments.action {
             Some(LabAction::List) => campaign::list(global),
             Some(LabAction::Cpu(arguments)) => cpu::run(global, arguments, &program()?),
