@@ -75,19 +75,23 @@ fn duel_with(config: &ConnectionConfig) -> Duel {
     Duel::watched(Initiator::Server, config, watch)
 }
 
-/// The victim sends so many times a hundred crumbs on a stream of the peer, which grants all credit and acknowledges
+/// The victim sends so many times a hundred crumbs on streams of the peer, which grants all credit and acknowledges
 /// nothing. Crumbs are the dearest way to write.
-fn send_unacknowledged(duel: &mut Duel, rounds: usize) {
+fn send_unacknowledged(duel: &mut Duel, streams: u64, rounds: usize) {
     let credit = u64::MAX >> 2;
-    let open = Block::Stream(StreamData { stream: stream(0), offset: 0, end: false, data: b"get" });
-    let more = Block::StreamWindow(StreamWindow { stream: stream(0), credit });
-    duel.send(&[open, more, Block::Window(Window { credit })]);
     let handle = duel.handle;
-    duel.act(|victim| victim.connection(handle).unwrap().accept_stream()).unwrap();
+    for stream in (0..streams).map(stream) {
+        let open = Block::Stream(StreamData { stream, offset: 0, end: false, data: b"get" });
+        let more = Block::StreamWindow(StreamWindow { stream, credit });
+        duel.send(&[open, more, Block::Window(Window { credit })]);
+        duel.act(|victim| victim.connection(handle).unwrap().accept_stream()).unwrap();
+    }
     for _ in 0..rounds {
-        for _ in 0..100 {
-            let data = bytes::Bytes::from_static(&[7; 50]);
-            duel.act(|victim| victim.connection(handle).unwrap().write(stream(0), data)).unwrap();
+        for stream in (0..streams).map(stream) {
+            for _ in 0..100 {
+                let data = bytes::Bytes::from_static(&[7; 50]);
+                duel.act(|victim| victim.connection(handle).unwrap().write(stream, data)).unwrap();
+            }
         }
         duel.run_for(Duration::from_millis(5));
         duel.send(&[Block::Pad]);
@@ -282,7 +286,7 @@ fn floods_of_a_server_take_at_most_twice_the_window_of_a_client() {
 #[test]
 fn a_peer_that_acknowledges_nothing_costs_what_is_in_flight_and_the_send_buffer() {
     let mut duel = duel();
-    send_unacknowledged(&mut duel, 1000);
+    send_unacknowledged(&mut duel, 1, 1000);
     let peak = PEAK.get();
     println!("nothing acknowledged: {peak} bytes");
     // spec 8.25: a send buffer is 4 MiB; a quarter more for its chunks and what is in flight.
@@ -291,8 +295,10 @@ fn a_peer_that_acknowledges_nothing_costs_what_is_in_flight_and_the_send_buffer(
 
 #[test]
 fn a_small_connection_with_everything_full_takes_at_most_256_kib() {
-    let mut duel = duel_with(&ConnectionConfig::small());
-    send_unacknowledged(&mut duel, 25);
+    let config = ConnectionConfig::small();
+    let streams = config.streams.peer_streams;
+    let mut duel = duel_with(&config);
+    send_unacknowledged(&mut duel, streams, 25);
     // Nothing that arrives can be read.
     for (index, end) in [(1, 32 << 10), (2, 15 << 10)] {
         for offset in (1..end - 300).step_by(301) {

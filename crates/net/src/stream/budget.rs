@@ -26,16 +26,16 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// A quarter of the largest window for all, 1 MiB for one and at least 64 KiB for each; less where the windows are
-    /// smaller.
+    /// A quarter of the largest window for all, of it 1 MiB for one and 64 KiB for each at least; less where the windows
+    /// are smaller.
     pub(crate) fn new(streams: &StreamConfig) -> Self {
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         let most = size(streams.max_window / 4).min(1 << 20);
         Self {
             limit: size(streams.max_window / 4),
             most,
-            least: size(streams.stream_window).min(64 << 10).min(most),
-            send: size(streams.max_send_buffer).min(SEND_LIMIT),
+            least: size(streams.max_window / 64).min(64 << 10).min(most),
+            send: size(streams.max_send_buffer / 24).min(SEND_LIMIT),
             held: AtomicUsize::new(0),
         }
     }
@@ -90,7 +90,10 @@ mod tests {
         let budget = Budget::new(&streams);
         assert_eq!(budget.allowance(0), 16 << 10);
         assert_eq!(budget.send_limit(), 512 << 10);
+        // What 16 streams that nobody serves keep, and one that few others crowd.
         let small = Budget::new(&StreamConfig::small());
-        assert!(small.send_limit() <= 48 << 10 && small.allowance(0) <= 12 << 10);
+        assert_eq!((small.send_limit(), small.allowance(0)), (2 << 10, 12 << 10));
+        small.take(12 << 10);
+        assert_eq!(small.allowance(0), 768);
     }
 }

@@ -31,6 +31,9 @@ pub struct StreamConfig {
     /// The most that the send buffer of a stream grows to, in bytes. Default 64 MiB, at least
     /// [`send_buffer`](Self::send_buffer).
     pub max_send_buffer: u64,
+    /// The most that the send buffers of all streams hold together, in bytes; but each may always hold a 24th of it, at most
+    /// 64 KiB, so that no stream stops another. Default 128 MiB, from 48 KiB to 4 GiB.
+    pub send_memory: u64,
     /// Largest message that this end takes, in bytes; a smaller limit follows from windows below it, since a message must
     /// fit into each of them with 128 bytes to spare. 0: this end takes and sends no messages. Default 256 KiB, at most
     /// 1 GiB.
@@ -46,6 +49,7 @@ impl Default for StreamConfig {
             peer_streams: 256,
             send_buffer: 4 * MIB,
             max_send_buffer: 64 * MIB,
+            send_memory: 128 * MIB,
             max_message: MIB / 4,
         }
     }
@@ -61,6 +65,7 @@ impl StreamConfig {
             peer_streams: 16,
             send_buffer: SMALL,
             max_send_buffer: SMALL,
+            send_memory: SMALL,
             max_message: SMALL / 3,
         }
     }
@@ -77,12 +82,18 @@ impl StreamConfig {
             ("peer_streams", self.peer_streams, 0, MOST_STREAMS),
             ("send_buffer", self.send_buffer, LEAST_WINDOW, MOST_WINDOW),
             ("max_send_buffer", self.max_send_buffer, self.send_buffer, MOST_WINDOW),
+            ("send_memory", self.send_memory, SMALL, MOST_WINDOW),
             ("max_message", self.max_message, 0, MOST_MESSAGE),
         ];
         let wrong = ranges.into_iter().find(|(_, given, least, most)| given < least || given > most);
         wrong.map_or(Ok(()), |(field, given, least, most)| {
             Err(StreamConfigError { field, given, least, most })
         })
+    }
+
+    /// What each send buffer may hold, whatever the others do (spec 8.25).
+    pub(crate) fn least_send_buffer(&self) -> u64 {
+        (self.send_memory / 24).min(64 << 10)
     }
 
     /// The largest message that this end takes (spec 8.31).

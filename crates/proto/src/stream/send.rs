@@ -32,6 +32,8 @@ pub(crate) struct SendHalf {
     credit: SendCredit,
     capacity: u64,
     max_capacity: u64,
+    /// What the other streams leave of the connection's memory; it counts if it is less than the capacity.
+    share: u64,
     /// A write was cut short and the application not told since that there is room.
     writer_waits: bool,
     /// The peer's reason to want no more.
@@ -51,6 +53,8 @@ pub(crate) struct Ready {
     pub(crate) begun: u64,
     /// A block without bytes is needed to mark the end.
     pub(crate) bare_end: bool,
+    /// What was written and is not acknowledged.
+    pub(crate) held: u64,
     /// Something is not sent or not acknowledged.
     pub(crate) unsettled: bool,
     /// Bytes from the first that is not acknowledged to the highest that was sent.
@@ -121,6 +125,7 @@ impl SendHalf {
             credit: SendCredit::new(credit),
             capacity: config.send_buffer,
             max_capacity: config.max_send_buffer.max(config.send_buffer),
+            share: u64::MAX,
             writer_waits: false,
             stopped: None,
         }
@@ -202,7 +207,22 @@ impl SendHalf {
         };
         let useful = in_flight.saturating_mul(2).saturating_add(behind_gaps).min(self.max_capacity);
         self.capacity = self.capacity.max(useful);
-        self.capacity.saturating_sub(held)
+        self.most().saturating_sub(held)
+    }
+
+    /// What the buffer may hold.
+    fn most(&self) -> u64 {
+        self.capacity.min(self.share)
+    }
+
+    /// Lets it hold no more than `share`, if that is less than its capacity.
+    pub(crate) fn set_share(&mut self, share: u64) {
+        self.share = share;
+    }
+
+    /// Whether the application waits for memory that other streams hold.
+    pub(crate) fn waits_for_others(&self) -> bool {
+        self.writer_waits && self.share < self.capacity
     }
 
     /// The code and final size of a reset that the peer does not know of for certain.
@@ -260,6 +280,7 @@ impl SendHalf {
                         repeat: self.buffer.lost_bytes(),
                         begun: 0,
                         bare_end: self.buffer.needs_bare_end(),
+                        held: self.buffer.held(),
                         unsettled: !self.buffer.is_settled(),
                         outstanding: self.buffer.sent() - self.buffer.base(),
                     }
@@ -381,7 +402,7 @@ impl SendHalf {
     /// Whether the application waits for room and there is enough: not each packet's worth, but a quarter of the
     /// buffer at a time. Asking counts as telling.
     pub(crate) fn take_writable(&mut self) -> bool {
-        let tell = self.writer_waits && self.room() >= self.capacity / 4;
+        let tell = self.writer_waits && self.room() >= self.most() / 4;
         if tell {
             self.writer_waits = false;
         }

@@ -60,6 +60,7 @@ impl SendHalf {
             repeat: messages.repeats(),
             begun: messages.unsent(),
             bare_end: self.buffer.needs_bare_end() && messages.is_sent(),
+            held: messages.held(),
             unsettled: !self.buffer.is_settled() || !messages.is_settled(),
             outstanding: messages.held().saturating_sub(messages.waiting()),
         }

@@ -56,6 +56,7 @@ pub(super) struct Totals {
     pub(super) repeat: u64,
     pub(super) begun: u64,
     pub(super) bare_ends: usize,
+    pub(super) held: u64,
     pub(super) unsettled: usize,
     pub(super) blocked: usize,
 }
@@ -223,6 +224,7 @@ impl Totals {
         self.repeat += ready.repeat;
         self.begun += ready.begun;
         self.bare_ends += usize::from(ready.bare_end);
+        self.held += ready.held;
         self.unsettled += usize::from(ready.unsettled);
     }
 
@@ -233,6 +235,7 @@ impl Totals {
         self.repeat -= ready.repeat;
         self.begun -= ready.begun;
         self.bare_ends -= usize::from(ready.bare_end);
+        self.held -= ready.held;
         self.unsettled -= usize::from(ready.unsettled);
     }
 }

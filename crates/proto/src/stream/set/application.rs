@@ -53,6 +53,7 @@ impl StreamSet {
     /// # Errors
     /// The peer asked for no more, the sending half has ended, or there is no such stream.
     pub(crate) fn write(&mut self, id: StreamId, data: Bytes) -> Result<usize, WriteError> {
+        self.grant_memory(id);
         let accepted = self.stream_mut(id)?.send.write(data)?;
         self.after_change(id);
         Ok(accepted)

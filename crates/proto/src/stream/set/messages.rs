@@ -46,6 +46,7 @@ impl StreamSet {
         options: MessageOptions,
     ) -> Result<MessageToken, SendError> {
         let most = self.messages.most_sent;
+        self.grant_memory(id);
         let stream = self.stream_mut(id)?;
         let most = most.ok_or(SendError::NotAgreed)?;
         let size = data.len() as u64;
@@ -53,9 +54,9 @@ impl StreamSet {
             return Err(SendError::TooLarge { size, most });
         }
         let urgency = stream.urgency;
-        let token = stream.send.send_message(now, NewMessage { data, options }, urgency)?;
+        let token = stream.send.send_message(now, NewMessage { data, options }, urgency);
         self.after_change(id);
-        Ok(token)
+        token
     }
 
     /// Takes the next message that is to be delivered. This is what gives the peer new credit.

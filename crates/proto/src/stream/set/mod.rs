@@ -2,7 +2,7 @@
 //!
 //! [`application`] has the calls of the application, [`input`] the blocks that arrive, [`data`] the bytes to be sent,
 //! [`output`] the other blocks to be sent and what became of them, [`messages`] all of these for messages; [`agenda`]
-//! knows what is to be sent without looking at every stream.
+//! knows what is to be sent without looking at every stream, [`send_memory`] shares the memory for it.
 
 mod agenda;
 mod application;
@@ -10,10 +10,11 @@ mod data;
 mod input;
 mod messages;
 mod output;
+mod send_memory;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use manyway_wire::{Initiator, StreamId};
@@ -31,7 +32,7 @@ use crate::{ByteCount, Instant, Misuse, StreamConfig};
 ///
 /// Its memory is bounded: what the peer sends by credit and the number of streams, what the application writes by
 /// the capacity of the send buffers. Every call takes time independent of the number of streams, but for the
-/// logarithm of a search.
+/// logarithm of a search, and for the writers that wait while the memory for all send buffers is used up.
 #[derive(Debug)]
 pub(crate) struct StreamSet {
     side: Initiator,
@@ -46,6 +47,8 @@ pub(crate) struct StreamSet {
     /// Credit that each stream has from the beginning.
     peer_stream_window: u64,
     agenda: Agenda,
+    /// Streams whose writers wait for memory that others hold.
+    waiting_writers: BTreeSet<StreamId>,
     pending: Pending,
     events: VecDeque<StreamEvent>,
     epochs: Epochs,
@@ -147,6 +150,7 @@ impl StreamSet {
             gap_overhead: 0,
             peer_stream_window: 0,
             agenda: Agenda::default(),
+            waiting_writers: BTreeSet::new(),
             pending: Pending::default(),
             events: VecDeque::new(),
             epochs: Epochs::default(),
@@ -248,11 +252,25 @@ impl StreamSet {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         self.send_credit.refund(stream.send.take_refund());
         self.messages.note(stream, &mut self.events);
-        if !stream.is_over() {
+        let held = self.agenda.totals.held;
+        let is_over = stream.is_over();
+        if is_over {
+            self.agenda.remove(stream);
+        } else {
             self.agenda.update(stream);
-            return;
+            if stream.send.waits_for_others() {
+                self.waiting_writers.insert(id);
+            }
         }
-        self.agenda.remove(stream);
+        if self.agenda.totals.held < held && !self.waiting_writers.is_empty() {
+            self.share_memory();
+        }
+        if is_over {
+            self.forget(id);
+        }
+    }
+
+    fn forget(&mut self, id: StreamId) {
         self.streams.remove(&id);
         if id.initiator() != self.side {
             self.theirs.retired += 1;

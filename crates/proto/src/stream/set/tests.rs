@@ -3,6 +3,7 @@
 mod credit;
 mod disorder;
 mod lives;
+mod memory;
 mod messages;
 mod sources;
 mod transfer;
@@ -145,6 +146,7 @@ fn small() -> StreamConfig {
         peer_streams: 4,
         send_buffer: 16 << 10,
         max_send_buffer: 64 << 10,
+        send_memory: 128 << 20,
         max_message: 8 << 10,
     }
 }
