@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::{Bbr, Phase, State, startup};
 use crate::{ByteCount, Instant, Rate};
 
-/// `BBR.PacingMarginPercent`: the rate is 1 % below the bandwidth, so that queues run empty.
-const MARGIN: (u64, u64) = (99, 100);
+/// `BBR.PacingMarginPercent`: the rate is 0.5 % below the bandwidth, so that queues run empty.
+const MARGIN: (u64, u64) = (199, 200);
 /// `BBR.MinPipeCwnd`, in datagrams.
 const LEAST: u64 = 4;
 /// A burst is what leaves in this time (`C.send_quantum`), at most [`BURST_MAX`].

@@ -202,10 +202,10 @@ fn a_path_whose_acknowledgements_wait_is_filled_and_not_drained() {
     assert!(!path.states.iter().any(|(at, state)| *at > now && is_drained(*state)), "{:?}", path.states);
     path.run_to(is(Phase::Cruise));
     assert!(path.waiting() < RTT / 4, "{:?}", path.waiting());
-    // It is over, and forgotten with the burst of acknowledgements in which it ended: at 1 % below the rate of the path that
-    // takes a hundred times as long as the burst saved.
+    // It is over, and forgotten with the burst of acknowledgements in which it ended: at 0.5 % below the rate of the path
+    // that takes two hundred times as long as the burst saved.
     path.wait_back = Duration::ZERO;
-    path.run(SECOND * 12);
+    path.run(SECOND * 24);
     assert!(path.bbr.window() < product(&path) * 5 / 2, "{:?}", path.bbr);
 }
 
@@ -427,7 +427,7 @@ fn after_a_pause_it_sends_at_the_rate_of_the_path() {
     };
     let known = path.bbr.bandwidth.get();
     path.bbr.on_sent(&sample);
-    assert_eq!(path.bbr.pacing_rate(RTT), known.scaled(99, 100));
+    assert_eq!(path.bbr.pacing_rate(RTT), known.scaled(199, 200));
 }
 
 #[test]
