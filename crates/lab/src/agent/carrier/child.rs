@@ -7,6 +7,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 /// A command of a user, run by the shell in a process group of its own. Dropping it ends the whole group.
@@ -17,6 +18,7 @@ pub(super) struct Running {
     what: &'static str,
     command: String,
     errors: Arc<Mutex<String>>,
+    collector: Option<JoinHandle<()>>,
 }
 
 impl Running {
@@ -30,11 +32,9 @@ impl Running {
             .spawn();
         let mut child = started.map_err(|error| format!("starting the {what} `{command}`: {error}"))?;
         let errors = Arc::<Mutex<String>>::default();
-        if let Some(stream) = child.stderr.take() {
-            tokio::spawn(collect(stream, Arc::clone(&errors)));
-        }
+        let collector = child.stderr.take().map(|stream| tokio::spawn(collect(stream, Arc::clone(&errors))));
         let id = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        Ok(Self { child, id, what, command: command.to_owned(), errors })
+        Ok(Self { child, id, what, command: command.to_owned(), errors, collector })
     }
 
     pub(super) fn stdin(&mut self) -> Option<ChildStdin> {
@@ -46,9 +46,9 @@ impl Running {
     }
 
     /// How it ended, in a sentence, if it has.
-    pub(super) fn ended(&mut self) -> Option<String> {
+    pub(super) async fn ended(&mut self) -> Option<String> {
         let status = self.child.try_wait().ok()??;
-        Some(self.words(status))
+        Some(self.words(status).await)
     }
 
     /// Lets it end by itself for a while, then ends it and what it started. A failure is that of its own.
@@ -56,7 +56,7 @@ impl Running {
         let by_itself = timeout(patience, self.child.wait()).await;
         if let Ok(status) = by_itself {
             let status = status.ok()?;
-            return (!status.success()).then(|| self.words(status));
+            return if status.success() { None } else { Some(self.words(status).await) };
         }
         self.signal(Signal::TERM);
         if timeout(LAST_WORDS, self.child.wait()).await.is_err() {
@@ -74,7 +74,11 @@ impl Running {
         }
     }
 
-    fn words(&self, status: ExitStatus) -> String {
+    async fn words(&mut self, status: ExitStatus) -> String {
+        if let Some(collector) = self.collector.take() {
+            // What it started may keep its output open; what was said until then is enough.
+            let _ = timeout(LAST_WORDS, collector).await;
+        }
         let errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
         let errors = errors.trim();
         let colon = if errors.is_empty() { "" } else { ": " };
@@ -104,5 +108,5 @@ async fn collect(mut stream: ChildStderr, errors: Arc<Mutex<String>>) {
 
 /// Bytes of error messages that are kept.
 const KEPT: usize = 2000;
-/// How long it may take to end after it was asked to.
+/// How long it may take to end after it was asked to, and what it said to be read after it ended.
 const LAST_WORDS: Duration = Duration::from_millis(500);

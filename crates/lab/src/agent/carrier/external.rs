@@ -47,7 +47,7 @@ impl External {
         // Who can not run at all says so soon.
         let deadline = Instant::now() + SETTLE;
         while Instant::now() < deadline {
-            if let Some(ended) = self.programs().find_map(Running::ended) {
+            if let Some(ended) = self.find_ended().await {
                 return Err(ended);
             }
             sleep(LOOK).await;
@@ -92,12 +92,23 @@ impl External {
             .map(|(number, _)| port(number, assignment.end))
             .collect();
         while Instant::now() < deadline && !ports.iter().all(|port| is_bound(*port)) {
-            if let Some(ended) = self.programs().find_map(Running::ended) {
+            if let Some(ended) = self.find_ended().await {
                 return Err(ended);
             }
             sleep(LOOK).await;
         }
         Ok(())
+    }
+
+    /// Tells of a program that has ended.
+    async fn find_ended(&mut self) -> Option<String> {
+        for program in self.programs() {
+            let ended = program.ended().await;
+            if ended.is_some() {
+                return ended;
+            }
+        }
+        None
     }
 
     fn programs(&mut self) -> impl Iterator<Item = &mut Running> {
