@@ -88,7 +88,8 @@ struct Parked {
     is_out: bool,
     until: Instant,
     wait: Duration,
-    /// What arrived without it.
+    /// What arrived with it and without it.
+    with: Rate,
     without: Rate,
     /// In how many rounds in a row less than half of that did.
     low_rounds: u32,
@@ -115,9 +116,10 @@ pub(crate) struct Verdict {
 type Verdicts = SmallVec<[Verdict; 4]>;
 
 impl Parked {
-    fn end_wait(&mut self, now: Instant) -> Verdict {
+    /// It is listed for ten rounds at least, in which it may be found in the way again.
+    fn end_wait(&mut self, now: Instant, round: Duration) -> Verdict {
         self.is_out = false;
-        self.until = now + self.wait * 2;
+        self.until = now + (self.wait * 2).max(round * 10);
         Verdict { path: self.path, is_parked: false, reason: PathReason::TriedAgain }
     }
 }
@@ -140,10 +142,7 @@ impl Guard {
 
     /// Whether it knows nothing that would be missed after a rest.
     pub(crate) fn is_at_rest(&self) -> bool {
-        self.trial.is_none()
-            && self.parked.is_empty()
-            && self.acquitted.is_empty()
-            && self.no_trial_before.is_none()
+        self.trial.is_none() && self.parked.is_empty() && self.no_trial_before.is_none()
     }
 
     /// Whether a stretch is over, so that it wants to know what arrived.
@@ -219,10 +218,11 @@ impl Guard {
         }
         self.begin_round(now, arrived);
         self.no_trial_before = self.no_trial_before.filter(|at| now < *at);
-        self.end_waits(now, &mut verdicts);
+        self.end_waits(now, elapsed, &mut verdicts);
         let in_use: SmallVec<[Candidate; 8]> = candidates.filter(|path| !self.is_out(path.path)).collect();
         if round.was_idle || in_use.is_empty() {
             self.low_rounds = 0;
+            self.parked.iter_mut().for_each(|parked| parked.low_rounds = 0);
             self.give_up_trial(&mut verdicts);
             return verdicts;
         }
@@ -230,7 +230,7 @@ impl Guard {
         match self.trial {
             Some(trial) if !trial.has_settled => self.trial = Some(Trial { has_settled: true, ..trial }),
             Some(trial) => self.judge(now, trial, rate, &mut verdicts),
-            None => self.watch(now, rate, &in_use, &mut verdicts),
+            None => self.watch(now, (rate, elapsed), &in_use, &mut verdicts),
         }
         verdicts
     }
@@ -239,8 +239,14 @@ impl Guard {
         self.round = Some(Round { since: now, arrived, was_idle: false });
     }
 
-    fn watch(&mut self, now: Instant, rate: Rate, in_use: &[Candidate], verdicts: &mut Verdicts) {
-        if self.take_back(now, rate, verdicts) {
+    fn watch(
+        &mut self,
+        now: Instant,
+        (rate, elapsed): (Rate, Duration),
+        in_use: &[Candidate],
+        verdicts: &mut Verdicts,
+    ) {
+        if self.take_back(now, (rate, elapsed), verdicts) {
             self.low_rounds = 0;
             return;
         }
@@ -283,28 +289,38 @@ impl Guard {
         let wait = before.map_or(FIRST_WAIT, |parked| (parked.wait * 2).min(LONGEST_WAIT));
         self.parked.retain(|parked| parked.path != path);
         let until = now + wait;
-        self.parked.push(Parked { path, is_out: true, until, wait, without, low_rounds: 0 });
+        self.parked.push(Parked {
+            path,
+            is_out: true,
+            until,
+            wait,
+            with: trial.before,
+            without,
+            low_rounds: 0,
+        });
         self.acquitted.clear();
         self.next_wait = FIRST_WAIT;
         let reason = PathReason::DoesNotPay { with: trial.before, without };
         verdicts.push(Verdict { path, is_parked: true, reason });
     }
 
-    fn end_waits(&mut self, now: Instant, verdicts: &mut Verdicts) {
-        self.parked.retain(|parked| parked.is_out || now < parked.until);
+    fn end_waits(&mut self, now: Instant, round: Duration, verdicts: &mut Verdicts) {
+        // One that may be parked again in a moment does not begin anew.
+        let is_calm = self.trial.is_none() && self.low_rounds == 0;
+        self.parked.retain(|parked| parked.is_out || now < parked.until || !is_calm);
         for parked in self.parked.iter_mut().filter(|parked| parked.is_out && parked.until <= now) {
-            verdicts.push(parked.end_wait(now));
+            verdicts.push(parked.end_wait(now, round));
         }
     }
 
     /// Gives back at once the paths without which the others did better than they do now; tells whether there was one.
-    fn take_back(&mut self, now: Instant, rate: Rate, verdicts: &mut Verdicts) -> bool {
+    fn take_back(&mut self, now: Instant, (rate, round): (Rate, Duration), verdicts: &mut Verdicts) -> bool {
         let before = verdicts.len();
         for parked in self.parked.iter_mut().filter(|parked| parked.is_out) {
-            let is_low = rate < parked.without.scaled(COLLAPSED, 100);
+            let is_low = rate < parked.without.scaled(COLLAPSED, 100).min(parked.with);
             parked.low_rounds = if is_low { parked.low_rounds + 1 } else { 0 };
             if parked.low_rounds >= LOW_ROUNDS {
-                verdicts.push(parked.end_wait(now));
+                verdicts.push(parked.end_wait(now, round));
             }
         }
         verdicts.len() > before

@@ -66,6 +66,15 @@ fn a_path_that_makes_the_bond_slower_is_parked_and_tried_again_less_and_less_oft
 }
 
 #[test]
+fn rounds_that_last_longer_than_the_wait_do_not_make_it_the_first_again() {
+    let paths = [candidate(0, 50, 20), candidate(1, 10, 5000)];
+    let mut world = World::new();
+    world.run(6000, &paths, |out| if out.contains(&PathId(1)) { mbit(50) } else { mbit(20) });
+    let again = world.told.iter().filter(|verdict| verdict.reason == PathReason::TriedAgain).count();
+    assert!((5..=15).contains(&again), "{again} times");
+}
+
+#[test]
 fn a_parked_path_is_taken_back_once_the_others_collapse() {
     let paths = [candidate(0, 50, 20), candidate(1, 10, 200)];
     let mut world = World::new();
