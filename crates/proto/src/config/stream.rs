@@ -32,7 +32,7 @@ pub struct StreamConfig {
     /// [`send_buffer`](Self::send_buffer).
     pub max_send_buffer: u64,
     /// The most that the send buffers of all streams hold together, in bytes; but each may always hold a 24th of it, at most
-    /// 64 KiB, so that no stream stops another. Default 128 MiB, from 48 KiB to 4 GiB.
+    /// 64 KiB and its own buffer, so that no stream stops another. Default 128 MiB, from 48 KiB to 4 GiB.
     pub send_memory: u64,
     /// Largest message that this end takes, in bytes; a smaller limit follows from windows below it, since a message must
     /// fit into each of them with 128 bytes to spare. 0: this end takes and sends no messages. Default 256 KiB, at most

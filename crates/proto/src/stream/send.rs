@@ -34,8 +34,8 @@ pub(crate) struct SendHalf {
     max_capacity: u64,
     /// What the other streams leave of the connection's memory; it counts if it is less than the capacity.
     share: u64,
-    /// A write was cut short and the application not told since that there is room.
-    writer_waits: bool,
+    /// A write was cut short, and the application not told since that there is room; for so much at least.
+    writer_waits: Option<u64>,
     /// The peer's reason to want no more.
     stopped: Option<u64>,
 }
@@ -126,7 +126,7 @@ impl SendHalf {
             capacity: config.send_buffer,
             max_capacity: config.max_send_buffer.max(config.send_buffer),
             share: u64::MAX,
-            writer_waits: false,
+            writer_waits: None,
             stopped: None,
         }
     }
@@ -139,7 +139,7 @@ impl SendHalf {
         }
         let room = usize::try_from(self.room()).unwrap_or(usize::MAX);
         if data.len() > room {
-            self.writer_waits = true;
+            self.writer_waits = Some(0);
             data.truncate(room);
         }
         let accepted = data.len();
@@ -152,7 +152,7 @@ impl SendHalf {
         self.check_open()?;
         self.step(SendEvent::Finish);
         self.buffer.finish();
-        self.writer_waits = false;
+        self.writer_waits = None;
         Ok(())
     }
 
@@ -178,12 +178,12 @@ impl SendHalf {
             if let Some(messages) = &mut self.messages {
                 messages.clear();
             }
-            self.writer_waits = false;
+            self.writer_waits = None;
         }
         abandoned
     }
 
-    pub(super) fn check_open(&self) -> Result<(), WriteError> {
+    pub(crate) fn check_open(&self) -> Result<(), WriteError> {
         match (self.state, self.stopped) {
             (SendState::Open, _) => Ok(()),
             (_, Some(code)) => Err(WriteError::Stopped(code)),
@@ -200,14 +200,18 @@ impl SendHalf {
     /// Bytes that the application may write. The buffer grows to twice what is in flight, so that the next
     /// round trip's bytes are here before this one's are acknowledged, and by what arrived behind a gap: while a
     /// slow path fills that, a fast one must not run dry.
-    fn room(&mut self) -> u64 {
-        let (in_flight, behind_gaps, held) = match &self.messages {
-            None => (self.buffer.in_flight(), self.buffer.behind_gaps(), self.buffer.held()),
-            Some(messages) => (messages.held().saturating_sub(messages.waiting()), 0, messages.held()),
+    pub(super) fn room(&mut self) -> u64 {
+        let (in_flight, behind_gaps) = match &self.messages {
+            None => (self.buffer.in_flight(), self.buffer.behind_gaps()),
+            Some(messages) => (messages.held().saturating_sub(messages.waiting()), 0),
         };
         let useful = in_flight.saturating_mul(2).saturating_add(behind_gaps).min(self.max_capacity);
         self.capacity = self.capacity.max(useful);
-        self.most().saturating_sub(held)
+        self.most().saturating_sub(self.held())
+    }
+
+    fn held(&self) -> u64 {
+        self.buffer.held() + self.messages_held()
     }
 
     /// What the buffer may hold.
@@ -222,7 +226,7 @@ impl SendHalf {
 
     /// Whether the application waits for memory that other streams hold.
     pub(crate) fn waits_for_others(&self) -> bool {
-        self.writer_waits && self.share < self.capacity
+        self.writer_waits.is_some() && self.share < self.capacity
     }
 
     /// The code and final size of a reset that the peer does not know of for certain.
@@ -396,15 +400,18 @@ impl SendHalf {
             self.step(SendEvent::AllAcked);
             return Progress::Finished;
         }
-        if self.take_writable() { Progress::Writable } else { Progress::None }
+        // Those who wait for what others hold are told together.
+        let tell = !self.waits_for_others() && self.take_writable();
+        if tell { Progress::Writable } else { Progress::None }
     }
 
     /// Whether the application waits for room and there is enough: not each packet's worth, but a quarter of the
-    /// buffer at a time. Asking counts as telling.
+    /// buffer at a time, and what its message takes. Asking counts as telling.
     pub(crate) fn take_writable(&mut self) -> bool {
-        let tell = self.writer_waits && self.room() >= self.most() / 4;
+        let Some(wanted) = self.writer_waits else { return false };
+        let tell = self.held() == 0 || self.room() >= wanted.max(self.most() / 4);
         if tell {
-            self.writer_waits = false;
+            self.writer_waits = None;
         }
         tell
     }

@@ -36,7 +36,7 @@ impl SendHalf {
         let holds_some = self.messages.as_deref().is_some_and(|messages| messages.held() > 0);
         // One is taken at any time: it may be larger than the buffer.
         if holds_some && self.room() < needed {
-            self.writer_waits = true;
+            self.writer_waits = Some(needed);
             return Err(SendError::Full);
         }
         let messages = self.messages.get_or_insert_with(|| Box::new(Outbox::new(self.stream)));

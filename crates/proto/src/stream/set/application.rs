@@ -159,6 +159,9 @@ impl StreamSet {
 
     /// The next news for the application.
     pub(crate) fn poll_event(&mut self) -> Option<StreamEvent> {
+        if std::mem::take(&mut self.memory_freed) {
+            self.share_memory();
+        }
         self.events.pop_front()
     }
 }

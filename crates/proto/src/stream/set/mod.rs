@@ -47,8 +47,10 @@ pub(crate) struct StreamSet {
     /// Credit that each stream has from the beginning.
     peer_stream_window: u64,
     agenda: Agenda,
-    /// Streams whose writers wait for memory that others hold.
+    /// Streams whose writers wait for memory that others hold, or were told that there is some and did not write yet.
     waiting_writers: BTreeSet<StreamId>,
+    /// Streams hold less than when those were last looked at.
+    memory_freed: bool,
     pending: Pending,
     events: VecDeque<StreamEvent>,
     epochs: Epochs,
@@ -151,6 +153,7 @@ impl StreamSet {
             peer_stream_window: 0,
             agenda: Agenda::default(),
             waiting_writers: BTreeSet::new(),
+            memory_freed: false,
             pending: Pending::default(),
             events: VecDeque::new(),
             epochs: Epochs::default(),
@@ -260,11 +263,11 @@ impl StreamSet {
             self.agenda.update(stream);
             if stream.send.waits_for_others() {
                 self.waiting_writers.insert(id);
+            } else if stream.send.check_open().is_err() {
+                self.waiting_writers.remove(&id);
             }
         }
-        if self.agenda.totals.held < held && !self.waiting_writers.is_empty() {
-            self.share_memory();
-        }
+        self.memory_freed |= self.agenda.totals.held < held;
         if is_over {
             self.forget(id);
         }
@@ -272,6 +275,7 @@ impl StreamSet {
 
     fn forget(&mut self, id: StreamId) {
         self.streams.remove(&id);
+        self.waiting_writers.remove(&id);
         if id.initiator() != self.side {
             self.theirs.retired += 1;
             // Told at once when the peer has less than half of its streams left.

@@ -131,7 +131,9 @@ impl StreamSet {
                 if stream.is_over() {
                     self.after_change(id);
                 } else {
+                    let held = self.agenda.totals.held;
                     self.agenda.update(stream);
+                    self.memory_freed |= self.agenda.totals.held < held;
                 }
                 self.tell_progress(id, progress);
             }

@@ -6,25 +6,35 @@ use super::StreamSet;
 use crate::stream::event::StreamEvent;
 
 impl StreamSet {
-    /// Tells a stream how much the others leave to it.
+    /// The application writes to a stream: it may take what is free, but for equal parts of those who wait for it.
     pub(super) fn grant_memory(&mut self, id: StreamId) {
-        let Some(stream) = self.streams.get_mut(&id) else { return };
-        let others = self.agenda.totals.held - stream.entry.counted.held;
-        let left = self.config.send_memory.saturating_sub(others);
-        stream.send.set_share(left.max(self.config.least_send_buffer()));
+        self.waiting_writers.remove(&id);
+        let waiting = self.waiting_writers.len() as u64;
+        self.grant(id, self.free_memory() / (waiting + 1));
     }
 
-    /// Streams hold less than before: tells the writers that waited for it. Costs O(such writers).
+    fn free_memory(&self) -> u64 {
+        self.config.send_memory.saturating_sub(self.agenda.totals.held)
+    }
+
+    /// Lets a stream hold so many bytes more than it does, and its due in any case.
+    fn grant(&mut self, id: StreamId, more: u64) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let share = stream.entry.counted.held.saturating_add(more);
+        stream.send.set_share(share.max(self.config.least_send_buffer()));
+    }
+
+    /// Streams hold less than before: tells the writers that waited for it. Costs O(such writers), once for all that was
+    /// acknowledged together.
     pub(super) fn share_memory(&mut self) {
-        let mut waiting = std::mem::take(&mut self.waiting_writers);
-        waiting.retain(|id| {
-            self.grant_memory(*id);
-            let Some(stream) = self.streams.get_mut(id) else { return false };
-            if stream.send.take_writable() {
+        let waiting = std::mem::take(&mut self.waiting_writers);
+        let part = self.free_memory() / (waiting.len() as u64).max(1);
+        for id in &waiting {
+            self.grant(*id, part);
+            if self.streams.get_mut(id).is_some_and(|stream| stream.send.take_writable()) {
                 self.events.push_back(StreamEvent::Writable(*id));
             }
-            stream.send.waits_for_others()
-        });
+        }
         self.waiting_writers = waiting;
     }
 }

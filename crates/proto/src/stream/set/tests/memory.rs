@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::MessageOptions;
-use crate::message::SendError;
+use crate::message::{MessageOutcome, SendError};
+use crate::packet::content::SentContent;
 
 const KIB: usize = 1 << 10;
 
@@ -24,6 +25,38 @@ fn a_writer_goes_on_once_another_stream_holds_less() {
     exchange(&mut client, &mut server);
     assert!(client.saw(StreamEvent::Writable(second)));
     assert!(client.write(second, &[2; 60 * KIB]) > 8 * KIB);
+}
+
+#[test]
+fn a_writer_goes_on_while_its_own_bytes_are_on_their_way() {
+    let (mut client, mut server, [first, second]) = crowded();
+    let packets: Vec<_> = std::iter::from_fn(|| client.packet()).collect();
+    for packet in &packets {
+        server.take(packet).unwrap();
+        let is_of_first =
+            |content: &SentContent| matches!(content, SentContent::Stream { stream, .. } if *stream == first);
+        packet
+            .contents
+            .iter()
+            .filter(|content| is_of_first(content))
+            .for_each(|content| client.streams.on_delivered(content));
+    }
+    assert!(client.saw(StreamEvent::Writable(second)));
+    assert!(client.streams.agenda.totals.held > 2 * KIB as u64);
+}
+
+#[test]
+fn a_stream_that_is_over_waits_for_nothing() {
+    let (mut client, mut server, [first, second]) = crowded();
+    client.streams.reset(second, 0).unwrap();
+    exchange(&mut client, &mut server);
+    server.accept_all();
+    server.streams.reset(second, 0).unwrap();
+    exchange(&mut client, &mut server);
+    client.read(second);
+    assert!(!client.streams.waiting_writers.contains(&second));
+    let _ = client.streams.finish(first);
+    assert!(client.streams.waiting_writers.is_empty());
 }
 
 #[test]
@@ -52,7 +85,8 @@ fn a_stream_that_nobody_reads_does_not_stop_the_writer_of_another() {
 
 #[test]
 fn messages_wait_for_memory_as_bytes_do() {
-    let (mut client, mut server, [first, _]) = crowded();
+    let (mut client, mut server, [first, second]) = crowded();
+    client.streams.finish(second).unwrap();
     let id = client.streams.open().unwrap();
     let send = |client: &mut Peer| {
         client.streams.send_message(at(0), id, Bytes::from_static(&[3; KIB]), MessageOptions::default())
@@ -63,4 +97,54 @@ fn messages_wait_for_memory_as_bytes_do() {
     assert!(client.saw(StreamEvent::Writable(id)));
     assert!(send(&mut client).is_ok());
     exchange(&mut client, &mut server);
+}
+
+#[test]
+fn writers_that_wait_get_equal_parts() {
+    let (mut client, mut server, [first, second]) = crowded();
+    let third = client.streams.open().unwrap();
+    client.write(third, &[3; 60 * KIB]);
+    let mut written = [0, 0];
+    for _ in 0..200 {
+        exchange(&mut client, &mut server);
+        server.accept_all();
+        [first, second, third].iter().for_each(|id| {
+            server.read(*id);
+        });
+        while let Some(event) = client.streams.poll_event() {
+            let StreamEvent::Writable(id) = event else { continue };
+            let accepted = client.write(id, &[9; 200 * KIB]);
+            match id {
+                _ if id == second => written[0] += accepted,
+                _ if id == third => written[1] += accepted,
+                _ => {}
+            }
+        }
+    }
+    let [second, third] = written;
+    assert!(second > 1000 * KIB && third * 10 > second * 9 && second * 10 > third * 9, "{written:?}");
+}
+
+#[test]
+fn the_writer_of_a_message_is_told_once_there_is_room_for_it() {
+    let (mut client, mut server) = pair(&small());
+    let id = client.streams.open().unwrap();
+    let send = |client: &mut Peer, size| {
+        let data = Bytes::from(vec![4; size]);
+        client.streams.send_message(at(0), id, data, MessageOptions::default())
+    };
+    while send(&mut client, KIB).is_ok() {}
+    assert_eq!(send(&mut client, 7 * KIB), Err(SendError::Full));
+    let mut told = 0;
+    for _ in 0..100 {
+        exchange(&mut client, &mut server);
+        server.accept_all();
+        while let Ok(MessageOutcome::Message(_)) = server.streams.receive_message(id) {}
+        while let Some(event) = client.streams.poll_event() {
+            assert_eq!(event, StreamEvent::Writable(id));
+            assert!(send(&mut client, 7 * KIB).is_ok());
+            told += 1;
+        }
+    }
+    assert_eq!(told, 1);
 }
