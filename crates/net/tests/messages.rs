@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use common::{Pair, pattern, soon, within};
-use manyway::{Class, Event, MessageOptions, Order, ReadError, ReceiveStream, SendStream, WriteError};
+use manyway::{
+    Class, ConnectionConfig, Event, MessageOptions, Order, ReadError, ReceiveStream, SendStream, WriteError,
+};
+use tokio::task::JoinSet;
 
 type Halves = (SendStream, ReceiveStream);
 
@@ -73,6 +76,37 @@ async fn a_hundred_thousand_small_messages_arrive_while_the_reader_is_slow() {
     };
     let ((), received) = within(60, async { tokio::join!(sending, receiving) }).await;
     assert_eq!(received, (100_000, 99_999 * 100_000 / 2));
+}
+
+async fn send_five((mut send, _receive): Halves, size: usize) {
+    for _ in 0..5 {
+        send.send_message(pattern(size).into(), MessageOptions::default()).await.unwrap();
+    }
+    send.finish().unwrap();
+    send.delivered().await.unwrap();
+}
+
+async fn receive_five_late((_send, mut receive): Halves, size: usize) {
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let mut seen = 0;
+    while let Some(message) = receive.receive_message().await.unwrap() {
+        assert!(message.data == pattern(size));
+        seen += 1;
+    }
+    assert_eq!(seen, 5);
+}
+
+#[tokio::test]
+async fn a_small_connection_passes_its_largest_messages_on_to_those_who_wait() {
+    let pair = Pair::with(ConnectionConfig::small(), ConnectionConfig::small()).await;
+    let most = usize::try_from(pair.connected.max_message().unwrap()).unwrap();
+    let mut ends = JoinSet::new();
+    for _ in 0..8 {
+        let (ours, theirs) = stream(&pair).await;
+        ends.spawn(send_five(ours, most));
+        ends.spawn(receive_five_late(theirs, most));
+    }
+    within(30, ends.join_all()).await;
 }
 
 #[tokio::test]

@@ -178,6 +178,9 @@ pub(super) fn drain(endpoint: &mut Endpoint, handle: ConnectionHandle, stream: S
 /// Moves the next bytes, at most `room`, or the next message to the reader's queue; false if there is nothing now.
 fn take(connection: &mut Connection, stream: StreamId, room: usize, pipe: &mut ReceivePipe) -> bool {
     if connection.carries(stream) == Ok(Carries::Messages) {
+        if connection.next_message(stream).is_some_and(|size| pipe.holds_back(size, room)) {
+            return false;
+        }
         match connection.receive_message(stream) {
             Ok(MessageOutcome::Message(message)) => pipe.push(Arrived::Message(message)),
             Ok(MessageOutcome::End) => pipe.end(Ok(())),

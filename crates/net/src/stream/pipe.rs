@@ -314,6 +314,22 @@ impl ReceivePipe {
         room
     }
 
+    /// Whether a message stays where it is for now, since it needs more than this room. A reader who waits and has nothing
+    /// else gets any; the driver is told when that is so, or when there is room.
+    pub(crate) fn holds_back(&mut self, message: usize, room: usize) -> bool {
+        let size = message + MESSAGE_OVERHEAD;
+        if size <= room || (self.chunks.is_empty() && self.reader.is_some()) {
+            return false;
+        }
+        self.full_until = Some((self.bytes + room).saturating_sub(size));
+        true
+    }
+
+    /// Whether the driver left something for want of room and was not told yet that there is some. Asking counts as telling.
+    pub(crate) fn was_full(&mut self) -> bool {
+        self.full_until.take().is_some()
+    }
+
     pub(crate) fn push(&mut self, chunk: Arrived) {
         if !self.stopped {
             self.bytes += chunk.size();
@@ -531,6 +547,24 @@ mod tests {
             heard.push(wake);
         }
         assert_eq!(heard, [false, true, false, false]);
+    }
+
+    #[test]
+    fn a_message_that_does_not_fit_waits_for_a_reader() {
+        let pipes = pipes();
+        let mut pipe = pipes.receive();
+        let room = pipe.room();
+        assert!(!pipe.holds_back(room - MESSAGE_OVERHEAD, room));
+        // Nobody waits; then somebody does, and the driver hears of it once.
+        assert!(pipe.holds_back(room, room));
+        assert!(pipe.poll_message(&context()).is_pending());
+        assert!(pipe.was_full() && !pipe.was_full());
+        assert!(!pipe.holds_back(room, room));
+        pipe.push(Arrived::Bytes(Bytes::from(vec![0; 100])));
+        // Behind something it waits until that is taken.
+        let left = pipe.room();
+        assert!(pipe.holds_back(room, left));
+        assert!(matches!(pipe.poll_chunk(&context(), 100), Poll::Ready(Ok(Some((_, true))))));
     }
 
     #[test]

@@ -10,15 +10,16 @@ use bytes::Bytes;
 use manyway_proto::{Message, StreamId};
 use tokio::io::{AsyncRead, ReadBuf};
 
-use super::pipe::Pipes;
+use super::pipe::{Pipes, ReceivePipe};
 use crate::connection::Link;
 use crate::driver::Command;
 use crate::error::ReadError;
 
 /// The reading half of a stream. Dropping it before the end tells the peer to stop sending, with code 0.
 ///
-/// A reader that does not read stops the writer: at most 1 MiB is read ahead, and 64 KiB where many streams wait; beyond
-/// that the [stream's window](manyway_proto::StreamConfig::stream_window) fills up. All methods may be cancelled by
+/// A reader that does not read stops the writer: at most 1 MiB is read ahead, 64 KiB where many streams wait, and less
+/// where [`max_window`](manyway_proto::StreamConfig::max_window) is below 4 MiB; beyond that the
+/// [stream's window](manyway_proto::StreamConfig::stream_window) fills up. All methods may be cancelled by
 /// dropping their futures; nothing is lost.
 #[derive(Debug)]
 pub struct ReceiveStream {
@@ -61,11 +62,21 @@ impl ReceiveStream {
     /// If the peer sent bytes or reset the stream, this end stopped it, or the connection ended before the end of the
     /// stream.
     pub async fn receive_message(&mut self) -> Result<Option<Message>, ReadError> {
-        let taken = poll_fn(|context| self.pipes.receive().poll_message(context)).await?;
+        let taken = poll_fn(|context| self.ask(|pipe| pipe.poll_message(context))).await?;
         Ok(taken.map(|(message, wake)| {
             self.tell_drained(wake);
             message
         }))
+    }
+
+    /// Asks the pipe; if it has nothing, the driver brings what it held back.
+    fn ask<T>(&self, ask: impl FnOnce(&mut ReceivePipe) -> Poll<T>) -> Poll<T> {
+        let mut pipe = self.pipes.receive();
+        let answer = ask(&mut pipe);
+        let wake = answer.is_pending() && pipe.was_full();
+        drop(pipe);
+        self.tell_drained(wake);
+        answer
     }
 
     fn tell_drained(&self, wake: bool) {
@@ -75,7 +86,7 @@ impl ReceiveStream {
     }
 
     fn poll_chunk(&self, context: &Context<'_>, max: usize) -> Poll<Result<Option<Bytes>, ReadError>> {
-        let taken = ready!(self.pipes.receive().poll_chunk(context, max))?;
+        let taken = ready!(self.ask(|pipe| pipe.poll_chunk(context, max)))?;
         let Some((chunk, wake)) = taken else { return Poll::Ready(Ok(None)) };
         self.tell_drained(wake);
         Poll::Ready(Ok(Some(chunk)))

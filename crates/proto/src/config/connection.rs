@@ -96,7 +96,8 @@ impl Default for ConnectionConfig {
 
 impl ConnectionConfig {
     /// Settings for little memory: a connection takes at most 256 KiB, whatever its paths are like and whatever the peer
-    /// does. It carries about 48 KiB in each of the longest round trips (19 Mbit/s at 20 ms), has up to four paths and 16
+    /// does. What the program itself brings comes on top: streams of its own beyond 16, and messages, of which each stream
+    /// takes one at any time. It carries about 48 KiB in each of the longest round trips (19 Mbit/s at 20 ms), has up to four paths and 16
     /// streams of the peer at a time, and takes messages of up to 16 KiB.
     ///
     /// ```

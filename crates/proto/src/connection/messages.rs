@@ -40,6 +40,12 @@ impl Connection {
         self.streams.receive_message(stream)
     }
 
+    /// The size in bytes of the message that [`Self::receive_message`] would take next; `None` if none waits, or there is
+    /// no such stream.
+    pub fn next_message(&self, stream: StreamId) -> Option<usize> {
+        self.streams.next_message(stream)
+    }
+
     /// The size of the largest message that may be sent, in bytes; `None` if one of the ends takes none at all.
     pub fn max_message(&self) -> Option<u64> {
         self.streams.most_message()

@@ -184,6 +184,11 @@ impl Inbox {
         self.ready.pop_front()
     }
 
+    /// The size of the next message.
+    pub(crate) fn next_size(&self) -> Option<usize> {
+        self.ready.front().map(|message| message.data.len())
+    }
+
     pub(crate) fn has_ready(&self) -> bool {
         !self.ready.is_empty()
     }

@@ -106,6 +106,11 @@ impl ReceiveHalf {
         Counted { received, discarded: toll.given_back, in_vain: 0 }
     }
 
+    /// The size of the next message, if one waits.
+    pub(crate) fn next_message(&self) -> Option<usize> {
+        self.messages.as_deref().and_then(Inbox::next_size)
+    }
+
     /// Takes the next message.
     pub(crate) fn receive_message(&mut self) -> Result<MessageOutcome, Misuse> {
         if let ReceiveState::Reset { code } = self.state {

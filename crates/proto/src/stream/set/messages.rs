@@ -78,6 +78,11 @@ impl StreamSet {
         Ok(outcome)
     }
 
+    /// The size of the next message of a stream, if one waits.
+    pub(crate) fn next_message(&self, id: StreamId) -> Option<usize> {
+        self.streams.get(&id)?.receive.next_message()
+    }
+
     /// What the peer sends on a stream.
     ///
     /// # Errors
