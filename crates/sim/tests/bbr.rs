@@ -255,6 +255,25 @@ fn the_estimate_survives_a_while_of_little_data() {
 }
 
 #[test]
+fn the_first_flights_double_in_each_round_trip() {
+    // It holds 417 packets.
+    let mut pair = bulk(&[link(50, 100 * MS)]);
+    let total = |pair: &EndpointPair| pair.received(Side::Server).total();
+    while total(&pair) == ByteCount::ZERO {
+        pair.run_for(MS).unwrap();
+    }
+    let flights: Vec<_> = (0..6)
+        .map(|_| {
+            let before = total(&pair);
+            pair.run_for(100 * MS).unwrap();
+            (total(&pair) - before).get()
+        })
+        .collect();
+    assert!((10_000..16_000).contains(&flights[0]), "{flights:?}");
+    assert!(flights.windows(2).take(4).all(|pair| pair[1] * 10 >= pair[0] * 17), "{flights:?}");
+}
+
+#[test]
 fn a_path_that_the_scheduler_seldom_needs_keeps_its_estimate() {
     // The far path carries what the near one has no room for, in turns of 2 s.
     let (near, far) = (link(50, 10 * MS), link(50, 60 * MS));

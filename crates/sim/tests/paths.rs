@@ -223,8 +223,9 @@ fn an_interface_that_changes_its_address_goes_on_at_the_new_one() {
             assert!(pair.delivered(from)[path] > *before + ByteCount(500_000), "{from:?} path {path}");
         }
         complete(&mut pair);
+        // Both at once, and what waits in the queues is lost with them.
         let silence = pair.received(from.other()).longest_silence();
-        assert!(silence <= 100 * MS, "{from:?} {silence:?}");
+        assert!(silence <= 120 * MS, "{from:?} {silence:?}");
     }
 }
 

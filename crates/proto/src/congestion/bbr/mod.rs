@@ -4,12 +4,12 @@
 //! acknowledges at once ([`aggregation`]), and how much it bears without loss ([`bounds`]). From these follow pacing rate and
 //! window. The phases that learn them are [`startup`], [`probe`] and [`probe_rtt`].
 //!
-//! What differs from the draft, each with its reason where it is done: losses have to be more than chance ([`losses`]),
-//! what acknowledgements wait for widens the window ([`probe_rtt`], spec 9.48), a round trip near the smallest
-//! one makes it needless to drain the path ([`probe_rtt`]), the controllers of several paths take turns ([`probe`],
-//! [`probe_rtt`]), once the pipe is full the rate of a round is the mean of its samples ([`model`]), a search that
-//! finds much goes on as Startup ([`probe`]), a path that has become slow is believed sooner ([`slowdown`]), and a mark
-//! of congestion counts as a round of excessive loss.
+//! What differs from the draft, each with its reason where it is done: Startup begins as slow start ([`window`]), losses
+//! have to be more than chance ([`losses`]), what acknowledgements wait for widens the window ([`probe_rtt`], spec 9.48), a
+//! round trip near the smallest one makes it needless to drain the path ([`probe_rtt`]), the controllers of several paths
+//! take turns ([`probe`], [`probe_rtt`]), once the pipe is full the rate of a round is the mean of its samples ([`model`]),
+//! a search that finds much goes on as Startup ([`probe`]), a path that has become slow is believed sooner
+//! ([`slowdown`]), and a mark of congestion counts as a round of excessive loss.
 
 mod aggregation;
 mod bounds;
@@ -197,6 +197,7 @@ impl CongestionController for Bbr {
         self.update_model(sample);
         self.update_state(sample, siblings);
         self.signals.end_ack(sample);
+        self.look_for_queue(sample);
         self.set_least_rate(sample.smoothed_rtt);
         self.set_window(sample.bytes);
     }
@@ -207,6 +208,7 @@ impl CongestionController for Bbr {
             self.undo = Undo::new(self.window, self.bounds);
         }
         self.signals.on_packet_lost(sample);
+        self.usage.end_slow_start();
         let flight = sample.in_flight_at_sent;
         let is_too_high =
             is_excessive(sample.lost_since_sent, flight, sample.gaps_since_sent, self.datagram());

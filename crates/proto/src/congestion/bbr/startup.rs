@@ -7,6 +7,8 @@ use crate::{ByteCount, Instant, Rate};
 
 /// `BBR.StartupPacingGain` = 4·ln 2, in percent: the least with which the rate doubles in each round trip.
 pub(super) const PACING_GAIN: u64 = 277;
+/// In slow start a window leaves in half a round trip: two packets for each that is acknowledged.
+pub(super) const WINDOWS_PER_ROUND_TRIP: u64 = 2;
 /// Rounds without growth that say that the pipe is full.
 const ROUNDS: u8 = 3;
 /// A quarter more is growth.
@@ -55,9 +57,13 @@ struct Delays {
 impl Delays {
     /// Longer ones are no chance, where round trips vary so much.
     fn usual(self, variation: Duration) -> Duration {
-        let rise = (self.longest / RISE).clamp(RISE_MIN, RISE_MAX);
-        self.longest + rise.max(variation * RISE_DEVIATIONS)
+        self.longest + rise(self.longest).max(variation * RISE_DEVIATIONS)
     }
+}
+
+/// By how much a round trip must be longer than another to tell of a queue.
+pub(super) fn rise(rtt: Duration) -> Duration {
+    (rtt / RISE).clamp(RISE_MIN, RISE_MAX)
 }
 
 impl FullPipe {

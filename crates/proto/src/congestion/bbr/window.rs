@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Bbr, Phase, State, startup};
+use super::{AckSample, Bbr, Phase, State, startup};
 use crate::{ByteCount, Instant, Rate};
 
 /// `BBR.PacingMarginPercent`: the rate is 0.5 % below the bandwidth, so that queues run empty.
@@ -25,6 +25,8 @@ pub(super) struct Usage {
     full_in: u64,
     /// `BBR.idle_restart`
     is_restart: bool,
+    /// Neither a loss nor a round trip told of a queue so far.
+    is_slow_start: bool,
 }
 
 impl Usage {
@@ -35,6 +37,7 @@ impl Usage {
             least_rate: Rate::ZERO,
             full_in: 0,
             is_restart: false,
+            is_slow_start: true,
         }
     }
 
@@ -45,6 +48,10 @@ impl Usage {
     /// Whether the window was full in this round trip or the last one (`C.is_cwnd_limited`).
     pub(super) fn is_window_full(&self, round: u64) -> bool {
         self.full_in + 1 >= round
+    }
+
+    pub(super) fn end_slow_start(&mut self) {
+        self.is_slow_start = false;
     }
 
     pub(super) fn forget_least_rate(&mut self) {
@@ -98,6 +105,10 @@ impl Bbr {
 
     /// `SetPacingRate`
     pub(super) fn paced(&self, smoothed_rtt: Duration) -> Rate {
+        self.modelled(smoothed_rtt).max(self.slow_start_rate(smoothed_rtt))
+    }
+
+    fn modelled(&self, smoothed_rtt: Duration) -> Rate {
         let gain = match self.state {
             // Back from a pause: at once at the rate of the path, neither probing nor draining.
             State::ProbeBw(_) if self.usage.is_restart => 100,
@@ -114,6 +125,29 @@ impl Bbr {
         rate.max(self.usage.least_rate).max(first)
     }
 
+    /// Whether Startup is still slow start, where the window grows by all that is acknowledged. The delivery rates of the first
+    /// flights, which fill a part of their round trip only, are measured too late: with what they allow a window grows by a
+    /// half where it could double.
+    pub(super) fn doubles(&self) -> bool {
+        self.state == State::Startup
+            && !self.full_pipe.is_reached()
+            && self.usage.is_slow_start
+            && self.usage.is_window_full(self.rounds.count())
+    }
+
+    fn slow_start_rate(&self, smoothed_rtt: Duration) -> Rate {
+        let windows = if self.doubles() { startup::WINDOWS_PER_ROUND_TRIP } else { 0 };
+        self.window.per(smoothed_rtt).scaled(windows, 1)
+    }
+
+    /// Ends slow start if a round trip shows a queue.
+    pub(super) fn look_for_queue(&mut self, sample: &AckSample) {
+        let times = (self.round_trip.without_wait_back(sample), self.round_trip.minimum());
+        if let (Some(delay), Some(minimum)) = times {
+            self.usage.is_slow_start &= delay <= minimum + startup::rise(minimum);
+        }
+    }
+
     /// Before anything was measured (`InitPacingRate`).
     fn first_rate(&self, smoothed_rtt: Duration) -> Rate {
         self.usage.first_window.per(smoothed_rtt).scaled(startup::PACING_GAIN, 100)
@@ -122,7 +156,7 @@ impl Bbr {
     /// An acknowledgement came in: from now on no slower than now, until the bandwidth is known.
     pub(super) fn set_least_rate(&mut self, smoothed_rtt: Duration) {
         if !self.full_pipe.is_reached() {
-            self.usage.least_rate = self.paced(smoothed_rtt);
+            self.usage.least_rate = self.modelled(smoothed_rtt);
         }
     }
 
@@ -133,7 +167,7 @@ impl Bbr {
         let most = self.quantized(most);
         if self.full_pipe.is_reached() {
             self.window = (self.window + acked).min(most);
-        } else if self.window < most || self.usage.acked < self.usage.first_window {
+        } else if self.window < most || self.usage.acked < self.usage.first_window || self.doubles() {
             self.window += acked;
         }
         let least = self.least_window();

@@ -180,7 +180,7 @@ fn bbr_fills_a_bottleneck_without_filling_its_queue() {
     let mut path = path("bbr");
     let figures = run(&mut path, 2, 20);
     // Fourteen searches for more bandwidth come near the end of the queue, which holds one product.
-    assert!(figures.percent >= 97 && figures.dropped < 60 && figures.spurious == 0, "{figures:?}");
+    assert!(figures.percent >= 97 && figures.dropped < 100 && figures.spurious == 0, "{figures:?}");
     assert!(figures.rtt < ms(42), "{figures:?}");
     let measured = path.delivery_rate().bits_per_second() / 1_000_000;
     assert!((48..=53).contains(&measured), "{measured} Mbit/s");

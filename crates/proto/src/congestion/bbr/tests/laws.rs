@@ -159,6 +159,20 @@ fn one_round_without_growth_fills_the_pipe_if_a_long_queue_of_three_products_is_
 }
 
 #[test]
+fn slow_start_ends_with_the_first_loss_or_queue() {
+    let mut path = Path::new(mbit(50), MS * 50);
+    path.run(MS * 130);
+    assert!(path.bbr.doubles());
+    path.bbr.on_packet_lost(&LostPacketSample { delivered: path.bbr.rounds.delivered(), ..lost(100, 1) });
+    path.run(MS * 70);
+    assert_eq!((path.bbr.state, path.bbr.doubles()), (State::Startup, false));
+    // It holds less than the first flight.
+    let mut path = Path::new(mbit(1), MS * 50);
+    path.run(MS * 130);
+    assert_eq!((path.bbr.state, path.bbr.doubles()), (State::Startup, false));
+}
+
+#[test]
 fn acknowledgements_in_clumps_are_known_and_forgotten_after_ten_rounds() {
     let mut extra = Aggregation::default();
     let rate = mbit(8); // 1000 bytes a millisecond
