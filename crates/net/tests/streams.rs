@@ -92,7 +92,9 @@ async fn a_reader_that_does_not_read_stops_the_writer() {
         written += chunk.len();
         assert!(written < 400_000, "nothing stops the writer");
     }
-    assert!(written > 150_000, "{written}");
+    // The send buffer and the window, at the least: a writer that was stopped on the way goes on only once half of its own
+    // queue is free.
+    assert!(written >= 128 * 1024, "{written}");
     let reader = async {
         let mut read = 0;
         while read < written + chunk.len() {
