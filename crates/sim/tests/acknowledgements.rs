@@ -1,13 +1,16 @@
 //! What an end that only receives keeps of the packets that arrived, and what its acknowledgements ask for.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail as tests do")]
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use manyway_proto::observe::{Direction, Fact, ObservedPacket, Observer, Observers};
 use manyway_proto::{ConnectionConfig, Initiator, Instant, PathState};
 use manyway_sim::link::{LinkConfig, LossModel, Probability};
-use manyway_sim::scenario::{MINUTE, MS, connected_with, mbit, megabytes, path_events};
-use manyway_sim::{PairBuilder, Side};
+use manyway_sim::pair;
+use manyway_sim::scenario::{MINUTE, MS, SECOND, connected_with, mbit, megabytes, path_events};
+use manyway_sim::traffic::Exchange;
+use manyway_sim::{EndpointPair, PairBuilder, Side};
 use manyway_wire::{Block, Blocks};
 
 /// The ranges of all PATH-ACKs that an end sent.
@@ -91,5 +94,96 @@ fn the_acknowledgements_of_an_end_that_only_receives_stay_short_and_raise_no_dou
         assert!(mean_of_hundred < 175 && ranges.most <= 8, "{from:?} sends: {ranges:?}");
         assert!(ranges.asking * 20 < ranges.pure, "{from:?} sends: {ranges:?}");
         assert_eq!(doubts, 0, "{from:?} sends");
+    }
+}
+
+/// The PATH-ACKs of two paths that an end sent: on the path that they acknowledge, and on the other.
+#[derive(Debug, Clone, Copy, Default)]
+struct Carried {
+    own: [usize; 2],
+    elsewhere: [usize; 2],
+}
+
+#[derive(Debug, Clone, Default)]
+struct Carriers(Arc<Mutex<Carried>>);
+
+impl Carriers {
+    /// What came since it was asked last.
+    fn take(&self) -> Carried {
+        std::mem::take(&mut *self.0.lock().unwrap())
+    }
+}
+
+impl Observer for Carriers {
+    fn on_fact(&mut self, _now: Instant, _fact: &Fact) {}
+
+    fn on_packet(&mut self, _now: Instant, packet: &ObservedPacket<'_>) {
+        if packet.direction != Direction::Sent {
+            return;
+        }
+        let mut carried = self.0.lock().unwrap();
+        for block in packet.blocks().filter_map(Result::ok) {
+            let Block::PathAck(block) = &block else { continue };
+            let carried = if block.path == packet.path { &mut carried.own } else { &mut carried.elsewhere };
+            carried[usize::try_from(block.path.0).unwrap()] += 1;
+        }
+    }
+}
+
+const ROUND_TRIPS: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(100)];
+
+/// The client sends over two paths of 20 Mbit/s with these round trips, for 2 s by now.
+fn uneven(carriers: &Carriers) -> EndpointPair {
+    let mut config = ConnectionConfig::default();
+    let of_server = carriers.clone();
+    config.set_observers(Observers::new(move |beginning| {
+        (beginning.side == Initiator::Server).then(|| Box::new(of_server.clone()) as Box<dyn Observer>)
+    }));
+    let [near, far] = ROUND_TRIPS;
+    let builder = PairBuilder::new().path(mbit(20), near / 2).path(mbit(20), far / 2);
+    let mut pair = connected_with(builder, &config).unwrap();
+    let host = pair.host(Side::Client);
+    pair.start(Side::Client, Box::new(Exchange::new(host, megabytes(100))));
+    pair.run_for(2 * SECOND).unwrap();
+    pair
+}
+
+// spec 9.4, 9.5, 9.7
+#[test]
+fn acknowledgements_go_on_their_own_path_and_do_not_heed_the_order_between_paths() {
+    let carriers = Carriers::default();
+    let mut pair = uneven(&carriers);
+    carriers.take();
+    pair.run_for(5 * SECOND).unwrap();
+    let carried = carriers.take();
+    assert_eq!(carried.elsewhere, [0, 0]);
+    for (rtt, acks) in ROUND_TRIPS.iter().zip(carried.own) {
+        // Eight of a round trip's packets, four of its time: one for each packet that is ahead of the others in its
+        // stream would be 85 and more on the longer path.
+        let rounds = usize::try_from((5 * SECOND).as_nanos() / rtt.as_nanos()).unwrap();
+        assert!((4 * rounds..=12 * rounds).contains(&acks), "{rtt:?}: {acks} in {rounds} round trips");
+    }
+}
+
+// spec 6.22, 9.7
+#[test]
+fn the_acknowledgements_of_a_path_without_a_way_back_go_on_the_other() {
+    for cut in 0..2 {
+        let carriers = Carriers::default();
+        let mut pair = uneven(&carriers);
+        pair.cut(cut, pair::Direction::Down);
+        carriers.take();
+        pair.run_for(500 * MS).unwrap();
+        let carried = carriers.take();
+        assert!(carried.elsewhere[cut] > 0 && carried.elsewhere[1 - cut] == 0, "{cut}: {carried:?}");
+        pair.restore(cut, pair::Direction::Down);
+        pair.run_for(3 * SECOND).unwrap();
+        carriers.take();
+        pair.run_for(SECOND).unwrap();
+        let carried = carriers.take();
+        assert!(
+            carried.own.iter().all(|acks| *acks > 0) && carried.elsewhere == [0, 0],
+            "{cut}: {carried:?}"
+        );
     }
 }

@@ -287,6 +287,35 @@ fn a_path_that_the_scheduler_seldom_needs_keeps_its_estimate() {
     assert!(share(report.goodput, 100) >= 90, "{:?}", report.goodput);
 }
 
+// spec 9.36
+#[test]
+fn the_paths_of_a_connection_search_by_turns() {
+    for rtt in [10, 20, 30] {
+        let mut pair = bulk(&[link(50, rtt * MS), link(50, rtt * MS)]);
+        pair.run_for(3 * SECOND).unwrap();
+        let links: Vec<_> = pair.paths().iter().map(|path| path.up).collect();
+        let (mut searches, mut at_once) = ([0, 0], 0);
+        for _ in 0..3000 {
+            pair.run_for(10 * MS).unwrap();
+            let searching: Vec<_> = links
+                .iter()
+                .map(|link| {
+                    let link = pair.world().network().link(*link).unwrap();
+                    // Nothing else makes a queue here.
+                    link.waiting() / link.config().rate.nominal() > 2 * MS
+                })
+                .collect();
+            for (count, is_searching) in searches.iter_mut().zip(&searching) {
+                *count += usize::from(*is_searching);
+            }
+            at_once += usize::from(searching.iter().all(|is_searching| *is_searching));
+        }
+        // By chance a fifth of the one path's searches would meet one of the other.
+        let least = searches.into_iter().min().unwrap();
+        assert!(least > 300 && at_once * 10 < least, "{rtt} ms: {searches:?}, {at_once} at once");
+    }
+}
+
 /// Goodput of each way from the first second to the eighth, where both ends of one connection send all the time, and how
 /// long packets wait in the queues of each path on average, both ways together.
 fn both_ways(links: &[LinkConfig]) -> ([Rate; 2], Vec<Duration>) {

@@ -13,9 +13,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use manyway_proto::{ConnectionConfig, Ecn, Initiator, Instant, PathId, StreamId};
-use manyway_sim::forger::{CLIENT, Duel, Stranger};
+use manyway_sim::forger::{CLIENT, Duel, SERVER, Stranger};
 use manyway_wire::{
-    AddAddress, Block, ConnectionId, HandshakeBytes, NewCid, Ping, Probe, StreamData, StreamReset,
+    AddAddress, Block, ConnectionId, HandshakeBytes, NewCid, Ping, Probe, ProbeAck, StreamData, StreamReset,
     StreamStop, StreamWindow, Syn, Window,
 };
 
@@ -96,6 +96,32 @@ fn send_unacknowledged(duel: &mut Duel, streams: u64, rounds: usize) {
         duel.run_for(Duration::from_millis(5));
         duel.send(&[Block::Pad]);
     }
+}
+
+/// Opens paths until there are `count`, each from an address of its own.
+fn open_paths(duel: &mut Duel, count: u8) {
+    for path in 1..count {
+        let from = SocketAddr::from(([203, 0, 113, 10 + path], 1000));
+        let id = PathId(path.into());
+        let question = duel.packet(id, &[Block::Probe(Probe { nonce: 1 }), Block::AckNow]);
+        duel.deliver(from, question);
+        let mut answers = Vec::new();
+        for sent in duel.poll() {
+            sent.for_each_block(|block| {
+                if let Block::Probe(Probe { nonce }) = block {
+                    answers.push(Block::ProbeAck(ProbeAck { nonce, observed: SERVER }));
+                }
+            });
+        }
+        let answer = duel.packet(id, &answers);
+        duel.deliver(from, answer);
+        duel.poll();
+    }
+    let paths = duel.connection().statistics().paths;
+    assert!(
+        paths.iter().all(|path| path.state.carries_data()) && paths.len() == usize::from(count),
+        "{paths:?}"
+    );
 }
 
 fn stream(index: u64) -> StreamId {
@@ -294,10 +320,11 @@ fn a_peer_that_acknowledges_nothing_costs_what_is_in_flight_and_the_send_buffer(
 }
 
 #[test]
-fn a_small_connection_with_everything_full_takes_at_most_256_kib() {
+fn a_small_connection_with_four_paths_and_everything_full_takes_at_most_256_kib() {
     let config = ConnectionConfig::small();
     let streams = config.streams.peer_streams;
     let mut duel = duel_with(&config);
+    open_paths(&mut duel, 4);
     send_unacknowledged(&mut duel, streams, 25);
     // Nothing that arrives can be read.
     for (index, end) in [(1, 32 << 10), (2, 15 << 10)] {

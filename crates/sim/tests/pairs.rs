@@ -239,7 +239,7 @@ fn an_end_that_adds_an_address_before_it_deletes_the_old_one_is_hardly_silent() 
                 start(&mut pair, from, megabytes(8));
                 pair.run_for(2 * SECOND).unwrap();
                 match mover {
-                    Side::Client => move_client(&mut pair),
+                    Side::Client => move_client(&mut pair, mode),
                     Side::Server => move_server(&mut pair),
                 }
                 complete(&mut pair);
@@ -254,15 +254,24 @@ fn an_end_that_adds_an_address_before_it_deletes_the_old_one_is_hardly_silent() 
     }
 }
 
-fn move_client(pair: &mut EndpointPair) {
+fn move_client(pair: &mut EndpointPair, mode: PairMode) {
     let (interface, old) = (pair.paths()[0].interface, pair.paths()[0].address);
-    pair.world_mut().network_mut().add_address(interface, "10.0.0.77".parse().unwrap());
+    let new: IpAddr = "10.0.0.77".parse().unwrap();
+    pair.world_mut().network_mut().add_address(interface, new);
     tell(pair);
     pair.run_for(500 * MS).unwrap();
+    // The others have no second address of the server to go with it.
+    if mode == PairMode::FullMesh {
+        let carries =
+            |path: &PathStatistics| path.tuple.local.address.ip() == new && path.state.carries_data();
+        assert!(
+            path_figures(pair, Side::Client).iter().any(carries),
+            "the new address carries before the old goes"
+        );
+    }
     pair.world_mut().network_mut().remove_address(interface, old);
     tell(pair);
     pair.run_for(500 * MS).unwrap();
-    let new: IpAddr = "10.0.0.77".parse().unwrap();
     assert!(path_figures(pair, Side::Client).iter().all(|path| path.tuple.local.address.ip() == new));
 }
 
@@ -273,6 +282,11 @@ fn move_server(pair: &mut EndpointPair) {
     announce(pair, &[new.address]);
     // Told while it is still there, as whoever plans a move does.
     pair.run_for(200 * MS).unwrap();
+    let carries = |path: &PathStatistics| path.tuple.remote == new.address && path.state.carries_data();
+    assert!(
+        path_figures(pair, Side::Client).iter().any(carries),
+        "the new address carries before the old goes"
+    );
     let far = InterfaceId { host: pair.host(Side::Server), index: old.interface };
     pair.world_mut().network_mut().remove_address(far, old.address.ip());
     pair.run_for(500 * MS).unwrap();

@@ -106,6 +106,26 @@ fn a_path_whose_way_back_dies_is_left_and_returns() {
     }
 }
 
+// spec 6.23, 9.38
+#[test]
+fn an_outage_of_50_ms_raises_doubts_and_nothing_worse() {
+    let mut doubted = 0;
+    for from in [Side::Client, Side::Server] {
+        for seed in 0..20 {
+            let outage = outage(seed, from, Direction::Both, 50 * MS);
+            let states: Vec<_> = outage.states.iter().map(|(_, state, _)| *state).collect();
+            assert!(
+                [&[][..], &[PathState::Suspect, PathState::Active]].contains(&&states[..]),
+                "seed {seed} {from:?}: {outage:?}"
+            );
+            doubted += usize::from(!states.is_empty());
+            let full = outage.full_after.is_some_and(|after| after <= 200 * MS);
+            assert!(full, "seed {seed} {from:?}: {outage:?}");
+        }
+    }
+    assert!(doubted > 20, "{doubted} of 40");
+}
+
 #[test]
 fn a_long_outage_is_noticed_to_be_over_within_two_seconds() {
     for seed in 0..5 {
@@ -174,6 +194,9 @@ fn check(outage: &Outage) {
         PathReason::PeerHeardNothing | PathReason::ProbeTimeout { .. } | PathReason::NoAnswer
     );
     assert!(confirmed, "{outage:?}");
+    // spec 6.28: two to four round trips of at least 20 ms.
+    let served = outage.states[3].0 - outage.states[2].0;
+    assert!((40 * MS..=400 * MS).contains(&served), "{outage:?}");
     let survived = outage.survived_after.is_some_and(|after| after <= 500 * MS);
     assert!(survived, "{outage:?}");
     // Of the two seconds that were watched.

@@ -77,3 +77,16 @@ fn ack(path: &mut PathRecovery, now: Instant, ranges: &[RangeInclusive<u64>]) ->
     acked(path, now, ranges, &mut out).unwrap();
     out
 }
+
+/// A path with a round trip of 40 ms and a window grown in slow start.
+fn grown(controller: &str) -> PathRecovery {
+    let mut path = path(controller);
+    for round in 0..4 {
+        let first = path.next_packet_number();
+        let count = path.window() / u64::from(SIZE);
+        send(&mut path, at(round * 40), count.to_usize());
+        let last = path.next_packet_number() - 1;
+        ack(&mut path, at(round * 40 + 40), &[first..=last]);
+    }
+    path
+}

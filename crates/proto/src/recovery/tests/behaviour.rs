@@ -183,6 +183,27 @@ fn a_congestion_event_is_undone_when_all_its_packets_arrive_late() {
     }
 }
 
+// spec 9.38
+#[test]
+fn losses_of_a_doubt_are_no_sign_of_congestion() {
+    for controller in ["cubic", "new-reno", "bbr", "lia", "olia", "balia"] {
+        let windows = [true, false].map(|in_doubt| {
+            let mut path = grown(controller);
+            let before = path.window();
+            for round in 5..9 {
+                let first = path.next_packet_number();
+                path.set_in_doubt(in_doubt);
+                send(&mut path, at(round * 40), 20);
+                let arrived: Vec<_> = (first..first + 20).step_by(2).map(|number| number..=number).collect();
+                ack(&mut path, at(round * 40 + 40), &arrived);
+            }
+            (before, path.window())
+        });
+        let [(before, doubted), (_, lost)] = windows;
+        assert!(doubted >= before && lost < before, "{controller}: {before:?} {doubted:?} {lost:?}");
+    }
+}
+
 #[test]
 fn a_packet_that_arrives_after_two_timeouts_undoes_nothing() {
     let mut path = path("new-reno");

@@ -2,19 +2,6 @@
 
 use super::*;
 
-/// A path with a round trip of 40 ms and a window grown in slow start.
-fn grown(controller: &str) -> PathRecovery {
-    let mut path = path(controller);
-    for round in 0..4 {
-        let first = path.next_packet_number();
-        let count = path.window() / u64::from(SIZE);
-        send(&mut path, at(round * 40), count.to_usize());
-        let last = path.next_packet_number() - 1;
-        ack(&mut path, at(round * 40 + 40), &[first..=last]);
-    }
-    path
-}
-
 /// Fails at 200 ms and is back at `back` ms, with a probe that took 40 ms.
 fn returned(controller: &str, back: u64) -> (PathRecovery, ByteCount) {
     let mut path = grown(controller);
@@ -28,9 +15,9 @@ fn returned(controller: &str, back: u64) -> (PathRecovery, ByteCount) {
 
 #[test]
 fn half_of_the_window_is_tried_after_a_short_outage() {
-    for controller in ["cubic", "new-reno"] {
+    for controller in ["cubic", "new-reno", "bbr"] {
         let (mut path, window) = returned(controller, 2000);
-        assert_eq!(path.window(), window / 2);
+        assert_eq!(path.window(), window / 2, "{controller}");
         // Spread over one round trip.
         assert_eq!(path.pacing_rate(), path.window().per(path.rtt().smoothed()));
         let first = path.next_packet_number();
@@ -44,16 +31,25 @@ fn half_of_the_window_is_tried_after_a_short_outage() {
 
 #[test]
 fn a_loss_in_the_first_flight_leads_to_the_initial_window() {
-    let (mut path, _) = returned("cubic", 2000);
-    let first = path.next_packet_number();
-    send(&mut path, at(2041), 8);
-    ack(&mut path, at(2081), &[first + 4..=first + 7]);
-    assert_eq!(path.window(), ByteCount(12_000));
-    assert!(path.controller.is_in_slow_start());
+    for controller in ["cubic", "new-reno", "bbr"] {
+        let (mut path, _) = returned(controller, 2000);
+        let first = path.next_packet_number();
+        send(&mut path, at(2041), 8);
+        ack(&mut path, at(2081), &[first + 4..=first + 7]);
+        // And for *bbr*, what arrived at the same time.
+        let grown = path.window() - ByteCount(12_000);
+        assert!(
+            grown == ByteCount::ZERO || controller == "bbr" && grown == ByteCount(4800),
+            "{controller}: {grown:?}"
+        );
+        assert!(path.controller.is_in_slow_start(), "{controller}");
+    }
 }
 
 #[test]
 fn a_long_outage_leads_to_the_initial_window() {
-    let (path, _) = returned("cubic", 12_000);
-    assert_eq!(path.window(), ByteCount(12_000));
+    for controller in ["cubic", "new-reno", "bbr"] {
+        let (path, _) = returned(controller, 12_000);
+        assert_eq!(path.window(), ByteCount(12_000), "{controller}");
+    }
 }
