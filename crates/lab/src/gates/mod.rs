@@ -29,7 +29,7 @@ pub use plan::{Contest, plan};
 pub use report::{json, text};
 
 use crate::campaign::{Case, Results, Run, Timing};
-use crate::measures::{self, Fault, Measures, Recovery, Spread};
+use crate::measures::{self, Fault, Measures, Spread};
 use crate::scenario::{Change, Direction, Route, Scenario, Traffic};
 use plan::{BOTH_WAYS, has_deadlines};
 
@@ -217,17 +217,18 @@ impl Bench<'_> {
 
     fn failover(&mut self) {
         let scenario = &self.case.scenario;
-        let died = |recovery: &&Recovery| recovery.fault == Fault::Died && recovery.working > 0;
-        let deaths = self.runs().flat_map(|run| run.measures.recoveries.iter().filter(died));
+        let deaths = self.runs().flat_map(|run| {
+            run.measures.recoveries.iter().filter(|one| one.fault == Fault::Died && one.working > 0)
+        });
         let limit = deaths.map(|death| silence_limit(scenario, &death.routes)).max();
         if let Some(limit) = limit {
             let worst = |measures: &Measures| -> Option<f64> {
-                let silences = measures.recoveries.iter().filter(died).map(|one| one.silence.as_secs_f64());
-                silences.reduce(f64::max)
+                let survived = measures.recoveries.iter().filter(|one| one.working > 0);
+                survived.map(|one| one.silence.as_secs_f64()).reduce(f64::max)
             };
             if let Some(reached) = self.spread(worst) {
                 self.at_most(
-                    "longest silence when a route dies",
+                    "longest silence when a route dies or returns",
                     Unit::Seconds,
                     reached,
                     limit.as_secs_f64(),
