@@ -154,6 +154,42 @@ fn both_links_may_lose_their_carrier_for_a_while() {
     sending.end();
 }
 
+#[test]
+fn fifty_flaps_leave_no_socket_and_no_memory_behind() {
+    let Some(lab) = Lab::start(2, Family::V4) else { return };
+    lab.limit(1, 20);
+    lab.limit(2, 20);
+    let server = lab.serve(&[]);
+    // More than one link carries.
+    let client = lab.start_client(&["bench", "-b", "30M", "-t", "120", &server.ticket]);
+    let flap = |times| {
+        for _ in 0..times {
+            lab.client.ip("link set va1 down");
+            lab.client.ip("link set va1 up");
+            lab.wait_for_carrier(1);
+            let before = lab.client.sent("va1");
+            client.wait_until("va1 to carry data", || lab.client.sent("va1") > before + 100_000);
+        }
+        [client.id(), server.running.id()].map(kept)
+    };
+    let (early, late) = (flap(15), flap(35));
+    for ((sockets, memory), (sockets_later, memory_later)) in early.into_iter().zip(late) {
+        assert!(sockets_later <= sockets + 2, "{early:?}, later {late:?}");
+        assert!(memory_later <= memory + 2048, "{early:?}, later {late:?}");
+    }
+    client.signal("INT");
+    client.end();
+    server.stop().expect(0);
+}
+
+/// The open files of a process, and its memory in KiB.
+fn kept(process: u32) -> (usize, u64) {
+    let files = std::fs::read_dir(format!("/proc/{process}/fd")).unwrap().count();
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    (files, resident.trim().trim_end_matches(" kB").parse().unwrap())
+}
+
 /// A file on its way over two links of 20 Mbit/s.
 struct Sending<'a> {
     lab: &'a Lab,

@@ -31,7 +31,7 @@ use compare::{Comparison, Single};
 use output::{Mode, Output};
 use rates::PathRates;
 use rows::{Row, RowClock};
-use summary::{PathSum, Summary, Sums};
+use summary::{InVain, PathSum, Summary, Sums};
 
 /// Measures and prints; [`ExitCode::Gain`] if the bond gains less than was asked for.
 ///
@@ -298,6 +298,7 @@ impl<'a> Run<'a> {
             elapsed,
             outcome: Sums::from(&outcome),
             paths: PathSum::between(&before, &after, &report),
+            in_vain: InVain::between(&before, &after),
             comparison: None,
         })
     }

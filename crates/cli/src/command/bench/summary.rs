@@ -21,7 +21,27 @@ pub(super) struct Summary {
     pub(super) elapsed: Duration,
     pub(super) outcome: Sums,
     pub(super) paths: Vec<PathSum>,
+    pub(super) in_vain: InVain,
     pub(super) comparison: Option<Comparison>,
+}
+
+/// Bytes that were at the receiver before, or that nobody wanted any more, of what this end sent and received during the
+/// run: copies, and repeats that were not needed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct InVain {
+    sent: u64,
+    received: u64,
+}
+
+impl InVain {
+    /// What came since `before`.
+    pub(super) fn between(before: &ConnectionInfo, after: &ConnectionInfo) -> Self {
+        let (before, after) = (&before.statistics, &after.statistics);
+        Self {
+            sent: after.sent_in_vain.get().saturating_sub(before.sent_in_vain.get()),
+            received: after.received_in_vain.get().saturating_sub(before.received_in_vain.get()),
+        }
+    }
 }
 
 /// The sums of both directions, and what each end did.
@@ -148,6 +168,7 @@ impl Summary {
             "worst_silence": self.worst_silence().as_secs_f64(),
             "packets_lost": self.flow.directions().map(|d| self.outcome.sender(d).transport.packets_lost).sum::<u64>(),
             "paths": paths,
+            "bytes_in_vain": { "sent": self.in_vain.sent, "received": self.in_vain.received },
             "cpu": { "here": cpu(&self.outcome.here), "there": cpu(&self.outcome.there) },
             "congestion": {
                 "here": self.outcome.here.transport.congestion,
@@ -273,6 +294,10 @@ impl fmt::Display for Summary {
         )?;
         let (ours, theirs) = (&here.transport.congestion, &there.transport.congestion);
         writeln!(f, "congestion       {ours} here, {theirs} at the server")?;
+        if self.in_vain != InVain::default() {
+            let (sent, received) = (size(self.in_vain.sent), size(self.in_vain.received));
+            writeln!(f, "in vain          {sent} of what was sent, {received} of what was received")?;
+        }
         if let Some(comparison) = &self.comparison {
             writeln!(f, "{}", comparison.words())?;
         }
@@ -338,6 +363,7 @@ mod tests {
                 there: account(5_100_000, 900, 0),
             },
             paths: vec![path(0, "eth0", 17_000_000, 700_000), path(1, "wlan0", 9_000_000, 300_000)],
+            in_vain: InVain::default(),
             comparison: Some(Comparison {
                 bond: rate(20_000_000),
                 singles: vec![
@@ -368,7 +394,8 @@ mod tests {
 
     #[test]
     fn a_run_in_both_directions_has_both_sums() {
-        let both = Summary { comparison: None, ..summary(BenchFlow::Both) };
+        let in_vain = InVain { sent: 24_000, received: 0 };
+        let both = Summary { comparison: None, in_vain, ..summary(BenchFlow::Both) };
         insta::assert_snapshot!(both, @r"
                            bytes  seconds  Mbit/s  lost packets
         up    sent      24.2 MiB                          0.1 %
@@ -383,6 +410,7 @@ mod tests {
         longest silence  140 ms
         processor time   1.20 s here (12 %), 900 ms at the server (9 %)
         congestion       cubic here, cubic at the server
+        in vain          23.4 KiB of what was sent, 0 B of what was received
         ");
         assert_eq!(both.rate().bits_per_second(), 24_000_000);
     }
@@ -396,6 +424,10 @@ mod tests {
         {
           "bits_per_second": 20000000,
           "bytes": 25000000,
+          "bytes_in_vain": {
+            "received": 0,
+            "sent": 0
+          },
           "comparison": {
             "best": "eth0",
             "bond_bits_per_second": 20000000,
