@@ -6,8 +6,8 @@ use std::process::Command;
 const INSIDE: &str = "MANYWAY_TEST_NAMESPACE";
 
 /// Runs `test` inside a fresh network namespace: the test program starts itself again there with only the test of that
-/// name (its full path). Without root, or where namespaces cannot be made, it prints why and does nothing, unless `MANYWAY_REQUIRE_NAMESPACES` is set: then it
-/// fails.
+/// name (its full path). Without root or `ip`, `tc` and `nft`, or where namespaces cannot be made, it prints why and
+/// does nothing, unless `MANYWAY_REQUIRE_NAMESPACES` is set: then it fails.
 ///
 /// The namespace vanishes with all its interfaces at the end, also when the test fails.
 pub(crate) fn in_namespace(name: &str, test: impl FnOnce()) {
@@ -30,6 +30,9 @@ fn run_inside(name: &str) -> Result<(), String> {
     let user = Command::new("id").arg("-u").output().map_err(|error| error.to_string())?;
     if user.stdout.trim_ascii() != b"0" {
         return Err("network namespaces need root".into());
+    }
+    for (program, argument) in [("ip", "-V"), ("tc", "-V"), ("nft", "-v")] {
+        Command::new(program).arg(argument).output().map_err(|error| format!("{program}: {error}"))?;
     }
     let short = name.rsplit("::").next().unwrap_or(name);
     let namespace = Namespace::new(&format!("mw-{}-{}", std::process::id(), &short[..short.len().min(20)]))?;
