@@ -220,14 +220,14 @@ impl Settings {
             let cap = Cap { bytes: ByteCount(settings.cap.0.0), reset_day: settings.reset_day };
             Some(CapRule { pattern: pattern.0.parse().ok()?, cap: Some(cap) })
         }));
-        if let Command::Serve(arguments) = &mut cli.command {
-            return serve.apply(arguments, directory);
-        }
-        // A server chooses no interfaces, so these are for all others.
-        if global.interfaces.is_empty() && global.exclude.is_empty() {
+        // Caps stay in force where none is chosen.
+        if cli.command.chooses_interfaces() && global.interfaces.is_empty() && global.exclude.is_empty() {
             // Their caps stand behind those of the command line.
             global.interfaces = interfaces.into_iter().map(|wish| wish.0.rule.into()).collect();
             global.exclude = exclude;
+        }
+        if let Command::Serve(arguments) = &mut cli.command {
+            serve.apply(arguments, directory);
         }
     }
 }
@@ -306,8 +306,12 @@ key = "key.pem"
         assert_eq!(client.trust, Some(Trust::File("/etc/x/authority.pem".into())));
         assert_eq!(client.rendezvous, ["meet.example.org:4455".parse().unwrap()]);
 
+        for arguments in [&["serve"][..], &["demo"], &["send", "film.mp4"]] {
+            let own = applied(ALL, arguments).global;
+            assert!(own.interfaces.is_empty() && own.exclude.is_empty(), "{arguments:?}");
+        }
+        assert_eq!(applied(ALL, &["send", "film.mp4", "--to", "host"]).global.interfaces.len(), 2);
         let cli = applied(ALL, &["serve"]);
-        assert!(cli.global.interfaces.is_empty() && cli.global.exclude.is_empty());
         let serve = serve_of(&cli);
         assert_eq!(serve.dir(), Path::new("/etc/x/films"));
         assert!(serve.read_only);

@@ -106,6 +106,18 @@ pub enum Command {
     Man,
 }
 
+impl Command {
+    /// Whether it uses interfaces of this host of its own choice: a server does not, its clients do, and a demo has
+    /// links of its own.
+    pub fn chooses_interfaces(&self) -> bool {
+        match self {
+            Self::Serve(_) | Self::Demo(_) => false,
+            Self::Send(send) => !send.offers(),
+            _ => true,
+        }
+    }
+}
+
 const EXAMPLES: &str = "\
 Examples:
   manyway demo                         see it work, no network needed

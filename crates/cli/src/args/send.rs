@@ -43,6 +43,11 @@ impl SendArgs {
         self.recipient_among(|path| path.symlink_metadata().is_ok())
     }
 
+    /// Whether the files are offered here to whoever has the code.
+    pub fn offers(&self) -> bool {
+        self.recipient().is_ok_and(|recipient| recipient.server.is_none())
+    }
+
     fn recipient_among(&self, exists: impl Fn(&Path) -> bool) -> Result<Recipient, String> {
         let paths = |arguments: &[OsString]| arguments.iter().map(PathBuf::from).collect();
         if self.to.is_some() {

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::error::CommandError;
 use super::network::{connection_config, ledger, rendezvous};
-use super::serve::{own_hosts, random};
+use super::serve::{own_hosts, random, refuse_options_of_clients};
 use super::session::NetSession;
 use super::signal::{close, until_interrupted_over};
 use super::summary::Summary;
@@ -26,8 +26,9 @@ use crate::output::{json, note, print_line};
 /// come back; the first one that has everything verified ends it.
 ///
 /// # Errors
-/// A file can not be offered, no port can be bound, or the user has had enough.
+/// An option chooses interfaces, a file can not be offered, no port can be bound, or the user has had enough.
 pub async fn run(global: &GlobalArgs, files: &[PathBuf]) -> Result<ExitCode, CommandError> {
+    refuse_options_of_clients(global, ": who offers files is a server; whoever fetches them may choose")?;
     let view = Arc::new(ProgressView::new(ProgressMode::detect(global.quiet), "sending"));
     let tally = Arc::new(Tally::new(Arc::clone(&view)));
     let mut config = ServerConfig::default();

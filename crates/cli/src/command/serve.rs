@@ -34,7 +34,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// If the directory can not be served, a port not be bound, or the keys not be read; [`ExitCode::Interrupted`] if a
 /// second signal came before everybody was told.
 pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), CommandError> {
-    refuse_options_of_clients(global)?;
+    refuse_options_of_clients(global, ", and use --listen ADDR:PORT to serve on some addresses only")?;
     let services = Services::open(arguments)?;
     let advertised = advertised(arguments).await?;
     let certificate = match (&arguments.cert, &arguments.key) {
@@ -74,14 +74,15 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
     }
 }
 
-fn refuse_options_of_clients(global: &GlobalArgs) -> Result<(), CommandError> {
+/// # Errors
+/// An option chooses interfaces. The hint tells what to do instead.
+pub(super) fn refuse_options_of_clients(global: &GlobalArgs, hint: &str) -> Result<(), CommandError> {
     if global.interfaces.is_empty() && global.exclude.is_empty() && !global.ipv4 && !global.ipv6 {
         return Ok(());
     }
-    Err(CommandError::usage(
-        "a server does not choose interfaces, its clients do; leave out -I, --exclude, -4 and -6, and use --listen \
-         ADDR:PORT to serve on some addresses only",
-    ))
+    Err(CommandError::usage(format!(
+        "a server does not choose interfaces, its clients do; leave out -I, --exclude, -4 and -6{hint}"
+    )))
 }
 
 /// The same directory twice: for those who may send, and for those who may only fetch.
