@@ -20,7 +20,7 @@ fn all_routes_together_are_never_below_the_best_one_alone() {
     };
     let scenarios: Vec<_> = names.iter().enumerate().map(case).collect();
     // Messages beside bulk are for the gate of latency.
-    let judged = judged(&scenarios, Gate::BestLink, |case| case.contenders.len() > 1);
+    let judged = judged(&scenarios, Gate::BestLink, 1, |case| case.contenders.len() > 1);
     assert_eq!(judged, names.len());
 }
 
@@ -31,7 +31,7 @@ fn no_failure_is_seen() {
     let names = ["black-hole", "dead-deep", "flaps", "return-dead", "readdressed"];
     let scenarios: Vec<_> =
         names.iter().map(|name| (library.find(name).unwrap().remove(0), Way::AsWritten)).collect();
-    let judged = judged(&scenarios, Gate::Failover, |_| true);
+    let judged = judged(&scenarios, Gate::Failover, 1, |_| true);
     // The silence; how soon the others are full, how soon all are again, and the route is used again.
     assert_eq!(judged, 3 * 5 + 1);
 }
@@ -44,18 +44,26 @@ fn messages_need_hardly_longer_than_without_other_traffic() {
         .iter()
         .map(|name| (library.find(name).unwrap().remove(0), Way::AsWritten))
         .collect();
-    let judged = judged(&scenarios, Gate::Latency, |case| {
+    // Of 6000 messages 99.9 % are all but six, and two copies at 2 % loss lose two or three of them in each run: in
+    // about one run in twenty they and their successors are six.
+    let judged = judged(&scenarios, Gate::Latency, 5, |case| {
         ["rtt-10-100+messages", "telemetry"].contains(&case.scenario.name.as_str())
     });
     // With a deadline also what they cost.
     assert_eq!(judged, 1 + 2);
 }
 
-/// Runs those cases of the plan that are `wanted` once; tells how many comparisons of a gate there were, all passed.
+/// Runs those cases of the plan that are `wanted` so many times; tells how many comparisons of a gate there were, all
+/// passed.
 #[track_caller]
-fn judged(scenarios: &[(Scenario, Way)], gate: Gate, wanted: impl Fn(&Case) -> bool) -> usize {
+fn judged(
+    scenarios: &[(Scenario, Way)],
+    gate: Gate,
+    repetitions: u32,
+    wanted: impl Fn(&Case) -> bool,
+) -> usize {
     let mut plan = gates::plan(scenarios, Contest::Simulated).unwrap();
-    plan.repetitions = 1;
+    plan.repetitions = repetitions;
     plan.cases.retain(wanted);
     let results = campaign::run(plan, &mut Simulated::new(), &mut Nobody, &Stop::default());
     let verdicts = gates::judge(&results);

@@ -152,7 +152,7 @@ impl Connection {
         let rtt = recovery.rtt();
         let should_be_there = rtt.smoothed() + rtt.variation() * 4 + HEARD_SLACK;
         let unheard = recovery.oldest_unacked_time().is_some_and(|sent| now - sent > should_be_there);
-        if unheard && age > should_be_there / 2 {
+        if unheard && age > should_be_there {
             self.declare_dead(now, id, PathReason::PeerHeardNothing);
         }
     }

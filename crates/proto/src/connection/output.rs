@@ -387,13 +387,18 @@ impl Connection {
     ) {
         for id in self.paths.ids() {
             let Some(path) = self.paths.get(id) else { continue };
-            let belongs = if id == carrier {
-                path.space.acks.is_waiting()
-            } else {
-                path.space.acks.due(now) && self.ack_carrier(path) == Some(carrier)
-            };
-            if let Some(path) = self.paths.get_mut(id).filter(|_| belongs) {
+            let is_own = id == carrier;
+            let asked = if is_own { path.space.acks.is_waiting() } else { path.space.acks.due(now) };
+            if !asked {
+                continue;
+            }
+            let belongs = self.ack_carrier(path) == Some(carrier);
+            if let Some(path) = self.paths.get_mut(id).filter(|_| is_own || belongs) {
                 write_ack(now, id, &mut path.space, writer, contents);
+                // It may not arrive on a path in doubt: the other one has to bring it.
+                if !belongs && path.state() != PathState::Validating {
+                    path.space.acks.force();
+                }
             }
         }
     }

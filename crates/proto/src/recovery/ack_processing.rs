@@ -180,9 +180,12 @@ impl PathRecovery {
 
     /// RFC 9002, section 5.1: a sample only if the largest number was newly acknowledged.
     fn measure_rtt(&mut self, now: Instant, arrivals: &Arrivals, delay: Duration) -> Option<Duration> {
+        let is_prompt = delay <= self.probe.max_ack_delay();
         let newest = arrivals.newest.map(|newest| (newest.packet_number, newest.time_sent));
+        // What a path in doubt did not bring may come again, later, over another one: that is no round trip.
+        let newest = newest.filter(|(number, _)| is_prompt || !self.doubt.covers(*number));
         // Nothing makes the peer repeat the answer to a question that got lost: a later one is no round trip.
-        let question = arrivals.question.filter(|_| delay <= self.probe.max_ack_delay());
+        let question = arrivals.question.filter(|_| is_prompt);
         let (_, time_sent) = newest.max(question).filter(|(number, _)| Some(*number) == arrivals.largest)?;
         if self.woke_at.is_some_and(|woke_at| time_sent < woke_at) {
             return None;
