@@ -3,7 +3,8 @@
 use manyway::ByteCount;
 use manyway::scheduler::{Decision, Event, PathView, Scheduler, Source, View};
 
-/// Uses paths that cost something for a share of all bytes at most: `ration=20` allows 20 %.
+/// Uses paths that cost something for a share of all bytes at most: `ration=20` allows 20 %. What is interactive or has
+/// a deadline does not count: no scheduler is asked about it.
 ///
 /// Free paths are filled first, the nearest before the others. While there is no free path at all, the others carry
 /// everything: a connection that stands still saves nothing. Later they do without until the share is right again.

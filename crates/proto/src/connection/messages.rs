@@ -101,12 +101,15 @@ impl Connection {
     fn way_of_urgent(&mut self, now: Instant) -> Option<(PathList, ByteCount)> {
         let backlog = ByteCount(self.streams.urgent_backlog()?);
         self.look_at_paths(now);
+        let outlook = self.streams.outlook(Pick::All);
+        let scheduler = &mut *self.sending.scheduler;
+        let mut view = View::new(now, &self.sending.views);
+        (view.backlog, view.repeats, view.next) = (outlook.backlog, outlook.repeats, outlook.next);
+        scheduler.on_urgent(&view);
         for view in &mut self.sending.views {
             view.sendable = self.paths.get(view.id).map_or(ByteCount::ZERO, window_room);
         }
-        let scheduler = &mut *self.sending.scheduler;
         let mut view = View::new(now, &self.sending.views);
-        scheduler.on_urgent(&view);
         view.next = self.streams.next_up(Pick::Urgent);
         let candidates = in_use_for_urgent(scheduler, &view);
         let first = fastest(candidates.clone(), backlog)?;

@@ -13,13 +13,15 @@ use crate::{ByteCount, Instant, Rate, text};
 /// or have left something waiting for so long without a break. The patience is 1 s unless set otherwise.
 ///
 /// A path without quota carries nothing, even if no other is left. Among paths of one price the better role goes first,
-/// then the nearest.
+/// then the nearest. What is urgent goes where it arrives first of the paths that are needed for all that waits.
 #[derive(Debug, Clone)]
 pub struct Cost {
     patience: Duration,
     /// Since when the paths below a price have not had room for all that waits.
     strained: SmallVec<[(Price, Instant); 4]>,
+    /// The last question, and what waited then.
     asked_at: Instant,
+    waiting: ByteCount,
 }
 
 /// What a path is avoided for: its cost, among equals its group.
@@ -34,7 +36,12 @@ impl Default for Cost {
 impl Cost {
     /// With another patience.
     pub fn with_patience(patience: Duration) -> Self {
-        Self { patience, strained: SmallVec::new(), asked_at: Instant::from_nanos(0) }
+        Self {
+            patience,
+            strained: SmallVec::new(),
+            asked_at: Instant::from_nanos(0),
+            waiting: ByteCount::ZERO,
+        }
     }
 
     /// Reads the patience; nothing means 1 s.
@@ -56,7 +63,7 @@ impl Cost {
             // Nothing waited for so long: that is over.
             self.strained.clear();
         }
-        self.asked_at = view.now;
+        (self.asked_at, self.waiting) = (view.now, waiting(view));
         if background::is_next(view) {
             // However long that waits, nothing is paid for it.
             return self.strained.clear();
@@ -67,7 +74,7 @@ impl Cost {
             let room: ByteCount =
                 usable(view).filter(|path| price(path) < of).map(|path| path.sendable).sum();
             let is_known = self.strained.iter().any(|(known, _)| *known == of);
-            if waiting(view) <= room {
+            if self.waiting <= room {
                 self.strained.retain(|(known, _)| *known != of);
             } else if !is_known {
                 self.strained.push((of, view.now));
@@ -80,8 +87,10 @@ impl Cost {
         let of = price(path);
         let cheaper: Rate = usable(view).filter(|other| price(other) < of).map(capacity).sum();
         let since =
-            self.strained.iter().find(|(known, _)| *known == of).map_or(view.now, |(_, since)| *since);
-        cheaper == Rate::ZERO || waiting(view) / cheaper > self.patience || view.now - since > self.patience
+            self.strained.iter().find(|(known, _)| *known == of).map_or(self.asked_at, |(_, since)| *since);
+        cheaper == Rate::ZERO
+            || self.waiting / cheaper > self.patience
+            || self.asked_at - since > self.patience
     }
 }
 
@@ -102,6 +111,14 @@ impl Scheduler for Cost {
         };
         let allowed = path.terms.quota_left.unwrap_or(ByteCount::MAX);
         Decision::send(path.id, path.sendable.min(allowed), Source::Next)
+    }
+
+    fn on_urgent(&mut self, view: &View<'_>) {
+        self.watch(view);
+    }
+
+    fn may_use(&self, path: &PathView, paths: &[PathView]) -> bool {
+        has_quota(path) && self.is_needed(path, &View::new(self.asked_at, paths))
     }
 
     fn purpose(&self, path: &PathView, view: &View<'_>) -> Purpose {
@@ -125,7 +142,7 @@ fn waiting(view: &View<'_>) -> ByteCount {
 
 /// The paths in use that have quota for a datagram.
 fn usable<'a>(view: &View<'a>) -> impl Iterator<Item = &'a PathView> + use<'a> {
-    view.in_use().filter(|path| has_quota(path))
+    view.in_use_of(has_quota)
 }
 
 fn has_quota(path: &PathView) -> bool {

@@ -10,7 +10,7 @@ use crate::ByteCount;
 /// Uses a slower path only if the rest would not be complete sooner by waiting for the fastest one.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Ecf {
-    /// Whether the last answer was to wait, which makes the next one lean that way.
+    /// Whether it waited and the fastest path has promised more ever since, which makes the next answer lean that way.
     waits: bool,
 }
 
@@ -25,8 +25,15 @@ impl Scheduler for Ecf {
             return fill(open);
         }
         let rest = view.backlog + view.repeats;
-        self.waits = will_have_room(fast) && is_sooner_by_waiting(fast, open, rest, self.waits);
-        if self.waits { Decision::WAIT } else { fill(open) }
+        if !will_have_room(fast) || !is_sooner_by_fast(fast, open, rest, self.waits) {
+            self.waits = false;
+            return fill(open);
+        }
+        if !is_late_by_slow(fast, open, rest) {
+            return fill(open);
+        }
+        self.waits = true;
+        Decision::WAIT
     }
 
     fn purpose(&self, path: &PathView, view: &View<'_>) -> Purpose {
@@ -34,17 +41,26 @@ impl Scheduler for Ecf {
     }
 }
 
-/// The two tests of the paper; β is a quarter.
-fn is_sooner_by_waiting(fast: &PathView, slow: &PathView, rest: ByteCount, waits: bool) -> bool {
-    let variation = fast.rtt.variation.max(slow.rtt.variation);
-    // n · rtt_f < (1 + β · waiting) (rtt_s + δ) with n = 1 + k / window_f
+/// The first test of the paper: n · rtt_f < (1 + β · waiting) (rtt_s + δ) with n = 1 + k / window_f; β is a quarter.
+fn is_sooner_by_fast(fast: &PathView, slow: &PathView, rest: ByteCount, waits: bool) -> bool {
     let by_fast = product(fast.window + rest, fast.rtt.smoothed).saturating_mul(4);
     let factor = if waits { 5 } else { 4 };
-    let by_slow = product(fast.window, slow.rtt.smoothed.saturating_add(variation)).saturating_mul(factor);
-    // k / window_s · rtt_s ≥ 2 rtt_f + δ
+    let by_slow =
+        product(fast.window, slow.rtt.smoothed.saturating_add(variation(fast, slow))).saturating_mul(factor);
+    by_fast < by_slow
+}
+
+/// The second one: k / window_s · rtt_s ≥ 2 rtt_f + δ.
+fn is_late_by_slow(fast: &PathView, slow: &PathView, rest: ByteCount) -> bool {
     let on_slow = product(rest, slow.rtt.smoothed);
-    let two_fast = product(slow.window, fast.rtt.smoothed.saturating_mul(2).saturating_add(variation));
-    by_fast < by_slow && on_slow >= two_fast
+    let two_fast =
+        product(slow.window, fast.rtt.smoothed.saturating_mul(2).saturating_add(variation(fast, slow)));
+    on_slow >= two_fast
+}
+
+/// δ, by which round trips may differ from what they are taken to be.
+fn variation(fast: &PathView, slow: &PathView) -> Duration {
+    fast.rtt.variation.max(slow.rtt.variation)
 }
 
 fn product(bytes: ByteCount, time: Duration) -> u128 {

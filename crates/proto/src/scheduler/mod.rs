@@ -92,7 +92,7 @@ pub trait Scheduler: Send + fmt::Debug {
     }
 
     /// Hears that something interactive or with a deadline waits, before [`Self::may_use`] is asked. The view has
-    /// the paths and the time alone. Default: nothing is done with it.
+    /// the time, the paths, and what waits of all classes. Default: nothing is done with it.
     fn on_urgent(&mut self, view: &View<'_>) {
         let _ = view;
     }

@@ -7,10 +7,10 @@ use smallvec::SmallVec;
 
 use super::choice::{capacity, fill, has_room};
 use super::{Decision, Event, Notice, PathView, Purpose, Scheduler, Source, Tier, View};
-use crate::ByteCount;
 use crate::path::{PathState, Role};
+use crate::{ByteCount, Instant};
 
-/// New data goes on the primary path alone, repeats on the fastest other one.
+/// New data goes on the primary path alone, and all that is urgent; other repeats on the fastest other one.
 ///
 /// Primary is the path that the application wants ([`Event::PrimaryWished`]), else the home: the oldest of the best
 /// role and the least cost, or with [`Self::by_rank`] the fastest of these. While it does not work, the fastest of
@@ -162,7 +162,8 @@ impl Scheduler for Primary {
     }
 
     fn may_use(&self, path: &PathView, paths: &[PathView]) -> bool {
-        self.needs_no_question(path, paths)
+        let primary = self.choose(&View::new(Instant::from_nanos(0), paths));
+        primary.is_some_and(|primary| primary.id == path.id)
     }
 
     fn poll_notice(&mut self) -> Option<Notice> {

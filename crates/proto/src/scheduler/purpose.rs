@@ -31,7 +31,7 @@ pub enum Purpose {
     Primary,
     /// Whatever is new, as long as the primary path does not work.
     StandIn,
-    /// What goes again or is urgent: another path is primary.
+    /// What goes again: another path is primary.
     Repeats,
     /// Nothing before the application allows it: it costs more than the last primary that needed no leave.
     NeedsLeave,
@@ -117,7 +117,7 @@ impl Purpose {
             Self::Copies => "carries a copy of everything",
             Self::Primary => "is the primary path",
             Self::StandIn => "in place of the primary path, which does not work",
-            Self::Repeats => "not the primary path: carries what goes again or is urgent",
+            Self::Repeats => "not the primary path: carries what goes again",
             Self::NeedsLeave => "costs something that nobody allowed",
             Self::Streams => "streams are bound to it",
             Self::Guests => "carries streams that are bound to a path which does not work",
@@ -142,7 +142,7 @@ impl Purpose {
             Self::Copies => "no room for copies",
             Self::Primary => "the primary path only now",
             Self::StandIn => "in place of the primary path only now",
-            Self::Repeats => "not the primary path: only for what goes again or is urgent",
+            Self::Repeats => "not the primary path: only for what goes again",
             Self::NeedsLeave => "costs something: only if the application allows it",
             Self::Streams | Self::Guests => "the streams that are bound to it send nothing",
             Self::Unbound => "no stream is bound to it",

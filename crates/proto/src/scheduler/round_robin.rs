@@ -1,4 +1,4 @@
-//! The paths in turn (CMT 4.2).
+//! The paths in turn (CMT 2.6.1).
 
 use manyway_wire::PathId;
 

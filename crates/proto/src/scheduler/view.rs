@@ -136,7 +136,8 @@ pub struct PathView {
     /// path is taken to need half a round trip, and of the others the difference to it is measured. Half a round trip
     /// for a path on which it was not measured. A queue of which nothing was heard for a while is taken to drain.
     pub delay: Duration,
-    /// Measured delivery rate, the largest of the last ten round trips; zero before the first measurement.
+    /// Measured delivery rate, the largest of the last ten round trips and of 2 s at least, what the application limited
+    /// only if it was larger; zero before the first measurement.
     pub delivery_rate: Rate,
     /// Congestion window.
     pub window: ByteCount,

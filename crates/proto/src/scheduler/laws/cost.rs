@@ -1,6 +1,7 @@
 //! The laws of `cost`.
 
 use super::super::choice::capacity;
+use super::super::in_use_for_urgent;
 use super::*;
 
 /// What is asked one after the other: milliseconds since the last question, which paths have no room, what waits.
@@ -37,7 +38,7 @@ proptest! {
                 let pick = |(path, is_full): (&PathView, &bool)| if *is_full { full(*path) } else { *path };
                 let paths = paths.iter().zip(is_full).map(pick).collect();
                 let scene = Scene { now, backlog: *backlog, ..Scene::bulk(paths) };
-                let mut usable = Vec::new();
+                let (mut needed, mut usable) = (Vec::new(), Vec::new());
                 for (path, since) in scene.paths.iter().zip(&mut since) {
                     let cheaper = || scene.paths.iter().filter(|other| price(other) < price(path));
                     let room: u64 = cheaper().map(|path| path.sendable.get()).sum();
@@ -47,10 +48,15 @@ proptest! {
                     let is_needed = cheaper().next().is_none()
                         || *backlog * 1000 > rate.bytes_per_second() * millis
                         || since.is_some_and(|since| now - since > patience);
+                    needed.extend(is_needed.then_some(path.id));
                     if is_needed && path.sendable > ByteCount::ZERO {
                         usable.push(path);
                     }
                 }
+                let view = scene.view();
+                scheduler.on_urgent(&view);
+                let for_urgent: Vec<PathId> = in_use_for_urgent(&*scheduler, &view).map(|path| path.id).collect();
+                prop_assert_eq!(for_urgent, needed, "{}", choice);
                 let cheapest = usable.iter().min_by_key(|path| (price(path), path.rtt.smoothed, path.id));
                 let expected: Vec<PathId> = cheapest.iter().map(|path| path.id).collect();
                 prop_assert_eq!(chosen(&scene.decide(&mut *scheduler)).0, expected, "{}", choice);
@@ -64,6 +70,11 @@ proptest! {
         for id in chosen {
             let path = scene.path(id);
             prop_assert!(path.terms.quota_left.is_none_or(|left| left >= path.datagram.max(quantum)));
+        }
+        let (mut scheduler, view) = (make("cost"), scene.view());
+        scheduler.on_urgent(&view);
+        for path in in_use_for_urgent(&*scheduler, &view) {
+            prop_assert!(path.terms.quota_left.is_none_or(|left| left >= path.datagram));
         }
     }
 }

@@ -101,6 +101,19 @@ proptest! {
     }
 
     #[test]
+    fn what_is_urgent_goes_where_new_data_goes(paths in ranked(), rounds in fates()) {
+        for choice in ["primary", "primary=rank"] {
+            let mut scheduler = make(choice);
+            for fates in &rounds {
+                let scene = Scene::bulk(befallen(&paths, fates));
+                let urgent = carriers(&mut *scheduler, &scene, Load::Urgent);
+                let sent = chosen(&scene.decide(&mut *scheduler)).0;
+                prop_assert!(urgent.len() <= 1 && (sent.is_empty() || sent == urgent), "{choice} {urgent:?} {sent:?}");
+            }
+        }
+    }
+
+    #[test]
     fn what_got_lost_goes_again_on_the_fastest_of_the_others(
         paths in some_open(), is_full in any::<[bool; 3]>(), from in 0..4_u32,
     ) {

@@ -45,7 +45,7 @@ impl Scene {
         }
     }
 
-    fn view(&self) -> View<'_> {
+    pub(super) fn view(&self) -> View<'_> {
         let mut view = View::new(self.now, &self.paths);
         view.backlog = ByteCount(self.backlog);
         view.repeats = ByteCount(self.repeats);
