@@ -114,7 +114,7 @@ impl Facts<'_> {
     fn why_out(&self, path: &PathStatistics) -> Option<Unused> {
         match path.state {
             PathState::Validating => Some(Unused::NoAnswer { waited: self.silent(path) }),
-            PathState::Suspect => Some(Unused::Suspect { silent: self.silent(path) }),
+            PathState::Suspect => Some(Unused::Suspect { silent: self.silent(path), reason: path.reason }),
             PathState::Dead => Some(self.why_dead(path)),
             _ if is_deaf(path) => Some(Unused::PeerHearsNothing),
             _ if !is_reserve(path) || self.purpose(path).is_some() || self.is_by_peer(path) => None,

@@ -64,10 +64,7 @@ async fn a_path_that_works_goes_by_what_the_scheduler_has_it_for() {
     assert_eq!(idle[1], "used dearer: costs more: carries what cheaper paths do not");
     // But not this one.
     let idle = why(&paths, [Purpose::Primary, Purpose::Repeats]);
-    assert_eq!(
-        idle[1],
-        "unused repeats: not the primary path: only for what goes again or is urgent; no data yet"
-    );
+    assert_eq!(idle[1], "unused repeats: not the primary path: only for what goes again; no data yet");
     sent(&mut paths[0], 10 * MS);
     sent(&mut paths[1], 3200 * MS);
     let busy = why(&paths, purposes);

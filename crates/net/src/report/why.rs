@@ -106,10 +106,12 @@ pub enum Unused {
         /// Time since the last packet, or since the first question.
         waited: Duration,
     },
-    /// Silent with data in flight; it is being questioned.
+    /// Silent with data in flight, or called unreachable; it is being questioned.
     Suspect {
         /// Time since the last packet.
         silent: Duration,
+        /// What made it suspect.
+        reason: PathReason,
     },
     /// The peer hears nothing on it.
     PeerHearsNothing,
@@ -197,7 +199,10 @@ impl fmt::Display for Unused {
         match self {
             Self::Excluded(reason) => reason.fmt(f),
             Self::NoAnswer { waited } => write!(f, "no answer on UDP for {}", Span(*waited)),
-            Self::Suspect { silent } => write!(f, "silent for {}, being questioned", Span(*silent)),
+            Self::Suspect { reason: reason @ PathReason::Unreachable, .. } => {
+                write!(f, "{reason}; being questioned")
+            }
+            Self::Suspect { silent, .. } => write!(f, "silent for {}, being questioned", Span(*silent)),
             Self::PeerHearsNothing => write!(f, "the peer hears nothing on it"),
             Self::NoRoute => write!(f, "no route: the system refuses to send"),
             Self::Denied => write!(f, "a firewall of this host forbids to send"),

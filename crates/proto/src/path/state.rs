@@ -163,6 +163,7 @@ impl fmt::Display for PathReason {
             Self::Validated => write!(f, "probe answered"),
             Self::Answered => write!(f, "answers again"),
             Self::Silence { lasted } => write!(f, "silent for {} ms with data in flight", lasted.as_millis()),
+            Self::ProbeTimeout { count: 1 } => write!(f, "probe timer ran out"),
             Self::ProbeTimeout { count } => write!(f, "probe timer ran out {count} times"),
             Self::PeerHeardNothing => write!(f, "the peer heard nothing on it"),
             Self::Unreachable => write!(f, "a router or host says that the peer is not reachable"),

@@ -16,7 +16,11 @@ fn every_reason_against_a_path_has_a_sentence_and_a_word() {
         Unused::Excluded(Exclusion::ByUser),
         Unused::NoAnswer { waited: seconds(12) },
         Unused::NoAnswer { waited: seconds(600) },
-        Unused::Suspect { silent: Duration::from_millis(120) },
+        Unused::Suspect {
+            silent: Duration::from_millis(120),
+            reason: PathReason::Silence { lasted: Duration::from_millis(60) },
+        },
+        Unused::Suspect { silent: Duration::from_millis(5), reason: PathReason::Unreachable },
         Unused::PeerHearsNothing,
         Unused::NoRoute,
         Unused::Denied,
@@ -40,6 +44,7 @@ fn every_reason_against_a_path_has_a_sentence_and_a_word() {
     no-answer: no answer on UDP for 12 s
     no-answer: no answer on UDP for 10 min
     suspect: silent for 120 ms, being questioned
+    suspect: a router or host says that the peer is not reachable; being questioned
     peer-hears-nothing: the peer hears nothing on it
     no-route: no route: the system refuses to send
     denied: a firewall of this host forbids to send
@@ -100,7 +105,7 @@ fn every_purpose_has_a_word_and_sentences_for_both_cases() {
     copies: carries a copy of everything | no room for copies; no data for 3 s
     primary: is the primary path | the primary path only now; no data for 3 s
     stand-in: in place of the primary path, which does not work | in place of the primary path only now; no data for 3 s
-    repeats: not the primary path: carries what goes again or is urgent | not the primary path: only for what goes again or is urgent; no data for 3 s
+    repeats: not the primary path: carries what goes again | not the primary path: only for what goes again; no data for 3 s
     needs-leave: costs something that nobody allowed | costs something: only if the application allows it; no data for 3 s
     streams: streams are bound to it | the streams that are bound to it send nothing; no data for 3 s
     guests: carries streams that are bound to a path which does not work | the streams that are bound to it send nothing; no data for 3 s
