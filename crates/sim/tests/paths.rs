@@ -106,6 +106,65 @@ fn a_path_whose_way_back_dies_is_left_and_returns() {
     }
 }
 
+#[test]
+fn a_path_whose_way_there_dies_is_left_and_returns() {
+    for (from, there) in [(Side::Client, Direction::Up), (Side::Server, Direction::Down)] {
+        for seed in 0..20 {
+            let outage = outage(seed, from, there, SECOND);
+            check(&outage);
+            assert!(outage.silence <= 100 * MS, "seed {seed} {from:?}: {outage:?}");
+        }
+    }
+}
+
+// spec 6.21, 6.25
+#[test]
+fn one_direction_of_a_path_dies_while_both_ends_send() {
+    for direction in [Direction::Up, Direction::Down] {
+        for seed in 0..10 {
+            let builder = PairBuilder::new().seed(seed).path(mbit(20), 10 * MS).path(mbit(20), 10 * MS);
+            let mut pair = connected(builder).unwrap();
+            for from in [Side::Client, Side::Server] {
+                let host = pair.host(from);
+                pair.start(from, Box::new(Exchange::new(host, megabytes(15))));
+            }
+            pair.run_for(2 * SECOND + 37 * MS * u32::try_from(seed).unwrap()).unwrap();
+            pair.cut(0, direction);
+            pair.run_for(SECOND).unwrap();
+            pair.restore(0, direction);
+            complete(&mut pair);
+            for to in [Side::Client, Side::Server] {
+                let silence = pair.received(to).longest_silence();
+                assert!(silence <= 200 * MS, "seed {seed} {direction:?} {to:?}: {silence:?}");
+            }
+        }
+    }
+}
+
+// spec 6.27
+#[test]
+fn a_dead_path_has_nothing_in_flight_though_the_peer_doubts_it_too() {
+    for from in [Side::Client, Side::Server] {
+        let builder = PairBuilder::new().seed(3).path(mbit(20), 10 * MS).path(mbit(20), 10 * MS);
+        let mut pair = connected(builder).unwrap();
+        let host = pair.host(from);
+        pair.start(from, Box::new(Exchange::new(host, megabytes(30))));
+        pair.run_for(2 * SECOND).unwrap();
+        pair.cut(0, Direction::Both);
+        let state = |pair: &mut EndpointPair| {
+            let path = path_figures(pair, from).into_iter().find(|path| path.id == PathId(0)).unwrap();
+            (path.state, path.in_flight)
+        };
+        while state(&mut pair).0 != PathState::Dead {
+            pair.run_for(STEP).unwrap();
+        }
+        for _ in 0..200 {
+            pair.run_for(STEP).unwrap();
+            assert_eq!(state(&mut pair), (PathState::Dead, ByteCount::ZERO), "{from:?}");
+        }
+    }
+}
+
 /// What became of the paths when, of one of 50 ms and one of 10 ms each way, the first was cut in both for so long.
 fn story(seed: u64, from: Side, lasts: Duration) -> Vec<(Duration, PathState, PathReason)> {
     let builder = PairBuilder::new().seed(seed).path(mbit(20), 50 * MS).path(mbit(20), 10 * MS);

@@ -158,7 +158,7 @@ pub enum CongestionSign {
     /// Packets were lost.
     #[default]
     Loss,
-    /// Packets arrived with a mark of congestion (RFC 3168).
+    /// Packets arrived with a mark of congestion (RFC 3168). Packets are sent without ECN as yet: it does not come.
     Mark,
 }
 

@@ -1,7 +1,7 @@
 //! The health of paths: silence, suspicion, death and return (spec 6).
 //!
 //! Suspicion is cheap: it only sends a bounded number of bytes twice. So it may come early, and only confirmation by
-//! the peer, or by a second probe timeout, makes a path dead.
+//! the peer, or by a probe timeout in doubt, makes a path dead.
 
 use std::time::Duration;
 
@@ -145,8 +145,9 @@ impl Connection {
     ) {
         let Some(path) = self.paths.get(id).filter(|path| path.state() == PathState::Suspect) else { return };
         let recovery = &path.space.recovery;
-        if largest > recovery.largest_acked() {
-            // It arrived, only the way back is broken; the acknowledgement is on its way over this path.
+        // More: it arrived, only the way back is broken; the acknowledgement is on its way over this path. Less: the
+        // answer to an earlier question.
+        if largest != recovery.largest_acked() {
             return;
         }
         let rtt = recovery.rtt();

@@ -392,11 +392,11 @@ impl Connection {
             if !asked {
                 continue;
             }
-            let belongs = self.ack_carrier(path) == Some(carrier);
-            if let Some(path) = self.paths.get_mut(id).filter(|_| is_own || belongs) {
+            let chosen = self.ack_carrier(path);
+            if let Some(path) = self.paths.get_mut(id).filter(|_| is_own || chosen == Some(carrier)) {
                 write_ack(now, id, &mut path.space, writer, contents);
                 // It may not arrive on a path in doubt: the other one has to bring it.
-                if !belongs && path.state() != PathState::Validating {
+                if chosen.is_some_and(|chosen| chosen != carrier) {
                     path.space.acks.force();
                 }
             }

@@ -302,7 +302,11 @@ impl Connection {
             // Acknowledge elsewhere, at once; and say something here: if only a NAT forgot this end, the peer learns the
             // new address from it.
             path.space.acks.force();
-            path.probes_due = path.probes_due.max(1);
+            if path.state() == PathState::Dead {
+                path.prober.hurry(now);
+            } else {
+                path.probes_due = path.probes_due.max(1);
+            }
         }
         if block.state == PathAvailability::Dead && before != PathAvailability::Dead {
             // What is on its way there may never arrive: send it elsewhere too. A mere suspicion of the peer is about

@@ -103,8 +103,7 @@ impl AckPolicy {
             // What does not ask must not be answered, or two ends would answer each other for ever.
             (Demand::None, _) => return,
             (Demand::Immediate, _) => true,
-            // A duplicate tells that the acknowledgement got lost.
-            (Demand::Normal, Arrival::OpensGap | Arrival::Late | Arrival::Duplicate) => true,
+            (Demand::Normal, Arrival::OpensGap | Arrival::Late) => true,
             (Demand::Normal, Arrival::InOrder) => after_pause,
         };
         self.waiting += count;

@@ -30,13 +30,11 @@ struct Newest {
 /// How a packet fits to those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// The packet came before.
-    Duplicate,
     /// It is the one expected.
     InOrder,
     /// Packets in front of it are missing.
     OpensGap,
-    /// It is older than the newest one: it was reordered, or repeated.
+    /// It is older than the newest one: it was reordered.
     Late,
 }
 
@@ -44,11 +42,9 @@ pub(crate) enum Arrival {
 pub(crate) const MOST_RANGES: usize = 64;
 
 impl ReceivedPackets {
-    /// Notes a packet that was opened successfully.
+    /// Notes a packet that was opened successfully, for the first time: what comes again is not opened.
     pub(crate) fn insert(&mut self, number: u64, now: Instant) -> Arrival {
-        if self.numbers.insert(number..number.saturating_add(1)) == 0 {
-            return Arrival::Duplicate;
-        }
+        self.numbers.insert(number..number.saturating_add(1));
         if self.numbers.len() > MOST_RANGES {
             self.numbers.pop_first();
         }
@@ -129,9 +125,9 @@ mod tests {
     #[test]
     fn each_arrival_is_told_apart() {
         let mut received = ReceivedPackets::default();
-        let arrivals = [0, 1, 3, 3, 2, 4].map(|number| received.insert(number, NOW));
+        let arrivals = [0, 1, 3, 2, 4].map(|number| received.insert(number, NOW));
         use Arrival as A;
-        assert_eq!(arrivals, [A::InOrder, A::InOrder, A::OpensGap, A::Duplicate, A::Late, A::InOrder]);
+        assert_eq!(arrivals, [A::InOrder, A::InOrder, A::OpensGap, A::Late, A::InOrder]);
         assert_eq!(ranges(&received), [0..=4]);
     }
 

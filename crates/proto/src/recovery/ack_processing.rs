@@ -3,6 +3,8 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use manyway_wire::PathId;
+
 use super::PathRecovery;
 use super::delivery_rate::DeliverySnapshot;
 use super::episode::{Episodes, Meaning};
@@ -35,6 +37,20 @@ struct Arrivals {
     abandoned_bytes: ByteCount,
     /// Whether the last congestion event turned out to be none.
     undo: bool,
+}
+
+/// The path on which an acknowledgement came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WayBack {
+    /// The one that it acknowledges.
+    Own,
+    Another,
+}
+
+impl WayBack {
+    fn of(path: PathId, carrier: PathId) -> Self {
+        if path == carrier { Self::Own } else { Self::Another }
+    }
 }
 
 /// The newest packet that was newly acknowledged.
@@ -95,10 +111,10 @@ impl PathRecovery {
             self.last_progress = Some(now);
             self.probe.on_progress(now);
         }
-        let latest_rtt = self.measure_rtt(now, &arrivals, ack.delay);
-        let latest_one_way = latest_rtt.map(|rtt| {
-            self.delays.on_sample(now, now - rtt, ack.received_at.0);
-            self.one_way.on_sample(now, now - rtt, ack.received_at.0)
+        let way_back = WayBack::of(ack.path, ack.carrier);
+        let latest = self.measure_rtt(now, &arrivals, ack.delay, way_back).map(|(time_sent, rtt)| {
+            self.delays.on_sample(now, time_sent, ack.received_at.0);
+            (rtt, self.one_way.on_sample(now, time_sent, ack.received_at.0))
         });
         if let Some(way_back) = self.one_way.way_back(now, self.rtt.smoothed()) {
             self.rate.on_way_back(way_back);
@@ -118,7 +134,6 @@ impl PathRecovery {
         out.newly_acked_bytes += arrivals.bytes;
         self.loss_rate.on_outcome(arrivals.bytes + arrivals.spurious_bytes, ByteCount::ZERO);
         self.delays.on_outcome(arrivals.bytes + arrivals.spurious_bytes, out.lost_bytes - lost_before);
-        let latest = latest_rtt.zip(latest_one_way);
         self.tell_controller(now, &arrivals, latest, out.lost_bytes - lost_before, siblings);
         self.resume.on_ack(largest, self.sent.next_number());
         match self.rounds.on_ack(largest, self.sent.next_number(), self.sent.bytes()) {
@@ -131,7 +146,10 @@ impl PathRecovery {
 
     /// Everything in flight is given up: the path is dead or closed. That is no sign of congestion.
     pub(crate) fn abandon(&mut self, now: Instant, out: &mut Outcome) {
-        self.snapshot(now);
+        // What came after doubts began, all at once and over other paths, swells a window: that of before is kept.
+        if !self.sent.next_number().checked_sub(1).is_some_and(|newest| self.doubt.covers(newest)) {
+            self.snapshot(now);
+        }
         while let Some(packet) = self.sent.pop_front() {
             out.lost_bytes +=
                 if packet.kind == PacketKind::MtuProbe { ByteCount::ZERO } else { packet.bytes() };
@@ -179,10 +197,18 @@ impl PathRecovery {
     }
 
     /// RFC 9002, section 5.1: a sample only if the largest number was newly acknowledged.
-    fn measure_rtt(&mut self, now: Instant, arrivals: &Arrivals, delay: Duration) -> Option<Duration> {
+    /// What came over another path makes no round trip shorter than it was; timers go by it as it is. Tells when the packet
+    /// was sent, and its round trip.
+    fn measure_rtt(
+        &mut self,
+        now: Instant,
+        arrivals: &Arrivals,
+        delay: Duration,
+        way_back: WayBack,
+    ) -> Option<(Instant, Duration)> {
         let is_prompt = delay <= self.probe.max_ack_delay();
         let newest = arrivals.newest.map(|newest| (newest.packet_number, newest.time_sent));
-        // What a path in doubt did not bring may come again, later, over another one: that is no round trip.
+        // In doubt it may be said once more what a broken way back did not bring: that is no round trip.
         let newest = newest.filter(|(number, _)| is_prompt || !self.doubt.covers(*number));
         // Nothing makes the peer repeat the answer to a question that got lost: a later one is no round trip.
         let question = arrivals.question.filter(|_| is_prompt);
@@ -190,12 +216,16 @@ impl PathRecovery {
         if self.woke_at.is_some_and(|woke_at| time_sent < woke_at) {
             return None;
         }
+        let (sample, delay) = (now - time_sent, delay.min(self.probe.max_ack_delay()));
+        if way_back == WayBack::Another {
+            self.rtt.on_mixed_sample(sample, delay);
+            return Some((time_sent, sample.max(self.rtt.minimum())));
+        }
         if !self.rtt.has_sample() {
             self.stretch.restart(self.sent.next_index());
         }
-        let sample = now - time_sent;
-        self.rtt.on_sample(sample, delay.min(self.probe.max_ack_delay()));
-        Some(self.rtt.latest())
+        self.rtt.on_sample(sample, delay);
+        Some((time_sent, self.rtt.latest()))
     }
 
     fn tell_controller(

@@ -63,6 +63,8 @@ pub(crate) struct LostNote {
 pub(crate) struct ReceivedAck<I> {
     /// The path whose packets it is about.
     pub(crate) path: PathId,
+    /// The path that it came on.
+    pub(crate) carrier: PathId,
     /// The packet numbers, newest first.
     pub(crate) ranges: I,
     /// How long the peer says that it held the acknowledgement back.
@@ -72,9 +74,14 @@ pub(crate) struct ReceivedAck<I> {
 }
 
 impl<I: Iterator<Item = RangeInclusive<u64>>> ReceivedAck<I> {
-    /// `receive_time` is that of the PATH-ACK, in µs.
+    /// One that came on the path that it is about. `receive_time` is that of the PATH-ACK, in µs.
     pub(crate) fn new(path: PathId, ranges: I, delay: Duration, receive_time: u32) -> Self {
-        Self { path, ranges, delay, received_at: PeerTime(receive_time) }
+        Self { path, carrier: path, ranges, delay, received_at: PeerTime(receive_time) }
+    }
+
+    /// The same, come on this path.
+    pub(crate) fn over(self, carrier: PathId) -> Self {
+        Self { carrier, ..self }
     }
 }
 

@@ -87,23 +87,34 @@ impl RttEstimator {
 
     /// Adds a sample; `delay` is how long the peer says that it held the acknowledgement back, bounded by the caller.
     pub(crate) fn on_sample(&mut self, sample: Duration, delay: Duration) {
-        let (sample, delay) = (nanos(sample).max(1), nanos(delay));
-        self.latest = sample;
+        let sample = nanos(sample).max(1);
         self.minimum = least(self.minimum, sample);
         self.samples = self.samples.saturating_add(1);
         if self.samples == 1 {
-            self.smoothed = sample;
-            self.variation = sample / 2;
+            (self.latest, self.smoothed, self.variation) = (sample, sample, sample / 2);
             return;
         }
+        self.average(sample, nanos(delay));
+        if self.samples >= Self::AVERAGED {
+            self.calm = least(self.calm, self.smoothed);
+        }
+    }
+
+    /// Adds a sample of which only the way there was this path's: timers go by it, but it is not how short the round trip
+    /// can be. Nothing without a sample of its own.
+    pub(crate) fn on_mixed_sample(&mut self, sample: Duration, delay: Duration) {
+        if self.has_sample() {
+            self.average(nanos(sample).max(1), nanos(delay));
+        }
+    }
+
+    fn average(&mut self, sample: u64, delay: u64) {
+        self.latest = sample;
         // RFC 9002, section 5.3: never below the minimum by what the peer claims.
         let minimum = self.minimum.map_or(sample, NonZeroU64::get);
         let adjusted = if sample >= minimum + delay { sample - delay } else { sample };
         self.variation = (self.variation * 3 + self.smoothed.abs_diff(adjusted)) / 4;
         self.smoothed = (self.smoothed * 7 + adjusted) / 8;
-        if self.samples >= Self::AVERAGED {
-            self.calm = least(self.calm, self.smoothed);
-        }
     }
 }
 

@@ -67,6 +67,37 @@ fn an_answer_that_was_repeated_long_after_its_question_is_no_round_trip() {
     assert_eq!((numbers(&out.delivered), path.rtt().has_sample()), (vec![0], false));
 }
 
+// spec 9.9
+#[test]
+fn what_comes_back_over_another_path_is_for_the_average_alone() {
+    let mut path = path("cubic");
+    send(&mut path, at(0), 1);
+    ack(&mut path, at(40), &[0..=0]);
+    send(&mut path, at(100), 2);
+    for (number, arrival, smoothed) in [(1, 116, ms(37)), (2, 153, ms(39))] {
+        let ranges = std::iter::once(number..=number);
+        let elsewhere = ReceivedAck::new(PathId(0), ranges, Duration::ZERO, 0).over(PathId(1));
+        let mut out = Outcome::default();
+        path.on_ack(at(arrival), elsewhere, &[], &mut out).unwrap();
+        assert_eq!(numbers(&out.delivered), [number]);
+        assert_eq!((path.rtt().smoothed(), path.rtt().minimum()), (smoothed, ms(40)));
+    }
+}
+
+// spec 9.9
+#[test]
+fn what_is_said_once_more_in_doubt_is_no_round_trip() {
+    for (doubt, has_sample) in [(true, false), (false, true)] {
+        let mut path = path("cubic");
+        send(&mut path, at(0), 1);
+        path.set_in_doubt(doubt);
+        let held_back = ReceivedAck::new(PathId(0), std::iter::once(0..=0), ms(60), 0);
+        let mut out = Outcome::default();
+        path.on_ack(at(100), held_back, &[], &mut out).unwrap();
+        assert_eq!((numbers(&out.delivered), path.rtt().has_sample()), (vec![0], has_sample));
+    }
+}
+
 #[test]
 fn three_later_arrivals_make_a_packet_lost() {
     let mut path = path("new-reno");
