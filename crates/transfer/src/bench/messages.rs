@@ -24,7 +24,8 @@ pub struct MessagePlan {
     pub rate: u32,
     /// For how long messages are sent. Default 10 s.
     pub time: Duration,
-    /// After so long a message is of no use: it is given up, or counts as late. Default: each is delivered.
+    /// After so long a message that is measured is of no use: it is given up, or counts as late. Default: each is
+    /// delivered, as are those of the other direction always.
     pub deadline: Option<Duration>,
     /// Whether the other side's answers have the size, and are what is measured. Default: this side's messages.
     pub reverse: bool,
@@ -43,6 +44,23 @@ impl MessagePlan {
     pub const MAX_SIZE: u32 = MessagesRequest::MAX_SIZE;
     /// Most messages a second.
     pub const MAX_RATE: u32 = 100_000;
+
+    /// What is asked of the other side.
+    ///
+    /// Only what is measured has a lifetime. Else a loss of the other direction would count as one of this.
+    // transfer 6.10
+    fn request(&self) -> MessagesRequest {
+        if self.reverse {
+            MessagesRequest { size: self.size, lifetime: self.deadline }
+        } else {
+            MessagesRequest { size: MessagesRequest::MIN_SIZE, lifetime: None }
+        }
+    }
+
+    /// Bytes and lifetime of this side's messages.
+    fn question(&self) -> (u32, Option<Duration>) {
+        if self.reverse { (MessagesRequest::MIN_SIZE, None) } else { (self.size, self.deadline) }
+    }
 
     fn check(&self) -> Result<(), TransferError> {
         let wrong = |text: String| Err(TransferError::Local(Failure::with_text(Reason::Limit, text)));
@@ -82,7 +100,7 @@ pub struct MessageOutcome {
 }
 
 impl MessageOutcome {
-    /// Those that never came.
+    /// Those of the measured direction that never came.
     pub fn lost(&self) -> u64 {
         self.sent.saturating_sub(self.latencies.len() as u64)
     }
@@ -132,9 +150,7 @@ pub async fn bench_messages<S: Session>(
 ) -> Result<MessageOutcome, TransferError> {
     plan.check()?;
     let (mut send, mut receive) = session.open().await.map_err(TransferError::stream("opening a stream"))?;
-    let size = if plan.reverse { plan.size } else { MessagesRequest::MIN_SIZE };
-    let request = MessagesRequest { size, lifetime: plan.deadline };
-    write_request(&mut send, Request::Messages(request)).await?;
+    write_request(&mut send, Request::Messages(plan.request())).await?;
     finish(&mut send).await?;
     read_acceptance(&mut receive).await?;
     read_end(&mut receive).await?;
@@ -197,7 +213,7 @@ async fn send_all(
     began: Instant,
     stop: impl Future<Output = ()>,
 ) -> Result<u64, TransferError> {
-    let size = if plan.reverse { MessagesRequest::MIN_SIZE } else { plan.size };
+    let (size, lifetime) = plan.question();
     tokio::pin!(stop);
     let count = plan.count();
     for number in 0..count {
@@ -209,7 +225,7 @@ async fn send_all(
         }
         // The latency counts from when the message was due, whatever held its sender up.
         let message = filled(number, micros(plan.due(number)), size);
-        to.send(message, plan.deadline).await.map_err(TransferError::stream("sending messages"))?;
+        to.send(message, lifetime).await.map_err(TransferError::stream("sending messages"))?;
     }
     Ok(count)
 }
