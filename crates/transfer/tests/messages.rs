@@ -6,6 +6,7 @@ mod common;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -35,6 +36,23 @@ async fn only_what_is_lost_in_the_measured_direction_counts() {
     assert_eq!((lost(true, Bad::FromServer).await, lost(true, Bad::ToServer).await), (SENT / 2, 0));
 }
 
+// transfer 6.2
+#[tokio::test(start_paused = true)]
+async fn the_other_side_uses_the_congestion_control_of_the_plan_or_refuses() {
+    let directory = TempDir::new().unwrap();
+    for (name, is_known) in [(KNOWN, true), ("magic", false)] {
+        let (client, server) = lossy_pair(Bad::ToServer);
+        let there = Arc::clone(&server.messages);
+        let running = Server::new(directory.path(), ServerConfig::default()).unwrap();
+        tokio::spawn(async move { running.run(&server).await });
+        let mut plan = MessagePlan::default();
+        plan.time = Duration::from_millis(100);
+        plan.congestion = Some(name.to_owned());
+        let outcome = bench_messages(&client, &plan, std::future::pending()).await;
+        assert_eq!((outcome.is_ok(), there.is_changed.load(Ordering::SeqCst)), (is_known, is_known));
+    }
+}
+
 async fn measure(reverse: bool, bad: Bad) -> MessageOutcome {
     let directory = TempDir::new().unwrap();
     let (client, server) = lossy_pair(bad);
@@ -55,7 +73,11 @@ struct Lossy {
     messages: Arc<Messages>,
 }
 
-struct Messages(Mutex<Option<MessageHalves>>);
+struct Messages {
+    halves: Mutex<Option<MessageHalves>>,
+    /// Whether the congestion control is the known one.
+    is_changed: AtomicBool,
+}
 
 fn lossy_pair(bad: Bad) -> (Lossy, Lossy) {
     let (client, server) = pair(1 << 16);
@@ -64,7 +86,8 @@ fn lossy_pair(bad: Bad) -> (Lossy, Lossy) {
     let end = |streams, queue, arrived, gives_up| {
         let halves: MessageHalves =
             (Box::new(Sender { queue: Some(queue), gives_up, sent: 0 }), Box::new(Receiver(arrived)));
-        Lossy { streams, messages: Arc::new(Messages(Mutex::new(Some(halves)))) }
+        let messages = Messages { halves: Mutex::new(Some(halves)), is_changed: AtomicBool::new(false) };
+        Lossy { streams, messages: Arc::new(messages) }
     };
     let client = end(client, to_server, at_client, bad == Bad::ToServer);
     (client, end(server, to_client, at_server, bad == Bad::FromServer))
@@ -92,12 +115,13 @@ impl Transport for Messages {
         Box::pin(async { None })
     }
 
-    fn set_congestion<'a>(&'a self, _: &'a str) -> Later<'a, bool> {
-        Box::pin(async { false })
+    fn set_congestion<'a>(&'a self, name: &'a str) -> Later<'a, bool> {
+        self.is_changed.store(name == KNOWN, Ordering::SeqCst);
+        Box::pin(async move { name == KNOWN })
     }
 
     fn open_messages(&self) -> Later<'_, Option<MessageHalves>> {
-        Box::pin(async { self.0.lock().unwrap().take() })
+        Box::pin(async { self.halves.lock().unwrap().take() })
     }
 
     fn accept_messages(&self) -> Later<'_, Option<MessageHalves>> {
@@ -143,3 +167,5 @@ impl MessageReceiver for Receiver {
 
 /// Messages of a run.
 const SENT: u64 = 20;
+/// The congestion control that both ends know.
+const KNOWN: &str = "new-reno";

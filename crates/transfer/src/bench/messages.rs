@@ -6,6 +6,7 @@ use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+use super::ask::Account;
 use super::request::{MessagesRequest, micros};
 use crate::error::TransferError;
 use crate::failure::{Failure, Reason};
@@ -29,11 +30,20 @@ pub struct MessagePlan {
     pub deadline: Option<Duration>,
     /// Whether the other side's answers have the size, and are what is measured. Default: this side's messages.
     pub reverse: bool,
+    /// The congestion control that the other side is to use. Default: as it does already.
+    pub congestion: Option<String>,
 }
 
 impl Default for MessagePlan {
     fn default() -> Self {
-        Self { size: 100, rate: 100, time: Duration::from_secs(10), deadline: None, reverse: false }
+        Self {
+            size: 100,
+            rate: 100,
+            time: Duration::from_secs(10),
+            deadline: None,
+            reverse: false,
+            congestion: None,
+        }
     }
 }
 
@@ -149,6 +159,10 @@ pub async fn bench_messages<S: Session>(
     stop: impl Future<Output = ()>,
 ) -> Result<MessageOutcome, TransferError> {
     plan.check()?;
+    let account = match &plan.congestion {
+        Some(name) => Some(Account::open(session, Some(name)).await?),
+        None => None,
+    };
     let (mut send, mut receive) = session.open().await.map_err(TransferError::stream("opening a stream"))?;
     write_request(&mut send, Request::Messages(plan.request())).await?;
     finish(&mut send).await?;
@@ -159,7 +173,11 @@ pub async fn bench_messages<S: Session>(
         None => None,
     };
     let (to, from) = halves.ok_or_else(unsupported)?;
-    exchange(plan, to, from, stop).await
+    let outcome = exchange(plan, to, from, stop).await?;
+    if let Some(mut account) = account {
+        account.close().await?;
+    }
+    Ok(outcome)
 }
 
 async fn exchange(
