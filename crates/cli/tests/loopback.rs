@@ -111,7 +111,8 @@ fn bench_measures_messages_both_ways_and_beside_bulk() {
     let bench = |arguments: &[&str]| {
         place.run(&[&["bench", &server.ticket, "--messages", "200", "-t", "1"], arguments].concat())
     };
-    for way in [&["--json"][..], &["--json", "-R", "--bulk", "--deadline", "500"]] {
+    let beside_bulk = ["--json", "-R", "--bulk", "-P", "2", "--deadline", "500"];
+    for way in [&["--json"][..], &["--json", "-R", "-C", "new-reno"], &beside_bulk] {
         let documents = bench(way).expect(0).json();
         let messages = &documents[0]["messages"];
         assert_eq!((&messages["sent"], &messages["size"]), (&100.into(), &200.into()), "{messages}");

@@ -42,7 +42,7 @@ fn start(pair: &mut EndpointPair, from: Side, bytes: ByteCount) {
 
 #[test]
 fn each_completes_over_unequal_paths_of_which_one_dies_for_a_while() {
-    for name in scheduler::names().chain(["weighted=4:1", "primary=rank", "redundant=late", "cost=100ms"]) {
+    for name in scheduler::names().chain(WITH_SETTINGS) {
         for (paths, size) in [([(20, 10), (5, 10)], 5), ([(10, 5), (10, 50)], 4)] {
             for (from, dies) in [(Side::Client, 0), (Side::Server, 1), (Side::Client, 1)] {
                 let mut pair = connected(name, &paths);
@@ -60,7 +60,7 @@ fn each_completes_over_unequal_paths_of_which_one_dies_for_a_while() {
 
 #[test]
 fn each_completes_without_a_path_that_is_gone_for_good() {
-    for name in scheduler::names().chain(["weighted=4:1", "primary=rank", "redundant=late", "cost=100ms"]) {
+    for name in scheduler::names().chain(WITH_SETTINGS) {
         for gone in [0, 1] {
             let mut pair = connected(name, &[(20, 10), (10, 10)]);
             start(&mut pair, Side::Client, megabytes(3));
@@ -393,3 +393,7 @@ fn each_end_knows_whether_it_sends_data_itself() {
 fn told<T>(pair: &mut EndpointPair, side: Side, pick: impl Fn(&Event) -> Option<T>) -> Vec<T> {
     pair.peer(side).unwrap().events().iter().filter_map(|(_, event)| pick(event)).collect()
 }
+
+/// Choices beside the plain names.
+const WITH_SETTINGS: [&str; 5] =
+    ["weighted=4:1", "weighted=fixed", "primary=rank", "redundant=late", "cost=100ms"];

@@ -62,16 +62,16 @@ pub struct BenchArgs {
     pub document: bool,
     /// Measure how long messages of so many bytes take instead, from 16 to 262144
     #[arg(long, value_name = "SIZE", value_parser = parse_message)]
-    #[arg(conflicts_with_all = ["bytes", "bidir", "length", "compare", "min_gain"])]
+    #[arg(conflicts_with_all = ["bytes", "bidir", "length", "interval", "omit", "compare", "min_gain"])]
     pub messages: Option<u32>,
     /// How many messages a second
     #[arg(long, value_name = "N", default_value_t = 100, requires = "messages")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(MessagePlan::MAX_RATE)))]
     pub rate: u32,
-    /// After so many ms a message is of no use: it is given up, or late
+    /// After so many ms a message that is measured is of no use: it is given up, or late
     #[arg(long, value_name = "MS", requires = "messages", value_parser = parse_deadline)]
     pub deadline: Option<Duration>,
-    /// Send bulk beside the messages, as without --messages
+    /// Send bulk beside the messages, as without --messages; -P and -b are for it
     #[arg(long, requires = "messages")]
     pub bulk: bool,
 }
@@ -96,14 +96,26 @@ impl BenchArgs {
     }
 
     /// The messages to be measured, if any are.
-    pub fn message_plan(&self) -> Option<MessagePlan> {
+    ///
+    /// # Errors
+    /// Options that only bulk heeds are there without bulk: which. (clap has no such condition.)
+    pub fn message_plan(&self) -> Result<Option<MessagePlan>, String> {
+        let Some(size) = self.messages else { return Ok(None) };
+        let of_bulk = [(self.parallel > 1, "-P"), (self.bitrate.is_some(), "-b")];
+        if let Some((_, option)) = of_bulk.iter().find(|(is_given, _)| *is_given && !self.bulk) {
+            return Err(format!(
+                "{option} is for bulk, and --messages sends none without --bulk; --rate says how many messages"
+            ));
+        }
         let mut plan = MessagePlan::default();
-        plan.size = self.messages?;
+        plan.size = size;
         plan.rate = self.rate;
         plan.time = self.time;
         plan.deadline = self.deadline;
         plan.reverse = self.reverse;
-        Some(plan)
+        // Bulk tells the other end as it is.
+        plan.congestion = self.control.clone().filter(|_| !self.bulk);
+        Ok(Some(plan))
     }
 
     /// Whether each path is measured alone, too.
@@ -182,7 +194,8 @@ longest time without a byte, and what was lost. Letters mean what they mean in i
 congestion control, so it also works with -R.
 
 With --messages it prints how long messages take from one application to the other: the latency that 50, 95, 99 and
-99.9 % of those that arrived kept, the longest, and how many came late or never. With -R the server's are measured.
+99.9 % of those that arrived kept, the longest, and how many came late or never. With -R the server's are measured. There
+are no intervals (-i), and nothing is left out (-O).
 
 Examples:
   manyway bench mw1…
@@ -203,10 +216,9 @@ mod tests {
     fn options_become_a_plan_of_messages() {
         let plan = |arguments: &[&str]| {
             let all = ["manyway", "bench", "mw1x"].iter().chain(arguments);
-            Cli::try_parse_from(all).map(|cli| {
-                let Command::Bench(bench) = cli.command else { panic!("another command") };
-                bench.message_plan()
-            })
+            let cli = Cli::try_parse_from(all).map_err(|error| error.to_string())?;
+            let Command::Bench(bench) = cli.command else { panic!("another command") };
+            bench.message_plan()
         };
         assert_eq!(plan(&[]).unwrap(), None);
         assert_eq!(plan(&["--messages", "100"]).unwrap(), Some(MessagePlan::default()));
@@ -214,6 +226,19 @@ mod tests {
         let all = plan(&all).unwrap().unwrap();
         assert_eq!((all.size, all.rate, all.reverse, all.time), (2048, 50, true, Duration::from_secs(3)));
         assert_eq!(all.deadline, Some(Duration::from_millis(150)));
+        let control = |arguments| plan(arguments).unwrap().unwrap().congestion;
+        // Beside bulk it is bulk that changes the other end.
+        assert_eq!(control(&["--messages", "100", "-C", "cubic"]).as_deref(), Some("cubic"));
+        assert_eq!(control(&["--messages", "100", "-C", "cubic", "--bulk", "-P", "2", "-b", "5M"]), None);
+        for (wrong, named) in [
+            (["-i", "1s"], "--interval"),
+            (["-O", "1s"], "--omit"),
+            (["-P", "2"], "-P is for bulk"),
+            (["-b", "5M"], "-b is for bulk"),
+        ] {
+            let error = plan(&[&["--messages", "100"], &wrong[..]].concat()).unwrap_err();
+            assert!(error.contains(named), "{wrong:?}: {error}");
+        }
         for wrong in [
             &["--messages", "15"][..],
             &["--messages", "1M"],

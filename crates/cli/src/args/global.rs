@@ -28,12 +28,18 @@ pub struct GlobalArgs {
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
     /// Use this interface, and only those named so; may be given several times
-    #[arg(short = 'I', long = "interface", global = true, value_name = "IF[,role=ROLE][,cost=N][,cap=SIZE]")]
+    #[arg(
+        short = 'I',
+        long = "interface",
+        global = true,
+        value_name = "IF[,role=ROLE][,cost=N][,weight=N][,cap=SIZE]"
+    )]
     #[arg(
         long_help = "Use this interface, and only those named so; may be given several times. ROLE is primary (the \
         default), secondary (joins when the primaries are full), backup (only when none of the others works) or \
-        never. N is 0 for an interface that costs nothing (the default), more for dearer ones, which the schedulers cost \
-        and primary avoid. SIZE is as of --cap. Without this option every usable interface is used."
+        never. The cost is 0 for an interface that costs nothing (the default), more for dearer ones, which the schedulers \
+        cost and primary avoid. The weight, 1 (the default) to 1000, is its share with --scheduler weighted=fixed. SIZE is \
+        as of --cap. Without this option every usable interface is used."
     )]
     pub interfaces: Vec<InterfaceWish>,
     /// Let no more bytes than this go over an interface in a month; may be given several times
@@ -54,7 +60,7 @@ pub struct GlobalArgs {
     #[arg(
         long_help = "How data are shared out among the paths: earliest (each byte goes where it arrives first; the \
         default), min-rtt (the nearest path that has room), round-robin, \
-        weighted (by measured rates; weighted=1:1:2 by these shares), outstanding-ratio (the emptiest window), blest \
+        weighted (by measured rates; weighted=1:1:2 by these shares, weighted=fixed by those of -I IF,weight=N), outstanding-ratio (the emptiest window), blest \
         and ecf (a slow path only if it helps), primary (one path, the others in reserve; primary=rank the fastest), \
         stream-bound (each stream on a path of its own), redundant (everything on every path; redundant=late only what \
         is late or urgent) or cost (the cheapest paths that carry the load within 1 s, or cost=TIME)."

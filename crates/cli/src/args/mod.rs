@@ -113,7 +113,19 @@ impl Command {
         match self {
             Self::Serve(_) | Self::Demo(_) => false,
             Self::Send(send) => !send.offers(),
-            _ => true,
+            Self::Get(_)
+            | Self::Bench(_)
+            | Self::Ping(_)
+            | Self::Paths(_)
+            | Self::Keys(_)
+            | Self::Caps(_)
+            | Self::Rendezvous(_)
+            | Self::Decode(_)
+            | Self::Lab(_)
+            | Self::Sim(_)
+            | Self::LabAgent(_)
+            | Self::Completion(_)
+            | Self::Man => true,
         }
     }
 }

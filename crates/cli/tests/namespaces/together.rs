@@ -78,6 +78,22 @@ fn assert_both_carry(verb: &str, summary: &Value, figure: &str) {
 }
 
 #[test]
+fn interfaces_of_weights_1_and_3_carry_bytes_one_to_three() {
+    let Some(lab) = Lab::start(2, Family::V4) else { return };
+    // By their rates it would be the other way round: the slow one sets the pace.
+    lab.limit(1, 30);
+    lab.limit(2, 10);
+    let server = lab.serve(&[]);
+    let options = ["--scheduler", "weighted=fixed", "-I", "va1", "-I", "va2,weight=3", "--json"];
+    let sent = lab.run_client(&[&options[..], &["bench", "-n", "8M", &server.ticket]].concat()).expect(0);
+    let summary = sent.summary();
+    let [one, three] = ["va1", "va2"].map(|interface| lab.client.sent(interface));
+    assert!(one + three > 8_000_000, "{summary}");
+    // What the paths have beside data is the same on both.
+    assert!((one * 5 / 2..one * 7 / 2).contains(&three), "{one} {three} {summary}");
+}
+
+#[test]
 fn two_clients_share_a_server() {
     let Some(lab) = Lab::start(2, Family::Both) else { return };
     lab.limit(1, 20);

@@ -1,4 +1,4 @@
-//! What it costs to use an interface, by the wish of the user, and how much may still go over it.
+//! What it costs to use an interface and what share it has, by the wish of the user, and how much may still go over it.
 
 use std::net::IpAddr;
 
@@ -116,8 +116,8 @@ impl Driver {
         silent.flat_map(|interface| interface.addresses.iter().map(|own| own.prefix.address)).collect()
     }
 
-    /// Tells a client connection what its interfaces cost and how much is left of them: those that it may use, and those
-    /// that its paths use still.
+    /// Tells a client connection what its interfaces cost, which shares they have and how much is left of them: those that
+    /// it may use, and those that its paths use still.
     pub(super) fn tell_terms(&mut self, handle: ConnectionHandle, locals: &[LocalCandidate]) {
         let Some(connection) = self.endpoint.connection(handle) else { return };
         let paths = connection.statistics().paths;
@@ -127,7 +127,7 @@ impl Driver {
             let Some(name) = self.interface_name(local.interface) else { continue };
             let mut terms = PathTerms::default();
             if let Locals::Interfaces(policy) = &self.locals {
-                terms.cost = policy.cost(&name);
+                (terms.cost, terms.weight) = (policy.cost(&name), policy.weight(&name));
             }
             if let Some(allowance) = self.usage.allowance(&name) {
                 (terms.quota_left, terms.renewal) = (Some(allowance.left), allowance.renewal);

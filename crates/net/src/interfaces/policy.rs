@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 use manyway_proto::Role;
+use manyway_proto::scheduler::PathTerms;
 
 use crate::ledger::Allowance;
 
@@ -51,7 +52,8 @@ impl FromStr for InterfacePattern {
     }
 }
 
-/// A wish for an interface, written as `IF`, `IF,role=primary|secondary|backup|never` or `IF,cost=N`, or with both.
+/// A wish for an interface, written as `IF`, `IF,role=primary|secondary|backup|never`, `IF,cost=N` or `IF,weight=N`, or
+/// with several of these.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InterfaceRule {
@@ -62,12 +64,15 @@ pub struct InterfaceRule {
     /// Class of its price: 0 is free, the default; a higher one costs more. The schedulers `cost` and `primary` avoid
     /// what costs more.
     pub cost: u8,
+    /// Its share of what is sent with the scheduler `weighted=fixed`, from 1, the default, to 1000; others count as the
+    /// nearest of these.
+    pub weight: u32,
 }
 
 impl InterfaceRule {
-    /// Makes a rule for an interface that costs nothing.
+    /// Makes a rule for an interface that costs nothing and has the weight 1.
     pub fn new(pattern: InterfacePattern, role: Role) -> Self {
-        Self { pattern, role, cost: 0 }
+        Self { pattern, role, cost: 0, weight: 1 }
     }
 }
 
@@ -77,19 +82,20 @@ impl FromStr for InterfaceRule {
     fn from_str(text: &str) -> Result<Self, InterfaceRuleError> {
         let mut parts = text.split(',');
         let pattern = parts.next().unwrap_or_default().parse()?;
-        let (mut role, mut cost) = (Role::default(), 0);
+        let mut rule = Self::new(pattern, Role::default());
         for part in parts {
             match part.split_once('=') {
-                Some(("role", value)) => role = parse_role(value.trim())?,
+                Some(("role", value)) => rule.role = parse_role(value.trim())?,
                 Some(("cost", value)) => {
                     let wrong = |_| InterfaceRuleError::Cost { cost: value.into() };
-                    cost = value.trim().parse().map_err(wrong)?;
+                    rule.cost = value.trim().parse().map_err(wrong)?;
                 }
+                Some(("weight", value)) => rule.weight = parse_weight(value)?,
                 Some((key, _)) => return Err(InterfaceRuleError::Key { key: key.into() }),
                 None => return Err(InterfaceRuleError::Key { key: part.into() }),
             }
         }
-        Ok(Self { pattern, role, cost })
+        Ok(rule)
     }
 }
 
@@ -101,6 +107,11 @@ fn parse_role(text: &str) -> Result<Role, InterfaceRuleError> {
         "never" => Ok(Role::Never),
         _ => Err(InterfaceRuleError::Role { role: text.into() }),
     }
+}
+
+fn parse_weight(text: &str) -> Result<u32, InterfaceRuleError> {
+    let weight = text.trim().parse().ok().filter(|weight| PathTerms::WEIGHTS.contains(weight));
+    weight.ok_or_else(|| InterfaceRuleError::Weight { weight: text.into() })
 }
 
 /// Which interfaces may be used, and what for. The default allows all that lead to the peer.
@@ -174,7 +185,17 @@ impl InterfacePolicy {
 
     /// What it costs to use the interface of that name.
     pub(crate) fn cost(&self, name: &str) -> u8 {
-        self.rules.iter().find(|rule| rule.pattern.matches(name)).map_or(0, |rule| rule.cost)
+        self.rule(name).map_or(0, |rule| rule.cost)
+    }
+
+    /// The share of the interface of that name.
+    pub(crate) fn weight(&self, name: &str) -> u32 {
+        self.rule(name).map_or(1, |rule| rule.weight)
+    }
+
+    /// The first rule for that name, which counts.
+    fn rule(&self, name: &str) -> Option<&InterfaceRule> {
+        self.rules.iter().find(|rule| rule.pattern.matches(name))
     }
 
     pub(super) fn verdict(&self, name: &str) -> Verdict {
@@ -184,7 +205,7 @@ impl InterfacePolicy {
         if self.excluded.iter().any(|pattern| pattern.matches(name)) {
             return Verdict::Excluded;
         }
-        let verdict = match self.rules.iter().find(|rule| rule.pattern.matches(name)) {
+        let verdict = match self.rule(name) {
             Some(rule) => match rule.role {
                 Role::Never => Verdict::Excluded,
                 role @ (Role::Primary | Role::Secondary | Role::Backup) => Verdict::Named(role),
@@ -229,7 +250,7 @@ impl Verdict {
     }
 }
 
-/// What is wrong with a text that should be `IF[,role=…]`.
+/// What is wrong with a text that should be an [`InterfaceRule`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InterfaceRuleError {
@@ -247,6 +268,11 @@ pub enum InterfaceRuleError {
     Cost {
         /// What was written.
         cost: String,
+    },
+    /// Not a share.
+    Weight {
+        /// What was written.
+        weight: String,
     },
     /// There is no such key.
     Key {
@@ -267,8 +293,15 @@ impl fmt::Display for InterfaceRuleError {
             Self::Cost { cost } => {
                 write!(f, "{cost:?} is no class of price; use a number from 0, which is free, to 255")
             }
+            Self::Weight { weight } => {
+                let (least, most) = PathTerms::WEIGHTS.into_inner();
+                write!(f, "{weight:?} is no weight; use a number from {least} to {most}")
+            }
             Self::Key { key } => {
-                write!(f, "{key:?} cannot be set for an interface; write IF, IF,role=ROLE or IF,cost=N")
+                write!(
+                    f,
+                    "{key:?} cannot be set for an interface; write IF, IF,role=ROLE, IF,cost=N or IF,weight=N"
+                )
             }
         }
     }
@@ -336,6 +369,17 @@ mod tests {
         assert_eq!(error("eth0,role=first"), InterfaceRuleError::Role { role: "first".into() });
         assert_eq!("wwan0,role=backup,cost=2".parse::<InterfaceRule>().unwrap().cost, 2);
         assert_eq!(error("eth0,cost=much"), InterfaceRuleError::Cost { cost: "much".into() });
+        let weight = |text: &str| text.parse::<InterfaceRule>().map(|rule| rule.weight);
+        for (text, read) in [("eth0", 1), ("eth0,weight=1", 1), ("eth0,cost=2,weight=1000", 1000)] {
+            assert_eq!(weight(text), Ok(read), "{text}");
+        }
+        for wrong in ["0", "1001", "-1", "1.5", "much", ""] {
+            assert_eq!(
+                weight(&format!("eth0,weight={wrong}")),
+                Err(InterfaceRuleError::Weight { weight: wrong.into() })
+            );
+        }
+        assert!(error("eth0,weight=0").to_string().contains("from 1 to 1000"));
         assert_eq!(error("eth0,speed=1"), InterfaceRuleError::Key { key: "speed".into() });
         assert_eq!(error("eth0,backup"), InterfaceRuleError::Key { key: "backup".into() });
         assert_eq!(error(",role=backup"), InterfaceRuleError::Name { name: String::new() });
@@ -352,8 +396,9 @@ mod tests {
         let never = all.clone().with("wlan0,role=never".parse().unwrap());
         assert_eq!(never.verdict("wlan0"), Verdict::Excluded);
         assert_eq!(never.verdict("eth0"), Verdict::Open);
-        let costly = all.clone().with("wwan*,cost=3".parse().unwrap());
+        let costly = all.clone().with("wwan*,cost=3,weight=5".parse().unwrap());
         assert_eq!((costly.cost("wwan0"), costly.cost("eth0")), (3, 0));
+        assert_eq!((costly.weight("wwan0"), costly.weight("eth0")), (5, 1));
         let allowance = Allowance { cap: ByteCount(5_000_000_000), left: ByteCount::ZERO, renewal: None };
         let mut spent = never;
         spent.set_spent(["eth0", "wlan0"].map(|name| (name.to_owned(), allowance)).into());

@@ -32,23 +32,28 @@ impl Controllers {
     /// # Errors
     /// If the name is taken, or is not of lower-case letters, digits and hyphens.
     pub fn add(&mut self, name: &'static str, make: Factory) -> Result<(), String> {
-        text::check_new_name(name, self.names().chain(PROFILES.map(|(profile, _)| profile)))?;
+        text::check_new_name(name, self.choices())?;
         self.own.push((name, make));
         Ok(())
     }
 
-    /// The names of all, for help texts and errors; those built in first.
+    /// The names of all, for help texts; those built in first.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         names().chain(self.own.iter().map(|(name, _)| *name))
     }
 
-    /// Finds a congestion control by its name.
+    /// Whatever [`Self::choose`] finds: the [`PROFILES`], and the names of all.
+    fn choices(&self) -> impl Iterator<Item = &'static str> {
+        PROFILES.into_iter().map(|(profile, _)| profile).chain(self.names())
+    }
+
+    /// Finds a congestion control by its name, or by what it is to do.
     ///
     /// # Errors
     /// If there is none of that name: which there are.
     pub fn choose(&self, name: &str) -> Result<Factory, String> {
         let own = self.own.iter().find(|(known, _)| *known == name).map(|(_, make)| *make);
-        own.or_else(|| by_name(name)).ok_or_else(|| text::unknown_name(name, self.names()))
+        own.or_else(|| by_name(name)).ok_or_else(|| text::unknown_name(name, self.choices()))
     }
 }
 
@@ -60,8 +65,23 @@ impl fmt::Debug for Controllers {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ControllerConfig, Fixed};
+    use super::super::{ControllerConfig, Fixed, PROFILES};
+    use super::Controllers;
     use crate::ConnectionConfig;
+
+    #[test]
+    fn each_profile_is_found_and_named_to_whoever_asks_for_what_is_unknown() {
+        let controllers = Controllers::default();
+        let unknown = controllers.choose("magic").err().unwrap();
+        let (_, named) = unknown.split_once(": ").unwrap();
+        let named: Vec<_> = named.split(", ").collect();
+        for (profile, name) in PROFILES {
+            let make = controllers.choose(profile).unwrap();
+            assert_eq!(make(&ControllerConfig::default()).name(), name, "{profile}");
+            assert!(named.contains(&profile), "{profile} in {unknown}");
+        }
+        assert!(controllers.names().all(|name| named.contains(&name)), "{unknown}");
+    }
 
     #[test]
     fn a_control_of_ones_own_is_found_beside_those_built_in_and_takes_no_name_of_theirs() {
@@ -74,7 +94,10 @@ mod tests {
         config.set_congestion("cubic").unwrap();
 
         let unknown = config.set_congestion("magic").unwrap_err().to_string();
-        assert!(unknown.starts_with("congestion \"magic\" is not one of: bbr, cubic"), "{unknown}");
+        assert!(
+            unknown.starts_with("congestion \"magic\" is not one of: bond, fair, bbr, cubic"),
+            "{unknown}"
+        );
         assert!(unknown.ends_with(", steady"), "{unknown}");
         for name in ["steady", "bbr", "fair"] {
             let taken = config.add_congestion(name, |config| Box::new(Fixed::new(config))).unwrap_err();

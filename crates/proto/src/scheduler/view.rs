@@ -1,5 +1,6 @@
 //! What a scheduler may know: the figures of the connection and of its paths.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use manyway_wire::{PathId, StreamId};
@@ -191,7 +192,8 @@ pub struct PathRecord {
 pub struct PathTerms {
     /// Class of its price: 0 is free, a higher one costs more. Default 0.
     pub cost: u8,
-    /// Its share of the load, for schedulers that go by shares. Default 1.
+    /// Its share of the load, for schedulers that go by shares (`weighted=fixed`). Default 1, up to 1000; others count as
+    /// the nearest of [`Self::WEIGHTS`].
     pub weight: u32,
     /// Bytes that may still be sent and received over its interface; `None` without a limit, the default.
     pub quota_left: Option<ByteCount>,
@@ -206,6 +208,9 @@ impl Default for PathTerms {
 }
 
 impl PathTerms {
+    /// What [`Self::weight`] may be.
+    pub const WEIGHTS: RangeInclusive<u32> = 1..=1000;
+
     /// Whether nothing may be sent or received any more.
     pub fn is_spent(&self) -> bool {
         self.quota_left == Some(ByteCount::ZERO)

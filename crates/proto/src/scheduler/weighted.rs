@@ -1,11 +1,11 @@
-//! Shares by weight: fixed ones such as 1:1:2 (CMT 2.6.1 and 4.4, the static ratio of Goff-Phatak III), or measured
-//! rates.
+//! Shares by weight: fixed ones such as 1:1:2 (CMT 2.6.1 and 4.4, the static ratio of Goff-Phatak III) or those of the
+//! interfaces, or measured rates.
 
 use manyway_wire::PathId;
 use smallvec::SmallVec;
 
 use super::choice::{has_room, preferred, purpose_alike, turn, will_have_room};
-use super::{Decision, Event, PathView, Purpose, Scheduler, Source, View};
+use super::{Decision, Event, PathTerms, PathView, Purpose, Scheduler, Source, View};
 use crate::ByteCount;
 
 /// Gives each path bytes in proportion to its weight.
@@ -26,7 +26,10 @@ pub struct Weighted {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Weights {
     Measured,
+    /// By the order of the paths.
     Fixed(Box<[u32]>),
+    /// By the terms of the paths.
+    Interfaces,
 }
 
 /// What one path had.
@@ -42,7 +45,6 @@ struct Lane {
 
 /// How far a path may run ahead of its share while another one has no room.
 const SLACK: u64 = 64 << 10;
-const HEAVIEST: u32 = 1000;
 
 impl Weighted {
     /// Weighs paths by their delivery rates.
@@ -50,21 +52,32 @@ impl Weighted {
         Self { weights: Weights::Measured, lanes: SmallVec::new() }
     }
 
+    /// Weighs paths by their interfaces ([`PathTerms::weight`]).
+    pub fn by_interface() -> Self {
+        Self { weights: Weights::Interfaces, lanes: SmallVec::new() }
+    }
+
     /// Weighs paths by numbers from 1 to 1000, in the order in which the paths came; those beyond the list have 1.
     /// `None` if there is no number, or one out of that range.
     pub fn fixed(weights: &[u32]) -> Option<Self> {
-        let is_good = !weights.is_empty() && weights.iter().all(|weight| (1..=HEAVIEST).contains(weight));
+        let is_good = !weights.is_empty() && weights.iter().all(|weight| PathTerms::WEIGHTS.contains(weight));
         is_good.then(|| Self { weights: Weights::Fixed(weights.into()), lanes: SmallVec::new() })
     }
 
-    /// Reads `1:1:2`; nothing means measured rates.
+    /// Reads `1:1:2`, or `fixed` for the weights of the interfaces; nothing means measured rates.
     pub(super) fn parse(settings: &str) -> Result<Self, String> {
-        if settings.is_empty() {
-            return Ok(Self::measured());
+        match settings {
+            "" => return Ok(Self::measured()),
+            "fixed" => return Ok(Self::by_interface()),
+            _ => {}
         }
         let weights: Option<Vec<u32>> = settings.split(':').map(|weight| weight.parse().ok()).collect();
         weights.and_then(|weights| Self::fixed(&weights)).ok_or_else(|| {
-            format!("takes weights from 1 to {HEAVIEST}, one a path: weighted=1:1:2, or none to go by measured rates")
+            let (least, most) = PathTerms::WEIGHTS.into_inner();
+            format!(
+                "takes weights from {least} to {most}, one a path: weighted=1:1:2, or weighted=fixed for those of the \
+                 interfaces, or none to go by measured rates"
+            )
         })
     }
 
@@ -85,6 +98,10 @@ impl Weighted {
             lane.weight = match &self.weights {
                 Weights::Measured => path.expected_rate().bytes_per_second(),
                 Weights::Fixed(weights) => weights.get(lane.slot).copied().unwrap_or(1).into(),
+                Weights::Interfaces => {
+                    let (least, most) = PathTerms::WEIGHTS.into_inner();
+                    path.terms.weight.clamp(least, most).into()
+                }
             };
             if preferred(view).all(|member| member.id != path.id) {
                 lane.level = share;
@@ -120,7 +137,7 @@ impl Weighted {
             (lane.level > share, end, path.id)
         })?;
         let ahead = (u128::from(lane.level.saturating_sub(share)) * u128::from(lane.weight)) >> 32;
-        let waits = matches!(self.weights, Weights::Fixed(_))
+        let waits = self.weights != Weights::Measured
             && ahead >= u128::from(SLACK)
             && preferred(view).any(|other| !has_room(other) && will_have_room(other));
         (!waits).then_some(path)

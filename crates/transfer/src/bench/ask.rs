@@ -46,7 +46,7 @@ pub async fn bench_until<S: Session>(
 ) -> Result<BenchOutcome, TransferError> {
     plan.check()?;
     let (stopper, stopped) = watch::channel(false);
-    let mut account = open_account(session, plan).await?;
+    let mut account = Account::open(session, plan.congestion.as_deref()).await?;
     let tally = Arc::new(Tally::default());
     let transport = session.transport();
     let book = Bookkeeping::start(&tally, facts_of(transport.as_deref()).await);
@@ -92,25 +92,27 @@ pub async fn bench_until<S: Session>(
 }
 
 /// The stream on which the other side keeps the account of a run.
-struct Account<W, R> {
+pub(super) struct Account<W, R> {
     send: W,
     receive: R,
 }
 
-// transfer 6.2
-async fn open_account<S: Session>(
-    session: &S,
-    plan: &BenchPlan,
-) -> Result<Account<S::Send, S::Receive>, TransferError> {
-    let (mut send, mut receive) = session.open().await.map_err(TransferError::stream("opening a stream"))?;
-    let congestion = plan.congestion.clone().unwrap_or_default();
-    write_request(&mut send, Request::Account(AccountRequest { congestion })).await?;
-    read_acceptance(&mut receive).await?;
-    Ok(Account { send, receive })
-}
-
 impl<W: AsyncWrite + Unpin, R: AsyncRead + Unpin> Account<W, R> {
-    async fn close(&mut self) -> Result<BenchAccount, TransferError> {
+    /// Opens it, and lets the other side use this congestion control if one is named.
+    // transfer 6.2
+    pub(super) async fn open<S: Session<Send = W, Receive = R>>(
+        session: &S,
+        congestion: Option<&str>,
+    ) -> Result<Self, TransferError> {
+        let (mut send, mut receive) =
+            session.open().await.map_err(TransferError::stream("opening a stream"))?;
+        let congestion = congestion.unwrap_or_default().to_owned();
+        write_request(&mut send, Request::Account(AccountRequest { congestion })).await?;
+        read_acceptance(&mut receive).await?;
+        Ok(Self { send, receive })
+    }
+
+    pub(super) async fn close(&mut self) -> Result<BenchAccount, TransferError> {
         finish(&mut self.send).await?;
         match read_frame(&mut self.receive).await? {
             Frame::Account(account) => Ok(account),

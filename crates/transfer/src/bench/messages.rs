@@ -6,6 +6,7 @@ use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+use super::ask::Account;
 use super::request::{MessagesRequest, micros};
 use crate::error::TransferError;
 use crate::failure::{Failure, Reason};
@@ -24,15 +25,25 @@ pub struct MessagePlan {
     pub rate: u32,
     /// For how long messages are sent. Default 10 s.
     pub time: Duration,
-    /// After so long a message is of no use: it is given up, or counts as late. Default: each is delivered.
+    /// After so long a message that is measured is of no use: it is given up, or counts as late. Default: each is
+    /// delivered, as are those of the other direction always.
     pub deadline: Option<Duration>,
     /// Whether the other side's answers have the size, and are what is measured. Default: this side's messages.
     pub reverse: bool,
+    /// The congestion control that the other side is to use. Default: as it does already.
+    pub congestion: Option<String>,
 }
 
 impl Default for MessagePlan {
     fn default() -> Self {
-        Self { size: 100, rate: 100, time: Duration::from_secs(10), deadline: None, reverse: false }
+        Self {
+            size: 100,
+            rate: 100,
+            time: Duration::from_secs(10),
+            deadline: None,
+            reverse: false,
+            congestion: None,
+        }
     }
 }
 
@@ -43,6 +54,23 @@ impl MessagePlan {
     pub const MAX_SIZE: u32 = MessagesRequest::MAX_SIZE;
     /// Most messages a second.
     pub const MAX_RATE: u32 = 100_000;
+
+    /// What is asked of the other side.
+    ///
+    /// Only what is measured has a lifetime. Else a loss of the other direction would count as one of this.
+    // transfer 6.10
+    fn request(&self) -> MessagesRequest {
+        if self.reverse {
+            MessagesRequest { size: self.size, lifetime: self.deadline }
+        } else {
+            MessagesRequest { size: MessagesRequest::MIN_SIZE, lifetime: None }
+        }
+    }
+
+    /// Bytes and lifetime of this side's messages.
+    fn question(&self) -> (u32, Option<Duration>) {
+        if self.reverse { (MessagesRequest::MIN_SIZE, None) } else { (self.size, self.deadline) }
+    }
 
     fn check(&self) -> Result<(), TransferError> {
         let wrong = |text: String| Err(TransferError::Local(Failure::with_text(Reason::Limit, text)));
@@ -82,7 +110,7 @@ pub struct MessageOutcome {
 }
 
 impl MessageOutcome {
-    /// Those that never came.
+    /// Those of the measured direction that never came.
     pub fn lost(&self) -> u64 {
         self.sent.saturating_sub(self.latencies.len() as u64)
     }
@@ -131,10 +159,12 @@ pub async fn bench_messages<S: Session>(
     stop: impl Future<Output = ()>,
 ) -> Result<MessageOutcome, TransferError> {
     plan.check()?;
+    let account = match &plan.congestion {
+        Some(name) => Some(Account::open(session, Some(name)).await?),
+        None => None,
+    };
     let (mut send, mut receive) = session.open().await.map_err(TransferError::stream("opening a stream"))?;
-    let size = if plan.reverse { plan.size } else { MessagesRequest::MIN_SIZE };
-    let request = MessagesRequest { size, lifetime: plan.deadline };
-    write_request(&mut send, Request::Messages(request)).await?;
+    write_request(&mut send, Request::Messages(plan.request())).await?;
     finish(&mut send).await?;
     read_acceptance(&mut receive).await?;
     read_end(&mut receive).await?;
@@ -143,7 +173,11 @@ pub async fn bench_messages<S: Session>(
         None => None,
     };
     let (to, from) = halves.ok_or_else(unsupported)?;
-    exchange(plan, to, from, stop).await
+    let outcome = exchange(plan, to, from, stop).await?;
+    if let Some(mut account) = account {
+        account.close().await?;
+    }
+    Ok(outcome)
 }
 
 async fn exchange(
@@ -197,7 +231,7 @@ async fn send_all(
     began: Instant,
     stop: impl Future<Output = ()>,
 ) -> Result<u64, TransferError> {
-    let size = if plan.reverse { MessagesRequest::MIN_SIZE } else { plan.size };
+    let (size, lifetime) = plan.question();
     tokio::pin!(stop);
     let count = plan.count();
     for number in 0..count {
@@ -209,7 +243,7 @@ async fn send_all(
         }
         // The latency counts from when the message was due, whatever held its sender up.
         let message = filled(number, micros(plan.due(number)), size);
-        to.send(message, plan.deadline).await.map_err(TransferError::stream("sending messages"))?;
+        to.send(message, lifetime).await.map_err(TransferError::stream("sending messages"))?;
     }
     Ok(count)
 }

@@ -42,7 +42,7 @@ pub async fn run(global: &GlobalArgs, arguments: &BenchArgs) -> Result<ExitCode,
     if let Some(name) = &arguments.control {
         global.congestion = Some(name.clone());
     }
-    if let Some(plan) = arguments.message_plan() {
+    if let Some(plan) = arguments.message_plan().map_err(CommandError::usage)? {
         return messages::run(&global, arguments, plan).await;
     }
     let mode = match (arguments.document, global.json, global.quiet || arguments.interval.is_zero()) {

@@ -87,3 +87,59 @@ fn crossings<'a, I: Iterator<Item = &'a Interval>>(intervals: impl Fn() -> I, ma
     }
     crossings * WHOLE / count
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Summary;
+
+    /// A queue that is often full, without losses.
+    const FULL: Summary = Summary { skewness: 0, deviation: 1000, frequency: 500, loss: 0 };
+    /// One of which nothing but its losses tells.
+    const LOSSY: Summary = Summary { skewness: 1000, loss: 100, ..FULL };
+
+    const fn skewed(skewness: i64) -> Summary {
+        Summary { skewness, ..FULL }
+    }
+
+    const fn varying(deviation: i64) -> Summary {
+        Summary { deviation, ..FULL }
+    }
+
+    const fn crossing(frequency: i64) -> Summary {
+        Summary { frequency, ..FULL }
+    }
+
+    const fn losing(loss: i64) -> Summary {
+        Summary { loss, ..LOSSY }
+    }
+
+    // RFC 8382, 3.3.1, with the values of 2.3
+    #[test]
+    fn two_paths_are_alike_up_to_each_threshold_and_not_beyond() {
+        for (threshold, were, within, beyond) in [
+            ("c_s", false, (skewed(99), skewed(0)), (skewed(100), skewed(0))),
+            ("c_h", true, (skewed(299), skewed(299)), (skewed(300), skewed(299))),
+            // Only those that belonged together have the higher one.
+            ("c_h before", true, (skewed(100), skewed(0)), (skewed(300), skewed(200))),
+            ("p_l", false, (losing(51), losing(51)), (losing(50), losing(51))),
+            ("p_s", false, (skewed(-60), skewed(90)), (skewed(-61), skewed(90))),
+            ("p_f", false, (crossing(500), crossing(600)), (crossing(500), crossing(601))),
+            ("p_mad", false, (varying(900), varying(1000)), (varying(899), varying(1000))),
+            ("p_d", false, (losing(90), losing(100)), (losing(89), losing(100))),
+        ] {
+            let (a, b) = within;
+            assert!(a.is_like(&b, were) && b.is_like(&a, were), "{threshold}: {within:?}");
+            let (a, b) = beyond;
+            assert!(!a.is_like(&b, were) && !b.is_like(&a, were), "{threshold}: {beyond:?}");
+        }
+    }
+
+    // RFC 8382, 3.3.1: losses are compared only where one of them tells of congestion
+    #[test]
+    fn losses_are_compared_only_where_one_is_beyond_its_threshold() {
+        let full = |loss| Summary { loss, ..FULL };
+        assert!(full(50).is_like(&full(0), false));
+        assert!(!full(51).is_like(&full(0), false));
+        assert!(full(51).is_like(&full(46), false) && !full(51).is_like(&full(45), false));
+    }
+}

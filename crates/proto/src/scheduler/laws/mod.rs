@@ -19,17 +19,18 @@ use scene::{
 };
 
 use super::view::Stuck;
-use super::{Decision, Event, PathTerms, PathView, Scheduler, Source, Tier, names};
+use super::{Decision, Event, PathTerms, PathView, Scheduler, Source, Tier, by_name, names};
 use crate::path::{PathState, Role};
 use crate::{ByteCount, Class, Instant, Rate};
 
 /// Every scheduler with each kind of settings.
-const CHOICES: [&str; 15] = [
+const CHOICES: [&str; 16] = [
     "earliest",
     "min-rtt",
     "round-robin",
     "weighted",
     "weighted=1:1:2",
+    "weighted=fixed",
     "outstanding-ratio",
     "blest",
     "ecf",
@@ -98,7 +99,7 @@ proptest! {
         let scene = Scene::bulk(befallen(&paths, &fates));
         // The others use them by laws of their own.
         let by_role = [
-            "min-rtt", "round-robin", "weighted", "weighted=1:1:2", "outstanding-ratio", "blest", "ecf", "redundant=late",
+            "min-rtt", "round-robin", "weighted", "weighted=1:1:2", "weighted=fixed", "outstanding-ratio", "blest", "ecf", "redundant=late",
         ];
         for choice in by_role {
             let decision = scene.decide(&mut *make(choice));
@@ -125,7 +126,7 @@ proptest! {
         let scene = Scene::bulk(paths.into_iter().map(|path| if path.id == id { path } else { closed(path) }).collect());
         // The others are bound to a path by their laws, or (earliest) to what they take it to carry.
         let free = [
-            "min-rtt", "round-robin", "weighted", "weighted=1:1:2", "outstanding-ratio", "blest", "ecf", "redundant",
+            "min-rtt", "round-robin", "weighted", "weighted=1:1:2", "weighted=fixed", "outstanding-ratio", "blest", "ecf", "redundant",
             "redundant=late",
         ];
         for choice in free {

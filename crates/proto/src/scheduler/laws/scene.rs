@@ -202,8 +202,9 @@ pub(super) fn any_path(id: u32) -> impl Strategy<Value = PathView> {
     );
     let extreme = prop_oneof![8 => 0..200_000_u64, 1 => Just(0), 1 => Just(u64::MAX)];
     let figures = (extreme.clone(), extreme.clone(), extreme, 0..2_000_u64, prop::bool::ANY);
-    let terms = (0..3_u8, prop::option::of(0..5_000_u64));
-    (standing, figures, terms).prop_map(move |(standing, figures, (cost, quota))| {
+    let weight = prop_oneof![8 => 0..1_100_u32, 1 => Just(u32::MAX)];
+    let terms = (0..3_u8, weight, prop::option::of(0..5_000_u64));
+    (standing, figures, terms).prop_map(move |(standing, figures, (cost, weight, quota))| {
         let (window, in_flight, sendable, rtt, is_paced) = figures;
         PathView {
             state: standing.0,
@@ -213,7 +214,7 @@ pub(super) fn any_path(id: u32) -> impl Strategy<Value = PathView> {
             in_flight: ByteCount(in_flight),
             sendable: ByteCount(sendable),
             next_departure: is_paced.then_some(Instant::from_nanos(6_000_000_000)),
-            terms: PathTerms { cost, quota_left: quota.map(ByteCount), ..PathTerms::default() },
+            terms: PathTerms { cost, weight, quota_left: quota.map(ByteCount), renewal: None },
             ..open(id, rtt, window)
         }
     })

@@ -1,0 +1,171 @@
+//! Measuring messages over a connection in memory that gives messages up.
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
+
+mod common;
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use common::{MemorySession, pair};
+use manyway_transfer::{
+    MessageHalves, MessageOutcome, MessagePlan, MessageReceiver, MessageSender, Server, ServerConfig,
+    Session, Transport, TransportFacts, bench_messages,
+};
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+
+type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// The way on which messages are given up, if they have a lifetime.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bad {
+    ToServer,
+    FromServer,
+}
+
+// transfer 6.10
+#[tokio::test(start_paused = true)]
+async fn only_what_is_lost_in_the_measured_direction_counts() {
+    let lost = async |reverse, bad| measure(reverse, bad).await.lost();
+    assert_eq!((lost(false, Bad::ToServer).await, lost(false, Bad::FromServer).await), (SENT / 2, 0));
+    assert_eq!((lost(true, Bad::FromServer).await, lost(true, Bad::ToServer).await), (SENT / 2, 0));
+}
+
+// transfer 6.2
+#[tokio::test(start_paused = true)]
+async fn the_other_side_uses_the_congestion_control_of_the_plan_or_refuses() {
+    let directory = TempDir::new().unwrap();
+    for (name, is_known) in [(KNOWN, true), ("magic", false)] {
+        let (client, server) = lossy_pair(Bad::ToServer);
+        let there = Arc::clone(&server.messages);
+        let running = Server::new(directory.path(), ServerConfig::default()).unwrap();
+        tokio::spawn(async move { running.run(&server).await });
+        let mut plan = MessagePlan::default();
+        plan.time = Duration::from_millis(100);
+        plan.congestion = Some(name.to_owned());
+        let outcome = bench_messages(&client, &plan, std::future::pending()).await;
+        assert_eq!((outcome.is_ok(), there.is_changed.load(Ordering::SeqCst)), (is_known, is_known));
+    }
+}
+
+async fn measure(reverse: bool, bad: Bad) -> MessageOutcome {
+    let directory = TempDir::new().unwrap();
+    let (client, server) = lossy_pair(bad);
+    let running = Server::new(directory.path(), ServerConfig::default()).unwrap();
+    tokio::spawn(async move { running.run(&server).await });
+    let mut plan = MessagePlan::default();
+    plan.time = Duration::from_millis(10 * SENT);
+    plan.deadline = Some(Duration::from_millis(150));
+    plan.reverse = reverse;
+    let outcome = bench_messages(&client, &plan, std::future::pending()).await.unwrap();
+    assert_eq!(outcome.sent, SENT);
+    outcome
+}
+
+/// A connection in memory, with one stream of messages that the server opens.
+struct Lossy {
+    streams: MemorySession,
+    messages: Arc<Messages>,
+}
+
+struct Messages {
+    halves: Mutex<Option<MessageHalves>>,
+    /// Whether the congestion control is the known one.
+    is_changed: AtomicBool,
+}
+
+fn lossy_pair(bad: Bad) -> (Lossy, Lossy) {
+    let (client, server) = pair(1 << 16);
+    let (to_server, at_server) = mpsc::unbounded_channel();
+    let (to_client, at_client) = mpsc::unbounded_channel();
+    let end = |streams, queue, arrived, gives_up| {
+        let halves: MessageHalves =
+            (Box::new(Sender { queue: Some(queue), gives_up, sent: 0 }), Box::new(Receiver(arrived)));
+        let messages = Messages { halves: Mutex::new(Some(halves)), is_changed: AtomicBool::new(false) };
+        Lossy { streams, messages: Arc::new(messages) }
+    };
+    let client = end(client, to_server, at_client, bad == Bad::ToServer);
+    (client, end(server, to_client, at_server, bad == Bad::FromServer))
+}
+
+impl Session for Lossy {
+    type Send = <MemorySession as Session>::Send;
+    type Receive = <MemorySession as Session>::Receive;
+
+    async fn open(&self) -> io::Result<(Self::Send, Self::Receive)> {
+        self.streams.open().await
+    }
+
+    async fn accept(&self) -> Option<(Self::Send, Self::Receive)> {
+        self.streams.accept().await
+    }
+
+    fn transport(&self) -> Option<Arc<dyn Transport>> {
+        Some(Arc::clone(&self.messages) as Arc<dyn Transport>)
+    }
+}
+
+impl Transport for Messages {
+    fn facts(&self) -> Later<'_, Option<TransportFacts>> {
+        Box::pin(async { None })
+    }
+
+    fn set_congestion<'a>(&'a self, name: &'a str) -> Later<'a, bool> {
+        self.is_changed.store(name == KNOWN, Ordering::SeqCst);
+        Box::pin(async move { name == KNOWN })
+    }
+
+    fn open_messages(&self) -> Later<'_, Option<MessageHalves>> {
+        Box::pin(async { self.halves.lock().unwrap().take() })
+    }
+
+    fn accept_messages(&self) -> Later<'_, Option<MessageHalves>> {
+        self.open_messages()
+    }
+}
+
+struct Sender {
+    /// Until the end.
+    queue: Option<mpsc::UnboundedSender<Bytes>>,
+    gives_up: bool,
+    /// Messages with a lifetime.
+    sent: u64,
+}
+
+impl MessageSender for Sender {
+    /// Gives up each second message that may be given up, if this way is bad.
+    fn send(&mut self, message: Bytes, lifetime: Option<Duration>) -> Later<'_, io::Result<()>> {
+        Box::pin(async move {
+            self.sent += u64::from(lifetime.is_some());
+            let is_lost = self.gives_up && lifetime.is_some() && self.sent.is_multiple_of(2);
+            match &self.queue {
+                Some(queue) if !is_lost => {
+                    queue.send(message).map_err(|_| io::ErrorKind::ConnectionReset.into())
+                }
+                _ => Ok(()),
+            }
+        })
+    }
+
+    fn finish(&mut self) {
+        self.queue = None;
+    }
+}
+
+struct Receiver(mpsc::UnboundedReceiver<Bytes>);
+
+impl MessageReceiver for Receiver {
+    fn receive(&mut self) -> Later<'_, io::Result<Option<Bytes>>> {
+        Box::pin(async { Ok(self.0.recv().await) })
+    }
+}
+
+/// Messages of a run.
+const SENT: u64 = 20;
+/// The congestion control that both ends know.
+const KNOWN: &str = "new-reno";
