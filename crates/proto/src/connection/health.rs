@@ -191,7 +191,7 @@ impl Connection {
 
     /// A PROBE of a path was answered from one of its address pairs.
     pub(super) fn on_path_answered(&mut self, now: Instant, id: PathId, answer: ProbeAnswer) {
-        let is_taken = self.paths.iter().any(|path| path.id != id && path.tuple == answer.tuple);
+        let is_taken = self.is_taken(id, &answer.tuple);
         let Some(path) = self.paths.get_mut(id) else { return };
         if is_taken && path.tuple != answer.tuple {
             // Another path came to lie there meanwhile.
@@ -247,6 +247,7 @@ impl Connection {
                 self.start_size_search(now, id);
                 self.advance_path(now, id, PathState::Probation, PathReason::Answered);
                 self.tell_status(id);
+                self.close_twins(now, id);
             }
             // An answer from where the path was before proves nothing of where it is now.
             PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation
