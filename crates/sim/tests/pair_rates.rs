@@ -4,11 +4,13 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use manyway_proto::{ConnectionConfig, PairMode, PathState, Rate};
+use manyway_proto::{ConnectionConfig, PairMode, PathReason, PathState, Rate};
 use manyway_sim::link::{LinkConfig, LinkState};
-use manyway_sim::scenario::{MS, SECOND, mbit, megabytes, path_events, path_figures};
+use manyway_sim::scenario::{MINUTE, MS, SECOND, mbit, megabytes, path_events, path_figures, percent};
 use manyway_sim::traffic::Exchange;
 use manyway_sim::{EndpointPair, InterfaceId, PairBuilder, Side, endpoint_pair};
+
+const CONTROLS: [&str; 2] = ["bbr", "cubic"];
 
 fn disjoint(congestion: &str) -> ConnectionConfig {
     let mut config = ConnectionConfig::default();
@@ -36,10 +38,43 @@ fn fork(links: &[LinkConfig; 2], congestion: &str, seed: u64) -> EndpointPair {
     pair
 }
 
+/// What arrives at the server in a minute from when traffic starts, and paths that came into use.
+fn minute(pair: &mut EndpointPair) -> (Rate, usize) {
+    let host = pair.host(Side::Client);
+    pair.start(Side::Client, Box::new(Exchange::new(host, megabytes(400))));
+    let (begin, before) = (pair.now(), path_events(pair, Side::Client).len());
+    pair.run_for(MINUTE).unwrap();
+    let events = path_events(pair, Side::Client).split_off(before);
+    let comes = |reason: PathReason| matches!(reason, PathReason::Validated | PathReason::TriedAgain);
+    let changes = events.iter().filter(|(_, event)| comes(event.reason)).count();
+    (pair.received(Side::Server).rate(begin, pair.now()), changes)
+}
+
 fn remotes(pair: &mut EndpointPair) -> Vec<SocketAddr> {
     let paths = path_figures(pair, Side::Client);
     let used = paths.iter().filter(|path| path.state == PathState::Active);
     used.map(|path| path.tuple.remote).collect()
+}
+
+// spec 6.48
+#[test]
+fn a_near_pair_that_proves_slow_is_left_for_a_farther_one_and_the_choice_comes_to_rest() {
+    for (slow, congestion) in [1, 2].into_iter().flat_map(|slow| CONTROLS.map(|name| (slow, name))) {
+        for seed in 0..3 {
+            let links = [link(mbit(slow), 20 * MS), link(mbit(20), 30 * MS)];
+            let mut pair = fork(&links, congestion, seed);
+            let (rate, changes) = minute(&mut pair);
+            let case = format!("{slow} Mbit/s, {congestion}, {seed}: {rate}, {changes} changes");
+            assert!(percent(rate, mbit(20)) >= 90, "{case}");
+            assert!(changes <= 4, "{case}");
+            assert_eq!(remotes(&mut pair), [pair.servers()[1].address], "{case}");
+            // Once it rests, it rests.
+            let before = path_events(&mut pair, Side::Client).len();
+            pair.run_for(MINUTE).unwrap();
+            let events = path_events(&mut pair, Side::Client).split_off(before);
+            assert!(events.is_empty(), "{case}: {events:?}");
+        }
+    }
 }
 
 // spec 6.50

@@ -8,6 +8,7 @@ use std::time::Duration;
 use manyway_wire::{Liveness, PathAvailability, PathId};
 
 use super::Connection;
+use super::selection::is_leaving;
 use super::settle::Portion;
 use crate::Instant;
 use crate::path::{FEWEST_IN_FLIGHT, Path, PathReason, PathState, ProbeAnswer};
@@ -49,6 +50,10 @@ impl Connection {
         let another = self.another_works(now, id);
         let reason = PathReason::ProbeTimeout { count };
         let lone = self.paths.best_live(Some(id)).is_none();
+        if !lone && self.paths.get(id).is_some_and(is_leaving) {
+            // spec 6.50: others have its place, and what it had on its way is for them.
+            return self.close_own_path(now, id, PathReason::Replaced);
+        }
         let Some(path) = self.paths.get_mut(id) else { return };
         // What is heard on it tells nothing of the way there.
         let unanswered = path.space.recovery.oldest_unacked_time().map_or(Duration::ZERO, |sent| now - sent);

@@ -121,6 +121,11 @@ impl Survey {
         self.pairs.iter().map(|pair| (pair.tuple, pair.rtt(), pair.rate))
     }
 
+    /// Whether a path between these addresses has still to show what it delivers.
+    pub(crate) fn lacks_rate(&self, tuple: &FourTuple) -> bool {
+        self.pairs.iter().any(|pair| pair.tuple == *tuple && pair.rate.is_none())
+    }
+
     /// What a path between these addresses measured.
     pub(crate) fn note(&mut self, tuple: &FourTuple, rtt: Duration, rate: Option<Rate>) {
         let Some(pair) = self.pairs.iter_mut().find(|pair| pair.tuple == *tuple) else { return };
