@@ -14,6 +14,9 @@ use manyway_sim::{
 use crate::outcome::RouteTotals;
 use crate::scenario::{self, Change, Direction, Interface, Scenario, Setting, Side, default_address};
 
+/// Addresses that a server names at most (spec 6.6).
+const MOST_NAMED: usize = 8;
+
 /// The two hosts and what lies between them.
 #[derive(Debug)]
 pub(super) struct Stage {
@@ -58,11 +61,10 @@ impl Stage {
     /// Builds the world of a scenario; everything random in it follows from the seed.
     pub(super) fn new(scenario: &Scenario, config: ConnectionConfig, seed: u64) -> Self {
         let mut world = World::new(seed);
-        let config = Arc::new(config);
         let rng = world.fork_rng();
-        let client = world.add_node(EndpointPeer::client(Arc::clone(&config), rng));
+        let client = world.add_node(EndpointPeer::client(Arc::new(config.clone()), rng));
         let rng = world.fork_rng();
-        let server = world.add_node(EndpointPeer::server(config, rng));
+        let server = world.add_node(EndpointPeer::server(Arc::new(naming(config, &scenario.server)), rng));
         let now = world.now();
         let network = world.network_mut();
         // Scenarios count whole IP packets.
@@ -283,13 +285,36 @@ impl Stage {
     }
 }
 
+/// The settings of a server that names its addresses as soon as a connection is set up, as one on real sockets does: the
+/// first of each interface and family before its second ones, as many as may be named.
+fn naming(mut config: ConnectionConfig, interfaces: &[Interface]) -> ConnectionConfig {
+    let of_interface = |(place, interface): (usize, &Interface)| {
+        let all = addresses(Side::Server, place, interface);
+        let turn = |(at, address): (usize, &IpAddr)| {
+            let before = all.iter().take(at).filter(|other| other.is_ipv4() == address.is_ipv4());
+            (before.count(), SocketAddr::new(*address, Side::SERVER_PORT))
+        };
+        all.iter().enumerate().map(turn).collect::<Vec<_>>()
+    };
+    let mut named: Vec<_> = interfaces.iter().enumerate().flat_map(of_interface).collect();
+    named.sort_by_key(|(turn, _)| *turn);
+    config.advertised = named.into_iter().map(|(_, address)| address).take(MOST_NAMED).collect();
+    config
+}
+
+/// The addresses of an interface at the start.
+fn addresses(side: Side, place: usize, interface: &Interface) -> Vec<IpAddr> {
+    if interface.addresses.is_empty() {
+        vec![default_address(side, place)]
+    } else {
+        interface.addresses.clone()
+    }
+}
+
 impl Host {
     fn attach(network: &mut Network, (id, side): (HostId, Side), interfaces: &[Interface]) -> Self {
         let attach = |(place, interface): (usize, &Interface)| {
-            let mut addresses = interface.addresses.clone();
-            if addresses.is_empty() {
-                addresses.push(default_address(side, place));
-            }
+            let addresses = addresses(side, place, interface);
             let mut rest = addresses.iter().copied();
             let attached = network.add_interface(id, rest.next()?);
             rest.for_each(|address| network.add_address(attached, address));

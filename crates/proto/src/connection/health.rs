@@ -8,6 +8,7 @@ use std::time::Duration;
 use manyway_wire::{Liveness, PathAvailability, PathId};
 
 use super::Connection;
+use super::selection::is_leaving;
 use super::settle::Portion;
 use crate::Instant;
 use crate::path::{FEWEST_IN_FLIGHT, Path, PathReason, PathState, ProbeAnswer};
@@ -49,6 +50,10 @@ impl Connection {
         let another = self.another_works(now, id);
         let reason = PathReason::ProbeTimeout { count };
         let lone = self.paths.best_live(Some(id)).is_none();
+        if !lone && self.paths.get(id).is_some_and(is_leaving) {
+            // spec 6.50: others have its place, and what it had on its way is for them.
+            return self.close_own_path(now, id, PathReason::Replaced);
+        }
         let Some(path) = self.paths.get_mut(id) else { return };
         // What is heard on it tells nothing of the way there.
         let unanswered = path.space.recovery.oldest_unacked_time().map_or(Duration::ZERO, |sent| now - sent);
@@ -192,7 +197,7 @@ impl Connection {
 
     /// A PROBE of a path was answered from one of its address pairs.
     pub(super) fn on_path_answered(&mut self, now: Instant, id: PathId, answer: ProbeAnswer) {
-        let is_taken = self.paths.iter().any(|path| path.id != id && path.tuple == answer.tuple);
+        let is_taken = self.is_taken(id, &answer.tuple);
         let Some(path) = self.paths.get_mut(id) else { return };
         if is_taken && path.tuple != answer.tuple {
             // Another path came to lie there meanwhile.
@@ -248,6 +253,7 @@ impl Connection {
                 self.start_size_search(now, id);
                 self.advance_path(now, id, PathState::Probation, PathReason::Answered);
                 self.tell_status(id);
+                self.close_twins(now, id);
             }
             // An answer from where the path was before proves nothing of where it is now.
             PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation

@@ -124,11 +124,29 @@ impl Connection {
         let mut targets = self.manager.targets(path.tuple.local);
         if self.manager.selection.is_some() {
             let stuck = !self.paths.iter().any(Path::is_live);
-            let is_taken =
-                |tuple: &FourTuple| self.paths.iter().any(|other| other.id != id && other.tuple == *tuple);
-            targets.retain(|tuple| *tuple == path.tuple || (stuck && !is_taken(tuple)));
+            targets.retain(|tuple| *tuple == path.tuple || (stuck && !self.is_taken(id, tuple)));
         }
         targets
+    }
+
+    /// Whether another path than this one lies between some addresses, and may come back there. One on which nothing was
+    /// ever acknowledged may not: perhaps the peer has no id to answer with (spec 6.11).
+    pub(super) fn is_taken(&self, id: PathId, tuple: &FourTuple) -> bool {
+        self.paths.iter().any(|other| other.id != id && other.tuple == *tuple && !is_unproven(other))
+    }
+
+    /// A path has come to where others asked in vain: these close (spec 6.50).
+    pub(super) fn close_twins(&mut self, now: Instant, id: PathId) {
+        let Some(tuple) = self.paths.get(id).map(|path| path.tuple) else { return };
+        if self.manager.selection.is_none() {
+            return;
+        }
+        for twin in self.paths.ids() {
+            let is_twin = |path: &&Path| path.id != id && path.tuple == tuple && is_unproven(path);
+            if self.paths.get(twin).filter(is_twin).is_some() {
+                self.close_own_path(now, twin, PathReason::Replaced);
+            }
+        }
     }
 
     /// Tells the peer by which addresses this end can be reached from now on, at most 8; a server does.
@@ -391,4 +409,10 @@ impl Connection {
             self.announce_path(now, event);
         }
     }
+}
+
+/// Whether a path has not shown yet that it works.
+fn is_unproven(path: &Path) -> bool {
+    let never = path.space.recovery.last_progress().is_none();
+    path.state() == PathState::Validating || (path.state() == PathState::Dead && never)
 }

@@ -10,7 +10,7 @@ use super::Connection;
 use super::output::{sent_packet, single};
 use crate::packet::builder::{HeaderFacts, PacketBuilder};
 use crate::path::manager::Selection;
-use crate::path::selection::{Candidate, PairMode, choose, share_an_address};
+use crate::path::selection::{Candidate, PairMode, share_an_address};
 use crate::path::survey::differ;
 use crate::path::{BASE_DATAGRAM, Path, PathReason, PathState, Role};
 use crate::recovery::PacketKind;
@@ -18,6 +18,8 @@ use crate::{FourTuple, Instant, LocalAddress, Rate, Transmit};
 
 /// A path that does not work for so long is not counted on any more.
 const LOST_FOR: Duration = Duration::from_secs(10);
+/// A pair of unknown rate is tried for so long beside those whose place it may take.
+const TRIED_FOR: Duration = Duration::from_secs(5);
 /// What is on its way on a path that was replaced has so long to arrive.
 const DRAINS_FOR: Duration = Duration::from_secs(2);
 /// What an interface costs beside its distance, if it is for reserve, or if its use costs something.
@@ -34,20 +36,21 @@ impl Connection {
         let Some(mut selection) = self.manager.selection.take() else { return };
         selection.survey.on_timeout(now);
         for path in self.paths.iter().filter(|path| path.is_live()) {
-            let (rtt, rate) = (path.space.recovery.rtt().minimum(), measured_rate(path));
-            selection.survey.note(&path.tuple, rtt, rate);
+            let counts = is_full(path) || selection.survey.lacks_rate(&path.tuple);
+            let rate = measured_rate(path).filter(|_| counts);
+            selection.survey.note(&path.tuple, path.space.recovery.rtt().minimum(), rate);
         }
         let any_live = self.paths.iter().any(Path::is_live);
         for path in self.paths.iter().filter(|path| is_lost(path, now, any_live)) {
             selection.survey.on_lost(&path.tuple);
         }
+        if self.trial_ends(&selection).is_some_and(|at| at <= now) {
+            selection.end_trial();
+        }
         let candidates = self.candidates(&selection);
         if self.is_open_question(&selection, &candidates) {
-            selection.wanted =
-                choose(selection.mode, &candidates, &selection.wanted, self.most(selection.mode));
-            selection.judged =
-                candidates.iter().map(|candidate| (candidate.tuple, candidate.cost())).collect();
-            selection.is_stale = false;
+            let most = self.most(selection.mode);
+            selection.choose(&candidates, most, self.paths.iter().any(is_full));
         }
         let (mode, wanted) = (selection.mode, selection.wanted.clone());
         self.manager.selection = Some(selection);
@@ -134,11 +137,21 @@ impl Connection {
                 wanted.iter().any(|tuple| !self.has_path(tuple)) && wanted.iter().any(works)
             }
             PairMode::LocalDisjoint | PairMode::Disjoint => {
+                let takes_over = |tuple: &FourTuple| works(tuple) && !self.is_tried(tuple, path);
                 let mut rivals =
                     wanted.iter().filter(|tuple| share_an_address(tuple, &path.tuple)).peekable();
-                rivals.peek().is_some() && rivals.all(works)
+                rivals.peek().is_some() && rivals.all(takes_over)
             }
         }
+    }
+
+    /// Whether a pair is tried beside a path, which stays until it is known what the other delivers: a slow pair would
+    /// hold up everything if it was alone.
+    fn is_tried(&self, tuple: &FourTuple, path: &Path) -> bool {
+        let Some(Selection { survey, left: Some(left), .. }) = self.manager.selection.as_deref() else {
+            return false;
+        };
+        left.contains(&path.tuple) && survey.lacks_rate(tuple)
     }
 
     /// A path that is not wanted any more gets nothing new, and closes when what is on its way had time to arrive.
@@ -196,7 +209,26 @@ impl Connection {
         let is_used = |tuple: &FourTuple| self.has_path(tuple);
         let survey = &selection.survey;
         let asks = self.survey_carrier().and_then(|_| survey.deadline(self.carried_at(), is_used));
-        [lost_at, closes, asks, survey.settles_at(is_used)].into_iter().flatten().min()
+        let rates = [self.trial_ends(selection), self.rate_news(selection)];
+        [lost_at, closes, asks, survey.settles_at(is_used)].into_iter().chain(rates).flatten().min()
+    }
+
+    /// When what is tried has had its time.
+    fn trial_ends(&self, selection: &Selection) -> Option<Instant> {
+        let is_open = |path: &&Path| {
+            let tuple = &path.tuple;
+            path.is_live() && selection.wanted.contains(tuple) && selection.survey.lacks_rate(tuple)
+        };
+        let tried = self.paths.iter().filter(|_| selection.left.is_some()).filter(is_open);
+        tried.map(|path| path.since() + TRIED_FOR).min()
+    }
+
+    /// At once, if what a path delivers can be told by now, and was not known.
+    fn rate_news(&self, selection: &Selection) -> Option<Instant> {
+        let is_news = |path: &&Path| {
+            path.is_live() && selection.survey.lacks_rate(&path.tuple) && measured_rate(path).is_some()
+        };
+        self.paths.iter().find(is_news).map(Path::since)
     }
 
     /// Time has passed.
@@ -273,7 +305,7 @@ fn is_lost(path: &Path, now: Instant, any_live: bool) -> bool {
 }
 
 /// Whether others have taken the place of a path, which rests until it closes.
-fn is_leaving(path: &Path) -> bool {
+pub(super) fn is_leaving(path: &Path) -> bool {
     path.state() == PathState::Backup && path.reason() == PathReason::Replaced
 }
 
@@ -284,9 +316,15 @@ fn closes_at(path: &Path) -> Instant {
     path.since() + had_time.min(DRAINS_FOR)
 }
 
-/// What a path delivers, if it is full and its controller has found its way.
+/// Whether a path carries about what it may.
+fn is_full(path: &Path) -> bool {
+    let recovery = &path.space.recovery;
+    path.is_live() && recovery.bytes_in_flight() * 2 >= recovery.window()
+}
+
+/// What a path delivers, if its controller has found its way: so it was full once.
 fn measured_rate(path: &Path) -> Option<Rate> {
     let recovery = &path.space.recovery;
-    let is_full = recovery.bytes_in_flight() * 2 >= recovery.window();
-    (is_full && !recovery.is_in_slow_start()).then(|| recovery.delivery_rate())
+    let rate = (!recovery.is_in_slow_start()).then(|| recovery.delivery_rate());
+    rate.filter(|rate| rate.bytes_per_second() > 0)
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use super::crossing::crossed;
 use super::probe_budget::ProbeBudget;
 use super::remotes::Remotes;
-use super::selection::{MOST_LOCALS, PairMode};
+use super::selection::{Candidate, MOST_LOCALS, PairMode, choose, is_trial};
 use super::state::{PathReason, Role};
 use super::survey::{MOST_PAIRS, Survey};
 use crate::scheduler::PathTerms;
@@ -59,12 +59,48 @@ pub(crate) struct Selection {
     pub(crate) mode: PairMode,
     pub(crate) survey: Survey,
     pub(crate) wanted: Vec<FourTuple>,
+    /// The choice to beat as soon as all rates of `wanted` are known: it gave way to one that is tried beside it.
+    pub(crate) left: Option<Vec<FourTuple>>,
     /// What each pair cost when the choice was made.
     pub(crate) judged: Vec<(FourTuple, Duration)>,
     /// Addresses came or went since.
     pub(crate) is_stale: bool,
     /// Something happened that may change the choice, or the paths to open and close.
     pub(crate) is_due: bool,
+}
+
+impl Selection {
+    /// Chooses anew among the pairs that work, at most so many. One of unknown rate is tried only while a path is full:
+    /// else its rate would stay unknown (spec 6.48).
+    pub(crate) fn choose(&mut self, candidates: &[Candidate], most: usize, is_full: bool) {
+        self.judged = candidates.iter().map(|candidate| (candidate.tuple, candidate.cost())).collect();
+        let is_open = |tuple: &FourTuple| {
+            candidates.iter().any(|candidate| candidate.tuple == *tuple && candidate.rate.is_none())
+        };
+        let is_over = !self.wanted.iter().any(is_open);
+        let is_lost = |tuple: &FourTuple| !candidates.iter().any(|candidate| candidate.tuple == *tuple);
+        if self.left.is_some() && !is_over && !self.is_stale && !self.wanted.iter().any(is_lost) {
+            return;
+        }
+        let mut held = self.left.take_if(|_| is_over).unwrap_or_else(|| self.wanted.clone());
+        held.retain(|tuple| !is_lost(tuple));
+        let next = choose(self.mode, candidates, &held, most);
+        let is_trial = self.mode == PairMode::Disjoint && is_trial(candidates, &held, &next);
+        self.is_stale = is_trial && !is_full;
+        if self.is_stale {
+            self.wanted = held;
+        } else {
+            self.wanted = next;
+            self.left = if is_trial { Some(held) } else { self.left.take() };
+        }
+    }
+
+    /// What is tried had its time, and its rate is still unknown: back to what is known.
+    pub(crate) fn end_trial(&mut self) {
+        if let Some(left) = self.left.take() {
+            self.wanted = left;
+        }
+    }
 }
 
 impl PathManager {
@@ -79,8 +115,15 @@ impl PathManager {
     /// Chooses pairs in this way.
     pub(crate) fn with_mode(mut self, mode: PairMode) -> Self {
         self.selection = (mode != PairMode::LocalDisjoint).then(|| {
-            let (survey, wanted, judged) = (Survey::default(), Vec::new(), Vec::new());
-            Box::new(Selection { mode, survey, wanted, judged, is_stale: true, is_due: true })
+            Box::new(Selection {
+                mode,
+                survey: Survey::default(),
+                wanted: Vec::new(),
+                left: None,
+                judged: Vec::new(),
+                is_stale: true,
+                is_due: true,
+            })
         });
         self
     }

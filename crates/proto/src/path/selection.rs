@@ -1,8 +1,9 @@
 //! Which pairs of addresses a connection should use, from what they cost: a pure function.
 //!
-//! The cost of a pair is its round-trip time, and the time that 256 KiB take beside it once the rate is known. Two
-//! choices are compared by rates only if all rates of both are known: else what is unknown would always look better
-//! (spec 6.47, 6.48).
+//! The cost of a pair is its round-trip time, and the time that 256 KiB take beside it once the rate is known. A pair of
+//! unknown rate looks better for that, and is tried: so its rate becomes known, and a slow pair is not kept only because
+//! it is near. Costs of constant paths grow once at most, and every change of the choice makes it cheaper: it comes to
+//! rest (spec 6.47, 6.48).
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -83,19 +84,10 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
-    #[expect(clippy::unnecessary_wraps, reason = "one of the two ways to judge a pair")]
-    fn by_distance(&self) -> Option<Duration> {
-        Some(self.rtt + self.penalty)
-    }
-
-    fn by_delivery(&self) -> Option<Duration> {
-        let rate = self.rate.filter(|rate| rate.bytes_per_second() > 0)?;
-        Some(self.rtt + self.penalty + SAMPLE / rate)
-    }
-
     /// What it costs as far as is known.
     pub(crate) fn cost(&self) -> Duration {
-        self.by_delivery().unwrap_or(self.rtt + self.penalty)
+        let rate = self.rate.filter(|rate| rate.bytes_per_second() > 0);
+        self.rtt + self.penalty + rate.map_or(Duration::ZERO, |rate| SAMPLE / rate)
     }
 }
 
@@ -111,6 +103,17 @@ pub(crate) fn choose(
         PairMode::Disjoint => choose_disjoint(candidates, held, most),
         PairMode::FullMesh => choose_cheapest(candidates, held, most),
     }
+}
+
+/// Whether a pair of known rate would give way to one of unknown rate, and there would be no more pairs or interfaces.
+pub(crate) fn is_trial(candidates: &[Candidate], held: &[FourTuple], next: &[FourTuple]) -> bool {
+    let find = |tuple: &FourTuple| candidates.iter().find(|candidate| candidate.tuple == *tuple).copied();
+    let all = |tuples: &[FourTuple]| tuples.iter().map(find).collect::<Option<Vec<_>>>();
+    all(held).zip(all(next)).is_some_and(|(held, next)| {
+        let gives_way = |one: &Candidate| one.rate.is_some() && !next.contains(one);
+        let is_new = |one: &Candidate| one.rate.is_none() && !held.contains(one);
+        breadth(&held) == breadth(&next) && held.iter().any(gives_way) && next.iter().any(is_new)
+    })
 }
 
 /// Whether two pairs have an address in common.
@@ -143,36 +146,21 @@ fn breadth(chosen: &[Candidate]) -> (usize, usize) {
 }
 
 fn choose_disjoint(candidates: &[Candidate], held: &[FourTuple], most: usize) -> Vec<FourTuple> {
-    let nearest = assign(candidates, most, Candidate::by_distance);
-    let delivering = assign(candidates, most, Candidate::by_delivery);
-    let tuples = |chosen: &[Candidate]| chosen.iter().map(|candidate| candidate.tuple).collect();
+    let best = assign(candidates, most);
     let find = |tuple: &FourTuple| candidates.iter().find(|candidate| candidate.tuple == *tuple).copied();
     let present: Option<Vec<Candidate>> = held.iter().map(find).collect();
-    let is_full = |chosen: &Vec<Candidate>| breadth(chosen) == breadth(&nearest);
-    let Some(present) = present.filter(is_full) else {
-        let best = if is_full(&delivering) { delivering } else { nearest };
-        return tuples(&best);
-    };
-    let (here, there) = (sum(&present, Candidate::by_delivery), sum(&delivering, Candidate::by_delivery));
-    if let Some(here) = here
-        && is_full(&delivering)
-        && there.is_some_and(|there| is_better(there, here))
-    {
-        return tuples(&delivering);
-    }
-    let unknown = here.is_none() || sum(&nearest, Candidate::by_delivery).is_none();
-    let (here, there) = (sum(&present, Candidate::by_distance), sum(&nearest, Candidate::by_distance));
-    let nearer = there.zip(here).is_some_and(|(there, here)| is_better(there, here));
-    if unknown && nearer { tuples(&nearest) } else { held.to_vec() }
+    let stays = present
+        .is_some_and(|present| breadth(&present) == breadth(&best) && !is_better(sum(&best), sum(&present)));
+    if stays { held.to_vec() } else { best.iter().map(|candidate| candidate.tuple).collect() }
 }
 
 fn is_better(there: Duration, here: Duration) -> bool {
     there * 100 < here * BETTER
 }
 
-/// The cost of all together, if it is known of each.
-fn sum(chosen: &[Candidate], cost: impl Fn(&Candidate) -> Option<Duration>) -> Option<Duration> {
-    chosen.iter().map(cost).sum()
+/// The cost of all together.
+fn sum(chosen: &[Candidate]) -> Duration {
+    chosen.iter().map(Candidate::cost).sum()
 }
 
 /// The cheapest of each interface, then the cheapest of all; those that are held count as a little cheaper than they are.
@@ -197,12 +185,8 @@ struct Matching {
 }
 
 /// As many pairs as there can be without a common address, over as many interfaces as that allows, and of these choices
-/// the cheapest; pairs without a cost are left out. Takes O(candidates × 2^locals).
-fn assign(
-    candidates: &[Candidate],
-    most: usize,
-    cost: impl Fn(&Candidate) -> Option<Duration>,
-) -> Vec<Candidate> {
+/// the cheapest. Takes O(candidates × 2^locals).
+fn assign(candidates: &[Candidate], most: usize) -> Vec<Candidate> {
     let mut locals: Vec<_> = candidates.iter().map(|candidate| near(&candidate.tuple)).collect();
     locals.sort_unstable();
     locals.dedup();
@@ -220,17 +204,17 @@ fn assign(
         let towards = candidates.iter().filter(|candidate| far(&candidate.tuple) == remote);
         let places = towards.filter_map(|candidate| {
             let place = locals.iter().position(|local| *local == near(&candidate.tuple))?;
-            Some((1 << place, *candidate, cost(candidate)?))
+            Some((1 << place, *candidate))
         });
-        let places: Vec<(usize, Candidate, Duration)> = places.collect();
+        let places: Vec<(usize, Candidate)> = places.collect();
         // From the largest set on, so that smaller ones do not know this address yet.
         for set in (1..best.len()).rev() {
             let known = best.get(set).cloned().flatten();
-            let fitting = places.iter().filter(|(bit, ..)| set & bit != 0);
-            let extended = fitting.filter_map(|(bit, candidate, cost)| {
+            let fitting = places.iter().filter(|(bit, _)| set & bit != 0);
+            let extended = fitting.filter_map(|(bit, candidate)| {
                 let without = best.get(set & !bit)?.as_ref()?;
                 let chosen = [without.chosen.as_slice(), &[*candidate]].concat();
-                Some(Matching { sum: without.sum + *cost, chosen })
+                Some(Matching { sum: without.sum + candidate.cost(), chosen })
             });
             let cheapest = known.into_iter().chain(extended).min_by_key(|matching| matching.sum);
             if let Some(place) = best.get_mut(set) {

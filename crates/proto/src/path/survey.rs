@@ -27,6 +27,11 @@ struct Surveyed {
     before: Option<Duration>,
     /// Smallest answer of this round.
     now: Option<Duration>,
+    /// Smallest answer of all rounds that have ended.
+    nearest: Option<Duration>,
+    /// Smallest round-trip time of the path that lies there, since the last round. The packets of a path are larger than
+    /// questions, and over a slow link take longer: so it is compared with no round.
+    of_path: Option<Duration>,
     /// Questions of this round.
     asked: usize,
     next_at: Instant,
@@ -45,6 +50,8 @@ impl Surveyed {
             since: now,
             before: None,
             now: None,
+            nearest: None,
+            of_path: None,
             asked: 0,
             next_at: now,
             is_judged: false,
@@ -54,7 +61,8 @@ impl Surveyed {
     }
 
     fn rtt(&self) -> Option<Duration> {
-        self.now.or(self.before)
+        let answer = self.now.or(self.before);
+        answer.into_iter().chain(self.of_path).min()
     }
 
     /// Whether it has its turn: a new round begins only if something was carried since the last.
@@ -67,12 +75,13 @@ impl Surveyed {
     fn on_timeout(&mut self, now: Instant) {
         self.had_time |= self.since + PATIENCE <= now;
         if self.asked == WAITS.len() && self.next_at <= now {
-            let now_known = self.now.take();
-            if self.before.zip(now_known).is_some_and(|(before, now)| differ(before, now)) {
+            if self.now.zip(self.nearest).is_some_and(|(now, nearest)| is_nearer(now, nearest)) {
                 // The way is another one.
                 self.rate = None;
             }
-            self.before = now_known;
+            self.nearest = self.nearest.into_iter().chain(self.now).min();
+            self.before = self.now.take();
+            self.of_path = None;
             self.asked = 0;
             self.is_judged = true;
             self.next_at = now + REST;
@@ -112,11 +121,19 @@ impl Survey {
         self.pairs.iter().map(|pair| (pair.tuple, pair.rtt(), pair.rate))
     }
 
+    /// Whether a path between these addresses has still to show what it delivers.
+    pub(crate) fn lacks_rate(&self, tuple: &FourTuple) -> bool {
+        self.pairs.iter().any(|pair| pair.tuple == *tuple && pair.rate.is_none())
+    }
+
     /// What a path between these addresses measured.
     pub(crate) fn note(&mut self, tuple: &FourTuple, rtt: Duration, rate: Option<Rate>) {
         let Some(pair) = self.pairs.iter_mut().find(|pair| pair.tuple == *tuple) else { return };
-        pair.now = None;
-        pair.before = Some(rtt);
+        // The path has come into a round: that is over without a verdict.
+        pair.nearest = pair.nearest.into_iter().chain(pair.now).min();
+        pair.before = pair.now.take().or(pair.before);
+        pair.asked = 0;
+        pair.of_path = Some(rtt);
         pair.is_judged = true;
         pair.rate = rate.or(pair.rate);
     }
@@ -214,6 +231,12 @@ impl Survey {
     }
 }
 
+/// Whether a time is more than a quarter below another. Above it may well be: a queue does that, if only of what this
+/// connection sends itself, and if that counted, the choice would never come to rest.
+fn is_nearer(now: Duration, before: Duration) -> bool {
+    now * 4 < before * 3
+}
+
 /// Whether one time is more than a quarter away from another.
 pub(crate) fn differ(before: Duration, now: Duration) -> bool {
     before.abs_diff(now) * 4 > before
@@ -224,7 +247,7 @@ mod tests {
     use std::time::Duration;
 
     use super::{MOST_PAIRS, Survey};
-    use crate::{FourTuple, Instant, LocalAddress, Rng};
+    use crate::{FourTuple, Instant, LocalAddress, Rate, Rng};
 
     const MS: Duration = Duration::from_millis(1);
     const START: Instant = Instant::from_nanos(1_000_000_000);
@@ -285,6 +308,45 @@ mod tests {
         survey.set_pairs(START, (1..=2).map(tuple));
         survey.on_timeout(START + 1000 * MS);
         assert_eq!(survey.settles_at(never), None, "nobody could be asked");
+    }
+
+    // spec 6.48
+    #[test]
+    fn a_rate_is_forgotten_when_a_round_finds_the_pair_nearer_and_not_for_what_a_path_or_a_queue_adds() {
+        let mut survey = Survey::default();
+        survey.set_pairs(START, std::iter::once(tuple(1)));
+        let mut now = START;
+        // What is known after a round that took so long, perhaps with a path in between.
+        let mut round = |rtt: u32, path: Option<u32>| {
+            if let Some(path) = path {
+                survey.note(&tuple(1), path * MS, Some(Rate::from_bits_per_second(1_000_000)));
+            }
+            let mut rng = Rng::from_seed([1; 32]);
+            for _ in 0..3 {
+                let ask = (Some(now), |_: &FourTuple| false);
+                let (tuple, nonce) = survey.next_question(now, &mut rng, ask, |_| Ok(())).unwrap();
+                assert!(survey.on_answer(now + rtt * MS, &tuple, nonce));
+                now += Duration::from_secs(1);
+                survey.on_timeout(now);
+            }
+            now += Duration::from_secs(20);
+            survey.pairs().next().map(|(_, rtt, rate)| (rtt.unwrap(), rate.is_some())).unwrap()
+        };
+        assert_eq!(round(20, None), (20 * MS, false));
+        assert_eq!(round(20, Some(33)), (20 * MS, true), "packets of 1200 bytes take longer");
+        assert_eq!(round(120, None), (120 * MS, true), "there is a queue");
+        assert_eq!(round(16, None), (16 * MS, true), "it was short, and has gone");
+        assert_eq!(round(11, None), (11 * MS, false), "there was never so short a way");
+    }
+
+    #[test]
+    fn a_path_of_a_pair_that_was_being_asked_leaves_it_known() {
+        let mut survey = Survey::default();
+        survey.set_pairs(START, std::iter::once(tuple(1)));
+        run(&mut survey, 800 * MS, 30 * MS, 9);
+        survey.note(&tuple(1), 40 * MS, None);
+        survey.on_timeout(START + 3000 * MS);
+        assert_eq!(survey.pairs().next().unwrap().1, Some(30 * MS), "no round ends without an answer");
     }
 
     #[test]

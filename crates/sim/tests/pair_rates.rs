@@ -1,0 +1,97 @@
+//! Address pairs by what they carry: a disjoint choice on whole connections whose near pairs are slow.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail as tests do")]
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use manyway_proto::{ConnectionConfig, PairMode, PathReason, PathState, Rate};
+use manyway_sim::link::{LinkConfig, LinkState};
+use manyway_sim::scenario::{MINUTE, MS, SECOND, mbit, megabytes, path_events, path_figures, percent};
+use manyway_sim::traffic::Exchange;
+use manyway_sim::{EndpointPair, InterfaceId, PairBuilder, Side, endpoint_pair};
+
+const CONTROLS: [&str; 2] = ["bbr", "cubic"];
+
+fn disjoint(congestion: &str) -> ConnectionConfig {
+    let mut config = ConnectionConfig::default();
+    config.pairs = PairMode::Disjoint;
+    config.set_congestion(congestion).unwrap();
+    config
+}
+
+/// A link so fast, so long there and back, with a queue of 100 ms.
+fn link(rate: Rate, rtt: Duration) -> LinkConfig {
+    LinkConfig::new(rate, rtt / 2).with_queue_time(100 * MS)
+}
+
+/// One address at the client, two at the server with a link each, both known from the start.
+fn fork(links: &[LinkConfig; 2], congestion: &str, seed: u64) -> EndpointPair {
+    let builder = PairBuilder::new().seed(seed).server_interfaces(2);
+    let builder = builder.path_with(links[0].clone(), links[0].clone());
+    let mut pair = endpoint_pair(builder, &disjoint(congestion));
+    let near = pair.paths()[0].interface;
+    let far = InterfaceId { host: pair.host(Side::Server), index: pair.servers()[1].interface };
+    let now = pair.now();
+    let (up, down) = (links[1].clone(), links[1].clone());
+    pair.world_mut().network_mut().connect(now, (near, far), up, down);
+    pair.connect(10 * SECOND).unwrap();
+    pair
+}
+
+/// What arrives at the server in a minute from when traffic starts, and paths that came into use.
+fn minute(pair: &mut EndpointPair) -> (Rate, usize) {
+    let host = pair.host(Side::Client);
+    pair.start(Side::Client, Box::new(Exchange::new(host, megabytes(400))));
+    let (begin, before) = (pair.now(), path_events(pair, Side::Client).len());
+    pair.run_for(MINUTE).unwrap();
+    let events = path_events(pair, Side::Client).split_off(before);
+    let comes = |reason: PathReason| matches!(reason, PathReason::Validated | PathReason::TriedAgain);
+    let changes = events.iter().filter(|(_, event)| comes(event.reason)).count();
+    (pair.received(Side::Server).rate(begin, pair.now()), changes)
+}
+
+fn remotes(pair: &mut EndpointPair) -> Vec<SocketAddr> {
+    let paths = path_figures(pair, Side::Client);
+    let used = paths.iter().filter(|path| path.state == PathState::Active);
+    used.map(|path| path.tuple.remote).collect()
+}
+
+// spec 6.48
+#[test]
+fn a_near_pair_that_proves_slow_is_left_for_a_farther_one_and_the_choice_comes_to_rest() {
+    for (slow, congestion) in [1, 2].into_iter().flat_map(|slow| CONTROLS.map(|name| (slow, name))) {
+        for seed in 0..3 {
+            let links = [link(mbit(slow), 20 * MS), link(mbit(20), 30 * MS)];
+            let mut pair = fork(&links, congestion, seed);
+            let (rate, changes) = minute(&mut pair);
+            let case = format!("{slow} Mbit/s, {congestion}, {seed}: {rate}, {changes} changes");
+            assert!(percent(rate, mbit(20)) >= 90, "{case}");
+            assert!(changes <= 4, "{case}");
+            assert_eq!(remotes(&mut pair), [pair.servers()[1].address], "{case}");
+            // Once it rests, it rests.
+            let before = path_events(&mut pair, Side::Client).len();
+            pair.run_for(MINUTE).unwrap();
+            let events = path_events(&mut pair, Side::Client).split_off(before);
+            assert!(events.is_empty(), "{case}: {events:?}");
+        }
+    }
+}
+
+// spec 6.50
+#[test]
+fn a_connection_whose_first_pair_dies_before_the_ids_arrive_goes_on_at_the_other_one() {
+    for cut in [0, 5, 15, 25, 35, 50, 80, 150] {
+        let links = [link(mbit(10), 20 * MS), link(mbit(10), 30 * MS)];
+        let mut pair = fork(&links, "bbr", 1);
+        let host = pair.host(Side::Client);
+        pair.start(Side::Client, Box::new(Exchange::new(host, megabytes(2))));
+        pair.run_for(cut * MS).unwrap();
+        let far = InterfaceId { host: pair.host(Side::Server), index: pair.servers()[0].interface };
+        pair.world_mut().network_mut().set_interface_state(far, LinkState::Down);
+        pair.run_until(10 * SECOND, "transferred", |pair| pair.is_quiet()).unwrap();
+        let silence = pair.received(Side::Server).longest_silence();
+        // A lone path is given up at the first probe timeout after a second (spec 6.21).
+        assert!(silence < 2 * SECOND, "after {cut} ms: {silence:?}");
+        assert_eq!(remotes(&mut pair), [pair.servers()[1].address], "after {cut} ms");
+    }
+}
