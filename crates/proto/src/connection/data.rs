@@ -8,6 +8,7 @@ use super::Connection;
 use super::output::{Carry, Load};
 use super::settle::Portion;
 use crate::packet::content::SentContent;
+use crate::path::Path;
 use crate::recovery::{Allowance, one_way_difference};
 use crate::scheduler::{Decision, Event, PathList, PathView, Source, Stuck, View, background};
 use crate::stream::priority::Pick;
@@ -31,12 +32,8 @@ impl Connection {
         }
         let wants = self.streams.wants_data(pick);
         let mut stuck = if self.sending.scheduler.sends_copies() { self.find_stuck() } else { None };
-        if !wants
-            && pick == Pick::All
-            && !self.streams.is_blocked()
-            && let Some(guard) = &mut self.sending.guard
-        {
-            guard.on_idle();
+        if !wants && pick == Pick::All {
+            self.note_idle();
         }
         if !wants && stuck.is_none() {
             self.note_unused(now);
@@ -132,6 +129,17 @@ impl Connection {
             self.sending.copies.add(paths, packets.iter().rev().flat_map(|packet| packet.contents.iter()));
         }
         Some(transmit)
+    }
+
+    /// Nothing may go now, which is no path's fault, so the guard does not judge by it (spec 6.42): unless bytes wait for
+    /// credit that those in flight may hold. With none in flight the peer's application holds it.
+    fn note_idle(&mut self) {
+        let in_flight = |path: &Path| path.space.recovery.packets_in_flight() > 0;
+        if let Some(guard) = &mut self.sending.guard
+            && !(self.streams.is_blocked() && self.paths.iter().any(in_flight))
+        {
+            guard.on_idle();
+        }
     }
 
     /// The paths have room that the scheduler does not want: what is measured now says less of them than they can do.
