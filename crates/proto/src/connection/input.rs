@@ -99,7 +99,8 @@ impl Connection {
 
     fn handle_packet(&mut self, facts: &PacketFacts, packet: &ProtectedPacket, ecn: Ecn, bytes: &mut [u8]) {
         let (HeaderForm::Long { .. } | HeaderForm::Short { .. }) = packet.form else { return };
-        if !self.is_expected_source(facts) {
+        let is_stray = !self.is_expected_source(facts);
+        if is_stray && !self.heeds_strays(facts) {
             return;
         }
         // spec 4.14: a server's answers are paid for by full datagrams
@@ -134,6 +135,9 @@ impl Connection {
             Ok(opened) => opened,
             Err(error) => return self.on_unopened(facts, error),
         };
+        if is_stray {
+            return self.on_stray(facts);
+        }
         if let Some(space) = fresh {
             self.accept_path(facts, space, bytes.len());
         }

@@ -19,6 +19,7 @@ mod output_setup;
 mod pairs;
 mod paths;
 mod persist;
+mod relocation;
 mod rendezvous;
 mod selection;
 mod sending;

@@ -21,12 +21,13 @@ const BETWEEN_MOVES: Duration = Duration::from_secs(1);
 const LOOKED_AT: usize = 64;
 
 impl Connection {
-    /// Tells which addresses this end may use from now on: paths over missing ones close at once, new ones are tried.
+    /// Tells which addresses this end may use from now on. At a client paths over missing ones close at once, and new ones
+    /// are tried. A server that has none of those of its live paths any more speaks to its client from the new ones.
     pub fn set_local_addresses(&mut self, now: Instant, locals: &[LocalCandidate]) {
         self.manager.set_locals(locals);
         self.tell_meeting();
         if self.side == Initiator::Server {
-            return;
+            return self.relocate(now);
         }
         if self.is_handshaking() {
             let legs = race_order(&self.manager);

@@ -5,11 +5,11 @@ use std::sync::mpsc::{Receiver, channel};
 
 use manyway_proto::{
     ByteCount, ConnectionConfig, ConnectionError, Ecn, Endpoint, EndpointConfig, LocalAddress,
-    LocalCandidate, Rng, Role,
+    LocalCandidate, PathReason, Rng, Role,
 };
 use manyway_sim::pair::Direction;
 use manyway_sim::rule::{Action, Matching};
-use manyway_sim::scenario::{MINUTE, MS, SECOND, connected, mbit, megabytes, path_events};
+use manyway_sim::scenario::{MINUTE, MS, SECOND, connected, mbit, megabytes, path_events, path_figures};
 use manyway_sim::traffic::Exchange;
 use manyway_sim::{EndpointPair, InterfaceId, Packet, PairBuilder, Side, What, endpoint_pair};
 
@@ -194,6 +194,39 @@ fn copies_from_elsewhere_move_no_path() {
     let moved =
         path_events(&mut pair, Side::Server).into_iter().any(|(_, event)| event.tuple.remote == stranger(9));
     assert!(!moved);
+}
+
+// spec 6.53
+#[test]
+fn copies_of_a_server_s_packets_that_overtake_them_only_make_the_client_ask() {
+    let mut pair = connected(one_path()).unwrap();
+    pair.world_mut().record_mut().keep(100_000);
+    let seen = sniff(&mut pair, Side::Server);
+    let now = pair.now();
+    pair.with_links(0, Direction::Down, |_, link| {
+        link.set_delay(now, manyway_sim::link::DelayModel::constant(30 * MS));
+    });
+    let attacker = stranger(9);
+    let (client, server) = (pair.host(Side::Client), pair.host(Side::Server));
+    for _ in 0..60 {
+        // Nothing was heard for long, so what comes from elsewhere may mean that the server moved.
+        pair.start(Side::Server, Box::new(Exchange::new(server, ByteCount(20_000))));
+        pair.run_for(10 * MS).unwrap();
+        let local = path_figures(&mut pair, Side::Client)[0].tuple.local;
+        for mut data in seen.try_iter() {
+            let now = pair.now();
+            let node = pair.world_mut().node_mut(client).unwrap();
+            let tuple = manyway_proto::FourTuple { local, remote: attacker };
+            manyway_sim::Node::handle_datagram(node, now, tuple, Ecn::NotEct, &mut data);
+        }
+        pair.run_for(SECOND).unwrap();
+        assert!(pair.is_quiet());
+    }
+    let events = path_events(&mut pair, Side::Client);
+    assert!(events.iter().any(|(_, event)| event.reason == PathReason::Moved));
+    assert!(events.iter().all(|(_, event)| event.tuple.remote != attacker));
+    // A minute of it: spec 6.35.
+    assert!(sent_to(&pair, attacker) <= 20_000, "{}", sent_to(&pair, attacker));
 }
 
 #[test]
