@@ -30,6 +30,16 @@ fn the_smallest_windows_delay_but_never_stop() {
 }
 
 #[test]
+fn a_small_connection_carries_13_mbit_over_a_round_trip_of_20_ms() {
+    for from in [Side::Client, Side::Server] {
+        let builder = PairBuilder::new().path(mbit(50), 10 * MS);
+        let mut pair = connected_with(builder, &ConnectionConfig::small()).unwrap();
+        let report = pair.transfer(from, megabytes(10), MINUTE).unwrap();
+        assert!(report.goodput > mbit(13), "{from:?} {}", report.goodput);
+    }
+}
+
+#[test]
 fn small_connections_use_both_paths_as_far_as_their_windows_go() {
     let config = ConnectionConfig::small();
     for from in [Side::Client, Side::Server] {

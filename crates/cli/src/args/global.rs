@@ -100,8 +100,8 @@ pub struct GlobalArgs {
     #[arg(long, global = true, value_name = "SIZE")]
     #[arg(
         long_help = "How much memory a connection may take at this end: auto (the default: as much as the paths need, up \
-        to 64 MiB in each direction) or small (at most 256 KiB, for routers and servers of many; it carries about 48 KiB \
-        in each round trip, 19 Mbit/s at 20 ms, over at most four paths). The verbs' buffers for files come on top of \
+        to 64 MiB in each direction) or small (at most 256 KiB, for routers and servers of many; it carries about 34 KB \
+        in each round trip, 13 Mbit/s at 20 ms, over at most four paths). The verbs' buffers for files come on top of \
         both"
     )]
     pub memory: Option<Memory>,

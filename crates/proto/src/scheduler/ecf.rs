@@ -41,7 +41,7 @@ impl Scheduler for Ecf {
     }
 }
 
-/// The first test of the paper: n · rtt_f < (1 + β · waiting) (rtt_s + δ) with n = 1 + k / window_f; β is a quarter.
+/// The first test of the paper: `n · rtt_f < (1 + β · waiting) (rtt_s + δ)` with `n = 1 + k / window_f`; β is a quarter.
 fn is_sooner_by_fast(fast: &PathView, slow: &PathView, rest: ByteCount, waits: bool) -> bool {
     let by_fast = product(fast.window + rest, fast.rtt.smoothed).saturating_mul(4);
     let factor = if waits { 5 } else { 4 };
@@ -50,7 +50,7 @@ fn is_sooner_by_fast(fast: &PathView, slow: &PathView, rest: ByteCount, waits: b
     by_fast < by_slow
 }
 
-/// The second one: k / window_s · rtt_s ≥ 2 rtt_f + δ.
+/// The second one: `k / window_s · rtt_s ≥ 2 rtt_f + δ`.
 fn is_late_by_slow(fast: &PathView, slow: &PathView, rest: ByteCount) -> bool {
     let on_slow = product(rest, slow.rtt.smoothed);
     let two_fast =
