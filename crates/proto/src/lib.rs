@@ -125,7 +125,7 @@ mod units;
 
 pub use class::Class;
 pub use config::{ConfigError, ConnectionConfig, StreamConfig, StreamConfigError};
-pub use connection::{AddressPair, Connection, ConnectionStatistics, PairUse, PathStatistics};
+pub use connection::{AddressPair, Connection, ConnectionStatistics, LinkNews, PairUse, PathStatistics};
 pub use date::Date;
 pub use endpoint::{ClientConfig, ConnectError, ConnectionHandle, Endpoint, EndpointConfig, ServerConfig};
 pub use error::{ClosedBy, ConnectionError, Misuse, Violation};

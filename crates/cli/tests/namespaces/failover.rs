@@ -86,6 +86,32 @@ fn a_link_that_goes_down_at_the_server_is_used_again() {
     sending.end();
 }
 
+/// That the server's bridge loses its port the client's system does not hear, and the server's refuses nothing. It tells of
+/// it a second later, so nothing is sent here, or silence would tell first.
+#[test]
+fn a_server_hears_of_the_system_that_a_link_of_its_own_is_lost_and_back() {
+    let Some(lab) = Lab::start(2, Family::V4) else { return };
+    for command in [
+        "link add br1 type bridge",
+        "link set br1 up",
+        "addr del 10.7.1.2/24 dev vb1",
+        "link set vb1 master br1",
+        "addr add 10.7.1.2/24 dev br1",
+    ] {
+        lab.server.ip(command);
+    }
+    let server = lab.serve(&["-vv"]);
+    let client = lab.start_client(&["paths", "-w", &server.ticket]);
+    server.running.wait_for("path=1 state=active");
+    lab.server.run("bridge", "link set dev vb1 state 0");
+    server.running.wait_for("state=dead reason=local address is gone");
+    lab.server.run("bridge", "link set dev vb1 state 3");
+    server.running.wait_for("state=active reason=probation served");
+    client.signal("INT");
+    client.end();
+    server.stop().expect(0);
+}
+
 #[test]
 fn an_address_may_be_replaced() {
     let Some(lab) = Lab::start(2, Family::V4) else { return };

@@ -13,7 +13,7 @@ use crate::ledger::Allowance;
 
 impl Driver {
     /// Interfaces changed: tells every client connection which addresses it may use now, and every server connection
-    /// where the server can be reached.
+    /// what became of its links and where the server can be reached.
     pub(super) fn follow_interfaces(&mut self, now: Instant) {
         self.follow_accounts();
         for handle in self.connections.clients() {
@@ -24,6 +24,7 @@ impl Driver {
             self.endpoint.set_interface_mtus(now, &mtus);
             self.mtus = mtus;
         }
+        self.tell_links(now);
         if self.advertises {
             let mut addresses = reachable_addresses(&self.sockets.listening(), self.watcher.snapshot());
             // Without any interface it names loopback, which leads nobody here.

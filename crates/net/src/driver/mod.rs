@@ -11,6 +11,7 @@ mod connections;
 #[cfg(test)]
 #[cfg(all(target_os = "linux", not(manyway_portable)))]
 mod field_tests;
+mod links;
 mod pings;
 mod rescue;
 #[cfg(test)]
@@ -43,6 +44,7 @@ use tokio::time::Instant as TokioInstant;
 use alarm::Alarm;
 pub(crate) use commands::Command;
 use connections::Connections;
+use links::Links;
 use rescue::Rescue;
 use sockets::{Refusal, Socket, Sockets};
 use standstill::Standstill;
@@ -130,6 +132,7 @@ struct Driver {
     clock: Clock,
     /// What the machine was told last of the sizes that interfaces carry.
     mtus: Vec<(IpAddr, u32)>,
+    links: Links,
     locals: Locals,
     /// Which interfaces there are, and what they carry.
     watcher: InterfaceWatcher,
@@ -242,6 +245,7 @@ impl Driver {
             connections,
             clock,
             mtus,
+            links: Links::new(watcher.snapshot()),
             locals: options.locals,
             watcher,
             advertises,

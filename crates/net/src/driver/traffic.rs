@@ -20,7 +20,7 @@ pub(super) struct Way {
     pub(super) remote: IpAddr,
 }
 
-/// Bytes in both directions since they were taken last; none unless somebody wants to know.
+/// Bytes in both directions since they were taken last; none unless somebody wants to know. And where datagrams came in.
 ///
 /// A socket of a server serves all interfaces. What it sends is taken to leave where the peer's datagrams come in.
 #[derive(Debug, Default)]
@@ -29,6 +29,7 @@ pub(super) struct Traffic {
     bytes: BTreeMap<Way, u64>,
     /// Where datagrams came in last between addresses that no interface belongs to.
     arrivals: BTreeMap<FourTuple, u32>,
+    last_arrival: Option<(FourTuple, u32)>,
 }
 
 impl Traffic {
@@ -38,16 +39,24 @@ impl Traffic {
 
     /// Counts a datagram, which came in at `interface` if the system tells.
     pub(super) fn on_received(&mut self, tuple: &FourTuple, payload: usize, interface: Option<u32>) {
-        if !self.is_wanted {
+        if let Some(interface) = interface.filter(|_| tuple.local.interface == 0) {
+            self.note_arrival(tuple, interface);
+        }
+        if self.is_wanted {
+            self.add(tuple, payload, payload);
+        }
+    }
+
+    fn note_arrival(&mut self, tuple: &FourTuple, interface: u32) {
+        // Most follow one of the same kind, and cost no search.
+        if self.last_arrival == Some((*tuple, interface)) {
             return;
         }
-        if let Some(interface) = interface.filter(|_| tuple.local.interface == 0) {
-            if self.arrivals.len() >= MOST_PAIRS && !self.arrivals.contains_key(tuple) {
-                self.arrivals.clear();
-            }
-            self.arrivals.insert(*tuple, interface);
+        self.last_arrival = Some((*tuple, interface));
+        if self.arrivals.len() >= MOST_PAIRS && !self.arrivals.contains_key(tuple) {
+            self.arrivals.clear();
         }
-        self.add(tuple, payload, payload);
+        self.arrivals.insert(*tuple, interface);
     }
 
     /// Counts a payload that went in datagrams of `segment` bytes.

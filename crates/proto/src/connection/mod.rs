@@ -13,6 +13,7 @@ mod handshaking;
 mod health;
 mod ids;
 mod input;
+mod links;
 mod messages;
 mod output;
 mod output_setup;
@@ -42,6 +43,7 @@ use manyway_wire::{ConnectionId, Initiator, Parameters, PathId, StreamId};
 
 pub(crate) use ids::IdChange;
 pub(crate) use input::Arrival;
+pub use links::LinkNews;
 pub use pairs::{AddressPair, PairUse};
 pub use statistics::{ConnectionStatistics, PathStatistics};
 

@@ -1,0 +1,46 @@
+//! What the system says of the links below a server's paths.
+
+use super::{Connection, Initiator};
+use crate::path::{Path, PathReason, PathState};
+use crate::{FourTuple, Instant};
+
+/// What became of the link below a path, as the system of this end tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkNews {
+    /// The own address is gone, or its interface is down or without a carrier.
+    Lost,
+    /// They are there again, or for the first time.
+    Back,
+}
+
+impl Connection {
+    /// Tells a server's connection what became of the links below its paths; `news_of` says it for the addresses of a
+    /// path, `None` if nothing changed. Paths that lost their link are dead at once while another path is live, and dead
+    /// ones that have it again are asked at once. A client is told by
+    /// [`set_local_addresses`](Self::set_local_addresses) instead; here it does nothing.
+    pub fn on_links_changed(&mut self, now: Instant, news_of: impl Fn(&FourTuple) -> Option<LinkNews>) {
+        if self.side == Initiator::Client || !self.life.is_open() {
+            return;
+        }
+        let has = |path: &Path, news| news_of(&path.tuple) == Some(news);
+        // spec 6.24: if all links are lost, it helps nobody to believe it.
+        if self.paths.iter().any(|path| path.is_live() && !has(path, LinkNews::Lost)) {
+            for id in self.paths.ids() {
+                let is_used =
+                    |path: &&Path| path.state().carries_data() || path.state() == PathState::Suspect;
+                if !self.paths.get(id).filter(is_used).is_some_and(|path| has(path, LinkNews::Lost)) {
+                    continue;
+                }
+                self.declare_dead(now, id, PathReason::AddressGone);
+                if let Some(path) = self.paths.get_mut(id) {
+                    path.flaps = None;
+                }
+            }
+        }
+        for path in self.paths.iter_mut().filter(|path| path.state() == PathState::Dead) {
+            if has(path, LinkNews::Back) {
+                path.prober.ask_by(now);
+            }
+        }
+    }
+}
