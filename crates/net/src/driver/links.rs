@@ -1,11 +1,12 @@
 //! Which links below a server's paths are lost, and which are back.
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
-use manyway_proto::{FourTuple, Instant, LinkNews};
+use manyway_proto::{FourTuple, Instant, LinkNews, LocalAddress, LocalCandidate, Role};
 
 use super::Driver;
+use crate::endpoint::reachable_addresses;
 use crate::interfaces::{Interface, LinkState, Snapshot};
 
 /// The interfaces that can carry packets, and the addresses of this host.
@@ -42,13 +43,14 @@ impl Links {
 }
 
 impl Driver {
-    /// Tells every server connection which of its paths lost their link, or have it again.
+    /// Tells every server connection which of its paths lost their link or have it again, and where the server is now.
     pub(super) fn tell_links(&mut self, now: Instant) {
         let links = Links::new(self.watcher.snapshot());
         if links == self.links {
             return;
         }
         let before = std::mem::replace(&mut self.links, links);
+        let homes = self.homes();
         let (links, sockets) = (&self.links, &self.sockets);
         let news_of = |tuple: &FourTuple| {
             before.news(links, sockets.interface(tuple), tuple.local.address.ip().to_canonical())
@@ -56,8 +58,27 @@ impl Driver {
         for handle in self.connections.servers() {
             if let Some(connection) = self.endpoint.connection(handle) {
                 connection.on_links_changed(now, news_of);
+                connection.set_local_addresses(now, &homes);
             }
         }
+    }
+
+    /// Where this server can be spoken to, first the addresses that lead elsewhere; the others only tell which are its own.
+    fn homes(&self) -> Vec<LocalCandidate> {
+        let (listening, snapshot) = (self.sockets.listening(), self.watcher.snapshot());
+        let mut homes = reachable_addresses(&listening, snapshot);
+        homes.retain(|address| !address.ip().is_loopback());
+        let own = snapshot.interfaces.iter().flat_map(|it| &it.addresses).map(|own| own.prefix.address);
+        for ip in own.filter(|ip| !ip.is_loopback()) {
+            let fits = |local: &&LocalAddress| local.address.is_ipv4() == ip.is_ipv4();
+            let all = listening.iter().filter(|local| local.address.ip().is_unspecified()).filter(fits);
+            homes.extend(all.map(|local| SocketAddr::new(ip, local.address.port())));
+        }
+        let mut known = BTreeSet::new();
+        homes.retain(|address| known.insert(*address));
+        let candidate =
+            |address| LocalCandidate { address: LocalAddress { interface: 0, address }, role: Role::Primary };
+        homes.into_iter().map(candidate).collect()
     }
 }
 
