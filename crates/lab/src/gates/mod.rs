@@ -249,6 +249,10 @@ impl Bench<'_> {
         if let Some(reached) = self.spread(Measures::used_again) {
             self.at_most("a route is used again", Unit::Seconds, reached, USED_AGAIN.as_secs_f64());
         }
+        if let Some(reached) = self.spread(Measures::restored) {
+            let goal = "a route that returned carries 90 % of its rate";
+            self.at_most(goal, Unit::Seconds, reached, RETURNED_FULL.as_secs_f64());
+        }
         let (untold, returns) = self
             .runs()
             .map(|run| run.measures.untold_returns())
@@ -413,7 +417,7 @@ const ACK_DELAY: Duration = Duration::from_millis(25);
 const USED_AGAIN: Duration = Duration::from_secs(2);
 /// Until when the survivors of a silent death must be fully used.
 const SURVIVORS_FULL: Duration = Duration::from_millis(500);
-/// Until when all must be fully used after a return.
+/// Until when all must be fully used after a return, and the route that returned by itself.
 const RETURNED_FULL: Duration = Duration::from_secs(2);
 /// What each of two directions at once brings at least of one way alone.
 const EACH_WAY: f64 = 0.9;

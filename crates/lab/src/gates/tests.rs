@@ -66,10 +66,10 @@ fn a_silence_of_a_dead_route_and_its_return_are_judged() {
     let results = campaign::run(plan, &mut runner, &mut Silent::default(), &Stop::default());
     let verdicts = judge(&results);
     let failover = of(&verdicts, Gate::Failover);
-    assert_eq!(failover.len(), 4);
+    assert_eq!(failover.len(), 5);
     // Two links of 20 ms: twice 20 ms and 25 ms are less than 100 ms.
     let limits: Vec<f64> = failover.iter().map(|verdict| verdict.limit).collect();
-    assert_eq!(limits, [0.1, 0.5, 2.0, 2.0]);
+    assert_eq!(limits, [0.1, 0.5, 2.0, 2.0, 2.0]);
     assert!(failover.iter().all(|verdict| verdict.judgement.has_passed()), "{failover:?}");
     let slow = Scenario { links: results.plan.cases[0].scenario.links.clone(), ..scenario_of("rtt-120") };
     assert_eq!(silence_limit(&slow, &[0]), Duration::from_millis(100));

@@ -108,6 +108,14 @@ impl Measures {
         times.map(|time| time.map_or(f64::INFINITY, |time| time.as_secs_f64())).reduce(f64::max)
     }
 
+    /// The longest time from the return of a route, if it stayed for long enough to tell, until it carried 90 % of its rate,
+    /// in seconds; infinite if it never did, `None` if none returned.
+    pub fn restored(&self) -> Option<f64> {
+        let stayed = self.returns().filter(|returned| returned.stayed >= Recovery::LEAST);
+        let times = stayed.map(|returned| returned.restored.map_or(f64::INFINITY, |time| time.as_secs_f64()));
+        times.reduce(f64::max)
+    }
+
     /// How many returns of routes do not tell when these were used again, and how many there were.
     pub fn untold_returns(&self) -> (usize, usize) {
         (self.returns().filter(|returned| !returned.tells_use()).count(), self.returns().count())

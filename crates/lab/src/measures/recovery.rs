@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use manyway_proto::Rate;
+
 use super::{Counted, counted};
 use crate::outcome::{Arrivals, Outcome, RouteTotals};
 use crate::scenario::{Change, Direction, Scenario, Side, Traffic, Working};
@@ -50,6 +52,9 @@ pub struct Recovery {
     /// After a return: until every route that returned carried a tenth of its rate over 100 ms; `None` if none did before
     /// one of them was lost again.
     pub used: Option<Duration>,
+    /// After a return: until a half second began in which every route that returned carried 90 % of its rate; `None` if
+    /// that never came before one of them was lost again.
+    pub restored: Option<Duration>,
     /// Until a half second began in which the goodput was 85 % of what the working routes carry by their numbers (so 90 %
     /// of what they carry after headers); `None` if never.
     pub full: Option<Duration>,
@@ -57,7 +62,7 @@ pub struct Recovery {
 
 impl Recovery {
     /// Least time watched within which anything can be said.
-    const LEAST: Duration = Duration::from_secs(2);
+    pub(super) const LEAST: Duration = Duration::from_secs(2);
 
     /// Whether there was a route to go on with, and time to see it.
     pub fn is_judged(&self) -> bool {
@@ -93,11 +98,17 @@ pub fn recoveries(scenario: &Scenario, outcome: &Outcome) -> Vec<Recovery> {
             let end = seen(flow.arrivals.reaches(turn.at, most, HALF_SECOND), watched);
             end.map(|end| end.saturating_sub(HALF_SECOND))
         });
-        let used = turn.changed.iter().flat_map(|route| {
-            let totals = outcome.routes.get(*route);
-            let carries = move |receiver| carries(scenario, *route, totals?, (receiver, turn.at));
-            flows.iter().map(move |one| seen(carries(one.flow.receiver), stayed))
-        });
+        let carried = |share: (u64, u64), over: Duration| {
+            let of_route = |route: &usize| {
+                let (route, totals) = (*route, outcome.routes.get(*route));
+                let carries = move |receiver| {
+                    carries(totals?, receiver, share_of(scenario, route, receiver, share), turn.at, over)
+                };
+                flows.iter().map(move |one| seen(carries(one.flow.receiver), stayed)).collect::<Vec<_>>()
+            };
+            let times = turn.changed.iter().flat_map(of_route).collect();
+            worst(times).filter(|_| turn.fault == Fault::Returned)
+        };
         Recovery {
             at: turn.at,
             fault: turn.fault,
@@ -107,7 +118,8 @@ pub fn recoveries(scenario: &Scenario, outcome: &Outcome) -> Vec<Recovery> {
             watched,
             stayed,
             silence: silence.unwrap_or_default(),
-            used: worst(used.collect()).filter(|_| turn.fault == Fault::Returned),
+            used: carried((1, 10), TENTH_SECOND),
+            restored: carried((9, 10), HALF_SECOND).map(|end| end.saturating_sub(HALF_SECOND)),
             full: worst(full.collect()),
         }
     };
@@ -161,19 +173,24 @@ fn silence_within(scenario: &Scenario, counted: &Counted<'_>, from: Duration, to
     longest.unwrap_or_default().max(tail)
 }
 
-/// How long after a moment a route carries a tenth of its rate over 100 ms towards a side.
+/// A share of what a route carries towards a side.
+fn share_of(scenario: &Scenario, route: usize, receiver: Side, (part, whole): (u64, u64)) -> Rate {
+    scenario.sum_of(towards(receiver), |place| place == route).scaled(part, whole)
+}
+
+/// How long after a moment a route carries so much over a time towards a side.
 fn carries(
-    scenario: &Scenario,
-    route: usize,
     totals: &RouteTotals,
-    (receiver, at): (Side, Duration),
+    receiver: Side,
+    rate: Rate,
+    at: Duration,
+    over: Duration,
 ) -> Option<Duration> {
-    let rate = scenario.sum_of(towards(receiver), |place| place == route).scaled(1, 10);
     let arrivals: &Arrivals = match receiver {
         Side::Server => &totals.up,
         Side::Client => &totals.down,
     };
-    arrivals.reaches(at, rate, Duration::from_millis(100))
+    arrivals.reaches(at, rate, over)
 }
 
 /// The direction of what a side receives.
@@ -186,3 +203,5 @@ const fn towards(receiver: Side) -> Direction {
 
 /// Over which the goodput is looked at.
 const HALF_SECOND: Duration = Duration::from_millis(500);
+/// Over which what a route carries is looked at.
+const TENTH_SECOND: Duration = Duration::from_millis(100);

@@ -171,6 +171,8 @@ fn a_loss_and_a_return_have_silence_use_and_recovery() {
     assert!(returned.used.is_some_and(|time| (300..=400).contains(&time.as_millis())), "{returned:?}");
     assert!(returned.full.is_some_and(|time| (300..=400).contains(&time.as_millis())), "{returned:?}");
     assert!(measures.used_again().is_some_and(|time| time < 0.41));
+    // 48 of 50 Mbit/s from 300 ms on: 90 % over the half second that begins a little before.
+    assert!(measures.restored().is_some_and(|time| (0.2..0.31).contains(&time)), "{returned:?}");
 }
 
 #[test]
@@ -189,6 +191,7 @@ fn what_never_recovers_is_endless_and_an_interface_that_goes_down_is_no_silent_d
     assert_eq!(measures.recoveries[0].fault, Fault::WentDown);
     assert!(measures.recovery().is_some_and(f64::is_infinite));
     assert!(measures.used_again().is_some_and(f64::is_infinite));
+    assert!(measures.restored().is_some_and(f64::is_infinite));
 }
 
 #[test]

@@ -135,6 +135,7 @@ fn recovery(scenario: &Scenario, recovery: &Recovery) -> Value {
         "stayed": seconds(recovery.stayed),
         "silence": seconds(recovery.silence),
         "used": recovery.used.map(seconds),
+        "restored": recovery.restored.map(seconds),
         "full": recovery.full.map(seconds),
     })
 }

@@ -146,10 +146,7 @@ impl PathRecovery {
 
     /// Everything in flight is given up: the path is dead or closed. That is no sign of congestion.
     pub(crate) fn abandon(&mut self, now: Instant, out: &mut Outcome) {
-        // What came after doubts began, all at once and over other paths, swells a window: that of before is kept.
-        if !self.sent.next_number().checked_sub(1).is_some_and(|newest| self.doubt.covers(newest)) {
-            self.snapshot(now);
-        }
+        self.snapshot(now);
         while let Some(packet) = self.sent.pop_front() {
             out.lost_bytes +=
                 if packet.kind == PacketKind::MtuProbe { ByteCount::ZERO } else { packet.bytes() };
@@ -217,7 +214,7 @@ impl PathRecovery {
             return None;
         }
         let (sample, delay) = (now - time_sent, delay.min(self.probe.max_ack_delay()));
-        if way_back == WayBack::Another {
+        if way_back == WayBack::Another && self.rtt.has_sample() {
             self.rtt.on_mixed_sample(sample, delay);
             return Some((time_sent, sample.max(self.rtt.minimum())));
         }

@@ -101,11 +101,9 @@ impl RttEstimator {
     }
 
     /// Adds a sample of which only the way there was this path's: timers go by it, but it is not how short the round trip
-    /// can be. Nothing without a sample of its own.
+    /// can be. Not for the first one.
     pub(crate) fn on_mixed_sample(&mut self, sample: Duration, delay: Duration) {
-        if self.has_sample() {
-            self.average(nanos(sample).max(1), nanos(delay));
-        }
+        self.average(nanos(sample).max(1), nanos(delay));
     }
 
     fn average(&mut self, sample: u64, delay: u64) {
