@@ -8,11 +8,11 @@ use std::time::Duration;
 use manyway_proto::observe::{Direction as Way, Fact, ObservedPacket, Observer};
 use manyway_proto::scheduler::{self, PathTerms, Purpose};
 use manyway_proto::{
-    ByteCount, Class, ConnectionConfig, Event, Instant, MessageOptions, PathId, Rate, Role, StreamId,
+    ByteCount, Class, ConnectionConfig, Event, Instant, MessageOptions, PathId, Role, StreamId,
 };
 use manyway_sim::link::{LinkConfig, LinkState, LossModel, Probability};
 use manyway_sim::pair::Direction;
-use manyway_sim::scenario::{MINUTE, MS, SECOND, connected_with, mbit, megabytes, path_figures, percent};
+use manyway_sim::scenario::{MINUTE, MS, SECOND, connected_with, mbit, megabytes, path_figures};
 use manyway_sim::traffic::{Exchange, Requests};
 use manyway_sim::{EndpointPair, PairBuilder, Side, endpoint_pair};
 use manyway_wire::Block;
@@ -272,32 +272,6 @@ fn set_cost(pair: &mut EndpointPair, cost: u8) {
     let mut terms = PathTerms::default();
     terms.cost = cost;
     connection.set_terms(local, terms);
-}
-
-/// What one stream brings the application from 2 s to 8 s.
-fn goodput_of_one(control: &str, paths: &[(u64, u32)]) -> Rate {
-    let mut config = ConnectionConfig::default();
-    config.set_scheduler("stream-bound").unwrap();
-    config.set_congestion(control).unwrap();
-    let path = |builder: PairBuilder, (rate, delay): &(u64, u32)| builder.path(mbit(*rate), MS * *delay);
-    let mut pair = connected_with(paths.iter().fold(PairBuilder::new(), path), &config).unwrap();
-    pair.run_for(SECOND).unwrap();
-    start(&mut pair, Side::Client, megabytes(100));
-    pair.run_for(2 * SECOND).unwrap();
-    let before = pair.received(Side::Server).total();
-    pair.run_for(6 * SECOND).unwrap();
-    (pair.received(Side::Server).total() - before).per(6 * SECOND)
-}
-
-#[test]
-fn one_stream_finds_the_faster_of_two_paths_whichever_was_first() {
-    for control in ["cubic", "bbr"] {
-        let alone = goodput_of_one(control, &[(40, 20)]);
-        for paths in [[(40, 20), (10, 20)], [(10, 20), (40, 20)]] {
-            let goodput = goodput_of_one(control, &paths);
-            assert!(percent(goodput, alone) >= 90, "{control} {paths:?}: {goodput} of {alone}");
-        }
-    }
 }
 
 #[test]
