@@ -373,8 +373,8 @@ fn a_connection_can_say_what_its_scheduler_has_each_path_for() {
 
     let mut pair = connected("stream-bound", &[(10, 10), (20, 10)]);
     start(&mut pair, Side::Client, megabytes(8));
-    assert_eq!(purposes(&mut pair), [Purpose::Unbound, Purpose::Streams]);
-    pair.cut(1, Direction::Both);
+    assert_eq!(purposes(&mut pair), [Purpose::Streams, Purpose::Unbound]);
+    pair.cut(0, Direction::Both);
     assert_eq!(purposes(&mut pair), [Purpose::Guests]);
 }
 

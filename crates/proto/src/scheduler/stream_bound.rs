@@ -12,8 +12,9 @@ use crate::ByteCount;
 /// Binds each stream to a path when it first has something to send. While that path carries no data the stream uses
 /// another one, and is back on its own when that works again.
 ///
-/// A new stream gets the path with the highest rate for each of its streams. Streams of one path with the same priority
-/// take turns, those with something to send again first.
+/// A new stream gets the path with the highest rate for each of its streams; while that of some path was not found yet,
+/// the one with the fewest streams, of these the oldest. Streams of one path with the same priority take turns, those with
+/// something to send again first.
 ///
 /// It remembers the 1024 streams that were served last.
 #[derive(Debug, Clone, Default)]
@@ -61,12 +62,16 @@ impl StreamBound {
         path
     }
 
-    /// The preferred path with the highest rate for each stream, one more counted.
+    /// The preferred path with the highest rate for each stream, one more counted. Before slow start has ended everywhere,
+    /// windows and first round trips tell little of rates: then it is the one with the fewest streams.
     fn freest<'a>(&self, view: &View<'a>) -> Option<&'a PathView> {
         let streams = |path: &PathView| {
             let on_it = self.bonds.values().filter(|bond| bond.refuge.unwrap_or(bond.home) == path.id);
             on_it.count() as u64 + 1
         };
+        if preferred(view).any(|path| path.in_slow_start) {
+            return preferred(view).min_by_key(|path| (streams(path), path.id));
+        }
         preferred(view)
             .max_by_key(|path| (capacity(path).bytes_per_second() / streams(path), Reverse(path.id)))
     }
