@@ -38,7 +38,7 @@ pub struct GlobalArgs {
         long_help = "Use this interface, and only those named so; may be given several times. ROLE is primary (the \
         default), secondary (joins when the primaries are full), backup (only when none of the others works) or \
         never. The cost is 0 for an interface that costs nothing (the default), more for dearer ones, which the schedulers \
-        cost and primary avoid. The weight, 1 (the default) to 1000, is its share with --scheduler weighted=fixed. SIZE is \
+        cost and primary avoid. The weight, 1 (the default) to 1000, is its share of what this end sends with --scheduler weighted=fixed. SIZE is \
         as of --cap. Without this option every usable interface is used."
     )]
     pub interfaces: Vec<InterfaceWish>,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
-use manyway_proto::{FourTuple, Instant, LinkNews, LocalAddress, LocalCandidate, Role};
+use manyway_proto::{FourTuple, Instant, LinkNews, LocalAddress};
 
 use super::Driver;
 use crate::endpoint::reachable_addresses;
@@ -14,7 +14,12 @@ use crate::interfaces::{Interface, LinkState, Snapshot};
 pub(super) struct Links {
     up: BTreeSet<u32>,
     own: BTreeSet<IpAddr>,
+    /// Addresses that were own ones and are none any more.
+    gone: BTreeSet<IpAddr>,
 }
+
+/// Most addresses that are remembered when they are gone.
+const MOST_GONE: usize = 1024;
 
 impl Links {
     pub(super) fn new(snapshot: &Snapshot) -> Self {
@@ -23,7 +28,17 @@ impl Links {
         Self {
             up: interfaces.iter().filter(is_up).map(|it| it.index).collect(),
             own: interfaces.iter().flat_map(|it| &it.addresses).map(|own| own.prefix.address).collect(),
+            gone: BTreeSet::new(),
         }
+    }
+
+    /// With what is gone since others.
+    fn after(mut self, before: &Self) -> Self {
+        self.gone = before.own.union(&before.gone).filter(|ip| !self.own.contains(ip)).copied().collect();
+        while self.gone.len() > MOST_GONE {
+            self.gone.pop_first();
+        }
+        self
     }
 
     /// What became of the link of what goes over an interface from an own address since `self`. Packets for an address may
@@ -45,40 +60,30 @@ impl Links {
 impl Driver {
     /// Tells every server connection which of its paths lost their link or have it again, and where the server is now.
     pub(super) fn tell_links(&mut self, now: Instant) {
-        let links = Links::new(self.watcher.snapshot());
+        let links = Links::new(self.watcher.snapshot()).after(&self.links);
         if links == self.links {
             return;
         }
         let before = std::mem::replace(&mut self.links, links);
         let homes = self.homes();
         let (links, sockets) = (&self.links, &self.sockets);
-        let news_of = |tuple: &FourTuple| {
-            before.news(links, sockets.interface(tuple), tuple.local.address.ip().to_canonical())
-        };
+        let own = |tuple: &FourTuple| tuple.local.address.ip().to_canonical();
+        let news_of = |tuple: &FourTuple| before.news(links, sockets.interface(tuple), own(tuple));
+        let is_gone = |tuple: &FourTuple| links.gone.contains(&own(tuple));
         for handle in self.connections.servers() {
             if let Some(connection) = self.endpoint.connection(handle) {
                 connection.on_links_changed(now, news_of);
-                connection.set_local_addresses(now, &homes);
+                connection.relocate(now, &homes, is_gone);
             }
         }
     }
 
-    /// Where this server can be spoken to, first the addresses that lead elsewhere; the others only tell which are its own.
-    fn homes(&self) -> Vec<LocalCandidate> {
-        let (listening, snapshot) = (self.sockets.listening(), self.watcher.snapshot());
-        let mut homes = reachable_addresses(&listening, snapshot);
-        homes.retain(|address| !address.ip().is_loopback());
-        let own = snapshot.interfaces.iter().flat_map(|it| &it.addresses).map(|own| own.prefix.address);
-        for ip in own.filter(|ip| !ip.is_loopback()) {
-            let fits = |local: &&LocalAddress| local.address.is_ipv4() == ip.is_ipv4();
-            let all = listening.iter().filter(|local| local.address.ip().is_unspecified()).filter(fits);
-            homes.extend(all.map(|local| SocketAddr::new(ip, local.address.port())));
-        }
-        let mut known = BTreeSet::new();
-        homes.retain(|address| known.insert(*address));
-        let candidate =
-            |address| LocalCandidate { address: LocalAddress { interface: 0, address }, role: Role::Primary };
-        homes.into_iter().map(candidate).collect()
+    /// From where this server can be spoken to by others.
+    fn homes(&self) -> Vec<LocalAddress> {
+        let addresses = reachable_addresses(&self.sockets.listening(), self.watcher.snapshot());
+        let is_elsewhere = |address: &SocketAddr| !address.ip().is_loopback();
+        let local = |address| LocalAddress { interface: 0, address };
+        addresses.into_iter().filter(is_elsewhere).map(local).collect()
     }
 }
 
@@ -108,5 +113,9 @@ mod tests {
         assert_eq!(up.news(&fewer, 3, ip(2)), Some(LinkNews::Lost));
         assert_eq!((up.news(&fewer, 3, ip(1)), up.news(&fewer, 3, ip(9))), (None, None));
         assert_eq!(fewer.news(&up, 3, ip(2)), Some(LinkNews::Back));
+        // What was never seen is not gone, and what came back is not either.
+        let fewer = fewer.after(&up);
+        assert_eq!(fewer.gone, BTreeSet::from([ip(2)]));
+        assert_eq!(down.after(&fewer).gone, BTreeSet::new());
     }
 }

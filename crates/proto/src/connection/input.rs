@@ -136,7 +136,11 @@ impl Connection {
             Err(error) => return self.on_unopened(facts, error),
         };
         if is_stray {
-            return self.on_stray(facts);
+            // What was sent before something that arrived tells nothing of where the peer is now.
+            if opened.packet_number >= incoming.expected {
+                self.on_stray(facts);
+            }
+            return;
         }
         if let Some(space) = fresh {
             self.accept_path(facts, space, bytes.len());

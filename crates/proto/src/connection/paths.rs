@@ -22,12 +22,14 @@ const LOOKED_AT: usize = 64;
 
 impl Connection {
     /// Tells which addresses this end may use from now on. At a client paths over missing ones close at once, and new ones
-    /// are tried. A server that has none of those of its live paths any more speaks to its client from the new ones.
+    /// are tried. A server is told all that it has, and goes on as [`relocate`](Self::relocate) says.
     pub fn set_local_addresses(&mut self, now: Instant, locals: &[LocalCandidate]) {
         self.manager.set_locals(locals);
         self.tell_meeting();
         if self.side == Initiator::Server {
-            return self.relocate(now);
+            let homes = self.manager.locals();
+            let is_home = |tuple: &FourTuple| homes.iter().any(|home| home.address == tuple.local.address);
+            return self.relocate(now, &homes, |tuple| !is_home(tuple));
         }
         if self.is_handshaking() {
             let legs = race_order(&self.manager);

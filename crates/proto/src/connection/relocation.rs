@@ -4,37 +4,39 @@ use super::input::PacketFacts;
 use super::{Connection, Initiator};
 use crate::path::{Path, PathReason, PathState};
 use crate::protection::Level;
-use crate::{FourTuple, Instant};
+use crate::{FourTuple, Instant, LocalAddress};
 
 impl Connection {
-    /// A server none of whose live paths has its own address any more speaks to its client from those it has: by PROBE, on
-    /// the paths that lost theirs.
-    pub(super) fn relocate(&mut self, now: Instant) {
-        let locals = self.manager.locals();
-        let is_home = |path: &Path| {
-            let own = path.tuple.local.address.ip().to_canonical();
-            own.is_loopback() || locals.iter().any(|local| local.address.ip().to_canonical() == own)
-        };
-        if locals.is_empty() || self.paths.iter().any(|path| path.is_live() && is_home(path)) {
+    /// Tells a server's connection which addresses of its host lead elsewhere (`homes`), and which paths lost theirs. If no
+    /// live path has its own any more, those that lost it are dead and speak to the client from `homes`, by PROBE; so do
+    /// others that are dead already. A client is told by [`set_local_addresses`](Self::set_local_addresses) instead; here
+    /// it does nothing.
+    pub fn relocate(&mut self, now: Instant, homes: &[LocalAddress], has_lost: impl Fn(&FourTuple) -> bool) {
+        let has_home = |path: &Path| path.is_live() && !has_lost(&path.tuple);
+        if self.side == Initiator::Client || !self.life.is_open() || self.paths.iter().any(has_home) {
             return;
         }
-        let is_lost = |path: &&Path| path.state() != PathState::Validating && !is_home(path);
-        let lost: Vec<_> =
-            self.paths.iter().filter(is_lost).map(|path| (path.id, path.tuple.remote)).collect();
-        for (id, remote) in lost {
-            let alike = locals.iter().filter(|local| local.address.is_ipv4() == remote.is_ipv4());
-            let targets: Vec<_> = alike.map(|local| FourTuple { local: *local, remote }).collect();
+        for id in self.paths.ids() {
+            let Some(path) = self.paths.get_mut(id) else { continue };
+            let FourTuple { local, remote } = path.tuple;
+            let alike = homes.iter().filter(|home| home.address.is_ipv4() == local.address.is_ipv4());
+            let mut targets: Vec<_> = alike.map(|home| FourTuple { local: *home, remote }).collect();
             let Some(first) = targets.first().copied() else { continue };
-            self.declare_dead(now, id, PathReason::AddressGone);
-            if let Some(path) = self.paths.get_mut(id) {
-                path.flaps = None;
-                path.tuple = first;
-                let distance = path.space.recovery.rtt().smoothed();
-                path.prober.start(now, targets, Some(distance));
+            let is_lost = has_lost(&path.tuple);
+            if path.state() == PathState::Dead && !is_lost {
+                targets.insert(0, path.tuple);
+                path.prober.set_targets(now, targets);
+            } else if path.state() != PathState::Validating && is_lost {
+                self.declare_dead(now, id, PathReason::AddressGone);
+                if let Some(path) = self.paths.get_mut(id) {
+                    (path.tuple, path.flaps) = (first, None);
+                    let distance = path.space.recovery.rtt().smoothed();
+                    path.prober.start(now, targets, Some(distance));
+                }
+                self.ids.remote.rotate(id);
+                self.forget_size(now, id);
+                self.begin_anew(now, id);
             }
-            self.ids.remote.rotate(id);
-            self.forget_size(now, id);
-            self.begin_anew(now, id);
         }
     }
 
@@ -48,11 +50,22 @@ impl Connection {
             && !self.paths.iter().any(|path| is_heard_of(path, facts.now))
     }
 
-    /// It opened, so it is the server's; who sent it from there is another question. What it says is not read, but the
-    /// address is asked as any other that only the peer named (spec 6.35).
+    /// It opened, so it is the server's; who sent it from there is another question. What it says is not read. Once no path
+    /// works the address is asked, as any other that only the peer named (spec 6.35); until then the path is.
     pub(super) fn on_stray(&mut self, facts: &PacketFacts) {
-        self.declare_dead(facts.now, facts.path, PathReason::Moved);
-        self.on_peer_met(facts.now, vec![facts.tuple.remote]);
+        let any_live = self.paths.iter().any(Path::is_live);
+        let Some(path) = self.paths.get_mut(facts.path) else { return };
+        if any_live {
+            if path.is_live() && path.space.recovery.packets_in_flight() == 0 {
+                path.probes_due = path.probes_due.max(1);
+            }
+            return;
+        }
+        let (peer, port) = (path.tuple.remote.ip(), self.config.peer_port);
+        let is_fit = port.is_none_or(|port| port == facts.tuple.remote.port());
+        if is_fit && self.manager.on_stray(facts.tuple.remote, peer) {
+            self.retarget_paths(facts.now);
+        }
     }
 }
 

@@ -80,28 +80,26 @@ impl Connection {
     pub(crate) fn on_rendezvous(&mut self, now: Instant, from: SocketAddr, body: &Body<'_>) {
         let Some(meeting) = &mut self.meeting else { return };
         let Learnt::PeerIsAt(mut addresses) = meeting.on_message(now, from, body) else { return };
+        self.keep_fit(&mut addresses);
         match self.side {
             // spec 10.9
             Initiator::Server => {
-                self.keep_fit(&mut addresses);
                 if let Some(meeting) = &mut self.meeting {
                     meeting.knock(&addresses);
                 }
             }
             // spec 10.8
-            Initiator::Client => self.on_peer_met(now, addresses),
+            Initiator::Client => self.on_peer_met(now, &addresses),
         }
     }
 
-    /// A client learnt where its peer may be now.
-    pub(super) fn on_peer_met(&mut self, now: Instant, mut addresses: Vec<SocketAddr>) {
-        self.keep_fit(&mut addresses);
+    fn on_peer_met(&mut self, now: Instant, addresses: &[SocketAddr]) {
         let Some(peer) = self.paths.iter().next().map(|path| path.tuple.remote.ip()) else { return };
         let port = self.config.peer_port;
         let fit = addresses.iter().filter(|address| port.is_none_or(|port| port == address.port()));
         let fit: Vec<_> = fit.copied().collect();
         if self.manager.on_met(&fit, peer) {
-            tracing::info!("the peer may be at other addresses now");
+            tracing::info!("the peer left new addresses at the rendezvous");
             self.retarget_paths(now);
             self.open_missing_paths(now);
             self.events.push(Event::PeerAddresses);

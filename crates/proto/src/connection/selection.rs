@@ -215,11 +215,13 @@ impl Connection {
 
     /// When what is tried has had its time.
     fn trial_ends(&self, selection: &Selection) -> Option<Instant> {
+        let left = selection.left.as_ref()?;
         let is_open = |path: &&Path| {
             let tuple = &path.tuple;
-            path.is_live() && selection.wanted.contains(tuple) && selection.survey.lacks_rate(tuple)
+            let is_tried = selection.wanted.contains(tuple) && !left.contains(tuple);
+            path.is_live() && is_tried && selection.survey.lacks_rate(tuple)
         };
-        let tried = self.paths.iter().filter(|_| selection.left.is_some()).filter(is_open);
+        let tried = self.paths.iter().filter(is_open);
         tried.map(|path| path.since() + TRIED_FOR).min()
     }
 

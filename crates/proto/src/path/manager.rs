@@ -74,8 +74,10 @@ impl Selection {
     /// else its rate would stay unknown (spec 6.48).
     pub(crate) fn choose(&mut self, candidates: &[Candidate], most: usize, is_full: bool) {
         self.judged = candidates.iter().map(|candidate| (candidate.tuple, candidate.cost())).collect();
+        let is_tried = |tuple: &FourTuple| self.left.as_ref().is_some_and(|left| !left.contains(tuple));
         let is_open = |tuple: &FourTuple| {
-            candidates.iter().any(|candidate| candidate.tuple == *tuple && candidate.rate.is_none())
+            is_tried(tuple)
+                && candidates.iter().any(|candidate| candidate.tuple == *tuple && candidate.rate.is_none())
         };
         let is_over = !self.wanted.iter().any(is_open);
         let is_lost = |tuple: &FourTuple| !candidates.iter().any(|candidate| candidate.tuple == *tuple);
@@ -252,6 +254,10 @@ impl PathManager {
     /// Takes all addresses of the peer from a rendezvous server; false if that changes nothing.
     pub(crate) fn on_met(&mut self, addresses: &[SocketAddr], peer: IpAddr) -> bool {
         self.remotes.on_met(addresses, peer)
+    }
+
+    pub(crate) fn on_stray(&mut self, address: SocketAddr, peer: IpAddr) -> bool {
+        self.remotes.on_stray(address, peer)
     }
 
     /// The own addresses that the application named.

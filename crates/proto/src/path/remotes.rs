@@ -1,5 +1,6 @@
-//! The addresses of the peer: those that the application named, those that the peer names, and those that it left at a
-//! rendezvous server, each within limits of their own, so that none crowds the others out.
+//! The addresses of the peer: those that the application named, those that the peer names, those that it left at a
+//! rendezvous server, and those from where its packets came unasked, each within limits of their own, so that none crowds
+//! the others out.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -17,7 +18,7 @@ struct Named {
     proven: bool,
 }
 
-/// An address that the peer left at a rendezvous server.
+/// An address that the peer left at a rendezvous server, or from where a packet of it came unasked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Met {
     address: SocketAddr,
@@ -35,6 +36,8 @@ pub(crate) struct Remotes {
     withdrawn: Vec<SocketAddr>,
     /// Its newest list.
     met: Vec<Met>,
+    /// From where packets came unasked: the last such address, and the last that proved to be the peer's.
+    strays: Vec<Met>,
     /// The last statements about addresses that are gone, so that a late copy does not bring them back (spec 2.14).
     gone: VecDeque<(u64, u64)>,
 }
@@ -97,6 +100,20 @@ impl Remotes {
         news
     }
 
+    /// Takes an address from where a packet of the peer came unasked; false if it is refused, or known.
+    pub(crate) fn on_stray(&mut self, address: SocketAddr, peer: IpAddr) -> bool {
+        if !may_be_probed(address, peer) || self.contains(address) {
+            return false;
+        }
+        // Anybody can send a copy from elsewhere: that must not push out where the peer is.
+        self.strays.retain(|stray| stray.proven);
+        if self.strays.len() >= 2 {
+            self.strays.remove(0);
+        }
+        self.strays.push(Met { address, proven: false });
+        true
+    }
+
     /// Forgets an address that the peer takes back; returns it if it is of no use any more.
     pub(crate) fn on_remove(&mut self, id: u64, sequence: u64) -> Option<SocketAddr> {
         if self.is_outdated(id, sequence) {
@@ -113,6 +130,7 @@ impl Remotes {
             self.withdrawn.push(address);
         }
         self.met.retain(|met| met.address != address);
+        self.strays.retain(|stray| stray.address != address);
         (!self.contains(address)).then_some(address)
     }
 
@@ -129,7 +147,7 @@ impl Remotes {
     fn contains(&self, address: SocketAddr) -> bool {
         (self.lasting.contains(&address) && !self.withdrawn.contains(&address))
             || self.named.iter().any(|named| named.address == address)
-            || self.met.iter().any(|met| met.address == address)
+            || self.unnamed().any(|met| met.address == address)
     }
 
     /// Somebody answered at an address.
@@ -137,7 +155,7 @@ impl Remotes {
         for named in self.named.iter_mut().filter(|named| named.address == address) {
             named.proven = true;
         }
-        for met in self.met.iter_mut().filter(|met| met.address == address) {
+        for met in self.met.iter_mut().chain(&mut self.strays).filter(|met| met.address == address) {
             met.proven = true;
         }
     }
@@ -145,19 +163,26 @@ impl Remotes {
     /// Whether only the peer's word tells that somebody wants to be asked at an address.
     pub(crate) fn is_hearsay(&self, address: SocketAddr) -> bool {
         let named = self.named.iter().map(|named| (named.address, named.proven));
-        let met = self.met.iter().map(|met| (met.address, met.proven));
+        let met = self.unnamed().map(|met| (met.address, met.proven));
         let mut told = named.chain(met).filter(|(told, _)| *told == address).peekable();
         told.peek().is_some() && !self.lasting.contains(&address) && !told.any(|(_, proven)| proven)
     }
 
-    /// Every address once, those of the three kinds by turns.
+    fn unnamed(&self) -> impl Iterator<Item = &Met> + Clone {
+        self.met.iter().chain(&self.strays)
+    }
+
+    /// Every address once, those of the kinds by turns.
     pub(crate) fn iter(&self) -> impl Iterator<Item = SocketAddr> + Clone {
         (0..MAX_REMOTES)
             .flat_map(|turn| {
                 let named = self.named.get(turn).map(|named| named.address);
                 let met = self.met.get(turn).map(|met| met.address);
                 let told = |address: &SocketAddr| self.named.iter().any(|named| named.address == *address);
+                let stray = self.strays.get(turn).map(|stray| stray.address);
+                let is_met = |address: &SocketAddr| self.met.iter().any(|met| met.address == *address);
                 [
+                    stray.filter(|at| !self.lasting.contains(at) && !told(at) && !is_met(at)),
                     self.lasting.get(turn).copied(),
                     met.filter(|address| !self.lasting.contains(address) && !told(address)),
                     named.filter(|address| !self.lasting.contains(address)),

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use manyway_proto::{
     ByteCount, ConnectionConfig, ConnectionError, Ecn, Endpoint, EndpointConfig, LocalAddress,
-    LocalCandidate, PathReason, Rng, Role,
+    LocalCandidate, PathState, Rng, Role,
 };
 use manyway_sim::pair::Direction;
 use manyway_sim::rule::{Action, Matching};
@@ -58,14 +58,14 @@ fn stranger(number: u8) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, number], 1234))
 }
 
-/// Bytes that the server sent to an address.
-fn sent_to(pair: &EndpointPair, address: SocketAddr) -> usize {
-    let server = pair.host(Side::Server);
+/// Bytes that an end sent to an address.
+fn sent_to(pair: &EndpointPair, from: Side, address: SocketAddr) -> usize {
+    let sender = pair.host(from);
     let sent = pair
         .world()
         .record()
         .entries()
-        .filter(|entry| entry.host == server)
+        .filter(|entry| entry.host == sender)
         .filter(|entry| matches!(entry.what, What::Sent { tuple } if tuple.remote == address));
     sent.map(|entry| entry.size).sum()
 }
@@ -80,7 +80,7 @@ fn an_address_that_proves_nothing_gets_at_most_three_bytes_for_one() {
             inject(&mut pair, Side::Server, stranger(7), datagram.clone());
         }
         pair.run_for(MINUTE).unwrap();
-        let sent = sent_to(&pair, stranger(7));
+        let sent = sent_to(&pair, Side::Server, stranger(7));
         assert!(sent > 0 && sent <= 3 * datagram.len() * copies, "{copies} {sent}");
         assert_eq!(pair.peer(Side::Server).unwrap().endpoint().connections(), 0, "forgotten in the end");
     }
@@ -97,7 +97,7 @@ fn a_server_under_load_keeps_nothing_for_strangers_and_honest_clients_get_in() {
     pair.run_for(200 * MS).unwrap();
     let kept = pair.peer(Side::Server).unwrap().endpoint().connections();
     assert!(kept <= 64, "{kept}");
-    assert!(sent_to(&pair, stranger(99)) > 0, "the last stranger is answered all the same");
+    assert!(sent_to(&pair, Side::Server, stranger(99)) > 0, "the last stranger is answered all the same");
     let took = pair.connect(SECOND).unwrap();
     assert!(took > 40 * MS && took < 80 * MS, "{took:?}");
     pair.transfer(Side::Client, megabytes(1), MINUTE).unwrap();
@@ -198,7 +198,7 @@ fn copies_from_elsewhere_move_no_path() {
 
 // spec 6.53
 #[test]
-fn copies_of_a_server_s_packets_that_overtake_them_only_make_the_client_ask() {
+fn copies_of_a_server_s_packets_that_overtake_them_move_and_end_nothing() {
     let mut pair = connected(one_path()).unwrap();
     pair.world_mut().record_mut().keep(100_000);
     let seen = sniff(&mut pair, Side::Server);
@@ -223,10 +223,36 @@ fn copies_of_a_server_s_packets_that_overtake_them_only_make_the_client_ask() {
         assert!(pair.is_quiet());
     }
     let events = path_events(&mut pair, Side::Client);
-    assert!(events.iter().any(|(_, event)| event.reason == PathReason::Moved));
-    assert!(events.iter().all(|(_, event)| event.tuple.remote != attacker));
-    // A minute of it: spec 6.35.
-    assert!(sent_to(&pair, attacker) <= 20_000, "{}", sent_to(&pair, attacker));
+    assert!(events.iter().all(|(_, event)| event.state != PathState::Dead), "{events:?}");
+    assert_eq!(sent_to(&pair, Side::Client, attacker), 0);
+}
+
+// spec 6.35, 6.53
+#[test]
+fn copies_from_elsewhere_while_a_server_is_gone_are_asked_within_the_budget_and_it_is_found_again() {
+    let mut pair = connected(one_path()).unwrap();
+    pair.world_mut().record_mut().keep(100_000);
+    let seen = sniff(&mut pair, Side::Server);
+    let (client, server) = (pair.host(Side::Client), pair.host(Side::Server));
+    pair.start(Side::Server, Box::new(Exchange::new(server, megabytes(20))));
+    pair.start(Side::Client, Box::new(Exchange::new(client, megabytes(20))));
+    pair.run_for(SECOND).unwrap();
+    pair.cut(0, Direction::Both);
+    for number in 0..200_u8 {
+        pair.run_for(100 * MS).unwrap();
+        let local = path_figures(&mut pair, Side::Client)[0].tuple.local;
+        // What the client never got, each time from another address.
+        if let Some(mut data) = seen.try_iter().last() {
+            let now = pair.now();
+            let node = pair.world_mut().node_mut(client).unwrap();
+            let tuple = manyway_proto::FourTuple { local, remote: stranger(number) };
+            manyway_sim::Node::handle_datagram(node, now, tuple, Ecn::NotEct, &mut data);
+        }
+    }
+    let asked: usize = (0..200).map(|number| sent_to(&pair, Side::Client, stranger(number))).sum();
+    assert!((1..=20_000).contains(&asked), "{asked}");
+    pair.restore(0, Direction::Both);
+    pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet()).unwrap();
 }
 
 #[test]
@@ -258,7 +284,7 @@ fn copies_that_overtake_the_originals_only_delay() {
     }
     let result = pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet());
     assert!(result.is_ok(), "{result:?}");
-    let sent = sent_to(&pair, attacker);
+    let sent = sent_to(&pair, Side::Server, attacker);
     assert!(sent <= 3 * copied, "{sent} for {copied}");
 }
 
@@ -278,7 +304,7 @@ fn noise_is_neither_answered_nor_remembered() {
     }
     assert_eq!(pair.ended(), None);
     // spec 4.10, 4.11: no resets, which are for bearers of issued ids; lists for those that look like other versions
-    assert!(sent_to(&pair, stranger(9)) <= 200 * (2 * 256 + 11));
+    assert!(sent_to(&pair, Side::Server, stranger(9)) <= 200 * (2 * 256 + 11));
     assert_eq!(pair.peer(Side::Server).unwrap().endpoint().connections(), 1);
     pair.transfer(Side::Client, megabytes(1), MINUTE).unwrap();
 }
