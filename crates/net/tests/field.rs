@@ -50,9 +50,11 @@ async fn an_idle_client_learns_of_the_restart_with_its_next_word() {
     let (connected, _accepted) = (connected.unwrap(), accepted.unwrap());
     let after = lasting_server("127.0.0.1:0".parse().unwrap());
     relay.redirect(address(&after));
-    let (mut send, _receive) = soon(connected.open()).await.unwrap();
     let spoke_at = Instant::now();
-    soon(send.write_chunk(Bytes::from_static(b"still there?"))).await.unwrap();
+    // On a busy machine the last words of the set-up are only said now, and answered before these.
+    if let Ok((mut send, _receive)) = soon(connected.open()).await {
+        drop(soon(send.write_chunk(Bytes::from_static(b"still there?"))).await);
+    }
     assert_eq!(soon(connected.closed()).await, ConnectionError::Reset);
     assert!(spoke_at.elapsed() < Duration::from_secs(1), "{:?}", spoke_at.elapsed());
 }
