@@ -38,8 +38,8 @@ pub struct GlobalArgs {
         long_help = "Use this interface, and only those named so; may be given several times. ROLE is primary (the \
         default), secondary (joins when the primaries are full), backup (only when none of the others works) or \
         never. The cost is 0 for an interface that costs nothing (the default), more for dearer ones, which the schedulers \
-        cost and primary avoid. The weight, 1 (the default) to 1000, is its share of what this end sends with --scheduler weighted=fixed. SIZE is \
-        as of --cap. Without this option every usable interface is used."
+        cost and primary avoid. The weight, 1 (the default) to 1000, is its share of what this end sends with --scheduler \
+        weighted=fixed. SIZE is as of --cap. Without this option every usable interface is used."
     )]
     pub interfaces: Vec<InterfaceWish>,
     /// Let no more bytes than this go over an interface in a month; may be given several times
@@ -60,8 +60,8 @@ pub struct GlobalArgs {
     #[arg(
         long_help = "How data are shared out among the paths: earliest (each byte goes where it arrives first; the \
         default), min-rtt (the nearest path that has room), round-robin, \
-        weighted (by measured rates; weighted=1:1:2 by these shares, weighted=fixed by those of -I IF,weight=N), outstanding-ratio (the emptiest window), blest \
-        and ecf (a slow path only if it helps), primary (one path, the others in reserve; primary=rank the fastest), \
+        weighted (by measured rates; weighted=1:1:2 by these shares, weighted=fixed by those of -I IF,weight=N), \
+        outstanding-ratio (the emptiest window), blest and ecf (a slow path only if it helps), primary (one path, the others in reserve; primary=rank the fastest), \
         stream-bound (each stream on a path of its own), redundant (everything on every path; redundant=late only what \
         is late or urgent) or cost (the cheapest paths that carry the load within 1 s, or cost=TIME)."
     )]
@@ -82,7 +82,8 @@ pub struct GlobalArgs {
         (the default): one for each interface, that which answers first; when it falls silent, the other addresses of the \
         interface and of the server are tried too: a prefix that dies in silence is left for another after a second or two. disjoint: no address \
         of either side twice, as many pairs and then as many interfaces as that allows, and of these choices the one with \
-        the smallest sum of costs; a cost is the round-trip time, and the time that 256 KiB take once the rate is known. \
+        the smallest sum of costs; a cost is the round-trip time, and the time that 256 KiB take once the rate is known, \
+        for which a pair is tried beside the others for some seconds. \
         To a server with one address that is one path. full-mesh: every pair that answers, up to 8, one of each interface \
         first. Own addresses are those that last and lead as far as the server's, up to 8 of an interface; with \
         disjoint and full-mesh two of them on one interface give two paths, which share its link."
