@@ -114,7 +114,9 @@ fn bench_says_that_a_dearer_path_waits_and_that_it_carries_because_the_other_fai
     allowed.wait_until("data", || lab.client.sent("va1") > 6_000_000);
     lab.swallow_all(&[1]);
     let summary = allowed.end().expect(0).summary();
-    assert_eq!(told(&summary, "va1").1, "no-answer", "{summary}");
+    // Both directions are black, and either end may be the first to notice.
+    let why = told(&summary, "va1").1;
+    assert!(["no-answer", "peer-hears-nothing"].contains(&why.as_str()), "{summary}");
     assert_eq!(told(&summary, "va2"), (true, "alone".to_owned()), "{summary}");
 }
 

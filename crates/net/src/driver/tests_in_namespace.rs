@@ -16,6 +16,9 @@ pub(super) struct There {
     orders: mpsc::Sender<Order>,
 }
 
+/// Longer than anything here takes.
+const LONG: Duration = Duration::from_secs(30);
+
 type Order = Box<dyn FnOnce() + Send>;
 
 impl There {
@@ -130,9 +133,14 @@ async fn transfer() {
     until_active(&connection, &["mwhere1", "mwhere2"]).await;
 
     enough.store(true, Ordering::Relaxed);
-    let (written, read) = (writer.await.unwrap(), reader.await.unwrap());
-    assert_eq!(written, read);
-    connection.close(0, "").await;
-    client.close(0, "").await;
-    server.close(0, "").await;
+    let Ok((written, read)) = tokio::time::timeout(LONG, async { tokio::join!(writer, reader) }).await else {
+        panic!("it stands still: {:#?}\n{:#?}", connection.info().await, accepted.info().await)
+    };
+    assert_eq!(written.unwrap(), read.unwrap());
+    let close = async {
+        connection.close(0, "").await;
+        client.close(0, "").await;
+        server.close(0, "").await;
+    };
+    tokio::time::timeout(LONG, close).await.expect("closing ends");
 }
