@@ -38,16 +38,16 @@ fn fork(links: &[LinkConfig; 2], congestion: &str, seed: u64) -> EndpointPair {
     pair
 }
 
-/// What arrives at the server in a minute from when traffic starts, and paths that came into use.
-fn minute(pair: &mut EndpointPair) -> (Rate, usize) {
-    let host = pair.host(Side::Client);
-    pair.start(Side::Client, Box::new(Exchange::new(host, megabytes(400))));
+/// What arrives in a minute from when `sender` starts to send, and paths that came into use.
+fn minute(pair: &mut EndpointPair, sender: Side) -> (Rate, usize) {
+    let host = pair.host(sender);
+    pair.start(sender, Box::new(Exchange::new(host, megabytes(400))));
     let (begin, before) = (pair.now(), path_events(pair, Side::Client).len());
     pair.run_for(MINUTE).unwrap();
     let events = path_events(pair, Side::Client).split_off(before);
     let comes = |reason: PathReason| matches!(reason, PathReason::Validated | PathReason::TriedAgain);
     let changes = events.iter().filter(|(_, event)| comes(event.reason)).count();
-    (pair.received(Side::Server).rate(begin, pair.now()), changes)
+    (pair.received(sender.other()).rate(begin, pair.now()), changes)
 }
 
 fn remotes(pair: &mut EndpointPair) -> Vec<SocketAddr> {
@@ -56,15 +56,17 @@ fn remotes(pair: &mut EndpointPair) -> Vec<SocketAddr> {
     used.map(|path| path.tuple.remote).collect()
 }
 
-// spec 6.48
+// spec 6.48, 6.54
 #[test]
 fn a_near_pair_that_proves_slow_is_left_for_a_farther_one_and_the_choice_comes_to_rest() {
-    for (slow, congestion) in [1, 2].into_iter().flat_map(|slow| CONTROLS.map(|name| (slow, name))) {
+    let senders = [Side::Client, Side::Server];
+    let cases = senders.into_iter().flat_map(|sender| [1, 2].map(|slow| (sender, slow)));
+    for ((sender, slow), congestion) in cases.flat_map(|case| CONTROLS.map(|name| (case, name))) {
         for seed in 0..3 {
             let links = [link(mbit(slow), 20 * MS), link(mbit(20), 30 * MS)];
             let mut pair = fork(&links, congestion, seed);
-            let (rate, changes) = minute(&mut pair);
-            let case = format!("{slow} Mbit/s, {congestion}, {seed}: {rate}, {changes} changes");
+            let (rate, changes) = minute(&mut pair, sender);
+            let case = format!("{sender:?}, {slow} Mbit/s, {congestion}, {seed}: {rate}, {changes} changes");
             assert!(percent(rate, mbit(20)) >= 90, "{case}");
             assert!(changes <= 4, "{case}");
             assert_eq!(remotes(&mut pair), [pair.servers()[1].address], "{case}");

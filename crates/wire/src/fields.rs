@@ -220,6 +220,9 @@ impl Block<'_> {
                 see("sequence", Field::Number(block.sequence));
                 see("state", Field::Word(block.state.name()));
                 see("cost", Field::Number(u64::from(block.cost)));
+                if let Some(rate) = block.rate {
+                    see("rate", Field::Number(rate));
+                }
             }
             Self::PathClose(block) => {
                 see("path", Field::Path(block.path));
@@ -360,6 +363,9 @@ impl Parameters {
         see("application", Field::Text(&self.application));
         see("max message", Field::Number(self.max_message));
         self.rendezvous.iter().for_each(|address| see("rendezvous", Field::Address(*address)));
+        if self.rates {
+            see("rates", Field::Flag(true));
+        }
     }
 }
 

@@ -31,6 +31,8 @@ const APPLICATION: u16 = 0x010b;
 const MAX_MESSAGE: u16 = 0x8100;
 /// With the same bit: whoever knows of no rendezvous goes without.
 const RENDEZVOUS: u16 = 0x8101;
+/// With the same bit: whoever knows of no rates tells none.
+const RATES: u16 = 0x8102;
 
 /// An end's side of the agreement, opaque to TLS and protected by it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +66,9 @@ pub struct Parameters {
     /// Where both ends find each other again when both moved, at most [`Parameters::MAX_RENDEZVOUS`]; from the server
     /// only. Default none.
     pub rendezvous: Vec<SocketAddr>,
+    /// Whether the sender wants to hear what paths deliver ([`PathStatus::rate`](crate::PathStatus::rate)), since it
+    /// chooses pairs of addresses by that. Default no.
+    pub rates: bool,
 }
 
 impl Parameters {
@@ -101,6 +106,7 @@ impl Parameters {
             application: Vec::new(),
             max_message: 0,
             rendezvous: Vec::new(),
+            rates: false,
         }
     }
 
@@ -138,6 +144,9 @@ impl Parameters {
                 encode_socket_address(&mut Writer::new(&mut value, usize::from(u16::MAX)), *address);
             }
             put(w, RENDEZVOUS, &value);
+        }
+        if self.rates {
+            put(w, RATES, &[]);
         }
         buffer
     }
@@ -213,6 +222,7 @@ impl Parameters {
                     self.rendezvous.push(decode_socket_address(&mut value)?);
                 }
             }
+            RATES => self.rates = true,
             _ => return Err(DecodeError::UnknownParameter { kind, offset: value.offset() }),
         }
         value.finish()
@@ -225,6 +235,7 @@ fn seen_bit(kind: u16) -> Option<u16> {
         VERSION_USED..=APPLICATION => Some(1 << (kind - VERSION_USED)),
         MAX_MESSAGE => Some(1 << (APPLICATION - VERSION_USED + 1)),
         RENDEZVOUS => Some(1 << (APPLICATION - VERSION_USED + 2)),
+        RATES => Some(1 << (APPLICATION - VERSION_USED + 3)),
         _ => None,
     }
 }

@@ -166,6 +166,7 @@ fn parameters_are_written_and_read_as_the_specification_shows() {
     parameters.application = b"copy".to_vec();
     parameters.max_message = 262_144;
     parameters.rendezvous = vec![address("192.0.2.7:4455")];
+    parameters.rates = true;
     let expected = golden("parameters");
     assert_eq!(hex(&parameters.encode()), hex(&expected));
     assert_eq!(Parameters::decode(&expected), Ok(parameters));
@@ -279,7 +280,11 @@ fn path_blocks() -> Vec<(&'static str, Block<'static>)> {
     };
     let added =
         AddAddress { id: 3, sequence: 0, priority: 200, cost: 1, address: address("198.51.100.9:4433") };
-    let suspect = PathStatus { path: PATH, sequence: 7, state: PathAvailability::Suspect, cost: 10 };
+    let suspect =
+        PathStatus { path: PATH, sequence: 7, state: PathAvailability::Suspect, cost: 10, rate: None };
+    let available = PathAvailability::Available;
+    let rate = Some(2_500_000);
+    let fast = PathStatus { path: PATH, sequence: 8, state: available, cost: 0, rate };
     let age = Duration::from_millis(20);
     let answer = Liveness::Answer { path: PATH, largest: Some(500), age };
     let nothing = Liveness::Answer { path: PATH, largest: None, age: Duration::ZERO };
@@ -289,6 +294,7 @@ fn path_blocks() -> Vec<(&'static str, Block<'static>)> {
         ("add_address", Block::AddAddress(added)),
         ("remove_address", Block::RemoveAddress(RemoveAddress { id: 3, sequence: 1 })),
         ("path_status", Block::PathStatus(suspect)),
+        ("path_status_rate", Block::PathStatus(fast)),
         ("path_close", Block::PathClose(PathClose { path: PATH, code: 0 })),
         ("liveness_question", Block::Liveness(Liveness::Question { path: PATH })),
         ("liveness_answer", Block::Liveness(answer)),

@@ -129,6 +129,7 @@ pub(super) fn blocks() -> Vec<(&'static str, Vec<u8>)> {
     let (path, stream) = (PathId(1), StreamId(4));
     let mut blocks: Vec<(&'static str, Vec<u8>)> = set_up_blocks();
     let address = ([10, 0, 0, 2], 4455).into();
+    let rate = Some(2_500_000);
     let known = [
         ("probe", Block::Probe(Probe { nonce: 7 })),
         ("probe-ack", Block::ProbeAck(ProbeAck { nonce: 7, observed: address })),
@@ -151,7 +152,23 @@ pub(super) fn blocks() -> Vec<(&'static str, Vec<u8>)> {
         ("remove-address", Block::RemoveAddress(RemoveAddress { id: 1, sequence: 2 })),
         (
             "path-status",
-            Block::PathStatus(PathStatus { path, sequence: 1, state: PathAvailability::Available, cost: 0 }),
+            Block::PathStatus(PathStatus {
+                path,
+                sequence: 1,
+                state: PathAvailability::Dead,
+                cost: 0,
+                rate: None,
+            }),
+        ),
+        (
+            "path-status-rate",
+            Block::PathStatus(PathStatus {
+                path,
+                sequence: 1,
+                state: PathAvailability::Available,
+                cost: 0,
+                rate,
+            }),
         ),
         ("path-close", Block::PathClose(PathClose { path, code: 1 })),
         ("path-limit", Block::PathLimit(PathLimit { limit: 5 })),
@@ -234,5 +251,6 @@ fn parameters(reset_token: Option<[u8; 16]>) -> Parameters {
         application: b"files".to_vec(),
         max_message: 1 << 13,
         rendezvous: reset_token.map(|_| ([192, 0, 2, 9], 4455).into()).into_iter().collect(),
+        rates: reset_token.is_none(),
     }
 }

@@ -8,7 +8,9 @@ use manyway_wire::{
     Writer,
 };
 
+use super::rates::RatesTold;
 use crate::packet::content::{Contents, SentContent};
+use crate::{Instant, Rate};
 
 /// Questions and answers about paths that wait to be sent, at most.
 const MAX_LIVENESS: usize = 16;
@@ -46,6 +48,8 @@ pub(crate) struct Control {
     addresses: Vec<OwnAddress>,
     /// Not repeated: a late answer about liveness is worthless.
     liveness: VecDeque<Liveness>,
+    /// What the peer hears of rates, if it wants to; few do.
+    rates: Option<Box<RatesTold>>,
     /// Of the newest statement about a path or an address. One count for all: the id of an address that was taken back is
     /// used again, and what is said of the new one has to be newer.
     sequence: u64,
@@ -61,12 +65,39 @@ impl Control {
     }
 
     pub(crate) fn send_status(&mut self, path: PathId, availability: PathAvailability) {
-        if self.statuses.get(&path).is_some_and(|status| status.availability == availability) {
-            return;
+        if self.statuses.get(&path).is_none_or(|status| status.availability != availability) {
+            self.state(path, availability);
         }
+    }
+
+    fn state(&mut self, path: PathId, availability: PathAvailability) {
         self.sequence += 1;
         let status = Status { sequence: self.sequence, availability, delivery: Delivery::Wanted };
         self.statuses.insert(path, status);
+    }
+
+    /// The peer wants to hear what paths deliver.
+    pub(crate) fn tell_rates(&mut self) {
+        self.rates.get_or_insert_default();
+    }
+
+    /// Whether the peer wants to hear now what a path delivers.
+    pub(crate) fn wants_rate(&self, now: Instant, path: PathId) -> bool {
+        self.rates.as_ref().is_some_and(|rates| rates.is_due(now, path))
+    }
+
+    /// Says what a path delivers, and how it is seen.
+    pub(crate) fn send_rate(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        availability: PathAvailability,
+        rate: Rate,
+    ) {
+        self.state(path, availability);
+        if let Some(rates) = &mut self.rates {
+            rates.on_told(now, path, self.sequence, rate);
+        }
     }
 
     pub(crate) fn send_close(&mut self, path: PathId, code: u64) {
@@ -77,6 +108,9 @@ impl Control {
     /// The path is closed: its state is of no interest any more.
     pub(crate) fn forget_status(&mut self, path: PathId) {
         self.statuses.remove(&path);
+        if let Some(rates) = &mut self.rates {
+            rates.forget(path);
+        }
     }
 
     pub(crate) fn send_liveness(&mut self, liveness: Liveness) {
@@ -162,8 +196,10 @@ impl Control {
         for (path, status) in
             self.statuses.iter_mut().filter(|(_, status)| status.delivery == Delivery::Wanted)
         {
-            let block =
-                PathStatus { path: *path, sequence: status.sequence, state: status.availability, cost: 0 };
+            let Status { sequence, availability: state, .. } = *status;
+            let rate = self.rates.as_ref().and_then(|rates| rates.told_with(*path, sequence));
+            let rate = rate.map(Rate::bytes_per_second);
+            let block = PathStatus { path: *path, sequence, state, cost: 0, rate };
             if block.encoded_len() <= writer.remaining() {
                 block.encode(writer);
                 contents.push(SentContent::PathStatus { path: *path, sequence: status.sequence });
@@ -262,11 +298,14 @@ impl Control {
 
 #[cfg(test)]
 mod tests {
-    use manyway_wire::{Liveness, PathAvailability, PathId, Writer};
+    use std::time::Duration;
+
+    use manyway_wire::{Block, Blocks, Liveness, PathAvailability, PathId, Writer};
 
     use super::{Control, MAX_LIVENESS};
     use crate::packet::content::{Contents, SentContent};
     use crate::path::remotes::Remotes;
+    use crate::{Instant, Rate};
 
     fn written(control: &mut Control) -> Contents {
         let (mut buffer, mut contents) = (Vec::new(), Contents::new());
@@ -303,6 +342,34 @@ mod tests {
         control.on_lost(&old[0]);
         control.send_status(PathId(1), PathAvailability::Available);
         assert!(!control.wants());
+    }
+
+    // spec 6.54
+    #[test]
+    fn a_rate_goes_with_its_own_statement_once_a_second_and_only_where_it_is_wanted() {
+        let start = Instant::from_nanos(1_000_000_000);
+        let rate = Rate::from_bytes_per_second(2_500_000);
+        let said = |control: &mut Control| {
+            let mut buffer = Vec::new();
+            control.write_into(&mut Writer::new(&mut buffer, 1200), &mut Contents::new());
+            let Block::PathStatus(status) = Blocks::new(&buffer).next().unwrap().unwrap() else { panic!() };
+            (status.state, status.rate)
+        };
+        let mut control = Control::default();
+        assert!(!control.wants_rate(start, PathId(1)));
+        control.tell_rates();
+        assert!(control.wants_rate(start, PathId(1)));
+        control.send_rate(start, PathId(1), PathAvailability::Available, rate);
+        assert_eq!(said(&mut control), (PathAvailability::Available, Some(2_500_000)));
+        control.send_status(PathId(1), PathAvailability::Available);
+        assert!(!control.wants(), "that is no news");
+        control.send_status(PathId(1), PathAvailability::Suspect);
+        assert_eq!(said(&mut control), (PathAvailability::Suspect, None));
+        let almost = start + Duration::from_millis(999);
+        assert!(!control.wants_rate(almost, PathId(1)) && control.wants_rate(almost, PathId(2)));
+        assert!(control.wants_rate(start + Duration::from_secs(1), PathId(1)));
+        control.forget_status(PathId(1));
+        assert!(control.wants_rate(start, PathId(1)));
     }
 
     #[test]

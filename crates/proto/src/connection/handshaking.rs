@@ -134,6 +134,9 @@ impl Connection {
         self.agreed.max_datagram = self.config.max_datagram.min(peer.max_datagram);
         self.agreed.peer_ack_delay = peer.max_ack_delay;
         self.agreed.peer_path_limit = peer.path_limit;
+        if peer.rates {
+            self.control.tell_rates();
+        }
         self.streams.set_peer_limits(peer.connection_window, peer.stream_window, peer.stream_limit);
         self.streams.set_peer_message_limit(peer.max_message);
     }

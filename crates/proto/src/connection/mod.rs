@@ -20,6 +20,7 @@ mod output_setup;
 mod pairs;
 mod paths;
 mod persist;
+mod rates;
 mod relocation;
 mod rendezvous;
 mod selection;
@@ -55,7 +56,7 @@ use crate::observe::{Beginning, Fact, ObservedPacket, Observer};
 use crate::packet::ack_policy::AckPolicy;
 use crate::path::manager::PathManager;
 use crate::path::{
-    BASE_DATAGRAM, InterfaceMtus, LocalCandidate, Path, PathReason, PathSet, PathState, Space,
+    BASE_DATAGRAM, InterfaceMtus, LocalCandidate, PairMode, Path, PathReason, PathSet, PathState, Space,
 };
 use crate::protection::Protector;
 use crate::recovery::{Outcome, PathRecovery, RecoveryConfig};
@@ -566,6 +567,7 @@ pub(crate) fn own_parameters(
         application: config.application.clone(),
         max_message: config.streams.message_limit(),
         rendezvous: server.map_or_else(Vec::new, |_| config.rendezvous.clone()),
+        rates: server.is_none() && config.pairs != PairMode::LocalDisjoint,
     }
 }
 

@@ -341,6 +341,7 @@ impl Connection {
             path.prober.hurry(now);
         }
         self.weigh_paths(now);
+        self.on_rate(now, block);
     }
 
     /// The peer sends real data on a path from another address than before: a NAT gave it a new one. Follow it, prove

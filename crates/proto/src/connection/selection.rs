@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use super::Connection;
 use super::output::{sent_packet, single};
+use super::rates::{is_full, measured_rate};
 use crate::packet::builder::{HeaderFacts, PacketBuilder};
 use crate::path::manager::Selection;
 use crate::path::selection::{Candidate, PairMode, share_an_address};
@@ -36,9 +37,7 @@ impl Connection {
         let Some(mut selection) = self.manager.selection.take() else { return };
         selection.survey.on_timeout(now);
         for path in self.paths.iter().filter(|path| path.is_live()) {
-            let counts = is_full(path) || selection.survey.lacks_rate(&path.tuple);
-            let rate = measured_rate(path).filter(|_| counts);
-            selection.survey.note(&path.tuple, path.space.recovery.rtt().minimum(), rate);
+            selection.survey.note(&path.tuple, path.space.recovery.rtt().minimum(), measured_rate(path));
         }
         let any_live = self.paths.iter().any(Path::is_live);
         for path in self.paths.iter().filter(|path| is_lost(path, now, any_live)) {
@@ -50,7 +49,8 @@ impl Connection {
         let candidates = self.candidates(&selection);
         if self.is_open_question(&selection, &candidates) {
             let most = self.most(selection.mode);
-            selection.choose(&candidates, most, self.paths.iter().any(is_full));
+            let is_full = self.paths.iter().any(is_full) || selection.survey.is_told(now);
+            selection.choose(&candidates, most, is_full);
         }
         let (mode, wanted) = (selection.mode, selection.wanted.clone());
         self.manager.selection = Some(selection);
@@ -316,17 +316,4 @@ fn closes_at(path: &Path) -> Instant {
     let recovery = &path.space.recovery;
     let had_time = if recovery.packets_in_flight() == 0 { recovery.pto() * 2 } else { DRAINS_FOR };
     path.since() + had_time.min(DRAINS_FOR)
-}
-
-/// Whether a path carries about what it may.
-fn is_full(path: &Path) -> bool {
-    let recovery = &path.space.recovery;
-    path.is_live() && recovery.bytes_in_flight() * 2 >= recovery.window()
-}
-
-/// What a path delivers, if its controller has found its way: so it was full once.
-fn measured_rate(path: &Path) -> Option<Rate> {
-    let recovery = &path.space.recovery;
-    let rate = (!recovery.is_in_slow_start()).then(|| recovery.delivery_rate());
-    rate.filter(|rate| rate.bytes_per_second() > 0)
 }

@@ -58,6 +58,9 @@ impl Connection {
         if level == Level::Data && progress && self.config.guard && self.sending.scheduler.is_guarded() {
             self.ask_guard(now);
         }
+        if level == Level::Data && progress {
+            self.tell_rate(now, path);
+        }
     }
 
     fn tell_scheduler(&mut self, id: PathId, outcome: &Outcome) {

@@ -159,6 +159,7 @@ pub(crate) fn parameters(application: &str) -> Parameters {
         application: application.as_bytes().to_vec(),
         max_message: 0,
         rendezvous: Vec::new(),
+        rates: false,
     }
 }
 

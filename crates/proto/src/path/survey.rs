@@ -15,6 +15,10 @@ const WAITS: [Duration; 3] = [Duration::from_millis(250), Duration::from_millis(
 const REST: Duration = Duration::from_secs(15);
 /// Between two questions.
 const GAP: Duration = Duration::from_millis(5);
+/// What the peer tells of a pair is taken once in so long at most; it says so once a second.
+const TOLD_APART: Duration = Duration::from_millis(500);
+/// For so long after such a word the peer fills the path.
+const TOLD_KEEPS: Duration = Duration::from_secs(3);
 /// After so long without an answer to any, the others are compared without a pair.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -39,8 +43,10 @@ struct Surveyed {
     is_judged: bool,
     /// Whether the choice waits for it no longer.
     had_time: bool,
-    /// What a path between them delivered.
+    /// What a path between them delivered of what this end sends.
     rate: Option<Rate>,
+    /// What the peer told of what it sends there, and when it did so last.
+    told: Option<(Instant, Rate)>,
 }
 
 impl Surveyed {
@@ -57,7 +63,13 @@ impl Surveyed {
             is_judged: false,
             had_time: false,
             rate: None,
+            told: None,
         }
+    }
+
+    /// The smaller of both directions, as far as they are known.
+    fn rate(&self) -> Option<Rate> {
+        self.rate.into_iter().chain(self.told.map(|(_, rate)| rate)).min()
     }
 
     fn rtt(&self) -> Option<Duration> {
@@ -77,7 +89,7 @@ impl Surveyed {
         if self.asked == WAITS.len() && self.next_at <= now {
             if self.now.zip(self.nearest).is_some_and(|(now, nearest)| is_nearer(now, nearest)) {
                 // The way is another one.
-                self.rate = None;
+                (self.rate, self.told) = (None, None);
             }
             self.nearest = self.nearest.into_iter().chain(self.now).min();
             self.before = self.now.take();
@@ -118,12 +130,12 @@ impl Survey {
 
     /// All pairs with the round-trip time, if it is known.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (FourTuple, Option<Duration>, Option<Rate>)> {
-        self.pairs.iter().map(|pair| (pair.tuple, pair.rtt(), pair.rate))
+        self.pairs.iter().map(|pair| (pair.tuple, pair.rtt(), pair.rate()))
     }
 
     /// Whether a path between these addresses has still to show what it delivers.
     pub(crate) fn lacks_rate(&self, tuple: &FourTuple) -> bool {
-        self.pairs.iter().any(|pair| pair.tuple == *tuple && pair.rate.is_none())
+        self.pairs.iter().any(|pair| pair.tuple == *tuple && pair.rate().is_none())
     }
 
     /// What a path between these addresses measured.
@@ -136,6 +148,21 @@ impl Survey {
         pair.of_path = Some(rtt);
         pair.is_judged = true;
         pair.rate = rate.or(pair.rate);
+    }
+
+    /// The peer told what a path between these addresses delivers of what it sends. It need not be believed more often than
+    /// it has to say so.
+    pub(crate) fn on_told(&mut self, now: Instant, tuple: &FourTuple, rate: Rate) {
+        let Some(pair) = self.pairs.iter_mut().find(|pair| pair.tuple == *tuple) else { return };
+        let is_rate = rate.bytes_per_second() > 0;
+        if is_rate && pair.told.is_none_or(|(at, _)| now - at >= TOLD_APART) {
+            pair.told = Some((now, rate));
+        }
+    }
+
+    /// Whether the peer fills a path, by what it told lately.
+    pub(crate) fn is_told(&self, now: Instant) -> bool {
+        self.pairs.iter().filter_map(|pair| pair.told).any(|(at, _)| now - at < TOLD_KEEPS)
     }
 
     /// The path between these addresses does not work: what was known of them is worth nothing.
@@ -337,6 +364,29 @@ mod tests {
         assert_eq!(round(120, None), (120 * MS, true), "there is a queue");
         assert_eq!(round(16, None), (16 * MS, true), "it was short, and has gone");
         assert_eq!(round(11, None), (11 * MS, false), "there was never so short a way");
+    }
+
+    // spec 6.54
+    #[test]
+    fn what_the_peer_tells_counts_twice_a_second_at_most_and_the_slower_direction_decides() {
+        let mut survey = Survey::default();
+        survey.set_pairs(START, std::iter::once(tuple(1)));
+        let mbit = |rate: u64| Rate::from_bits_per_second(rate * 1_000_000);
+        let rate = |survey: &Survey| survey.pairs().next().and_then(|(.., rate)| rate);
+        survey.on_told(START, &tuple(2), mbit(5));
+        survey.on_told(START, &tuple(1), Rate::ZERO);
+        assert!(survey.lacks_rate(&tuple(1)) && !survey.is_told(START));
+        for (after, told, counts) in [(0, 20, 20), (499, 1, 20), (500, 30, 30), (999, 2, 30), (1000, 4, 4)] {
+            survey.on_told(START + after * MS, &tuple(1), mbit(told));
+            assert_eq!(rate(&survey), Some(mbit(counts)), "{after}");
+        }
+        assert!(survey.is_told(START + 3999 * MS) && !survey.is_told(START + 4000 * MS));
+        survey.note(&tuple(1), 20 * MS, Some(mbit(3)));
+        assert_eq!(rate(&survey), Some(mbit(3)));
+        survey.note(&tuple(1), 20 * MS, Some(mbit(50)));
+        assert_eq!(rate(&survey), Some(mbit(4)));
+        survey.on_lost(&tuple(1));
+        assert_eq!(rate(&survey), None);
     }
 
     #[test]

@@ -110,7 +110,13 @@ fn pings_and_words_about_a_path_send_nothing_beyond_the_budget_to_an_address_tha
     for sequence in 1..1000 {
         duel.connection().ping(path).unwrap();
         let state = if sequence % 2 == 0 { PathAvailability::Available } else { PathAvailability::Suspect };
-        sent.extend(duel.send(&[Block::PathStatus(PathStatus { path, sequence, state, cost: 0 })]));
+        sent.extend(duel.send(&[Block::PathStatus(PathStatus {
+            path,
+            sequence,
+            state,
+            cost: 0,
+            rate: None,
+        })]));
         sent.extend(duel.converse_for(10 * MS));
     }
     assert_eq!(duel.ended(), None);

@@ -260,8 +260,9 @@ fn bytes_in_crumbs_over_all_streams_are_refused_at_half_a_window_of_overhead() {
 // spec 5.8a, 5.94
 #[test]
 fn floods_of_words_without_effect_are_acknowledged_and_cost_nothing_else() {
-    let status =
-        |sequence, state| Block::PathStatus(PathStatus { path: PathId::FIRST, sequence, state, cost: 0 });
+    let status = |sequence, state| {
+        Block::PathStatus(PathStatus { path: PathId::FIRST, sequence, state, cost: 0, rate: None })
+    };
     let blocked = [
         Block::Blocked(Blocked { by: BlockedBy::Connection { limit: 0 } }),
         Block::Blocked(Blocked { by: BlockedBy::Streams { limit: 0 } }),

@@ -1,16 +1,19 @@
 //! PATH-STATUS (spec 5.94): how the sender sees a path.
 //!
 //! ```text
-//! | type 0x94 | flags 0 | length 16 |
+//! | type 0x94 | flags 8 | length 16 |
 //! | path (varint) | sequence (varint) | state 8 | cost 8 |
+//! | rate (varint) |                                          with flag 0x01 only
 //! ```
 
 use crate::block::{check_flags, encode_block, padded_block_len};
 use crate::decode_error::DecodeError;
 use crate::ids::PathId;
 use crate::reader::Reader;
-use crate::varint::varint_len;
+use crate::varint::{VARINT_MAX, varint_len};
 use crate::writer::Writer;
+
+const RATE: u8 = 0x01;
 
 /// Tells the peer whether a path is worth sending on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +26,9 @@ pub struct PathStatus {
     pub state: PathAvailability,
     /// What traffic costs there: 0 nothing, 255 most.
     pub cost: u8,
+    /// What it delivers of what the sender sends there, in bytes per second, below 2⁶²; only to an end that named
+    /// *rates* ([`Parameters::rates`](crate::Parameters::rates)).
+    pub rate: Option<u64>,
 }
 
 /// What an end thinks of a path.
@@ -68,7 +74,7 @@ impl PathStatus {
     /// # Errors
     /// [`DecodeError`] if it is cut, too long or names no state.
     pub fn decode(flags: u8, mut body: Reader<'_>) -> Result<Self, DecodeError> {
-        check_flags(flags, 0, &body)?;
+        check_flags(flags, RATE, &body)?;
         let path = body.path()?;
         let sequence = body.varint()?;
         let offset = body.offset();
@@ -76,8 +82,9 @@ impl PathStatus {
         let state = PathAvailability::from_wire(state)
             .ok_or_else(|| body.out_of_range(offset, "path state", u64::from(state)))?;
         let cost = body.u8()?;
+        let rate = if flags & RATE == 0 { None } else { Some(body.varint()?) };
         body.finish()?;
-        Ok(Self { path, sequence, state, cost })
+        Ok(Self { path, sequence, state, cost, rate })
     }
 
     /// Bytes on the wire, with header and padding.
@@ -85,18 +92,23 @@ impl PathStatus {
         padded_block_len(self.body_len())
     }
 
-    /// Appends the block.
+    /// Appends the block. A rate beyond its range is held at its end.
     pub fn encode(&self, w: &mut Writer<'_>) {
-        encode_block(w, Self::KIND, 0, self.body_len(), |w| {
+        let flags = if self.rate.is_some() { RATE } else { 0 };
+        encode_block(w, Self::KIND, flags, self.body_len(), |w| {
             w.varint(u64::from(self.path.0));
             w.varint(self.sequence);
             w.u8(self.state.to_wire());
             w.u8(self.cost);
+            if let Some(rate) = self.rate {
+                w.varint(rate.min(VARINT_MAX));
+            }
         });
     }
 
     fn body_len(&self) -> usize {
-        varint_len(u64::from(self.path.0)) + varint_len(self.sequence) + 2
+        let rate = self.rate.map_or(0, |rate| varint_len(rate.min(VARINT_MAX)));
+        varint_len(u64::from(self.path.0)) + varint_len(self.sequence) + 2 + rate
     }
 }
 
@@ -111,9 +123,26 @@ mod tests {
     fn each_state_comes_back_and_no_other_exists() {
         for state in 0..4 {
             let state = PathAvailability::from_wire(state).unwrap();
-            round_trip(Block::PathStatus(PathStatus { path: PathId(2), sequence: 1, state, cost: 9 }));
+            for rate in [None, Some(0), Some(2_500_000), Some(VARINT_MAX)] {
+                round_trip(Block::PathStatus(PathStatus {
+                    path: PathId(2),
+                    sequence: 1,
+                    state,
+                    cost: 9,
+                    rate,
+                }));
+            }
         }
         let error = refusal(&framed(PathStatus::KIND, 0, &[2, 1, 4, 0]));
         assert!(matches!(error, DecodeError::OutOfRange { field: "path state", offset: 6, value: 4, .. }));
+    }
+
+    // spec 5.94
+    #[test]
+    fn the_flag_and_the_rate_belong_together() {
+        let error = refusal(&framed(PathStatus::KIND, RATE, &[2, 1, 0, 0]));
+        assert!(matches!(error, DecodeError::Truncated { .. }), "{error}");
+        let error = refusal(&framed(PathStatus::KIND, 0, &[2, 1, 0, 0, 7]));
+        assert!(matches!(error, DecodeError::TrailingBytes { .. }), "{error}");
     }
 }

@@ -16,6 +16,7 @@ fn full() -> Parameters {
         application: b"manyway-copy".to_vec(),
         max_message: 1 << 18,
         rendezvous: vec!["192.0.2.9:4455".parse().unwrap(), "[2001:db8::9]:1".parse().unwrap()],
+        rates: true,
     }
 }
 
@@ -96,6 +97,7 @@ fn a_value_of_the_wrong_length_is_refused() {
     assert!(matches!(with(RESET_TOKEN, &[0; 15]), Err(DecodeError::Truncated { .. })));
     assert!(matches!(with(RESET_TOKEN, &[0; 17]), Err(DecodeError::TrailingBytes { .. })));
     assert!(matches!(with(IDLE_TIMEOUT, &[]), Err(DecodeError::Truncated { .. })));
+    assert!(matches!(with(RATES, &[1]), Err(DecodeError::TrailingBytes { .. })));
 }
 
 #[test]

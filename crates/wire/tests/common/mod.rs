@@ -103,7 +103,8 @@ const MAKERS: [Maker; 26] = [
             2 => PathAvailability::Suspect,
             _ => PathAvailability::Dead,
         };
-        Block::PathStatus(PathStatus { path: v.path, sequence: v.numbers[0], state, cost: v.token[0] })
+        let rate = (v.choice & 4 == 4).then_some(v.numbers[1]);
+        Block::PathStatus(PathStatus { path: v.path, sequence: v.numbers[0], state, cost: v.token[0], rate })
     },
     |_, v| Block::PathClose(PathClose { path: v.path, code: v.numbers[0] }),
     |_, v| {
@@ -210,7 +211,7 @@ pub(crate) fn any_parameters() -> impl Strategy<Value = Parameters> {
     let times = (any_number(), 0..=16_000_000_u64);
     let others = (any::<u32>(), any::<u32>(), 1200..=u16::MAX);
     let tail = (proptest::option::of(any::<[u8; 16]>()), vec(any::<u8>(), 0..=64), any::<u32>());
-    let tail = (tail, vec(any_address(), 0..=Parameters::MAX_RENDEZVOUS));
+    let tail = (tail, vec(any_address(), 0..=Parameters::MAX_RENDEZVOUS), any::<bool>());
     (ids, windows, times, others, tail).prop_map(|(ids, windows, times, others, tail)| Parameters {
         version: others.0,
         first_destination: ids.0,
@@ -226,6 +227,7 @@ pub(crate) fn any_parameters() -> impl Strategy<Value = Parameters> {
         application: tail.0.1,
         max_message: u64::from(tail.0.2),
         rendezvous: tail.1,
+        rates: tail.2,
     })
 }
 
