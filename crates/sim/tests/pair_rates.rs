@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use manyway_proto::{ConnectionConfig, PairMode, PathReason, PathState, Rate};
 use manyway_sim::link::{LinkConfig, LinkState};
+use manyway_sim::pair::Direction;
 use manyway_sim::scenario::{MINUTE, MS, SECOND, mbit, megabytes, path_events, path_figures, percent};
 use manyway_sim::traffic::Exchange;
 use manyway_sim::{EndpointPair, InterfaceId, PairBuilder, Side, endpoint_pair};
@@ -27,13 +28,16 @@ fn link(rate: Rate, rtt: Duration) -> LinkConfig {
 /// One address at the client, two at the server with a link each, both known from the start.
 fn fork(links: &[LinkConfig; 2], congestion: &str, seed: u64) -> EndpointPair {
     let builder = PairBuilder::new().seed(seed).server_interfaces(2);
-    let builder = builder.path_with(links[0].clone(), links[0].clone());
+    fork_of(builder.path_with(links[0].clone(), links[0].clone()), &links[1], congestion)
+}
+
+/// The same with the first link in the builder.
+fn fork_of(builder: PairBuilder, second: &LinkConfig, congestion: &str) -> EndpointPair {
     let mut pair = endpoint_pair(builder, &disjoint(congestion));
     let near = pair.paths()[0].interface;
     let far = InterfaceId { host: pair.host(Side::Server), index: pair.servers()[1].interface };
     let now = pair.now();
-    let (up, down) = (links[1].clone(), links[1].clone());
-    pair.world_mut().network_mut().connect(now, (near, far), up, down);
+    pair.world_mut().network_mut().connect(now, (near, far), second.clone(), second.clone());
     pair.connect(10 * SECOND).unwrap();
     pair
 }
@@ -70,13 +74,48 @@ fn a_near_pair_that_proves_slow_is_left_for_a_farther_one_and_the_choice_comes_t
             assert!(percent(rate, mbit(20)) >= 90, "{case}");
             assert!(changes <= 4, "{case}");
             assert_eq!(remotes(&mut pair), [pair.servers()[1].address], "{case}");
-            // Once it rests, it rests.
-            let before = path_events(&mut pair, Side::Client).len();
-            pair.run_for(MINUTE).unwrap();
-            let events = path_events(&mut pair, Side::Client).split_off(before);
-            assert!(events.is_empty(), "{case}: {events:?}");
+            // Then it rests, but for the slow one that is tried again after one minute and after two.
+            let (rate, changes) = minute(&mut pair, sender);
+            assert!(percent(rate, mbit(20)) >= 90 && changes <= 1, "{case}, {rate}, {changes} changes");
+            assert_eq!(remotes(&mut pair), [pair.servers()[1].address], "{case}");
         }
     }
+}
+
+// spec 6.48
+#[test]
+fn a_pair_that_was_slow_for_a_while_is_tried_again() {
+    for (sender, congestion) in [Side::Client, Side::Server].into_iter().zip(CONTROLS) {
+        let mut pair = fork(&[link(mbit(20), 20 * MS), link(mbit(6), 30 * MS)], congestion, 1);
+        let host = pair.host(sender);
+        pair.start(sender, Box::new(Exchange::new(host, megabytes(1000))));
+        pair.run_for(20 * SECOND).unwrap();
+        let [near, far] = [0, 1].map(|place| pair.servers()[place].address);
+        assert_eq!(remotes(&mut pair), [near], "{sender:?}");
+        pair.set_rate(0, Direction::Both, mbit(1));
+        pair.run_for(20 * SECOND).unwrap();
+        assert_eq!(remotes(&mut pair), [far], "{sender:?}");
+        pair.set_rate(0, Direction::Both, mbit(20));
+        pair.run_for(2 * MINUTE).unwrap();
+        assert_eq!(remotes(&mut pair), [near], "{sender:?}");
+    }
+}
+
+// spec 6.48
+#[test]
+fn pairs_are_chosen_by_the_direction_that_carries() {
+    // Ten times as fast down as up, and alike both ways.
+    let builder = PairBuilder::new().seed(1).server_interfaces(2);
+    let builder = builder.path_with(link(mbit(2), 20 * MS), link(mbit(40), 20 * MS));
+    let mut pair = fork_of(builder, &link(mbit(10), 30 * MS), "bbr");
+    let [uneven, even] = [0, 1].map(|place| pair.servers()[place].address);
+    let host = pair.host(Side::Client);
+    pair.start(Side::Client, Box::new(Exchange::new(host, megabytes(20))));
+    pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet()).unwrap();
+    assert_eq!(remotes(&mut pair), [even]);
+    let (rate, _) = minute(&mut pair, Side::Server);
+    assert_eq!(remotes(&mut pair), [uneven]);
+    assert!(percent(rate, mbit(40)) >= 85, "{rate}");
 }
 
 // spec 6.50

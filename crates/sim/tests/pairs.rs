@@ -8,7 +8,7 @@ use manyway_proto::{
     ByteCount, ConnectionConfig, Instant, LocalAddress, PairMode, PairUse, PathReason, PathState,
     PathStatistics, Rate,
 };
-use manyway_sim::link::{LinkConfig, LinkState};
+use manyway_sim::link::{LinkConfig, LinkState, LossModel, Probability};
 use manyway_sim::pair::{Chaos, Direction, Family};
 use manyway_sim::rule::{Action, Matching};
 use manyway_sim::scenario::{
@@ -191,7 +191,7 @@ fn silence_after(pair: &EndpointPair, receiver: Side, from: Instant) -> Duration
         silence = silence.max(next - at);
         at = next + 10 * MS;
     }
-    silence
+    silence.max(pair.now() - at)
 }
 
 #[test]
@@ -213,6 +213,42 @@ fn a_pair_that_dies_is_replaced_by_those_that_are_left() {
         assert!(silence < 200 * MS, "{from:?} {silence:?}");
         pair.run_for(10 * SECOND).unwrap();
         assert_eq!(used(&mut pair), ["A-C", "B-D"], "{from:?}");
+    }
+}
+
+fn set_all(pair: &mut EndpointPair, state: LinkState) {
+    let now = pair.now();
+    for link in 0..pair.world().network().links().len() {
+        pair.world_mut().network_mut().link_mut(LinkId(link)).unwrap().set_state(now, state);
+    }
+}
+
+/// A path that waits for its first answer asks no pair of another one.
+#[test]
+fn no_two_paths_come_to_lie_between_the_same_addresses() {
+    for (seed, cut) in (1..8).flat_map(|seed| [30, 60, 90, 120].map(|cut| (seed, cut * MS))) {
+        let lossy = link(10_000, 10 * MS).with_loss(LossModel::Random(Probability::from_percent(30.0)));
+        let builder = PairBuilder::new().seed(seed).server_interfaces(3).known_servers(1);
+        let builder = builder.path_with(lossy.clone(), lossy.clone());
+        let config = with_mode(PairMode::FullMesh);
+        let mut pair = endpoint_pair_with(builder, &config, &ConnectionConfig::default());
+        cross(&mut pair, (0, 1), &lossy);
+        cross(&mut pair, (0, 2), &lossy);
+        pair.connect(10 * SECOND).unwrap();
+        announce_all(&mut pair);
+        start(&mut pair, Side::Client, megabytes(1));
+        pair.run_for(cut).unwrap();
+        set_all(&mut pair, LinkState::Down);
+        pair.run_for(3 * SECOND).unwrap();
+        set_all(&mut pair, LinkState::Up);
+        for _ in 0..500 {
+            pair.run_for(10 * MS).unwrap();
+            let paths = path_figures(&mut pair, Side::Client);
+            let mut live: Vec<_> = paths.iter().filter(|path| path.state.carries_data()).collect();
+            live.sort_by_key(|path| path.tuple.remote);
+            let is_twice = |two: &[&PathStatistics]| two[0].tuple == two[1].tuple;
+            assert!(!live.windows(2).any(is_twice), "{seed}, {cut:?}: {live:#?}");
+        }
     }
 }
 

@@ -567,7 +567,7 @@ pub(crate) fn own_parameters(
         application: config.application.clone(),
         max_message: config.streams.message_limit(),
         rendezvous: server.map_or_else(Vec::new, |_| config.rendezvous.clone()),
-        rates: server.is_none() && config.pairs != PairMode::LocalDisjoint,
+        rates: server.is_none() && config.pairs == PairMode::Disjoint,
     }
 }
 

@@ -132,10 +132,12 @@ impl Connection {
         targets
     }
 
-    /// Whether another path than this one lies between some addresses, and may come back there. One on which nothing was
-    /// ever acknowledged may not: perhaps the peer has no id to answer with (spec 6.11).
+    /// Whether another path than this one lies between some addresses. One on which nothing was ever acknowledged does not
+    /// keep them from a dead one: perhaps the peer has no id to answer with (spec 6.11).
     pub(super) fn is_taken(&self, id: PathId, tuple: &FourTuple) -> bool {
-        self.paths.iter().any(|other| other.id != id && other.tuple == *tuple && !is_unproven(other))
+        let is_dead = self.paths.get(id).is_some_and(|path| path.state() == PathState::Dead);
+        let holds = |other: &Path| other.id != id && other.tuple == *tuple;
+        self.paths.iter().any(|other| holds(other) && !(is_dead && is_unproven(other)))
     }
 
     /// A path has come to where others asked in vain: these close (spec 6.50).

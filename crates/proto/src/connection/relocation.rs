@@ -24,12 +24,14 @@ impl Connection {
             let Some(first) = targets.first().copied() else { continue };
             let is_lost = has_lost(&path.tuple);
             if path.state() == PathState::Dead && !is_lost {
+                targets.retain(|target| *target != path.tuple);
                 targets.insert(0, path.tuple);
                 path.prober.set_targets(now, targets);
             } else if path.state() != PathState::Validating && is_lost {
                 self.declare_dead(now, id, PathReason::AddressGone);
                 if let Some(path) = self.paths.get_mut(id) {
-                    (path.tuple, path.flaps) = (first, None);
+                    // What it knew of itself and of how to go back holds for where it was.
+                    (path.tuple, path.fallback, path.flaps) = (first, None, None);
                     let distance = path.space.recovery.rtt().smoothed();
                     path.prober.start(now, targets, Some(distance));
                 }

@@ -36,9 +36,11 @@ impl Connection {
         }
         let Some(mut selection) = self.manager.selection.take() else { return };
         selection.survey.on_timeout(now);
+        selection.survey.on_carried(now, self.streams.sent(), self.streams.received());
         for path in self.paths.iter().filter(|path| path.is_live()) {
-            selection.survey.note(&path.tuple, path.space.recovery.rtt().minimum(), measured_rate(path));
+            selection.survey.note(now, &path.tuple, path.space.recovery.rtt().minimum(), measured_rate(path));
         }
+        selection.survey.age(now);
         let any_live = self.paths.iter().any(Path::is_live);
         for path in self.paths.iter().filter(|path| is_lost(path, now, any_live)) {
             selection.survey.on_lost(&path.tuple);
@@ -101,9 +103,11 @@ impl Connection {
         self.paths.iter().any(|path| path.tuple == *tuple)
     }
 
-    /// The pairs that work, as far as is known.
+    /// The pairs that work, as far as is known. In a full mesh, where all are used for which there is room, rates do not
+    /// count.
     fn candidates(&self, selection: &Selection) -> Vec<Candidate> {
         let candidate = |(tuple, rtt, rate): (FourTuple, Option<Duration>, Option<Rate>)| {
+            let rate = rate.filter(|_| selection.mode == PairMode::Disjoint);
             Some(Candidate { tuple, rtt: rtt?, rate, penalty: self.penalty(&tuple.local) })
         };
         selection.survey.pairs().filter_map(candidate).collect()
@@ -228,7 +232,7 @@ impl Connection {
     /// At once, if what a path delivers can be told by now, and was not known.
     fn rate_news(&self, selection: &Selection) -> Option<Instant> {
         let is_news = |path: &&Path| {
-            path.is_live() && selection.survey.lacks_rate(&path.tuple) && measured_rate(path).is_some()
+            path.is_live() && selection.survey.lacks_measure(&path.tuple) && measured_rate(path).is_some()
         };
         self.paths.iter().find(is_news).map(Path::since)
     }

@@ -2,6 +2,7 @@
 
 mod amplification;
 pub(crate) mod crossing;
+mod direction;
 mod flaps;
 mod health;
 mod interface_mtu;

@@ -180,7 +180,6 @@ impl StreamSet {
     }
 
     /// Credit of the connection that this end has used.
-    #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn sent(&self) -> u64 {
         self.send_credit.used()
     }
