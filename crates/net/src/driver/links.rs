@@ -78,12 +78,31 @@ impl Driver {
         }
     }
 
-    /// From where this server can be spoken to by others.
+    /// From where this server can speak to others now.
     fn homes(&self) -> Vec<LocalAddress> {
         let addresses = reachable_addresses(&self.sockets.listening(), self.watcher.snapshot());
-        let is_elsewhere = |address: &SocketAddr| !address.ip().is_loopback();
+        let spent = self.spent_addresses();
+        let is_open = |address: &SocketAddr| {
+            let ip = address.ip().to_canonical();
+            !ip.is_loopback() && !spent.contains(&ip) && !self.links.gone.contains(&ip)
+        };
         let local = |address| LocalAddress { interface: 0, address };
-        addresses.into_iter().filter(is_elsewhere).map(local).collect()
+        addresses.into_iter().filter(is_open).map(local).collect()
+    }
+
+    /// Keeps in mind by which interface the paths of connections come in, whoever else sends from anywhere.
+    pub(super) fn sort_out_arrivals(&mut self) {
+        if !self.sockets.split().1.any(|socket| socket.traffic.is_crowded()) {
+            return;
+        }
+        let mut used = BTreeSet::new();
+        for handle in self.connections.servers() {
+            if let Some(connection) = self.endpoint.connection(handle) {
+                used.extend(connection.statistics().paths.iter().map(|path| path.tuple));
+            }
+        }
+        let (_, sockets) = self.sockets.split();
+        sockets.filter(|socket| socket.traffic.is_crowded()).for_each(|socket| socket.traffic.keep(&used));
     }
 }
 

@@ -383,6 +383,7 @@ impl Driver {
                 endpoint.on_unreachable(now, remote, &quoted);
             }
         }
+        self.sort_out_arrivals();
         more
     }
 

@@ -1,6 +1,6 @@
 //! What went over a socket, as networks count it: with the headers of IP and UDP.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use manyway_proto::FourTuple;
@@ -8,8 +8,8 @@ use manyway_proto::FourTuple;
 const UDP_HEADER: usize = 8;
 const IPV4_HEADER: usize = 20;
 const IPV6_HEADER: usize = 40;
-/// Address pairs of which it is known where the peer's datagrams come in; with more all are learned anew.
-const MOST_PAIRS: usize = 4096;
+/// So many address pairs of which it is known where datagrams come in are a crowd; or twice those in use, if that is more.
+const MOST_PAIRS: usize = 16_384;
 
 /// Which way something went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,6 +30,8 @@ pub(super) struct Traffic {
     /// Where datagrams came in last between addresses that no interface belongs to.
     arrivals: BTreeMap<FourTuple, u32>,
     last_arrival: Option<(FourTuple, u32)>,
+    /// As many as were in use when they were sorted out last.
+    kept: usize,
 }
 
 impl Traffic {
@@ -53,10 +55,19 @@ impl Traffic {
             return;
         }
         self.last_arrival = Some((*tuple, interface));
-        if self.arrivals.len() >= MOST_PAIRS && !self.arrivals.contains_key(tuple) {
-            self.arrivals.clear();
-        }
         self.arrivals.insert(*tuple, interface);
+    }
+
+    /// Whether so many pairs are known that those in use have to be sorted out: anybody can send from anywhere.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.arrivals.len() >= MOST_PAIRS.max(self.kept * 2)
+    }
+
+    /// Forgets where datagrams came in between all others than these.
+    pub(super) fn keep(&mut self, used: &BTreeSet<FourTuple>) {
+        self.arrivals.retain(|tuple, _| used.contains(tuple));
+        self.last_arrival = None;
+        self.kept = self.arrivals.len();
     }
 
     /// Counts a payload that went in datagrams of `segment` bytes.
@@ -133,9 +144,22 @@ mod tests {
         traffic.on_sent(&other, 100, 100);
         assert_eq!((traffic.interface(&asked), traffic.interface(&other)), (7, 0));
         assert_eq!(taken(&mut traffic), [(0, 128), (7, 256)]);
-        for port in 0..5000 {
-            traffic.on_received(&tuple(0, "10.0.0.1:1", &format!("10.0.0.2:{port}")), 1, Some(7));
+    }
+
+    #[test]
+    fn strangers_do_not_push_out_where_those_in_use_come_in() {
+        let from = |port: usize| tuple(0, "10.0.0.1:1", &format!("10.0.0.2:{port}"));
+        let mut traffic = Traffic::default();
+        let mut used = BTreeSet::from([from(9)]);
+        for (count, crowd) in [(1, MOST_PAIRS), (10_000, MOST_PAIRS), (10_000, 20_000)] {
+            used.extend((1..=count).map(from));
+            for port in 1..=crowd {
+                assert!(!traffic.is_crowded(), "{port}");
+                traffic.on_received(&from(port), 1, Some(7));
+            }
+            assert!(traffic.is_crowded(), "{crowd}");
+            traffic.keep(&used);
+            assert_eq!((traffic.interface(&from(9)), traffic.interface(&from(16_000))), (7, 0));
         }
-        assert!(traffic.arrivals.len() <= MOST_PAIRS);
     }
 }

@@ -1,5 +1,7 @@
 //! A server that moves alone: it speaks from where it is now, and its client asks there (spec 6.53).
 
+use smallvec::SmallVec;
+
 use super::input::PacketFacts;
 use super::{Connection, Initiator};
 use crate::path::{Path, PathReason, PathState};
@@ -19,8 +21,13 @@ impl Connection {
         for id in self.paths.ids() {
             let Some(path) = self.paths.get_mut(id) else { continue };
             let FourTuple { local, remote } = path.tuple;
+            // Where the client was followed to is not proven yet: perhaps it is where it was.
+            let remotes: SmallVec<[_; 2]> =
+                std::iter::once(remote).chain(path.fallback.as_ref().map(|before| before.remote)).collect();
             let alike = homes.iter().filter(|home| home.address.is_ipv4() == local.address.is_ipv4());
-            let mut targets: Vec<_> = alike.map(|home| FourTuple { local: *home, remote }).collect();
+            let targets = alike
+                .flat_map(|home| remotes.iter().map(|remote| FourTuple { local: *home, remote: *remote }));
+            let mut targets: Vec<_> = targets.collect();
             let Some(first) = targets.first().copied() else { continue };
             let is_lost = has_lost(&path.tuple);
             if path.state() == PathState::Dead && !is_lost {
@@ -30,7 +37,7 @@ impl Connection {
             } else if path.state() != PathState::Validating && is_lost {
                 self.declare_dead(now, id, PathReason::AddressGone);
                 if let Some(path) = self.paths.get_mut(id) {
-                    // What it knew of itself and of how to go back holds for where it was.
+                    // What was known of flaps and of a way back holds for where it was.
                     (path.tuple, path.fallback, path.flaps) = (first, None, None);
                     let distance = path.space.recovery.rtt().smoothed();
                     path.prober.start(now, targets, Some(distance));

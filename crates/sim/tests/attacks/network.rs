@@ -288,6 +288,35 @@ fn copies_that_overtake_the_originals_only_delay() {
     assert!(sent <= 3 * copied, "{sent} for {copied}");
 }
 
+// spec 6.53
+#[test]
+fn a_server_that_moves_just_after_a_copy_came_from_elsewhere_still_finds_its_client() {
+    let mut pair = connected(one_path()).unwrap();
+    let seen = sniff(&mut pair, Side::Client);
+    let (client, server) = (pair.host(Side::Client), pair.host(Side::Server));
+    let now = pair.now();
+    pair.with_links(0, Direction::Up, |_, link| {
+        link.set_delay(now, manyway_sim::link::DelayModel::constant(30 * MS));
+    });
+    pair.start(Side::Client, Box::new(Exchange::new(client, megabytes(20))));
+    pair.run_for(SECOND).unwrap();
+    let before = pair.servers()[0];
+    let (now, tuple) = (pair.now(), manyway_proto::FourTuple { local: before, remote: stranger(9) });
+    let mut copy = seen.try_iter().last().unwrap();
+    let node = pair.world_mut().node_mut(server).unwrap();
+    manyway_sim::Node::handle_datagram(node, now, tuple, Ecn::NotEct, &mut copy);
+    assert_eq!(path_figures(&mut pair, Side::Server)[0].tuple.remote, stranger(9), "it is followed");
+    let interface = InterfaceId { host: server, index: before.interface };
+    let home = LocalAddress { address: "172.16.0.99:4433".parse().unwrap(), ..before };
+    let network = pair.world_mut().network_mut();
+    network.add_address(interface, home.address.ip());
+    network.remove_address(interface, before.address.ip());
+    let connection = pair.peer(Side::Server).unwrap().connection().unwrap();
+    connection.relocate(now, &[home], |tuple| tuple.local.address == before.address);
+    pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet()).unwrap();
+    assert_eq!(path_figures(&mut pair, Side::Client)[0].tuple.remote, home.address);
+}
+
 #[test]
 fn noise_is_neither_answered_nor_remembered() {
     let mut pair = connected(one_path()).unwrap();
