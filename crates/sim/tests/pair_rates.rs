@@ -84,6 +84,22 @@ fn a_near_pair_that_proves_slow_is_left_for_a_farther_one_and_the_choice_comes_t
 
 // spec 6.48
 #[test]
+fn a_pair_that_won_its_trial_stays_where_the_rate_hardly_counts() {
+    for sender in [Side::Client, Side::Server] {
+        let mut pair = fork(&[link(mbit(40), 100 * MS), link(mbit(100), 95 * MS)], "bbr", 1);
+        let (_, changes) = minute(&mut pair, sender);
+        assert!(changes <= 3, "{sender:?}: {changes}");
+        assert_eq!(remotes(&mut pair), [pair.servers()[1].address], "{sender:?}");
+        for _ in 0..3 {
+            let (_, changes) = minute(&mut pair, sender);
+            assert!(changes <= 1, "{sender:?}: {changes}");
+            assert_eq!(remotes(&mut pair), [pair.servers()[1].address], "{sender:?}");
+        }
+    }
+}
+
+// spec 6.48
+#[test]
 fn a_pair_that_was_slow_for_a_while_is_tried_again() {
     for (sender, congestion) in [Side::Client, Side::Server].into_iter().zip(CONTROLS) {
         let mut pair = fork(&[link(mbit(20), 20 * MS), link(mbit(6), 30 * MS)], congestion, 1);
@@ -103,7 +119,7 @@ fn a_pair_that_was_slow_for_a_while_is_tried_again() {
 
 // spec 6.48
 #[test]
-fn pairs_are_chosen_by_the_direction_that_carries() {
+fn a_pair_that_is_slow_in_one_direction_is_found_for_the_other() {
     // Ten times as fast down as up, and alike both ways.
     let builder = PairBuilder::new().seed(1).server_interfaces(2);
     let builder = builder.path_with(link(mbit(2), 20 * MS), link(mbit(40), 20 * MS));
@@ -113,9 +129,22 @@ fn pairs_are_chosen_by_the_direction_that_carries() {
     pair.start(Side::Client, Box::new(Exchange::new(host, megabytes(20))));
     pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet()).unwrap();
     assert_eq!(remotes(&mut pair), [even]);
-    let (rate, _) = minute(&mut pair, Side::Server);
+    // What it delivers up is known, and forgotten after a minute.
+    minute(&mut pair, Side::Server);
+    let (rate, changes) = minute(&mut pair, Side::Server);
     assert_eq!(remotes(&mut pair), [uneven]);
-    assert!(percent(rate, mbit(40)) >= 85, "{rate}");
+    assert!(percent(rate, mbit(40)) >= 85 && changes <= 1, "{rate}, {changes} changes");
+    // A direction after the other does not make it swing.
+    let mut swings = 0;
+    for turn in 0..20 {
+        let sender = if turn % 2 == 0 { Side::Client } else { Side::Server };
+        let before = path_events(&mut pair, Side::Client).len();
+        let host = pair.host(sender);
+        pair.start(sender, Box::new(Exchange::new(host, megabytes(2))));
+        pair.run_for(3 * SECOND).unwrap();
+        swings += path_events(&mut pair, Side::Client).split_off(before).len() / 4;
+    }
+    assert!(swings <= 4, "{swings}");
 }
 
 // spec 6.50

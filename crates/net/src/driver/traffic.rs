@@ -30,8 +30,8 @@ pub(super) struct Traffic {
     /// Where datagrams came in last between addresses that no interface belongs to.
     arrivals: BTreeMap<FourTuple, u32>,
     last_arrival: Option<(FourTuple, u32)>,
-    /// As many as were in use when they were sorted out last.
-    kept: usize,
+    /// As many were in use, over all sockets, when they were sorted out last.
+    used: usize,
 }
 
 impl Traffic {
@@ -60,14 +60,14 @@ impl Traffic {
 
     /// Whether so many pairs are known that those in use have to be sorted out: anybody can send from anywhere.
     pub(super) fn is_crowded(&self) -> bool {
-        self.arrivals.len() >= MOST_PAIRS.max(self.kept * 2)
+        self.arrivals.len() >= MOST_PAIRS.max(self.used * 2)
     }
 
     /// Forgets where datagrams came in between all others than these.
     pub(super) fn keep(&mut self, used: &BTreeSet<FourTuple>) {
         self.arrivals.retain(|tuple, _| used.contains(tuple));
         self.last_arrival = None;
-        self.kept = self.arrivals.len();
+        self.used = used.len();
     }
 
     /// Counts a payload that went in datagrams of `segment` bytes.

@@ -1,7 +1,5 @@
 //! A server that moves alone: it speaks from where it is now, and its client asks there (spec 6.53).
 
-use smallvec::SmallVec;
-
 use super::input::PacketFacts;
 use super::{Connection, Initiator};
 use crate::path::{Path, PathReason, PathState};
@@ -20,14 +18,10 @@ impl Connection {
         }
         for id in self.paths.ids() {
             let Some(path) = self.paths.get_mut(id) else { continue };
-            let FourTuple { local, remote } = path.tuple;
-            // Where the client was followed to is not proven yet: perhaps it is where it was.
-            let remotes: SmallVec<[_; 2]> =
-                std::iter::once(remote).chain(path.fallback.as_ref().map(|before| before.remote)).collect();
-            let alike = homes.iter().filter(|home| home.address.is_ipv4() == local.address.is_ipv4());
-            let targets = alike
-                .flat_map(|home| remotes.iter().map(|remote| FourTuple { local: *home, remote: *remote }));
-            let mut targets: Vec<_> = targets.collect();
+            // Where the client was followed to last may not be proven: then it is looked for where it was before.
+            let remote = path.fallback.as_deref().unwrap_or(&path.tuple).remote;
+            let alike = homes.iter().filter(|home| home.address.is_ipv4() == remote.is_ipv4());
+            let mut targets: Vec<_> = alike.map(|home| FourTuple { local: *home, remote }).collect();
             let Some(first) = targets.first().copied() else { continue };
             let is_lost = has_lost(&path.tuple);
             if path.state() == PathState::Dead && !is_lost {
@@ -37,8 +31,9 @@ impl Connection {
             } else if path.state() != PathState::Validating && is_lost {
                 self.declare_dead(now, id, PathReason::AddressGone);
                 if let Some(path) = self.paths.get_mut(id) {
-                    // What was known of flaps and of a way back holds for where it was.
-                    (path.tuple, path.fallback, path.flaps) = (first, None, None);
+                    // It is asked where it was proven, and what was known of flaps holds for where this end was.
+                    path.on_proven();
+                    (path.tuple, path.flaps) = (first, None);
                     let distance = path.space.recovery.rtt().smoothed();
                     path.prober.start(now, targets, Some(distance));
                 }

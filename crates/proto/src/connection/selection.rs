@@ -21,6 +21,8 @@ use crate::{FourTuple, Instant, LocalAddress, Rate, Transmit};
 const LOST_FOR: Duration = Duration::from_secs(10);
 /// A pair of unknown rate is tried for so long beside those whose place it may take.
 const TRIED_FOR: Duration = Duration::from_secs(5);
+/// Whatever becomes of its path.
+const TRIED_AT_MOST: Duration = Duration::from_secs(15);
 /// What is on its way on a path that was replaced has so long to arrive.
 const DRAINS_FOR: Duration = Duration::from_secs(2);
 /// What an interface costs beside its distance, if it is for reserve, or if its use costs something.
@@ -36,7 +38,6 @@ impl Connection {
         }
         let Some(mut selection) = self.manager.selection.take() else { return };
         selection.survey.on_timeout(now);
-        selection.survey.on_carried(now, self.streams.sent(), self.streams.received());
         for path in self.paths.iter().filter(|path| path.is_live()) {
             selection.survey.note(now, &path.tuple, path.space.recovery.rtt().minimum(), measured_rate(path));
         }
@@ -46,13 +47,13 @@ impl Connection {
             selection.survey.on_lost(&path.tuple);
         }
         if self.trial_ends(&selection).is_some_and(|at| at <= now) {
-            selection.end_trial();
+            selection.give_up_trial();
         }
         let candidates = self.candidates(&selection);
         if self.is_open_question(&selection, &candidates) {
             let most = self.most(selection.mode);
             let is_full = self.paths.iter().any(is_full) || selection.survey.is_told(now);
-            selection.choose(&candidates, most, is_full);
+            selection.choose(now, &candidates, most, is_full);
         }
         let (mode, wanted) = (selection.mode, selection.wanted.clone());
         self.manager.selection = Some(selection);
@@ -88,7 +89,7 @@ impl Connection {
     /// that is in use is lost.
     fn is_open_question(&self, selection: &Selection, candidates: &[Candidate]) -> bool {
         let is_lost = |tuple: &FourTuple| !candidates.iter().any(|candidate| candidate.tuple == *tuple);
-        if selection.wanted.iter().any(is_lost) {
+        if selection.wanted.iter().any(is_lost) || selection.is_trial_over(candidates) {
             return true;
         }
         let is_news = |candidate: &Candidate| {
@@ -108,7 +109,8 @@ impl Connection {
     fn candidates(&self, selection: &Selection) -> Vec<Candidate> {
         let candidate = |(tuple, rtt, rate): (FourTuple, Option<Duration>, Option<Rate>)| {
             let rate = rate.filter(|_| selection.mode == PairMode::Disjoint);
-            Some(Candidate { tuple, rtt: rtt?, rate, penalty: self.penalty(&tuple.local) })
+            let rests = selection.survey.rests(&tuple);
+            Some(Candidate { tuple, rtt: rtt?, rate, rests, penalty: self.penalty(&tuple.local) })
         };
         selection.survey.pairs().filter_map(candidate).collect()
     }
@@ -152,10 +154,10 @@ impl Connection {
     /// Whether a pair is tried beside a path, which stays until it is known what the other delivers: a slow pair would
     /// hold up everything if it was alone.
     fn is_tried(&self, tuple: &FourTuple, path: &Path) -> bool {
-        let Some(Selection { survey, left: Some(left), .. }) = self.manager.selection.as_deref() else {
+        let Some(Selection { survey, trial: Some(trial), .. }) = self.manager.selection.as_deref() else {
             return false;
         };
-        left.contains(&path.tuple) && survey.lacks_rate(tuple)
+        trial.left.contains(&path.tuple) && survey.lacks_rate(tuple)
     }
 
     /// A path that is not wanted any more gets nothing new, and closes when what is on its way had time to arrive.
@@ -219,20 +221,19 @@ impl Connection {
 
     /// When what is tried has had its time.
     fn trial_ends(&self, selection: &Selection) -> Option<Instant> {
-        let left = selection.left.as_ref()?;
+        let trial = selection.trial.as_ref()?;
         let is_open = |path: &&Path| {
-            let tuple = &path.tuple;
-            let is_tried = selection.wanted.contains(tuple) && !left.contains(tuple);
-            path.is_live() && is_tried && selection.survey.lacks_rate(tuple)
+            let is_tried = selection.tried().any(|tuple| *tuple == path.tuple);
+            path.is_live() && is_tried && selection.survey.lacks_rate(&path.tuple)
         };
-        let tried = self.paths.iter().filter(is_open);
-        tried.map(|path| path.since() + TRIED_FOR).min()
+        let tried = self.paths.iter().filter(is_open).map(|path| path.since() + TRIED_FOR);
+        tried.chain([trial.since + TRIED_AT_MOST]).min()
     }
 
     /// At once, if what a path delivers can be told by now, and was not known.
     fn rate_news(&self, selection: &Selection) -> Option<Instant> {
         let is_news = |path: &&Path| {
-            path.is_live() && selection.survey.lacks_measure(&path.tuple) && measured_rate(path).is_some()
+            path.is_live() && selection.survey.lacks_rate(&path.tuple) && measured_rate(path).is_some()
         };
         self.paths.iter().find(is_news).map(Path::since)
     }

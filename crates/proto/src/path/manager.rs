@@ -59,8 +59,8 @@ pub(crate) struct Selection {
     pub(crate) mode: PairMode,
     pub(crate) survey: Survey,
     pub(crate) wanted: Vec<FourTuple>,
-    /// The choice to beat as soon as all rates of `wanted` are known: it gave way to one that is tried beside it.
-    pub(crate) left: Option<Vec<FourTuple>>,
+    /// Pairs of unknown rate that are tried in the place of others.
+    pub(crate) trial: Option<Trial>,
     /// What each pair cost when the choice was made.
     pub(crate) judged: Vec<(FourTuple, Duration)>,
     /// Addresses came or went since.
@@ -69,22 +69,39 @@ pub(crate) struct Selection {
     pub(crate) is_due: bool,
 }
 
+/// What gave way to pairs that are tried beside it, and has to be beaten once their rates are known.
+#[derive(Debug)]
+pub(crate) struct Trial {
+    pub(crate) left: Vec<FourTuple>,
+    pub(crate) since: Instant,
+}
+
 impl Selection {
+    /// The pairs that are tried.
+    pub(crate) fn tried(&self) -> impl Iterator<Item = &FourTuple> {
+        let left = self.trial.as_ref().map(|trial| &trial.left);
+        self.wanted.iter().filter(move |tuple| left.is_some_and(|left| !left.contains(tuple)))
+    }
+
+    /// Whether all that are tried have shown what they deliver.
+    pub(crate) fn is_trial_over(&self, candidates: &[Candidate]) -> bool {
+        let lacks_rate = |tuple: &FourTuple| {
+            candidates.iter().any(|candidate| candidate.tuple == *tuple && candidate.rate.is_none())
+        };
+        self.trial.is_some() && !self.tried().any(lacks_rate)
+    }
+
     /// Chooses anew among the pairs that work, at most so many. One of unknown rate is tried only while a path is full:
     /// else its rate would stay unknown (spec 6.48).
-    pub(crate) fn choose(&mut self, candidates: &[Candidate], most: usize, is_full: bool) {
+    pub(crate) fn choose(&mut self, now: Instant, candidates: &[Candidate], most: usize, is_full: bool) {
         self.judged = candidates.iter().map(|candidate| (candidate.tuple, candidate.cost())).collect();
-        let is_tried = |tuple: &FourTuple| self.left.as_ref().is_some_and(|left| !left.contains(tuple));
-        let is_open = |tuple: &FourTuple| {
-            is_tried(tuple)
-                && candidates.iter().any(|candidate| candidate.tuple == *tuple && candidate.rate.is_none())
-        };
-        let is_over = !self.wanted.iter().any(is_open);
+        let is_over = self.is_trial_over(candidates);
         let is_lost = |tuple: &FourTuple| !candidates.iter().any(|candidate| candidate.tuple == *tuple);
-        if self.left.is_some() && !is_over && !self.is_stale && !self.wanted.iter().any(is_lost) {
+        if self.trial.is_some() && !is_over && !self.is_stale && !self.wanted.iter().any(is_lost) {
             return;
         }
-        let mut held = self.left.take_if(|_| is_over).unwrap_or_else(|| self.wanted.clone());
+        let ended = self.trial.take_if(|_| is_over);
+        let mut held = ended.map_or_else(|| self.wanted.clone(), |trial| trial.left);
         held.retain(|tuple| !is_lost(tuple));
         let next = choose(self.mode, candidates, &held, most);
         let is_trial = self.mode == PairMode::Disjoint && is_trial(candidates, &held, &next);
@@ -93,14 +110,16 @@ impl Selection {
             self.wanted = held;
         } else {
             self.wanted = next;
-            self.left = if is_trial { Some(held) } else { self.left.take() };
+            self.trial = if is_trial { Some(Trial { left: held, since: now }) } else { self.trial.take() };
         }
     }
 
     /// What is tried had its time, and its rate is still unknown: back to what is known.
-    pub(crate) fn end_trial(&mut self) {
-        if let Some(left) = self.left.take() {
-            self.wanted = left;
+    pub(crate) fn give_up_trial(&mut self) {
+        let tried: Vec<_> = self.tried().copied().collect();
+        tried.iter().for_each(|tuple| self.survey.on_tried_in_vain(tuple));
+        if let Some(trial) = self.trial.take() {
+            self.wanted = trial.left;
         }
     }
 }
@@ -121,7 +140,7 @@ impl PathManager {
                 mode,
                 survey: Survey::default(),
                 wanted: Vec::new(),
-                left: None,
+                trial: None,
                 judged: Vec::new(),
                 is_stale: true,
                 is_due: true,

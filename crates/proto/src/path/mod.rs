@@ -2,7 +2,6 @@
 
 mod amplification;
 pub(crate) mod crossing;
-mod direction;
 mod flaps;
 mod health;
 mod interface_mtu;
@@ -11,6 +10,7 @@ mod mtu;
 mod ping;
 mod probe;
 mod probe_budget;
+mod rate_memory;
 pub(crate) mod remotes;
 pub(crate) mod selection;
 mod set;

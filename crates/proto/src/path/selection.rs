@@ -2,8 +2,8 @@
 //!
 //! The cost of a pair is its round-trip time, and the time that 256 KiB take beside it once the rate is known. A pair of
 //! unknown rate looks better for that, and is tried: so its rate becomes known, and a slow pair is not kept only because
-//! it is near. Costs of constant paths grow once at most, and every change of the choice makes it cheaper: it comes to
-//! rest (spec 6.47, 6.48).
+//! it is near. Between two trials of a pair its cost grows once at most, and every other change of the choice makes it
+//! cheaper: it comes to rest (spec 6.47, 6.48).
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -77,8 +77,10 @@ impl FromStr for PairMode {
 pub(crate) struct Candidate {
     pub(crate) tuple: FourTuple,
     pub(crate) rtt: Duration,
-    /// What it delivers, once that was measured.
+    /// What it delivers, once that was measured or told.
     pub(crate) rate: Option<Rate>,
+    /// Whether it was tried in vain a while ago.
+    pub(crate) rests: bool,
     /// What is added because its interface should be used less.
     pub(crate) penalty: Duration,
 }
@@ -146,7 +148,10 @@ fn breadth(chosen: &[Candidate]) -> (usize, usize) {
 }
 
 fn choose_disjoint(candidates: &[Candidate], held: &[FourTuple], most: usize) -> Vec<FourTuple> {
-    let best = assign(candidates, most);
+    let is_awake = |candidate: &&Candidate| !candidate.rests || held.contains(&candidate.tuple);
+    let awake: Vec<Candidate> = candidates.iter().filter(is_awake).copied().collect();
+    let (awake, all) = (assign(&awake, most), assign(candidates, most));
+    let best = if breadth(&awake) == breadth(&all) { awake } else { all };
     let find = |tuple: &FourTuple| candidates.iter().find(|candidate| candidate.tuple == *tuple).copied();
     let present: Option<Vec<Candidate>> = held.iter().map(find).collect();
     let stays = present

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::direction::{Balance, Direction};
+use super::rate_memory::RateMemory;
 use crate::{FourTuple, Instant, Rate, Rng};
 
 /// Most pairs that are looked at.
@@ -16,13 +16,6 @@ const WAITS: [Duration; 3] = [Duration::from_millis(250), Duration::from_millis(
 const REST: Duration = Duration::from_secs(15);
 /// Between two questions.
 const GAP: Duration = Duration::from_millis(5);
-/// What the peer tells of a pair is taken once in so long at most; it says so once a second.
-const TOLD_APART: Duration = Duration::from_millis(500);
-/// For so long after such a word the peer fills the path.
-const TOLD_KEEPS: Duration = Duration::from_secs(3);
-/// The rates of a pair without a path are remembered for so long the first time, and at most.
-const FIRST_KEEPS: Duration = Duration::from_secs(60);
-const LONGEST_KEEPS: Duration = Duration::from_secs(960);
 /// After so long without an answer to any, the others are compared without a pair.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -47,14 +40,7 @@ struct Surveyed {
     is_judged: bool,
     /// Whether the choice waits for it no longer.
     had_time: bool,
-    /// What a path between them delivered of what this end sends.
-    measured: Option<Rate>,
-    /// What the peer told of what it sends there, and when it did so last.
-    told: Option<(Instant, Rate)>,
-    /// When a path lay there last.
-    used_at: Instant,
-    /// For so long after that the rates are remembered.
-    keeps: Duration,
+    rates: RateMemory,
 }
 
 impl Surveyed {
@@ -70,20 +56,8 @@ impl Surveyed {
             next_at: now,
             is_judged: false,
             had_time: false,
-            measured: None,
-            told: None,
-            used_at: now,
-            keeps: FIRST_KEEPS,
+            rates: RateMemory::new(now),
         }
-    }
-
-    /// What it delivers in the direction that counts.
-    fn rate(&self, direction: Direction) -> Option<Rate> {
-        direction.rate(self.measured, self.told.map(|(_, rate)| rate))
-    }
-
-    fn forget_rates(&mut self) {
-        (self.measured, self.told) = (None, None);
     }
 
     fn rtt(&self) -> Option<Duration> {
@@ -103,7 +77,7 @@ impl Surveyed {
         if self.asked == WAITS.len() && self.next_at <= now {
             if self.now.zip(self.nearest).is_some_and(|(now, nearest)| is_nearer(now, nearest)) {
                 // The way is another one.
-                self.forget_rates();
+                self.rates.forget();
             }
             self.nearest = self.nearest.into_iter().chain(self.now).min();
             self.before = self.now.take();
@@ -130,7 +104,6 @@ pub(crate) struct Survey {
     outstanding: VecDeque<Question>,
     /// No question before.
     held_until: Option<Instant>,
-    balance: Balance,
 }
 
 impl Survey {
@@ -143,72 +116,61 @@ impl Survey {
         self.outstanding.retain(|question| self.pairs.iter().any(|pair| pair.tuple == question.tuple));
     }
 
-    /// All pairs with the round-trip time, if it is known.
+    /// All pairs with the round-trip time and the rate, if they are known.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (FourTuple, Option<Duration>, Option<Rate>)> {
-        let direction = self.balance.direction();
-        self.pairs.iter().map(move |pair| (pair.tuple, pair.rtt(), pair.rate(direction)))
+        self.pairs.iter().map(|pair| (pair.tuple, pair.rtt(), pair.rates.rate()))
     }
 
     /// Whether a path between these addresses has still to show what it delivers.
     pub(crate) fn lacks_rate(&self, tuple: &FourTuple) -> bool {
-        let direction = self.balance.direction();
-        self.pairs.iter().any(|pair| pair.tuple == *tuple && pair.rate(direction).is_none())
+        self.pairs.iter().any(|pair| pair.tuple == *tuple && pair.rates.rate().is_none())
     }
 
-    /// Whether this end can tell, when it has measured a path between these addresses.
-    pub(crate) fn lacks_measure(&self, tuple: &FourTuple) -> bool {
-        let is_open = |pair: &Surveyed| pair.tuple == *tuple && pair.measured.is_none();
-        self.pairs.iter().any(is_open) && self.lacks_rate(tuple)
+    /// Whether a pair was tried in vain a while ago.
+    pub(crate) fn rests(&self, tuple: &FourTuple) -> bool {
+        self.pairs.iter().any(|pair| pair.tuple == *tuple && pair.rates.rests())
     }
 
-    /// Takes note of the bytes of streams that went and came: rates count in the direction that carries.
-    pub(crate) fn on_carried(&mut self, now: Instant, sent: u64, received: u64) {
-        self.balance.look(now, sent, received);
+    /// A pair was tried, and its rate is still unknown: for some time it is not tried again.
+    pub(crate) fn on_tried_in_vain(&mut self, tuple: &FourTuple) {
+        let tried = self.pairs.iter_mut().filter(|pair| pair.tuple == *tuple);
+        tried.for_each(|pair| pair.rates.on_tried_in_vain());
     }
 
-    /// Rates of pairs without a path are outdated after some time, longer each time.
+    /// What is known of pairs without a path is outdated after some time, longer each time.
     pub(crate) fn age(&mut self, now: Instant) {
-        let is_known = |pair: &&mut Surveyed| pair.measured.is_some() || pair.told.is_some();
-        for pair in self.pairs.iter_mut().filter(is_known) {
-            if now - pair.used_at >= pair.keeps {
-                pair.forget_rates();
-                pair.keeps = (pair.keeps * 2).min(LONGEST_KEEPS);
-            }
-        }
+        self.pairs.iter_mut().for_each(|pair| pair.rates.age(now));
     }
 
     /// What a path between these addresses measured.
     pub(crate) fn note(&mut self, now: Instant, tuple: &FourTuple, rtt: Duration, rate: Option<Rate>) {
         let Some(pair) = self.pairs.iter_mut().find(|pair| pair.tuple == *tuple) else { return };
-        pair.used_at = now;
         // The path has come into a round: that is over without a verdict.
         pair.nearest = pair.nearest.into_iter().chain(pair.now).min();
         pair.before = pair.now.take().or(pair.before);
         pair.asked = 0;
         pair.of_path = Some(rtt);
         pair.is_judged = true;
-        pair.measured = rate.or(pair.measured);
+        pair.rates.on_used(now, rate);
     }
 
-    /// The peer told what a path between these addresses delivers of what it sends. It is not heard more often than it has
-    /// to say so; false then.
+    /// The peer told what a path between these addresses delivers of what it sends; false if that is not taken.
     pub(crate) fn on_told(&mut self, now: Instant, tuple: &FourTuple, rate: Rate) -> bool {
         let pair = self.pairs.iter_mut().find(|pair| pair.tuple == *tuple);
-        let is_news = |pair: &&mut Surveyed| pair.told.is_none_or(|(at, _)| now - at >= TOLD_APART);
-        let Some(pair) = pair.filter(is_news).filter(|_| rate.bytes_per_second() > 0) else { return false };
-        pair.told = Some((now, rate));
-        true
+        pair.is_some_and(|pair| pair.rates.on_told(now, rate))
     }
 
     /// Whether the peer fills a path, by what it told lately.
     pub(crate) fn is_told(&self, now: Instant) -> bool {
-        self.pairs.iter().filter_map(|pair| pair.told).any(|(at, _)| now - at < TOLD_KEEPS)
+        self.pairs.iter().any(|pair| pair.rates.is_told(now))
     }
 
     /// The path between these addresses does not work: what was known of them is worth nothing.
     pub(crate) fn on_lost(&mut self, tuple: &FourTuple) {
         if let Some(pair) = self.pairs.iter_mut().find(|pair| pair.tuple == *tuple) {
-            *pair = Surveyed { is_judged: true, ..Surveyed::new(pair.since, *tuple) };
+            let mut rates = pair.rates;
+            rates.begin_anew(pair.since);
+            *pair = Surveyed { is_judged: true, rates, ..Surveyed::new(pair.since, *tuple) };
         }
     }
 
@@ -404,48 +366,6 @@ mod tests {
         assert_eq!(round(120, None), (120 * MS, true), "there is a queue");
         assert_eq!(round(16, None), (16 * MS, true), "it was short, and has gone");
         assert_eq!(round(11, None), (11 * MS, false), "there was never so short a way");
-    }
-
-    // spec 6.54
-    #[test]
-    fn what_the_peer_tells_is_taken_twice_a_second_at_most_and_counts_where_it_sends() {
-        let mut survey = Survey::default();
-        survey.set_pairs(START, std::iter::once(tuple(1)));
-        let mbit = |rate: u64| Rate::from_bits_per_second(rate * 1_000_000);
-        let rate = |survey: &Survey| survey.pairs().next().and_then(|(.., rate)| rate);
-        assert!(!survey.on_told(START, &tuple(2), mbit(5)) && !survey.on_told(START, &tuple(1), Rate::ZERO));
-        assert!(survey.lacks_rate(&tuple(1)) && !survey.is_told(START));
-        for (after, told, counts) in [(0, 20, 20), (499, 1, 20), (500, 30, 30), (999, 2, 30), (1000, 4, 4)] {
-            assert_eq!(survey.on_told(START + after * MS, &tuple(1), mbit(told)), told == counts, "{after}");
-            assert_eq!(rate(&survey), Some(mbit(counts)), "{after}");
-        }
-        assert!(survey.is_told(START + 3999 * MS) && !survey.is_told(START + 4000 * MS));
-        survey.note(START, &tuple(1), 20 * MS, Some(mbit(3)));
-        assert_eq!(rate(&survey), Some(mbit(3)));
-        // From now on only what comes counts.
-        survey.on_carried(START, 0, 0);
-        survey.on_carried(START + 1000 * MS, 0, 1_000_000);
-        assert_eq!(rate(&survey), Some(mbit(4)));
-        survey.on_lost(&tuple(1));
-        survey.note(START, &tuple(1), 20 * MS, Some(mbit(3)));
-        assert!(rate(&survey).is_none() && !survey.lacks_measure(&tuple(1)));
-    }
-
-    // spec 6.48
-    #[test]
-    fn rates_of_a_pair_without_a_path_are_forgotten_each_time_after_twice_as_long() {
-        let mut survey = Survey::default();
-        survey.set_pairs(START, std::iter::once(tuple(1)));
-        let rate = Some(Rate::from_bits_per_second(1_000_000));
-        let mut now = START;
-        for seconds in [60, 120, 240, 480, 960, 960] {
-            survey.note(now, &tuple(1), 20 * MS, rate);
-            survey.age(now + Duration::from_millis(seconds * 1000 - 1));
-            assert!(!survey.lacks_rate(&tuple(1)), "{seconds}");
-            now += Duration::from_secs(seconds);
-            survey.age(now);
-            assert!(survey.lacks_rate(&tuple(1)), "{seconds}");
-        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ fn pair(local: u8, remote: u8) -> FourTuple {
 fn candidate(local: u8, remote: u8, rtt: u64, rate: Option<u64>) -> Candidate {
     let rate = rate.map(|kbit| Rate::from_bits_per_second(kbit * 1000));
     let rtt = Duration::from_millis(rtt);
-    Candidate { tuple: pair(local, remote), rtt, rate, penalty: Duration::ZERO }
+    Candidate { tuple: pair(local, remote), rtt, rate, rests: false, penalty: Duration::ZERO }
 }
 
 /// With two own addresses on each interface.
@@ -47,6 +47,18 @@ fn matchings(candidates: &[Candidate]) -> Vec<Vec<Candidate>> {
 
 fn chosen(candidates: &[Candidate], tuples: &[FourTuple]) -> Vec<Candidate> {
     tuples.iter().map(|tuple| *candidates.iter().find(|c| c.tuple == *tuple).unwrap()).collect()
+}
+
+// spec 6.48
+#[test]
+fn what_was_tried_in_vain_is_chosen_only_if_there_are_fewer_pairs_without_it() {
+    let resting = |candidate| Candidate { rests: true, ..candidate };
+    let [known, unknown] = [candidate(0, 0, 30, Some(1000)), candidate(0, 1, 20, None)];
+    let held = [known.tuple];
+    assert_eq!(choose(PairMode::Disjoint, &[known, unknown], &held, 4), [unknown.tuple]);
+    assert_eq!(choose(PairMode::Disjoint, &[known, resting(unknown)], &held, 4), held);
+    let other = resting(candidate(1, 1, 500, None));
+    assert_eq!(choose(PairMode::Disjoint, &[known, other], &held, 4), [known.tuple, other.tuple]);
 }
 
 // seed AMS, section 5.3: the first connection is A-C.

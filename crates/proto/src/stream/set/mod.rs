@@ -180,6 +180,7 @@ impl StreamSet {
     }
 
     /// Credit of the connection that this end has used.
+    #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn sent(&self) -> u64 {
         self.send_credit.used()
     }
