@@ -14,6 +14,8 @@ pub(crate) const MOST_PAIRS: usize = 32;
 const WAITS: [Duration; 3] = [Duration::from_millis(250), Duration::from_millis(500), Duration::from_secs(1)];
 /// From the end of a round to the next, if anything is carried.
 const REST: Duration = Duration::from_secs(15);
+/// On short ways no smaller difference tells of another way: so long a machine may take to answer.
+const NOISE: Duration = Duration::from_millis(5);
 /// Between two questions.
 const GAP: Duration = Duration::from_millis(5);
 /// After so long without an answer to any, the others are compared without a pair.
@@ -260,10 +262,10 @@ impl Survey {
     }
 }
 
-/// Whether a time is more than a quarter below another. Above it may well be: a queue does that, if only of what this
+/// Whether a time is below another by more than a quarter, and by more than machines vary. Above it may well be: a queue does that, if only of what this
 /// connection sends itself, and if that counted, the choice would never come to rest.
 fn is_nearer(now: Duration, before: Duration) -> bool {
-    now * 4 < before * 3
+    now * 4 < before * 3 && before - now >= NOISE
 }
 
 /// Whether one time is more than a quarter away from another.
@@ -366,6 +368,9 @@ mod tests {
         assert_eq!(round(120, None), (120 * MS, true), "there is a queue");
         assert_eq!(round(16, None), (16 * MS, true), "it was short, and has gone");
         assert_eq!(round(11, None), (11 * MS, false), "there was never so short a way");
+        assert_eq!(round(11, Some(12)), (11 * MS, true));
+        assert_eq!(round(7, None), (7 * MS, true), "as much as machines vary");
+        assert_eq!(round(2, None), (2 * MS, false));
     }
 
     #[test]
