@@ -86,6 +86,11 @@ impl Control {
         self.rates.as_ref().is_some_and(|rates| rates.is_due(now, path))
     }
 
+    /// Whether the peer has not heard yet what a path delivers.
+    pub(crate) fn never_told_rate(&self, path: PathId) -> bool {
+        self.rates.as_ref().is_some_and(|rates| rates.is_new(path))
+    }
+
     /// Says what a path delivers, and how it is seen.
     pub(crate) fn send_rate(
         &mut self,

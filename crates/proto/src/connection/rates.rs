@@ -29,6 +29,10 @@ impl RatesTold {
         self.0.get(&path).is_none_or(|told| now - told.at >= TOLD_EVERY)
     }
 
+    pub(super) fn is_new(&self, path: PathId) -> bool {
+        !self.0.contains_key(&path)
+    }
+
     pub(super) fn on_told(&mut self, now: Instant, path: PathId, sequence: u64, rate: Rate) {
         self.0.insert(path, Told { at: now, sequence, rate });
     }
@@ -50,7 +54,8 @@ impl Connection {
             return;
         }
         let Some(path) = self.paths.get(id) else { return };
-        if let Some(rate) = measured_rate(path) {
+        let counts = is_full(path) || self.control.never_told_rate(id);
+        if let Some(rate) = measured_rate(path).filter(|_| counts) {
             self.control.send_rate(now, id, path.availability(), rate);
         }
     }
@@ -71,9 +76,9 @@ pub(super) fn is_full(path: &Path) -> bool {
     path.is_live() && recovery.bytes_in_flight() * 2 >= recovery.window()
 }
 
-/// What a path delivers that is full, once its controller has found its way.
+/// What a path delivers, if its controller has found its way: so it was full once.
 pub(super) fn measured_rate(path: &Path) -> Option<Rate> {
     let recovery = &path.space.recovery;
-    let is_known = is_full(path) && !recovery.is_in_slow_start();
-    is_known.then(|| recovery.delivery_rate()).filter(|rate| rate.bytes_per_second() > 0)
+    let rate = (!recovery.is_in_slow_start()).then(|| recovery.delivery_rate());
+    rate.filter(|rate| rate.bytes_per_second() > 0)
 }

@@ -39,7 +39,9 @@ impl Connection {
         let Some(mut selection) = self.manager.selection.take() else { return };
         selection.survey.on_timeout(now);
         for path in self.paths.iter().filter(|path| path.is_live()) {
-            selection.survey.note(now, &path.tuple, path.space.recovery.rtt().minimum(), measured_rate(path));
+            let counts = is_full(path) || selection.survey.lacks_rate(&path.tuple);
+            let rate = measured_rate(path).filter(|_| counts);
+            selection.survey.note(now, &path.tuple, path.space.recovery.rtt().minimum(), rate);
         }
         selection.survey.age(now);
         let any_live = self.paths.iter().any(Path::is_live);
