@@ -82,13 +82,8 @@ impl Control {
     }
 
     /// Whether the peer wants to hear now what a path delivers.
-    pub(crate) fn wants_rate(&self, now: Instant, path: PathId) -> bool {
-        self.rates.as_ref().is_some_and(|rates| rates.is_due(now, path))
-    }
-
-    /// Whether the peer has not heard yet what a path delivers.
-    pub(crate) fn never_told_rate(&self, path: PathId) -> bool {
-        self.rates.as_ref().is_some_and(|rates| rates.is_new(path))
+    pub(crate) fn wants_rate(&self, now: Instant, path: PathId, is_full: impl FnOnce() -> bool) -> bool {
+        self.rates.as_ref().is_some_and(|rates| rates.is_due(now, path, is_full))
     }
 
     /// Says what a path delivers, and how it is seen.
@@ -360,10 +355,11 @@ mod tests {
             let Block::PathStatus(status) = Blocks::new(&buffer).next().unwrap().unwrap() else { panic!() };
             (status.state, status.rate)
         };
+        let wants = |control: &Control, now, path| control.wants_rate(now, PathId(path), || true);
         let mut control = Control::default();
-        assert!(!control.wants_rate(start, PathId(1)));
+        assert!(!wants(&control, start, 1));
         control.tell_rates();
-        assert!(control.wants_rate(start, PathId(1)));
+        assert!(wants(&control, start, 1));
         control.send_rate(start, PathId(1), PathAvailability::Available, rate);
         assert_eq!(said(&mut control), (PathAvailability::Available, Some(2_500_000)));
         control.send_status(PathId(1), PathAvailability::Available);
@@ -371,10 +367,11 @@ mod tests {
         control.send_status(PathId(1), PathAvailability::Suspect);
         assert_eq!(said(&mut control), (PathAvailability::Suspect, None));
         let almost = start + Duration::from_millis(999);
-        assert!(!control.wants_rate(almost, PathId(1)) && control.wants_rate(almost, PathId(2)));
-        assert!(control.wants_rate(start + Duration::from_secs(1), PathId(1)));
+        assert!(!wants(&control, almost, 1) && wants(&control, almost, 2));
+        assert!(wants(&control, start + Duration::from_secs(1), 1));
+        assert!(!control.wants_rate(start + Duration::from_secs(9), PathId(1), || false), "it is not full");
         control.forget_status(PathId(1));
-        assert!(control.wants_rate(start, PathId(1)));
+        assert!(wants(&control, start, 1));
     }
 
     #[test]

@@ -25,12 +25,9 @@ struct Told {
 }
 
 impl RatesTold {
-    pub(super) fn is_due(&self, now: Instant, path: PathId) -> bool {
-        self.0.get(&path).is_none_or(|told| now - told.at >= TOLD_EVERY)
-    }
-
-    pub(super) fn is_new(&self, path: PathId) -> bool {
-        !self.0.contains_key(&path)
+    /// The first time as soon as there is a rate, then while the path is full.
+    pub(super) fn is_due(&self, now: Instant, path: PathId, is_full: impl FnOnce() -> bool) -> bool {
+        self.0.get(&path).is_none_or(|told| now - told.at >= TOLD_EVERY && is_full())
     }
 
     pub(super) fn on_told(&mut self, now: Instant, path: PathId, sequence: u64, rate: Rate) {
@@ -50,12 +47,11 @@ impl RatesTold {
 impl Connection {
     /// Tells the peer what a path delivers, if it wants to know, and it is time.
     pub(super) fn tell_rate(&mut self, now: Instant, id: PathId) {
-        if !self.control.wants_rate(now, id) {
+        let Some(path) = self.paths.get(id) else { return };
+        if !self.control.wants_rate(now, id, || is_full(path)) {
             return;
         }
-        let Some(path) = self.paths.get(id) else { return };
-        let counts = is_full(path) || self.control.never_told_rate(id);
-        if let Some(rate) = measured_rate(path).filter(|_| counts) {
+        if let Some(rate) = measured_rate(path) {
             self.control.send_rate(now, id, path.availability(), rate);
         }
     }

@@ -52,13 +52,13 @@ impl Connection {
             }
             self.settle_size(now, path, outcome);
         }
-        let progress = outcome.newly_acked_bytes > ByteCount::ZERO;
+        let progress = level == Level::Data && outcome.newly_acked_bytes > ByteCount::ZERO;
         outcome.clear();
         self.tune_windows(now);
-        if level == Level::Data && progress && self.config.guard && self.sending.scheduler.is_guarded() {
+        if progress && self.config.guard && self.sending.scheduler.is_guarded() {
             self.ask_guard(now);
         }
-        if level == Level::Data && progress {
+        if progress {
             self.tell_rate(now, path);
         }
     }

@@ -42,6 +42,7 @@ struct Surveyed {
     is_judged: bool,
     /// Whether the choice waits for it no longer.
     had_time: bool,
+    /// What a path between them delivered.
     rates: RateMemory,
 }
 
@@ -262,8 +263,8 @@ impl Survey {
     }
 }
 
-/// Whether a time is below another by more than a quarter, and by more than machines vary. Above it may well be: a queue does that, if only of what this
-/// connection sends itself, and if that counted, the choice would never come to rest.
+/// Whether a time is below another by more than a quarter, and by more than machines vary. Above it may well be: a queue
+/// does that, if only of what this connection sends itself, and if that counted, the choice would never come to rest.
 fn is_nearer(now: Duration, before: Duration) -> bool {
     now * 4 < before * 3 && before - now >= NOISE
 }
