@@ -49,7 +49,7 @@ impl Connection {
             selection.survey.on_lost(&path.tuple);
         }
         if self.trial_ends(&selection).is_some_and(|at| at <= now) {
-            selection.give_up_trial();
+            selection.give_up_trial(now);
         }
         let candidates = self.candidates(&selection);
         if self.is_open_question(&selection, &candidates) {

@@ -115,9 +115,9 @@ impl Selection {
     }
 
     /// What is tried had its time, and its rate is still unknown: back to what is known.
-    pub(crate) fn give_up_trial(&mut self) {
+    pub(crate) fn give_up_trial(&mut self, now: Instant) {
         let tried: Vec<_> = self.tried().copied().collect();
-        tried.iter().for_each(|tuple| self.survey.on_tried_in_vain(tuple));
+        tried.iter().for_each(|tuple| self.survey.on_tried_in_vain(now, tuple));
         if let Some(trial) = self.trial.take() {
             self.wanted = trial.left;
         }

@@ -65,8 +65,8 @@ impl RateMemory {
     }
 
     /// It was tried, and the rate is still unknown: for some time it is not tried again.
-    pub(super) fn on_tried_in_vain(&mut self) {
-        self.rests = true;
+    pub(super) fn on_tried_in_vain(&mut self, now: Instant) {
+        (self.rests, self.used_at) = (true, now);
     }
 
     pub(super) fn rests(&self) -> bool {
@@ -137,16 +137,18 @@ mod tests {
             let mut memory = RateMemory::new(START);
             let mut now = START;
             for seconds in [60, 120, 240, 480, 960, 960] {
-                memory.on_used(now, Some(mbit(1)).filter(|_| !in_vain));
                 if in_vain {
-                    memory.on_tried_in_vain();
+                    // Perhaps without ever having had a path.
+                    memory.on_tried_in_vain(now);
+                } else {
+                    memory.on_used(now, Some(mbit(1)));
                 }
                 memory.age(now + Duration::from_millis(seconds * 1000 - 1));
                 assert_eq!((memory.rests(), memory.rate().is_some()), (in_vain, !in_vain), "{seconds}");
                 now += Duration::from_secs(seconds);
                 memory.age(now);
                 assert!(!memory.rests() && memory.rate().is_none(), "{seconds}");
-                memory.begin_anew(now);
+                memory.begin_anew(START);
             }
         }
     }

@@ -135,9 +135,9 @@ impl Survey {
     }
 
     /// A pair was tried, and its rate is still unknown: for some time it is not tried again.
-    pub(crate) fn on_tried_in_vain(&mut self, tuple: &FourTuple) {
+    pub(crate) fn on_tried_in_vain(&mut self, now: Instant, tuple: &FourTuple) {
         let tried = self.pairs.iter_mut().filter(|pair| pair.tuple == *tuple);
-        tried.for_each(|pair| pair.rates.on_tried_in_vain());
+        tried.for_each(|pair| pair.rates.on_tried_in_vain(now));
     }
 
     /// What is known of pairs without a path is outdated after some time, longer each time.
