@@ -1,14 +1,7 @@
 //! Experiments of documents by the real binary.
-#![expect(clippy::unwrap_used, reason = "a test may fail")]
-#![cfg_attr(target_os = "linux", expect(clippy::print_stdout, reason = "a test may say why it is skipped"))]
 
-#[path = "common/command.rs"]
-mod command;
 #[cfg(target_os = "linux")]
-#[path = "common/hosts.rs"]
-mod hosts;
-
-use command::{err, json, manyway, out};
+use crate::common::command::{err, json, manyway, out};
 
 #[test]
 fn an_experiment_prints_the_documents_figures_beside_ours_and_says_what_holds() {
@@ -90,7 +83,7 @@ fn experiments_are_listed_and_run_by_themselves() {
 #[test]
 fn an_experiment_runs_on_real_sockets() {
     let arguments = ["lab", "ams-fig10", "-n", "1", "-t", "6s", "--json"];
-    let Some(output) = hosts::with_hosts(&arguments) else { return };
+    let Some(output) = crate::common::hosts::with_hosts(&arguments) else { return };
     assert!(matches!(output.status.code(), Some(0 | 6)), "{}", err(&output));
     let findings = json(&output).pop().unwrap();
     assert_eq!((&findings["experiment"], &findings["broken"]), (&"ams-fig10".into(), &0.into()));

@@ -1,12 +1,9 @@
 //! The verbs `lab` and `sim` of the real binary.
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
-#[path = "common/command.rs"]
-mod command;
-
 use std::process::Command;
 
-use command::{MANYWAY, err, json, manyway, out};
+use crate::common::command::{MANYWAY, err, json, manyway, out};
 
 #[test]
 fn scenarios_are_listed_for_people_and_for_programs() {

@@ -1,16 +1,11 @@
 //! Verbs of the lab about its links and about virtual time, of the real binary; as root.
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test may fail and tell")]
-
-#[path = "common/command.rs"]
-mod command;
-#[path = "common/hosts.rs"]
-mod hosts;
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::collections::BTreeMap;
 
-use command::{err, json, out};
-use hosts::with_hosts;
+use crate::common::command::{err, json, out};
+use crate::common::hosts::with_hosts;
 use serde_json::Value;
 
 #[test]
@@ -83,7 +78,7 @@ fn links_that_stand_obey_and_say_what_is_wrong() {
     if with_hosts(&["lab", "validate", "duplication", "--quick"]).is_none() {
         return;
     }
-    let mut child = Command::new(command::MANYWAY)
+    let mut child = Command::new(crate::common::command::MANYWAY)
         .args(["lab", "up", "wifi-lte", "--no-config"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -1,17 +1,12 @@
 //! The verbs of the real binary over 127.0.0.1, without root.
-#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail")]
-
-#[path = "common/place.rs"]
-mod place;
-#[path = "common/program.rs"]
-mod program;
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-use place::Place;
-use program::{MANYWAY, Running, Server, assert_same_content, make_file, names, wait_until};
+use crate::common::place::Place;
+use crate::common::program::{MANYWAY, Running, Server, assert_same_content, make_file, names, wait_until};
 
 #[test]
 fn a_tree_comes_back_as_it_went() {

@@ -1,9 +1,5 @@
 //! What the real binary shows of its own connections: decoded captures, qlog, key log.
-#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail")]
-
-#[expect(dead_code, reason = "not every test needs all of it")]
-#[path = "common/program.rs"]
-mod program;
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may fail")]
 
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
@@ -14,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use program::{MANYWAY, Running, Server, names};
+use crate::common::program::{MANYWAY, Running, Server, names};
 use serde_json::Value;
 
 #[test]

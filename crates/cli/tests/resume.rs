@@ -1,12 +1,6 @@
 //! Interruptions of the real binary over 127.0.0.1: what was verified is not sent again.
 #![cfg(unix)]
-#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail")]
-
-#[path = "common/place.rs"]
-mod place;
-#[expect(dead_code, reason = "each test program uses a part of it")]
-#[path = "common/program.rs"]
-mod program;
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 #[cfg(target_os = "linux")]
 use std::net::UdpSocket;
@@ -14,8 +8,10 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
 
-use place::Place;
-use program::{MANYWAY, PATIENCE, Running, Server, assert_same_content, make_file, names, wait_until};
+use crate::common::place::Place;
+use crate::common::program::{
+    MANYWAY, PATIENCE, Running, Server, assert_same_content, make_file, names, wait_until,
+};
 
 const SIZE: usize = 400_000_000;
 /// So much has arrived when something is killed.

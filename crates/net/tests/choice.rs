@@ -1,11 +1,9 @@
 //! What an application says of the choice of paths, and what it is told of it, over two addresses of this host.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail as tests do")]
 
-mod common;
-
 use std::time::Duration;
 
-use common::{Pair, client_from, server, soon};
+use crate::common::{Pair, client_from, server, soon};
 use manyway::scheduler::Purpose;
 use manyway::{Connection, ConnectionConfig, Event, Path, PathId, PathState, Unused, Used, Why};
 use tokio::sync::broadcast::Receiver;

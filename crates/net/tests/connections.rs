@@ -2,13 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "these are tests")]
 
-mod common;
-
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use common::{
+use crate::common::{
     Pair, Relay, SECRET, address, client, client_from, identity, pattern, read_all, server, soon, ticket,
     within,
 };

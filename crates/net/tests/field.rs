@@ -1,11 +1,9 @@
 //! Cases from the field that need no privilege.
 
-mod common;
-
 use std::time::{Duration, Instant};
 
+use crate::common::{Relay, address, client, client_from, lasting_server, soon, ticket};
 use bytes::Bytes;
-use common::{Relay, address, client, client_from, lasting_server, soon, ticket};
 use manyway::{ConnectionConfig, ConnectionError};
 
 /// The server is killed and started again with the keys that it had: it can not say farewell, but whoever still

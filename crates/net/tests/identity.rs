@@ -1,12 +1,10 @@
 //! Who is who: keys that are learned, certificates, and rights that end.
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
-mod common;
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use common::{Pair, address, client, identity, soon};
+use crate::common::{Pair, address, client, identity, soon};
 use manyway::{
     AuthorisedKeys, ConnectError, ConnectionConfig, ConnectionError, Endpoint, EndpointOptions, HostPort,
     Identity, RootCertificates, ServerCertificate, ServerOptions, ServerTrust,
@@ -16,7 +14,7 @@ use manyway::{
 async fn a_client_learns_the_key_of_its_server_and_the_server_that_of_its_client() {
     let pair = Pair::new().await;
     assert_eq!(pair.connected.peer_key(), Some(*identity().public_key()));
-    let of_ticket = Identity::from_ticket_secret(&common::SECRET);
+    let of_ticket = Identity::from_ticket_secret(&crate::common::SECRET);
     assert_eq!(pair.accepted.peer_key(), Some(*of_ticket.public_key()));
 
     let server = server(None);

@@ -1,12 +1,10 @@
 //! Messages between two endpoints over loopback sockets.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
-mod common;
-
 use std::time::Duration;
 
+use crate::common::{Pair, pattern, soon, within};
 use bytes::Bytes;
-use common::{Pair, pattern, soon, within};
 use manyway::{
     Class, ConnectionConfig, Event, MessageOptions, Order, ReadError, ReceiveStream, SendStream, WriteError,
 };

@@ -1,11 +1,9 @@
 //! The size of datagrams on the loopback interface.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-mod common;
-
 use std::time::Duration;
 
-use common::{Pair, pattern, read_all, within};
+use crate::common::{Pair, pattern, read_all, within};
 use manyway::{Connection, ConnectionConfig};
 
 async fn until_size(connection: &Connection, wanted: u16) {

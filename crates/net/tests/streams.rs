@@ -1,11 +1,9 @@
 //! Streams between two endpoints over loopback sockets.
 
-mod common;
-
 use std::time::Duration;
 
+use crate::common::{Pair, pattern, read_all, soon, within};
 use bytes::Bytes;
-use common::{Pair, pattern, read_all, soon, within};
 use manyway::{ConnectionConfig, ConnectionError, ReadError, WriteError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 

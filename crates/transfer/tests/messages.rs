@@ -1,8 +1,6 @@
 //! Measuring messages over a connection in memory that gives messages up.
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
-mod common;
-
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -10,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::common::{MemorySession, pair};
 use bytes::Bytes;
-use common::{MemorySession, pair};
 use manyway_transfer::{
     MessageHalves, MessageOutcome, MessagePlan, MessageReceiver, MessageSender, Server, ServerConfig,
     Session, Transport, TransportFacts, bench_messages,

@@ -2,8 +2,6 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test may fail")]
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -11,7 +9,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use common::{MemorySession, breakable, pair};
+use crate::common::{MemorySession, breakable, pair};
 use manyway_transfer::{
     NoProgress, Progress, ProgressEvent, Reason, Server, ServerConfig, TransferError, get, put,
 };

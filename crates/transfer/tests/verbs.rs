@@ -1,14 +1,12 @@
 //! The verbs from end to end over a connection in memory.
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use common::{MemorySession, pair};
+use crate::common::{MemorySession, pair};
 use manyway_transfer::{
     Access, BenchDirection, BenchFlow, BenchLimit, BenchPlan, NoProgress, ProgressEvent, Reason,
     RelativePath, Server, ServerConfig, Session, TransferError, bench, get, hello, list, put,

@@ -1,8 +1,6 @@
 //! Nothing that comes from outside makes the readers panic, hang or see more than there is.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may fail")]
-
-mod common;
+#![expect(clippy::indexing_slicing, reason = "a test may fail")]
 
 use manyway_wire::rendezvous::{self, Message};
 use manyway_wire::{
@@ -77,13 +75,13 @@ proptest! {
 
     #[test]
     fn mutated_packets_are_read_as_blocks(
-        samples in vec(common::any_block(), 1..6),
-        (ack, skip) in (common::any_ack(), common::any_skip()),
+        samples in vec(crate::common::any_block(), 1..6),
+        (ack, skip) in (crate::common::any_ack(), crate::common::any_skip()),
         changes in any_changes(),
     ) {
         let mut payload = ack.encoded(600).1;
         payload.extend(skip.0);
-        payload.extend(common::payload_of(&samples));
+        payload.extend(crate::common::payload_of(&samples));
         change(&mut payload, &changes);
         read_all(&payload);
     }
@@ -91,13 +89,13 @@ proptest! {
     /// What was read can be written, and then reads the same.
     #[test]
     fn whatever_is_read_can_be_written_again(
-        samples in vec(common::any_block(), 1..4),
-        (ack, skip) in (common::any_ack(), common::any_skip()),
+        samples in vec(crate::common::any_block(), 1..4),
+        (ack, skip) in (crate::common::any_ack(), crate::common::any_skip()),
         changes in any_changes(),
     ) {
         let mut payload = ack.encoded(600).1;
         payload.extend(skip.0);
-        payload.extend(common::payload_of(&samples));
+        payload.extend(crate::common::payload_of(&samples));
         change(&mut payload, &changes);
         for block in Blocks::new(&payload).filter_map(Result::ok) {
             let mut again = Vec::new();
@@ -114,7 +112,7 @@ proptest! {
 
     #[test]
     fn mutated_packets_are_read_as_headers(
-        (destination, source) in (common::any_id(), common::any_id()),
+        (destination, source) in (crate::common::any_id(), crate::common::any_id()),
         sealed in 0_usize..200,
         changes in any_changes(),
     ) {
@@ -143,7 +141,7 @@ proptest! {
     }
 
     #[test]
-    fn mutated_parameters_are_read(parameters in common::any_parameters(), changes in any_changes()) {
+    fn mutated_parameters_are_read(parameters in crate::common::any_parameters(), changes in any_changes()) {
         let mut bytes = parameters.encode();
         change(&mut bytes, &changes);
         if let Ok(read) = Parameters::decode(&bytes) {

@@ -1,9 +1,5 @@
 //! What is written is read again, for any values.
 
-#![expect(clippy::unwrap_used, reason = "a test may fail")]
-
-mod common;
-
 use manyway_wire::rendezvous::{self, Body, Message};
 use manyway_wire::{
     Block, Blocks, ConnectionId, HeaderForm, Initiator, LongHeader, LongKind, Parameters, Reader, StreamId,
@@ -16,9 +12,9 @@ use proptest::prelude::*;
 proptest! {
     // spec 2.1 to 2.7, section 5
     #[test]
-    fn any_packet_of_blocks_comes_back(samples in vec(common::any_block(), 0..8)) {
-        let payload = common::payload_of(&samples);
-        let expected: Vec<_> = samples.iter().map(common::Sample::block).collect();
+    fn any_packet_of_blocks_comes_back(samples in vec(crate::common::any_block(), 0..8)) {
+        let payload = crate::common::payload_of(&samples);
+        let expected: Vec<_> = samples.iter().map(crate::common::Sample::block).collect();
         let length: usize = expected.iter().map(Block::encoded_len).sum();
         prop_assert_eq!(payload.len(), length);
         let blocks: Result<Vec<_>, _> = Blocks::new(&payload).collect();
@@ -27,8 +23,8 @@ proptest! {
 
     // spec 2.4
     #[test]
-    fn the_last_block_may_lack_its_padding(sample in common::any_block()) {
-        let mut payload = common::payload_of(std::slice::from_ref(&sample));
+    fn the_last_block_may_lack_its_padding(sample in crate::common::any_block()) {
+        let mut payload = crate::common::payload_of(std::slice::from_ref(&sample));
         payload.truncate(usize::from(u16::from_be_bytes([payload[2], payload[3]])));
         let blocks: Result<Vec<_>, _> = Blocks::new(&payload).collect();
         prop_assert_eq!(blocks, Ok(vec![sample.block()]));
@@ -36,8 +32,8 @@ proptest! {
 
     // spec 2.2, 2.7: no block can be read from part of its bytes, unless they are plain bytes or nothing
     #[test]
-    fn a_block_with_a_shorter_body_is_never_the_same(sample in common::any_block(), cut in 1_usize..40) {
-        let mut payload = common::payload_of(std::slice::from_ref(&sample));
+    fn a_block_with_a_shorter_body_is_never_the_same(sample in crate::common::any_block(), cut in 1_usize..40) {
+        let mut payload = crate::common::payload_of(std::slice::from_ref(&sample));
         let length = usize::from(u16::from_be_bytes([payload[2], payload[3]]));
         let shorter = length.saturating_sub(cut).max(4);
         prop_assume!(shorter < length);
@@ -49,7 +45,7 @@ proptest! {
 
     // spec 5.80
     #[test]
-    fn any_acknowledgement_comes_back(ack in common::any_ack(), room in 0_usize..600) {
+    fn any_acknowledgement_comes_back(ack in crate::common::any_ack(), room in 0_usize..600) {
         let (written, payload) = ack.encoded(room);
         prop_assert!(payload.len() <= room);
         if written == 0 {
@@ -67,7 +63,7 @@ proptest! {
 
     // spec 5.84
     #[test]
-    fn any_skip_comes_back((payload, skipped) in common::any_skip()) {
+    fn any_skip_comes_back((payload, skipped) in crate::common::any_skip()) {
         let blocks: Vec<_> = Blocks::new(&payload).map(Result::unwrap).collect();
         let [block @ Block::Skip(skip)] = blocks[..] else { panic!("{blocks:?}") };
         prop_assert_eq!(skip.messages.into_iter().collect::<Vec<_>>(), skipped);
@@ -79,7 +75,7 @@ proptest! {
     // spec 10.2
     #[test]
     fn any_datagram_of_a_rendezvous_comes_back(
-        (token, nonce, cookie, seen) in (any::<[u8; 16]>(), any::<u64>(), any::<[u8; 16]>(), common::any_address()),
+        (token, nonce, cookie, seen) in (any::<[u8; 16]>(), any::<u64>(), any::<[u8; 16]>(), crate::common::any_address()),
         (kind, fill) in (0..6_u8, any::<u8>()),
     ) {
         let sealed = &[fill; rendezvous::SEALED_LEN];
@@ -99,12 +95,12 @@ proptest! {
 
     // spec 4.17
     #[test]
-    fn any_parameters_come_back(parameters in common::any_parameters()) {
+    fn any_parameters_come_back(parameters in crate::common::any_parameters()) {
         prop_assert_eq!(Parameters::decode(&parameters.encode()), Ok(parameters));
     }
 
     #[test]
-    fn any_varint_comes_back(value in common::any_number()) {
+    fn any_varint_comes_back(value in crate::common::any_number()) {
         let mut buffer = Vec::new();
         Writer::new(&mut buffer, 8).varint(value);
         prop_assert_eq!(buffer.len(), varint_len(value));
@@ -113,7 +109,7 @@ proptest! {
 
     // spec 4.6
     #[test]
-    fn any_packet_number_comes_back(acked in common::any_number(), ahead in 1..1_u64 << 31, known in 0..=100_u64) {
+    fn any_packet_number_comes_back(acked in crate::common::any_number(), ahead in 1..1_u64 << 31, known in 0..=100_u64) {
         let next = acked / 2 + ahead;
         let length = packet_number::truncated_len(next, Some(acked / 2));
         let mut buffer = Vec::new();
@@ -127,10 +123,10 @@ proptest! {
     // spec 4.4, 4.9
     #[test]
     fn any_long_header_comes_back(
-        destination in common::any_id(),
-        source in common::any_id(),
+        destination in crate::common::any_id(),
+        source in crate::common::any_id(),
         set_up in any::<bool>(),
-        (number, number_len) in (common::any_number(), 1_usize..=4),
+        (number, number_len) in (crate::common::any_number(), 1_usize..=4),
         sealed in 19_usize..1400,
     ) {
         let kind = if set_up { LongKind::SetUp } else { LongKind::Open };
@@ -164,8 +160,8 @@ proptest! {
     // spec 4.10
     #[test]
     fn any_version_list_comes_back(
-        destination in common::any_id(),
-        source in common::any_id(),
+        destination in crate::common::any_id(),
+        source in crate::common::any_id(),
         versions in vec(any::<u32>(), 0..=32),
     ) {
         let mut packet = Vec::new();
@@ -179,7 +175,7 @@ proptest! {
     // spec 4.9
     #[test]
     fn any_row_of_packets_in_a_datagram_is_walked(
-        id in common::any_id(),
+        id in crate::common::any_id(),
         sealed in vec((any::<bool>(), 19_usize..300), 0..4),
         short in proptest::option::of(20_usize..300),
     ) {
@@ -208,7 +204,7 @@ proptest! {
     #[test]
     fn any_row_of_fields_comes_back(
         (byte, word, double, quad) in (any::<u8>(), any::<u16>(), any::<u32>(), any::<u64>()),
-        number in common::any_number(),
+        number in crate::common::any_number(),
         rest in vec(any::<u8>(), 0..40),
     ) {
         let mut buffer = Vec::new();

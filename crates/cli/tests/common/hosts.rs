@@ -2,7 +2,7 @@
 
 use std::process::Output;
 
-use crate::command::{err, manyway};
+use crate::common::command::{err, manyway};
 
 /// Runs a command that makes hosts, or prints why it can not; then its status is 1, and it prints nothing else.
 pub(crate) fn with_hosts(arguments: &[&str]) -> Option<Output> {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tempfile::TempDir;
 
-use crate::program::{Finished, MANYWAY, Running, Server, wait_until};
+use crate::common::program::{Finished, MANYWAY, Running, Server, wait_until};
 
 /// A client and a server with links between them, and a directory for each.
 pub(crate) struct Lab {

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::program::{Finished, MANYWAY, Running, Server};
+use crate::common::program::{Finished, MANYWAY, Running, Server};
 
 /// Two directories that go away with it.
 pub(crate) struct Place(TempDir);

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
-use crate::place::{Place, Side, address_of};
-use crate::program::{Running, Server};
+use super::place::{Place, Side, address_of};
+use crate::common::program::{Running, Server};
 
 /// An authority that was made for the test, as a file of the client's user.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
@@ -109,6 +109,6 @@ fn a_renewed_certificate_is_shown_without_a_restart() {
     authority.issue(&place, "127.0.0.1", 2100);
     let start = std::time::Instant::now();
     while place.client(&bench).code != Some(0) {
-        assert!(start.elapsed() < crate::program::PATIENCE, "{}", server.running.messages());
+        assert!(start.elapsed() < crate::common::program::PATIENCE, "{}", server.running.messages());
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::place::{Place, Side};
-use crate::program::{names, wait_until};
+use super::place::{Place, Side};
+use crate::common::program::{names, wait_until};
 
 #[test]
 fn a_ticket_for_reading_can_not_send() {

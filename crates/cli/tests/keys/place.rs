@@ -5,7 +5,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::program::{Finished, MANYWAY, Running, Server, make_file};
+use crate::common::program::{Finished, MANYWAY, Running, Server, make_file};
 
 /// Two homes, and a directory for each.
 pub(crate) struct Place(TempDir);

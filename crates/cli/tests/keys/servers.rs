@@ -1,9 +1,9 @@
 //! Known servers: by a name, by trust on first use, and when their key changes.
 
-use crate::place::{Place, Side, address_of};
+use super::place::{Place, Side, address_of};
 
 /// A server that lets the client's user in, and where it is.
-fn server(place: &Place) -> (crate::program::Server, String) {
+fn server(place: &Place) -> (crate::common::program::Server, String) {
     place.serve(&[]).stop().expect(0);
     let key = place.key(Side::Client);
     place.server_keys(&["add", "client", "laptop", &key]).expect(0);

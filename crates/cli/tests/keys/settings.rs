@@ -1,7 +1,7 @@
 //! The file of settings, and failures as documents.
 
-use crate::place::{Place, Side};
-use crate::program::Running;
+use super::place::{Place, Side};
+use crate::common::program::Running;
 
 #[test]
 fn settings_hold_for_a_server_and_a_client_and_the_command_line_wins() {
@@ -15,7 +15,7 @@ fn settings_hold_for_a_server_and_a_client_and_the_command_line_wins() {
         files.to_str().unwrap()
     );
     std::fs::write(home.join("config.toml"), text).unwrap();
-    let server = crate::program::Server::start(place.command(Side::Server, &["serve"]));
+    let server = crate::common::program::Server::start(place.command(Side::Server, &["serve"]));
     assert!(
         server.running.messages().contains("for reading on UDP 127.0.0.1:"),
         "{}",

@@ -2,8 +2,8 @@
 
 use std::os::unix::net::UnixDatagram;
 
-use crate::place::{Place, Side};
-use crate::program::{Server, names};
+use super::place::{Place, Side};
+use crate::common::program::{Server, names};
 
 #[test]
 fn a_stopping_server_tells_its_clients_and_leaves_nothing_but_resumable_parts() {

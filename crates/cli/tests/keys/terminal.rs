@@ -1,7 +1,7 @@
 //! What a user is asked who sits at a terminal.
 
-use crate::at_terminal::AtTerminal;
-use crate::place::{Place, Side, address_of};
+use super::place::{Place, Side, address_of};
+use crate::common::terminal::AtTerminal;
 
 fn start(place: &Place, arguments: &[&str]) -> AtTerminal {
     let mut asked = AtTerminal::start(place.command(Side::Client, arguments));

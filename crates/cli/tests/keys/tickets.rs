@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::place::{Place, Side, address_of, mode};
-use crate::program::{Running, names};
+use super::place::{Place, Side, address_of, mode};
+use crate::common::program::{Running, names};
 
 #[test]
 fn the_ticket_of_a_server_survives_a_restart() {

@@ -5,9 +5,9 @@ use std::path::Path;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::MB;
-use crate::lab::{Family, Lab, Namespace};
-use crate::program::{Finished, MANYWAY, Running, Server, assert_same_content, make_file};
+use super::MB;
+use crate::common::lab::{Family, Lab, Namespace};
+use crate::common::program::{Finished, MANYWAY, Running, Server, assert_same_content, make_file};
 
 /// `manyway` at the client, with the counts of `home`.
 fn start(lab: &Lab, home: &Path, arguments: &[&str]) -> Running {

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::MB;
-use crate::at_terminal::AtTerminal;
-use crate::lab::{Family, Lab};
-use crate::program::{MANYWAY, Server, assert_same_content, make_file, wait_until};
+use super::MB;
+use crate::common::lab::{Family, Lab};
+use crate::common::program::{MANYWAY, Server, assert_same_content, make_file, wait_until};
+use crate::common::terminal::AtTerminal;
 
 const PRIMARY: [&str; 6] = ["--scheduler", "primary", "-I", "va1", "-I", "va2,cost=2"];
 /// More than probes take, less than data.

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::MB;
-use crate::lab::{Family, Hole, Lab};
-use crate::program::{Running, assert_same_content, make_file, names, wait_until};
+use super::MB;
+use crate::common::lab::{Family, Hole, Lab};
+use crate::common::program::{Running, assert_same_content, make_file, names, wait_until};
 
 #[test]
 fn a_peer_that_does_not_answer_is_told_within_the_connect_timeout() {

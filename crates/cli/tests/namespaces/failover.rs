@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::MB;
-use crate::lab::{Family, Hole, Lab};
-use crate::program::{Finished, Running, Server, assert_same_content, make_file};
+use super::MB;
+use crate::common::lab::{Family, Hole, Lab};
+use crate::common::program::{Finished, Running, Server, assert_same_content, make_file};
 
 #[test]
 fn a_black_hole_is_left_by_the_data_and_used_again_when_it_ends() {

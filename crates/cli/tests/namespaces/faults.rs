@@ -4,9 +4,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use crate::MB;
-use crate::lab::{Family, Lab};
-use crate::program::{MANYWAY, Running, Server, assert_same_content, make_file, names, wait_until};
+use super::MB;
+use crate::common::lab::{Family, Lab};
+use crate::common::program::{MANYWAY, Running, Server, assert_same_content, make_file, names, wait_until};
 
 #[test]
 fn a_full_disk_at_the_server_is_told_plainly() {

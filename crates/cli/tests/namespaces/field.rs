@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::MB;
-use crate::lab::{Family, Hole, Lab};
-use crate::modems::{Modem, SERVER};
-use crate::program::{Running, assert_same_content, make_file, wait_until};
+use super::MB;
+use super::modems::{Modem, SERVER};
+use crate::common::lab::{Family, Hole, Lab};
+use crate::common::program::{Running, assert_same_content, make_file, wait_until};
 
 #[test]
 fn two_modems_with_the_same_network_and_the_same_address_carry_both() {

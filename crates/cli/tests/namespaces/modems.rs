@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::lab::{Lab, Namespace};
+use crate::common::lab::{Lab, Namespace};
 
 /// The server's address behind every modem.
 pub(crate) const SERVER: &str = "10.9.9.9:4455";

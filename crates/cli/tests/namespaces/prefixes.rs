@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::MB;
-use crate::lab::{Family, Lab};
-use crate::program::{assert_same_content, make_file};
+use super::MB;
+use crate::common::lab::{Family, Lab};
+use crate::common::program::{assert_same_content, make_file};
 
 const PREFIXES: [&str; 2] = ["fd00:7:1", "fd00:8:1"];
 

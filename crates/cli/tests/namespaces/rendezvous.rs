@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::MB;
-use crate::lab::{Family, Lab, Namespace};
-use crate::modems::cable;
-use crate::program::{MANYWAY, Running, assert_same_content, make_file};
+use super::MB;
+use super::modems::cable;
+use crate::common::lab::{Family, Lab, Namespace};
+use crate::common::program::{MANYWAY, Running, assert_same_content, make_file};
 
 /// Where the rendezvous is, for everybody.
 const MEET: &str = "10.9.9.9:4455";

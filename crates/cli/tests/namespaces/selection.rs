@@ -1,8 +1,8 @@
 //! Which interfaces and addresses are used.
 
-use crate::MB;
-use crate::lab::{Family, Hole, Lab};
-use crate::program::{assert_same_content, make_file};
+use super::MB;
+use crate::common::lab::{Family, Hole, Lab};
+use crate::common::program::{assert_same_content, make_file};
 
 /// More than set-up and probes take, less than data.
 const LITTLE: u64 = 100_000;

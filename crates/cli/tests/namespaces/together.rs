@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::MB;
-use crate::lab::{Family, Lab};
-use crate::program::{assert_same_content, make_file};
+use super::MB;
+use crate::common::lab::{Family, Lab};
+use crate::common::program::{assert_same_content, make_file};
 
 #[test]
 fn two_links_add_up_for_send_get_and_bench_over_ipv4() {

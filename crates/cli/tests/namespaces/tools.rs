@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::lab::{Family, Hole, Lab};
+use crate::common::lab::{Family, Hole, Lab};
 
 fn pairs(document: &Value) -> &Vec<Value> {
     document["pairs"].as_array().unwrap()

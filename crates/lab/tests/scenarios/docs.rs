@@ -3,7 +3,7 @@ use std::path::Path;
 
 use manyway_lab::scenario::Library;
 
-use crate::parse;
+use super::parse;
 
 fn page() -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scenarios.md");

@@ -11,7 +11,7 @@ use manyway_sim::link::{
 };
 use manyway_sim::nat::Dependence;
 
-use crate::{parse, with};
+use super::{parse, with};
 
 const MS: Duration = Duration::from_millis(1);
 

@@ -3,7 +3,7 @@ use std::time::Duration;
 use manyway_lab::scenario::{Change, Direction, Library, Side, Traffic};
 use manyway_proto::ByteCount;
 
-use crate::{parse, with};
+use super::{parse, with};
 
 #[test]
 fn turned_twice_is_the_same() {

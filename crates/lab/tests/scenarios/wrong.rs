@@ -1,6 +1,6 @@
 use std::fmt::Write as _;
 
-use crate::{LINKS, parse};
+use super::{LINKS, parse};
 
 /// What is wrong, one to a paragraph; behind the two links if it begins with a blank.
 const WRONG: [&str; 49] = [

@@ -7,7 +7,7 @@ use manyway_lab::simulated::Simulated;
 use manyway_lab::{Contender, Runner as _};
 use manyway_proto::Rate;
 
-use crate::{TWO, only, run, run_with};
+use super::{TWO, only, run, run_with};
 
 const MS: Duration = Duration::from_millis(1);
 

@@ -5,7 +5,7 @@ use manyway_lab::experiment::{self, EXPERIMENTS, Experiment, Extent, Findings, r
 use manyway_lab::simulated::Simulated;
 use manyway_lab::{Contender, LabError, Outcome, Runner, Scenario, Stop};
 
-use crate::Nobody;
+use super::Nobody;
 
 /// Runs what `--quick` runs, or every run for so long.
 fn run(experiment: &Experiment, length: Option<Duration>, runner: &mut dyn Runner) -> Results {

@@ -6,7 +6,7 @@ use manyway_lab::scenario::Library;
 use manyway_lab::simulated::Simulated;
 use manyway_lab::{Scenario, Stop};
 
-use crate::Nobody;
+use super::Nobody;
 
 /// Unlike rates, unlike delays, loss, a mesh, jitter, a satellite: gate 1 on few short runs, both ways alternating.
 /// `manyway sim gates` runs all of them twenty times.

@@ -6,7 +6,7 @@ use manyway_lab::simulated::Simulated;
 use manyway_lab::{Contender, Scenario, Stop, report};
 use manyway_proto::scheduler;
 
-use crate::Nobody;
+use super::Nobody;
 
 /// What `manyway sim matrix SCENARIOS -t TIME --congestions CONGESTION` prints.
 fn matrix(scenarios: &[Scenario], time: Duration, congestion: &str, ways: &[Way]) -> String {

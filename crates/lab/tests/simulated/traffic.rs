@@ -6,7 +6,7 @@ use manyway_lab::simulated::Simulated;
 use manyway_lab::{Contender, Runner as _, Scenario};
 use manyway_proto::Rate;
 
-use crate::{TWO, run};
+use super::{TWO, run};
 
 const MS: Duration = Duration::from_millis(1);
 

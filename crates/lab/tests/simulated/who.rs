@@ -3,7 +3,7 @@ use manyway_lab::scenario::Library;
 use manyway_lab::simulated::Simulated;
 use manyway_lab::{Contender, LabError, Runner as _};
 
-use crate::{TWO, only, run, run_with};
+use super::{TWO, only, run, run_with};
 
 #[test]
 fn contenders_that_need_sockets_are_sent_to_the_lab() {

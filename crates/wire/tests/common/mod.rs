@@ -1,4 +1,5 @@
 //! Values of every block and of the parameters, for any test.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;

@@ -1,0 +1,15 @@
+//! Helpers that several parts of the tests use.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "helpers of tests fail as tests do, and say why they skip"
+)]
+
+pub(crate) mod command;
+pub(crate) mod hosts;
+pub(crate) mod lab;
+pub(crate) mod place;
+pub(crate) mod program;
+pub(crate) mod terminal;

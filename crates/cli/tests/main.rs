@@ -1,0 +1,14 @@
+//! The real program: its screens, files and exit statuses.
+
+mod command_line;
+mod common;
+mod demo;
+mod experiments;
+mod keys;
+mod lab;
+mod lab_agents;
+mod lab_links;
+mod loopback;
+mod namespaces;
+mod observe;
+mod resume;

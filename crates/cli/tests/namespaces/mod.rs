@@ -1,0 +1,18 @@
+//! The real binary between two network namespaces, as root; without root every test is skipped.
+#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail")]
+
+mod caps;
+mod costly;
+mod endings;
+mod failover;
+mod faults;
+mod field;
+mod modems;
+mod prefixes;
+mod rendezvous;
+mod selection;
+mod together;
+mod tools;
+
+/// A megabyte.
+const MB: usize = 1_000_000;

@@ -1,0 +1,4 @@
+//! Scenarios, and campaigns over them in virtual time.
+
+mod scenarios;
+mod simulated;

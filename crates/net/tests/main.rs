@@ -1,0 +1,11 @@
+//! Endpoints, connections and streams over sockets on loopback.
+
+mod choice;
+mod common;
+mod connections;
+mod examples;
+mod field;
+mod identity;
+mod messages;
+mod sizes;
+mod streams;

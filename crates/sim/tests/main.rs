@@ -1,0 +1,34 @@
+//! How connections behave, over networks in virtual time and through the public interface only.
+
+mod acknowledgements;
+mod attacks;
+mod background;
+mod bbr;
+mod caps;
+mod close;
+mod congestion;
+mod coupled;
+mod credit;
+mod datagram_size;
+mod deaths;
+mod double_faults;
+mod flaps;
+mod handshake;
+mod identity;
+mod messages;
+mod migration;
+mod pair;
+mod pair_rates;
+mod pairs;
+mod paths;
+mod ping;
+mod qlog;
+mod random_operations;
+mod rendezvous;
+mod scheduler_laws;
+mod schedulers;
+mod server_links;
+mod shaped;
+mod slow_readers;
+mod streams;
+mod suspend;

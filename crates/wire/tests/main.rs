@@ -1,0 +1,6 @@
+//! Bytes and values of the wire, through the public interface.
+
+mod common;
+mod golden;
+mod never_panics;
+mod round_trip;
