@@ -1,5 +1,6 @@
 //! `cargo run -p xtask -- COMMAND`: what this repository needs and no ready tool does.
 
+mod chart;
 mod figures;
 #[cfg(unix)]
 mod files;
@@ -14,6 +15,7 @@ use xtask::check;
 const USAGE: &str = "usage: cargo run -p xtask -- COMMAND
 
   check    the rules of this repository that no ready tool knows
+  chart    the bar chart of the README, from its table of runs
   figures  what this program reaches, measured; in a release build
   scale    what many connections cost a server; in a release build
   resume-torture [--seed N] [--kills N] [--size GIB] [--data MIB] [--rate MBIT]
@@ -27,6 +29,13 @@ fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or_else(|| Path::new("."));
     match arguments.next().as_deref() {
         Some("check") => report(check::run(root)),
+        Some("chart") => match chart::write(root) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                tell(&format!("no chart: {error}\n"));
+                ExitCode::FAILURE
+            }
+        },
         Some("figures") => figures::run(arguments),
         Some("scale") => scale::run(arguments),
         #[cfg(unix)]
