@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::link::LinkError;
 use crate::name::NameError;
 
 /// Why bytes from the other side were not understood.
@@ -45,6 +46,8 @@ pub enum CodecError {
     },
     /// A name that is not allowed.
     Name(NameError),
+    /// A target of a symbolic link that is not allowed.
+    Link(LinkError),
 }
 
 impl fmt::Display for CodecError {
@@ -60,6 +63,7 @@ impl fmt::Display for CodecError {
             Self::Value { field, value } => write!(f, "{field} has the unknown value {value}"),
             Self::Trailing { left } => write!(f, "{left} bytes follow the last field"),
             Self::Name(error) => error.fmt(f),
+            Self::Link(error) => error.fmt(f),
         }
     }
 }

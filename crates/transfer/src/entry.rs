@@ -3,16 +3,32 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::codec::{CodecError, Fields, put_text};
+use crate::link::LinkTarget;
 use crate::name::RelativePath;
 
-/// File or directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// What an entry is.
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EntryKind {
     /// A regular file.
     File,
     /// A directory.
     Directory,
+    /// A symbolic link with this target.
+    Link(LinkTarget),
+    /// Content whose length nobody knows before its end: standard input, a pipe, a file that the system makes up while
+    /// it is read.
+    Stream,
+}
+
+impl EntryKind {
+    /// Whether content follows.
+    pub(crate) fn has_content(&self) -> bool {
+        match self {
+            Self::File | Self::Stream => true,
+            Self::Directory | Self::Link(_) => false,
+        }
+    }
 }
 
 /// A moment as file systems keep it: seconds since 1970, possibly before, and nanoseconds.
@@ -58,10 +74,12 @@ impl From<SystemTime> for Timestamp {
 pub struct Entry {
     /// Its name, relative to the directory it is taken from or put into.
     pub path: RelativePath,
-    /// File or directory.
+    /// What it is.
     pub kind: EntryKind,
-    /// Bytes of content; 0 for a directory.
+    /// Bytes of content; 0 unless it is a file.
     pub size: u64,
+    /// Bytes that it takes on the sender's disk, at most its size: fewer where it has holes.
+    pub room: u64,
     /// When the content last changed.
     pub modified: Timestamp,
     /// Permission bits, `0o777` at most: no set-uid, set-gid or sticky bit travels.
@@ -73,20 +91,22 @@ impl Entry {
         out.push(match self.kind {
             EntryKind::File => 0,
             EntryKind::Directory => 1,
+            EntryKind::Link(_) => 2,
+            EntryKind::Stream => 3,
         });
         out.extend_from_slice(&(self.mode & MODE_MASK).to_be_bytes());
         out.extend_from_slice(&self.modified.seconds.to_be_bytes());
         out.extend_from_slice(&self.modified.nanos.to_be_bytes());
         out.extend_from_slice(&self.size.to_be_bytes());
+        out.extend_from_slice(&self.room.to_be_bytes());
         put_text(out, self.path.as_str());
+        if let EntryKind::Link(target) = &self.kind {
+            put_text(out, target.as_str());
+        }
     }
 
     pub(crate) fn decode(fields: &mut Fields<'_>) -> Result<Self, CodecError> {
-        let kind = match fields.u8("entry kind")? {
-            0 => EntryKind::File,
-            1 => EntryKind::Directory,
-            value => return Err(CodecError::Value { field: "entry kind", value: value.into() }),
-        };
+        let kind = fields.u8("entry kind")?;
         let mode = fields.u16("mode")?;
         // transfer 2.3: permission bits only
         if mode & !MODE_MASK != 0 {
@@ -98,8 +118,23 @@ impl Entry {
             return Err(CodecError::Value { field: "nanoseconds", value: nanos.into() });
         }
         let size = fields.u64("size")?;
+        let room = fields.u64("room")?;
         let path = RelativePath::parse(fields.text("path", RelativePath::MAX_LENGTH)?)?;
-        Ok(Self { path, kind, size, modified: Timestamp { seconds, nanos }, mode })
+        let kind = match kind {
+            0 => EntryKind::File,
+            1 => EntryKind::Directory,
+            2 => EntryKind::Link(LinkTarget::parse(fields.text("target", LinkTarget::MAX_LENGTH)?)?),
+            3 => EntryKind::Stream,
+            value => return Err(CodecError::Value { field: "entry kind", value: value.into() }),
+        };
+        // transfer 2.7: only a file has a size, and its room is no more
+        if kind != EntryKind::File && size > 0 {
+            return Err(CodecError::Value { field: "size", value: size });
+        }
+        if room > size {
+            return Err(CodecError::Value { field: "room", value: room });
+        }
+        Ok(Self { path, kind, size, room, modified: Timestamp { seconds, nanos }, mode })
     }
 }
 

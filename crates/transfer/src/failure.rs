@@ -47,10 +47,14 @@ pub enum Reason {
     Malformed,
     /// The request asks for more than the server allows.
     Limit,
+    /// It is left out on purpose: a symbolic link, a device, a file that the receiver keeps. This is no failure.
+    LeftOut,
+    /// The file ended before its announced size.
+    Shorter,
 }
 
 impl Reason {
-    const ALL: [Self; 18] = [
+    const ALL: [Self; 20] = [
         Self::Other,
         Self::NotFound,
         Self::PermissionDenied,
@@ -69,6 +73,8 @@ impl Reason {
         Self::Unsupported,
         Self::Malformed,
         Self::Limit,
+        Self::LeftOut,
+        Self::Shorter,
     ];
 
     /// The number on the wire.
@@ -91,18 +97,20 @@ impl Reason {
             Self::DiskFull => "the disk is full",
             Self::ReadOnly => "read-only",
             Self::IsDirectory => "a directory is in the way",
-            Self::NotDirectory => "a file stands where a directory is needed",
+            Self::NotDirectory => "not a directory",
             Self::NotFile => "neither a file nor a directory",
-            Self::SymbolicLink => "a symbolic link, which is not followed",
+            Self::SymbolicLink => "a symbolic link is in the way",
             Self::Name => "the name is not allowed",
             Self::Hash => "the content does not fit its hash",
             Self::Changed => "the file changed while it was sent",
             Self::Busy => "the same file is being received already",
             Self::Abandoned => "given up by the sender",
-            Self::Unasked => "nobody asked for this file",
+            Self::Unasked => "this file was not requested",
             Self::Unsupported => "not supported by the other side",
             Self::Malformed => "the request was not understood",
             Self::Limit => "more than the other side allows",
+            Self::LeftOut => "left out",
+            Self::Shorter => "the file is shorter than its announced size",
         }
     }
 }

@@ -7,11 +7,12 @@ use tokio::sync::mpsc;
 
 use crate::codec::CodecError;
 use crate::error::TransferError;
-use crate::files::{Admission, Reception, Reply, Source, Steering, Store, WINDOW, send_files};
+use crate::files::{Reception, Reply, Source, Steering, Store, WINDOW, Wanted, send_files};
 use crate::frame::{Frame, Verdict};
 use crate::pipe::{consume_received, send_produced};
 use crate::progress::{Progress, ProgressEvent, Report};
 use crate::request::Totals;
+use crate::rules::Rules;
 use crate::wire::{finish, read_acceptance, read_end, read_frame, write_frame};
 
 /// Which side of the stream sends the files.
@@ -27,7 +28,7 @@ pub(crate) enum Side {
 pub(crate) async fn send_over<W, R>(
     (send, receive): (&mut W, &mut R),
     side: Side,
-    sources: Vec<Source>,
+    (sources, rules): (Vec<Source>, Rules),
     progress: &Arc<dyn Progress>,
 ) -> Result<Report, TransferError>
 where
@@ -39,7 +40,7 @@ where
     let sending = async {
         let (of_thread, steering) = (Arc::clone(progress), Arc::clone(&steering));
         let sent = send_produced(send, progress, move |sink| {
-            send_files(sink, sources, &*of_thread, queue, &steering)
+            send_files(sink, (sources, rules), &*of_thread, queue, &steering)
         })
         .await?;
         finish(send).await?;
@@ -59,6 +60,7 @@ where
     if heard.verdicts != sent.files {
         return Err(CodecError::Value { field: "verdicts", value: heard.verdicts }.into());
     }
+    report.left_out += heard.report.left_out;
     report.failures += heard.report.failures;
     report.failed.extend(heard.report.failed);
     report.failed.truncate(Report::MAX_FAILED);
@@ -69,7 +71,7 @@ where
 pub(crate) async fn receive_over<W, R>(
     (send, receive): (&mut W, &mut R),
     store: Arc<Store>,
-    admission: Admission,
+    wanted: Wanted,
     progress: Arc<dyn Progress>,
 ) -> Result<Report, TransferError>
 where
@@ -78,7 +80,7 @@ where
 {
     let (answers, queue) = mpsc::channel(ANSWERS_WAITING);
     let receiving = consume_received(&mut *receive, move |source| {
-        Reception::new(store, admission, progress, answers).run(source)
+        Reception::new(store, wanted, progress, answers).run(source)
     });
     let (report, told) = tokio::join!(receiving, tell(queue, send));
     let report = report?;
@@ -91,7 +93,7 @@ where
 }
 
 /// Writes answers and verdicts, as many at once as there are.
-async fn tell<W: AsyncWrite + Unpin>(
+pub(crate) async fn tell<W: AsyncWrite + Unpin>(
     mut queue: mpsc::Receiver<Frame>,
     send: &mut W,
 ) -> Result<(), TransferError> {
@@ -190,8 +192,7 @@ impl Listener<'_> {
             }
             Err(failure) => {
                 self.steering.on_refused(verdict.index);
-                self.progress.on_progress(ProgressEvent::Failed { name: &name, failure: &failure });
-                self.heard.report.add_failure(name, failure);
+                self.heard.report.add_failure(self.progress, name, failure);
             }
         }
         Ok(())

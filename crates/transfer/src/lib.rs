@@ -20,10 +20,12 @@ mod failure;
 mod files;
 mod flow;
 mod frame;
+mod link;
 mod name;
 mod pipe;
 mod progress;
 mod request;
+mod rules;
 mod server;
 mod session;
 mod wire;
@@ -32,14 +34,17 @@ pub use bench::{
     BenchAccount, BenchDirection, BenchFlow, BenchLimit, BenchOutcome, BenchPlan, IntervalMerger,
     MessageOutcome, MessagePlan, StreamInterval, bench, bench_messages, bench_until,
 };
-pub use client::{Hello, MAX_LISTED, get, hello, list, put};
+pub use client::{GetPlan, Hello, MAX_LISTED, Outlet, fetch, get, get_with, hello, list, put};
 pub use codec::CodecError;
 pub use entry::{Entry, EntryKind, Timestamp};
 pub use error::TransferError;
 pub use failure::{Failure, Reason};
+pub use files::{Existing, Feed, PutItem, PutPlan};
 pub use frame::{BenchSummary, Interval};
+pub use link::{LinkError, LinkTarget};
 pub use name::{NameError, RelativePath};
 pub use progress::{FailedFile, NoProgress, Progress, ProgressEvent, Report};
 pub use request::{Totals, VERSION};
+pub use rules::{Excludes, Links, Rules};
 pub use server::{Access, Server, ServerConfig};
 pub use session::{MessageHalves, MessageReceiver, MessageSender, Session, Transport, TransportFacts};

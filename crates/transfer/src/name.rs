@@ -36,8 +36,11 @@ impl RelativePath {
         if name.len() > Self::MAX_LENGTH {
             return Err(NameError::TooLong { length: name.len(), limit: Self::MAX_LENGTH });
         }
-        if name.starts_with('/') || has_drive(name) {
+        if name.starts_with('/') {
             return Err(NameError::Absolute);
+        }
+        if has_drive(name) {
+            return Err(NameError::Drive);
         }
         let mut depth = 0;
         for component in name.split('/') {
@@ -116,8 +119,10 @@ pub(crate) fn printable(text: &str) -> String {
 pub enum NameError {
     /// Nothing, or nothing between two slashes.
     Empty,
-    /// Starts with a slash or a drive letter.
+    /// Starts with a slash.
     Absolute,
+    /// Starts with a letter and a colon.
+    Drive,
     /// A component is `.` or `..`.
     Dots,
     /// A NUL or a backslash.
@@ -150,6 +155,9 @@ impl fmt::Display for NameError {
         match self {
             Self::Empty => f.write_str("the name is empty or has an empty part"),
             Self::Absolute => f.write_str("the name is absolute"),
+            Self::Drive => f.write_str(
+                "the name starts with a letter and a colon, which Windows takes for a drive; rename it",
+            ),
             Self::Dots => f.write_str("the name has a part that is \".\" or \"..\""),
             Self::Character { character } => write!(f, "the name contains {character:?}"),
             Self::Reserved => f.write_str("the name is kept for unfinished files"),
@@ -174,6 +182,11 @@ pub(crate) fn part_name(last: &str) -> String {
     format!(".{hash}{PART_SUFFIX}")
 }
 
+/// Whether a name of a directory is one of unfinished files.
+pub(crate) fn is_part(name: &str) -> bool {
+    name.starts_with('.') && name.to_ascii_lowercase().ends_with(PART_SUFFIX)
+}
+
 fn check_component(component: &str) -> Result<(), NameError> {
     match component {
         "" => return Err(NameError::Empty),
@@ -186,13 +199,13 @@ fn check_component(component: &str) -> Result<(), NameError> {
     if let Some(character) = component.chars().find(|c| matches!(c, '\0' | '\\' | '/')) {
         return Err(NameError::Character { character });
     }
-    if component.starts_with('.') && component.to_ascii_lowercase().ends_with(PART_SUFFIX) {
+    if is_part(component) {
         return Err(NameError::Reserved);
     }
     Ok(())
 }
 
-fn has_drive(name: &str) -> bool {
+pub(crate) fn has_drive(name: &str) -> bool {
     let mut characters = name.chars();
     characters.next().is_some_and(|c| c.is_ascii_alphabetic()) && characters.next() == Some(':')
 }
@@ -233,6 +246,13 @@ mod tests {
         ] {
             assert!(RelativePath::parse(name).is_err(), "{name:?}");
         }
+    }
+
+    #[test]
+    fn a_name_that_starts_as_a_drive_is_not_called_absolute() {
+        let error = RelativePath::parse("C:drive.txt").unwrap_err();
+        assert_eq!(error, NameError::Drive);
+        assert!(error.to_string().contains("Windows") && error.to_string().contains("rename"), "{error}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! How a caller learns what goes on.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Reason};
+use crate::name::printable;
 use crate::request::Totals;
 
 /// One step of a transfer.
@@ -35,6 +36,20 @@ pub enum ProgressEvent<'a> {
     Verified {
         /// Its name, safe to print.
         name: &'a str,
+    },
+    /// Something is left out on purpose, which is no failure.
+    LeftOut {
+        /// Its name, safe to print.
+        name: &'a str,
+        /// Why.
+        reason: &'a str,
+    },
+    /// A file became longer while it was sent: its announced beginning was sent.
+    Grew {
+        /// Its name, safe to print.
+        name: &'a str,
+        /// Bytes sent.
+        size: u64,
     },
     /// A file failed; the transfer goes on with the next one.
     Failed {
@@ -87,6 +102,13 @@ pub struct Report {
     pub resumed: u64,
     /// Bytes of content that were holes.
     pub holes: u64,
+    /// Entries that were left out on purpose.
+    pub left_out: u64,
+    /// Files of which only the announced beginning was sent, since they became longer meanwhile. Known to their sender.
+    pub grown: u64,
+    /// Names of files that have another name in the same transfer (hard links): each travels as a file of its own.
+    /// Known to their sender.
+    pub hard_links: u64,
     /// Those that failed, the first [`Report::MAX_FAILED`] of them.
     pub failed: Vec<FailedFile>,
     /// How many failed in all.
@@ -102,7 +124,15 @@ impl Report {
         self.failures == 0
     }
 
-    pub(crate) fn add_failure(&mut self, name: String, failure: Failure) {
+    /// Takes note of what did not arrive, and tells `progress`.
+    pub(crate) fn add_failure(&mut self, progress: &dyn Progress, name: String, failure: Failure) {
+        if failure.reason == Reason::LeftOut {
+            self.left_out += 1;
+            let reason = printable(&failure.text);
+            progress.on_progress(ProgressEvent::LeftOut { name: &name, reason: &reason });
+            return;
+        }
+        progress.on_progress(ProgressEvent::Failed { name: &name, failure: &failure });
         self.failures += 1;
         if self.failed.len() < Self::MAX_FAILED {
             self.failed.push(FailedFile { name, failure });

@@ -3,9 +3,10 @@
 use crate::bench::request::{AccountRequest, BenchRequest, MessagesRequest};
 use crate::codec::{CodecError, Fields, put_text};
 use crate::name::RelativePath;
+use crate::rules::Rules;
 
 /// The newest version of the transfer protocol that this crate speaks, and the oldest.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 
 /// Files and bytes that are about to follow; an announcement for progress displays, not a promise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -28,7 +29,7 @@ pub(crate) enum Request {
     /// Files follow on this stream.
     Put(Totals),
     /// Asks for files; an empty list asks for everything.
-    Get(Vec<RelativePath>),
+    Get(GetRequest),
     /// Asks what a directory holds; `None` is the served directory itself.
     List(Option<RelativePath>),
     /// Moves bytes that nobody keeps.
@@ -37,6 +38,15 @@ pub(crate) enum Request {
     Account(AccountRequest),
     /// Answers messages.
     Messages(MessagesRequest),
+}
+
+/// Which files are asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct GetRequest {
+    /// What of them is sent.
+    pub(crate) rules: Rules,
+    /// Their names; none asks for everything.
+    pub(crate) paths: Vec<RelativePath>,
 }
 
 impl Request {
@@ -56,8 +66,9 @@ impl Request {
                 out.push(PUT);
                 totals.encode(out);
             }
-            Self::Get(paths) => {
+            Self::Get(GetRequest { rules, paths }) => {
                 out.push(GET);
+                rules.encode(out);
                 out.extend_from_slice(&u16::try_from(paths.len()).unwrap_or(u16::MAX).to_be_bytes());
                 for path in paths {
                     put_text(out, path.as_str());
@@ -94,7 +105,7 @@ impl Request {
                 Self::Hello { application: fields.text("application", Self::MAX_APPLICATION)?.to_owned() }
             }
             PUT => Self::Put(Totals::decode(fields)?),
-            GET => Self::Get(decode_paths(fields)?),
+            GET => Self::Get(GetRequest { rules: Rules::decode(fields)?, paths: decode_paths(fields)? }),
             LIST => Self::List(match fields.text("path", RelativePath::MAX_LENGTH)? {
                 "" => None,
                 path => Some(RelativePath::parse(path)?),

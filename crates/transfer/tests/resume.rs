@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test may fail")]
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::common::{MemorySession, breakable, pair};
 use manyway_transfer::{
-    NoProgress, Progress, ProgressEvent, Reason, Server, ServerConfig, TransferError, get, put,
+    Feed, NoProgress, Progress, ProgressEvent, PutItem, PutPlan, Reason, RelativePath, Server, ServerConfig,
+    TransferError, get, put,
 };
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -161,20 +163,21 @@ async fn a_source_that_changes_while_it_is_sent_gets_no_name_and_its_beginning_s
     let file = here.path().join("log");
     write_pattern(&file, 20 * MIB, false);
     let client = serve(there.path());
-    let growing = {
+    let changing = {
         let file = file.clone();
         move |event: ProgressEvent<'_>| {
             if matches!(event, ProgressEvent::Started { .. }) {
-                use std::io::Write;
-                std::fs::File::options().append(true).open(&file).unwrap().write_all(b"more").unwrap();
+                let file = std::fs::File::options().write(true).open(&file).unwrap();
+                file.write_all_at(b"more", 20 * MIB as u64 - 4).unwrap();
             }
         }
     };
-    let report = put(&client, vec![file.clone()], Arc::new(growing)).await.unwrap();
+    let report = put(&client, vec![file.clone()], Arc::new(changing)).await.unwrap();
     assert_eq!(report.failed[0].failure.reason, Reason::Changed);
     assert!(!there.path().join("log").exists());
     let report = put(&client, vec![file.clone()], quiet()).await.unwrap();
-    assert_eq!((report.resumed, report.moved), (20 * MIB as u64, 4));
+    assert_eq!(report.resumed + report.moved, 20 * MIB as u64);
+    assert!(report.resumed >= 16 * MIB as u64);
     assert_same_tree(&file, &there.path().join("log"));
 }
 
@@ -288,25 +291,53 @@ async fn a_client_that_comes_back_gets_its_file_from_its_silent_former_self() {
     assert_same_tree(&file, &there.path().join("big"));
 }
 
+/// The first one that never fits is refused before a byte of it is written, so that others still fit.
+// transfer 5.12
 #[tokio::test]
-async fn a_full_disk_is_said_plainly_and_what_arrived_stays() {
+async fn a_file_that_cannot_fit_takes_no_room_from_others() {
     let place = TempDir::new().unwrap();
     let Some(small) = SmallDisk::mount(place.path(), 8) else { return };
     let here = TempDir::new().unwrap();
     let file = here.path().join("big");
     write_pattern(&file, 12 * MIB, false);
-    std::fs::write(here.path().join("little"), "x").unwrap();
+    write_pattern(&here.path().join("little"), 3 * MIB, false);
     let client = serve(place.path());
     let report = put(&client, vec![file.clone(), here.path().join("little")], quiet()).await.unwrap();
-    assert_eq!(report.failed[0].failure.reason, Reason::DiskFull, "{report:?}");
-    assert_eq!(report.failed[0].name, "big");
-    let kept = place.path().join(".big.manyway-part").metadata().unwrap().len();
-    assert!(kept > 4 * MIB as u64, "{kept}");
+    assert_eq!((report.verified, report.failures), (1, 1), "{report:?}");
+    let failed = &report.failed[0];
+    assert_eq!((failed.name.as_str(), failed.failure.reason), ("big", Reason::DiskFull));
+    assert!(
+        failed.failure.text.contains("12.0 MiB") && failed.failure.text.contains("are free"),
+        "{failed:?}"
+    );
+    assert_eq!((report.moved, parts(place.path())), (3 * MIB as u64, 0));
 
     small.grow(32);
     let report = put(&client, vec![file.clone()], quiet()).await.unwrap();
-    assert!(report.is_complete() && report.resumed > 4 * MIB as u64, "{report:?}");
+    assert!(report.is_complete(), "{report:?}");
     assert_same_tree(&file, &place.path().join("big"));
+}
+
+/// As when others fill the disk meanwhile, or nobody can tell how long the content will be.
+// transfer 5.12
+#[tokio::test]
+async fn a_part_that_fills_the_disk_gives_way_and_is_named() {
+    let place = TempDir::new().unwrap();
+    let Some(_small) = SmallDisk::mount(place.path(), 8) else { return };
+    let here = TempDir::new().unwrap();
+    write_pattern(&here.path().join("little"), MIB, false);
+    std::fs::write(place.path().join(".old.manyway-part"), vec![1; 3 * MIB]).unwrap();
+    let client = serve(place.path());
+    let endless =
+        Feed::new(RelativePath::parse("endless").unwrap(), std::io::repeat(7).take(20 * MIB as u64));
+    let plan = PutPlan { items: vec![PutItem::Feed(endless)], ..PutPlan::default() };
+    let report = put(&client, plan, quiet()).await.unwrap();
+    let failed = &report.failed[0];
+    assert_eq!(failed.failure.reason, Reason::DiskFull, "{report:?}");
+    assert!(failed.failure.text.contains(".old.manyway-part there takes 3.0 MiB"), "{failed:?}");
+    assert_eq!(parts(place.path()), 1, "nobody can go on with the beginning of a stream");
+    let report = put(&client, vec![here.path().join("little")], quiet()).await.unwrap();
+    assert!(report.is_complete(), "{report:?}");
 }
 
 #[tokio::test]
@@ -317,15 +348,15 @@ async fn an_offer_gives_what_was_named_and_nothing_else() {
     std::fs::write(here.path().join("file"), "file").unwrap();
     std::fs::write(here.path().join("secret"), "secret").unwrap();
     let named = [here.path().join("open"), here.path().join("file")];
-    let server = Server::offer(&named, ServerConfig::default(), quiet()).unwrap();
+    let server = Server::offer(named.to_vec(), ServerConfig::default(), quiet()).unwrap();
     let (client, far) = pair(64 * 1024);
     tokio::spawn({
         let server = server.clone();
         async move { server.run(&far).await }
     });
-    let path = |name: &str| manyway_transfer::RelativePath::parse(name).unwrap();
+    let path = |name: &str| RelativePath::parse(name).unwrap();
     for name in ["secret", "open/../secret", "open/none"] {
-        let Ok(name) = manyway_transfer::RelativePath::parse(name) else { continue };
+        let Ok(name) = RelativePath::parse(name) else { continue };
         let result = get(&client, vec![name], back.path().to_owned(), quiet()).await;
         let reason = match result {
             Ok(report) => report.failed[0].failure.reason,

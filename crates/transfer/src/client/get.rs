@@ -7,40 +7,81 @@ use std::sync::Arc;
 use crate::directory::Directory;
 use crate::error::TransferError;
 use crate::failure::{Failure, Reason};
-use crate::files::{Admission, Store};
+use crate::files::{Admission, Existing, Naming, Store, Wanted};
 use crate::flow::receive_over;
 use crate::name::RelativePath;
 use crate::progress::{Progress, ProgressEvent, Report};
-use crate::request::Request;
+use crate::request::{GetRequest, Request};
+use crate::rules::Rules;
 use crate::session::Session;
 use crate::wire::{read_acceptance, write_request};
 
+/// What to fetch and what to do with it.
+#[derive(Debug, Clone, Default)]
+pub struct GetPlan {
+    /// Files and directories; none: everything that is served.
+    pub paths: Vec<RelativePath>,
+    /// What of them is left out.
+    pub rules: Rules,
+    /// The directory to put them in, which is there.
+    pub into: PathBuf,
+    /// Another name, if there is one path: a file gets it, a directory lies in a directory of this name.
+    pub name: Option<RelativePath>,
+    /// What happens to files that are there.
+    pub existing: Existing,
+}
+
 /// Fetches files and directories into `into`; an empty list fetches everything that is served.
 ///
-/// Each arrives under its last component: `get a/b` makes `b`. What is there from earlier is compared and not fetched
-/// again. A file that exists is replaced once the new one is verified. Names that were not asked for are refused.
+/// As [`get_with`] with nothing else asked for.
 ///
 /// # Errors
-/// Two paths would become the same file, `into` is no directory, the other side refuses, or the connection broke;
-/// what arrived before stays and counts the next time.
+/// Those of [`get_with`].
 pub async fn get<S: Session>(
     session: &S,
     paths: Vec<RelativePath>,
     into: PathBuf,
     progress: Arc<dyn Progress>,
 ) -> Result<Report, TransferError> {
-    let admission = admit(&paths).map_err(TransferError::Local)?;
-    let directory = Directory::open(&into).map_err(|failure| TransferError::Local(failure.at(&into)))?;
+    get_with(session, GetPlan { paths, into, ..GetPlan::default() }, progress).await
+}
+
+/// Fetches what a plan says.
+///
+/// Each path arrives under its last component: `a/b` makes `b`. What is there from earlier is compared and not fetched
+/// again. A file that exists is replaced once the new one is verified, unless the plan says otherwise. Names that were
+/// not asked for are refused, and so are symbolic links that lead out of what was asked for.
+///
+/// # Errors
+/// Two paths would become the same file, the directory is none, the other side refuses, or the connection broke;
+/// what arrived before stays and counts the next time.
+pub async fn get_with<S: Session>(
+    session: &S,
+    plan: GetPlan,
+    progress: Arc<dyn Progress>,
+) -> Result<Report, TransferError> {
+    let wanted = wanted(&plan).map_err(TransferError::Local)?;
+    let directory =
+        Directory::open(&plan.into).map_err(|failure| TransferError::Local(failure.at(&plan.into)))?;
     let (mut send, mut receive) = session.open().await.map_err(TransferError::stream("opening a stream"))?;
-    write_request(&mut send, Request::Get(paths)).await?;
+    write_request(&mut send, Request::Get(GetRequest { rules: plan.rules, paths: plan.paths })).await?;
     let totals = read_acceptance(&mut receive).await?;
     progress.on_progress(ProgressEvent::Totals(totals));
-    receive_over((&mut send, &mut receive), Arc::new(Store::new(directory)), admission, progress).await
+    receive_over((&mut send, &mut receive), Arc::new(Store::new(directory)), wanted, progress).await
+}
+
+fn wanted(plan: &GetPlan) -> Result<Wanted, Failure> {
+    let naming = match (&plan.name, plan.paths.as_slice()) {
+        (None, _) => Naming::AsSent,
+        (Some(to), [asked]) => Naming::Renamed { asked: RelativePath::parse(asked.last())?, to: to.clone() },
+        (Some(_), _) => return Err(Failure::with_text(Reason::Name, "only one path can get another name")),
+    };
+    Ok(Wanted { admission: admit(&plan.paths)?, existing: plan.existing, naming })
 }
 
 fn admit(paths: &[RelativePath]) -> Result<Admission, Failure> {
     if paths.is_empty() {
-        return Ok(Admission::Anything);
+        return Ok(Admission::Everything);
     }
     let mut names = BTreeSet::new();
     for path in paths {

@@ -1,10 +1,12 @@
 //! The side that asks.
 
+mod fetch;
 mod get;
 mod list;
 mod put;
 
-pub use get::get;
+pub use fetch::{Outlet, fetch};
+pub use get::{GetPlan, get, get_with};
 pub use list::{MAX_LISTED, list};
 pub use put::put;
 

@@ -15,15 +15,22 @@ use crate::failure::{Failure, Reason};
 use std::fs::File;
 
 #[cfg(not(unix))]
-pub(crate) use portable::{Directory, PartFile};
+pub(crate) use portable::{Directory, PartFile, umask};
 #[cfg(unix)]
-pub(crate) use unix::{Directory, PartFile};
+pub(crate) use unix::{Directory, PartFile, umask};
 
 /// What the file system says about a name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) kind: EntryKind,
     pub(crate) size: u64,
+    /// Bytes that it takes on the disk, at most its size.
+    pub(crate) room: u64,
+    /// By what it is known to be the same one under another name; zero where nobody tells.
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+    /// Names that it has.
+    pub(crate) links: u64,
     pub(crate) modified: Timestamp,
     pub(crate) mode: u16,
 }
@@ -44,6 +51,15 @@ impl Identity {
     pub(crate) fn size(&self) -> u64 {
         self.size
     }
+}
+
+/// Room on a file system, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// What this user may still take.
+    pub(crate) free: u64,
+    /// All there is, taken or not.
+    pub(crate) total: u64,
 }
 
 /// What there is already of a file that is about to be received.
@@ -72,6 +88,14 @@ pub(crate) enum Target {
     Free,
     /// A file, or what else may be replaced.
     Taken,
+    /// The same, and what stands there shall get another name first.
+    // transfer 5.11
+    ToBackUp,
+}
+
+/// The name that a file gets which makes way for a new one.
+fn backup_name(last: &str) -> String {
+    format!("{last}~")
 }
 
 /// Whether a file's content is safe on the disk already.

@@ -4,10 +4,17 @@ use std::fs::{self, File, FileTimes, Metadata, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{Attributes, ChildName, Durability, Existing, Facts, Identity, OWNER, Target};
+use super::{Attributes, ChildName, Durability, Existing, Facts, Identity, OWNER, Room, Target};
 use crate::entry::{EntryKind, MODE_MASK, Timestamp};
 use crate::failure::{Failure, Reason};
-use crate::name::{RelativePath, part_name};
+use crate::link::LinkTarget;
+use crate::name::{RelativePath, is_part, part_name};
+
+/// New files get the permissions that the system gives them.
+#[cfg(not(unix))]
+pub(crate) fn umask() -> u16 {
+    0
+}
 
 /// A directory by its canonical path.
 #[derive(Debug)]
@@ -88,8 +95,14 @@ impl Directory {
             .map_err(|error| Failure::from_io(&error))?;
         // Some systems rename no open file.
         drop(file);
-        if expected == Target::Free && target.symlink_metadata().is_ok() {
-            return Err(super::other_name());
+        let is_there = target.symlink_metadata().is_ok();
+        match expected {
+            Target::Free if is_there => return Err(super::other_name()),
+            Target::ToBackUp if is_there => {
+                let backup = target.with_file_name(super::backup_name(path.last()));
+                fs::rename(&target, backup).map_err(|error| Failure::from_io(&error))?;
+            }
+            Target::Free | Target::ToBackUp | Target::Taken => {}
         }
         fs::rename(temporary, target).map_err(|error| Failure::from_io(&error))
     }
@@ -143,6 +156,44 @@ impl Directory {
     pub(crate) fn sync_everything(&self) -> Result<Durability, Failure> {
         check_directory(&self.root)?;
         Ok(Durability::Unsafe)
+    }
+
+    /// The target of a symbolic link.
+    pub(crate) fn read_link(&self, path: &RelativePath) -> Result<String, Failure> {
+        let place = self.parent(path, Missing::Refuse)?.join(path.last());
+        let target = fs::read_link(place).map_err(|error| Failure::from_io(&error))?;
+        let target = target.into_os_string().into_string();
+        target.map_err(|_| Failure::with_text(Reason::Name, "the target of the link is not UTF-8"))
+    }
+
+    /// Not every system makes links, and some make only those of one kind.
+    pub(crate) fn make_link(&self, path: &RelativePath, _: &LinkTarget, _: Target) -> Result<(), Failure> {
+        self.parent(path, Missing::Refuse)?;
+        Err(Failure::with_text(Reason::LeftOut, "symbolic link, which this system does not make"))
+    }
+
+    /// How much room there is, is not known here.
+    pub(crate) fn room(&self, _: &RelativePath) -> Result<Room, Failure> {
+        check_directory(&self.root)?;
+        Ok(Room { free: u64::MAX, total: u64::MAX })
+    }
+
+    /// The largest unfinished file beside `path` other than its own: its name and the bytes that it takes.
+    pub(crate) fn largest_part(&self, path: &RelativePath) -> Option<(String, u64)> {
+        let parent = self.parent(path, Missing::Refuse).ok()?;
+        let own = part_name(path.last());
+        let parts = fs::read_dir(parent).ok()?.flatten().filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let is_other = is_part(&name) && name != own;
+            is_other.then_some((name, entry.metadata().ok()?.len()))
+        });
+        parts.max_by_key(|(_, bytes)| *bytes)
+    }
+
+    /// Whether files there are made up by the system while they are read: no such system is known here.
+    #[expect(clippy::unused_self, reason = "elsewhere it depends on the directory")]
+    pub(crate) fn is_made_up(&self, _: &RelativePath) -> bool {
+        false
     }
 
     /// Opens a regular file for reading.
@@ -260,7 +311,8 @@ fn facts(metadata: &Metadata) -> Result<Facts, Failure> {
     let modified = metadata.modified().map(Timestamp::from).unwrap_or_default();
     let mode = if metadata.permissions().readonly() { 0o444 } else { 0o644 };
     let size = if kind == EntryKind::File { metadata.len() } else { 0 };
-    Ok(Facts { kind, size, modified, mode: mode & MODE_MASK })
+    let mode = mode & MODE_MASK;
+    Ok(Facts { kind, size, room: size, device: 0, inode: 0, links: 1, modified, mode })
 }
 
 fn refuse_directory(target: &Path) -> Result<(), Failure> {

@@ -187,6 +187,28 @@ macro_rules! laws {
             }
 
             #[test]
+            fn unfinished_files_and_links_are_looked_at_and_room_is_told() {
+                let place = tempfile::tempdir().unwrap();
+                std::fs::create_dir(place.path().join("d")).unwrap();
+                std::fs::write(place.path().join("d/.small.manyway-part"), vec![1; 9_000]).unwrap();
+                std::fs::write(place.path().join("d/.large.manyway-part"), vec![1; 90_000]).unwrap();
+                let directory = Directory::open(place.path()).unwrap();
+                let largest = |name: &str| directory.largest_part(&path(name)).map(|(name, _)| name);
+                assert_eq!(largest("d/other").as_deref(), Some(".large.manyway-part"));
+                assert_eq!(largest("d/large").as_deref(), Some(".small.manyway-part"), "not its own");
+                assert_eq!(largest("e/other"), None);
+                let room = directory.room(&path("d/x")).unwrap();
+                assert!(room.free > 0 && room.free <= room.total, "{room:?}");
+                assert!(!directory.is_made_up(&path("d/x")));
+                let target = crate::link::LinkTarget::parse("d/x").unwrap();
+                match directory.make_link(&path("link"), &target, Target::Free) {
+                    Ok(()) => assert_eq!(directory.read_link(&path("link")).unwrap(), "d/x"),
+                    Err(failure) => assert_eq!(failure.reason, Reason::LeftOut),
+                }
+                assert!(directory.read_link(&path("d")).is_err());
+            }
+
+            #[test]
             fn children_are_in_order() {
                 let place = tempfile::tempdir().unwrap();
                 let directory = Directory::open(place.path()).unwrap();

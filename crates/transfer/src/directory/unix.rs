@@ -1,5 +1,9 @@
 //! The directory by file descriptors: no moment at which a name could be exchanged for a link.
 
+mod links;
+mod room;
+mod umask;
+
 use std::fs::{File, FileTimes, Permissions};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,6 +17,8 @@ use super::{Attributes, ChildName, Durability, Existing, Facts, Identity, OWNER,
 use crate::entry::{EntryKind, MODE_MASK, Timestamp};
 use crate::failure::{Failure, Reason};
 use crate::name::{RelativePath, part_name, printable};
+
+pub(crate) use umask::umask;
 
 /// An open directory.
 #[derive(Debug)]
@@ -104,6 +110,10 @@ impl Directory {
             .and_then(|()| if durability == Durability::Safe { Ok(()) } else { file.sync_all() })
             .map_err(|error| Failure::from_io(&error))?;
         match target {
+            Target::ToBackUp => {
+                back_up(&parent, path.last())?;
+                rustix::fs::renameat(&parent, &*temporary, &parent, path.last())
+            }
             Target::Taken => rustix::fs::renameat(&parent, &*temporary, &parent, path.last()),
             Target::Free => rename_to_free(&parent, &temporary, path.last()),
         }
@@ -149,7 +159,7 @@ impl Directory {
         let directory = step(&parent, path.last())?;
         let stat = rustix::fs::fstat(&directory).map_err(failure)?;
         let before = before.map(|()| number::<_, u16>(stat.st_mode & 0o7777) & MODE_MASK);
-        // The umask may not take away what the entry grants.
+        // What the umask takes away was taken from the entry already; here it may not take away what its owner needs.
         let wanted = before.unwrap_or(mode & MODE_MASK) | OWNER;
         if before != Some(wanted) {
             let changed = rustix::fs::fchmod(&directory, Mode::from_raw_mode(wanted.into()));
@@ -201,7 +211,7 @@ impl Directory {
             File::from(rustix::fs::openat(&parent, path.last(), READ, Mode::empty()).map_err(failure)?);
         let facts = facts(&rustix::fs::fstat(&file).map_err(failure)?)?;
         match facts.kind {
-            EntryKind::File => Ok((file, facts)),
+            EntryKind::File | EntryKind::Stream | EntryKind::Link(_) => Ok((file, facts)),
             EntryKind::Directory => Err(Failure::new(Reason::IsDirectory)),
         }
     }
@@ -308,6 +318,16 @@ fn refuse_directory(parent: &OwnedFd, last: &str) -> Result<(), Failure> {
     }
 }
 
+/// Gives what stands under a name its backup name.
+// transfer 5.11
+fn back_up(parent: &OwnedFd, last: &str) -> Result<(), Failure> {
+    let backup = super::backup_name(last);
+    match rustix::fs::renameat(parent, last, parent, &*backup) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(Failure::with_text(failure(error).reason, backup)),
+    }
+}
+
 /// Locks an open temporary file and checks that it is one, and not a name for something else.
 fn own_part(file: &OwnedFd, name: &str) -> Result<Identity, Failure> {
     match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
@@ -371,9 +391,14 @@ fn facts(stat: &Stat) -> Result<Facts, Failure> {
         | FileType::BlockDevice
         | FileType::Unknown => return Err(Failure::new(Reason::NotFile)),
     };
+    let size = if kind == EntryKind::File { number(stat.st_size) } else { 0 };
     Ok(Facts {
         kind,
-        size: if kind == EntryKind::File { number(stat.st_size) } else { 0 },
+        size,
+        room: number::<_, u64>(stat.st_blocks).saturating_mul(512).min(size),
+        device: number(stat.st_dev),
+        inode: number(stat.st_ino),
+        links: number(stat.st_nlink),
         modified: Timestamp {
             seconds: number(stat.st_mtime),
             nanos: number::<_, u32>(stat.st_mtime_nsec).min(999_999_999),

@@ -12,6 +12,8 @@ use crate::name::RelativePath;
 #[derive(Debug)]
 pub(crate) struct Store {
     pub(crate) directory: Arc<Directory>,
+    /// Permissions that new files and directories do not get.
+    pub(crate) umask: u16,
     claims: Mutex<BTreeMap<RelativePath, Arc<Claim>>>,
 }
 
@@ -49,7 +51,7 @@ enum Slot {
 
 impl Store {
     pub(crate) fn new(directory: Directory) -> Self {
-        Self { directory: Arc::new(directory), claims: Mutex::default() }
+        Self { directory: Arc::new(directory), umask: crate::directory::umask(), claims: Mutex::default() }
     }
 
     /// Takes the right to write `path`, for a stream with this activity.

@@ -3,13 +3,17 @@
 mod claims;
 mod receive;
 mod send;
+mod source;
 mod sparse;
 mod walk;
 
 pub(crate) use claims::Store;
-pub(crate) use receive::{Admission, Reception, WINDOW};
+pub use receive::Existing;
+pub(crate) use receive::{Admission, Naming, Reception, WINDOW, Wanted};
 pub(crate) use send::{Reply, Steering, send_files};
-pub(crate) use walk::{Source, check_distinct, survey};
+pub use source::{Feed, PutItem, PutPlan};
+pub(crate) use source::{Source, Tree, check_distinct};
+pub(crate) use walk::survey;
 
 #[cfg(test)]
 mod tests;

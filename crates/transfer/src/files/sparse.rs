@@ -21,6 +21,12 @@ impl SparseReader {
         Self { file, position, known: position, end }
     }
 
+    /// Reads `file` from its start, wherever it was read before.
+    pub(crate) fn from_start(mut file: File, end: u64) -> io::Result<Self> {
+        file.seek(SeekFrom::Start(0))?;
+        Ok(Self::new(file, 0, end))
+    }
+
     /// The file itself.
     pub(crate) fn file(&self) -> &File {
         &self.file
@@ -121,7 +127,8 @@ fn next_data(_: &File, from: u64, end: u64) -> io::Result<(u64, u64)> {
     Ok((from, end))
 }
 
-fn read_some(file: &mut impl Read, space: &mut [u8]) -> io::Result<usize> {
+/// Reads once, whatever signals come.
+pub(super) fn read_some(file: &mut (impl Read + ?Sized), space: &mut [u8]) -> io::Result<usize> {
     loop {
         match file.read(space) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -8,6 +8,7 @@ use crate::frame::{Frame, Header, Kind, Verdict};
 use crate::name::RelativePath;
 use crate::progress::{NoProgress, Report};
 use crate::request::Totals;
+use crate::rules::Rules;
 use proptest::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
@@ -92,7 +93,8 @@ fn a_file_that_its_sender_gives_up_gets_no_name() {
 #[test]
 fn a_file_that_nobody_asked_for_is_refused() {
     let place = TempDir::new().unwrap();
-    let asked = Admission::Below(["asked".to_owned()].into());
+    let admission = Admission::Below(["asked".to_owned()].into());
+    let asked = Wanted { admission, ..Wanted::default() };
     let stream = Stream::new().announce(".bashrc", 4).file("asked/below", b"good").done(2);
     let mut said = Vec::new();
     let report = stream.receive(place.path(), &asked, &mut said);
@@ -139,19 +141,19 @@ fn a_directory_is_walked_in_order_without_links_and_unfinished_files() {
     std::fs::write(top.join(".a.manyway-part"), "half").unwrap();
     #[cfg(unix)]
     std::os::unix::fs::symlink("/etc/passwd", top.join("link")).unwrap();
-    let source = Source::local(&top).unwrap();
+    let source = Source::Tree(Tree::local(&top).unwrap());
     let mut found = Vec::new();
     let mut failed = Vec::new();
-    for step in walk::Walk::new(vec![source.clone()]) {
+    for step in walk::Walk::new(vec![source.clone()], Rules::default()) {
         match step {
-            walk::Step::Found { name, .. } => found.push(name.as_str().to_owned()),
+            walk::Step::Found { entry, .. } => found.push(entry.path.as_str().to_owned()),
             walk::Step::Failed { name, failure } => failed.push((name, failure.reason)),
         }
     }
     assert_eq!(found, ["top", "top/a", "top/b", "top/b/c", "top/b/c/file"]);
     #[cfg(unix)]
-    assert_eq!(failed, [("top/link".to_owned(), Reason::SymbolicLink)]);
-    assert_eq!(survey(&[source]), Totals { files: 5, bytes: 6 });
+    assert_eq!(failed, [("top/link".to_owned(), Reason::LeftOut)]);
+    assert_eq!(survey(&[source], &Rules::default()), Totals { files: 5, bytes: 6 });
 }
 
 proptest! {
@@ -216,7 +218,7 @@ fn what_is_there_from_earlier_is_told_by_its_hash() {
     }
     let stream = stream.done(4);
     let mut said = Vec::new();
-    stream.receive(place.path(), &Admission::Anything, &mut said).unwrap();
+    stream.receive(place.path(), &Wanted::default(), &mut said).unwrap();
     let answers: Vec<_> = said
         .into_iter()
         .filter_map(|frame| if let Frame::Answer(answer) = frame { Some(answer) } else { None })
@@ -298,10 +300,15 @@ impl Stream {
     }
 
     fn announce(self, name: &str, size: u64) -> Self {
+        self.announce_as(name, EntryKind::File, size)
+    }
+
+    fn announce_as(self, name: &str, kind: EntryKind, size: u64) -> Self {
         self.frame(&Frame::Entry(Entry {
             path: RelativePath::parse(name).unwrap(),
-            kind: EntryKind::File,
+            kind,
             size,
+            room: 0,
             modified: Timestamp { seconds: 1_600_000_000, nanos: 0 },
             mode: 0o644,
         }))
@@ -348,23 +355,18 @@ impl Stream {
 
     fn receive_into(&self, place: &Path) -> (Result<Report, TransferError>, Vec<Verdict>) {
         let mut said = Vec::new();
-        let report = self.receive(place, &Admission::Anything, &mut said);
+        let report = self.receive(place, &Wanted::default(), &mut said);
         let verdict = |frame| if let Frame::Verdict(verdict) = frame { Some(verdict) } else { None };
         let mut verdicts: Vec<_> = said.into_iter().filter_map(verdict).collect();
         verdicts.sort_by_key(|verdict| verdict.index);
         (report, verdicts)
     }
 
-    fn receive(
-        &self,
-        place: &Path,
-        admission: &Admission,
-        said: &mut Vec<Frame>,
-    ) -> Result<Report, TransferError> {
+    fn receive(&self, place: &Path, wanted: &Wanted, said: &mut Vec<Frame>) -> Result<Report, TransferError> {
         let directory = Directory::open(place).map_err(TransferError::Local)?;
         let store = Arc::new(Store::new(directory));
         let (answers, mut queue) = mpsc::channel(10_000);
-        let reception = Reception::new(store, admission.clone(), Arc::new(NoProgress), answers);
+        let reception = Reception::new(store, wanted.clone(), Arc::new(NoProgress), answers);
         let report = reception.run(&mut self.0.as_slice());
         while let Ok(frame) = queue.try_recv() {
             said.push(frame);
@@ -382,4 +384,82 @@ fn names(place: &Path) -> Vec<String> {
         std::fs::read_dir(place).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
+}
+
+/// The sender checks its links, and the receiver does not trust it with that.
+// transfer 2.6, 5.10
+#[cfg(unix)]
+#[test]
+fn a_link_of_a_malicious_sender_leads_nowhere_and_nothing_is_written_through_one() {
+    let outer = TempDir::new().unwrap();
+    let inner = outer.path().join("inner");
+    std::fs::create_dir(&inner).unwrap();
+    let link = |target: &str| EntryKind::Link(crate::link::LinkTarget::parse(target).unwrap());
+    let stream = Stream::new()
+        .announce_as("tree", EntryKind::Directory, 0)
+        .announce_as("tree/out", link(".."), 0)
+        .announce_as("tree/up", link("../../x"), 0)
+        .announce_as("top", link("tree"), 0)
+        .announce_as("tree/in", link("./d"), 0)
+        .announce_as("tree/in/sub", EntryKind::Directory, 0)
+        .file("tree/in/file", b"through")
+        .done(7);
+    let (report, verdicts) = stream.receive_into(&inner);
+    assert_eq!(names(outer.path()), ["inner"], "{report:?}");
+    for index in [2, 3] {
+        let failure = verdicts[index].outcome.as_ref().unwrap_err();
+        assert_eq!(failure.reason, Reason::Name, "{failure}");
+        assert!(failure.text.contains("leads out of the tree"), "{failure}");
+    }
+    assert!(!inner.join("tree/up").exists() && !inner.join("top").exists());
+    assert!(!inner.join("tree/d").exists(), "nothing went through the link");
+    // The directory was made before the turn of the link, or the link refused what is below it: never both.
+    let place = inner.join("tree/in").symlink_metadata().unwrap();
+    assert!(place.is_symlink() != inner.join("tree/in/file").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn nothing_is_written_through_a_link_that_was_received_before() {
+    let outer = TempDir::new().unwrap();
+    let inner = outer.path().join("inner");
+    std::fs::create_dir_all(inner.join("tree/real")).unwrap();
+    let target = EntryKind::Link(crate::link::LinkTarget::parse("real").unwrap());
+    let stream = Stream::new().announce_as("tree/in", target, 0).done(1);
+    assert_eq!(stream.receive_into(&inner).0.unwrap().verified, 1);
+    let stream = Stream::new()
+        .announce("tree/in/file", 3)
+        .announce_as("tree/in/sub", EntryKind::Directory, 0)
+        .file("tree/in", b"new")
+        .done(3);
+    let (report, verdicts) = stream.receive_into(&inner);
+    assert_eq!(
+        reasons(&verdicts),
+        [Some(Reason::SymbolicLink), Some(Reason::SymbolicLink), None],
+        "{report:?}"
+    );
+    assert_eq!(names(&inner.join("tree/real")), [] as [&str; 0]);
+    assert_eq!(std::fs::read(inner.join("tree/in")).unwrap(), b"new", "the link itself is replaced");
+}
+
+// transfer 4.11
+#[test]
+fn content_of_unknown_length_is_as_long_as_it_is() {
+    let place = TempDir::new().unwrap();
+    std::fs::write(place.path().join(".feed.manyway-part"), "left by another").unwrap();
+    let stream = Stream::new()
+        .announce_as("feed", EntryKind::Stream, 0)
+        .start(0, 0)
+        .data(b"some")
+        .data(b"thing")
+        .end(*blake3::hash(b"something").as_bytes())
+        .announce_as("torn", EntryKind::Stream, 0)
+        .start(1, 0)
+        .data(b"half")
+        .end([0; 32])
+        .done(2);
+    let (report, verdicts) = stream.receive_into(place.path());
+    assert_eq!(reasons(&verdicts), [None, Some(Reason::Hash)]);
+    assert_eq!(report.unwrap().bytes, 9);
+    assert_eq!(std::fs::read(place.path().join("feed")).unwrap(), b"something");
 }

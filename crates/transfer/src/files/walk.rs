@@ -1,126 +1,193 @@
 //! Everything below some starting points, parents first, in order of names.
 
-use std::collections::BTreeSet;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read as _;
 use std::sync::Arc;
 
+use super::source::{Feed, Source, Tree};
 use crate::directory::{ChildName, Directory, Facts};
-use crate::entry::EntryKind;
+use crate::entry::{Entry, EntryKind, Timestamp};
 use crate::failure::{Failure, Reason};
+use crate::link::LinkTarget;
 use crate::name::{NameError, RelativePath, printable};
 use crate::request::Totals;
+use crate::rules::{Links, Rules};
 
-/// A file or directory to send: where it is and what the other side shall call it.
+/// Where the content of an entry is.
 #[derive(Debug, Clone)]
-pub(crate) struct Source {
-    pub(crate) directory: Arc<Directory>,
-    /// Its place below the directory; `None` is the directory itself, whose children go out under their own names.
-    pub(crate) place: Option<RelativePath>,
-    /// Its name on the wire; `None` only together with `place`.
-    pub(crate) name: Option<RelativePath>,
-}
-
-impl Source {
-    /// A file or directory that the local user named; a link given by name is followed, those below it are not.
-    pub(crate) fn local(path: &Path) -> Result<Self, Failure> {
-        let real = path.canonicalize().map_err(|e| Failure::from_io(&e))?;
-        let (Some(parent), Some(place)) = (real.parent(), real.file_name()) else {
-            return Err(Failure::with_text(Reason::Name, "the root directory has no name to send it under"));
-        };
-        let name = path.file_name().unwrap_or(place);
-        let parse = |text: &std::ffi::OsStr| RelativePath::parse(text.to_str().ok_or(NameError::NotText)?);
-        Ok(Self {
-            directory: Arc::new(Directory::open(parent)?),
-            place: Some(parse(place)?),
-            name: Some(parse(name)?),
-        })
-    }
-
-    /// A child of this directory; `None` if it is still being received.
-    fn child(&self, child: ChildName) -> Result<Option<Self>, Step> {
-        let failed = |name: &str, error: NameError| {
-            let name = match &self.name {
-                Some(parent) => format!("{}/{}", parent.as_str(), printable(name)),
-                None => printable(name),
-            };
-            Step::Failed { name, failure: error.into() }
-        };
-        let text = child.map_err(|shown| failed(&shown, NameError::NotText))?;
-        let extend = |base: &Option<RelativePath>| match base {
-            Some(base) => base.join(&text),
-            None => RelativePath::parse(&text),
-        };
-        match (extend(&self.place), extend(&self.name)) {
-            (Ok(place), Ok(name)) => Ok(Some(Self {
-                directory: Arc::clone(&self.directory),
-                place: Some(place),
-                name: Some(name),
-            })),
-            // transfer 5.1: what is still being received is not there yet
-            (Err(NameError::Reserved), _) | (_, Err(NameError::Reserved)) => Ok(None),
-            (Err(error), _) | (_, Err(error)) => Err(failed(&text, error)),
-        }
-    }
-
-    /// A file or directory of a served directory, `None` for all of it.
-    pub(crate) fn served(directory: &Arc<Directory>, place: Option<RelativePath>) -> Result<Self, Failure> {
-        // transfer 7.2: names are relative to the parent of what was asked for
-        let name = place.as_ref().map(|p| RelativePath::parse(p.last())).transpose()?;
-        Ok(Self { directory: Arc::clone(directory), place, name })
-    }
+pub(crate) enum Origin {
+    /// In this file, or in none if it is a directory or a link.
+    Place(Arc<Directory>, RelativePath),
+    /// It is read once.
+    Feed(Feed),
 }
 
 /// A step of the walk.
 #[derive(Debug)]
 pub(crate) enum Step {
-    Found { directory: Arc<Directory>, place: RelativePath, name: RelativePath, facts: Facts },
+    Found {
+        origin: Origin,
+        entry: Entry,
+        /// Whether the same file was found under another name before.
+        is_again: bool,
+    },
+    /// It is not sent; [`Reason::LeftOut`] if that is right so.
     Failed { name: String, failure: Failure },
 }
 
 /// Visits everything below the sources, each directory as it is reached.
 ///
-/// Memory: the names in each directory on the way to the present place.
+/// Memory: the names in each directory on the way to the present place, and 16 bytes for each of at most
+/// [`MOST_LINKED`] files with several names.
 // transfer 3.1
 #[derive(Debug)]
 pub(crate) struct Walk {
     sources: std::vec::IntoIter<Source>,
     levels: Vec<Level>,
+    rules: Rules,
+    /// File systems, and whether their files are made up while they are read.
+    devices: BTreeMap<u64, bool>,
+    linked: BTreeSet<(u64, u64)>,
+    /// Links that were followed: they can multiply what there is without end.
+    followed: usize,
 }
 
 /// A directory that is being visited.
 #[derive(Debug)]
 struct Level {
-    source: Source,
+    tree: Tree,
+    identity: (u64, u64),
     children: std::vec::IntoIter<ChildName>,
 }
 
 impl Walk {
-    pub(crate) fn new(sources: Vec<Source>) -> Self {
-        Self { sources: sources.into_iter(), levels: Vec::new() }
+    pub(crate) fn new(sources: Vec<Source>, rules: Rules) -> Self {
+        let sources = sources.into_iter();
+        Self {
+            sources,
+            levels: Vec::new(),
+            rules,
+            devices: BTreeMap::new(),
+            linked: BTreeSet::new(),
+            followed: 0,
+        }
     }
 
     /// Looks at what has a name; a directory's children are next.
-    fn visit(&mut self, source: Source) -> Option<Step> {
-        let (Some(place), Some(name)) = (source.place.clone(), source.name.clone()) else {
-            return self.enter(source).err().map(|failure| Step::Failed { name: ".".to_owned(), failure });
+    fn visit(&mut self, tree: Tree) -> Option<Step> {
+        let (Some(place), Some(name)) = (tree.place.clone(), tree.name.clone()) else {
+            let entered = self.enter(tree, (0, 0));
+            return entered.err().map(|failure| Step::Failed { name: ".".to_owned(), failure });
         };
-        let shown = || name.as_str().to_owned();
-        let facts = match source.directory.describe(&place) {
-            Ok(facts) => facts,
-            Err(failure) => return Some(Step::Failed { name: shown(), failure }),
-        };
-        let directory = Arc::clone(&source.directory);
-        if facts.kind == EntryKind::Directory
-            && let Err(failure) = self.enter(source)
-        {
-            return Some(Step::Failed { name: shown(), failure });
+        match tree.directory.describe(&place) {
+            Ok(facts) => self.found(tree, place, name, facts),
+            Err(failure) if failure.reason == Reason::SymbolicLink => self.visit_link(tree, &place, name),
+            Err(failure) if failure.reason == Reason::NotFile && !self.levels.is_empty() => {
+                Some(left_out(&name, "neither a file nor a directory"))
+            }
+            Err(failure) => Some(failed(&name, failure)),
         }
-        Some(Step::Found { directory, place, name, facts })
     }
 
-    fn enter(&mut self, source: Source) -> Result<(), Failure> {
-        let children = source.directory.children(source.place.as_ref())?.into_iter();
-        self.levels.push(Level { source, children });
+    fn found(
+        &mut self,
+        tree: Tree,
+        place: RelativePath,
+        name: RelativePath,
+        mut facts: Facts,
+    ) -> Option<Step> {
+        let is_directory = facts.kind == EntryKind::Directory;
+        if !self.levels.is_empty() && self.rules.exclude.fits(&name, is_directory) {
+            return None;
+        }
+        let identity = (facts.device, facts.inode);
+        if facts.kind == EntryKind::File && self.is_of_unknown_length(&tree.directory, &place, &facts) {
+            (facts.kind, facts.size, facts.room) = (EntryKind::Stream, 0, 0);
+        }
+        let is_again = facts.kind == EntryKind::File && facts.links > 1 && !self.remember(identity);
+        let directory = Arc::clone(&tree.directory);
+        if is_directory && let Err(failure) = self.enter(tree, identity) {
+            return Some(failed(&name, failure));
+        }
+        let Facts { kind, size, room, modified, mode, .. } = facts;
+        let entry = Entry { path: name, kind, size, room, modified, mode };
+        Some(Step::Found { origin: Origin::Place(directory, place), entry, is_again })
+    }
+
+    /// Takes note of a file with several names; whether it is new.
+    fn remember(&mut self, identity: (u64, u64)) -> bool {
+        self.linked.len() >= MOST_LINKED || identity == (0, 0) || self.linked.insert(identity)
+    }
+
+    // transfer 3.2
+    fn visit_link(&mut self, tree: Tree, place: &RelativePath, name: RelativePath) -> Option<Step> {
+        // A link that was asked for by its name is followed.
+        let is_named = self.levels.is_empty();
+        if !is_named && self.rules.exclude.fits(&name, false) {
+            return None;
+        }
+        match self.rules.links {
+            Links::Skip if !is_named => Some(left_out(&name, "symbolic link")),
+            Links::Keep if !is_named => Some(self.keep_link(&tree, place, name)),
+            Links::Keep | Links::Skip | Links::Follow => match follow(&tree, place) {
+                Some((_, facts)) if self.is_inside_itself(&facts) => {
+                    Some(left_out(&name, "symbolic link to a directory that holds it"))
+                }
+                Some(_) if self.followed >= MOST_FOLLOWED => Some(failed(
+                    &name,
+                    Failure::with_text(Reason::Limit, "too many symbolic links are followed"),
+                )),
+                Some((target, facts)) => {
+                    self.followed += 1;
+                    let place = target.place.clone()?;
+                    self.found(Tree { name: Some(name.clone()), ..target }, place, name, facts)
+                }
+                None if is_named => {
+                    let text = "a symbolic link that is broken or leads out of the directory";
+                    Some(failed(&name, Failure::with_text(Reason::NotFound, text)))
+                }
+                None => Some(left_out(&name, "symbolic link that is broken or leads out of the directory")),
+            },
+        }
+    }
+
+    fn keep_link(&self, tree: &Tree, place: &RelativePath, name: RelativePath) -> Step {
+        let text = match tree.directory.read_link(place) {
+            Ok(text) => text,
+            Err(failure) => return failed(&name, failure),
+        };
+        let depth = usize::from(self.levels.first().is_some_and(|level| level.tree.name.is_some()));
+        let target = LinkTarget::parse(&text).ok().filter(|target| target.stays_below(&name, depth));
+        let Some(target) = target else {
+            return left_out(&name, &format!("symbolic link that leads out of the tree, to {text}"));
+        };
+        let kind = EntryKind::Link(target);
+        let modified = Timestamp::default();
+        let entry = Entry { path: name, kind, size: 0, room: 0, modified, mode: 0o777 };
+        let origin = Origin::Place(Arc::clone(&tree.directory), place.clone());
+        Step::Found { origin, entry, is_again: false }
+    }
+
+    /// Whether a directory is one of those that are being visited: following a link to it would never end.
+    fn is_inside_itself(&self, facts: &Facts) -> bool {
+        let identity = (facts.device, facts.inode);
+        identity != (0, 0) && self.levels.iter().any(|level| level.identity == identity)
+    }
+
+    /// Whether the size of a file says nothing: content comes though it is 0, or its file system makes it up.
+    // transfer 3.7
+    fn is_of_unknown_length(&mut self, directory: &Directory, place: &RelativePath, facts: &Facts) -> bool {
+        let is_made_up = *self.devices.entry(facts.device).or_insert_with(|| directory.is_made_up(place));
+        if is_made_up || facts.size > 0 {
+            return is_made_up;
+        }
+        let Ok((mut file, now)) = directory.read(place) else { return false };
+        now.size == 0 && matches!(file.read(&mut [0]), Ok(1..))
+    }
+
+    fn enter(&mut self, tree: Tree, identity: (u64, u64)) -> Result<(), Failure> {
+        let children = tree.directory.children(tree.place.as_ref())?.into_iter();
+        self.levels.push(Level { tree, identity, children });
         Ok(())
     }
 }
@@ -130,48 +197,110 @@ impl Iterator for Walk {
 
     fn next(&mut self) -> Option<Step> {
         loop {
-            let source = match self.levels.last_mut() {
-                None => self.sources.next()?,
+            let tree = match self.levels.last_mut() {
+                None => match self.sources.next()? {
+                    Source::Tree(tree) => tree,
+                    Source::Feed(feed) => {
+                        let entry = feed.entry();
+                        return Some(Step::Found { origin: Origin::Feed(feed), entry, is_again: false });
+                    }
+                },
                 Some(level) => match level.children.next() {
                     None => {
                         self.levels.pop();
                         continue;
                     }
-                    Some(child) => match level.source.child(child) {
-                        Ok(Some(source)) => source,
+                    Some(child) => match level.tree.child(child) {
+                        Ok(Some(tree)) => tree,
                         Ok(None) => continue,
-                        Err(step) => return Some(step),
+                        Err((name, failure)) => return Some(Step::Failed { name, failure }),
                     },
                 },
             };
-            if let Some(step) = self.visit(source) {
+            if let Some(step) = self.visit(tree) {
                 return Some(step);
             }
         }
     }
 }
 
-/// Checks that no two sources would become the same file.
-// transfer 3.5
-pub(crate) fn check_distinct(sources: &[Source]) -> Result<(), Failure> {
-    let mut names = BTreeSet::new();
-    for name in sources.iter().filter_map(|source| source.name.as_ref()) {
-        if !names.insert(name.last()) {
-            let text = format!("two of the paths would both become {}", printable(name.last()));
-            return Err(Failure::with_text(Reason::Name, text));
+impl Tree {
+    /// A child of this directory; `None` if it is still being received.
+    fn child(&self, child: ChildName) -> Result<Option<Self>, (String, Failure)> {
+        let failed = |name: &str, error: NameError| {
+            let name = match &self.name {
+                Some(parent) => format!("{}/{}", parent.as_str(), printable(name)),
+                None => printable(name),
+            };
+            (name, error.into())
+        };
+        let text = child.map_err(|shown| failed(&shown, NameError::NotText))?;
+        let extend = |base: &Option<RelativePath>| match base {
+            Some(base) => base.join(&text),
+            None => RelativePath::parse(&text),
+        };
+        match (extend(&self.place), extend(&self.name)) {
+            (Ok(place), Ok(name)) => Ok(Some(Self { place: Some(place), name: Some(name), ..self.clone() })),
+            // transfer 5.1: what is still being received is not there yet
+            (Err(NameError::Reserved), _) | (_, Err(NameError::Reserved)) => Ok(None),
+            (Err(error), _) | (_, Err(error)) => Err(failed(&text, error)),
         }
     }
-    Ok(())
+}
+
+/// What a link leads to: anywhere on this host if the tree is the local user's, else below the served directory.
+// transfer 5.7
+fn follow(tree: &Tree, place: &RelativePath) -> Option<(Tree, Facts)> {
+    if let Some(real) = &tree.real {
+        let target = Tree::local(&real.join(place.as_str()).canonicalize().ok()?).ok()?;
+        let facts = target.directory.describe(target.place.as_ref()?).ok()?;
+        return Some((target, facts));
+    }
+    let mut place = place.clone();
+    for _ in 0..MOST_LINKS {
+        let components: Vec<_> = place.components().collect();
+        let beginnings = (1..=components.len()).filter_map(|n| components.split_at_checked(n));
+        let link = beginnings.into_iter().find_map(|(beginning, rest)| {
+            let link = RelativePath::parse(&beginning.join("/")).ok()?;
+            let target = tree.directory.read_link(&link).ok()?;
+            Some((link, target, rest.join("/")))
+        });
+        let Some((link, target, rest)) = link else {
+            let facts = tree.directory.describe(&place).ok()?;
+            return Some((Tree { place: Some(place), ..tree.clone() }, facts));
+        };
+        let target = LinkTarget::parse(&target).ok()?.resolve(&link)?;
+        place = match rest.as_str() {
+            "" => target,
+            rest => RelativePath::parse(&format!("{}/{rest}", target.as_str())).ok()?,
+        };
+    }
+    None
+}
+
+fn failed(name: &RelativePath, failure: Failure) -> Step {
+    Step::Failed { name: name.as_str().to_owned(), failure }
+}
+
+fn left_out(name: &RelativePath, why: &str) -> Step {
+    failed(name, Failure::with_text(Reason::LeftOut, why))
 }
 
 /// Counts what a walk will find; what fails is not counted.
-pub(crate) fn survey(sources: &[Source]) -> Totals {
+pub(crate) fn survey(sources: &[Source], rules: &Rules) -> Totals {
     let mut totals = Totals::default();
-    for step in Walk::new(sources.to_vec()) {
-        if let Step::Found { facts, .. } = step {
+    for step in Walk::new(sources.to_vec(), rules.clone()) {
+        if let Step::Found { entry, .. } = step {
             totals.files += 1;
-            totals.bytes = totals.bytes.saturating_add(facts.size);
+            totals.bytes = totals.bytes.saturating_add(entry.size);
         }
     }
     totals
 }
+
+/// Links that one walk follows.
+const MOST_FOLLOWED: usize = 100_000;
+/// A chain of more links is taken for a loop.
+const MOST_LINKS: usize = 16;
+/// Files with several names that are remembered.
+const MOST_LINKED: usize = 100_000;

@@ -4,6 +4,9 @@ use crate::bench::request::{AccountRequest, BenchRequest};
 use crate::bench::{BenchDirection, BenchLimit};
 use crate::entry::{EntryKind, Timestamp};
 use crate::failure::Reason;
+use crate::link::LinkTarget;
+use crate::request::GetRequest;
+use crate::rules::{Excludes, Links, Rules};
 use crate::session::TransportFacts;
 use proptest::prelude::*;
 
@@ -40,6 +43,22 @@ fn bytes_after_the_last_field_are_refused() {
     assert!(Frame::decode(Kind::Done, &body).is_ok());
     body.push(0);
     assert_eq!(Frame::decode(Kind::Done, &body), Err(CodecError::Trailing { left: 1 }));
+}
+
+// transfer 2.7
+#[test]
+fn only_a_file_has_a_size_and_no_more_room_than_that() {
+    let decode = |kind, size, room| {
+        let mut out = Vec::new();
+        Frame::Entry(Entry { kind, size, room, ..entry("x") }).encode(&mut out);
+        Frame::decode(Kind::Entry, &out[HEADER..]).is_ok()
+    };
+    assert!(decode(EntryKind::File, 5, 5) && decode(EntryKind::Stream, 0, 0));
+    assert!(
+        !decode(EntryKind::File, 5, 6)
+            && !decode(EntryKind::Stream, 1, 0)
+            && !decode(EntryKind::Directory, 1, 1)
+    );
 }
 
 // transfer 1.3
@@ -82,6 +101,7 @@ fn entry(path: &str) -> Entry {
         path: RelativePath::parse(path).unwrap(),
         kind: EntryKind::File,
         size: 7,
+        room: 7,
         modified: Timestamp { seconds: 1_700_000_000, nanos: 5 },
         mode: 0o640,
     }
@@ -92,14 +112,31 @@ fn any_path() -> impl Strategy<Value = RelativePath> {
 }
 
 fn any_failure() -> impl Strategy<Value = Failure> {
-    (0_u8..18, "\\PC{0,40}").prop_map(|(code, text)| Failure::with_text(Reason::from_code(code), text))
+    (0_u8..20, "\\PC{0,40}").prop_map(|(code, text)| Failure::with_text(Reason::from_code(code), text))
+}
+
+fn any_rules() -> impl Strategy<Value = Rules> {
+    let links = prop_oneof![Just(Links::Keep), Just(Links::Follow), Just(Links::Skip)];
+    (links, prop::collection::vec("[a-z*?/]{1,9}x", 0..4))
+        .prop_map(|(links, patterns)| Rules { links, exclude: Excludes::new(patterns).unwrap() })
+}
+
+fn any_kind() -> impl Strategy<Value = EntryKind> {
+    prop_oneof![
+        Just(EntryKind::File),
+        Just(EntryKind::Directory),
+        Just(EntryKind::Stream),
+        "(\\.\\./){0,3}[a-zü ]{1,8}(/[a-z]{1,8}){0,3}"
+            .prop_map(|target| EntryKind::Link(LinkTarget::parse(&target).unwrap())),
+    ]
 }
 
 fn any_request() -> impl Strategy<Value = Request> {
     prop_oneof![
         "[a-z/0-9.]{0,20}".prop_map(|application| Request::Hello { application }),
         any::<(u64, u64)>().prop_map(|(files, bytes)| Request::Put(Totals { files, bytes })),
-        prop::collection::vec(any_path(), 0..5).prop_map(Request::Get),
+        (prop::collection::vec(any_path(), 0..5), any_rules())
+            .prop_map(|(paths, rules)| Request::Get(GetRequest { rules, paths })),
         prop::option::of(any_path()).prop_map(Request::List),
         "[a-z-]{0,20}".prop_map(|congestion| Request::Account(AccountRequest { congestion })),
         (
@@ -134,10 +171,11 @@ fn any_frame() -> impl Strategy<Value = Frame> {
         totals.clone().prop_map(Frame::Accepted),
         totals.prop_map(Frame::Done),
         any_failure().prop_map(Frame::Refused),
-        (any_path(), any::<u64>(), 0_u16..0o1000, any::<i64>(), 0_u32..1_000_000_000).prop_map(
-            |(path, size, mode, seconds, nanos)| {
+        (any_path(), any_kind(), any::<u64>(), 0_u16..0o1000, any::<i64>(), 0_u32..1_000_000_000).prop_map(
+            |(path, kind, size, mode, seconds, nanos)| {
                 let modified = Timestamp { seconds, nanos };
-                Frame::Entry(Entry { path, kind: EntryKind::File, size, modified, mode })
+                let size = if kind == EntryKind::File { size } else { 0 };
+                Frame::Entry(Entry { path, kind, size, room: size / 2, modified, mode })
             }
         ),
         any::<[u8; 32]>().prop_map(|hash| Frame::End { hash }),

@@ -2,7 +2,7 @@
 
 mod served;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ use crate::bench;
 use crate::bench::request::BenchRequest;
 use crate::error::TransferError;
 use crate::failure::{Failure, Reason};
-use crate::files::{Admission, survey};
+use crate::files::{PutPlan, Wanted, survey};
 use crate::flow::{Side, receive_over, send_over};
 use crate::frame::Frame;
 use crate::name::RelativePath;
 use crate::progress::{NoProgress, Progress, ProgressEvent, Report};
-use crate::request::{Request, Totals, Unknown, VERSION};
+use crate::request::{GetRequest, Request, Totals, Unknown, VERSION};
 use crate::session::{Session, Transport};
 use crate::wire::{finish, read_frame, write_frame};
 use served::Served;
@@ -115,11 +115,11 @@ impl Server {
     /// # Errors
     /// One of them is not there, or two have the same last component.
     pub fn offer(
-        files: &[PathBuf],
+        plan: impl Into<PutPlan>,
         config: ServerConfig,
         progress: Arc<dyn Progress>,
     ) -> Result<Self, Failure> {
-        Ok(Self::serving(Served::offer(files)?, config, progress))
+        Ok(Self::serving(Served::offer(plan.into())?, config, progress))
     }
 
     fn serving(served: Served, config: ServerConfig, progress: Arc<dyn Progress>) -> Self {
@@ -196,13 +196,13 @@ impl Shared {
                 let _permit = self.transfers.acquire().await;
                 self.put(totals, &mut send, &mut receive).await
             }
-            Request::Get(paths) => {
+            Request::Get(request) => {
                 let _permit = self.transfers.acquire().await;
-                self.get(paths, &mut send, &mut receive).await
+                self.get(request, &mut send, &mut receive).await
             }
             Request::List(path) => self.list(path, &mut send).await,
             Request::Bench(_) | Request::Account(_) | Request::Messages(_)
-                if matches!(self.served, Served::Offer(_)) =>
+                if matches!(self.served, Served::Offer(..)) =>
             {
                 let text = "the other side only gives files away";
                 refuse(&mut send, Failure::with_text(Reason::Unsupported, text)).await
@@ -238,10 +238,10 @@ impl Shared {
         let store = match &self.served {
             Served::Directory(store) if self.config.access == Access::ReadWrite => Arc::clone(store),
             Served::Directory(_) => {
-                let text = "this client may fetch, not send: the server or its ticket is for reading only";
+                let text = "this server, or this ticket, only lets files be fetched";
                 return refuse(send, Failure::with_text(Reason::ReadOnly, text)).await;
             }
-            Served::Offer(_) => {
+            Served::Offer(..) => {
                 let text = "the other side only gives files away";
                 return refuse(send, Failure::with_text(Reason::ReadOnly, text)).await;
             }
@@ -250,7 +250,7 @@ impl Shared {
         self.progress.on_progress(ProgressEvent::Totals(totals));
         write_frame(send, &Frame::Accepted(totals)).await?;
         let progress = Arc::clone(&self.progress);
-        match receive_over((send, receive), store, Admission::Anything, progress).await {
+        match receive_over((send, receive), store, Wanted::default(), progress).await {
             Ok(report) => {
                 let (files, bytes, failed) = (report.verified, report.bytes, report.failures);
                 info!(files, bytes, resumed = report.resumed, failed, "received files");
@@ -265,7 +265,7 @@ impl Shared {
 
     async fn get<W, R>(
         &self,
-        paths: Vec<RelativePath>,
+        GetRequest { rules, paths }: GetRequest,
         send: &mut W,
         receive: &mut R,
     ) -> Result<(), TransferError>
@@ -274,16 +274,17 @@ impl Shared {
         R: AsyncRead + Unpin,
     {
         let is_everything = self.served.is_everything(&paths);
+        let rules = self.served.rules(rules);
         let sources = match self.served.sources(paths) {
             Ok(sources) => sources,
             Err(failure) => return refuse(send, failure).await,
         };
-        let (totals, sources) =
-            spawn_blocking(move || (survey(&sources), sources)).await.map_err(|_| TransferError::Internal)?;
+        let surveyed = spawn_blocking(move || (survey(&sources, &rules), sources, rules)).await;
+        let (totals, sources, rules) = surveyed.map_err(|_| TransferError::Internal)?;
         info!(files = totals.files, bytes = totals.bytes, "sending files");
         self.progress.on_progress(ProgressEvent::Totals(totals));
         write_frame(send, &Frame::Accepted(totals)).await?;
-        let report = send_over((send, receive), Side::Acceptor, sources, &self.progress).await?;
+        let report = send_over((send, receive), Side::Acceptor, (sources, rules), &self.progress).await?;
         info!(files = report.verified, failed = report.failures, "sent files");
         if is_everything {
             self.fetched.send_replace(Some(report));

@@ -1,22 +1,23 @@
 //! What a server has to give, and whether it takes anything.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::client::MAX_LISTED;
 use crate::directory::{Directory, Facts};
 use crate::entry::Entry;
 use crate::failure::{Failure, Reason};
-use crate::files::{Source, Store, check_distinct};
+use crate::files::{PutItem, PutPlan, Source, Store, Tree, check_distinct};
 use crate::name::RelativePath;
+use crate::rules::{Excludes, Links, Rules};
 
 /// What is served.
 #[derive(Debug)]
 pub(super) enum Served {
     /// A directory with all that is in it.
     Directory(Arc<Store>),
-    /// Some files and directories and nothing else.
-    Offer(Vec<Source>),
+    /// Some files and directories and nothing else, by the rules of who offers them.
+    Offer(Vec<Source>, Rules),
 }
 
 impl Served {
@@ -24,18 +25,31 @@ impl Served {
         Ok(Self::Directory(Arc::new(Store::new(Directory::open(path)?))))
     }
 
-    pub(super) fn offer(files: &[PathBuf]) -> Result<Self, Failure> {
-        let named = |path: &PathBuf| Source::local(path).map_err(|failure| failure.at(path));
-        let sources = files.iter().map(named).collect::<Result<Vec<_>, _>>()?;
+    pub(super) fn offer(plan: PutPlan) -> Result<Self, Failure> {
+        let named = |item: &PutItem| item.source().map_err(|failure| failure.at(&item.shown()));
+        let sources = plan.items.iter().map(named).collect::<Result<Vec<_>, _>>()?;
         check_distinct(&sources)?;
-        Ok(Self::Offer(sources))
+        Ok(Self::Offer(sources, plan.rules))
+    }
+
+    /// By which rules a client is answered that wants these. Who offers files decides what leaves this host: a client
+    /// can leave out more, and not follow links.
+    // transfer 7.5
+    pub(super) fn rules(&self, wanted: Rules) -> Rules {
+        let Self::Offer(_, own) = self else { return wanted };
+        let links = if wanted.links == Links::Skip { Links::Skip } else { own.links };
+        let patterns = own.exclude.patterns().iter().chain(wanted.exclude.patterns()).cloned();
+        let exclude = Excludes::new(patterns).unwrap_or_else(|_| own.exclude.clone());
+        Rules { links, exclude }
     }
 
     /// Where the files are that a client asks for; no names ask for everything.
     pub(super) fn sources(&self, paths: Vec<RelativePath>) -> Result<Vec<Source>, Failure> {
         match (self, paths.is_empty()) {
-            (Self::Directory(store), true) => Source::served(&store.directory, None).map(|s| vec![s]),
-            (Self::Offer(sources), true) => Ok(sources.clone()),
+            (Self::Directory(store), true) => {
+                Tree::served(&store.directory, None).map(|tree| vec![Source::Tree(tree)])
+            }
+            (Self::Offer(sources, _), true) => Ok(sources.clone()),
             (_, false) => paths.into_iter().map(|path| self.find(path)).collect(),
         }
     }
@@ -45,27 +59,30 @@ impl Served {
         match self {
             _ if paths.is_empty() => true,
             Self::Directory(_) => false,
-            Self::Offer(sources) => {
-                sources.iter().all(|source| source.name.as_ref().is_some_and(|name| paths.contains(name)))
+            Self::Offer(sources, _) => {
+                sources.iter().all(|source| source.name().is_some_and(|name| paths.contains(name)))
             }
         }
     }
 
     fn find(&self, path: RelativePath) -> Result<Source, Failure> {
         let sources = match self {
-            Self::Directory(store) => return Source::served(&store.directory, Some(path)),
-            Self::Offer(sources) => sources,
+            Self::Directory(store) => return Tree::served(&store.directory, Some(path)).map(Source::Tree),
+            Self::Offer(sources, _) => sources,
         };
-        let offered = sources
-            .iter()
-            .find(|source| source.name.as_ref().is_some_and(|name| name.as_str() == path.first()));
+        let mut offered = sources.iter();
+        let offered = offered.find(|source| source.name().is_some_and(|name| name.as_str() == path.first()));
         // A name that is not offered is looked for nowhere, so it is not found.
-        let Some((offered, place)) = offered.and_then(|source| Some((source, source.place.clone()?))) else {
-            return Err(Failure::with_text(Reason::NotFound, format!("{path} is not offered")));
+        let not_offered = || Failure::with_text(Reason::NotFound, format!("{path} is not offered"));
+        let tree = match offered {
+            Some(feed @ Source::Feed(_)) if path.parent().is_none() => return Ok(feed.clone()),
+            Some(Source::Tree(tree)) => tree,
+            Some(Source::Feed(_)) | None => return Err(not_offered()),
         };
+        let place = tree.place.clone().ok_or_else(not_offered)?;
         let place = path.components().skip(1).try_fold(place, |place, component| place.join(component))?;
         let name = Some(RelativePath::parse(path.last())?);
-        Ok(Source { directory: Arc::clone(&offered.directory), place: Some(place), name })
+        Ok(Source::Tree(Tree { place: Some(place), name, ..tree.clone() }))
     }
 
     /// What a directory holds, `None` for all that is served: not what lies deeper.
@@ -73,12 +90,12 @@ impl Served {
     /// Names that cannot travel are left out, as are links, devices and files that vanish meanwhile.
     pub(super) fn list(&self, path: Option<&RelativePath>) -> Result<Vec<Entry>, Failure> {
         let (directory, place) = match (self, path) {
-            (Self::Offer(sources), None) => return Ok(sources.iter().filter_map(offered).collect()),
+            (Self::Offer(sources, _), None) => return Ok(sources.iter().filter_map(offered).collect()),
             (Self::Directory(store), None) => (Arc::clone(&store.directory), None),
-            (_, Some(path)) => {
-                let source = self.find(path.clone())?;
-                (source.directory, source.place)
-            }
+            (_, Some(path)) => match self.find(path.clone())? {
+                Source::Tree(tree) => (tree.directory, tree.place),
+                Source::Feed(_) => return Err(Failure::new(Reason::NotDirectory)),
+            },
         };
         let join = |base: Option<&RelativePath>, child: &str| match base {
             Some(base) => base.join(child),
@@ -99,10 +116,16 @@ impl Served {
 }
 
 fn offered(source: &Source) -> Option<Entry> {
-    let facts = source.directory.describe(source.place.as_ref()?).ok()?;
-    Some(entry(source.name.clone()?, facts))
+    match source {
+        Source::Tree(tree) => {
+            let facts = tree.directory.describe(tree.place.as_ref()?).ok()?;
+            Some(entry(tree.name.clone()?, facts))
+        }
+        Source::Feed(feed) => Some(feed.entry()),
+    }
 }
 
 fn entry(path: RelativePath, facts: Facts) -> Entry {
-    Entry { path, kind: facts.kind, size: facts.size, modified: facts.modified, mode: facts.mode }
+    let Facts { kind, size, room, modified, mode, .. } = facts;
+    Entry { path, kind, size, room, modified, mode }
 }

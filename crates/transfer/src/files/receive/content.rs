@@ -2,12 +2,12 @@
 
 use std::io::{Seek, SeekFrom, Write};
 
-use super::Reception;
 use super::probe::Kept;
 use super::settle::{Flush, Job, Trouble};
+use super::{Reception, room};
 use crate::codec::CodecError;
 use crate::directory::{Attributes, Identity, Target};
-use crate::entry::Entry;
+use crate::entry::{Entry, EntryKind};
 use crate::error::TransferError;
 use crate::failure::{Failure, Reason};
 use crate::files::claims::Held;
@@ -36,6 +36,8 @@ enum State {
 
 struct Writing {
     held: Held,
+    /// Its announced size; `None` if nobody knows it.
+    size: Option<u64>,
     hasher: Box<blake3::Hasher>,
     position: u64,
     /// Bytes since the disk was last asked to keep them.
@@ -85,9 +87,8 @@ impl<'a> Content<'a> {
     }
 
     pub(super) fn on_data(&mut self, piece: &[u8]) {
-        let size = self.entry.size;
         let result = match &mut self.state {
-            State::Writing(writing) => writing.write(piece, size),
+            State::Writing(writing) => writing.write(piece),
             State::There { .. } => Err(Failure::new(Reason::Changed)),
             State::Refused => return,
         };
@@ -95,9 +96,8 @@ impl<'a> Content<'a> {
     }
 
     pub(super) fn on_hole(&mut self, length: u64) {
-        let size = self.entry.size;
         let result = match &mut self.state {
-            State::Writing(writing) => writing.leave_hole(length, size),
+            State::Writing(writing) => writing.leave_hole(length),
             State::There { .. } => Err(Failure::new(Reason::Changed)),
             State::Refused => return,
         };
@@ -135,12 +135,12 @@ impl<'a> Content<'a> {
                 self.judge(outcome);
                 None
             }
-            State::Writing(writing) => match writing.close(self.entry.size, hash) {
+            State::Writing(writing) => match writing.close(hash) {
                 Ok((held, closed, trouble)) => {
+                    self.entry.size = closed.size();
                     let (index, entry, target) = (self.index, self.entry, self.target);
                     Some(Job::File { index, entry, held, closed: (closed, target), trouble })
                 }
-
                 Err(failure) => {
                     self.judge(Err(failure));
                     None
@@ -168,8 +168,11 @@ impl<'a> Content<'a> {
 
     // transfer 4.8: a failure is told at once, so that the sender can stop
     fn check(&mut self, result: Result<(), Failure>) {
-        let Err(failure) = result else { return };
-        if let State::Writing(writing) = std::mem::replace(&mut self.state, State::Refused) {
+        let Err(mut failure) = result else { return };
+        if let State::Writing(mut writing) = std::mem::replace(&mut self.state, State::Refused) {
+            if failure.reason == Reason::DiskFull {
+                failure = writing.give_way(self.reception, &self.entry);
+            }
             writing.leave();
         }
         self.judge(Err(failure));
@@ -188,6 +191,8 @@ impl Writing {
         kept: Kept,
         offset: u64,
     ) -> Result<Self, Failure> {
+        // What came since it was looked at may have taken the room.
+        room::check(reception, entry, &kept)?;
         let mut part = reception.store.directory.open_part(&entry.path)?;
         let mut hasher: Box<blake3::Hasher> = Box::default();
         if let Kept::Part { identity, hasher: whole, places } = kept
@@ -214,12 +219,14 @@ impl Writing {
             .and_then(|()| part.file().seek(SeekFrom::Start(offset)))
             .map_err(|error| Failure::from_io(&error))?;
         held.put(part)?;
-        Ok(Self { held, hasher, position: offset, unflushed: 0, trouble: Trouble::default() })
+        // transfer 4.11
+        let size = (entry.kind != EntryKind::Stream).then_some(entry.size);
+        Ok(Self { held, size, hasher, position: offset, unflushed: 0, trouble: Trouble::default() })
     }
 
-    fn write(&mut self, piece: &[u8], size: u64) -> Result<(), Failure> {
+    fn write(&mut self, piece: &[u8]) -> Result<(), Failure> {
         let length = u64::try_from(piece.len()).unwrap_or(u64::MAX);
-        let end = self.advance(length, size)?;
+        let end = self.advance(length)?;
         self.held.with(|part| part.file().write_all(piece).map_err(|error| Failure::from_io(&error)))?;
         self.hasher.update(piece);
         self.position = end;
@@ -227,8 +234,8 @@ impl Writing {
         Ok(())
     }
 
-    fn leave_hole(&mut self, length: u64, size: u64) -> Result<(), Failure> {
-        let end = self.advance(length, size)?;
+    fn leave_hole(&mut self, length: u64) -> Result<(), Failure> {
+        let end = self.advance(length)?;
         self.held.with(|part| {
             let file = part.file();
             file.set_len(end)
@@ -241,15 +248,15 @@ impl Writing {
         Ok(())
     }
 
-    fn advance(&self, length: u64, size: u64) -> Result<u64, Failure> {
+    fn advance(&self, length: u64) -> Result<u64, Failure> {
         match self.position.checked_add(length) {
-            Some(end) if end <= size => Ok(end),
+            Some(end) if self.size.is_none_or(|size| end <= size) => Ok(end),
             Some(_) | None => Err(Failure::new(Reason::Changed)),
         }
     }
 
-    fn close(self, size: u64, hash: blake3::Hash) -> Result<(Held, Identity, Trouble), Failure> {
-        if self.position != size {
+    fn close(self, hash: blake3::Hash) -> Result<(Held, Identity, Trouble), Failure> {
+        if self.size.is_some_and(|size| self.position != size) {
             return Err(Failure::new(Reason::Changed));
         }
         if self.hasher.finalize() != hash {
@@ -260,9 +267,20 @@ impl Writing {
         Ok((self.held, closed, self.trouble))
     }
 
-    /// Leaves the unfinished file behind, unless there is nothing in it.
+    /// Gives room back on a full disk, so that other files have some.
+    // transfer 5.12
+    fn give_way(&mut self, reception: &Reception, entry: &Entry) -> Failure {
+        let keep = room::kept_when_full(reception, entry, self.position);
+        let trimmed = self.held.with(|part| part.file().set_len(keep).map_err(|e| Failure::from_io(&e)));
+        if trimmed.is_ok() {
+            self.position = keep;
+        }
+        room::full(reception, entry, self.position)
+    }
+
+    /// Leaves the unfinished file behind, unless there is nothing in it or nobody can go on with it.
     fn leave(self) {
-        if self.position == 0
+        if (self.position == 0 || self.size.is_none())
             && let Ok(part) = self.held.settle()
         {
             part.discard();

@@ -6,9 +6,10 @@
 
 mod content;
 mod probe;
+mod room;
 mod settle;
+mod wanted;
 
-use std::collections::BTreeSet;
 use std::io::BufRead;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver as Queue, SyncSender, TryRecvError, sync_channel};
@@ -27,6 +28,8 @@ use crate::progress::{Progress, ProgressEvent, Report};
 use content::Content;
 use probe::{Announced, Found, There};
 use settle::{Bundle, Job};
+pub use wanted::Existing;
+pub(crate) use wanted::{Admission, Naming, Wanted};
 
 /// Most entries that are announced and not yet done.
 // transfer 4.1
@@ -35,20 +38,10 @@ pub(crate) const WINDOW: usize = 1024;
 // transfer 4.1
 pub(crate) const WINDOW_BYTES: usize = 1 << 20;
 
-/// Which names a receiver takes.
-#[derive(Debug, Clone)]
-pub(crate) enum Admission {
-    /// Any name: the sender was invited to put what it likes.
-    Anything,
-    /// Names that begin with one of these components: what was asked for.
-    // transfer 7.3
-    Below(BTreeSet<String>),
-}
-
 /// What the threads of one reception share.
 pub(crate) struct Reception {
     store: Arc<Store>,
-    admission: Admission,
+    wanted: Wanted,
     progress: Arc<dyn Progress>,
     answers: mpsc::Sender<Frame>,
     activity: Arc<Activity>,
@@ -59,12 +52,12 @@ pub(crate) struct Reception {
 impl Reception {
     pub(crate) fn new(
         store: Arc<Store>,
-        admission: Admission,
+        wanted: Wanted,
         progress: Arc<dyn Progress>,
         answers: mpsc::Sender<Frame>,
     ) -> Self {
         let (activity, report, has_ended) = (Activity::new(), Mutex::default(), AtomicBool::new(false));
-        Self { store, admission, progress, answers, activity, report, has_ended }
+        Self { store, wanted, progress, answers, activity, report, has_ended }
     }
 
     /// Receives until DONE. After an early end what was verified stays, and so does the beginning of the file that was
@@ -129,12 +122,9 @@ impl Reception {
                 drop(report);
                 self.progress.on_progress(ProgressEvent::Verified { name: &name });
             }
-            Err(failure) => {
-                self.progress.on_progress(ProgressEvent::Failed { name: &name, failure });
-                self.report().add_failure(name, failure.clone());
-            }
+            Err(failure) => self.report().add_failure(&*self.progress, name, failure.clone()),
         }
-        self.say(Frame::Verdict(Verdict { index, path: entry.path.clone(), outcome }));
+        self.say(Frame::Verdict(Verdict { index, path: self.wanted.sent_name(&entry.path), outcome }));
     }
 }
 
@@ -240,13 +230,15 @@ impl<'a> Receiver<'a> {
     }
 
     // transfer 4.1
-    fn on_entry(&mut self, entry: Entry, weight: usize) -> Result<(), TransferError> {
+    fn on_entry(&mut self, mut entry: Entry, weight: usize) -> Result<(), TransferError> {
         self.refuse_current()?;
         self.pass_ready()?;
         let ahead = self.entries - self.passed;
         if ahead >= WINDOW as u64 || ahead > 0 && self.weight + weight > WINDOW_BYTES {
             return Err(CodecError::TooLong { field: "entries", length: WINDOW + 1, limit: WINDOW }.into());
         }
+        // transfer 5.4
+        entry.mode &= !self.reception.store.umask;
         let index = self.entries;
         self.entries += 1;
         self.weight += weight;
@@ -306,9 +298,8 @@ impl<'a> Receiver<'a> {
         failure: Failure,
     ) -> Result<(), TransferError> {
         let Some(entry) = entry else {
-            let shown = printable(name);
-            self.reception.progress.on_progress(ProgressEvent::Failed { name: &shown, failure: &failure });
-            self.reception.report().add_failure(shown, failure);
+            let reception = self.reception;
+            reception.report().add_failure(&*reception.progress, printable(name), failure);
             return Ok(());
         };
         if let Some(content) = self.current.take_if(|content| content.index() == entry) {
@@ -319,7 +310,7 @@ impl<'a> Receiver<'a> {
         let found = self.take(entry)?;
         match found.there {
             There::File { .. } => self.reception.judge(found.index, &found.entry, Err(failure)),
-            There::Directory { .. } | There::Refused => {}
+            There::Directory { .. } | There::Link { .. } | There::Refused => {}
         }
         Ok(())
     }
@@ -384,6 +375,11 @@ impl<'a> Receiver<'a> {
             There::Directory { before } => {
                 self.close_directories(Some(&found.entry.path));
                 self.directories.push((found.index, found.entry, before));
+                Ok(())
+            }
+            There::Link { target, expected } => {
+                self.close_directories(Some(&found.entry.path));
+                self.bundle.add(Job::Link { index: found.index, entry: found.entry, target, expected });
                 Ok(())
             }
         }

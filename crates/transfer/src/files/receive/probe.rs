@@ -3,14 +3,15 @@
 use std::fs::File;
 use std::sync::mpsc::{Receiver as Queue, SyncSender};
 
-use super::{Admission, Reception};
+use super::{Existing, Reception, room};
 use crate::answer::{Answer, Mark, places};
-use crate::directory::{Existing, Identity, Target};
+use crate::directory::{Existing as Before, Identity, Target};
 use crate::entry::{Entry, EntryKind};
 use crate::failure::{Failure, Reason};
 use crate::files::claims::Held;
 use crate::files::sparse::SparseReader;
 use crate::frame::Frame;
+use crate::link::LinkTarget;
 
 /// An entry as it came.
 pub(super) struct Announced {
@@ -32,6 +33,8 @@ pub(super) struct Found {
 pub(super) enum There {
     /// It is not taken; its verdict is out.
     Refused,
+    /// A symbolic link that is made when its turn comes.
+    Link { target: LinkTarget, expected: Target },
     /// The directory, made or found with these permissions.
     Directory { before: Option<u16> },
     /// A file, and the right to write it.
@@ -59,13 +62,15 @@ pub(super) fn run(reception: &Reception, announced: &Queue<Announced>, found: &S
         if !reception.is_wanted() {
             return;
         }
-        let looked = admit(&reception.admission, &entry).and_then(|()| match entry.kind {
-            EntryKind::Directory => {
-                let before = reception.store.directory.make_directory(&entry.path, entry.mode)?;
-                Ok((There::Directory { before }, Vec::new()))
+        let wanted = &reception.wanted;
+        let renamed = wanted.check(&entry).and_then(|()| wanted.rename(&entry));
+        let (entry, looked) = match renamed {
+            Ok(entry) => {
+                let looked = look(reception, &entry);
+                (entry, looked)
             }
-            EntryKind::File => look(reception, &entry),
-        });
+            Err(failure) => (entry, Err(failure)),
+        };
         // What was found is in the queue before the sender can act on the answer.
         match looked {
             Ok((there, marks)) => {
@@ -85,33 +90,56 @@ pub(super) fn run(reception: &Reception, announced: &Queue<Announced>, found: &S
     }
 }
 
-fn admit(admission: &Admission, entry: &Entry) -> Result<(), Failure> {
-    match admission {
-        Admission::Anything => Ok(()),
-        Admission::Below(names) if names.contains(entry.path.first()) => Ok(()),
-        Admission::Below(_) => Err(Failure::new(Reason::Unasked)),
+fn look(reception: &Reception, entry: &Entry) -> Result<(There, Vec<Mark>), Failure> {
+    match &entry.kind {
+        EntryKind::Directory => {
+            let before = reception.store.directory.make_directory(&entry.path, entry.mode)?;
+            Ok((There::Directory { before }, Vec::new()))
+        }
+        EntryKind::Link(target) => {
+            let (target, expected) = (target.clone(), expected(reception, entry)?);
+            Ok((There::Link { target, expected }, Vec::new()))
+        }
+        EntryKind::File | EntryKind::Stream => look_at_file(reception, entry),
+    }
+}
+
+/// What stands under the name, and what is to be done with it.
+// transfer 5.11
+fn expected(reception: &Reception, entry: &Entry) -> Result<Target, Failure> {
+    match (reception.store.directory.target(&entry.path), reception.wanted.existing) {
+        (Target::Free, _) => Ok(Target::Free),
+        (Target::Taken | Target::ToBackUp, Existing::Replace) => Ok(Target::Taken),
+        (Target::Taken | Target::ToBackUp, Existing::BackUp) => Ok(Target::ToBackUp),
+        (Target::Taken | Target::ToBackUp, Existing::Keep) => {
+            Err(Failure::with_text(Reason::LeftOut, "a file of that name is there and is kept"))
+        }
     }
 }
 
 // transfer 4.3
-fn look(reception: &Reception, entry: &Entry) -> Result<(There, Vec<Mark>), Failure> {
+fn look_at_file(reception: &Reception, entry: &Entry) -> Result<(There, Vec<Mark>), Failure> {
     let held = reception.store.claim(&entry.path, &reception.activity)?;
-    let target = reception.store.directory.target(&entry.path);
-    let (kept, marks) = match reception.store.directory.look(&entry.path, entry.size)? {
-        Existing::Nothing => (Kept::Nothing, Vec::new()),
-        Existing::Part(file, identity) => {
+    let target = expected(reception, entry)?;
+    let found = reception.store.directory.look(&entry.path, entry.size)?;
+    let (kept, marks) = match found {
+        // transfer 4.11: nobody can go on with content that is read only once
+        _ if entry.kind == EntryKind::Stream => (Kept::Nothing, Vec::new()),
+        Before::Nothing => (Kept::Nothing, Vec::new()),
+        Before::Part(file, identity) => {
             let places: Vec<_> = places(identity.size().min(entry.size)).collect();
             let (hasher, marks) = hash(reception, file, &places);
             let places = marks.iter().map(|mark| mark.length).collect();
             (Kept::Part { identity, hasher, places }, marks)
         }
-        Existing::Whole(file, identity) => {
+        Before::Whole(file, identity) => {
             let (hasher, marks) = hash(reception, file, &[entry.size]);
             (Kept::Whole { identity, hash: hasher.finalize() }, marks)
         }
     };
     // A file that can no longer be read is as good as none.
     let kept = if marks.is_empty() { Kept::Nothing } else { kept };
+    room::check(reception, entry, &kept)?;
     Ok((There::File { held, kept, target }, marks))
 }
 

@@ -13,6 +13,7 @@ use crate::directory::{Attributes, Durability, Identity, Target, final_mode};
 use crate::entry::Entry;
 use crate::failure::Failure;
 use crate::files::claims::Held;
+use crate::link::LinkTarget;
 use crate::name::RelativePath;
 
 /// Files that get their names together.
@@ -28,6 +29,8 @@ pub(super) struct Bundle {
 pub(super) enum Job {
     /// A file that is complete, closed and verified.
     File { index: u64, entry: Entry, held: Held, closed: (Identity, Target), trouble: Trouble },
+    /// A symbolic link, and what stood under its name.
+    Link { index: u64, entry: Entry, target: LinkTarget, expected: Target },
     /// A directory that is filled, and the permissions that it had before, if it was there.
     Directory { index: u64, entry: Entry, before: Option<u16> },
 }
@@ -93,6 +96,9 @@ fn settle(reception: &Reception, jobs: Vec<Job>) {
     for job in jobs {
         let outcome = match (&job, &durability) {
             (Job::Directory { .. }, _) => Ok(()),
+            (Job::Link { entry, target, expected, .. }, _) => {
+                directory.make_link(&entry.path, target, *expected)
+            }
             (Job::File { .. }, Err(failure)) => Err(failure.clone()),
             (Job::File { entry, closed: (closed, target), trouble, .. }, Ok(durability)) => {
                 let attributes = attributes(entry, entry.mode);
@@ -100,7 +106,7 @@ fn settle(reception: &Reception, jobs: Vec<Job>) {
                     .and_then(|()| directory.settle(&entry.path, closed, attributes, (*durability, *target)))
             }
         };
-        let (Job::File { entry, .. } | Job::Directory { entry, .. }) = &job;
+        let (Job::File { entry, .. } | Job::Directory { entry, .. } | Job::Link { entry, .. }) = &job;
         if outcome.is_ok() {
             parents.insert(entry.path.parent());
         }
@@ -114,6 +120,7 @@ fn settle(reception: &Reception, jobs: Vec<Job>) {
                 drop(held);
                 reception.judge(index, &entry, outcome);
             }
+            Job::Link { index, entry, .. } => reception.judge(index, &entry, outcome),
             Job::Directory { index, entry, before } => {
                 let attributes = attributes(&entry, final_mode(entry.mode, before));
                 let finished = directory.finish_directory(&entry.path, attributes);

@@ -4,9 +4,11 @@ use std::sync::mpsc::{Receiver as Queue, SyncSender};
 
 use tokio::sync::mpsc;
 
-use super::{Pending, Reply, is_directory};
+use super::{Pending, Reply};
 use crate::answer::Mark;
+use crate::entry::EntryKind;
 use crate::files::sparse::SparseReader;
+use crate::files::walk::Origin;
 
 /// An entry of which is known what to do.
 pub(super) struct Checked {
@@ -30,7 +32,7 @@ pub(super) fn run(
     while let Ok(pending) = pending.recv() {
         let course = match replies.blocking_recv() {
             None => return,
-            Some(Reply::Answer(answer)) if !is_directory(&pending.entry) => {
+            Some(Reply::Answer(answer)) if pending.entry.kind.has_content() => {
                 compare(&pending, &answer.marks, &|| !replies.is_closed())
             }
             Some(Reply::Answer(_) | Reply::Refused) => Course::Skip,
@@ -48,7 +50,9 @@ fn compare(pending: &Pending, marks: &[Mark], is_wanted: &dyn Fn() -> bool) -> C
     let mut agreed: (u64, Box<blake3::Hasher>) = (0, Box::default());
     // If the file cannot be read, whoever sends it will find out and say so.
     if !marks.is_empty()
-        && let Ok((file, facts)) = pending.directory.read(&pending.place)
+        && pending.entry.kind == EntryKind::File
+        && let Origin::Place(directory, place) = &pending.origin
+        && let Ok((file, facts)) = directory.read(place)
     {
         let end = facts.size.min(pending.entry.size);
         let mut hasher = agreed.1.clone();

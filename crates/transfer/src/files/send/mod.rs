@@ -4,28 +4,35 @@
 //! already with what is here ([`check`]).
 
 mod check;
+mod growth;
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver as Queue, SyncSender, TryRecvError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use tokio::sync::mpsc;
 
 use super::receive::{WINDOW, WINDOW_BYTES};
-use super::sparse::{SparseReader, hash_zeros};
-use super::walk::{Source, Step, Walk};
+use super::source::Source;
+use super::sparse::{SparseReader, hash_zeros, read_some};
+use super::walk::{Origin, Step, Walk};
 use crate::answer::Answer;
 use crate::codec::cut;
-use crate::directory::Directory;
-use crate::entry::{Entry, EntryKind, Timestamp};
+use crate::directory::Facts;
+use crate::entry::{Entry, EntryKind};
 use crate::failure::{Failure, Reason};
 use crate::frame::Frame;
+use crate::link::LinkTarget;
 use crate::name::{RelativePath, printable};
 use crate::pipe::{Closed, FrameSink};
 use crate::progress::{Progress, ProgressEvent, Report};
 use crate::request::Totals;
+use crate::rules::Rules;
 use check::{Checked, Course};
+use growth::Growth;
 
 /// What the receiver says about the next entry.
 #[derive(Debug)]
@@ -68,8 +75,7 @@ impl Steering {
 /// A file or directory that was announced and is not done with.
 struct Pending {
     index: u64,
-    directory: Arc<Directory>,
-    place: RelativePath,
+    origin: Origin,
     entry: Entry,
     /// Bytes of its ENTRY.
     weight: usize,
@@ -81,7 +87,7 @@ struct Pending {
 /// `verified` and `bytes` of the report stay zero: only the receiver can tell.
 pub(crate) fn send_files(
     sink: &mut FrameSink,
-    sources: Vec<Source>,
+    (sources, rules): (Vec<Source>, Rules),
     progress: &dyn Progress,
     replies: mpsc::Receiver<Reply>,
     steering: &Steering,
@@ -94,7 +100,7 @@ pub(crate) fn send_files(
             sink,
             progress,
             steering,
-            walk: Walk::new(sources),
+            walk: Walk::new(sources, rules),
             queues: Queues { to_check, from_check },
             ahead: 0,
             weight: 0,
@@ -103,6 +109,12 @@ pub(crate) fn send_files(
         };
         sender.run()
     })
+}
+
+/// What was sent of an entry, from its beginning.
+struct Content {
+    bytes: u64,
+    hash: blake3::Hash,
 }
 
 struct Queues {
@@ -156,16 +168,15 @@ impl Sender<'_> {
             match self.walk.next() {
                 None => return Ok(true),
                 Some(Step::Failed { name, failure }) => self.give_up(&name, failure)?,
-                Some(Step::Found { directory, place, name, facts }) => {
-                    let (kind, size, modified, mode) = (facts.kind, facts.size, facts.modified, facts.mode);
-                    let entry = Entry { path: name, kind, size, modified, mode };
+                Some(Step::Found { origin, entry, is_again }) => {
+                    self.report.hard_links += u64::from(is_again);
                     let weight = self.sink.frame(&Frame::Entry(entry.clone()))?;
                     let index = self.sent.files;
                     self.sent.files += 1;
                     self.ahead += 1;
                     self.weight += weight;
                     self.steering.announced.store(self.sent.files, Ordering::Release);
-                    let pending = Pending { index, directory, place, entry, weight };
+                    let pending = Pending { index, origin, entry, weight };
                     self.queues.to_check.send(pending).map_err(|_| Closed)?;
                 }
             }
@@ -178,36 +189,101 @@ impl Sender<'_> {
         &mut self,
         pending: &Pending,
         offset: u64,
-        mut hasher: Box<blake3::Hasher>,
+        hasher: Box<blake3::Hasher>,
     ) -> Result<(), Closed> {
-        let Pending { index, directory, place, entry, .. } = pending;
-        let file = match directory.read(place) {
-            Ok((file, facts)) if facts.size == entry.size && facts.modified == entry.modified => file,
-            Ok(_) => return self.abandon(pending, Failure::new(Reason::Changed)),
-            Err(failure) => return self.abandon(pending, failure),
+        let sent = match (&pending.origin, &pending.entry.kind) {
+            (Origin::Feed(feed), _) => match feed.take() {
+                Ok(reader) => self.send_stream(pending, reader)?,
+                Err(failure) => Err(failure),
+            },
+            (Origin::Place(directory, place), EntryKind::Stream) => match directory.read(place) {
+                Ok((file, _)) => self.send_stream(pending, Box::new(file))?,
+                Err(failure) => Err(failure),
+            },
+            (Origin::Place(directory, place), _) => match directory.read(place) {
+                Ok((file, facts)) => self.send_sized(pending, (file, facts), (offset, hasher))?,
+                Err(failure) => Err(failure),
+            },
         };
-        let name = entry.path.to_string();
-        self.progress.on_progress(ProgressEvent::Started { name: &name, size: entry.size });
-        self.sink.frame(&Frame::Start { entry: *index, offset })?;
+        match sent {
+            Ok(Content { bytes, hash }) => {
+                self.sent.bytes = self.sent.bytes.saturating_add(bytes);
+                self.sink.frame(&Frame::End { hash: *hash.as_bytes() }).map(drop)
+            }
+            Err(failure) => self.abandon(pending, failure),
+        }
+    }
+
+    /// Sends a file of announced size, as far as the receiver does not have it.
+    fn send_sized(
+        &mut self,
+        pending: &Pending,
+        (file, facts): (File, Facts),
+        (offset, mut hasher): (u64, Box<blake3::Hasher>),
+    ) -> Result<Result<Content, Failure>, Closed> {
+        let entry = &pending.entry;
+        if let Err(failure) = growth::check_before(entry, &facts) {
+            return Ok(Err(failure));
+        }
+        self.start(pending, offset)?;
+        let mut reader = SparseReader::new(file, offset, entry.size);
+        if let Err(failure) = self.send_content(pending.index, &mut reader, &mut hasher)? {
+            return Ok(Err(failure));
+        }
+        let hash = hasher.finalize();
+        let is_wanted = || !self.steering.is_refused(pending.index);
+        Ok(match growth::check_after(entry, &facts, reader, (hash, &is_wanted)) {
+            Ok(growth) => {
+                if growth == Growth::Grew {
+                    self.report.grown += 1;
+                    let (name, size) = (entry.path.to_string(), entry.size);
+                    self.progress.on_progress(ProgressEvent::Grew { name: &name, size });
+                }
+                Ok(Content { bytes: entry.size, hash })
+            }
+            Err(failure) => Err(failure),
+        })
+    }
+
+    /// Sends what comes until its end. Each piece goes out at once: the next one may be long in coming.
+    // transfer 4.11
+    fn send_stream(
+        &mut self,
+        pending: &Pending,
+        mut reader: Box<dyn Read + Send>,
+    ) -> Result<Result<Content, Failure>, Closed> {
+        self.start(pending, 0)?;
+        let mut hasher = blake3::Hasher::new();
+        let mut bytes = 0;
+        loop {
+            self.sink.flush()?;
+            if self.steering.is_refused(pending.index) {
+                return Ok(Err(Failure::new(Reason::Abandoned)));
+            }
+            let result = self.sink.data(|space| {
+                let read = read_some(&mut reader, space)?;
+                hasher.update(space.get(..read).unwrap_or_default());
+                Ok(read)
+            })?;
+            let read = match result {
+                Ok(0) => return Ok(Ok(Content { bytes, hash: hasher.finalize() })),
+                Ok(read) => u64::try_from(read).unwrap_or(0),
+                Err(error) => return Ok(Err(Failure::from_io(&error))),
+            };
+            bytes += read;
+            self.report.moved += read;
+        }
+    }
+
+    fn start(&mut self, pending: &Pending, offset: u64) -> Result<(), Closed> {
+        let name = pending.entry.path.to_string();
+        self.progress.on_progress(ProgressEvent::Started { name: &name, size: pending.entry.size });
+        self.sink.frame(&Frame::Start { entry: pending.index, offset })?;
         if offset > 0 {
             self.report.resumed += offset;
             self.progress.on_progress(ProgressEvent::Resumed { bytes: offset });
         }
-        let mut reader = SparseReader::new(file, offset, entry.size);
-        if let Err(failure) = self.send_content(*index, &mut reader, &mut hasher)? {
-            return self.abandon(pending, failure);
-        }
-        // transfer 4.6
-        let after = reader.file().metadata();
-        let is_same = after.is_ok_and(|after| {
-            after.len() == entry.size
-                && after.modified().map(Timestamp::from).is_ok_and(|m| m == entry.modified)
-        });
-        if !is_same || reader.position() != entry.size {
-            return self.abandon(pending, Failure::new(Reason::Changed));
-        }
-        self.sent.bytes = self.sent.bytes.saturating_add(entry.size);
-        self.sink.frame(&Frame::End { hash: *hasher.finalize().as_bytes() }).map(drop)
+        Ok(())
     }
 
     fn send_content(
@@ -252,19 +328,12 @@ impl Sender<'_> {
 
     /// Reports a name that cannot even be announced.
     fn give_up(&mut self, name: &str, failure: Failure) -> Result<(), Closed> {
-        let shown = printable(name);
-        self.progress.on_progress(ProgressEvent::Failed { name: &shown, failure: &failure });
-        self.report.add_failure(shown, failure.clone());
+        self.report.add_failure(self.progress, printable(name), failure.clone());
         // A name from the file system may be longer than any that travels.
         let name = cut(name, RelativePath::MAX_LENGTH).to_owned();
         self.sink.frame(&Frame::Abandoned { entry: None, name, failure }).map(drop)
     }
 }
 
-/// A directory has no content to wait for.
-fn is_directory(entry: &Entry) -> bool {
-    entry.kind == EntryKind::Directory
-}
-
-/// No ENTRY has more bytes than this: its name and the fields before it.
-const LONGEST_ENTRY: usize = RelativePath::MAX_LENGTH + 64;
+/// No ENTRY has more bytes than this: its name, the target of a link and the fields before them.
+const LONGEST_ENTRY: usize = RelativePath::MAX_LENGTH + LinkTarget::MAX_LENGTH + 64;

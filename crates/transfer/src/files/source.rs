@@ -1,0 +1,170 @@
+//! What is sent: files and directories of this host, and content that can be read only once.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::directory::Directory;
+use crate::entry::{Entry, EntryKind};
+use crate::failure::{Failure, Reason};
+use crate::name::{NameError, RelativePath, printable};
+use crate::rules::Rules;
+
+/// What to send, and what of it to leave out.
+#[derive(Debug, Clone, Default)]
+pub struct PutPlan {
+    /// What to send.
+    pub items: Vec<PutItem>,
+    /// What of it is left out.
+    pub rules: Rules,
+}
+
+/// A thing to send.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum PutItem {
+    /// A file or directory of this host, under its own name or another one.
+    Path {
+        /// Where it is. A link is followed.
+        path: PathBuf,
+        /// What the other side shall call it; `None`: as it is called here.
+        name: Option<RelativePath>,
+    },
+    /// Content of unknown length.
+    Feed(Feed),
+}
+
+/// Content that is read once, to its end: standard input, a pipe.
+#[derive(Clone)]
+pub struct Feed {
+    name: RelativePath,
+    reader: Arc<Mutex<Option<Box<dyn Read + Send>>>>,
+}
+
+/// A file or directory below a directory that nothing leads out of.
+#[derive(Debug, Clone)]
+pub(crate) struct Tree {
+    pub(crate) directory: Arc<Directory>,
+    /// Where the directory is, if links may be followed out of it.
+    pub(crate) real: Option<Arc<Path>>,
+    /// Its place below the directory; `None` is the directory itself, whose children go out under their own names.
+    pub(crate) place: Option<RelativePath>,
+    /// Its name on the wire; `None` only together with `place`.
+    pub(crate) name: Option<RelativePath>,
+}
+
+/// Where a walk begins.
+#[derive(Debug, Clone)]
+pub(crate) enum Source {
+    Tree(Tree),
+    Feed(Feed),
+}
+
+impl From<Vec<PathBuf>> for PutPlan {
+    fn from(paths: Vec<PathBuf>) -> Self {
+        let items = paths.into_iter().map(|path| PutItem::Path { path, name: None });
+        Self { items: items.collect(), rules: Rules::default() }
+    }
+}
+
+impl From<&[PathBuf]> for PutPlan {
+    fn from(paths: &[PathBuf]) -> Self {
+        paths.to_vec().into()
+    }
+}
+
+impl Feed {
+    /// What `reader` gives until its end, to be called `name`.
+    pub fn new(name: RelativePath, reader: impl Read + Send + 'static) -> Self {
+        Self { name, reader: Arc::new(Mutex::new(Some(Box::new(reader)))) }
+    }
+
+    /// As it is announced: as new as it can be, with the permissions of any new file.
+    pub(crate) fn entry(&self) -> Entry {
+        let modified = std::time::SystemTime::now().into();
+        Entry { path: self.name.clone(), kind: EntryKind::Stream, size: 0, room: 0, modified, mode: 0o666 }
+    }
+
+    /// The content, the first time.
+    pub(crate) fn take(&self) -> Result<Box<dyn Read + Send>, Failure> {
+        let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
+        reader.ok_or_else(|| Failure::with_text(Reason::Abandoned, "it can be read only once, and was"))
+    }
+}
+
+impl fmt::Debug for Feed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Feed").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl PutItem {
+    /// Finds it.
+    pub(crate) fn source(&self) -> Result<Source, Failure> {
+        match self {
+            Self::Feed(feed) => Ok(Source::Feed(feed.clone())),
+            Self::Path { path, name } => {
+                let tree = Tree::local(path)?;
+                let name = name.clone().or(tree.name);
+                Ok(Source::Tree(Tree { name, ..tree }))
+            }
+        }
+    }
+
+    /// Where it is, to be told.
+    pub(crate) fn shown(&self) -> PathBuf {
+        match self {
+            Self::Path { path, .. } => path.clone(),
+            Self::Feed(feed) => PathBuf::from(feed.name.as_str()),
+        }
+    }
+}
+
+impl Source {
+    pub(crate) fn name(&self) -> Option<&RelativePath> {
+        match self {
+            Self::Tree(tree) => tree.name.as_ref(),
+            Self::Feed(feed) => Some(&feed.name),
+        }
+    }
+}
+
+impl Tree {
+    /// A file or directory that the local user named; a link given by name is followed.
+    pub(crate) fn local(path: &Path) -> Result<Self, Failure> {
+        let real = path.canonicalize().map_err(|e| Failure::from_io(&e))?;
+        let (Some(parent), Some(place)) = (real.parent(), real.file_name()) else {
+            return Err(Failure::with_text(Reason::Name, "the root directory has no name to send it under"));
+        };
+        let name = path.file_name().unwrap_or(place);
+        let parse = |text: &std::ffi::OsStr| RelativePath::parse(text.to_str().ok_or(NameError::NotText)?);
+        Ok(Self {
+            directory: Arc::new(Directory::open(parent)?),
+            real: Some(parent.into()),
+            place: Some(parse(place)?),
+            name: Some(parse(name)?),
+        })
+    }
+
+    /// A file or directory of a served directory, `None` for all of it.
+    pub(crate) fn served(directory: &Arc<Directory>, place: Option<RelativePath>) -> Result<Self, Failure> {
+        // transfer 7.2: names are relative to the parent of what was asked for
+        let name = place.as_ref().map(|p| RelativePath::parse(p.last())).transpose()?;
+        Ok(Self { directory: Arc::clone(directory), real: None, place, name })
+    }
+}
+
+/// Checks that no two sources would become the same file.
+// transfer 3.5
+pub(crate) fn check_distinct(sources: &[Source]) -> Result<(), Failure> {
+    let mut names = BTreeSet::new();
+    for name in sources.iter().filter_map(Source::name) {
+        if !names.insert(name.last()) {
+            let text = format!("two of the paths would both become {}", printable(name.last()));
+            return Err(Failure::with_text(Reason::Name, text));
+        }
+    }
+    Ok(())
+}
