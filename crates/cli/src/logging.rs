@@ -5,6 +5,7 @@ use std::io::IsTerminal as _;
 use tracing_subscriber::EnvFilter;
 
 use crate::args::GlobalArgs;
+use crate::output::stderr;
 
 /// Starts logging. `MANYWAY_LOG` holds a filter that wins over `-v` and `-q`. A second call has no effect.
 pub fn start(global: &GlobalArgs) {
@@ -13,7 +14,8 @@ pub fn start(global: &GlobalArgs) {
     let has_colour = std::io::stderr().is_terminal() && !no_colour();
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(|| stderr::Log)
+        .log_internal_errors(false)
         .with_ansi(has_colour)
         .with_target(global.verbose > 1)
         .try_init();

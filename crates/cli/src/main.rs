@@ -71,10 +71,9 @@ fn block_on(command: impl Future<Output = Result<ExitCode, CommandError>>) -> Re
 const END_TIME: Duration = Duration::from_secs(1);
 
 /// Tells why a command failed: people on standard error, programs that asked for JSON on standard output.
-#[expect(clippy::print_stderr, reason = "this is what the user is told")]
 fn fail(cli: &Cli, error: &CommandError) -> ExitCode {
     if error.code != ExitCode::Ok {
-        eprintln!("manyway: {error}");
+        output::note(&format!("manyway: {error}"));
         if cli.wants_json() {
             // Whoever has closed standard output does not want to know.
             let _ = output::json::print(&error.to_json());

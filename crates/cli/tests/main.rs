@@ -1,5 +1,6 @@
 //! The real program: its screens, files and exit statuses.
 
+mod bench;
 mod command_line;
 mod common;
 mod demo;
@@ -9,6 +10,9 @@ mod lab;
 mod lab_agents;
 mod lab_links;
 mod loopback;
+mod memory;
 mod namespaces;
 mod observe;
 mod resume;
+mod sandbox;
+mod stderr;

@@ -31,11 +31,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 async fn take(address: SocketAddr) -> Result<(), Box<dyn Error>> {
-    let mut random = [0; 48];
-    ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut random)
-        .map_err(|_| "the system gives no random numbers")?;
-    let (seed, secret) = random.split_first_chunk::<32>().ok_or("too short")?;
-    let (identity, secret) = (Identity::from_seed(seed), secret.try_into()?);
+    let (identity, secret) = (Identity::generate()?, Ticket::generate_secret()?);
     let mut server = ServerOptions::new(identity.clone(), &secret);
     server.listen = vec![address];
     let mut options = EndpointOptions::default();

@@ -34,8 +34,8 @@ async fn main() -> Result<(), Failure> {
 
 async fn serve(address: SocketAddr) -> Result<(), Failure> {
     // A real program keeps both, so that its tickets outlive a restart.
-    let identity = Identity::from_seed(&random()?);
-    let secret = random()?;
+    let identity = Identity::generate()?;
+    let secret = Ticket::generate_secret()?;
     let mut server = ServerOptions::new(identity.clone(), &secret);
     server.listen = vec![address];
     let mut options = EndpointOptions::default();
@@ -106,13 +106,6 @@ async fn tell_events(connection: Connection) {
             Err(tokio::sync::broadcast::error::RecvError::Closed) => return,
         }
     }
-}
-
-fn random<const LENGTH: usize>() -> Result<[u8; LENGTH], Failure> {
-    let mut bytes = [0; LENGTH];
-    ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut bytes)
-        .map_err(|_| "the system gives no random numbers")?;
-    Ok(bytes)
 }
 
 #[expect(clippy::print_stdout, reason = "what the user asked for")]

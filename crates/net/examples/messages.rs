@@ -37,8 +37,8 @@ async fn main() -> Result<(), Failure> {
 
 async fn serve(address: SocketAddr) -> Result<(), Failure> {
     // A real program keeps both, so that its tickets outlive a restart.
-    let identity = Identity::from_seed(&random()?);
-    let secret = random()?;
+    let identity = Identity::generate()?;
+    let secret = Ticket::generate_secret()?;
     let mut server = ServerOptions::new(identity.clone(), &secret);
     server.listen = vec![address];
     let mut options = EndpointOptions::default();
@@ -105,11 +105,4 @@ fn say(text: &str) {
 #[expect(clippy::print_stderr, reason = "what the user may want to know")]
 fn note(text: &str) {
     eprintln!("{text}");
-}
-
-fn random<const LENGTH: usize>() -> Result<[u8; LENGTH], Failure> {
-    let mut bytes = [0; LENGTH];
-    ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut bytes)
-        .map_err(|_| "the system gives no random numbers")?;
-    Ok(bytes)
 }

@@ -106,8 +106,8 @@ pub struct EndpointOptions {
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// // One side serves …
-/// let identity = Identity::from_seed(&[7; 32]);
-/// let secret = [9; 16];
+/// let identity = Identity::generate()?;
+/// let secret = Ticket::generate_secret()?;
 /// let mut server = ServerOptions::new(identity.clone(), &secret);
 /// server.listen = vec!["127.0.0.1:0".parse()?];
 /// let mut options = EndpointOptions::default();
@@ -226,8 +226,9 @@ impl Endpoint {
     ) -> Result<Connection, ConnectError> {
         let patience = self.connection.connect_timeout;
         let found = tokio::time::timeout(patience, resolve::resolve(hosts)).await;
-        let remotes =
-            found.unwrap_or_else(|_| Err(ResolveError::late(hosts))).map_err(ConnectError::Resolve)?;
+        let remotes = found
+            .unwrap_or_else(|_| Err(ResolveError::late(hosts, patience)))
+            .map_err(ConnectError::Resolve)?;
         let config = manyway_proto::ClientConfig {
             tls: self.key_log.client(identity::client_config(trust, client)),
             server_name: server_name(hosts),
@@ -271,7 +272,8 @@ fn server_name(hosts: &[HostPort]) -> ServerName<'static> {
 }
 
 /// The addresses at which others may reach `listening`, for a ticket: wildcards stand for the addresses of `snapshot`
-/// that last and lead beyond their link, at most 8 of an interface, or for loopback if there is none.
+/// that last and lead beyond their link, at most 8 of an interface; if there is none, for link-local ones (IPv6), and for
+/// loopback if there are none of these either.
 ///
 /// One of each family and interface comes first, then the second ones, and so on: so whoever has room for a part of them
 /// takes the first.
@@ -293,6 +295,14 @@ pub fn reachable_addresses(listening: &[LocalAddress], snapshot: &Snapshot) -> V
         } else {
             found.insert((0, local.address));
         }
+    }
+    if found.is_empty() {
+        // Two hosts and a cable have nothing else.
+        let wildcards = listening.iter().filter(|local| local.address.ip() == Ipv6Addr::UNSPECIFIED);
+        let on_links = wildcards.flat_map(|local| {
+            snapshot.link_locals().map(|own| (0, SocketAddr::from((own, local.address.port()))))
+        });
+        found.extend(on_links);
     }
     if found.is_empty() {
         found.extend(listening.iter().map(|local| match local.address {

@@ -9,12 +9,17 @@
 //! # Quick start
 //! A server has an [`Identity`] and gives out [`Ticket`]s; a ticket is all that a client needs.
 //!
+//! Three small programs show more, each a server and a client: [`copy`](examples::copy) sends standard input to the
+//! standard output of another host, [`echo`](examples::echo) answers on every stream and prints what the paths do
+//! meanwhile, and [`messages`](examples::messages) sends positions of which only the newest counts.
+//!
 //! ```
 //! use manyway::{Endpoint, EndpointOptions, HostPort, Identity, ServerOptions, Ticket};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let (identity, secret) = (Identity::from_seed(&[1; 32]), [2; 16]); // random and kept, in earnest
+//! // To be kept, so that tickets outlive a restart; `Seed` turns an identity into text and back.
+//! let (identity, secret) = (Identity::generate()?, Ticket::generate_secret()?);
 //! let mut options = EndpointOptions::default();
 //! let mut settings = ServerOptions::new(identity.clone(), &secret);
 //! settings.listen = vec!["127.0.0.1:0".parse()?]; // default: port 4455 of every address
@@ -82,6 +87,8 @@ mod test_namespace;
 mod test_seccomp;
 mod ticket;
 
+#[cfg(doc)]
+pub mod examples;
 pub mod interfaces;
 pub mod qlog;
 pub mod resolve;
@@ -102,7 +109,7 @@ pub use manyway_proto::{
     ByteCount, Class, ClosedBy, ConfigError, ConnectionConfig, ConnectionError, ConnectionStatistics, Date,
     Event, FourTuple, Instant, LocalAddress, Message, MessageOptions, MessageStatistics, MessageToken, Order,
     PairMode, PathAvailability, PathEvent, PathId, PathReason, PathState, PathStatistics, Rate,
-    RelayCounters, RelayLimits, Role, StreamConfig, StreamId, congestion, scheduler,
+    RelayCounters, RelayLimits, Role, StreamConfig, StreamId, Undelivered, congestion, scheduler,
 };
 pub use path::Path;
 pub use rendezvous::RendezvousServer;

@@ -132,6 +132,7 @@ impl Facts<'_> {
             PathReason::AddressGone => Unused::AddressGone,
             PathReason::CapReached { renewal } => Unused::CapReached { renewal },
             PathReason::PeerHeardNothing => Unused::PeerHearsNothing,
+            PathReason::OnlySmall => Unused::OnlySmall,
             PathReason::Flaps { times } if self.silent(path) < APART => Unused::Flaps { times },
             _ => Unused::NoAnswer { waited: self.silent(path) },
         }

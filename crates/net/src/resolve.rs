@@ -3,7 +3,10 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
+use std::time::Duration;
+
+use manyway_proto::text;
 
 use crate::{Host, HostPort};
 
@@ -22,8 +25,13 @@ pub const MAX_ADDRESSES: usize = 32;
 pub async fn resolve(hosts: &[HostPort]) -> Result<Vec<SocketAddr>, ResolveError> {
     let mut lookups = tokio::task::JoinSet::new();
     let mut found: Vec<Vec<SocketAddr>> = vec![Vec::new(); hosts.len()];
+    let mut failures = Vec::new();
     for (index, (host, slot)) in hosts.iter().zip(&mut found).enumerate() {
         match host.host() {
+            Host::Ip(_) if host.zone().is_some() => match socket_address(host) {
+                Ok(address) => slot.push(address),
+                Err(error) => failures.push((host.to_string(), error.into())),
+            },
             Host::Ip(address) => slot.push(SocketAddr::new(address.to_canonical(), host.port())),
             Host::Name(name) => {
                 let (name, port) = (name.clone(), host.port());
@@ -31,14 +39,12 @@ pub async fn resolve(hosts: &[HostPort]) -> Result<Vec<SocketAddr>, ResolveError
             }
         }
     }
-    let mut failures = Vec::new();
     while let Some(finished) = lookups.join_next().await {
         let Ok((index, answer)) = finished else { continue };
         match (answer, found.get_mut(index), hosts.get(index)) {
             (Ok(addresses), Some(slot), _) => *slot = addresses,
             (Err(error), _, Some(host)) => {
-                tracing::warn!(reason = %error, "a name of the server was not found");
-                failures.push((host.host().to_string(), error));
+                failures.push((host.host().to_string(), error.into()));
             }
             (Ok(_) | Err(_), _, _) => {}
         }
@@ -47,7 +53,39 @@ pub async fn resolve(hosts: &[HostPort]) -> Result<Vec<SocketAddr>, ResolveError
     if addresses.is_empty() {
         return Err(ResolveError { failures });
     }
+    for (name, reason) in failures {
+        tracing::debug!(%name, "the server has this name");
+        tracing::warn!(?reason, "a name of the server was not found");
+    }
     Ok(addresses)
+}
+
+/// The address of a host that is no name, with the number of the interface that its zone names.
+///
+/// # Errors
+/// If it is a name, or this host has no such interface.
+pub fn socket_address(host: &HostPort) -> io::Result<SocketAddr> {
+    let Host::Ip(ip) = host.host() else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "an address is needed, not a name"));
+    };
+    let (IpAddr::V6(v6), Some(zone)) = (ip, host.zone()) else {
+        return Ok(SocketAddr::new(*ip, host.port()));
+    };
+    let index = zone.parse().ok().or_else(|| interface_index(zone)).filter(|index| *index != 0);
+    let index = index.ok_or_else(|| {
+        io::Error::new(io::ErrorKind::NotFound, format!("this host has no interface {zone:?}"))
+    })?;
+    Ok(SocketAddrV6::new(*v6, host.port(), 0, index).into())
+}
+
+#[cfg(target_os = "linux")]
+fn interface_index(name: &str) -> Option<u32> {
+    nix::net::if_::if_nametoindex(name).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn interface_index(name: &str) -> Option<u32> {
+    if_addrs::get_if_addrs().ok()?.into_iter().find(|found| found.name == name)?.index
 }
 
 async fn look_up(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
@@ -89,13 +127,39 @@ fn interleave(addresses: impl Iterator<Item = SocketAddr>) -> Vec<SocketAddr> {
 /// No address of the server was found.
 #[derive(Debug)]
 pub struct ResolveError {
-    failures: Vec<(String, io::Error)>,
+    failures: Vec<(String, LookUpFailure)>,
+}
+
+/// Why a name led to no address.
+#[derive(Debug)]
+enum LookUpFailure {
+    /// There is no such name, or it has no address.
+    NotFound,
+    /// No name server answered for so long.
+    Late(Duration),
+    /// Something else.
+    Other(io::Error),
+}
+
+impl From<io::Error> for LookUpFailure {
+    fn from(error: io::Error) -> Self {
+        // The system's number for it is not passed on, but its text is: that of glibc (two), musl, and BSD with macOS.
+        const NOT_FOUND: [&str; 4] = [
+            "not known",
+            "No address associated with hostname",
+            "Name does not resolve",
+            "nodename nor servname",
+        ];
+        let text = error.to_string();
+        let is_not_found = NOT_FOUND.iter().any(|known| text.contains(known));
+        if is_not_found { Self::NotFound } else { Self::Other(error) }
+    }
 }
 
 impl ResolveError {
-    /// Nobody answered in time.
-    pub(crate) fn late(hosts: &[HostPort]) -> Self {
-        let late = |host: &HostPort| (host.host().to_string(), io::ErrorKind::TimedOut.into());
+    /// Nobody answered for so long.
+    pub(crate) fn late(hosts: &[HostPort], waited: Duration) -> Self {
+        let late = |host: &HostPort| (host.host().to_string(), LookUpFailure::Late(waited));
         let names = hosts.iter().filter(|host| matches!(host.host(), Host::Name(_)));
         Self { failures: names.map(late).collect() }
     }
@@ -103,20 +167,33 @@ impl ResolveError {
 
 impl fmt::Display for ResolveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(((name, error), rest)) = self.failures.split_first() else {
+        if self.failures.is_empty() {
             return write!(f, "there is no address to connect to; the server's names have none");
-        };
-        write!(f, "the name {name:?} was not found: {error}")?;
-        for (name, error) in rest {
-            write!(f, "; nor was {name:?}: {error}")?;
         }
-        write!(f, "; check the name and the DNS server of this host")
+        for (index, (name, failure)) in self.failures.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "; " };
+            write!(f, "{separator}")?;
+            match failure {
+                LookUpFailure::NotFound => {
+                    write!(f, "{name:?} was not found: there is no host of that name")?
+                }
+                LookUpFailure::Late(waited) => {
+                    let waited = text::duration(*waited);
+                    write!(f, "the look-up of {name:?} timed out: no name server answered within {waited}")?;
+                }
+                LookUpFailure::Other(error) => write!(f, "{name:?} could not be looked up: {error}")?,
+            }
+        }
+        Ok(())
     }
 }
 
 impl std::error::Error for ResolveError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.failures.first().map(|(_, error)| error as _)
+        self.failures.iter().find_map(|(_, failure)| match failure {
+            LookUpFailure::Other(error) => Some(error as _),
+            LookUpFailure::NotFound | LookUpFailure::Late(_) => None,
+        })
     }
 }
 
@@ -169,5 +246,32 @@ mod tests {
         // RFC 6761, section 6.4: such names never exist.
         let error = resolve(&["does-not-exist.invalid".parse().unwrap()]).await.unwrap_err();
         assert!(error.to_string().contains("does-not-exist.invalid"), "{error}");
+    }
+
+    #[test]
+    fn a_name_that_does_not_exist_is_told_from_a_name_server_that_does_not_answer() {
+        let host: HostPort = "nosuchhost.example".parse().unwrap();
+        let late = ResolveError::late(std::slice::from_ref(&host), Duration::from_secs(10));
+        let expected =
+            "the look-up of \"nosuchhost.example\" timed out: no name server answered within 10.00 s";
+        assert_eq!(late.to_string(), expected);
+        let of = |text: &str| {
+            let error = io::Error::other(format!("failed to lookup address information: {text}"));
+            ResolveError { failures: vec![("nosuchhost.example".to_owned(), error.into())] }.to_string()
+        };
+        for text in
+            ["Name or service not known", "No address associated with hostname", "Name does not resolve"]
+        {
+            assert_eq!(of(text), "\"nosuchhost.example\" was not found: there is no host of that name");
+        }
+        assert!(of("Temporary failure in name resolution").contains("could not be looked up"));
+    }
+
+    #[tokio::test]
+    async fn a_zone_is_an_interface_of_this_host_by_name_or_number() {
+        let addresses = resolve(&["[fe80::1%7]:1".parse().unwrap()]).await.unwrap();
+        assert_eq!(addresses[0].to_string(), "[fe80::1%7]:1");
+        let error = resolve(&["fe80::1%nope0".parse().unwrap()]).await.unwrap_err();
+        assert!(error.to_string().contains("no interface \"nope0\""), "{error}");
     }
 }

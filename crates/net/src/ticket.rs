@@ -13,6 +13,7 @@
 //! typing mistakes, not against attackers: who can write a ticket can write its checksum.
 
 use std::fmt;
+use std::io;
 use std::net::IpAddr;
 use std::str::FromStr;
 
@@ -68,7 +69,20 @@ impl Ticket {
         if hosts.is_empty() || hosts.len() > Self::MAX_HOSTS {
             return Err(TicketError::Hosts { count: hosts.len() });
         }
+        let hosts = hosts.into_iter().map(HostPort::without_zone).collect();
         Ok(Self { server_key_hash, secret, hosts })
+    }
+
+    /// Makes a new secret of the system's random numbers: whoever has a ticket with it may connect to the servers that
+    /// accept it.
+    ///
+    /// # Errors
+    /// If the system gives none.
+    pub fn generate_secret() -> io::Result<[u8; 16]> {
+        let mut secret = [0; 16];
+        ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut secret)
+            .map_err(|_| io::Error::other("the system gives no random numbers"))?;
+        Ok(secret)
     }
 
     /// The first 16 bytes of SHA-256 over the server's public key; the client accepts no other server.

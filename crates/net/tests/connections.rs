@@ -499,3 +499,18 @@ async fn a_report_names_the_path_in_use_and_the_congestion_control_can_change() 
     assert!(!soon(pair.connected.set_congestion("magic")).await.unwrap());
     assert_eq!(soon(pair.connected.info()).await.unwrap().statistics.congestion, "new-reno");
 }
+
+// spec 7.44
+#[cfg(all(target_os = "linux", not(manyway_portable)))]
+#[tokio::test]
+async fn a_closed_port_ends_an_attempt_at_once_and_is_named() {
+    use manyway::{EndpointOptions, ServerTrust, Undelivered};
+    let closed = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let client = Endpoint::bind(EndpointOptions::default()).unwrap();
+    let began = Instant::now();
+    let hosts = [HostPort::from(closed)];
+    let error = client.connect_to(&hosts, ServerTrust::AnyKey, &identity()).await.unwrap_err();
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    let expected = ConnectionError::Unreachable { remote: closed, undelivered: Undelivered::PortClosed };
+    assert!(matches!(&error, ConnectError::Failed(reason) if *reason == expected), "{error:?}");
+}

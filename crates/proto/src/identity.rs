@@ -101,6 +101,14 @@ pub struct Identity {
 }
 
 impl Identity {
+    /// Makes a new key pair of the system's random numbers. One that is to outlive the process comes from a [`Seed`].
+    ///
+    /// # Errors
+    /// If the system gives none.
+    pub fn generate() -> std::io::Result<Self> {
+        Ok(Seed::generate()?.identity())
+    }
+
     /// Takes the 32 secret bytes of an Ed25519 key (RFC 8032, section 5.1.5); they must be random.
     #[expect(
         clippy::expect_used,

@@ -128,7 +128,7 @@ pub use config::{ConfigError, ConnectionConfig, StreamConfig, StreamConfigError}
 pub use connection::{AddressPair, Connection, ConnectionStatistics, LinkNews, PairUse, PathStatistics};
 pub use date::Date;
 pub use endpoint::{ClientConfig, ConnectError, ConnectionHandle, Endpoint, EndpointConfig, ServerConfig};
-pub use error::{ClosedBy, ConnectionError, Misuse, Violation};
+pub use error::{ClosedBy, ConnectionError, Misuse, Undelivered, Violation};
 pub use event::{Event, PathEvent};
 pub use handshake::{ALPN, HandshakeError, is_authentication_alert};
 pub use io::{Ecn, FourTuple, LocalAddress, Transmit};

@@ -221,10 +221,10 @@ fn split(text: &str) -> (&str, &str) {
 /// A decimal number times `factor`, rounded down, without a detour over floating point.
 fn scaled(number: &str, factor: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    if whole.is_empty() || fraction.len() > 18 || number.ends_with('.') {
+    if number.is_empty() || fraction.len() > 18 || number.ends_with('.') {
         return None;
     }
-    let whole: u64 = whole.parse().ok()?;
+    let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
     let digits = u32::try_from(fraction.len()).ok()?;
     let fraction: u64 = if fraction.is_empty() { 0 } else { fraction.parse().ok()? };
     let part = u128::from(fraction) * u128::from(factor) / 10_u128.pow(digits);
@@ -263,6 +263,7 @@ mod tests {
         assert_eq!(rate("40M"), Some(40_000_000));
         assert_eq!(rate("0.8 Gbit/s"), Some(800_000_000));
         assert_eq!(rate("800kbps"), Some(800_000));
+        assert_eq!(rate(".01M"), Some(10_000));
         assert_eq!(rate("20MB/s"), None);
         assert_eq!(parse_size("64MiB").ok(), Some(64 << 20));
         assert_eq!(parse_size("40M").ok(), Some(40 << 20));
@@ -275,7 +276,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused_with_an_example() {
-        for text in ["", "M", "-1s", "1.", ".5s", "1.2.3s", "5 parsecs", "1e3", "99999999999999999999"] {
+        for text in ["", "M", "-1s", "1.", ".", ".s", "1.2.3s", "5 parsecs", "1e3", "99999999999999999999"] {
             assert!(parse_rate(text).is_err(), "{text}");
             assert!(parse_size(text).is_err(), "{text}");
             assert!(parse_duration(text).is_err(), "{text}");

@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use manyway_proto::{ByteCount, ConnectionConfig, PathState};
+use manyway_proto::{ByteCount, ConnectionConfig, ConnectionError, PathReason, PathState};
 use manyway_sim::link::{LinkConfig, LossModel, Probability};
 use manyway_sim::pair::Direction;
 use manyway_sim::scenario::{
@@ -319,5 +319,42 @@ fn a_path_whose_port_a_translator_changes_keeps_its_size() {
     for _ in 0..20 {
         pair.run_for(50 * MS).unwrap();
         assert_eq!(sizes(&mut pair, Side::Server), [1472]);
+    }
+}
+
+// spec 6.33
+#[test]
+fn a_lone_path_that_drops_1200_bytes_stays_dead_although_it_answers_and_the_connection_ends_in_time() {
+    for side in [Side::Client, Side::Server] {
+        let mut pair = pair_over(&[1500], 1500);
+        keep_sending(&mut pair, side);
+        pair.run_for(1500 * MS).unwrap();
+        pair.with_links(0, Direction::Both, |now, link| link.set_mtu(now, 1000));
+        let cut_at = pair.now();
+        let ended = |pair: &mut EndpointPair| pair.ended().is_some();
+        pair.run_until(2 * MINUTE, "the end", ended).unwrap();
+        assert_eq!(pair.ended().map(|(_, error)| error), Some(ConnectionError::NoPath), "{side:?}");
+        let later = path_events(&mut pair, side).into_iter().filter(|(at, _)| *at >= cut_at);
+        let later: Vec<_> = later.map(|(_, event)| (event.state, event.reason)).collect();
+        let back = [PathState::Probation, PathState::Active];
+        assert!(!later.iter().any(|(state, _)| back.contains(state)), "{side:?} {later:?}");
+        assert!(later.contains(&(PathState::Dead, PathReason::OnlySmall)), "{side:?} {later:?}");
+    }
+}
+
+// spec 6.33
+#[test]
+fn a_path_that_carries_1200_bytes_again_is_back_soon_however_long_it_did_not() {
+    for outage in [2 * SECOND, 30 * SECOND] {
+        let mut pair = pair_over(&[1500], 1500);
+        keep_sending(&mut pair, Side::Client);
+        pair.run_for(SECOND).unwrap();
+        pair.with_links(0, Direction::Both, |now, link| link.set_mtu(now, 1000));
+        pair.run_for(outage).unwrap();
+        pair.with_links(0, Direction::Both, |now, link| link.set_mtu(now, 1500));
+        let (whole_at, delivered) = (pair.now(), pair.delivered(Side::Client)[0]);
+        let moves = |pair: &mut EndpointPair| pair.delivered(Side::Client)[0] > delivered + megabytes(1);
+        pair.run_until(10 * SECOND, "data moves", moves).unwrap();
+        assert!(pair.now() - whole_at < 3 * SECOND, "{outage:?}: {:?}", pair.now() - whole_at);
     }
 }

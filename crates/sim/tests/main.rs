@@ -30,5 +30,6 @@ mod schedulers;
 mod server_links;
 mod shaped;
 mod slow_readers;
+mod standstill;
 mod streams;
 mod suspend;

@@ -24,6 +24,11 @@ pub enum TransferError {
         /// What was waited for.
         wanted: &'static str,
     },
+    /// The other side told nothing in time.
+    Silent {
+        /// What was waited for.
+        wanted: &'static str,
+    },
     /// The other side refused the request.
     Refused(Failure),
     /// The request cannot be made, for a reason on this side.
@@ -52,9 +57,12 @@ impl TransferError {
     pub fn is_resumable(&self) -> bool {
         match self {
             Self::Stream { .. } | Self::Incomplete { .. } => true,
-            Self::Codec(_) | Self::Unexpected { .. } | Self::Refused(_) | Self::Local(_) | Self::Internal => {
-                false
-            }
+            Self::Codec(_)
+            | Self::Unexpected { .. }
+            | Self::Silent { .. }
+            | Self::Refused(_)
+            | Self::Local(_)
+            | Self::Internal => false,
         }
     }
 }
@@ -67,6 +75,7 @@ impl fmt::Display for TransferError {
             Self::Unexpected { wanted } => {
                 write!(f, "the other side sent something else instead of {wanted}")
             }
+            Self::Silent { wanted } => write!(f, "the other side did not tell {wanted} in time"),
             Self::Refused(failure) => write!(f, "the other side refuses: {failure}"),
             Self::Local(failure) => failure.fmt(f),
             Self::Incomplete { verified } => {
@@ -83,7 +92,7 @@ impl std::error::Error for TransferError {
             Self::Stream { source, .. } => Some(source),
             Self::Codec(error) => Some(error),
             Self::Refused(failure) | Self::Local(failure) => Some(failure),
-            Self::Unexpected { .. } | Self::Incomplete { .. } | Self::Internal => None,
+            Self::Unexpected { .. } | Self::Silent { .. } | Self::Incomplete { .. } | Self::Internal => None,
         }
     }
 }

@@ -17,7 +17,7 @@ pub struct BenchArgs {
     /// The ticket that `manyway serve` printed
     #[arg(value_name = "TICKET")]
     pub ticket: String,
-    /// How long to measure
+    /// How long to measure; 0 until Ctrl-C
     #[arg(short = 't', long, value_name = "TIME", default_value = "10s", value_parser = parse_time)]
     pub time: Duration,
     /// Send so much in all instead; K, M and G are powers of 1024
@@ -39,8 +39,8 @@ pub struct BenchArgs {
     /// Bytes of each write [default: 64K, with -b what goes in 10 ms]
     #[arg(short = 'l', long, value_name = "SIZE", value_parser = parse_length)]
     pub length: Option<u32>,
-    /// Bits a second of each stream, on average; K, M and G are powers of 1000
-    #[arg(short = 'b', long = "bitrate", value_name = "RATE", value_parser = parse_positive_rate)]
+    /// Bits a second of each stream, on average; 0 is no limit; K, M and G are powers of 1000
+    #[arg(short = 'b', long = "bitrate", value_name = "RATE", value_parser = parse_bitrate)]
     pub bitrate: Option<Rate>,
     /// Leave the beginning out of all figures
     #[arg(short = 'O', long, value_name = "TIME", default_value = "0s", value_parser = parse_omit)]
@@ -85,11 +85,16 @@ impl BenchArgs {
             (false, true) => BenchFlow::Download,
             (false, false) => BenchFlow::Upload,
         };
-        plan.limit = self.bytes.map_or(BenchLimit::Duration(self.time), BenchLimit::Bytes);
+        plan.limit = match self.bytes {
+            Some(bytes) => BenchLimit::Bytes(bytes),
+            // As in iperf3.
+            None if self.time.is_zero() => BenchLimit::Bytes(u64::MAX),
+            None => BenchLimit::Duration(self.time),
+        };
         plan.interval = if self.interval.is_zero() { SELDOM } else { self.interval };
         plan.streams = self.parallel;
         plan.omit = self.omit;
-        plan.rate = self.bitrate.map(Rate::bits_per_second);
+        plan.rate = self.bitrate.map(Rate::bits_per_second).filter(|rate| *rate > 0);
         plan.length = self.length;
         plan.congestion.clone_from(&self.control);
         plan
@@ -110,7 +115,7 @@ impl BenchArgs {
         let mut plan = MessagePlan::default();
         plan.size = size;
         plan.rate = self.rate;
-        plan.time = self.time;
+        plan.time = if self.time.is_zero() { UNTIL_STOPPED } else { self.time };
         plan.deadline = self.deadline;
         plan.reverse = self.reverse;
         // Bulk tells the other end as it is.
@@ -127,13 +132,11 @@ impl BenchArgs {
 /// The interval of a run whose intervals nobody wants to see.
 const SELDOM: Duration = Duration::from_secs(3600);
 
+/// The time of a run of messages that only Ctrl-C ends.
+const UNTIL_STOPPED: Duration = Duration::from_secs(365 * 24 * 3600);
+
 fn parse_time(text: &str) -> Result<Duration, String> {
-    let time = parse_duration(text).map_err(|error| error.to_string())?;
-    if time.is_zero() {
-        Err("a measurement takes some time; -n ends it by size".to_owned())
-    } else {
-        Ok(time)
-    }
+    parse_duration(text).map_err(|error| error.to_string())
 }
 
 fn parse_pause(text: &str) -> Result<Duration, String> {
@@ -177,10 +180,8 @@ fn parse_deadline(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// As in iperf3, 0 is no limit; nobody needs to ask for that here.
-fn parse_positive_rate(text: &str) -> Result<Rate, String> {
-    let rate = parse_rate(text).map_err(|error| error.to_string())?;
-    if rate == Rate::ZERO { Err("leave -b out to send as fast as it goes".to_owned()) } else { Ok(rate) }
+fn parse_bitrate(text: &str) -> Result<Rate, String> {
+    parse_rate(text).map_err(|error| error.to_string())
 }
 
 fn parse_gain(text: &str) -> Result<f64, String> {
@@ -270,15 +271,16 @@ mod tests {
             plan(&["--bidir", "-b", "5M", "-l", "8K", "-O", "2", "-C", "new-reno", "-i", "0"]).unwrap();
         assert_eq!((both.flow, both.rate, both.length), (BenchFlow::Both, Some(5_000_000), Some(8192)));
         assert_eq!((both.omit, both.congestion.as_deref()), (Duration::from_secs(2), Some("new-reno")));
+        let endless = plan(&["-t", "0", "-b", "0"]).unwrap();
+        assert_eq!((endless.limit, endless.rate), (BenchLimit::Bytes(u64::MAX), None));
+        assert_eq!(plan(&["-b", ".01M"]).unwrap().rate, Some(10_000));
         for wrong in [
             &["-P", "0"][..],
             &["-i", "1ms"],
             &["-n", "5M", "-t", "3"],
             &["-n", "0"],
-            &["-t", "0"],
             &["-R", "--bidir"],
             &["-l", "2M"],
-            &["-b", "0"],
             &["-O", "2m"],
             &["-J", "--json"],
             &["--min-gain", "lots"],

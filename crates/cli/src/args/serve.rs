@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use manyway::HostPort;
+use manyway::resolve::socket_address;
 
 /// Arguments of `serve`.
 #[derive(Debug, Clone, Default, Args)]
@@ -42,7 +43,18 @@ pub struct ServeArgs {
 /// # Errors
 /// What the text should be like.
 pub fn parse_listen(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| format!("{text:?} is not ADDRESS:PORT; write it like 0.0.0.0:4455 or [::]:4455"))
+    let wrong = || {
+        format!("{text:?} is not ADDRESS:PORT; write it like 0.0.0.0:4455, [::]:4455 or [fe80::1%eth0]:4455")
+    };
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    // With the name of an interface.
+    let host: HostPort = text.parse().map_err(|_| wrong())?;
+    if host.zone().is_none() || !text.contains("]:") {
+        return Err(wrong());
+    }
+    socket_address(&host).map_err(|error| error.to_string())
 }
 
 impl ServeArgs {

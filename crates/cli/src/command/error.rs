@@ -3,7 +3,7 @@
 use std::fmt;
 
 use manyway::interfaces::Exclusion;
-use manyway::{BindFailure, CAP_REACHED, ClosedBy, ConnectError, ConnectionError};
+use manyway::{BindFailure, CAP_REACHED, ClosedBy, ConnectError, ConnectionError, Undelivered};
 use manyway_transfer::{Failure, TransferError};
 use serde_json::{Map, Value, json};
 
@@ -99,6 +99,11 @@ impl CommandError {
                 "no answer from any address of the server; is `manyway serve` running there, and does its firewall \
                  let UDP to its port through?",
             ),
+            ConnectionError::Unreachable { undelivered: Undelivered::PortClosed, .. } => Self::new(
+                ExitCode::Unreachable,
+                format!("{error}; is `manyway serve` running there, and at this port?"),
+            ),
+            ConnectionError::Unreachable { .. } => Self::new(ExitCode::Unreachable, error),
             other => Self::new(ExitCode::Failed, other),
         }
     }

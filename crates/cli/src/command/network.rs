@@ -7,10 +7,14 @@ use std::time::Duration;
 
 use manyway::interfaces::{AddressFamily, InterfacePolicy};
 use manyway::resolve::resolve;
-use manyway::{Connection, ConnectionConfig, Endpoint, EndpointOptions, Host, HostPort, Ledger, Locals};
+use manyway::{
+    ConnectError, Connection, ConnectionConfig, ConnectionError, Endpoint, EndpointOptions, Host, HostPort,
+    Ledger, Locals,
+};
 
 use super::costly;
 use super::error::CommandError;
+use super::paths::reverse_path::advice_for;
 use super::signal::{close, until_interrupted};
 use super::target::Target;
 use crate::args::{GlobalArgs, Memory};
@@ -151,7 +155,7 @@ pub async fn connect_on(
     port: Option<u16>,
 ) -> Result<(Endpoint, Connection), CommandError> {
     let target = Target::find(global, server)?;
-    let at_port = |host: &HostPort| HostPort::new(host.host().clone(), port.unwrap_or_else(|| host.port()));
+    let at_port = |host: &HostPort| host.clone().with_port(port.unwrap_or_else(|| host.port()));
     let hosts: Vec<HostPort> =
         target.hosts().iter().filter(|host| fits_family(global, host)).map(at_port).collect();
     if hosts.is_empty() {
@@ -165,7 +169,12 @@ pub async fn connect_on(
     let endpoint = Endpoint::bind(options)?;
     let attempt = async {
         let connected = endpoint.connect_to(&hosts, trust, &client).await;
-        connected.map_err(|error| target.explain(error))
+        connected.map_err(|error| match error {
+            ConnectError::Failed(ConnectionError::ConnectTimeout) => {
+                with_reverse_path(global, &hosts, target.explain(error))
+            }
+            error => target.explain(error),
+        })
     };
     let connection = match until_interrupted(attempt).await {
         Ok(connection) => connection,
@@ -181,6 +190,21 @@ pub async fn connect_on(
     }
     costly::attend(global, &connection);
     Ok((endpoint, connection))
+}
+
+/// Why nobody answers may be this host's own check of where packets come from.
+fn with_reverse_path(global: &GlobalArgs, hosts: &[HostPort], error: CommandError) -> CommandError {
+    let address = |host: &HostPort| manyway::resolve::socket_address(host).ok();
+    let peers: Vec<_> = hosts.iter().filter_map(address).collect();
+    let commands = interface_policy(global).map(|policy| advice_for(&policy, &peers)).unwrap_or_default();
+    if commands.is_empty() {
+        return error;
+    }
+    let text = format!(
+        "{error}; or this host drops the answers, since strict reverse-path filtering is on: {}",
+        commands.join(", ")
+    );
+    CommandError { text, ..error }
 }
 
 /// Whether `-4` and `-6` allow an address; a name may have either.

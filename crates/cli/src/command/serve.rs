@@ -21,11 +21,12 @@ use crate::home::{ClientEntry, Entries, Home, HomeError, Rights, Secret, TicketE
 use crate::output::{json, note, print_line};
 use crate::serving::certificate::CertificateFiles;
 use crate::serving::guests::Guests;
+use crate::serving::memory::{Memory, give_back};
 use crate::serving::notify::{Notice, tell};
 use crate::serving::session::GuestSession;
 use crate::serving::visitors::Visitors;
 
-/// How often the files of keys are looked at.
+/// How often the files of keys and the memory in use are looked at.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// Serves until Ctrl-C or SIGTERM.
@@ -60,7 +61,7 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
     super::advice::print(global, &endpoint);
     tell(Notice::Ready);
     let visitors = Visitors::new(arguments.max_clients.map(Into::into));
-    let house = House { guests: keys.guests, visitors, services, certificate };
+    let house = House { guests: keys.guests, visitors, services, certificate, memory: Memory::default() };
     let signal = house.serve(&endpoint).await;
     tell(Notice::Stopping);
     if let Some(name) = signal.filter(|_| !global.quiet) {
@@ -171,6 +172,7 @@ struct House {
     visitors: Arc<Visitors>,
     services: Services,
     certificate: Option<CertificateFiles>,
+    memory: Memory,
 }
 
 impl House {
@@ -194,6 +196,9 @@ impl House {
             tracing::warn!(reason = %error, "the list of tickets and clients stays as it was");
         }
         self.visitors.check(&self.guests);
+        if self.memory.look(std::time::Instant::now(), self.visitors.count()) {
+            tokio::task::spawn_blocking(give_back);
+        }
         match self.certificate.as_mut().map(CertificateFiles::refresh) {
             Some(Ok(true)) => tracing::info!("the certificate was renewed"),
             Some(Err(error)) => tracing::warn!(reason = %error, "the certificate stays as it was"),

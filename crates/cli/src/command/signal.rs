@@ -1,6 +1,8 @@
-//! Ctrl-C and SIGTERM end a command in order.
+//! Ctrl-C and SIGTERM end a command in order, and within two seconds in any case.
 
 use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Once, mpsc};
 use std::time::Duration;
 
 use manyway::Endpoint;
@@ -49,15 +51,56 @@ pub enum Farewell {
 /// Says farewell on every connection of `endpoint`, until the other side has answered; not for long, and not if the user
 /// has had enough.
 pub async fn close(endpoint: &Endpoint, reason: &str) -> Farewell {
+    let patience = if IS_ENDING.load(Ordering::Relaxed) { LAST_FAREWELL } else { FAREWELL };
     tokio::select! {
         () = endpoint.close(0, reason) => Farewell::Said,
         _ = interrupted() => Farewell::CutShort,
-        () = tokio::time::sleep(FAREWELL) => Farewell::Said,
+        () = tokio::time::sleep(patience) => Farewell::Said,
     }
 }
 
-/// Waits for Ctrl-C or SIGTERM and tells which it was.
+/// As [`close`], where the other side has not answered lately: without much patience.
+pub async fn close_soon(endpoint: &Endpoint, reason: &str) {
+    let _ = tokio::time::timeout(LAST_FAREWELL, close(endpoint, reason)).await;
+}
+
+/// Waits for Ctrl-C or SIGTERM and tells which it was. From then on the process has [`LONGEST_END`] to end by itself.
 pub async fn interrupted() -> &'static str {
+    static GUARD: Once = Once::new();
+    GUARD.call_once(start_guard);
+    let name = signalled().await;
+    IS_ENDING.store(true, Ordering::Relaxed);
+    name
+}
+
+/// Ends the process some time after the first signal, whatever is stuck: a write to a terminal that takes nothing, a file
+/// system that does not answer. Returns once it listens.
+fn start_guard() {
+    let (ready, is_ready) = mpsc::sync_channel(1);
+    let wait = move || {
+        let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
+        runtime.block_on(async {
+            tokio::select! {
+                biased;
+                // Its first poll registers the handler.
+                _ = signalled() => {}
+                () = async {
+                    let _ = ready.send(());
+                    std::future::pending().await
+                } => {}
+            }
+            tokio::time::sleep(LONGEST_END).await;
+        });
+        std::process::exit(ExitCode::Interrupted.number().into());
+    };
+    // Without a thread the command ends in order or not at all.
+    if std::thread::Builder::new().name("signals".to_owned()).spawn(wait).is_ok() {
+        let _ = is_ready.recv();
+    }
+}
+
+/// As [`interrupted`], for a command that has more to put in order than two seconds allow.
+pub async fn signalled() -> &'static str {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
@@ -73,5 +116,11 @@ pub async fn interrupted() -> &'static str {
     "Ctrl-C"
 }
 
-/// Who presses Ctrl-C does not want to wait.
+/// Whether the user has had enough.
+static IS_ENDING: AtomicBool = AtomicBool::new(false);
+/// From a signal to the end of the process, at most.
+const LONGEST_END: Duration = Duration::from_millis(1800);
+/// For the farewell of a command that has done its work.
 const FAREWELL: Duration = Duration::from_secs(3);
+/// For that of one that was interrupted, or that heard nothing for long.
+const LAST_FAREWELL: Duration = Duration::from_millis(500);

@@ -47,6 +47,7 @@ impl Transfer<'_> {
         let tally = Arc::new(Tally::new(Arc::clone(&view)));
         let started = Instant::now();
         let mut repetitions = 0;
+        let mut away_since = None;
         let error = loop {
             let error = match self.attempt(&work, &view, &tally, started).await {
                 Ok(summary) => return summary.conclude(self.global),
@@ -55,6 +56,15 @@ impl Transfer<'_> {
             let is_broken = error.code == ExitCode::Incomplete;
             // A server that is being started again may take a while; one that was never reached is given up at once.
             let is_away = repetitions > 0 && error.code == ExitCode::Unreachable;
+            // A port that is closed meanwhile says so at once: that is no shorter a try than one without an answer.
+            let patience = self.global.connect_timeout();
+            if is_away && away_since.get_or_insert_with(Instant::now).elapsed() < patience {
+                match pause().await {
+                    Ok(()) => continue,
+                    Err(error) => break error,
+                }
+            }
+            away_since = None;
             if !is_broken && !is_away || !self.retry.allow(repetitions) {
                 break if is_away { lost(&error) } else { error };
             }
@@ -64,11 +74,7 @@ impl Transfer<'_> {
                 Retries::Forever => repetitions.to_string(),
             };
             view.message(&format!("{error}\nwhat has arrived is kept; connecting again ({of})"));
-            let pause = until_interrupted(async {
-                tokio::time::sleep(PAUSE).await;
-                Ok(())
-            });
-            if let Err(error) = pause.await {
+            if let Err(error) = pause().await {
                 break error;
             }
         };
@@ -115,6 +121,14 @@ impl Transfer<'_> {
         close(&endpoint, "done").await;
         Ok(summary)
     }
+}
+
+async fn pause() -> Result<(), CommandError> {
+    until_interrupted(async {
+        tokio::time::sleep(PAUSE).await;
+        Ok(())
+    })
+    .await
 }
 
 /// A server that was there and did not come back.

@@ -5,6 +5,7 @@ pub mod json;
 pub mod path;
 pub mod progress;
 pub mod screen;
+pub mod stderr;
 pub use manyway_lab::columns as table;
 pub use manyway_proto::text as units;
 mod words;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use manyway_proto::Rate;
 
+use super::stderr::line;
 use super::units;
 use crate::logging::no_colour;
 
@@ -248,11 +249,6 @@ impl manyway_transfer::Progress for ProgressView {
             Event::Started { .. } | Event::Verified { .. } | _ => {}
         }
     }
-}
-
-#[expect(clippy::print_stderr, reason = "this is where progress is printed")]
-fn line(text: &str) {
-    eprintln!("{text}");
 }
 
 /// A beginning of a file that is worth a line.

@@ -2,12 +2,12 @@
 
 use std::io::Write as _;
 
+use super::stderr;
 use crate::command::error::CommandError;
 
 /// Writes a message.
-#[expect(clippy::print_stderr, reason = "this is what the user is told")]
 pub fn note(text: &str) {
-    eprintln!("{text}");
+    stderr::line(text);
 }
 
 /// Writes a line of data, which is there at once.

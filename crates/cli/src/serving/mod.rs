@@ -3,6 +3,7 @@
 pub mod certificate;
 pub mod guests;
 pub mod limit;
+pub mod memory;
 pub mod notify;
 pub mod session;
 pub mod visitors;

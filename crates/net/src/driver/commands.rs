@@ -178,6 +178,7 @@ impl Driver {
             let _ = reply.send(Err(ConnectError::EndpointClosed));
             return;
         }
+        peer.remotes = self.watcher.snapshot().with_scopes(&peer.remotes);
         let (locals, excluded) = self.local_candidates(&peer.remotes);
         if locals.is_empty() {
             let _ = reply.send(Err(self

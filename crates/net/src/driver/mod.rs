@@ -36,7 +36,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use manyway_proto::{
-    EndpointConfig, Instant, LocalAddress, LocalCandidate, PathState, Rng, Role, ServerConfig, identity,
+    EndpointConfig, FourTuple, Instant, LocalAddress, LocalCandidate, PathState, Rng, Role, ServerConfig,
+    identity,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant as TokioInstant;
@@ -379,8 +380,9 @@ impl Driver {
                 receive(socket, spent, receive_buffer, endpoint, now);
             }
             more |= calls == RECEIVES && socket.errors < RECEIVE_ERRORS;
-            for Unreachable { remote, quoted } in socket.take_unreachable(now) {
-                endpoint.on_unreachable(now, remote, &quoted);
+            let local = socket.udp.local();
+            for Unreachable { remote, quoted, undelivered } in socket.take_unreachable(now) {
+                endpoint.on_unreachable(now, FourTuple { local, remote }, &quoted, undelivered);
             }
         }
         self.sort_out_arrivals();
@@ -446,6 +448,7 @@ impl Driver {
         mut addresses: Vec<SocketAddr>,
     ) {
         addresses.retain(|address| self.allows(address));
+        addresses = self.watcher.snapshot().with_scopes(&addresses);
         let Some(peer) = self.connections.peer(handle) else { return };
         if addresses.iter().all(|address| peer.remotes.contains(address)) {
             return;
@@ -524,7 +527,11 @@ fn receive(
     match socket.udp.try_receive(buffer) {
         Ok(datagrams) => {
             socket.errors = 0;
-            for datagram in datagrams {
+            for mut datagram in datagrams {
+                if !socket.listens {
+                    // A client that is bound to no address has the path that it opened, whatever address the system gave it.
+                    datagram.tuple.local = socket.udp.local();
+                }
                 socket.traffic.on_received(&datagram.tuple, datagram.payload.len(), datagram.interface);
                 if socket.traffic.is_over(&datagram.tuple, spent) {
                     continue;

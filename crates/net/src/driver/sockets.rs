@@ -35,7 +35,7 @@ pub(super) struct Socket {
     pending: VecDeque<(Transmit, Vec<u8>)>,
     pending_bytes: usize,
     used_at: Option<Instant>,
-    listens: bool,
+    pub(super) listens: bool,
     /// Receive errors in a row.
     pub(super) errors: u32,
     /// When words about undelivered datagrams were looked for last.

@@ -1,12 +1,14 @@
 //! The addresses of one interface from which a peer can be reached, and how well each fits.
 
 use std::cmp::Reverse;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV6};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 use manyway_proto::LocalAddress;
 
 use super::exclusion::Exclusion;
-use super::snapshot::{AddressState, Interface, InterfaceAddress, InterfaceKind, Snapshot, common_bits};
+use super::snapshot::{
+    AddressState, Interface, InterfaceAddress, InterfaceKind, LinkState, Snapshot, common_bits,
+};
 
 impl Snapshot {
     /// The addresses of an interface from which a peer can be reached, the fittest first; at least one.
@@ -107,6 +109,40 @@ fn on_this_host(peer: IpAddr) -> LocalAddress {
         IpAddr::V4(_) | IpAddr::V6(_) => peer,
     };
     LocalAddress { interface: 0, address: SocketAddr::new(own, 0) }
+}
+
+impl Snapshot {
+    /// Those of `peers` that are link-local and name no interface stand for one address behind each interface that may lead
+    /// to them; the others stay as they are.
+    pub fn with_scopes(&self, peers: &[SocketAddr]) -> Vec<SocketAddr> {
+        let links = || self.interfaces.iter().filter(|interface| !link_locals(interface).is_empty());
+        let scoped = |peer: &SocketAddr| match *peer {
+            SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() && v6.scope_id() == 0 => {
+                let behind = |link: &Interface| SocketAddrV6::new(*v6.ip(), v6.port(), 0, link.index).into();
+                links().map(behind).collect()
+            }
+            other => vec![other],
+        };
+        peers.iter().flat_map(scoped).collect()
+    }
+
+    /// The link-local addresses of this host (IPv6), by which others on its links reach it.
+    pub(crate) fn link_locals(&self) -> impl Iterator<Item = Ipv6Addr> {
+        self.interfaces.iter().flat_map(link_locals)
+    }
+}
+
+/// The link-local addresses of an interface that carries packets to other hosts.
+fn link_locals(interface: &Interface) -> Vec<Ipv6Addr> {
+    let carries = interface.state == LinkState::Up
+        && interface.part_of.is_none()
+        && matches!(interface.kind, InterfaceKind::Ordinary | InterfaceKind::Tun);
+    let ready = |own: &InterfaceAddress| match own.prefix.address {
+        IpAddr::V6(v6) if v6.is_unicast_link_local() && own.state == AddressState::Ready => Some(v6),
+        IpAddr::V6(_) | IpAddr::V4(_) => None,
+    };
+    let addresses = interface.addresses.iter().filter(|_| carries);
+    addresses.filter_map(ready).collect()
 }
 
 /// A link-local peer is reached through the interface that its scope names, from a link-local address.

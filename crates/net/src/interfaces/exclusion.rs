@@ -4,6 +4,10 @@ use std::fmt;
 
 use manyway_proto::{ByteCount, Date, text};
 
+/// The smallest MTU of an interface over which a path goes: 1200 bytes and the headers of IPv4 and UDP. (An interface with
+/// IPv6 has 1280 at least.)
+pub(super) const LEAST_MTU: u32 = 1228;
+
 /// An interface that is not used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -20,6 +24,8 @@ pub struct Excluded {
 pub enum Exclusion {
     /// It was asked for but does not exist.
     NotThere,
+    /// The system does not tell its interfaces, so none can be chosen or left out.
+    NotListed,
     /// The user said no.
     ByUser,
     /// The user named others.
@@ -49,6 +55,11 @@ pub enum Exclusion {
         /// The system's word for it.
         kind: String,
     },
+    /// It carries smaller packets than every path must (spec 6.33).
+    MtuTooSmall {
+        /// The largest IP packet that it carries, in bytes.
+        mtu: u32,
+    },
     /// The peer is not on this host.
     Loopback,
     /// The peer is on this host.
@@ -73,6 +84,7 @@ impl Exclusion {
     pub(crate) fn lasts(&self) -> bool {
         match self {
             Self::ByUser
+            | Self::NotListed
             | Self::NotNamed
             | Self::FamilyNotWanted
             | Self::OwnTunnel
@@ -84,6 +96,7 @@ impl Exclusion {
             | Self::Down
             | Self::NoCarrier
             | Self::PartOf { .. }
+            | Self::MtuTooSmall { .. }
             | Self::NoAddress
             | Self::NoAddressOfFamily
             | Self::AddressNotReady
@@ -98,6 +111,12 @@ impl fmt::Display for Exclusion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotThere => write!(f, "there is no such interface"),
+            Self::NotListed => {
+                write!(
+                    f,
+                    "this system does not tell its interfaces (it refuses netlink), so none can be chosen or left out"
+                )
+            }
             Self::ByUser => write!(f, "excluded by the user"),
             Self::NotNamed => write!(f, "other interfaces were named; add --interface for this one"),
             Self::FamilyNotWanted => write!(f, "the other address family was asked for"),
@@ -109,6 +128,10 @@ impl fmt::Display for Exclusion {
             Self::Tunnel { kind } => {
                 write!(f, "it is a {kind} tunnel over other interfaces; name it with --interface to use it")
             }
+            Self::MtuTooSmall { mtu } => write!(
+                f,
+                "its MTU of {mtu} is below {LEAST_MTU}, the least that a path needs; `ip link set dev NAME mtu 1280`"
+            ),
             Self::Loopback => write!(f, "loopback does not lead to another host"),
             Self::PeerIsLocal => write!(f, "the peer is on this host and reached over loopback"),
             Self::NoAddress => write!(f, "it has no address"),

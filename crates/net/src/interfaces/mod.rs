@@ -36,6 +36,7 @@ mod tests;
 #[cfg(test)]
 #[cfg(all(target_os = "linux", not(manyway_portable)))]
 mod tests_in_namespace;
+mod unlisted;
 mod watcher;
 
 pub use change::Change;

@@ -222,6 +222,11 @@ impl InterfacePolicy {
         self.rules.iter().filter(|rule| rule.role != Role::Never).map(|rule| &rule.pattern)
     }
 
+    /// The patterns of all interfaces of which the user said anything.
+    pub(super) fn named(&self) -> impl Iterator<Item = &InterfacePattern> {
+        self.rules.iter().map(|rule| &rule.pattern).chain(&self.excluded)
+    }
+
     fn names_any(&self) -> bool {
         self.wanted().next().is_some()
     }

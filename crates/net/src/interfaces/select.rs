@@ -2,7 +2,8 @@
 //!
 //! The rules, for each interface:
 //! 1. The policy may forbid it, or not ask for it.
-//! 2. It must be up, and not a part of a bridge or bond: then that one has the addresses.
+//! 2. It must be up, carry packets as large as every path must, and not be a part of a bridge or bond: then that one has
+//!    the addresses.
 //! 3. A tunnel of somebody else must be named: its packets ride on other interfaces, which are used already.
 //! 4. A peer on this very host is reached over loopback, any other peer never.
 //! 5. For each peer there must be a usable address of its family and a route. The address that fits the peer best is
@@ -14,7 +15,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use manyway_proto::{LocalAddress, Role};
 
 use super::addresses::any_addresses;
-use super::exclusion::{Excluded, Exclusion};
+use super::exclusion::{Excluded, Exclusion, LEAST_MTU};
 use super::policy::{InterfacePolicy, Verdict};
 use super::snapshot::{Interface, InterfaceKind, LinkState, Snapshot};
 use crate::ledger::Allowance;
@@ -51,6 +52,9 @@ impl Snapshot {
     ///
     /// Without peers, every address by which another host may reach this one.
     pub fn usable(&self, policy: &InterfacePolicy, peers: &[SocketAddr]) -> Selection {
+        if let Some(sources) = &self.unlisted {
+            return Self::unbound(policy, peers, sources);
+        }
         let mut selection = Selection::default();
         for interface in &self.interfaces {
             match self.candidates_of(interface, policy, peers) {
@@ -134,6 +138,9 @@ fn permission(interface: &Interface, policy: &InterfacePolicy) -> Result<Role, E
         LinkState::Down => return Err(Exclusion::Down),
         LinkState::NoCarrier => return Err(Exclusion::NoCarrier),
         LinkState::Up => {}
+    }
+    if let Some(mtu) = interface.mtu.filter(|mtu| *mtu < LEAST_MTU) {
+        return Err(Exclusion::MtuTooSmall { mtu });
     }
     if let Some(whole) = &interface.part_of {
         return Err(Exclusion::PartOf { whole: whole.clone() });

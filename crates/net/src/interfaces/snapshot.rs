@@ -12,13 +12,15 @@ pub struct Snapshot {
     /// Where unicast packets may go; `None` if the system was not asked, then each interface with an address is taken
     /// to lead everywhere.
     pub routes: Option<Vec<Route>>,
+    /// Where the system does not tell its interfaces: the addresses that its routes choose for other hosts.
+    pub unlisted: Option<Vec<IpAddr>>,
 }
 
 impl Snapshot {
     /// Makes a snapshot and brings the interfaces into order.
     pub fn new(mut interfaces: Vec<Interface>, routes: Option<Vec<Route>>) -> Self {
         interfaces.sort_by_key(|interface| interface.index);
-        Self { interfaces, routes }
+        Self { interfaces, routes, unlisted: None }
     }
 
     /// The largest IP packet in bytes for each address of this host, where it is known.
@@ -53,6 +55,7 @@ impl Snapshot {
     /// Whether the address is one of this host.
     pub fn is_own(&self, address: IpAddr) -> bool {
         address.is_loopback()
+            || self.unlisted.iter().flatten().any(|own| *own == address)
             || self.interfaces.iter().any(|i| i.addresses.iter().any(|own| own.prefix.address == address))
     }
 }

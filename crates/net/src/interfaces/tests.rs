@@ -64,6 +64,31 @@ fn every_interface_with_a_route_to_the_peer_is_used() {
 }
 
 #[test]
+fn a_link_local_peer_without_a_zone_is_looked_for_behind_every_interface_that_has_such_an_address() {
+    let mut host = host();
+    host.interfaces[2].addresses.push(InterfaceAddress::new(ip("fe80::3"), 64));
+    let peers =
+        host.with_scopes(&["[fe80::9]:1", "[fe80::9%3]:1", "192.0.2.1:1"].map(|peer| peer.parse().unwrap()));
+    let printed: Vec<_> = peers.iter().map(ToString::to_string).collect();
+    assert_eq!(printed, ["[fe80::9%2]:1", "[fe80::9%3]:1", "[fe80::9%3]:1", "192.0.2.1:1"]);
+    let selection = host.usable(&InterfacePolicy::new(), &peers[..2]);
+    assert_eq!(locals(&selection), ["eth0 [fe80::2%2]:0%2", "wwan0 [fe80::3%3]:0%3"]);
+}
+
+// spec 6.33
+#[test]
+fn an_interface_below_the_least_size_is_left_out_and_its_mtu_is_named() {
+    let mut host = host();
+    let usable = |host: &Snapshot| host.usable(&InterfacePolicy::new(), &[peer("198.51.100.1")]);
+    host.interfaces[2].mtu = Some(1228);
+    assert_eq!(usable(&host).candidates.len(), 2);
+    host.interfaces[2].mtu = Some(1000);
+    let reason = reason(&usable(&host), "wwan0");
+    assert_eq!(reason, Exclusion::MtuTooSmall { mtu: 1000 });
+    assert!(reason.to_string().starts_with("its MTU of 1000 is below 1228"), "{reason}");
+}
+
+#[test]
 fn several_peers_of_a_family_need_one_address() {
     let selection = host().usable(&InterfacePolicy::new(), &[peer("198.51.100.1"), peer("198.51.100.2")]);
     assert_eq!(locals(&selection), ["eth0 192.0.2.10:0%2", "wwan0 10.64.0.9:0%3"]);

@@ -5,6 +5,7 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Once;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use super::policy::InterfacePolicy;
 use super::portable::PortableSource;
 use super::select::Selection;
 use super::snapshot::Snapshot;
+use super::unlisted::UnlistedSource;
 
 /// What the system says between two snapshots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,10 +60,11 @@ impl InterfaceWatcher {
     /// Losses that follow each other closer than this are told together.
     const BREATH: Duration = Duration::from_millis(10);
 
-    /// Starts to watch, by netlink on Linux, elsewhere by asking now and then.
+    /// Starts to watch, by netlink on Linux, elsewhere by asking now and then. Of a system that tells nothing only the
+    /// address is known that its own routes choose ([`Snapshot::unlisted`]).
     ///
     /// # Errors
-    /// If the system does not tell its interfaces.
+    /// None so far.
     ///
     /// # Panics
     /// Outside a tokio runtime with I/O and time enabled.
@@ -71,10 +74,19 @@ impl InterfaceWatcher {
             Ok(watcher) => return Ok(watcher),
             // Some containers and Android forbid it.
             Err(error) => {
-                tracing::warn!(reason = %error, "netlink is not available, asking every few seconds");
+                tracing::info!(reason = %error, "netlink is not available, asking every few seconds")
             }
         }
-        Self::portable()
+        Self::portable().or_else(|error| {
+            static SAID: Once = Once::new();
+            SAID.call_once(|| {
+                tracing::warn!(
+                    reason = %error,
+                    "the system does not tell its interfaces: one path, by the system's own route"
+                );
+            });
+            Self::with_source(Box::new(UnlistedSource))
+        })
     }
 
     /// Starts to watch with what every system has: no routes, no kinds, no news but by asking.

@@ -126,6 +126,8 @@ pub enum Unused {
         /// When there is more.
         renewal: Option<Date>,
     },
+    /// It answers, but drops datagrams of 1200 bytes, which every path must carry.
+    OnlySmall,
     /// It answers, but lately it died soon after each return; it is left alone for some seconds.
     Flaps {
         /// How many returns of the last minute did not last.
@@ -179,6 +181,7 @@ impl Unused {
             Self::NoRoute => "no-route",
             Self::Denied => "denied",
             Self::AddressGone => "address-gone",
+            Self::OnlySmall => "only-small",
             Self::Flaps { .. } => "flaps",
             Self::Probation => "probation",
             Self::Parked(_) => "parked",
@@ -208,6 +211,7 @@ impl fmt::Display for Unused {
             Self::Denied => write!(f, "a firewall of this host forbids to send"),
             Self::AddressGone => write!(f, "its address is gone"),
             Self::CapReached { renewal } => f.write_str(&text::cap_reached(None, *renewal)),
+            Self::OnlySmall => write!(f, "{}", PathReason::OnlySmall),
             Self::Flaps { times } => {
                 write!(f, "answers, but died soon after each of {times} returns: left alone for some seconds")
             }

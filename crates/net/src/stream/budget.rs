@@ -10,6 +10,10 @@ use manyway_proto::StreamConfig;
 
 /// The most that waits between a writer and the driver.
 const SEND_LIMIT: usize = 512 << 10;
+/// So many writers may have it at once; more share what these have.
+const WRITERS: usize = 32;
+/// What each may have all the same.
+const LEAST_SEND: usize = 64 << 10;
 
 /// The share of a connection's readers, and what writers may leave.
 #[derive(Debug)]
@@ -20,8 +24,9 @@ pub(crate) struct Budget {
     most: usize,
     /// What a stream may always hold.
     least: usize,
-    /// What a stream may hold that the driver did not take yet.
+    /// What a stream may hold at most that the driver did not take yet.
     send: usize,
+    streams: AtomicUsize,
     held: AtomicUsize,
 }
 
@@ -36,13 +41,25 @@ impl Budget {
             most,
             least: size(streams.max_window / 64).min(64 << 10).min(most),
             send: size(streams.max_send_buffer / 24).min(SEND_LIMIT),
+            streams: AtomicUsize::new(0),
             held: AtomicUsize::new(0),
         }
     }
 
     /// How much may wait between the writer of a stream and the driver.
     pub(crate) fn send_limit(&self) -> usize {
-        self.send
+        let share = self.send * WRITERS / self.streams.load(Ordering::Relaxed).max(1);
+        share.clamp(LEAST_SEND.min(self.send), self.send)
+    }
+
+    /// One stream more takes part.
+    pub(crate) fn join(&self) {
+        self.streams.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One stream less does.
+    pub(crate) fn leave(&self) {
+        self.streams.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// How much a stream may hold in all that holds `own` bytes now.
@@ -80,6 +97,20 @@ mod tests {
         assert_eq!(budget.allowance(1 << 20), 1 << 20);
         budget.give_back(1 << 20);
         assert_eq!(budget.allowance(0), 1 << 20);
+    }
+
+    #[test]
+    fn many_writers_share_what_a_few_may_have() {
+        let budget = Budget::new(&StreamConfig::default());
+        let mut most = 0;
+        for streams in 1..=320 {
+            budget.join();
+            most = most.max(streams * budget.send_limit());
+            assert!(budget.send_limit() >= LEAST_SEND, "{streams}");
+        }
+        assert_eq!(most, 320 * LEAST_SEND);
+        (0..319).for_each(|_| budget.leave());
+        assert_eq!(budget.send_limit(), SEND_LIMIT);
     }
 
     #[test]

@@ -48,10 +48,10 @@ pub(crate) enum Kind {
 const MESSAGE_OVERHEAD: usize = 128;
 
 /// What the application wrote and the driver did not take yet.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct SendPipe {
-    /// Bytes that may wait between a writer and the driver.
-    limit: usize,
+    /// Says how many bytes may wait between a writer and the driver.
+    budget: Arc<Budget>,
     chunks: VecDeque<Chunk>,
     kind: Option<Kind>,
     messages: u64,
@@ -105,7 +105,19 @@ impl Pipes {
             reader: None,
             full_until: None,
         };
-        let send = SendPipe { limit: budget.send_limit(), ..SendPipe::default() };
+        let send = SendPipe {
+            budget: Arc::clone(budget),
+            chunks: VecDeque::new(),
+            kind: None,
+            messages: 0,
+            bytes: 0,
+            ending: Ending::Open,
+            failure: None,
+            refusal: None,
+            writer: None,
+            scheduled: false,
+        };
+        budget.join();
         Self { stream, send: Mutex::new(send), receive: Mutex::new(receive) }
     }
 
@@ -130,17 +142,24 @@ impl Pipes {
     }
 }
 
+impl Drop for Pipes {
+    fn drop(&mut self) {
+        self.send.get_mut().unwrap_or_else(PoisonError::into_inner).budget.leave();
+    }
+}
+
 impl SendPipe {
     /// Waits for room.
     pub(crate) fn poll_room(&mut self, context: &Context<'_>, kind: Kind) -> Poll<Result<usize, WriteError>> {
         if let Some(error) = self.closed().or_else(|| self.mismatch(kind)) {
             return Poll::Ready(Err(error));
         }
-        if self.bytes >= self.limit {
+        let room = self.budget.send_limit().saturating_sub(self.bytes);
+        if room == 0 {
             register(&mut self.writer, context);
             return Poll::Pending;
         }
-        Poll::Ready(Ok(self.limit - self.bytes))
+        Poll::Ready(Ok(room))
     }
 
     /// The half carries what it carried first.
@@ -262,7 +281,7 @@ impl SendPipe {
 
     /// Wakes the writer once there is room worth waking for.
     pub(crate) fn wake_if_roomy(&mut self) {
-        if self.bytes <= self.limit / 2 {
+        if self.bytes <= self.budget.send_limit() / 2 {
             self.wake();
         }
     }

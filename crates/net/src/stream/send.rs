@@ -23,8 +23,8 @@ const CHUNK: usize = 64 * 1024;
 /// What is written is sent in order and as soon as the paths allow; [`finish`](Self::finish) marks the end. A half that
 /// is dropped unfinished is reset with code 0, so that a reader never takes a cut stream for a whole one.
 ///
-/// A write waits while 512 KiB (a 24th of [`max_send_buffer`](manyway_proto::StreamConfig::max_send_buffer), if that is less)
-/// wait for the driver, which takes what the [send buffer](manyway_proto::StreamConfig::send_buffer) of the stream holds.
+/// A write waits while 512 KiB (a 24th of [`max_send_buffer`](manyway_proto::StreamConfig::max_send_buffer), if that is less;
+/// of more than 32 streams a smaller part, 64 KiB at least) wait for the driver, which takes what the [send buffer](manyway_proto::StreamConfig::send_buffer) of the stream holds.
 /// A single chunk or message may be of any length beyond that. All methods may be cancelled by dropping
 /// their futures: a chunk is then taken whole or not at all.
 #[derive(Debug)]

@@ -65,19 +65,39 @@ impl fmt::Display for Host {
     }
 }
 
-/// A host with its port: `192.0.2.7`, `192.0.2.7:5000`, `2001:db8::1`, `[2001:db8::1]:5000`, `example.org:5000`.
+/// A host with its port: `192.0.2.7`, `192.0.2.7:5000`, `2001:db8::1`, `[2001:db8::1]:5000`, `example.org:5000`,
+/// `[fe80::1%eth0]:5000`.
 ///
-/// Without a port, [`DEFAULT_PORT`] is meant.
+/// Without a port, [`DEFAULT_PORT`] is meant. A link-local address may have a zone, the name or number of the interface
+/// that leads to it (RFC 4007, section 11); without one every interface is tried.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostPort {
     host: Host,
     port: u16,
+    zone: Option<Box<str>>,
 }
 
 impl HostPort {
     /// Joins a host and a port.
     pub fn new(host: Host, port: u16) -> Self {
-        Self { host, port }
+        Self { host, port, zone: None }
+    }
+
+    /// The same host at another port.
+    #[must_use]
+    pub fn with_port(self, port: u16) -> Self {
+        Self { port, ..self }
+    }
+
+    /// The interface of this host that leads to a link-local address, by name or number.
+    pub fn zone(&self) -> Option<&str> {
+        self.zone.as_deref()
+    }
+
+    /// The same without a zone, which means nothing to another host.
+    #[must_use]
+    pub fn without_zone(self) -> Self {
+        Self { zone: None, ..self }
     }
 
     /// The host.
@@ -93,14 +113,21 @@ impl HostPort {
 
 impl From<SocketAddr> for HostPort {
     fn from(address: SocketAddr) -> Self {
-        Self::new(Host::Ip(address.ip()), address.port())
+        let zone = match address {
+            SocketAddr::V6(v6) if v6.scope_id() != 0 => Some(v6.scope_id().to_string().into()),
+            SocketAddr::V6(_) | SocketAddr::V4(_) => None,
+        };
+        Self { zone, ..Self::new(Host::Ip(address.ip()), address.port()) }
     }
 }
 
 impl fmt::Display for HostPort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.host {
-            Host::Ip(address) => SocketAddr::new(*address, self.port).fmt(f),
+            Host::Ip(address) => match &self.zone {
+                Some(zone) => write!(f, "[{address}%{zone}]:{}", self.port),
+                None => SocketAddr::new(*address, self.port).fmt(f),
+            },
             Host::Name(name) => write!(f, "{name}:{}", self.port),
         }
     }
@@ -114,17 +141,23 @@ impl FromStr for HostPort {
         if let Ok(address) = text.parse::<IpAddr>() {
             return Ok(Self::new(Host::Ip(address), DEFAULT_PORT));
         }
+        if let Some((address, zone)) = link_local(text) {
+            return Ok(Self { host: address, port: DEFAULT_PORT, zone });
+        }
         if let Some(rest) = text.strip_prefix('[') {
-            let (address, after) =
-                rest.split_once(']').ok_or_else(|| HostPortError::Name { name: shortened(text) })?;
-            let address: Ipv6Addr =
-                address.parse().map_err(|_| HostPortError::Name { name: shortened(text) })?;
+            let wrong = || HostPortError::Name { name: shortened(text) };
+            let (address, after) = rest.split_once(']').ok_or_else(wrong)?;
+            let plain = || Some((Host::Ip(address.parse::<Ipv6Addr>().ok()?.into()), None));
+            let (host, zone) = link_local(address).or_else(plain).ok_or_else(wrong)?;
             let port = match after.strip_prefix(':') {
                 Some(port) => port_of(port)?,
                 None if after.is_empty() => DEFAULT_PORT,
-                None => return Err(HostPortError::Name { name: shortened(text) }),
+                None => return Err(wrong()),
             };
-            return Ok(Self::new(Host::Ip(IpAddr::V6(address)), port));
+            return Ok(Self { host, port, zone });
+        }
+        if text.contains('%') {
+            return Err(HostPortError::Name { name: shortened(text) });
         }
         let (host, port) = match text.split_once(':') {
             Some((host, port)) => (host, port_of(port)?),
@@ -136,6 +169,15 @@ impl FromStr for HostPort {
         };
         Ok(Self::new(host, port))
     }
+}
+
+/// A link-local address with its zone.
+fn link_local(text: &str) -> Option<(Host, Option<Box<str>>)> {
+    let (address, zone) = text.split_once('%')?;
+    let address = address.parse().ok().filter(Ipv6Addr::is_unicast_link_local)?;
+    let fits = (1..=15).contains(&zone.len())
+        && zone.bytes().all(|byte| byte.is_ascii_graphic() && !b"/%[]".contains(&byte));
+    fits.then(|| (Host::Ip(address.into()), Some(zone.into())))
 }
 
 fn port_of(text: &str) -> Result<u16, HostPortError> {
@@ -190,6 +232,9 @@ mod tests {
             ("2001:db8::1", "[2001:db8::1]:4455"),
             ("[2001:db8::1]", "[2001:db8::1]:4455"),
             ("[2001:db8::1]:80", "[2001:db8::1]:80"),
+            ("fe80::1%eth0", "[fe80::1%eth0]:4455"),
+            ("[fe80::1%br-lan.7]:80", "[fe80::1%br-lan.7]:80"),
+            ("fe80::1", "[fe80::1]:4455"),
             ("Example.ORG", "example.org:4455"),
             (" a_b-c.example:65535 ", "a_b-c.example:65535"),
         ] {
@@ -199,9 +244,22 @@ mod tests {
 
     #[test]
     fn what_is_not_a_host_is_refused_and_named() {
-        for text in
-            ["", ":80", "a..b", "-\u{e9}", "a b", "[::1", "[::1]x", "[a]:5", "192.0.2.300", "1.2.3", "a/b"]
-        {
+        for text in [
+            "2001:db8::1%eth0",
+            "fe80::1%",
+            "[fe80::1%a/b]:5",
+            "",
+            ":80",
+            "a..b",
+            "-\u{e9}",
+            "a b",
+            "[::1",
+            "[::1]x",
+            "[a]:5",
+            "192.0.2.300",
+            "1.2.3",
+            "a/b",
+        ] {
             assert!(
                 matches!(text.parse::<HostPort>(), Err(HostPortError::Name { .. })),
                 "{text:?} {:?}",

@@ -2,7 +2,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use manyway_proto::{Ecn, FourTuple, LocalAddress, Transmit};
+use manyway_proto::{Ecn, FourTuple, LocalAddress, Transmit, Undelivered};
 
 use super::*;
 
@@ -175,7 +175,14 @@ async fn a_datagram_that_was_not_delivered_is_quoted_and_spoils_no_other() {
         }
         assert_eq!(receive(&there, 5).await.concat(), payload.repeat(5));
         let told: Vec<_> = here.take_unreachable().collect();
-        assert_eq!(told, [Unreachable { remote: gone, quoted: payload[..9].to_vec() }]);
+        assert_eq!(
+            told,
+            [Unreachable {
+                remote: gone,
+                quoted: payload[..14].to_vec(),
+                undelivered: Undelivered::PortClosed
+            }]
+        );
     }
 }
 

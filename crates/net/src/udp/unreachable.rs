@@ -3,6 +3,8 @@
 use std::io;
 use std::net::SocketAddr;
 
+use manyway_proto::Undelivered;
+
 /// Somebody says that a datagram was not delivered. It need not be true.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreachable {
@@ -10,13 +12,15 @@ pub struct Unreachable {
     pub remote: SocketAddr,
     /// The first bytes of its payload, as far as the destination id goes; perhaps fewer, or none.
     pub quoted: Vec<u8>,
+    /// What is said.
+    pub undelivered: Undelivered,
 }
 
 impl Unreachable {
     /// Whether both name the same connection and path.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         // Of the first byte only some bits can be told.
-        self.remote == other.remote && self.quoted.get(1..) == other.quoted.get(1..)
+        self.remote == other.remote && self.quoted.get(1..9) == other.quoted.get(1..9)
     }
 }
 
@@ -35,9 +39,9 @@ pub(super) enum Entry {
     Own,
 }
 
-/// Bytes of the payload that are read: one, and an id.
+/// Bytes of the payload that are read: as far as the destination id of a long header goes.
 #[cfg(all(target_os = "linux", not(manyway_portable)))]
-const QUOTED: usize = 9;
+const QUOTED: usize = 14;
 
 /// Has the system keep such words for the socket.
 #[cfg(all(target_os = "linux", not(manyway_portable)))]
@@ -66,7 +70,9 @@ pub(super) fn read(socket: &impl std::os::fd::AsRawFd) -> io::Result<Entry> {
 
     const ICMP_UNREACHABLE: u8 = 3;
     const ICMP_TOO_LARGE: u8 = 4;
+    const ICMP_PORT: u8 = 3;
     const ICMPV6_UNREACHABLE: u8 = 1;
+    const ICMPV6_PORT: u8 = 4;
 
     let mut quoted = vec![0; QUOTED];
     let mut slices = [IoSliceMut::new(&mut quoted)];
@@ -74,7 +80,7 @@ pub(super) fn read(socket: &impl std::os::fd::AsRawFd) -> io::Result<Entry> {
         nix::cmsg_space!(libc::sock_extended_err, libc::sockaddr_in6, libc::in6_pktinfo, [u8; 64]);
     let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
     let message = recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut slices, Some(&mut notes), flags)?;
-    let (mut is_foreign, mut is_undelivered) = (false, false);
+    let (mut is_foreign, mut is_undelivered, mut is_closed) = (false, false, false);
     for note in message.cmsgs()? {
         if let ControlMessageOwned::Ipv4RecvErr(error, _) | ControlMessageOwned::Ipv6RecvErr(error, _) = note
         {
@@ -84,13 +90,17 @@ pub(super) fn read(socket: &impl std::os::fd::AsRawFd) -> io::Result<Entry> {
             is_foreign |= is_v4 || is_v6;
             is_undelivered |= (is_v4 && kind == ICMP_UNREACHABLE && code != ICMP_TOO_LARGE)
                 || (is_v6 && kind == ICMPV6_UNREACHABLE);
+            is_closed |= (is_v4 && code == ICMP_PORT) || (is_v6 && code == ICMPV6_PORT);
         }
     }
     let remote = message.address.as_ref().and_then(to_std);
     let length = message.bytes;
     quoted.truncate(length);
     Ok(match remote {
-        Some(remote) if is_undelivered => Entry::Unreachable(Unreachable { remote, quoted }),
+        Some(remote) if is_undelivered => {
+            let undelivered = if is_closed { Undelivered::PortClosed } else { Undelivered::Unreachable };
+            Entry::Unreachable(Unreachable { remote, quoted, undelivered })
+        }
         _ if is_foreign => Entry::Foreign,
         _ => Entry::Own,
     })

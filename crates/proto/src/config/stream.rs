@@ -23,7 +23,7 @@ pub struct StreamConfig {
     /// it, so that a stream that nobody reads does not stop the others. It bounds the memory that a peer can
     /// fill. Default 64 MiB, from 16 KiB to 4 GiB.
     pub max_window: u64,
-    /// How many streams the peer may have open at a time. Default 256, at most 65 536.
+    /// How many streams the peer may have open at a time. Default 320, at most 65 536.
     pub peer_streams: u64,
     /// Bytes that a stream takes from the application before they are acknowledged. Default 4 MiB, at least
     /// 16 KiB. It grows to twice what is in flight and what arrived behind a gap.
@@ -46,7 +46,7 @@ impl Default for StreamConfig {
             stream_window: MIB,
             connection_window: MIB * 3 / 2,
             max_window: 64 * MIB,
-            peer_streams: 256,
+            peer_streams: 320,
             send_buffer: 4 * MIB,
             max_send_buffer: 64 * MIB,
             send_memory: 128 * MIB,

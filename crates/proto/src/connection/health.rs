@@ -21,6 +21,8 @@ const LONE_SILENCE: Duration = Duration::from_secs(1);
 const HEARD_SLACK: Duration = Duration::from_millis(20);
 /// Probe timeouts in a row that raise suspicion on a path that is heard and has little in flight.
 const HEARD_TIMEOUTS: u32 = 3;
+/// Small questions that a dead path answers before the size of the full ones is to blame: some of them are lost.
+const SMALL_ANSWERS: u32 = 3;
 const LONGEST_PROBATION: Duration = Duration::from_millis(400);
 /// From the answer of a path that stays dead to the next question: its outages are shorter than the waits of others.
 const DWELL_QUESTIONS: Duration = Duration::from_millis(100);
@@ -215,7 +217,7 @@ impl Connection {
                 self.begin_anew(now, id);
             }
         }
-        if self.dwells(now, id) {
+        if self.lacks_proof_of_size(now, id, &answer) || self.dwells(now, id) {
             return;
         }
         let Some(path) = self.paths.get_mut(id) else { return };
@@ -277,6 +279,23 @@ impl Connection {
         self.settle(now, crate::protection::Level::Data, id, &mut outcome);
         self.shared.outcome = outcome;
         self.paths.forget_bottlenecks(id);
+    }
+
+    /// Whether a dead path that answers stays dead, since only a small question was answered. A full one follows at once; if
+    /// those come to nothing, the size is what is wrong.
+    // spec 6.33
+    fn lacks_proof_of_size(&mut self, now: Instant, id: PathId, answer: &ProbeAnswer) -> bool {
+        let Some(path) = self.paths.get_mut(id).filter(|path| path.state() == PathState::Dead) else {
+            return false;
+        };
+        if answer.is_full {
+            return false;
+        }
+        let small_answers = path.prober.ask_full(answer.tuple);
+        if small_answers > SMALL_ANSWERS && path.reason() != PathReason::OnlySmall {
+            self.change_reason(now, id, PathReason::OnlySmall);
+        }
+        true
     }
 
     /// Whether a dead path that answers stays dead, since it flaps and another one works (spec 6.51).

@@ -20,6 +20,7 @@ mod output_setup;
 mod pairs;
 mod paths;
 mod persist;
+mod probing;
 mod rates;
 mod relocation;
 mod rendezvous;

@@ -2,7 +2,8 @@
 
 use manyway_wire::{AckNow, PathId, Probe, ProbeAck, Writer};
 
-use super::{BASE_DATAGRAM, Connection};
+use super::probing::{Probing, next_probing};
+use super::{BASE_DATAGRAM, Connection, Initiator};
 use crate::observe::Fact;
 use crate::packet::builder::{HeaderFacts, PacketBuilder};
 use crate::packet::content::{Contents, SentContent};
@@ -83,6 +84,7 @@ impl Connection {
 
     /// PROBE-ACKs and PROBEs go alone, to the very addresses that they are about.
     fn transmit_probing(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        let is_client = self.side == Initiator::Client;
         for id in self.paths.ids() {
             let reached = self.ids.remote.current(id).is_some();
             let carries_own_acks = self.paths.get(id).and_then(|path| self.ack_carrier(path)) == Some(id);
@@ -92,31 +94,9 @@ impl Connection {
                 path.drop_answers();
                 continue;
             }
-            let (tuple, answer, question) = if let Some((tuple, nonce)) = path.pop_answer(now) {
-                // Who asks on a path that is not proven yet is asked back at the same address.
-                let asks_back = path.state() == PathState::Validating && path.prober.asks_back(now, &tuple);
-                let question = asks_back.then(|| (tuple, path.prober.ask(now, tuple, &mut self.shared.rng)));
-                (tuple, Some(nonce), question)
-            } else if let Some(question) = path
-                .prober
-                .next_question(now, &mut self.shared.rng, |address| self.manager.may_ask(now, address))
-            {
-                if path.tuple == question.0 && !path.amplification.has_room_for_probe() {
-                    path.prober.on_held_back();
-                    continue;
-                }
-                (question.0, None, Some(question))
-            } else if path.pings.as_ref().is_some_and(|pings| pings.is_due())
-                && path.amplification.has_room_for_probe()
-                && !self.manager.is_hearsay(path.tuple.remote)
-            {
-                let tuple = path.tuple;
-                let nonce = path
-                    .pings
-                    .as_mut()
-                    .and_then(|pings| pings.next_question(now, tuple, &mut self.shared.rng));
-                (tuple, None, nonce.map(|nonce| (tuple, nonce)))
-            } else {
+            let Some(Probing { tuple, answer, question, is_full }) =
+                next_probing(now, path, &mut self.manager, &mut self.shared.rng, is_client)
+            else {
                 continue;
             };
             let limited = path.tuple == tuple;
@@ -137,8 +117,11 @@ impl Connection {
             if let Some(nonce) = answer {
                 ProbeAck { nonce, observed: tuple.remote }.encode(&mut writer);
             }
-            if let Some((_, nonce)) = question {
+            if let Some(nonce) = question {
                 Probe { nonce }.encode(&mut writer);
+            }
+            if is_full {
+                builder.pad_to(buffer, usize::from(BASE_DATAGRAM));
             }
             if self.shared.observer.is_some() {
                 builder.keep_clear(buffer);

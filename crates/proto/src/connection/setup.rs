@@ -69,6 +69,8 @@ pub(crate) struct Race {
     legs: Vec<FourTuple>,
     /// Legs that should get the flight now, the front one being served.
     due: VecDeque<FourTuple>,
+    /// Legs on which a host or router says that nobody is reached.
+    unreachable: Vec<FourTuple>,
     /// How many legs had their first turn.
     started: usize,
     /// When the next leg has its first turn.
@@ -81,12 +83,13 @@ impl Race {
     pub(crate) fn new(now: Instant, legs: Vec<FourTuple>) -> Self {
         let due = legs.first().copied().into_iter().collect();
         let next_at = (legs.len() > 1).then(|| now + HEAD_START);
-        Self { legs, due, started: 1, next_at, settled: false }
+        Self { legs, due, unreachable: Vec::new(), started: 1, next_at, settled: false }
     }
 
     /// A server answers where it was asked.
     pub(crate) fn settled(leg: FourTuple) -> Self {
-        Self { legs: vec![leg], due: VecDeque::new(), started: 1, next_at: None, settled: true }
+        let (due, unreachable) = (VecDeque::new(), Vec::new());
+        Self { legs: vec![leg], due, unreachable, started: 1, next_at: None, settled: true }
     }
 
     /// A server's answer goes to one more address pair.
@@ -114,6 +117,30 @@ impl Race {
         if self.started.checked_sub(1).and_then(|last| self.legs.get(last)) == Some(tuple) {
             self.next_at = self.next_at.map(|_| now);
         }
+    }
+
+    /// A host or router says that nobody is reached over a leg: false if there is no such leg. One that waits for its turn
+    /// waits no longer.
+    pub(crate) fn on_unreachable(&mut self, now: Instant, tuple: &FourTuple) -> bool {
+        if !self.legs.contains(tuple) {
+            return false;
+        }
+        if !self.unreachable.contains(tuple) {
+            self.unreachable.push(*tuple);
+        }
+        self.on_refused(now, tuple);
+        let started: Vec<_> = self.legs.iter().take(self.started).collect();
+        if self.next_at.is_none() && started.iter().all(|leg| self.unreachable.contains(leg)) {
+            // The rest need not wait for the probe timer.
+            self.due.extend(self.legs.iter().skip(self.started));
+            self.started = self.legs.len();
+        }
+        true
+    }
+
+    /// Whether that is said of every leg.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.legs.iter().all(|leg| self.unreachable.contains(leg))
     }
 
     pub(crate) fn contains(&self, tuple: &FourTuple) -> bool {
@@ -167,6 +194,7 @@ impl Race {
     pub(crate) fn set_legs(&mut self, legs: Vec<FourTuple>) {
         if !self.settled && legs != self.legs {
             self.legs = legs;
+            self.unreachable.clear();
             self.restart();
         }
     }
@@ -300,6 +328,27 @@ mod tests {
         assert!(race.on_timeout(now));
         race.on_refused(now, &legs(2..3)[0]);
         assert_eq!((served(&mut race), race.deadline()), (vec![2], None));
+    }
+
+    // spec 7.44
+    #[test]
+    fn a_race_is_lost_when_every_leg_is_said_to_be_unreachable_and_not_before() {
+        let now = Instant::from_nanos(0);
+        let mut race = Race::new(now, legs(1..7));
+        assert_eq!(served(&mut race), [1]);
+        assert!(!race.on_unreachable(now, &legs(9..10)[0]));
+        for started in 1..=4 {
+            let leg = legs(started..started + 1)[0];
+            assert!(race.on_unreachable(now, &leg) && race.on_unreachable(now, &leg));
+            assert!(!race.is_lost());
+            race.on_timeout(now);
+            let next = if started < 4 { vec![started + 1] } else { vec![5, 6] };
+            assert_eq!(served(&mut race), next);
+        }
+        assert!(race.on_unreachable(now, &legs(5..6)[0]) && !race.is_lost());
+        assert!(race.on_unreachable(now, &legs(6..7)[0]) && race.is_lost());
+        race.set_legs(legs(1..2));
+        assert!(!race.is_lost());
     }
 
     #[test]

@@ -1,16 +1,18 @@
-//! What routers and hosts say of packets that they did not deliver (spec 6.52).
+//! What routers and hosts say of packets that they did not deliver (spec 6.52, 7.44).
 //!
-//! Anybody can say so, also who only guesses the addresses. So it must quote an id that only those on the way know, it
-//! raises no more than suspicion, and that rarely: the path answers, and is active again.
+//! Anybody can say so, also who only guesses the addresses. So it must quote an id that only those on the way know, and on
+//! a path it raises no more than suspicion, and that rarely: the path answers, and is active again. Who is on the way can
+//! end a connection attempt in any case.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use manyway_wire::{ConnectionId, PathId};
 
-use super::Connection;
-use crate::Instant;
+use super::{Connection, Initiator};
+use crate::error::{ConnectionError, Undelivered};
 use crate::path::PathReason;
+use crate::{FourTuple, Instant};
 
 /// A path that was suspected on such a word is not suspected on another one for so long.
 const REST: Duration = Duration::from_secs(5);
@@ -30,6 +32,32 @@ impl Connection {
             path.on_unreachable(now);
         }
         self.suspect(now, id, PathReason::Unreachable);
+        true
+    }
+
+    /// The same of a packet of a handshake to which nobody answered yet. The attempt ends once that was said of all pairs of
+    /// addresses; true if it counts.
+    // spec 7.44
+    pub(crate) fn on_leg_unreachable(
+        &mut self,
+        now: Instant,
+        tuple: &FourTuple,
+        quoted: &[u8],
+        undelivered: Undelivered,
+    ) -> bool {
+        if !self.is_handshaking() || self.side != Initiator::Client {
+            return false;
+        }
+        let Some(setup) = &mut self.setup else { return false };
+        let is_heard = setup.peer_keeps_state || setup.infos_taken > 0 || setup.race.is_settled();
+        // spec 4.3: behind the first byte stand the version and the length of the id.
+        let is_quoted = quoted.get(6..).is_some_and(|id| id.starts_with(setup.first_destination.as_slice()));
+        if is_heard || !is_quoted || !setup.race.on_unreachable(now, tuple) {
+            return false;
+        }
+        if setup.race.is_lost() {
+            self.give_up(now, ConnectionError::Unreachable { remote: tuple.remote, undelivered });
+        }
         true
     }
 

@@ -28,7 +28,7 @@ use crate::collections::timer_heap::TimerHeap;
 use crate::connection::{Arrival, Connection, IdChange};
 use crate::event::Event;
 use crate::path::InterfaceMtus;
-use crate::{ConnectionConfig, Ecn, FourTuple, Instant, Rng, SendRefusal, Transmit};
+use crate::{ConnectionConfig, Ecn, FourTuple, Instant, Rng, SendRefusal, Transmit, Undelivered};
 
 use admission::Admission;
 use cookie::CookieKeys;
@@ -250,12 +250,23 @@ impl Endpoint {
         self.tell_users_of(&tuple, |connection| connection.on_send_refused(now, tuple, refusal));
     }
 
-    /// Tells the connections that somebody says (ICMP) that a packet for `remote` was not delivered; `quoted` are the first
-    /// bytes of its UDP payload. It need not be true: at most one path becomes suspect. Costs O(connections).
-    pub fn on_unreachable(&mut self, now: Instant, remote: std::net::SocketAddr, quoted: &[u8]) {
+    /// Tells the connections that somebody says (ICMP) that a packet between two addresses was not delivered; `quoted` are
+    /// the first bytes of its UDP payload. It need not be true: at most one path becomes suspect, or a connection attempt
+    /// to a peer that never answered ends. Costs O(connections).
+    pub fn on_unreachable(
+        &mut self,
+        now: Instant,
+        tuple: FourTuple,
+        quoted: &[u8],
+        undelivered: Undelivered,
+    ) {
         for handle in self.handles() {
             let connection = self.slots.get_mut(handle);
-            if connection.is_some_and(|connection| connection.on_unreachable(now, remote, quoted)) {
+            let took = connection.is_some_and(|connection| {
+                connection.on_unreachable(now, tuple.remote, quoted)
+                    || connection.on_leg_unreachable(now, &tuple, quoted, undelivered)
+            });
+            if took {
                 self.touch(handle);
             }
         }

@@ -1,6 +1,7 @@
 //! Why a connection ended.
 
 use std::fmt;
+use std::net::SocketAddr;
 
 use crate::identity::PublicKey;
 
@@ -11,6 +12,15 @@ pub enum ClosedBy {
     Us,
     /// The application of the other end.
     Peer,
+}
+
+/// Why a packet was not delivered, by the word of a host or router (ICMP).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Undelivered {
+    /// The host is there, and nothing listens at the port.
+    PortClosed,
+    /// The host or its network is not reached, or a firewall forbids it.
+    Unreachable,
 }
 
 /// The end of a connection.
@@ -39,6 +49,13 @@ pub enum ConnectionError {
     Reset,
     /// No answer to the set-up on any address.
     ConnectTimeout,
+    /// Hosts or routers say of every address of the peer that packets of the set-up were not delivered.
+    Unreachable {
+        /// The address that was told of last.
+        remote: SocketAddr,
+        /// What was said of it.
+        undelivered: Undelivered,
+    },
     /// Nothing was heard for the agreed time.
     IdleTimeout,
     /// No path was left for too long.
@@ -73,6 +90,12 @@ impl fmt::Display for ConnectionError {
             }
             Self::Reset => write!(f, "the peer has forgotten this connection (was it restarted?)"),
             Self::ConnectTimeout => write!(f, "no answer to the set-up from any address of the peer"),
+            Self::Unreachable { remote, undelivered: Undelivered::PortClosed } => {
+                write!(f, "nothing listens at {remote}: its host says that this UDP port is closed")
+            }
+            Self::Unreachable { remote, undelivered: Undelivered::Unreachable } => {
+                write!(f, "{remote} is unreachable: a host or router on the way says so")
+            }
             Self::IdleTimeout => write!(f, "nothing was heard from the peer for too long"),
             Self::NoPath => write!(f, "no working path to the peer for too long"),
             Self::VersionMismatch { offered } => {

@@ -5,6 +5,6 @@ mod connection;
 mod misuse;
 mod violation;
 
-pub use connection::{ClosedBy, ConnectionError};
+pub use connection::{ClosedBy, ConnectionError, Undelivered};
 pub use misuse::Misuse;
 pub use violation::Violation;

@@ -1,6 +1,7 @@
 //! The secret from which an identity and what belongs to it follow, and its text form.
 
 use std::fmt;
+use std::io;
 use std::str::FromStr;
 
 use ring::hkdf;
@@ -14,8 +15,9 @@ use super::{Identity, PKCS8_HEAD};
 ///
 /// ```
 /// use manyway_proto::identity::Seed;
-/// let seed = Seed::new([7; 32]); // from the system's random numbers
+/// let seed = Seed::generate()?;
 /// assert_eq!(seed.to_pem().parse(), Ok(seed));
+/// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Seed([u8; 32]);
@@ -34,6 +36,17 @@ impl Seed {
     /// Takes 32 bytes; they must be random.
     pub fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
+    }
+
+    /// Makes a new one of the system's random numbers, to be kept by [`Self::to_pem`].
+    ///
+    /// # Errors
+    /// If the system gives none.
+    pub fn generate() -> io::Result<Self> {
+        let mut bytes = [0; 32];
+        ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut bytes)
+            .map_err(|_| io::Error::other("the system gives no random numbers"))?;
+        Ok(Self(bytes))
     }
 
     /// The key pair that others know.

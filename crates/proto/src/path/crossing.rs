@@ -23,9 +23,20 @@ pub(crate) fn crossed(locals: &[LocalAddress], remotes: &[SocketAddr]) -> Vec<Fo
             },
         )
     });
-    let mut tuples: Vec<_> = rounds.collect();
+    let mut tuples: Vec<_> = rounds.filter(shares_link).collect();
     tuples.sort_by_key(|tuple| !leads_equally_far(tuple));
     tuples
+}
+
+/// Whether a link-local address of the peer (IPv6) meets one of the interface that its scope names, or no address at all; no
+/// other address is reached from a link-local one.
+pub(crate) fn shares_link(tuple: &FourTuple) -> bool {
+    let scope = |address: &SocketAddr| match address {
+        SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() => Some(v6.scope_id()),
+        SocketAddr::V6(_) | SocketAddr::V4(_) => None,
+    };
+    let own = &tuple.local.address;
+    own.ip().is_unspecified() || scope(own) == scope(&tuple.remote)
 }
 
 /// Whether both or neither of the addresses are unique local ones (RFC 4193), which do not leave a site.
@@ -41,6 +52,30 @@ fn is_unique_local(address: IpAddr) -> bool {
 mod tests {
     use super::crossed;
     use crate::LocalAddress;
+
+    #[test]
+    fn a_link_local_address_meets_those_of_its_link_alone() {
+        let local = |interface, address: &str| LocalAddress { interface, address: address.parse().unwrap() };
+        let locals = [
+            local(2, "[fe80::a%2]:0"),
+            local(2, "[2001:db8::a]:0"),
+            local(3, "[fe80::a%3]:0"),
+            local(0, "[::]:0"),
+        ];
+        let remotes = ["[fe80::b%3]:1", "[2001:db8::b]:1"].map(|remote| remote.parse().unwrap());
+        let mut met: Vec<_> = crossed(&locals, &remotes)
+            .iter()
+            .map(|tuple| format!("{} {}", tuple.local.address, tuple.remote))
+            .collect();
+        met.sort();
+        let expected = [
+            "[2001:db8::a]:0 [2001:db8::b]:1",
+            "[::]:0 [2001:db8::b]:1",
+            "[::]:0 [fe80::b%3]:1",
+            "[fe80::a%3]:0 [fe80::b%3]:1",
+        ];
+        assert_eq!(met, expected);
+    }
 
     fn pairs(locals: &[&str], remotes: &[&str]) -> Vec<String> {
         let local = |ip: &&str| LocalAddress {

@@ -12,7 +12,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use super::crossing::crossed;
+use super::crossing::{crossed, shares_link};
 use super::probe_budget::ProbeBudget;
 use super::remotes::Remotes;
 use super::selection::{Candidate, MOST_LOCALS, PairMode, choose, is_trial};
@@ -339,7 +339,8 @@ impl PathManager {
         locals.flat_map(|candidate| {
             let fitting =
                 self.remotes().filter(|remote| remote.is_ipv4() == candidate.address.address.is_ipv4());
-            fitting.map(|remote| (FourTuple { local: candidate.address, remote }, candidate.role))
+            let tuples = fitting.map(|remote| FourTuple { local: candidate.address, remote });
+            tuples.filter(shares_link).map(|tuple| (tuple, candidate.role))
         })
     }
 

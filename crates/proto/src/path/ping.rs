@@ -71,7 +71,7 @@ impl Pings {
     ) -> Option<(PingToken, ProbeAnswer)> {
         let index = self.asked.iter().position(|asked| asked.nonce == nonce && asked.tuple == *tuple)?;
         let asked = self.asked.remove(index)?;
-        Some((asked.token, ProbeAnswer { tuple: asked.tuple, rtt: now - asked.at }))
+        Some((asked.token, ProbeAnswer { tuple: asked.tuple, rtt: now - asked.at, is_full: false }))
     }
 }
 

@@ -23,6 +23,8 @@ const LONGEST_WAIT: [(Duration, Duration); 3] = [
     (Duration::from_secs(60), Duration::from_secs(1)),
     (Duration::from_secs(600), Duration::from_secs(5)),
 ];
+/// Rounds of questions to a dead path that fill a datagram: about three seconds, and 12 kB.
+const FULL_ROUNDS: u32 = 10;
 /// The longest wait after all of these: who has been away for so long may be away for good, and every question wakes
 /// the radio of a phone.
 const AT_LAST: Duration = Duration::from_secs(15);
@@ -33,6 +35,8 @@ struct Challenge {
     tuple: FourTuple,
     nonce: u64,
     sent_at: Instant,
+    /// Whether it filled the datagram that every path must carry.
+    is_full: bool,
 }
 
 /// An answer that fits a question.
@@ -40,6 +44,8 @@ struct Challenge {
 pub(crate) struct ProbeAnswer {
     pub(crate) tuple: FourTuple,
     pub(crate) rtt: Duration,
+    /// Whether the question filled the datagram that every path must carry (spec 6.33).
+    pub(crate) is_full: bool,
 }
 
 /// Asks one or more address pairs of a path, again and again with growing waits, until told to stop.
@@ -66,6 +72,10 @@ struct Inquiry {
     doubted_at: Option<Instant>,
     /// When the first of those questions was asked all of which were answered.
     answered_since: Option<Instant>,
+    /// Who answered a small question, and is to be asked a full one.
+    full_due: Option<FourTuple>,
+    /// Small questions that were answered since the start.
+    small_answers: u32,
 }
 
 impl Inquiry {
@@ -96,6 +106,8 @@ impl Prober {
             missed: false,
             doubted_at: None,
             answered_since: None,
+            full_due: None,
+            small_answers: 0,
         }));
     }
 
@@ -183,6 +195,32 @@ impl Prober {
         self.inquiry.as_ref().is_some_and(|inquiry| inquiry.targets.contains(tuple))
     }
 
+    /// Whether what is asked now should fill a datagram at once: most outages are short, and the answer then counts without
+    /// a second question.
+    pub(crate) fn is_hopeful(&self) -> bool {
+        self.inquiry.as_ref().is_some_and(|inquiry| inquiry.rounds <= FULL_ROUNDS)
+    }
+
+    /// The question that was taken last fills a datagram.
+    pub(crate) fn on_filled(&mut self) {
+        if let Some(challenge) = self.outstanding.back_mut() {
+            challenge.is_full = true;
+        }
+    }
+
+    /// A small question was answered from there: a full one follows. Gives the small ones that were answered so far.
+    pub(crate) fn ask_full(&mut self, tuple: FourTuple) -> u32 {
+        let Some(inquiry) = &mut self.inquiry else { return 0 };
+        inquiry.full_due = Some(tuple);
+        inquiry.small_answers = inquiry.small_answers.saturating_add(1);
+        inquiry.small_answers
+    }
+
+    /// Whom to ask a full question now.
+    pub(crate) fn take_full_due(&mut self) -> Option<FourTuple> {
+        self.inquiry.as_mut()?.full_due.take()
+    }
+
     /// Rounds without an answer since the start.
     pub(crate) fn rounds(&self) -> u32 {
         self.inquiry.as_ref().map_or(0, |inquiry| inquiry.rounds)
@@ -232,7 +270,7 @@ impl Prober {
         if self.outstanding.len() >= MAX_OUTSTANDING {
             self.outstanding.pop_front();
         }
-        self.outstanding.push_back(Challenge { tuple, nonce, sent_at: now });
+        self.outstanding.push_back(Challenge { tuple, nonce, sent_at: now, is_full: false });
         nonce
     }
 
@@ -270,7 +308,8 @@ impl Prober {
             }
         }
         self.outstanding.remove(index);
-        Some(ProbeAnswer { tuple: challenge.tuple, rtt: now - challenge.sent_at })
+        let Challenge { tuple, sent_at, is_full, .. } = challenge;
+        Some(ProbeAnswer { tuple, rtt: now - sent_at, is_full })
     }
 }
 
@@ -362,7 +401,7 @@ mod tests {
     fn a_late_answer_counts_only_if_the_next_question_is_answered_as_late() {
         let second = Duration::from_secs(1);
         let usual = Duration::from_millis(100);
-        let answer = |rtt| ProbeAnswer { tuple: tuple(1), rtt };
+        let answer = |rtt| ProbeAnswer { tuple: tuple(1), rtt, is_full: false };
         let mut prober = Prober::new();
         let start = Instant::from_nanos(0) + 10 * second;
         prober.start(start, vec![tuple(1)], None);

@@ -132,6 +132,8 @@ pub enum PathReason {
     Replaced,
     /// PROBEs were not answered: on a suspect path, or from a new address of the peer.
     NoAnswer,
+    /// It answers, but drops datagrams of 1200 bytes, which every path must carry.
+    OnlySmall,
     /// It answers, and stays dead for a while: lately it died soon after each return.
     Flaps {
         /// How many returns of the last minute did not last; at most 6 are counted.
@@ -176,6 +178,7 @@ impl fmt::Display for PathReason {
             Self::ClosedByApplication => write!(f, "closed by the application"),
             Self::Replaced => write!(f, "another address pair takes its place"),
             Self::NoAnswer => write!(f, "no answer to probes"),
+            Self::OnlySmall => write!(f, "answers, but drops datagrams of 1200 bytes"),
             Self::Flaps { times } => write!(f, "answers, but died soon after each of {times} returns"),
             Self::TriedWithout => {
                 write!(f, "the paths together are slower than the best one: tried without it")

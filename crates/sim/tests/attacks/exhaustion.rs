@@ -202,15 +202,15 @@ fn streams_opened_and_reset_in_a_loop_stop_at_the_limit_until_the_application_ha
         ]
     };
     let mut sent = Vec::new();
-    for index in 0..256 {
+    for index in 0..320 {
         sent.extend(duel.send(&both(index)));
         sent.extend(duel.acknowledge(PathId::FIRST));
     }
     assert_eq!(duel.ended(), None);
     assert_eq!(count(&sent, |block| matches!(block, Block::StreamLimit(_))), 0, "nobody has seen them");
-    assert_eq!(count(&sent, |block| matches!(block, Block::StreamReset(_))), 256);
-    assert!(duel.events.len() <= 300, "{}", duel.events.len());
-    duel.send(&both(256));
+    assert_eq!(count(&sent, |block| matches!(block, Block::StreamReset(_))), 320);
+    assert!(duel.events.len() <= 364, "{}", duel.events.len());
+    duel.send(&both(320));
     assert_eq!(violation(&mut duel), Some(ErrorCode::STREAM_LIMIT));
 }
 

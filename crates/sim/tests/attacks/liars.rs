@@ -133,7 +133,7 @@ fn lies_about_credit_ends_and_numbers_of_streams_are_refused() {
         ("bytes behind the end", vec![data(0, 0, 10, true), data(0, 10, 1, false)], ErrorCode::FINAL_SIZE),
         ("a reset elsewhere", vec![data(0, 0, 10, true), reset(0, 11)], ErrorCode::FINAL_SIZE),
         ("a reset below", vec![data(0, 90, 10, false), reset(0, 99)], ErrorCode::FINAL_SIZE),
-        ("a stream too many", vec![data(256, 0, 1, false)], ErrorCode::STREAM_LIMIT),
+        ("a stream too many", vec![data(320, 0, 1, false)], ErrorCode::STREAM_LIMIT),
         ("the last stream of all", vec![data((1 << 61) - 1, 0, 1, false)], ErrorCode::STREAM_LIMIT),
         (
             "bytes of a stream that the victim never opened",

@@ -159,4 +159,4 @@ where
     finish(&mut send).await
 }
 
-const READ: usize = 256 * 1024;
+const READ: usize = 64 * 1024;

@@ -6,8 +6,10 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::error::TransferError;
+use crate::failure::{Failure, Reason};
 use crate::frame::{BenchSummary, Frame};
 use crate::request::Request;
 use crate::session::{Session, facts_of};
@@ -16,24 +18,26 @@ use crate::wire::{finish, read_acceptance, read_frame, write_request};
 use super::account::{Bookkeeping, Tally};
 use super::answer::count;
 use super::fill::{Filled, fill};
-use super::request::{AccountRequest, BenchDirection, BenchRequest};
-use super::{BenchAccount, BenchOutcome, BenchPlan, REPORTS_WAITING, Reports, StreamInterval};
+use super::partial::{BenchFailure, Figures};
+use super::request::{AccountRequest, BenchDirection, BenchLimit, BenchRequest};
+use super::{BenchAccount, BenchOutcome, BenchPlan, FAR_AWAY, REPORTS_WAITING, Reports, StreamInterval};
 
 /// Measures throughput. `on_interval` is told what the receiver got on each stream in each interval;
 /// [`IntervalMerger`](super::IntervalMerger) adds the streams up.
 ///
 /// # Errors
-/// The plan is out of range, the other side refuses, or the connection broke.
+/// The plan is out of range, the other side refuses or takes fewer streams at once, the connection broke, or the other
+/// side told nothing for 5 s after the time of the plan.
 pub async fn bench<S: Session>(
     session: &S,
     plan: &BenchPlan,
     on_interval: impl FnMut(StreamInterval),
-) -> Result<BenchOutcome, TransferError> {
+) -> Result<BenchOutcome, BenchFailure> {
     bench_until(session, plan, std::future::pending(), on_interval).await
 }
 
 /// As [`bench()`], and ends the run early once `stop` is done: what was measured until then is the outcome, as soon as the
-/// other side has told it.
+/// other side has told it, for which it has a second.
 ///
 /// # Errors
 /// As [`bench()`].
@@ -43,53 +47,143 @@ pub async fn bench_until<S: Session>(
     plan: &BenchPlan,
     stop: impl Future<Output = ()>,
     mut on_interval: impl FnMut(StreamInterval),
-) -> Result<BenchOutcome, TransferError> {
-    plan.check()?;
-    let (stopper, stopped) = watch::channel(false);
-    let mut account = Account::open(session, plan.congestion.as_deref()).await?;
+) -> Result<BenchOutcome, BenchFailure> {
     let tally = Arc::new(Tally::default());
     let transport = session.transport();
     let book = Bookkeeping::start(&tally, facts_of(transport.as_deref()).await);
+    let mut figures = Figures::new(plan);
+    let there = run(session, plan, &tally, stop, &mut figures, &mut on_interval).await;
+    let here = book.finish(facts_of(transport.as_deref()).await);
+    let (upload, download) = figures.into_parts();
+    match there {
+        Ok(there) => Ok(BenchOutcome { upload, download, here, there: Some(there) }),
+        Err(error) => {
+            let partial = BenchOutcome { upload, download, here, there: None };
+            Err(BenchFailure { error, partial: Box::new(partial) })
+        }
+    }
+}
+
+/// The whole run, with a limit to its time; gives the other side's account.
+async fn run<S: Session>(
+    session: &S,
+    plan: &BenchPlan,
+    tally: &Arc<Tally>,
+    stop: impl Future<Output = ()>,
+    figures: &mut Figures,
+    on_interval: &mut impl FnMut(StreamInterval),
+) -> Result<BenchAccount, TransferError> {
+    plan.check()?;
+    let (stopper, stopped) = watch::channel(false);
+    let work = async {
+        let mut account = Account::open(session, plan.congestion.as_deref()).await?;
+        measure(session, plan, tally, &stopped, figures, on_interval).await?;
+        account.close().await
+    };
+    tokio::pin!(work, stop);
+    // Sending bytes takes as long as it takes.
+    let mut deadline = in_time(match plan.limit {
+        BenchLimit::Duration(time) => time.saturating_add(plan.omit).min(FAR_AWAY) + GRACE,
+        BenchLimit::Bytes(_) => FAR_AWAY,
+    });
+    loop {
+        tokio::select! {
+            there = &mut work => return there,
+            () = &mut stop, if !*stopper.borrow() => {
+                stopper.send_replace(true);
+                deadline = deadline.min(in_time(LAST_WORD));
+            }
+            () = sleep_until(deadline) => return Err(TransferError::Silent { wanted: "its figures" }),
+        }
+    }
+}
+
+/// Runs all streams to their ends.
+async fn measure<S: Session>(
+    session: &S,
+    plan: &BenchPlan,
+    tally: &Arc<Tally>,
+    stopped: &watch::Receiver<bool>,
+    figures: &mut Figures,
+    on_interval: &mut impl FnMut(StreamInterval),
+) -> Result<(), TransferError> {
     let (reports, mut queue) = mpsc::channel(REPORTS_WAITING);
     // A set, since it ends its tasks when it is dropped.
     let mut streams = JoinSet::new();
+    {
+        let opening = open_all(session, plan, (tally, stopped), reports, &mut streams);
+        tokio::pin!(opening);
+        let mut is_open = false;
+        loop {
+            tokio::select! {
+                // Streams that are open already tell their figures meanwhile, and wait while nobody takes them.
+                opened = &mut opening, if !is_open => {
+                    opened?;
+                    is_open = true;
+                }
+                report = queue.recv() => match report {
+                    Some(report) => {
+                        figures.on_interval(&report);
+                        on_interval(report);
+                    }
+                    None => break,
+                },
+            }
+        }
+    }
+    let mut ended = Ok(());
+    while let Some(joined) = streams.join_next().await {
+        match joined {
+            Ok((direction, index, Ok(summary))) => figures.on_summary(direction, index, summary),
+            Ok((_, _, Err(error))) => ended = ended.and(Err(error)),
+            Err(_) => ended = ended.and(Err(TransferError::Internal)),
+        }
+    }
+    ended
+}
+
+/// How a stream of a run ended.
+type StreamEnd = (BenchDirection, u16, Result<BenchSummary, TransferError>);
+
+/// Opens the streams of a run and starts them.
+async fn open_all<S: Session>(
+    session: &S,
+    plan: &BenchPlan,
+    (tally, stopped): (&Arc<Tally>, &watch::Receiver<bool>),
+    reports: mpsc::Sender<StreamInterval>,
+    streams: &mut JoinSet<StreamEnd>,
+) -> Result<(), TransferError> {
     for direction in plan.flow.directions() {
         for index in 0..plan.streams {
-            let (send, receive) = session.open().await.map_err(TransferError::stream("opening a stream"))?;
+            let opened = match timeout(OPEN_TIME, session.open()).await {
+                Ok(opened) => opened.map_err(TransferError::stream("opening a stream"))?,
+                Err(_) => return Err(too_many(streams.len(), plan)),
+            };
             let request = plan.request(direction, index);
             let reports = Reports { direction, stream: index, queue: reports.clone() };
-            let ask = Ask { request, tally: Arc::clone(&tally), stopped: stopped.clone(), reports };
-            streams.spawn(async move { (direction, index, ask.run(send, receive).await) });
+            let ask = Ask { request, tally: Arc::clone(tally), stopped: stopped.clone(), reports };
+            streams.spawn(async move { (direction, index, ask.run(opened.0, opened.1).await) });
         }
     }
-    drop(reports);
-    tokio::pin!(stop);
-    loop {
-        tokio::select! {
-            () = &mut stop, if !*stopper.borrow() => drop(stopper.send_replace(true)),
-            interval = queue.recv() => match interval {
-                Some(interval) => on_interval(interval),
-                None => break,
-            },
-        }
-    }
-    let empty = vec![BenchSummary::default(); usize::from(plan.streams)];
-    let of = |direction| if plan.flow.has(direction) { empty.clone() } else { Vec::new() };
-    let (mut upload, mut download) = (of(BenchDirection::Upload), of(BenchDirection::Download));
-    while let Some(joined) = streams.join_next().await {
-        let (direction, index, summary) = joined.map_err(|_| TransferError::Internal)?;
-        let summaries = match direction {
-            BenchDirection::Upload => &mut upload,
-            BenchDirection::Download => &mut download,
-        };
-        if let Some(place) = summaries.get_mut(usize::from(index)) {
-            *place = summary?;
-        }
-    }
-    let here = book.finish(facts_of(transport.as_deref()).await);
-    let there = account.close().await?;
-    Ok(BenchOutcome { upload, download, here, there })
+    Ok(())
 }
+
+fn too_many(open: usize, plan: &BenchPlan) -> TransferError {
+    let wanted = usize::from(plan.streams) * plan.flow.directions().count();
+    let text = format!("the other side takes {open} streams of a run at once, not {wanted}: ask for fewer");
+    TransferError::Local(Failure::with_text(Reason::Limit, text))
+}
+
+fn in_time(wait: Duration) -> Instant {
+    Instant::now() + wait
+}
+
+/// From the time of a run to its end without figures of the other side.
+const GRACE: Duration = Duration::from_secs(5);
+/// The same once this side has had enough.
+const LAST_WORD: Duration = Duration::from_secs(1);
+/// For the other side to take one more stream.
+const OPEN_TIME: Duration = Duration::from_secs(3);
 
 /// The stream on which the other side keeps the account of a run.
 pub(super) struct Account<W, R> {

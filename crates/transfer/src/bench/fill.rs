@@ -1,6 +1,7 @@
 //! The sending side: filler, as fast as it goes or at a rate.
 
 use std::io;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use tokio::io::{AsyncWrite, AsyncWriteExt};
@@ -29,7 +30,8 @@ pub(crate) async fn fill<W: AsyncWrite + Unpin>(
     longest: Duration,
     tally: &Tally,
 ) -> Result<Filled, TransferError> {
-    let filler = filler(request.length);
+    let length = usize::try_from(request.length).unwrap_or(1);
+    let filler = filler().get(..length.max(1)).unwrap_or_default();
     let began = Instant::now();
     let deadline = began.checked_add(longest).unwrap_or_else(|| began + FAR_AWAY);
     let counts_from = began.checked_add(request.omit).unwrap_or(deadline);
@@ -89,11 +91,14 @@ fn departure(began: Instant, written: u64, rate: Option<u64>) -> Option<Instant>
     (due > Instant::now()).then_some(due)
 }
 
-/// Bytes that do not compress, in case something on the way tries to.
-fn filler(length: u32) -> Vec<u8> {
-    let mut bytes = vec![0; usize::try_from(length).unwrap_or(1).max(1)];
-    blake3::Hasher::new().finalize_xof().fill(&mut bytes);
-    bytes
+/// Bytes that do not compress, in case something on the way tries to; the same for all streams of the process.
+fn filler() -> &'static [u8] {
+    static FILLER: OnceLock<Vec<u8>> = OnceLock::new();
+    FILLER.get_or_init(|| {
+        let mut bytes = vec![0; usize::try_from(BenchRequest::MAX_LENGTH).unwrap_or(1)];
+        blake3::Hasher::new().finalize_xof().fill(&mut bytes);
+        bytes
+    })
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
+use super::FAR_AWAY;
 use super::ask::Account;
 use super::request::{MessagesRequest, micros};
 use crate::error::TransferError;
@@ -173,11 +174,15 @@ pub async fn bench_messages<S: Session>(
         None => None,
     };
     let (to, from) = halves.ok_or_else(unsupported)?;
-    let outcome = exchange(plan, to, from, stop).await?;
-    if let Some(mut account) = account {
-        account.close().await?;
-    }
-    Ok(outcome)
+    let work = async {
+        let outcome = exchange(plan, to, from, stop).await?;
+        if let Some(mut account) = account {
+            account.close().await?;
+        }
+        Ok(outcome)
+    };
+    let silent = |_| Err(TransferError::Silent { wanted: "whether messages came" });
+    timeout(plan.time.min(FAR_AWAY) + LATEST_END, work).await.unwrap_or_else(silent)
 }
 
 async fn exchange(
@@ -295,7 +300,7 @@ where
     };
     write_frame(&mut send, &Frame::Accepted(Totals::default())).await?;
     finish(&mut send).await?;
-    let until = Instant::now().checked_add(longest).unwrap_or_else(|| Instant::now() + super::FAR_AWAY);
+    let until = Instant::now().checked_add(longest).unwrap_or_else(|| Instant::now() + FAR_AWAY);
     timeout_at(until, echo(request, halves)).await.unwrap_or(Ok(()))
 }
 
@@ -344,6 +349,8 @@ fn unsupported() -> TransferError {
 
 /// How long answers are waited for after the last message.
 const GRACE: Duration = Duration::from_secs(2);
+/// From the time of a run to its end, whatever the other side does.
+const LATEST_END: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 mod tests {

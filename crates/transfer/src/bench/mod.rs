@@ -7,6 +7,7 @@ mod fill;
 mod measure;
 mod merge;
 mod messages;
+mod partial;
 pub(crate) mod request;
 
 pub use account::BenchAccount;
@@ -16,6 +17,7 @@ pub use ask::{bench, bench_until};
 pub use merge::{IntervalMerger, StreamInterval};
 pub(crate) use messages::answer_messages;
 pub use messages::{MessageOutcome, MessagePlan, bench_messages};
+pub use partial::BenchFailure;
 pub use request::{BenchDirection, BenchLimit};
 
 use std::time::Duration;
@@ -86,22 +88,22 @@ pub struct BenchOutcome {
     pub download: Vec<BenchSummary>,
     /// What this side did meanwhile.
     pub here: BenchAccount,
-    /// What the other side did meanwhile.
-    pub there: BenchAccount,
+    /// What the other side did meanwhile; `None` if it has not told.
+    pub there: Option<BenchAccount>,
 }
 
 impl BenchOutcome {
     /// What was received in a direction, the streams together: bytes of all, the longest time, and the longest time
-    /// without a byte on any.
+    /// without a byte on any, which is zero if the receiver has not told it.
     pub fn received(&self, direction: BenchDirection) -> BenchSummary {
         let (streams, receiver) = match direction {
-            BenchDirection::Upload => (&self.upload, &self.there),
-            BenchDirection::Download => (&self.download, &self.here),
+            BenchDirection::Upload => (&self.upload, self.there.as_ref()),
+            BenchDirection::Download => (&self.download, Some(&self.here)),
         };
         BenchSummary {
             bytes: streams.iter().fold(0, |sum, stream| sum.saturating_add(stream.bytes)),
             elapsed: streams.iter().map(|stream| stream.elapsed).max().unwrap_or_default(),
-            worst_silence: receiver.longest_silence,
+            worst_silence: receiver.map(|account| account.longest_silence).unwrap_or_default(),
         }
     }
 }

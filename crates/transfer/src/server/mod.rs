@@ -46,7 +46,7 @@ pub struct ServerConfig {
     pub access: Access,
     /// Longest bench stream. Default one hour.
     pub longest_bench: Duration,
-    /// Requests of one connection that run at the same time; more wait. Default 256, at least 1.
+    /// Requests of one connection that run at the same time; more wait. Default 320, at least 1.
     pub parallel_requests: usize,
     /// Requests of all connections that send or receive files at the same time; more wait. Each takes three threads and
     /// a few megabytes. Default 64, at least 1.
@@ -61,7 +61,7 @@ impl Default for ServerConfig {
             application: concat!("manyway-transfer/", env!("CARGO_PKG_VERSION")).to_owned(),
             access: Access::default(),
             longest_bench: Duration::from_secs(3600),
-            parallel_requests: 256,
+            parallel_requests: 320,
             parallel_transfers: 64,
             request_timeout: Duration::from_secs(30),
         }

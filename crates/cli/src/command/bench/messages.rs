@@ -53,7 +53,10 @@ pub(super) async fn run(
         };
         let bulk = async {
             match &bulk {
-                Some(plan) => bench_until(&session, plan, async { drop(told.await) }, |_| {}).await.map(Some),
+                Some(plan) => bench_until(&session, plan, async { drop(told.await) }, |_| {})
+                        .await
+                        .map(Some)
+                        .map_err(|failure| failure.error),
                 None => Ok(None),
             }
         };
@@ -68,7 +71,7 @@ pub(super) async fn run(
             drop(stopper);
             tokio::select! {
                 results = &mut work => results,
-                () = tokio::time::sleep(super::LAST_WORD) => (Err(TransferError::Internal), Ok(None)),
+                () = tokio::time::sleep(LAST_WORD) => (Err(TransferError::Internal), Ok(None)),
             }
         }
     };
@@ -91,7 +94,9 @@ pub(super) async fn run(
 /// Bulk for as long as there are messages.
 fn beside(arguments: &BenchArgs) -> BenchPlan {
     let mut plan = arguments.plan();
-    plan.limit = BenchLimit::Duration(arguments.time.saturating_add(LONGER));
+    if let BenchLimit::Duration(time) = &mut plan.limit {
+        *time = time.saturating_add(LONGER);
+    }
     plan.interval = LONGER;
     plan
 }
@@ -174,6 +179,8 @@ fn millis(time: Option<Duration>) -> String {
 
 /// The latencies that are shown, with how many of a thousand keep them.
 const PERCENTILES: [(&str, u32); 4] = [("p50", 500), ("p95", 950), ("p99", 990), ("p99.9", 999)];
+/// Until the server has answered what it got of a run that the user has ended.
+const LAST_WORD: Duration = Duration::from_secs(1);
 /// Bulk is not to end before the messages.
 const LONGER: Duration = Duration::from_secs(60);
 

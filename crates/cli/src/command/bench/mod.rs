@@ -7,11 +7,10 @@ mod rates;
 mod rows;
 mod summary;
 
-use std::time::Duration;
 
 use manyway::interfaces::InterfaceRule;
-use manyway::{Connection, ConnectionInfo, Endpoint, Event, Rate, Role};
-use manyway_transfer::{BenchOutcome, BenchPlan, StreamInterval, TransferError, bench_until};
+use manyway::{Connection, ConnectionInfo, Event, Rate, Role};
+use manyway_transfer::{BenchFailure, BenchOutcome, BenchPlan, StreamInterval, TransferError, bench_until};
 use serde_json::{Map, Value, json};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc, oneshot};
@@ -21,7 +20,7 @@ use tokio::time::Instant;
 use super::error::CommandError;
 use super::network::connect_on;
 use super::session::NetSession;
-use super::signal::{close, interrupted};
+use super::signal::{close, close_soon, interrupted};
 use crate::args::{BenchArgs, GlobalArgs};
 use crate::caps::InterfaceWish;
 use crate::exit_code::ExitCode;
@@ -52,19 +51,25 @@ pub async fn run(global: &GlobalArgs, arguments: &BenchArgs) -> Result<ExitCode,
         (false, false, false) => Mode::Table,
     };
     let plan = arguments.plan();
-    let (endpoint, connection) = connect_on(&global, &arguments.ticket, arguments.port).await?;
+    let (endpoint, connection) = match connect_on(&global, &arguments.ticket, arguments.port).await {
+        Ok(connected) => connected,
+        Err(error) if arguments.document => {
+            let ending = Ending { summary: None, start: None, end: Some(error) };
+            return conclude(&global, arguments, ending, Output::new(mode, plan.flow));
+        }
+        Err(error) => return Err(error),
+    };
     let mut run = Run::new(&connection, &plan, mode);
-    let ended = run.until_enough(&endpoint).await;
-    if ended.is_err() {
-        close(&endpoint, "the measurement broke").await;
-    }
-    let (mut summary, mut end) = ended?;
+    let (mut summary, mut end) = run.until_enough().await;
     let start = run.start.take();
     let members = match end {
         None if arguments.compares() => compare::interfaces(&connection.info().await?),
         _ => Vec::new(),
     };
-    close(&endpoint, "done").await;
+    match end {
+        None => drop(close(&endpoint, "done").await),
+        Some(_) => close_soon(&endpoint, "the measurement ended early").await,
+    }
     let mut singles = Vec::new();
     for interface in members {
         match alone(&global, arguments, &interface).await {
@@ -76,15 +81,18 @@ pub async fn run(global: &GlobalArgs, arguments: &BenchArgs) -> Result<ExitCode,
             Err(error) => return Err(error),
         }
     }
-    if arguments.compares() && end.is_none() {
+    if arguments.compares()
+        && end.is_none()
+        && let Some(summary) = &mut summary
+    {
         summary.comparison = Some(Comparison { bond: summary.rate(), singles });
     }
-    conclude(&global, arguments, &Ending { summary, start, end }, run.output)
+    conclude(&global, arguments, Ending { summary, start, end }, run.output)
 }
 
-/// What came of a run, and why it ended early if it did.
+/// What came of a run, if it began, and why it ended early if it did.
 struct Ending {
-    summary: Summary,
+    summary: Option<Summary>,
     start: Option<Value>,
     end: Option<CommandError>,
 }
@@ -93,23 +101,24 @@ struct Ending {
 fn conclude(
     global: &GlobalArgs,
     arguments: &BenchArgs,
-    ending: &Ending,
+    ending: Ending,
     mut output: Output,
 ) -> Result<ExitCode, CommandError> {
     use std::io::Write as _;
-    let code = verdict(global, arguments, ending.summary.comparison.as_ref());
-    let document = document(global, arguments, ending, &mut output);
-    let printed = match (&document, &ending.end) {
-        (Some(_), Some(_)) => Ok(()),
-        (Some(document), None) => json::print(&Value::from(document.clone())),
-        (None, _) => {
+    let document = document(global, arguments, &ending, &mut output);
+    let Ending { summary, end, .. } = ending;
+    let code = verdict(global, arguments, summary.as_ref().and_then(|summary| summary.comparison.as_ref()));
+    let printed = match (&document, &end, &summary) {
+        (Some(_), Some(_), _) | (None, _, None) => Ok(()),
+        (Some(document), None, _) => json::print(&Value::from(document.clone())),
+        (None, _, Some(summary)) => {
             let mut out = std::io::stdout().lock();
-            write!(out, "\n{}", ending.summary).and_then(|()| out.flush())
+            write!(out, "\n{summary}").and_then(|()| out.flush())
         }
     };
     let code = code.after_printing(printed.map_err(CommandError::from))?;
-    match &ending.end {
-        Some(end) => Err(CommandError::new(end.code, end).with_facts(document.unwrap_or_default())),
+    match end {
+        Some(end) => Err(end.with_facts(document.unwrap_or_default())),
         None => Ok(code),
     }
 }
@@ -133,15 +142,16 @@ fn document(
     ending: &Ending,
     output: &mut Output,
 ) -> Option<Map<String, Value>> {
+    let summary = || ending.summary.as_ref().map_or_else(|| json!({}), Summary::json);
     let document = if arguments.document {
         json!({
             "start": {
                 "version": env!("CARGO_PKG_VERSION"), "options": options(arguments), "connection": ending.start,
             },
-            "intervals": output.intervals, "events": output.events, "end": ending.summary.json(),
+            "intervals": output.intervals, "events": output.events, "end": summary(),
         })
     } else if global.json {
-        let mut value = ending.summary.json();
+        let mut value = summary();
         if let Some(value) = value.as_object_mut() {
             value.insert("summary".to_owned(), true.into());
         }
@@ -187,10 +197,9 @@ async fn alone(
     };
     let plan = arguments.plan();
     let mut run = Run::new(&connection, &plan, Mode::Quiet);
-    let ended = run.until_enough(&endpoint).await;
+    let (summary, end) = run.until_enough().await;
     close(&endpoint, "done").await;
-    let (summary, end) = ended?;
-    end.map_or_else(|| Ok(Some(summary.rate())), Err)
+    end.map_or_else(|| Ok(summary.map(|summary| summary.rate())), Err)
 }
 
 /// One run over one connection.
@@ -201,12 +210,17 @@ struct Run<'a> {
     clocks: Vec<RowClock>,
     rates: PathRates,
     labels: Vec<PathLabel>,
+    /// The newest figures of the connection.
+    seen: Option<ConnectionInfo>,
     /// What the document says of the connection.
     start: Option<Value>,
     began: Instant,
 }
 
-type Outcome = Result<BenchOutcome, TransferError>;
+type Outcome = Result<BenchOutcome, BenchFailure>;
+
+/// The figures of a run, if it began, and why it ended early if it did.
+type Ended = (Option<Summary>, Option<CommandError>);
 
 impl<'a> Run<'a> {
     fn new(connection: &'a Connection, plan: &'a BenchPlan, mode: Mode) -> Self {
@@ -217,45 +231,33 @@ impl<'a> Run<'a> {
             clocks: plan.flow.directions().map(|direction| RowClock::new(direction, plan)).collect(),
             rates: PathRates::default(),
             labels: Vec::new(),
+            seen: None,
             start: None,
             began: Instant::now(),
         }
     }
 
-    /// Measures until the run is over or the user has had enough, whose reason is the second value: what was measured
-    /// until then counts.
-    ///
-    /// # Errors
-    /// If the connection broke, or the other side does not tell in time what it has received.
-    async fn until_enough(
-        &mut self,
-        endpoint: &Endpoint,
-    ) -> Result<(Summary, Option<CommandError>), CommandError> {
+    /// Measures until the run is over or the user has had enough: what was measured until then counts.
+    async fn until_enough(&mut self) -> Ended {
         let (stopper, stopped) = oneshot::channel();
         let work = self.measure(stopped);
         tokio::pin!(work);
         let name = tokio::select! {
-            result = &mut work => return result.map(|summary| (summary, None)),
+            ended = &mut work => return ended.unwrap_or_else(|error| (None, Some(error))),
             name = interrupted() => name,
         };
         // One that is over needs no telling.
         let _ = stopper.send(());
-        let told = tokio::select! {
-            result = &mut work => result.ok(),
+        let summary = tokio::select! {
+            ended = &mut work => ended.ok().and_then(|(summary, _)| summary),
             _ = interrupted() => None,
-            () = tokio::time::sleep(LAST_WORD) => None,
         };
-        let end = CommandError::new(ExitCode::Interrupted, format!("ended by {name}"));
-        match told {
-            Some(summary) => Ok((summary, Some(end))),
-            None => {
-                close(endpoint, "interrupted").await;
-                Err(end)
-            }
-        }
+        (summary, Some(CommandError::new(ExitCode::Interrupted, format!("ended by {name}"))))
     }
 
-    async fn measure(&mut self, stopped: oneshot::Receiver<()>) -> Result<Summary, CommandError> {
+    /// # Errors
+    /// If the connection ended before the run began, or standard output is full.
+    async fn measure(&mut self, stopped: oneshot::Receiver<()>) -> Result<Ended, CommandError> {
         let mut events = self.connection.events();
         let before = self.look().await?;
         self.start = Some(connection_json(&before));
@@ -282,25 +284,33 @@ impl<'a> Run<'a> {
         self.follow(&mut reports, &mut events).await?;
         let outcome: Outcome = match task.join_next().await {
             Some(outcome) => outcome.map_err(|error| CommandError::new(ExitCode::Failed, error))?,
-            None => Err(TransferError::Internal),
+            None => return Err(CommandError::new(ExitCode::Failed, TransferError::Internal)),
         };
-        let outcome =
-            outcome.map_err(|error| CommandError::of_measurement(&error, self.connection.close_reason()))?;
+        let (outcome, end) = match outcome {
+            Ok(outcome) => (outcome, None),
+            Err(BenchFailure { error, partial }) => {
+                (*partial, Some(CommandError::of_measurement(&error, self.connection.close_reason())))
+            }
+        };
         let elapsed = self.began.elapsed();
         for clock in std::mem::take(&mut self.clocks) {
             for row in clock.finish() {
                 self.show(&row).await?;
             }
         }
-        let (after, report) = (self.connection.info().await?, self.connection.report().await?);
-        Ok(Summary {
+        // Of a connection that has ended the newest figures are those that were last asked for.
+        let _ = self.look().await;
+        let after = self.seen.as_ref().unwrap_or(&before);
+        let report = self.connection.report().await.unwrap_or_default();
+        let summary = Summary {
             flow: self.plan.flow,
             elapsed,
             outcome: Sums::from(&outcome),
-            paths: PathSum::between(&before, &after, &report),
-            in_vain: InVain::between(&before, &after),
+            paths: PathSum::between(&before, after, &report),
+            in_vain: InVain::between(&before, after),
             comparison: None,
-        })
+        };
+        Ok((Some(summary), end))
     }
 
     /// Shows rows and events until the run has told everything.
@@ -366,6 +376,7 @@ impl<'a> Run<'a> {
     async fn look(&mut self) -> Result<ConnectionInfo, CommandError> {
         let info = self.connection.info().await?;
         self.labels = info.paths.iter().map(PathLabel::of).collect();
+        self.seen = Some(info.clone());
         Ok(info)
     }
 
@@ -401,8 +412,6 @@ fn connection_json(info: &ConnectionInfo) -> Value {
 
 /// An interval shorter than this part of a whole one is not printed for people.
 const SLIVER: u32 = 10;
-/// Until the other side has told what it received of a run that the user has ended.
-const LAST_WORD: Duration = Duration::from_secs(2);
 
 #[cfg(test)]
 mod tests {

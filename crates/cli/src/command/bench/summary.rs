@@ -50,7 +50,8 @@ pub(super) struct Sums {
     pub(super) up: BenchSummary,
     pub(super) down: BenchSummary,
     pub(super) here: BenchAccount,
-    pub(super) there: BenchAccount,
+    /// `None` if the server has not told.
+    pub(super) there: Option<BenchAccount>,
 }
 
 impl From<&BenchOutcome> for Sums {
@@ -73,10 +74,18 @@ impl Sums {
     }
 
     /// The end that sends in a direction.
-    fn sender(&self, direction: BenchDirection) -> &BenchAccount {
+    fn sender(&self, direction: BenchDirection) -> Option<&BenchAccount> {
         match direction {
-            BenchDirection::Upload => &self.here,
-            BenchDirection::Download => &self.there,
+            BenchDirection::Upload => Some(&self.here),
+            BenchDirection::Download => self.there.as_ref(),
+        }
+    }
+
+    /// The end that receives in a direction.
+    fn receiver(&self, direction: BenchDirection) -> Option<&BenchAccount> {
+        match direction {
+            BenchDirection::Upload => self.there.as_ref(),
+            BenchDirection::Download => Some(&self.here),
         }
     }
 }
@@ -143,13 +152,12 @@ impl Summary {
         rate_of(&self.outcome.up) + rate_of(&self.outcome.down)
     }
 
-    /// The longest time without a byte in any direction.
-    fn worst_silence(&self) -> Duration {
-        self.flow
-            .directions()
-            .map(|direction| self.outcome.received(direction).worst_silence)
-            .max()
-            .unwrap_or_default()
+    /// The longest time without a byte in any direction; `None` if a receiver has not told.
+    fn worst_silence(&self) -> Option<Duration> {
+        let silences = self.flow.directions().map(|direction| {
+            self.outcome.receiver(direction).map(|_| self.outcome.received(direction).worst_silence)
+        });
+        silences.collect::<Option<Vec<_>>>()?.into_iter().max()
     }
 
     /// Everything for programs.
@@ -165,14 +173,14 @@ impl Summary {
             "bytes": self.outcome.up.bytes + self.outcome.down.bytes,
             "seconds": self.outcome.up.elapsed.max(self.outcome.down.elapsed).as_secs_f64(),
             "bits_per_second": self.rate().bits_per_second(),
-            "worst_silence": self.worst_silence().as_secs_f64(),
-            "packets_lost": self.flow.directions().map(|d| self.outcome.sender(d).transport.packets_lost).sum::<u64>(),
+            "worst_silence": self.worst_silence().map(|silence| silence.as_secs_f64()),
+            "packets_lost": self.packets_lost(),
             "paths": paths,
             "bytes_in_vain": { "sent": self.in_vain.sent, "received": self.in_vain.received },
-            "cpu": { "here": cpu(&self.outcome.here), "there": cpu(&self.outcome.there) },
+            "cpu": { "here": cpu(&self.outcome.here), "there": self.outcome.there.as_ref().map(cpu) },
             "congestion": {
                 "here": self.outcome.here.transport.congestion,
-                "there": self.outcome.there.transport.congestion,
+                "there": self.outcome.there.as_ref().map(|there| &there.transport.congestion),
             },
             "comparison": self.comparison.as_ref().map(Comparison::json),
             "gain_percent": self.comparison.as_ref().map(Comparison::gain),
@@ -183,16 +191,23 @@ impl Summary {
         Value::Object(value)
     }
 
+    /// Of all senders; `None` if one of them has not told.
+    fn packets_lost(&self) -> Option<u64> {
+        let lost = |direction| Some(self.outcome.sender(direction)?.transport.packets_lost);
+        self.flow.directions().map(lost).sum()
+    }
+
     fn direction_json(&self, direction: BenchDirection) -> Value {
         let (received, sender) = (self.outcome.received(direction), self.outcome.sender(direction));
+        let silence = self.outcome.receiver(direction).map(|_| received.worst_silence.as_secs_f64());
         json!({
-            "sender": { "bytes": sender.bytes_sent },
+            "sender": { "bytes": sender.map(|sender| sender.bytes_sent) },
             "receiver": {
                 "bytes": received.bytes, "seconds": received.elapsed.as_secs_f64(),
-                "bits_per_second": rate_of(received).bits_per_second(),
-                "worst_silence": received.worst_silence.as_secs_f64(),
+                "bits_per_second": rate_of(received).bits_per_second(), "worst_silence": silence,
             },
-            "packets_sent": sender.transport.packets_sent, "packets_lost": sender.transport.packets_lost,
+            "packets_sent": sender.map(|sender| sender.transport.packets_sent),
+            "packets_lost": sender.map(|sender| sender.transport.packets_lost),
         })
     }
 
@@ -211,16 +226,17 @@ impl Summary {
             ("lost packets", Align::Right),
         ]);
         for direction in self.flow.directions() {
-            let (received, sender) = (self.outcome.received(direction), self.outcome.sender(direction));
-            let transport = &sender.transport;
-            table.row([
-                direction_word(direction).to_owned(),
-                "sent".to_owned(),
-                size(sender.bytes_sent),
-                String::new(),
-                String::new(),
-                fine_percent(transport.packets_lost, transport.packets_sent),
-            ]);
+            let received = self.outcome.received(direction);
+            if let Some(sender) = self.outcome.sender(direction) {
+                table.row([
+                    direction_word(direction).to_owned(),
+                    "sent".to_owned(),
+                    size(sender.bytes_sent),
+                    String::new(),
+                    String::new(),
+                    fine_percent(sender.transport.packets_lost, sender.transport.packets_sent),
+                ]);
+            }
             table.row([
                 direction_word(direction).to_owned(),
                 "received".to_owned(),
@@ -282,18 +298,22 @@ impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.sums())?;
         writeln!(f, "{}", self.paths())?;
-        writeln!(f, "longest silence  {}", duration(self.worst_silence()))?;
-        let (here, there) = (&self.outcome.here, &self.outcome.there);
-        writeln!(
-            f,
-            "processor time   {} here ({:.0} %), {} at the server ({:.0} %)",
-            duration(here.cpu),
-            self.processor_share(here),
-            duration(there.cpu),
-            self.processor_share(there)
-        )?;
-        let (ours, theirs) = (&here.transport.congestion, &there.transport.congestion);
-        writeln!(f, "congestion       {ours} here, {theirs} at the server")?;
+        if let Some(silence) = self.worst_silence() {
+            writeln!(f, "longest silence  {}", duration(silence))?;
+        }
+        let cpu = |account: &BenchAccount, place: &str| {
+            format!("{} {place} ({:.0} %)", duration(account.cpu), self.processor_share(account))
+        };
+        let here = &self.outcome.here;
+        write!(f, "processor time   {}", cpu(here, "here"))?;
+        match &self.outcome.there {
+            Some(there) => {
+                writeln!(f, ", {}", cpu(there, "at the server"))?;
+                let (ours, theirs) = (&here.transport.congestion, &there.transport.congestion);
+                writeln!(f, "congestion       {ours} here, {theirs} at the server")?;
+            }
+            None => writeln!(f)?,
+        }
         if self.in_vain != InVain::default() {
             let (sent, received) = (size(self.in_vain.sent), size(self.in_vain.received));
             writeln!(f, "in vain          {sent} of what was sent, {received} of what was received")?;
@@ -360,7 +380,7 @@ mod tests {
                 up: received(25_000_000, 140),
                 down: if flow == BenchFlow::Both { received(5_000_000, 50) } else { BenchSummary::default() },
                 here: account(25_400_000, 1200, 14),
-                there: account(5_100_000, 900, 0),
+                there: Some(account(5_100_000, 900, 0)),
             },
             paths: vec![path(0, "eth0", 17_000_000, 700_000), path(1, "wlan0", 9_000_000, 300_000)],
             in_vain: InVain::default(),

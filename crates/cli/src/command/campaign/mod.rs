@@ -22,7 +22,7 @@ pub use experiment::Named;
 pub use plan::{Defaults, contender, of_gates, of_matrix, of_scenarios, refuse_qlog};
 
 use super::error::CommandError;
-use super::signal::interrupted;
+use super::signal::signalled;
 use crate::args::{CampaignArgs, GlobalArgs};
 use crate::exit_code::ExitCode;
 use crate::home::Timestamp;
@@ -265,7 +265,7 @@ pub fn end_on_signal(stop: Stop) {
     let wait = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         if let Ok(runtime) = runtime {
-            runtime.block_on(interrupted());
+            runtime.block_on(signalled());
             stop.set();
         }
     };

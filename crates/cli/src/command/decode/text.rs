@@ -9,6 +9,7 @@ use manyway_wire::{Block, HeaderForm, Initiator};
 
 use super::{Place, Show, Summary};
 use crate::args::GlobalArgs;
+use crate::output::note;
 
 /// How far blocks stand to the right of their packet.
 const INDENT: &str = "        ";
@@ -109,18 +110,17 @@ impl<W: Write> Show for Text<W> {
         self.out.flush()
     }
 
-    #[expect(clippy::print_stderr, reason = "this is what the user is told")]
     fn end(&mut self, summary: &Summary) -> io::Result<()> {
         self.out.flush()?;
         if self.detail == Detail::Quiet {
             return Ok(());
         }
         let Summary { packets, malformed, without_secret, skipped, has_keys } = *summary;
-        eprintln!("{packets} packets, {malformed} malformed, {skipped} frames skipped");
+        note(&format!("{packets} packets, {malformed} malformed, {skipped} frames skipped"));
         if without_secret > 0 {
             let how =
                 if has_keys { "the key log lacks their connections" } else { "--keylog FILE opens them" };
-            eprintln!("{without_secret} packets are sealed: {how}; SSLKEYLOGFILE=FILE writes one");
+            note(&format!("{without_secret} packets are sealed: {how}; SSLKEYLOGFILE=FILE writes one"));
         }
         Ok(())
     }

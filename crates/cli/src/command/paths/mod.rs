@@ -1,7 +1,7 @@
 //! `manyway paths`: which interfaces and pairs of addresses there are, and why each is used or not.
 
 mod pings;
-mod reverse_path;
+pub(super) mod reverse_path;
 mod rows;
 
 use std::sync::Arc;

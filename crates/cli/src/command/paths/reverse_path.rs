@@ -1,15 +1,35 @@
 //! The system's check of where packets come from, which makes second networks look dead.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
+
+use manyway::interfaces::{InterfacePolicy, InterfaceWatcher};
 
 /// The command by which this host stops dropping what comes in over an interface that its routes would not choose, if
 /// that may be why nobody answers there.
 ///
 /// With strict reverse-path filtering (`rp_filter` 1) Linux drops an IPv4 packet unless the best route to its sender
 /// leads out over the interface by which it came; of two networks with a default route each, that holds for one.
-pub(super) fn advice(interface: &str, local: IpAddr) -> Option<String> {
+pub(in crate::command) fn advice(interface: &str, local: IpAddr) -> Option<String> {
     advice_from(Path::new("/proc/sys/net/ipv4/conf"), interface, local)
+}
+
+/// The same of every interface over which a connection to `peers` was tried in vain, but for those that the routes choose.
+pub(in crate::command) fn advice_for(policy: &InterfacePolicy, peers: &[SocketAddr]) -> Vec<String> {
+    let Ok(watcher) = InterfaceWatcher::new() else { return Vec::new() };
+    let chosen: Vec<IpAddr> = peers.iter().filter_map(|peer| source_towards(*peer)).collect();
+    let selection = watcher.usable(policy, peers);
+    let others = selection.candidates.iter().filter(|it| !chosen.contains(&it.local.address.ip()));
+    let mut commands: Vec<_> = others.filter_map(|it| advice(&it.name, it.local.address.ip())).collect();
+    commands.dedup();
+    commands
+}
+
+/// The own address that the routes choose towards a peer; nothing is sent.
+fn source_towards(peer: SocketAddr) -> Option<IpAddr> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    socket.connect(peer).ok()?;
+    socket.local_addr().ok().map(|address| address.ip())
 }
 
 fn advice_from(settings: &Path, interface: &str, local: IpAddr) -> Option<String> {

@@ -225,7 +225,7 @@ pub(super) fn connection_closed(o: &mut Object<'_>, error: &ConnectionError) {
         ConnectionError::AbortedByPeer { code, .. } => ("remote", "aborted", Some(*code)),
         ConnectionError::Reset => ("remote", "stateless_reset", None),
         ConnectionError::ConnectTimeout | ConnectionError::IdleTimeout => ("local", "idle_timeout", None),
-        ConnectionError::NoPath => ("local", "unspecified", None),
+        ConnectionError::NoPath | ConnectionError::Unreachable { .. } => ("local", "unspecified", None),
         ConnectionError::VersionMismatch { .. } => ("local", "version_mismatch", None),
         ConnectionError::Authentication { .. } => ("local", "error", None),
     };

@@ -1,0 +1,66 @@
+//! Memory that connections needed goes back to the system once they have ended.
+//!
+//! Allocators keep what was freed for later. That of glibc keeps nearly all of it, in every thread's part of the heap,
+//! until it is asked. Those of other systems give it back by themselves.
+
+use std::time::{Duration, Instant};
+
+/// When to ask for what the allocator keeps.
+#[derive(Debug, Default)]
+pub struct Memory {
+    /// When the last connection ended, and how often the allocator was asked since.
+    ended: Option<(Instant, usize)>,
+    was_busy: bool,
+}
+
+impl Memory {
+    /// Looks whether something is to be given back, a few times a second; `connections` are open now. True if so.
+    pub fn look(&mut self, now: Instant, connections: usize) -> bool {
+        if connections > 0 {
+            self.was_busy = true;
+            self.ended = None;
+            return false;
+        }
+        if std::mem::take(&mut self.was_busy) {
+            self.ended = Some((now, 0));
+        }
+        let Some((since, asked)) = self.ended else { return false };
+        let is_due = ASKED_AFTER.get(asked).is_some_and(|wait| now.duration_since(since) >= *wait);
+        if is_due {
+            self.ended = Some((since, asked + 1));
+        }
+        is_due
+    }
+}
+
+/// After the end of the last connection: soon, and when the protocol has forgotten the connections too.
+const ASKED_AFTER: [Duration; 3] = [Duration::from_millis(500), Duration::from_secs(3), Duration::from_secs(8)];
+
+/// Gives back to the system what the allocator keeps. May take some milliseconds.
+pub fn give_back() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        // SAFETY: malloc_trim(3) may be called at any time from any thread, and touches free memory alone.
+        let given = unsafe { libc::malloc_trim(0) };
+        tracing::debug!(given = given == 1, "memory given back");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_given_back_some_times_after_the_last_connection_and_not_before() {
+        let (mut memory, start) = (Memory::default(), Instant::now());
+        let mut given = Vec::new();
+        for tenth in 0..200_u64 {
+            let now = start + Duration::from_millis(100 * tenth);
+            let connections = usize::from((10..50).contains(&tenth) || tenth == 60);
+            if memory.look(now, connections) {
+                given.push(tenth);
+            }
+        }
+        assert_eq!(given, [55, 66, 91, 141]);
+    }
+}

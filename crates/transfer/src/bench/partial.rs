@@ -1,0 +1,76 @@
+//! What is known of a run, whether or not it comes to its end.
+
+use std::fmt;
+
+use crate::error::TransferError;
+use crate::frame::BenchSummary;
+
+use super::request::BenchDirection;
+use super::{BenchOutcome, BenchPlan, StreamInterval};
+
+/// A run that did not come to its end.
+#[derive(Debug)]
+pub struct BenchFailure {
+    /// Why not.
+    pub error: TransferError,
+    /// What was measured until then: of a stream without a summary what its intervals told, without its longest silence.
+    pub partial: Box<BenchOutcome>,
+}
+
+impl fmt::Display for BenchFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl std::error::Error for BenchFailure {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.error.source()
+    }
+}
+
+/// The figures of each stream of a run.
+#[derive(Debug)]
+pub(super) struct Figures {
+    upload: Vec<BenchSummary>,
+    download: Vec<BenchSummary>,
+}
+
+impl Figures {
+    pub(super) fn new(plan: &BenchPlan) -> Self {
+        let of = |direction| {
+            let streams = if plan.flow.has(direction) { plan.streams } else { 0 };
+            vec![BenchSummary::default(); usize::from(streams)]
+        };
+        Self { upload: of(BenchDirection::Upload), download: of(BenchDirection::Download) }
+    }
+
+    /// Adds an interval of a stream.
+    pub(super) fn on_interval(&mut self, report: &StreamInterval) {
+        let interval = &report.interval;
+        if let Some(summary) = self.stream(report.direction, report.stream).filter(|_| !interval.omitted) {
+            summary.bytes = summary.bytes.saturating_add(interval.bytes);
+            summary.elapsed = summary.elapsed.max(interval.end);
+        }
+    }
+
+    /// Replaces what the intervals of a stream told.
+    pub(super) fn on_summary(&mut self, direction: BenchDirection, stream: u16, summary: BenchSummary) {
+        if let Some(place) = self.stream(direction, stream) {
+            *place = summary;
+        }
+    }
+
+    /// The figures of both directions.
+    pub(super) fn into_parts(self) -> (Vec<BenchSummary>, Vec<BenchSummary>) {
+        (self.upload, self.download)
+    }
+
+    fn stream(&mut self, direction: BenchDirection, stream: u16) -> Option<&mut BenchSummary> {
+        let streams = match direction {
+            BenchDirection::Upload => &mut self.upload,
+            BenchDirection::Download => &mut self.download,
+        };
+        streams.get_mut(usize::from(stream))
+    }
+}
