@@ -220,6 +220,58 @@ async fn a_congestion_control_that_the_other_side_lacks_is_refused() {
     assert!(matches!(failure.error, TransferError::Refused(f) if f.reason == Reason::Unsupported));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_other_side_is_silent_ends_five_seconds_after_its_time_with_what_is_known() {
+    let (near, far) = pair(8 * 1024);
+    tokio::spawn(async move {
+        let mut kept = Vec::new();
+        while let Some(stream) = far.accept().await {
+            kept.push(stream);
+        }
+    });
+    let mut plan = BenchPlan::default();
+    plan.limit = BenchLimit::Duration(Duration::from_secs(3));
+    let began = tokio::time::Instant::now();
+    let failure = bench(&near, &plan, |_| {}).await.unwrap_err();
+    assert!(matches!(failure.error, TransferError::Silent { .. }), "{failure:?}");
+    assert_eq!(began.elapsed().as_secs(), 8);
+    assert_eq!((failure.partial.upload.len(), failure.partial.there.is_none()), (1, true));
+}
+
+/// A session on which only so many streams may be open.
+struct Few(MemorySession, tokio::sync::Semaphore);
+
+impl Session for Few {
+    type Send = <MemorySession as Session>::Send;
+    type Receive = <MemorySession as Session>::Receive;
+
+    async fn open(&self) -> std::io::Result<(Self::Send, Self::Receive)> {
+        self.1.acquire().await.unwrap().forget();
+        self.0.open().await
+    }
+
+    async fn accept(&self) -> Option<(Self::Send, Self::Receive)> {
+        self.0.accept().await
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_wants_more_streams_than_there_are_says_how_many_there_are_and_can_be_stopped() {
+    let there = TempDir::new().unwrap();
+    let few = || Few(serve(there.path(), ServerConfig::default()), tokio::sync::Semaphore::new(5));
+    let mut plan = BenchPlan::default();
+    plan.streams = 8;
+    plan.interval = Duration::from_millis(10);
+    let failure = bench(&few(), &plan, |_| {}).await.unwrap_err();
+    // One of the five is the account.
+    assert!(failure.to_string().contains("4 streams of a run at once, not 8"), "{failure}");
+    assert!(failure.partial.received(BenchDirection::Upload).bytes > 0, "{failure:?}");
+    let stop = tokio::time::sleep(Duration::from_millis(50));
+    let began = std::time::Instant::now();
+    manyway_transfer::bench_until(&few(), &plan, stop, |_| {}).await.unwrap_err();
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+}
+
 #[tokio::test]
 async fn nonsense_is_answered_and_harms_nobody() {
     let there = TempDir::new().unwrap();

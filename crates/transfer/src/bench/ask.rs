@@ -153,9 +153,14 @@ async fn open_all<S: Session>(
     reports: mpsc::Sender<StreamInterval>,
     streams: &mut JoinSet<StreamEnd>,
 ) -> Result<(), TransferError> {
+    // All streams are to run together: none may have to wait for the end of another.
+    let patience = match plan.limit {
+        BenchLimit::Duration(time) => OPEN_TIME.min((time / 2).max(LEAST_OPEN_TIME)),
+        BenchLimit::Bytes(_) => OPEN_TIME,
+    };
     for direction in plan.flow.directions() {
         for index in 0..plan.streams {
-            let opened = match timeout(OPEN_TIME, session.open()).await {
+            let opened = match timeout(patience, session.open()).await {
                 Ok(opened) => opened.map_err(TransferError::stream("opening a stream"))?,
                 Err(_) => return Err(too_many(streams.len(), plan)),
             };
@@ -182,8 +187,9 @@ fn in_time(wait: Duration) -> Instant {
 const GRACE: Duration = Duration::from_secs(5);
 /// The same once this side has had enough.
 const LAST_WORD: Duration = Duration::from_secs(1);
-/// For the other side to take one more stream.
+/// For the other side to take one more stream; half of the time of a shorter run, but not less than the second.
 const OPEN_TIME: Duration = Duration::from_secs(3);
+const LEAST_OPEN_TIME: Duration = Duration::from_millis(500);
 
 /// The stream on which the other side keeps the account of a run.
 pub(super) struct Account<W, R> {

@@ -54,9 +54,9 @@ pub(super) async fn run(
         let bulk = async {
             match &bulk {
                 Some(plan) => bench_until(&session, plan, async { drop(told.await) }, |_| {})
-                        .await
-                        .map(Some)
-                        .map_err(|failure| failure.error),
+                    .await
+                    .map(Some)
+                    .map_err(|failure| failure.error),
                 None => Ok(None),
             }
         };

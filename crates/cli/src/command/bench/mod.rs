@@ -7,7 +7,6 @@ mod rates;
 mod rows;
 mod summary;
 
-
 use manyway::interfaces::InterfaceRule;
 use manyway::{Connection, ConnectionInfo, Event, Rate, Role};
 use manyway_transfer::{BenchFailure, BenchOutcome, BenchPlan, StreamInterval, TransferError, bench_until};
