@@ -32,7 +32,10 @@ fn a_server_gives_its_memory_back_within_10_s_of_the_last_connection_and_keeps_i
             }
         }
         let peak = memory(process, "VmHWM:");
-        assert!(peak <= idle + OF_A_CONNECTION * connections, "{connections}: {peak} bytes, {idle} when idle");
+        assert!(
+            peak <= idle + OF_A_CONNECTION * connections,
+            "{connections}: {peak} bytes, {idle} when idle"
+        );
         let ended = Instant::now();
         while memory(process, "VmRSS:") > 2 * idle {
             let now = memory(process, "VmRSS:");

@@ -55,9 +55,8 @@ fn a_client_whose_messages_cannot_be_written_does_its_work_and_has_a_documented_
     let place = Place::new();
     let server = place.serve(&[]);
     make_file(&place.here().join("file"), 300_000);
-    let code = |arguments: &[&str], gone| {
-        Quiet::start(place.command(arguments), gone, Stdio::null()).end().code()
-    };
+    let code =
+        |arguments: &[&str], gone| Quiet::start(place.command(arguments), gone, Stdio::null()).end().code();
     for gone in [Gone::FullDisk, Gone::EndedReader] {
         for detail in [&[][..], &["-v"], &["-vvv"]] {
             let run = |arguments: &[&str]| code(&[detail, arguments].concat(), gone);

@@ -34,7 +34,8 @@ impl Memory {
 }
 
 /// After the end of the last connection: soon, and when the protocol has forgotten the connections too.
-const ASKED_AFTER: [Duration; 3] = [Duration::from_millis(500), Duration::from_secs(3), Duration::from_secs(8)];
+const ASKED_AFTER: [Duration; 3] =
+    [Duration::from_millis(500), Duration::from_secs(3), Duration::from_secs(8)];
 
 /// Gives back to the system what the allocator keeps. May take some milliseconds.
 pub fn give_back() {

@@ -4,6 +4,7 @@
 mod caps;
 mod costly;
 mod endings;
+mod errors;
 mod failover;
 mod faults;
 mod field;
