@@ -3,6 +3,7 @@
 mod command_line;
 mod common;
 mod demo;
+mod egress;
 mod experiments;
 mod keys;
 mod lab;

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 
 use manyway_session::Session;
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncRead, AsyncWriteExt as _};
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Reason, Refusal};
 use crate::codec::CodecError;
 use crate::destination::Destination;
 use crate::error::EgressError;
@@ -33,7 +33,7 @@ pub async fn connect<S: Session>(
 ) -> Result<Opened<S::Send, S::Receive>, EgressError> {
     let (mut send, mut receive) = session.open().await?;
     write_request(&mut send, &Request::Connect(destination.clone())).await?;
-    match read_answer(&mut receive).await? {
+    match answer_of(&mut receive).await? {
         Answer::Done(Some(address)) => Ok(Opened { address, send, receive }),
         Answer::Done(None) => Err(CodecError::Truncated { field: "address", needed: 7, left: 0 }.into()),
         Answer::Refused(refusal) => Err(refusal.into()),
@@ -48,11 +48,21 @@ pub async fn connect<S: Session>(
 pub async fn check<S: Session>(session: &S) -> Result<(), EgressError> {
     let (mut send, mut receive) = session.open().await?;
     write_request(&mut send, &Request::Check).await?;
-    let answer = read_answer(&mut receive).await?;
+    let answer = answer_of(&mut receive).await?;
     // The server is done with the stream.
     let _ = send.shutdown().await;
     match answer {
         Answer::Done(_) => Ok(()),
         Answer::Refused(refusal) => Err(refusal.into()),
+    }
+}
+
+/// An answer of another protocol comes from a server that does not know this one.
+async fn answer_of<R: AsyncRead + Unpin>(receive: &mut R) -> Result<Answer, EgressError> {
+    match read_answer(receive).await {
+        Err(EgressError::Codec(CodecError::Value { field: "protocol", .. })) => {
+            Err(Refusal::new(Reason::Unsupported).into())
+        }
+        answer => answer,
     }
 }

@@ -4,5 +4,7 @@ pub mod certificate;
 pub mod guests;
 pub mod limit;
 pub mod notify;
+pub mod open_files;
 pub mod session;
+pub mod streams;
 pub mod visitors;
