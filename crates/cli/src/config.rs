@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use manyway::interfaces::InterfacePattern;
 use manyway::{ByteCount, ConfigError, ConnectionConfig, HostPort, PairMode};
+use manyway_egress::Opening;
 use serde::{Deserialize, Deserializer};
 
 use crate::args::{Cli, Command, Costly, GlobalArgs, Memory, ServeArgs, Trust, parse_listen};
@@ -56,6 +57,8 @@ struct ServeSettings {
     listen: Vec<Text<ListenAddress>>,
     advertise: Vec<Text<HostPort>>,
     max_clients: Option<NonZeroUsize>,
+    egress: bool,
+    allow: Vec<Text<Opening>>,
     cert: Option<PathBuf>,
     key: Option<PathBuf>,
 }
@@ -234,7 +237,7 @@ impl Settings {
 
 impl ServeSettings {
     fn apply(self, arguments: &mut ServeArgs, directory: &Path) {
-        let Self { dir, read_only, listen, advertise, max_clients, cert, key } = self;
+        let Self { dir, read_only, listen, advertise, max_clients, egress, allow, cert, key } = self;
         let path = |path: PathBuf| directory.join(path);
         arguments.dir = arguments.dir.take().or_else(|| dir.map(path));
         arguments.read_only |= read_only;
@@ -245,6 +248,10 @@ impl ServeSettings {
             arguments.advertise = advertise.into_iter().map(|host| host.0).collect();
         }
         arguments.max_clients = arguments.max_clients.or(max_clients);
+        arguments.egress |= egress;
+        if arguments.allow.is_empty() {
+            arguments.allow = allow.into_iter().map(|opening| opening.0).collect();
+        }
         if arguments.cert.is_none() {
             arguments.cert = cert.map(path);
             arguments.key = key.map(path);
@@ -280,6 +287,8 @@ read-only = true
 listen = ["192.0.2.7:5000"]
 advertise = ["media.example.org"]
 max-clients = 10
+egress = true
+allow = ["10.1.0.0/16:80"]
 cert = "/etc/chain.pem"
 key = "key.pem"
 "#;
@@ -318,6 +327,7 @@ key = "key.pem"
         assert_eq!(serve.listen, ["192.0.2.7:5000".parse().unwrap()]);
         assert_eq!(serve.advertise, ["media.example.org:4455".parse().unwrap()]);
         assert_eq!(serve.max_clients.map(NonZeroUsize::get), Some(10));
+        assert!(serve.egress && serve.allow == ["10.1.0.0/16:80".parse().unwrap()]);
         assert_eq!(serve.cert.as_deref(), Some(Path::new("/etc/chain.pem")));
         assert_eq!(serve.key.as_deref(), Some(Path::new("/etc/x/key.pem")));
     }
@@ -371,6 +381,7 @@ key = "key.pem"
             ("interfaces = [\"eth0,role=first\"]", &["line 1", "role"]),
             ("[serve]\nmax-clients = 0", &["line 2", "max-clients"]),
             ("[serve]\nlisten = [\"4455\"]", &["line 2", "listen"]),
+            ("[serve]\nallow = [\"10.1.2.3/16\"]", &["line 2", "allow", "10.1.0.0/16"]),
             ("exclude = 3", &["line 1", "exclude"]),
             ("pairs = \"all\"", &["line 1", "full-mesh"]),
             ("costly = \"yes\"", &["line 1", "allow"]),

@@ -9,7 +9,7 @@ use clap::Parser as _;
 use manyway_cli::args::{Cli, Command};
 use manyway_cli::command::error::CommandError;
 use manyway_cli::command::{
-    bench, caps, decode, demo, get, keys, lab, lab_agent, paths, ping, rendezvous, send, serve, sim,
+    bench, caps, decode, demo, egress, get, keys, lab, lab_agent, paths, ping, rendezvous, send, serve, sim,
 };
 use manyway_cli::exit_code::ExitCode;
 use manyway_cli::{config, documents, logging, output};
@@ -46,6 +46,9 @@ fn run(cli: &Cli) -> ExitCode {
         Command::Bench(arguments) => done(block_on(bench::run(global, arguments))),
         Command::Ping(arguments) => done(block_on(ping::run(global, arguments))),
         Command::Paths(arguments) => done(block_on(paths::run(global, arguments))),
+        Command::Pipe(arguments) => done(block_on(egress::pipe::run(global, arguments))),
+        Command::Forward(arguments) => done(block_on(egress::forward::run(global, arguments))),
+        Command::Proxy(arguments) => done(block_on(egress::proxy::run(global, arguments))),
         Command::Rendezvous(arguments) => done(block_on(async {
             rendezvous::run(global, arguments).await?;
             Ok(ExitCode::Ok)

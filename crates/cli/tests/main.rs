@@ -4,6 +4,7 @@ mod bench;
 mod command_line;
 mod common;
 mod demo;
+mod egress;
 mod experiments;
 mod keys;
 mod lab;

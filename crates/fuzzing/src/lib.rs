@@ -17,6 +17,7 @@ pub mod cookies;
 pub mod datagram_opened;
 pub mod datagram_sealed;
 pub mod decode;
+pub mod egress;
 pub mod headers;
 pub mod parameters;
 pub mod rendezvous;
@@ -34,13 +35,14 @@ mod material;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 13] = [
+pub const TARGETS: [Target; 14] = [
     ("acks", acks::run),
     ("blocks", blocks::run),
     ("cookies", cookies::run),
     ("datagram_opened", datagram_opened::run),
     ("datagram_sealed", datagram_sealed::run),
     ("decode", decode::run),
+    ("egress", egress::run),
     ("headers", headers::run),
     ("parameters", parameters::run),
     ("rendezvous", rendezvous::run),

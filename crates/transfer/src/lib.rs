@@ -27,7 +27,6 @@ mod progress;
 mod request;
 mod rules;
 mod server;
-mod session;
 mod wire;
 
 pub use bench::{
@@ -42,9 +41,11 @@ pub use failure::{Failure, Reason};
 pub use files::{Existing, Feed, PutItem, PutPlan};
 pub use frame::{BenchSummary, Interval};
 pub use link::{LinkError, LinkTarget};
+pub use manyway_session::{
+    MessageHalves, MessageReceiver, MessageSender, Session, Transport, TransportFacts,
+};
 pub use name::{NameError, RelativePath};
 pub use progress::{FailedFile, NoProgress, Progress, ProgressEvent, Report};
 pub use request::{Totals, VERSION};
 pub use rules::{Excludes, Links, Rules};
 pub use server::{Access, Server, ServerConfig};
-pub use session::{MessageHalves, MessageReceiver, MessageSender, Session, Transport, TransportFacts};

@@ -1,7 +1,7 @@
 //! Rules of the specification: each number is given once, and each one that is cited exists.
 //!
-//! A rule begins a line: `**5.80 NAME**` or `**4.9** text`, in `transfer.md` `3.2 text`. Code cites it as `spec 5.80`
-//! or `transfer 3.2`; further numbers may follow (`spec 4.12, 4.14`). A whole chapter is cited by its number alone
+//! A rule begins a line: `**5.80 NAME**` or `**4.9** text`, in `transfer.md` and `egress.md` `3.2 text`. Code cites it
+//! as `spec 5.80`, `transfer 3.2` or `egress 3.2`; further numbers may follow (`spec 4.12, 4.14`). A whole chapter is cited by its number alone
 //! (`spec 6`), which a heading `## 6. …` gives. Within the specification, `rule 4.9` is a citation too. Numbers of other
 //! documents, which a reader does not have, are not cited.
 
@@ -10,22 +10,28 @@ use std::collections::BTreeMap;
 use super::Finding;
 use super::files::SourceFile;
 
-/// The files of the specification have their numbers from one of two ranges of their own.
+/// The files of the specification have their numbers from one of three ranges of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Book {
     Spec,
     Transfer,
+    Egress,
 }
 
 impl Book {
     fn of(file: &SourceFile) -> Self {
-        if file.path.ends_with("/transfer.md") { Self::Transfer } else { Self::Spec }
+        match file.path.rsplit('/').next() {
+            Some("transfer.md") => Self::Transfer,
+            Some("egress.md") => Self::Egress,
+            _ => Self::Spec,
+        }
     }
 
     fn word(self) -> &'static str {
         match self {
             Self::Spec => "spec",
             Self::Transfer => "transfer",
+            Self::Egress => "egress",
         }
     }
 }
@@ -43,7 +49,7 @@ pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
     }
     for file in files.iter().filter(|file| file.is_rust() && file.path.starts_with("crates/")) {
         for (line, text) in file.lines() {
-            for book in [Book::Spec, Book::Transfer] {
+            for book in [Book::Spec, Book::Transfer, Book::Egress] {
                 let cited = cited(text, book.word());
                 findings.extend(unknown(&rules, book, cited, &file.path, line));
             }
@@ -95,7 +101,7 @@ fn defined(line: &str, book: Book) -> Option<&str> {
     }
     let rule = match book {
         Book::Spec => line.strip_prefix("**")?,
-        Book::Transfer => line,
+        Book::Transfer | Book::Egress => line,
     };
     number_at(rule).filter(|number| number.contains('.'))
 }

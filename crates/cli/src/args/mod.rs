@@ -6,6 +6,7 @@ mod caps;
 mod completion;
 mod decode;
 mod demo;
+mod forward;
 mod get;
 mod global;
 mod keys;
@@ -13,6 +14,8 @@ mod lab;
 mod lab_agent;
 mod paths;
 mod ping;
+mod pipe;
+mod proxy;
 mod rendezvous;
 mod send;
 mod serve;
@@ -25,6 +28,7 @@ pub use caps::{CapsAction, CapsArgs, ClearArgs, SetArgs};
 pub use completion::CompletionArgs;
 pub use decode::DecodeArgs;
 pub use demo::DemoArgs;
+pub use forward::{ForwardArgs, ForwardRule};
 pub use get::GetArgs;
 pub use global::{Costly, GlobalArgs, Memory, Trust};
 pub use keys::{
@@ -37,6 +41,8 @@ pub use lab::{CpuArgs, LabAction, LabArgs, NameList, ShareArgs, UpArgs, Validate
 pub use lab_agent::LabAgentArgs;
 pub use paths::PathsArgs;
 pub use ping::PingArgs;
+pub use pipe::PipeArgs;
+pub use proxy::ProxyArgs;
 pub use rendezvous::RendezvousArgs;
 pub use send::{Recipient, SendArgs};
 pub use serve::{ServeArgs, parse_listen};
@@ -85,6 +91,12 @@ pub enum Command {
     Ping(PingArgs),
     /// List interfaces and paths, and say why each is used or not
     Paths(PathsArgs),
+    /// Connect standard input and output through a server, for ssh and others
+    Pipe(PipeArgs),
+    /// Forward local TCP ports through a server
+    Forward(ForwardArgs),
+    /// Be a SOCKS5 and HTTP proxy for programs here, whose connections leave from a server
+    Proxy(ProxyArgs),
     /// Show and change tickets, authorised clients and known servers
     Keys(KeysArgs),
     /// Show and change what was counted against caps of interfaces
@@ -117,6 +129,9 @@ impl Command {
             | Self::Bench(_)
             | Self::Ping(_)
             | Self::Paths(_)
+            | Self::Pipe(_)
+            | Self::Forward(_)
+            | Self::Proxy(_)
             | Self::Keys(_)
             | Self::Caps(_)
             | Self::Rendezvous(_)

@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use manyway::HostPort;
 use manyway::resolve::socket_address;
+use manyway_egress::Opening;
 
 /// Arguments of `serve`.
 #[derive(Debug, Clone, Default, Args)]
 #[command(after_help = EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct ServeArgs {
     /// The directory that clients fetch from and send to; default the current one
     #[arg(long, value_name = "DIR")]
@@ -33,6 +35,12 @@ pub struct ServeArgs {
     /// The private key of the certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub key: Option<PathBuf>,
+    /// Let clients connect through this server to the internet (`manyway pipe`, `forward` and `proxy`)
+    #[arg(long)]
+    pub egress: bool,
+    /// With --egress, let them also connect to this network, such as 10.1.0.0/16 or 127.0.0.1:22; may be given several times
+    #[arg(long, value_name = "NET[:PORTS]")]
+    pub allow: Vec<Opening>,
     /// Keep nothing: a new key and a new ticket that are good until this server ends
     #[arg(long)]
     pub ephemeral: bool,
@@ -72,6 +80,7 @@ Examples:
   manyway serve --dir /srv/incoming
   manyway serve --read-only --dir films --advertise media.example.org:4455
   manyway serve --listen 192.0.2.7:4455 --listen [2001:db8::7]:4455
+  manyway serve --egress --allow 10.1.0.0/16 --allow 127.0.0.1:22
   manyway serve --rendezvous meet.example.org
   manyway serve --cert fullchain.pem --key privkey.pem
 

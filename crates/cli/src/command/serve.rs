@@ -7,6 +7,7 @@ use std::time::Duration;
 use manyway::{
     Authoriser, Connection, Endpoint, EndpointOptions, Host, HostPort, Seed, ServerOptions, Ticket,
 };
+use manyway_egress::{Outlet, OutletConfig, Rules, SystemAddresses};
 use manyway_transfer::{Access, Server, ServerConfig};
 use serde_json::json;
 
@@ -14,7 +15,7 @@ use super::error::CommandError;
 use super::keys::hosts_of;
 use super::network::{connection_config, ledger, rendezvous};
 use super::signal::{Farewell, close, interrupted};
-use crate::args::{DEFAULT_TICKET, GlobalArgs, ServeArgs};
+use crate::args::{DEFAULT_TICKET, GlobalArgs, Memory, ServeArgs};
 use crate::exit_code::ExitCode;
 pub(super) use crate::home::random;
 use crate::home::{ClientEntry, Entries, Home, HomeError, Rights, Secret, TicketEntry};
@@ -23,9 +24,13 @@ use crate::serving::certificate::CertificateFiles;
 use crate::serving::guests::Guests;
 use crate::serving::memory::{Memory, give_back};
 use crate::serving::notify::{Notice, tell};
+use crate::serving::open_files::raise_limit;
 use crate::serving::session::GuestSession;
+use crate::serving::streams::{self, WayOut};
 use crate::serving::visitors::Visitors;
 
+/// Streams of a client that may connect to others: all its programs' connections, and some for files.
+const STREAMS_WITH_EGRESS: u64 = 576;
 /// How often the files of keys and the memory in use are looked at.
 const LOOK: Duration = Duration::from_millis(250);
 
@@ -38,6 +43,7 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
     refuse_options_of_clients(global, ", and use --listen ADDR:PORT to serve on some addresses only")?;
     let services = Services::open(arguments)?;
     let advertised = advertised(arguments).await?;
+    let way_out = WayOut::new(outlet(arguments, &advertised)?);
     let certificate = match (&arguments.cert, &arguments.key) {
         (Some(chain), Some(key)) => Some(CertificateFiles::open(chain, key)?),
         _ => None,
@@ -50,6 +56,9 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
     server.certificate = certificate.as_ref().map(CertificateFiles::certificate);
     let mut options = EndpointOptions::default();
     options.connection = connection_config(global)?;
+    if arguments.egress && global.memory.unwrap_or_default() == Memory::Auto {
+        options.connection.streams.peer_streams = STREAMS_WITH_EGRESS;
+    }
     options.ledger = ledger(global)?;
     options.connection.rendezvous = rendezvous(global).await?;
     options.key_log = true;
@@ -61,7 +70,8 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
     super::advice::print(global, &endpoint);
     tell(Notice::Ready);
     let visitors = Visitors::new(arguments.max_clients.map(Into::into));
-    let house = House { guests: keys.guests, visitors, services, certificate, memory: Memory::default() };
+    let house =
+        House { guests: keys.guests, visitors, services, way_out, certificate, memory: Memory::default() };
     let signal = house.serve(&endpoint).await;
     tell(Notice::Stopping);
     if let Some(name) = signal.filter(|_| !global.quiet) {
@@ -107,6 +117,22 @@ impl Services {
         let read_write = if arguments.read_only { read_only.clone() } else { server(Access::ReadWrite)? };
         Ok(Self { read_write, read_only })
     }
+}
+
+/// The way out for clients, if they are let out.
+fn outlet(arguments: &ServeArgs, advertised: &[SocketAddr]) -> Result<Option<Outlet>, CommandError> {
+    if !arguments.egress {
+        if arguments.allow.is_empty() {
+            return Ok(None);
+        }
+        return Err(CommandError::usage("--allow opens networks to what --egress lets out; add --egress"));
+    }
+    let own = SystemAddresses::with_advertised(advertised.iter().map(SocketAddr::ip));
+    let mut config = OutletConfig::default();
+    // egress 6.2
+    config.connections = config.connections.min(raise_limit() / 2);
+    let rules = Rules::with_own(arguments.allow.clone(), Arc::new(own));
+    Ok(Some(Outlet::new(rules, config)))
 }
 
 /// Who the server is and who may come in.
@@ -171,6 +197,7 @@ struct House {
     guests: Arc<Guests>,
     visitors: Arc<Visitors>,
     services: Services,
+    way_out: Arc<WayOut>,
     certificate: Option<CertificateFiles>,
     memory: Memory,
 }
@@ -208,7 +235,7 @@ impl House {
 
     fn welcome(&self, connection: Connection) {
         let (guests, visitors) = (Arc::clone(&self.guests), Arc::clone(&self.visitors));
-        let services = self.services.clone();
+        let (services, exit) = (self.services.clone(), self.way_out.exit(connection.peer_key()));
         tokio::spawn(async move {
             let Some(pass) = visitors.admit(&guests, &connection).await else { return };
             let from = match connection.info().await {
@@ -219,7 +246,8 @@ impl House {
             tracing::info!(%from, name = %pass.guest.name, "client");
             let may_send = !pass.guest.rights.read_only;
             let server = if may_send { &services.read_write } else { &services.read_only };
-            server.run(&GuestSession::new(connection.clone(), pass.limits.clone())).await;
+            let session = GuestSession::new(connection.clone(), pass.limits.clone());
+            streams::answer(&session, server, &exit).await;
             let end = connection.closed().await;
             tracing::info!(%from, %end, "client gone");
         });

@@ -5,5 +5,7 @@ pub mod guests;
 pub mod limit;
 pub mod memory;
 pub mod notify;
+pub mod open_files;
 pub mod session;
+pub mod streams;
 pub mod visitors;

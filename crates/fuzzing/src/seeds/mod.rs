@@ -1,5 +1,6 @@
-//! What fuzzing starts from: blocks of every kind, datagrams of real connections, frames of real transfers.
+//! What fuzzing starts from: blocks of every kind, datagrams of real connections, frames of real transfers and connections.
 
+mod egress;
 mod network;
 mod transfer;
 mod wire;
@@ -26,6 +27,7 @@ pub fn all() -> Vec<Seed> {
     let mut seeds = wire::seeds();
     seeds.extend(network::seeds());
     seeds.extend(transfer::seeds());
+    seeds.extend(egress::seeds());
     seeds
 }
 

@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use manyway_session::{Transport, TransportFacts};
 use tokio::time::Instant;
 
 use crate::codec::{CodecError, Fields, put_text};
-use crate::session::TransportFacts;
 
 use super::request::micros;
 
@@ -49,6 +49,14 @@ impl BenchAccount {
                 congestion: fields.text("congestion control", MAX_NAME)?.to_owned(),
             },
         })
+    }
+}
+
+/// The figures, or none if nobody tells.
+pub(crate) async fn facts_of(transport: Option<&dyn Transport>) -> TransportFacts {
+    match transport {
+        Some(transport) => transport.facts().await.unwrap_or_default(),
+        None => TransportFacts::default(),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
+use manyway_session::Transport;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -11,10 +12,9 @@ use crate::error::TransferError;
 use crate::failure::{Failure, Reason};
 use crate::frame::{BenchSummary, Frame};
 use crate::request::Totals;
-use crate::session::{Transport, facts_of};
 use crate::wire::{finish, write_frame};
 
-use super::account::{Bookkeeping, Tally};
+use super::account::{Bookkeeping, Tally, facts_of};
 use super::fill::{Filled, fill};
 use super::measure::Meter;
 use super::request::{AccountRequest, BenchDirection, BenchRequest};

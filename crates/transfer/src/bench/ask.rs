@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use manyway_session::Session;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -12,10 +13,9 @@ use crate::error::TransferError;
 use crate::failure::{Failure, Reason};
 use crate::frame::{BenchSummary, Frame};
 use crate::request::Request;
-use crate::session::{Session, facts_of};
 use crate::wire::{finish, read_acceptance, read_frame, write_request};
 
-use super::account::{Bookkeeping, Tally};
+use super::account::{Bookkeeping, Tally, facts_of};
 use super::answer::count;
 use super::fill::{Filled, fill};
 use super::partial::{BenchFailure, Figures};

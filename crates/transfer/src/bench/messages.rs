@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use manyway_session::{MessageHalves, MessageReceiver, MessageSender, Session, Transport};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
@@ -13,7 +14,6 @@ use crate::error::TransferError;
 use crate::failure::{Failure, Reason};
 use crate::frame::Frame;
 use crate::request::{Request, Totals};
-use crate::session::{MessageHalves, MessageReceiver, MessageSender, Session, Transport};
 use crate::wire::{finish, read_acceptance, read_end, write_frame, write_request};
 
 /// A run of messages.

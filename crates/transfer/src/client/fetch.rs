@@ -3,6 +3,7 @@
 use std::io::{BufRead, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use manyway_session::Session;
 use tokio::sync::mpsc;
 
 use crate::answer::{Answer, Mark};
@@ -17,7 +18,6 @@ use crate::pipe::consume_received;
 use crate::progress::{Progress, ProgressEvent, Report};
 use crate::request::{GetRequest, Request, Totals};
 use crate::rules::Rules;
-use crate::session::Session;
 use crate::wire::{finish, read_acceptance, read_end, write_frame, write_request};
 
 /// Where the content of one file goes, over as many attempts as it takes. Clones are the same one.

@@ -13,8 +13,8 @@ use crate::name::RelativePath;
 use crate::progress::{Progress, ProgressEvent, Report};
 use crate::request::{GetRequest, Request};
 use crate::rules::Rules;
-use crate::session::Session;
 use crate::wire::{read_acceptance, write_request};
+use manyway_session::Session;
 
 /// What to fetch and what to do with it.
 #[derive(Debug, Clone, Default)]

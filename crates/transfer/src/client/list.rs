@@ -6,8 +6,8 @@ use crate::failure::{Failure, Reason};
 use crate::frame::Frame;
 use crate::name::RelativePath;
 use crate::request::Request;
-use crate::session::Session;
 use crate::wire::{finish, read_acceptance, read_frame, write_request};
+use manyway_session::Session;
 
 /// Most entries that are taken from one answer.
 pub const MAX_LISTED: usize = 1_000_000;

@@ -13,8 +13,8 @@ pub use put::put;
 use crate::error::TransferError;
 use crate::frame::Frame;
 use crate::request::Request;
-use crate::session::Session;
 use crate::wire::{finish, read_frame, write_request};
+use manyway_session::Session;
 
 /// What the other side says about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]

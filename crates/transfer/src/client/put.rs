@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use manyway_session::Session;
 use tokio::task::spawn_blocking;
 
 use crate::error::TransferError;
@@ -11,7 +12,6 @@ use crate::files::{PutPlan, Source, check_distinct, survey};
 use crate::flow::{Side, send_over};
 use crate::progress::{Progress, ProgressEvent, Report};
 use crate::request::{Request, Totals};
-use crate::session::Session;
 use crate::wire::write_request;
 
 /// Sends files and directories; returns when the other side has verified each of them, or said why not.

@@ -7,7 +7,7 @@ use crate::failure::Reason;
 use crate::link::LinkTarget;
 use crate::request::GetRequest;
 use crate::rules::{Excludes, Links, Rules};
-use crate::session::TransportFacts;
+use manyway_session::TransportFacts;
 use proptest::prelude::*;
 
 // transfer 1.2

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use manyway_session::{Session, Transport};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinSet, spawn_blocking};
@@ -21,7 +22,6 @@ use crate::frame::Frame;
 use crate::name::RelativePath;
 use crate::progress::{NoProgress, Progress, ProgressEvent, Report};
 use crate::request::{GetRequest, Request, Totals, Unknown, VERSION};
-use crate::session::{Session, Transport};
 use crate::wire::{finish, read_frame, write_frame};
 use served::Served;
 

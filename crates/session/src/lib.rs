@@ -1,4 +1,8 @@
-//! What the verbs need from a connection.
+//! What protocols over a connection need from it: a [`Session`] with streams that both sides may open.
+//!
+//! `manyway-transfer` and `manyway-egress` ask for nothing else, so the same code runs over a Manyway connection and, in
+//! tests, over pipes in memory.
+#![forbid(unsafe_code)]
 
 use std::future::Future;
 use std::io;
@@ -82,12 +86,4 @@ pub struct TransportFacts {
     pub packets_lost: u64,
     /// Name of its congestion control; at most 64 bytes of it travel.
     pub congestion: String,
-}
-
-/// The figures, or none if nobody tells.
-pub(crate) async fn facts_of(transport: Option<&dyn Transport>) -> TransportFacts {
-    match transport {
-        Some(transport) => transport.facts().await.unwrap_or_default(),
-        None => TransportFacts::default(),
-    }
 }

@@ -1,0 +1,116 @@
+//! `manyway forward`.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::str::FromStr;
+
+use clap::Args;
+use manyway_egress::Destination;
+
+/// Arguments of `forward`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ForwardArgs {
+    /// The server, started with --egress: its ticket, its name, or HOST[:PORT]
+    #[arg(value_name = "TICKET")]
+    pub server: String,
+    /// Listen on PORT here, and connect to HOST:HOSTPORT from the server; may be given several times
+    #[arg(short = 'L', long = "local", required = true, value_name = "[BIND:]PORT:HOST:HOSTPORT")]
+    pub forwards: Vec<ForwardRule>,
+}
+
+/// Where to listen, and what is behind it: as for `ssh -L`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForwardRule {
+    /// Where programs of this host connect to; port 0 leaves it to the system.
+    pub listen: SocketAddr,
+    /// Where the server connects to.
+    pub destination: Destination,
+}
+
+impl FromStr for ForwardRule {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (bind, port, destination) = match parts(text).as_slice() {
+            [port, host, host_port] => ("127.0.0.1", *port, (*host, *host_port)),
+            [bind, port, host, host_port] => (*bind, *port, (*host, *host_port)),
+            _ => {
+                return Err("write it like 8080:example.org:80, 0.0.0.0:8080:example.org:80 or \
+                            [::1]:8080:[2001:db8::7]:80"
+                    .to_owned());
+            }
+        };
+        let address = match bind.trim_start_matches('[').trim_end_matches(']') {
+            "localhost" => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            "*" | "" => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            address => address.parse().map_err(|_| format!("{bind:?} is no address to listen on"))?,
+        };
+        let port = port.parse().map_err(|_| format!("{port:?} is no port to listen on"))?;
+        let (host, host_port) = destination;
+        let host_port = host_port.parse().map_err(|_| format!("{host_port:?} is no port"))?;
+        let destination = Destination::parse(host, host_port).map_err(|error| error.to_string())?;
+        Ok(Self { listen: SocketAddr::new(address, port), destination })
+    }
+}
+
+impl fmt::Display for ForwardRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} -> {}", self.listen, self.destination)
+    }
+}
+
+/// What stands between colons outside of brackets.
+fn parts(text: &str) -> Vec<&str> {
+    let mut is_inside = false;
+    text.split(|character| {
+        is_inside = match character {
+            '[' => true,
+            ']' => false,
+            _ => is_inside,
+        };
+        character == ':' && !is_inside
+    })
+    .collect()
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  manyway forward mw1… -L 8080:example.org:80
+  manyway forward mw1… -L 2222:127.0.0.1:22 -L 5432:db.internal:5432
+  manyway forward mw1… -L [::1]:8080:[2001:db8::7]:80
+
+BIND is 127.0.0.1 unless told otherwise. What is not on the public internet the
+server must allow: manyway serve --egress --allow 127.0.0.1:22.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forward_is_read_as_ssh_reads_it() {
+        for (text, shown) in [
+            ("8080:example.org:80", "127.0.0.1:8080 -> example.org:80"),
+            ("0.0.0.0:8080:192.0.2.7:80", "0.0.0.0:8080 -> 192.0.2.7:80"),
+            ("*:8080:example.org:80", "0.0.0.0:8080 -> example.org:80"),
+            ("localhost:0:example.org:80", "127.0.0.1:0 -> example.org:80"),
+            ("[::1]:8080:[2001:db8::7]:80", "[::1]:8080 -> [2001:db8::7]:80"),
+            ("8080:[2001:db8::7]:80", "127.0.0.1:8080 -> [2001:db8::7]:80"),
+        ] {
+            assert_eq!(text.parse::<ForwardRule>().unwrap().to_string(), shown);
+        }
+        for wrong in [
+            "",
+            "8080",
+            "8080:example.org",
+            "x:example.org:80",
+            "8080:example.org:0",
+            "8080:example.org:http",
+            "8080:2001:db8::7:80",
+            "nowhere:8080:example.org:80",
+            "65536:example.org:80",
+        ] {
+            assert!(wrong.parse::<ForwardRule>().is_err(), "{wrong}");
+        }
+    }
+}

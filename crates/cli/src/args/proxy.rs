@@ -1,0 +1,28 @@
+//! `manyway proxy`.
+
+use std::net::SocketAddr;
+
+use clap::Args;
+
+/// Arguments of `proxy`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ProxyArgs {
+    /// The server, started with --egress: its ticket, its name, or HOST[:PORT]
+    #[arg(value_name = "TICKET")]
+    pub server: String,
+    /// Where programs of this host find the proxy; whoever can connect there uses it
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:1080", value_parser = super::parse_listen)]
+    pub listen: SocketAddr,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  manyway proxy mw1…
+  curl -x socks5h://127.0.0.1:1080 https://example.org
+  git -c http.proxy=socks5h://127.0.0.1:1080 clone https://git.example.org/it
+  ssh -o ProxyCommand='nc -X 5 -x 127.0.0.1:1080 %h %p' user@host.example.org
+  ALL_PROXY=socks5h://127.0.0.1:1080 some-program
+
+One port speaks SOCKS5 (CONNECT) and HTTP (CONNECT). Names are found by the
+server. It goes on until Ctrl-C, and connects again when the server was away.";

@@ -1,0 +1,110 @@
+//! Local ports of `forward` and `proxy`.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use manyway_egress::{Quota, relay_tcp};
+use socket2::SockRef;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use super::super::error::CommandError;
+use super::super::signal::interrupted;
+use super::bond::{Bond, Connected};
+use crate::args::GlobalArgs;
+use crate::exit_code::ExitCode;
+use crate::output::note;
+
+/// Programs' connections at the same time on one port; more wait.
+const MOST: usize = 1024;
+/// After the system refused one, mostly for want of files.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Listens at an address.
+///
+/// # Errors
+/// It is taken, or not one of this host; the text says what to do.
+pub(super) async fn listen(address: SocketAddr) -> Result<TcpListener, CommandError> {
+    TcpListener::bind(address).await.map_err(|error| {
+        #[expect(clippy::wildcard_enum_match_arm, reason = "the system has many more")]
+        let hint = match error.kind() {
+            std::io::ErrorKind::AddrInUse => "the port is taken; choose another one",
+            std::io::ErrorKind::AddrNotAvailable => "no interface of this host has this address",
+            std::io::ErrorKind::PermissionDenied => {
+                "ports below 1024 require root or CAP_NET_BIND_SERVICE; choose another one"
+            }
+            _ => return CommandError::new(ExitCode::Failed, format!("{address}: {error}")),
+        };
+        CommandError::new(ExitCode::Failed, format!("{address}: {hint}"))
+    })
+}
+
+/// Serves every program that connects, for ever.
+pub(super) async fn serve<F, W>(listener: TcpListener, work: F)
+where
+    F: Fn(TcpStream) -> W,
+    W: Future<Output = ()> + Send + 'static,
+{
+    let places = Arc::new(Semaphore::new(MOST));
+    let mut programs = JoinSet::new();
+    while let Ok(place) = Arc::clone(&places).acquire_owned().await {
+        match listener.accept().await {
+            Ok((socket, _)) => {
+                let work = work(socket);
+                programs.spawn(async move {
+                    work.await;
+                    drop(place);
+                });
+            }
+            Err(error) => {
+                tracing::warn!(reason = %error, "a program's connection was not taken");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+        while programs.try_join_next().is_some() {}
+    }
+}
+
+/// Runs the ports until the connection to the server is of no use any more, or Ctrl-C or SIGTERM.
+///
+/// # Errors
+/// Why it is of no use any more.
+pub(super) async fn run(
+    global: &GlobalArgs,
+    bond: &Bond,
+    mut ports: JoinSet<()>,
+) -> Result<ExitCode, CommandError> {
+    let result = tokio::select! {
+        error = bond.keep() => Err(error),
+        name = interrupted() => {
+            if !global.quiet {
+                note(&format!("{name}: closing"));
+            }
+            Ok(ExitCode::Ok)
+        }
+    };
+    // Programs see a reset, not an end.
+    ports.shutdown().await;
+    bond.end("the client is stopping").await;
+    result
+}
+
+/// Resets a program's connection, so that it does not take its end for an answer.
+pub(super) fn reset(socket: TcpStream) {
+    // A socket that can not be reset any more is gone.
+    let _ = SockRef::from(&socket).set_linger(Some(Duration::ZERO));
+    drop(socket);
+}
+
+/// Carries a program's connection to its end.
+pub(super) async fn carry(socket: TcpStream, opened: Connected) {
+    match relay_tcp(socket, (opened.send, opened.receive), &Quota::unlimited()).await {
+        Ok(volume) => {
+            tracing::debug!(sent = volume.sent, received = volume.received, "a program's connection ended");
+        }
+        Err(reason) => tracing::debug!(%reason, "a program's connection broke"),
+    }
+}

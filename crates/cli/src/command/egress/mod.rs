@@ -1,0 +1,38 @@
+//! Connections of other programs through a server: `pipe`, `forward` and `proxy`.
+
+pub mod bond;
+pub mod forward;
+pub mod pipe;
+pub mod proxy;
+
+mod listening;
+
+use std::time::Duration;
+
+use manyway::{ConnectionError, Endpoint};
+use manyway_egress::{EgressError, Reason};
+
+use super::error::CommandError;
+use crate::exit_code::ExitCode;
+
+/// Why a request failed, with what the connection says of it.
+pub(super) fn explain(error: &EgressError, connection: Option<ConnectionError>) -> CommandError {
+    match (error, connection) {
+        (EgressError::Refused(refusal), _) => {
+            let is_policy =
+                matches!(refusal.reason, Reason::NotEnabled | Reason::Forbidden | Reason::TooMany);
+            let code = if is_policy { ExitCode::Policy } else { ExitCode::Failed };
+            CommandError::new(code, refusal)
+        }
+        (_, Some(reason)) => CommandError::from(reason),
+        (error, None) => CommandError::new(ExitCode::Failed, error),
+    }
+}
+
+/// Says farewell; whoever pressed Ctrl-C does not wait long.
+pub(super) async fn part(endpoint: &Endpoint, reason: &str) {
+    let _ = tokio::time::timeout(FAREWELL, endpoint.close(0, reason)).await;
+}
+
+/// With the second that threads have, a command ends within 2 s.
+const FAREWELL: Duration = Duration::from_millis(800);

@@ -1,0 +1,81 @@
+//! `manyway pipe`: standard input and output over the bond.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use manyway_egress::{Destination, Quota, RelayError, connect, relay};
+use tokio::io::{AsyncWrite, Stdout};
+
+use super::super::error::CommandError;
+use super::super::network;
+use super::super::session::NetSession;
+use super::super::signal::until_interrupted;
+use super::{explain, part};
+use crate::args::{GlobalArgs, PipeArgs};
+use crate::exit_code::ExitCode;
+
+/// Connects, and copies until both directions have ended.
+///
+/// # Errors
+/// The server is not reached or refuses, the destination is not reached, or the connection breaks.
+pub async fn run(global: &GlobalArgs, arguments: &PipeArgs) -> Result<ExitCode, CommandError> {
+    let destination =
+        Destination::new(arguments.host.clone(), arguments.port).map_err(CommandError::usage)?;
+    let (endpoint, connection) = network::connect(global, &arguments.server).await?;
+    let session = NetSession(connection);
+    let result = until_interrupted(carry(&session, &destination)).await;
+    part(&endpoint, if result.is_ok() { "done" } else { "broken off" }).await;
+    result.map(|()| ExitCode::Ok)
+}
+
+async fn carry(session: &NetSession, destination: &Destination) -> Result<(), CommandError> {
+    let opened = connect(session, destination).await.map_err(|error| {
+        let error = explain(&error, session.0.close_reason());
+        CommandError { text: format!("{destination}: {error}"), ..error }
+    })?;
+    let local = (tokio::io::stdin(), Output(tokio::io::stdout()));
+    match relay(local, (opened.send, opened.receive), &Quota::unlimited()).await {
+        Ok(_) => Ok(()),
+        // A reader that has seen enough is no failure.
+        Err(RelayError::Local(error)) => Err(error.into()),
+        Err(error) => Err(match session.0.close_reason() {
+            Some(reason) => reason.into(),
+            None => CommandError::new(ExitCode::Failed, format!("{destination}: {error}")),
+        }),
+    }
+}
+
+/// Standard output, whose end its reader sees although this process goes on.
+struct Output(Stdout);
+
+impl AsyncWrite for Output {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(context, data)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(Pin::new(&mut self.0).poll_flush(context))?;
+        Poll::Ready(close())
+    }
+}
+
+#[cfg(unix)]
+fn close() -> io::Result<()> {
+    // What was standard output has no writer any more; what is written there from now on goes nowhere.
+    let nowhere = std::fs::File::options().write(true).open("/dev/null")?;
+    Ok(rustix::stdio::dup2_stdout(nowhere)?)
+}
+
+#[cfg(not(unix))]
+fn close() -> io::Result<()> {
+    Ok(())
+}

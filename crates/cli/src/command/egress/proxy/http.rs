@@ -1,0 +1,178 @@
+//! HTTP CONNECT (RFC 9110, section 9.3.6).
+
+use std::io;
+use std::time::Duration;
+
+use manyway_egress::{Destination, EgressError, Reason};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::super::bond::Bond;
+use super::super::listening::carry;
+use super::PATIENCE;
+
+/// Most bytes of a request, and of its header fields.
+const MOST: usize = 16 << 10;
+const MOST_FIELDS: usize = 100;
+/// How long what a program still sends is read after a refusal, so that the refusal arrives.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// Serves one program.
+pub(super) async fn attend(mut socket: TcpStream, bond: &Bond) {
+    let (destination, behind) = match tokio::time::timeout(PATIENCE, read_request(&mut socket)).await {
+        Ok(Ok(Ok(request))) => request,
+        Ok(Ok(Err(status))) => return refuse(socket, status, "").await,
+        Ok(Err(_)) => return,
+        Err(_) => return refuse(socket, Status::Late, "").await,
+    };
+    let mut opened = match bond.connect(&destination).await {
+        Ok(opened) => opened,
+        Err(error) => return refuse(socket, status_of(&error), &error.to_string()).await,
+    };
+    // What came behind the request is the program's.
+    let is_sent = opened.send.write_all(&behind).await.is_ok();
+    if is_sent && socket.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await.is_ok() {
+        carry(socket, opened).await;
+    }
+}
+
+/// What a request asks for, and the bytes behind it.
+type Request = (Destination, Vec<u8>);
+
+/// Reads the head of a request.
+async fn read_request(socket: &mut TcpStream) -> io::Result<Result<Request, Status>> {
+    let mut bytes = Vec::new();
+    loop {
+        if socket.read_buf(&mut bytes).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if let Some(request) = parse(&bytes) {
+            return Ok(request);
+        }
+        if bytes.len() > MOST {
+            return Ok(Err(Status::TooLarge));
+        }
+    }
+}
+
+/// Reads a request of which so much has come; `None` if there is more to come.
+fn parse(bytes: &[u8]) -> Option<Result<Request, Status>> {
+    let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
+    let mut request = httparse::Request::new(&mut fields);
+    let length = match request.parse(bytes) {
+        Ok(httparse::Status::Complete(length)) => length,
+        Ok(httparse::Status::Partial) => return None,
+        Err(httparse::Error::TooManyHeaders) => return Some(Err(Status::TooLarge)),
+        Err(_) => return Some(Err(Status::Malformed)),
+    };
+    if request.method != Some("CONNECT") {
+        return Some(Err(Status::NotConnect));
+    }
+    let destination = request.path.and_then(|path| Destination::parse_pair(path).ok());
+    let behind = bytes.get(length..).unwrap_or_default().to_vec();
+    Some(destination.map(|destination| (destination, behind)).ok_or(Status::Malformed))
+}
+
+/// Why a request is not granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Status {
+    Malformed,
+    Forbidden,
+    NotConnect,
+    Late,
+    TooLarge,
+    BadGateway,
+    Unavailable,
+    GatewayLate,
+}
+
+impl Status {
+    fn line(self) -> &'static str {
+        match self {
+            Self::Malformed => "400 Bad Request",
+            Self::Forbidden => "403 Forbidden",
+            Self::NotConnect => "405 Method Not Allowed",
+            Self::Late => "408 Request Timeout",
+            Self::TooLarge => "431 Request Header Fields Too Large",
+            Self::BadGateway => "502 Bad Gateway",
+            Self::Unavailable => "503 Service Unavailable",
+            Self::GatewayLate => "504 Gateway Timeout",
+        }
+    }
+
+    /// What people are told where nothing else is known.
+    fn hint(self) -> &'static str {
+        match self {
+            Self::NotConnect => {
+                "this proxy knows CONNECT alone; for http:// addresses use it as SOCKS5 (curl: -x socks5h://…)"
+            }
+            Self::Malformed => "this is no request that the proxy understands",
+            Self::TooLarge => "the head of the request is too large",
+            Self::Late => "the request did not come",
+            Self::Forbidden | Self::BadGateway | Self::Unavailable | Self::GatewayLate => "",
+        }
+    }
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "the list is open")]
+fn status_of(error: &EgressError) -> Status {
+    let EgressError::Refused(refusal) = error else { return Status::Unavailable };
+    match refusal.reason {
+        Reason::Forbidden | Reason::NotEnabled => Status::Forbidden,
+        Reason::TimedOut | Reason::LookupFailed => Status::GatewayLate,
+        Reason::TooMany => Status::Unavailable,
+        _ => Status::BadGateway,
+    }
+}
+
+/// Answers and closes; errors change nothing any more.
+async fn refuse(mut socket: TcpStream, status: Status, text: &str) {
+    let text = if text.is_empty() { status.hint() } else { text };
+    let allow = if status == Status::NotConnect { "Allow: CONNECT\r\n" } else { "" };
+    let answer = format!(
+        "HTTP/1.1 {}\r\n{allow}Content-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n{text}\n",
+        status.line(),
+        text.len() + 1
+    );
+    let _ = tokio::time::timeout(LINGER, async {
+        socket.write_all(answer.as_bytes()).await?;
+        socket.shutdown().await?;
+        // A socket that is closed with bytes unread is reset, and the answer may be lost.
+        tokio::io::copy(&mut socket, &mut tokio::io::sink()).await
+    })
+    .await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_read_once_it_is_whole_and_what_is_behind_it_is_kept() {
+        let text = b"CONNECT example.org:443 HTTP/1.1\r\nHost: example.org:443\r\n\r\nbehind";
+        let length = text.len() - "behind".len();
+        assert!((1..length).all(|end| parse(&text[..end]).is_none()));
+        let (destination, behind) = parse(text).unwrap().unwrap();
+        assert_eq!(
+            (destination.to_string().as_str(), behind.as_slice()),
+            ("example.org:443", &b"behind"[..])
+        );
+        let (destination, _) = parse(b"CONNECT [2001:db8::7]:80 HTTP/1.0\r\n\r\n").unwrap().unwrap();
+        assert_eq!(destination.to_string(), "[2001:db8::7]:80");
+    }
+
+    #[test]
+    fn other_requests_are_refused_with_their_status() {
+        let many = format!("CONNECT a:1 HTTP/1.1\r\n{}\r\n", "X: y\r\n".repeat(MOST_FIELDS + 1));
+        for (text, status) in [
+            ("GET http://example.org/ HTTP/1.1\r\n\r\n", Status::NotConnect),
+            ("CONNECT example.org HTTP/1.1\r\n\r\n", Status::Malformed),
+            ("CONNECT example.org:0 HTTP/1.1\r\n\r\n", Status::Malformed),
+            ("\u{4}\u{1}nonsense\r\n\r\n", Status::Malformed),
+            (many.as_str(), Status::TooLarge),
+        ] {
+            assert_eq!(parse(text.as_bytes()).unwrap().unwrap_err(), status, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! `manyway proxy`: SOCKS5 and HTTP CONNECT on one port.
+
+mod http;
+mod socks;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+use super::super::error::CommandError;
+use super::bond::Bond;
+use super::listening::{listen, run as run_ports, serve};
+use crate::args::{GlobalArgs, ProxyArgs};
+use crate::exit_code::ExitCode;
+use crate::output::{json, note, print_line};
+
+/// How long a program may take to say where it wants to go.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How a SOCKS5 connection begins (RFC 1928, section 3).
+const SOCKS5: u8 = 5;
+
+/// Serves programs until Ctrl-C or SIGTERM.
+///
+/// # Errors
+/// The port is taken, the server is not reached, or does not let this client out.
+pub async fn run(global: &GlobalArgs, arguments: &ProxyArgs) -> Result<ExitCode, CommandError> {
+    let listener = listen(arguments.listen).await?;
+    let address = listener.local_addr()?;
+    let bond = Arc::new(Bond::start(global, &arguments.server).await?);
+    announce(global, address)?;
+    let mut ports = JoinSet::new();
+    let shared = Arc::clone(&bond);
+    ports.spawn(serve(listener, move |socket| attend(socket, Arc::clone(&shared))));
+    run_ports(global, &bond, ports).await
+}
+
+/// One program's connection: its first byte tells what it speaks.
+async fn attend(socket: TcpStream, bond: Arc<Bond>) {
+    let mut first = [0];
+    let Ok(Ok(1)) = tokio::time::timeout(PATIENCE, socket.peek(&mut first)).await else { return };
+    if first == [SOCKS5] {
+        socks::attend(socket, &bond).await;
+    } else {
+        http::attend(socket, &bond).await;
+    }
+}
+
+/// The proxy's address to standard output, the rest to standard error.
+fn announce(global: &GlobalArgs, address: SocketAddr) -> Result<(), CommandError> {
+    let (socks, http) = (format!("socks5h://{address}"), format!("http://{address}"));
+    if global.json {
+        return Ok(json::print(&json!({ "listening": address.to_string(), "socks5": socks, "http": http }))?);
+    }
+    if !address.ip().is_loopback() && !global.quiet {
+        note(&format!("warning: everybody who reaches {address} can use this proxy"));
+    }
+    print_line(&socks)?;
+    if !global.quiet {
+        note(&format!(
+            "SOCKS5 and HTTP CONNECT until Ctrl-C, for example:\n  \
+             curl -x {socks} https://example.org\n  \
+             git -c http.proxy={socks} clone https://git.example.org/it\n  \
+             ssh -o ProxyCommand='nc -X 5 -x {address} %h %p' user@host.example.org\n  \
+             export ALL_PROXY={socks}"
+        ));
+    }
+    Ok(())
+}

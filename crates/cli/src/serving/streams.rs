@@ -1,0 +1,155 @@
+//! Gives each stream that a client opens to the protocol whose first byte it has.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use manyway::PublicKey;
+use manyway_egress::{Outlet, PROTOCOL, Quota, decline};
+use manyway_transfer::{Server, Session, Transport};
+use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+/// How long a new stream may take to say what it is.
+// egress 1.1
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The way out of a server, if it has one, and what each client takes of it over all its connections.
+#[derive(Debug, Default)]
+pub struct WayOut {
+    outlet: Option<Outlet>,
+    clients: Mutex<BTreeMap<PublicKey, Weak<Quota>>>,
+}
+
+/// The way out as one client sees it.
+#[derive(Debug, Clone)]
+pub struct Exit(Option<(Outlet, Arc<Quota>)>);
+
+impl WayOut {
+    /// A server that lets its clients out, or not.
+    pub fn new(outlet: Option<Outlet>) -> Arc<Self> {
+        Arc::new(Self { outlet, clients: Mutex::default() })
+    }
+
+    /// The way out for a client with this key.
+    pub fn exit(&self, key: Option<PublicKey>) -> Exit {
+        let (Some(outlet), Some(key)) = (&self.outlet, key) else { return Exit(None) };
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        clients.retain(|_, quota| quota.strong_count() > 0);
+        let shared = clients.get(&key).and_then(Weak::upgrade);
+        let quota = shared.unwrap_or_else(|| Arc::new(outlet.quota()));
+        clients.insert(key, Arc::downgrade(&quota));
+        Exit(Some((outlet.clone(), quota)))
+    }
+}
+
+/// Answers the streams of one client until its connection ends.
+pub async fn answer<S: Session>(session: &S, server: &Server, exit: &Exit) {
+    let (files, queue) = mpsc::channel(1);
+    let sorted = Sorted { session, queue: tokio::sync::Mutex::new(queue) };
+    let sorting = async move {
+        // Not more than the streams that a peer may have.
+        let mut streams = JoinSet::new();
+        while let Some((send, receive)) = session.accept().await {
+            streams.spawn(sort(send, receive, files.clone(), exit.clone()));
+            while streams.try_join_next().is_some() {}
+        }
+        drop(files);
+        while streams.join_next().await.is_some() {}
+    };
+    tokio::join!(sorting, server.run(&sorted));
+}
+
+async fn sort<W, R>(send: W, mut receive: R, files: mpsc::Sender<(W, WithFirst<R>)>, exit: Exit)
+where
+    W: tokio::io::AsyncWrite + Unpin + Send,
+    R: AsyncRead + Unpin + Send,
+{
+    let Ok(Ok(first)) = tokio::time::timeout(PATIENCE, receive.read_u8()).await else { return };
+    let receive = WithFirst { first: Some(first), rest: receive };
+    if first != PROTOCOL {
+        // Where nobody takes it, the connection is at its end.
+        let _ = files.send((send, receive)).await;
+        return;
+    }
+    let ended = match exit.0 {
+        Some((outlet, quota)) => outlet.answer(&quota, send, receive).await.map(|_| ()),
+        None => decline(send, receive).await,
+    };
+    if let Err(reason) = ended {
+        tracing::debug!(%reason, "a program's connection ended");
+    }
+}
+
+/// The streams of a session that are meant for the server of files.
+struct Sorted<'a, S: Session> {
+    session: &'a S,
+    queue: tokio::sync::Mutex<mpsc::Receiver<Halves<S>>>,
+}
+
+type Halves<S> = (<S as Session>::Send, WithFirst<<S as Session>::Receive>);
+
+impl<S: Session> Session for Sorted<'_, S> {
+    type Send = S::Send;
+    type Receive = WithFirst<S::Receive>;
+
+    async fn open(&self) -> io::Result<(Self::Send, Self::Receive)> {
+        let (send, receive) = self.session.open().await?;
+        Ok((send, WithFirst { first: None, rest: receive }))
+    }
+
+    async fn accept(&self) -> Option<(Self::Send, Self::Receive)> {
+        self.queue.lock().await.recv().await
+    }
+
+    fn transport(&self) -> Option<Arc<dyn Transport>> {
+        self.session.transport()
+    }
+}
+
+/// A stream whose first byte was read already.
+#[derive(Debug)]
+struct WithFirst<R> {
+    first: Option<u8>,
+    rest: R,
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for WithFirst<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if let Some(first) = self.first.take_if(|_| buffer.remaining() > 0) {
+            buffer.put_slice(&[first]);
+            return Poll::Ready(Ok(()));
+        }
+        Pin::new(&mut self.rest).poll_read(context, buffer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use manyway::Identity;
+    use manyway_egress::{OutletConfig, Rules};
+
+    use super::*;
+
+    #[test]
+    fn the_connections_of_one_client_share_what_it_may_take_and_others_have_their_own() {
+        let way_out = WayOut::new(Some(Outlet::new(Rules::new(Vec::new()), OutletConfig::default())));
+        let key = |seed| Some(*Identity::from_seed(&[seed; 32]).public_key());
+        let quota = |exit: &Exit| Arc::clone(&exit.0.as_ref().unwrap().1);
+        let (first, second, other) = (way_out.exit(key(1)), way_out.exit(key(1)), way_out.exit(key(2)));
+        assert!(Arc::ptr_eq(&quota(&first), &quota(&second)));
+        assert!(!Arc::ptr_eq(&quota(&first), &quota(&other)));
+        drop((first, second, other));
+        let _kept = way_out.exit(key(3));
+        assert_eq!(way_out.clients.lock().unwrap().len(), 1, "who is gone is forgotten");
+        assert!(WayOut::new(None).exit(key(1)).0.is_none());
+    }
+}

@@ -1,0 +1,8 @@
+//! `pipe`, `forward` and `proxy`: the verbs over 127.0.0.1, and curl, ssh and git over two links of which one is cut.
+#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail")]
+
+#[cfg(target_os = "linux")]
+mod clients;
+#[cfg(target_os = "linux")]
+mod hosts;
+mod verbs;

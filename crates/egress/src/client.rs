@@ -1,0 +1,68 @@
+//! The side that asks.
+
+use std::net::SocketAddr;
+
+use manyway_session::Session;
+use tokio::io::{AsyncRead, AsyncWriteExt as _};
+
+use crate::answer::{Answer, Reason, Refusal};
+use crate::codec::CodecError;
+use crate::destination::Destination;
+use crate::error::EgressError;
+use crate::request::Request;
+use crate::wire::{read_answer, write_request};
+
+/// A TCP connection at the other side, and the stream to it.
+#[derive(Debug)]
+pub struct Opened<W, R> {
+    /// The address that the other side is connected to.
+    pub address: SocketAddr,
+    /// What is written here the destination gets.
+    pub send: W,
+    /// What the destination sends.
+    pub receive: R,
+}
+
+/// Asks the server to connect to `destination`, and waits for the answer.
+///
+/// # Errors
+/// [`EgressError::Refused`] with the reason, or the stream broke.
+pub async fn connect<S: Session>(
+    session: &S,
+    destination: &Destination,
+) -> Result<Opened<S::Send, S::Receive>, EgressError> {
+    let (mut send, mut receive) = session.open().await?;
+    write_request(&mut send, &Request::Connect(destination.clone())).await?;
+    match answer_of(&mut receive).await? {
+        Answer::Done(Some(address)) => Ok(Opened { address, send, receive }),
+        Answer::Done(None) => Err(CodecError::Truncated { field: "address", needed: 7, left: 0 }.into()),
+        Answer::Refused(refusal) => Err(refusal.into()),
+    }
+}
+
+/// Asks whether the server lets this client out at all.
+///
+/// # Errors
+/// [`EgressError::Refused`] if it does not, or the stream broke.
+// egress 2.3
+pub async fn check<S: Session>(session: &S) -> Result<(), EgressError> {
+    let (mut send, mut receive) = session.open().await?;
+    write_request(&mut send, &Request::Check).await?;
+    let answer = answer_of(&mut receive).await?;
+    // The server is done with the stream.
+    let _ = send.shutdown().await;
+    match answer {
+        Answer::Done(_) => Ok(()),
+        Answer::Refused(refusal) => Err(refusal.into()),
+    }
+}
+
+/// An answer of another protocol comes from a server that does not know this one.
+async fn answer_of<R: AsyncRead + Unpin>(receive: &mut R) -> Result<Answer, EgressError> {
+    match read_answer(receive).await {
+        Err(EgressError::Codec(CodecError::Value { field: "protocol", .. })) => {
+            Err(Refusal::new(Reason::Unsupported).into())
+        }
+        answer => answer,
+    }
+}

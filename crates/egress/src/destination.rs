@@ -1,0 +1,256 @@
+//! Where a program wants to connect to.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use crate::codec::{CodecError, Fields};
+
+/// A host and a TCP port.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Destination {
+    host: Host,
+    port: u16,
+}
+
+/// An address, or a name that the server's side finds.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Host {
+    /// An address.
+    Ip(IpAddr),
+    /// A name.
+    Name(Name),
+}
+
+/// A name of 1 to 253 letters, digits, dots, hyphens and underscores, in lower case.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name(Box<str>);
+
+impl Name {
+    /// Most bytes of a name.
+    pub const MAX_LENGTH: usize = 253;
+
+    /// Checks a name.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn new(text: &str) -> Result<Self, DestinationError> {
+        let is_fitting = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+        if text.is_empty() || text.len() > Self::MAX_LENGTH {
+            return Err(DestinationError::NameLength { length: text.len() });
+        }
+        if !text.bytes().all(is_fitting) {
+            return Err(DestinationError::NameCharacters);
+        }
+        Ok(Self(text.to_ascii_lowercase().into()))
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Host {
+    /// Reads an address, which may be IPv6 in brackets, or a name.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, DestinationError> {
+        let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        if let Some(address) = inner {
+            let address = address.parse().map_err(|_| DestinationError::Address)?;
+            return Ok(Self::Ip(IpAddr::V6(address)));
+        }
+        match text.parse() {
+            Ok(address) => Ok(Self::Ip(address)),
+            // A colon is in no name.
+            Err(_) if text.contains(':') => Err(DestinationError::Address),
+            Err(_) => Name::new(text).map(Self::Name),
+        }
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ip(IpAddr::V6(address)) => write!(f, "[{address}]"),
+            Self::Ip(address) => address.fmt(f),
+            Self::Name(name) => name.fmt(f),
+        }
+    }
+}
+
+impl Destination {
+    /// Joins a host and a port.
+    ///
+    /// # Errors
+    /// [`DestinationError::Port`] if the port is 0.
+    pub fn new(host: Host, port: u16) -> Result<Self, DestinationError> {
+        if port == 0 { Err(DestinationError::Port) } else { Ok(Self { host, port }) }
+    }
+
+    /// Reads a host and joins it with a port.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn parse(host: &str, port: u16) -> Result<Self, DestinationError> {
+        Self::new(Host::parse(host)?, port)
+    }
+
+    /// Reads `HOST:PORT`, IPv6 in brackets.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse_pair(text: &str) -> Result<Self, DestinationError> {
+        let (host, port) = text.rsplit_once(':').ok_or(DestinationError::Port)?;
+        Self::parse(host, port.parse().map_err(|_| DestinationError::Port)?)
+    }
+
+    /// The host.
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// The port, never 0.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    // egress 2.2
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.port.to_be_bytes());
+        match &self.host {
+            Host::Ip(address) => encode_ip(*address, out),
+            Host::Name(name) => {
+                out.push(NAME);
+                // At most 253, since it was checked.
+                out.push(u8::try_from(name.0.len()).unwrap_or(u8::MAX));
+                out.extend_from_slice(name.0.as_bytes());
+            }
+        }
+    }
+
+    pub(crate) fn decode(fields: &mut Fields<'_>) -> Result<Self, CodecError> {
+        let port = fields.u16("port")?;
+        let host = match fields.u8("kind of host")? {
+            NAME => {
+                let length = usize::from(fields.u8("length of a name")?);
+                let rest = fields.rest();
+                if rest.len() != length {
+                    return Err(CodecError::Truncated { field: "name", needed: length, left: rest.len() });
+                }
+                let text = std::str::from_utf8(rest).map_err(|_| CodecError::NotText { field: "name" })?;
+                Host::Name(Name::new(text)?)
+            }
+            kind => Host::Ip(decode_ip(kind, fields)?),
+        };
+        Ok(Self::new(host, port)?)
+    }
+}
+
+/// Appends the kind of an address and the address.
+pub(crate) fn encode_ip(address: IpAddr, out: &mut Vec<u8>) {
+    match address {
+        IpAddr::V4(v4) => {
+            out.push(IPV4);
+            out.extend_from_slice(&v4.octets());
+        }
+        IpAddr::V6(v6) => {
+            out.push(IPV6);
+            out.extend_from_slice(&v6.octets());
+        }
+    }
+}
+
+/// Reads an address whose kind was read already.
+pub(crate) fn decode_ip(kind: u8, fields: &mut Fields<'_>) -> Result<IpAddr, CodecError> {
+    match kind {
+        IPV4 => Ok(IpAddr::from(fields.array::<4>("address")?)),
+        IPV6 => Ok(IpAddr::from(fields.array::<16>("address")?)),
+        kind => Err(CodecError::Value { field: "kind of host", value: kind.into() }),
+    }
+}
+
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+/// What is wrong with a destination.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DestinationError {
+    /// A name is empty or has more than 253 bytes.
+    NameLength {
+        /// Its bytes.
+        length: usize,
+    },
+    /// A name has a character that no name has.
+    NameCharacters,
+    /// Not an IPv6 address.
+    Address,
+    /// No port from 1 to 65535.
+    Port,
+}
+
+impl fmt::Display for DestinationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NameLength { length } => {
+                write!(f, "a host name has 1 to {} characters, not {length}", Name::MAX_LENGTH)
+            }
+            Self::NameCharacters => f.write_str(
+                "a host name has letters, digits, dots, hyphens and underscores; write others in their ASCII form (xn--…)",
+            ),
+            Self::Address => f.write_str("not an IPv6 address; an address with a port is [ADDRESS]:PORT"),
+            Self::Port => f.write_str("a port is a number from 1 to 65535"),
+        }
+    }
+}
+
+impl std::error::Error for DestinationError {}
+
+// The numbers of SOCKS5 (RFC 1928, section 5).
+const IPV4: u8 = 1;
+const NAME: u8 = 3;
+const IPV6: u8 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_addresses_or_names() {
+        for (text, shown) in [
+            ("192.0.2.7", "192.0.2.7"),
+            ("2001:db8::1", "[2001:db8::1]"),
+            ("[2001:db8::1]", "[2001:db8::1]"),
+            ("Example.ORG", "example.org"),
+            ("127.1", "127.1"),
+        ] {
+            assert_eq!(Host::parse(text).unwrap().to_string(), shown);
+        }
+        for wrong in
+            ["", "fe80::1%eth0", "[192.0.2.7]", "a b", "ex\u{e4}mple.org", "a:1", "a/b", &"x".repeat(254)]
+        {
+            assert!(Host::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_pair_has_a_port_and_brackets_around_ipv6() {
+        let pair = |text| Destination::parse_pair(text).map(|it| it.to_string());
+        assert_eq!(pair("example.org:443").as_deref(), Ok("example.org:443"));
+        assert_eq!(pair("[::1]:22").as_deref(), Ok("[::1]:22"));
+        for wrong in ["example.org", "example.org:0", "example.org:65536", ":80", "example.org:http"] {
+            assert!(pair(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Why a request failed.
+
+use std::fmt;
+use std::io;
+
+use crate::answer::Refusal;
+use crate::codec::CodecError;
+
+/// Why a request failed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum EgressError {
+    /// The connection to the other side, or the stream, broke.
+    Stream(io::Error),
+    /// The other side sent what cannot be understood: its fault.
+    Codec(CodecError),
+    /// The other side did not say in time what it wants.
+    Late,
+    /// There is no connection, for this reason.
+    Refused(Refusal),
+}
+
+impl fmt::Display for EgressError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stream(error) => write!(f, "the connection to the server broke: {error}"),
+            Self::Codec(error) => write!(f, "the other side sent something that makes no sense: {error}"),
+            Self::Late => f.write_str("the request did not come in time"),
+            Self::Refused(refusal) => refusal.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for EgressError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Stream(error) => Some(error),
+            Self::Codec(error) => Some(error),
+            Self::Refused(refusal) => Some(refusal),
+            Self::Late => None,
+        }
+    }
+}
+
+impl From<CodecError> for EgressError {
+    fn from(error: CodecError) -> Self {
+        Self::Codec(error)
+    }
+}
+
+impl From<Refusal> for EgressError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<io::Error> for EgressError {
+    fn from(error: io::Error) -> Self {
+        Self::Stream(error)
+    }
+}

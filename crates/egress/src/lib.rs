@@ -1,0 +1,42 @@
+//! TCP connections of other programs over a connection of Manyway.
+//!
+//! The client's end asks the server's end to [`connect`] to a [`Destination`]; each TCP connection is one stream. The
+//! server's end, an [`Outlet`], finds names, keeps to its [`Rules`], connects with plain sockets of an ordinary user, and
+//! copies. [`relay`] copies both directions at either end: what ends in order ends in order at the other end
+//! (half-close), what breaks is reset at the other end, and a reader that does not read stops the writer.
+//!
+//! The crate knows no transport: it asks for a [`Session`](manyway_session::Session). The bytes are specified in
+//! `docs/specification/egress.md`; comments cite its rules as `egress 2.1`.
+#![forbid(unsafe_code)]
+
+mod answer;
+mod client;
+mod codec;
+mod destination;
+mod error;
+mod quota;
+mod relay;
+mod request;
+mod rules;
+mod server;
+mod tcp;
+mod wire;
+
+pub use answer::{Reason, Refusal};
+pub use client::{Opened, check, connect};
+pub use codec::CodecError;
+pub use destination::{Destination, DestinationError, Host, Name};
+pub use error::EgressError;
+pub use quota::Quota;
+pub use relay::{RelayError, Volume, relay};
+pub use request::{PROTOCOL, VERSION};
+pub use rules::{Class, Opening, OpeningError, OwnAddresses, Ports, Rules, SystemAddresses};
+pub use server::{Outlet, OutletConfig, Resolve, SystemResolver, decline};
+pub use tcp::relay_tcp;
+
+#[doc(hidden)]
+pub mod fuzzing {
+    //! The parsers, for the fuzz target.
+    pub use crate::answer::Answer;
+    pub use crate::request::{Request, Unknown};
+}

@@ -1,0 +1,199 @@
+//! The first frame of a stream: what its opener wants.
+
+use crate::codec::{CodecError, Fields};
+use crate::destination::Destination;
+
+/// The first byte of every stream of this protocol.
+// egress 1.1
+pub const PROTOCOL: u8 = 0x45;
+/// The version of the protocol that this crate speaks.
+pub const VERSION: u8 = 1;
+/// Bytes before the body of a frame.
+pub(crate) const HEADER: usize = 5;
+/// Most bytes of a body.
+// egress 1.3
+pub(crate) const BODY_LIMIT: usize = 1024;
+
+/// What the opener of a stream wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Request {
+    /// Asks whether the server lets clients out at all.
+    Check,
+    /// A TCP connection.
+    Connect(Destination),
+}
+
+/// The fields that both kinds of frames begin with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) version: u8,
+    /// The request, or the outcome.
+    pub(crate) kind: u8,
+    pub(crate) length: usize,
+}
+
+impl Header {
+    pub(crate) fn encode(self, out: &mut Vec<u8>) {
+        let length = u16::try_from(self.length).unwrap_or(u16::MAX);
+        out.extend_from_slice(&[PROTOCOL, self.version, self.kind]);
+        out.extend_from_slice(&length.to_be_bytes());
+    }
+
+    pub(crate) fn decode(bytes: [u8; HEADER]) -> Result<Self, CodecError> {
+        let [protocol, version, kind, high, low] = bytes;
+        if protocol != PROTOCOL {
+            return Err(CodecError::Value { field: "protocol", value: protocol.into() });
+        }
+        let length = usize::from(u16::from_be_bytes([high, low]));
+        if length > BODY_LIMIT {
+            return Err(CodecError::TooLong { length, limit: BODY_LIMIT });
+        }
+        Ok(Self { version, kind, length })
+    }
+}
+
+/// What a request asks for that this side does not know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unknown {
+    /// A version.
+    Version(u8),
+    /// A kind of request.
+    Request(u8),
+}
+
+impl Request {
+    /// Appends the frame.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let mut body = Vec::new();
+        let kind = match self {
+            Self::Connect(destination) => {
+                destination.encode(&mut body);
+                CONNECT
+            }
+            Self::Check => CHECK,
+        };
+        Header { version: VERSION, kind, length: body.len() }.encode(out);
+        out.extend_from_slice(&body);
+    }
+
+    /// Reads a whole frame. The outer error is nonsense, the inner one a version or request that this side does not know.
+    ///
+    /// # Errors
+    /// If the bytes are not a frame, or more or less than one.
+    pub fn decode(frame: &[u8]) -> Result<Result<Self, Unknown>, CodecError> {
+        let mut fields = Fields::new(frame);
+        let header = Header::decode(fields.array("header")?)?;
+        let body = fields.rest();
+        if body.len() < header.length {
+            return Err(CodecError::Truncated { field: "body", needed: header.length, left: body.len() });
+        }
+        if body.len() > header.length {
+            return Err(CodecError::Trailing { left: body.len() - header.length });
+        }
+        Self::decode_body(header, body)
+    }
+
+    // egress 1.4: version and request are read before anything else
+    pub(crate) fn decode_body(header: Header, body: &[u8]) -> Result<Result<Self, Unknown>, CodecError> {
+        if header.version != VERSION {
+            return Ok(Err(Unknown::Version(header.version)));
+        }
+        let mut fields = Fields::new(body);
+        let request = match header.kind {
+            CONNECT => Self::Connect(Destination::decode(&mut fields)?),
+            CHECK => Self::Check,
+            kind => return Ok(Err(Unknown::Request(kind))),
+        };
+        fields.finish()?;
+        Ok(Ok(request))
+    }
+}
+
+const CONNECT: u8 = 1;
+const CHECK: u8 = 2;
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::destination::{Host, Name};
+
+    fn encoded(request: &Request) -> Vec<u8> {
+        let mut out = Vec::new();
+        request.encode(&mut out);
+        out
+    }
+
+    // egress 2.1, 2.2
+    #[test]
+    fn requests_have_the_bytes_of_the_specification() {
+        let connect = |host, port| encoded(&Request::Connect(Destination::parse(host, port).unwrap()));
+        assert_eq!(connect("192.0.2.7", 443), [0x45, 1, 1, 0, 7, 1, 0xbb, 1, 192, 0, 2, 7]);
+        assert_eq!(
+            connect("2001:db8::1", 22),
+            [&[0x45, 1, 1, 0, 19, 0, 22, 4, 0x20, 1, 0x0d, 0xb8][..], &[0; 11], &[1]].concat()
+        );
+        assert_eq!(
+            connect("example.org", 80),
+            [&[0x45, 1, 1, 0, 15, 0, 80, 3, 11][..], b"example.org"].concat()
+        );
+        assert_eq!(encoded(&Request::Check), [0x45, 1, 2, 0, 0]);
+    }
+
+    // egress 1.4
+    #[test]
+    fn a_request_of_another_version_or_kind_is_understood_as_such() {
+        let decoded = |bytes: &[u8]| Request::decode(bytes).unwrap().unwrap_err();
+        assert_eq!(decoded(&[0x45, 9, 1, 0, 2, 1, 2]), Unknown::Version(9));
+        assert_eq!(decoded(&[0x45, 1, 77, 0, 2, 1, 2]), Unknown::Request(77));
+    }
+
+    // egress 1.3, 2.2
+    #[test]
+    fn wrong_lengths_names_and_ports_are_refused() {
+        for wrong in [
+            &[0x45, 1, 2, 0, 1, 0][..],                    // a field too many
+            &[0x45, 1, 2, 4, 1],                           // a body of 1025 bytes
+            &[0x45, 1, 1, 0, 7, 0, 0, 1, 192, 0, 2, 7],    // port 0
+            &[0x45, 1, 1, 0, 7, 1, 0xbb, 2, 192, 0, 2, 7], // no kind of host
+            &[0x45, 1, 1, 0, 4, 0, 80, 3, 0],              // an empty name
+            &[0x45, 1, 1, 0, 5, 0, 80, 3, 1, b'/'],        // not a name
+            &[0x45, 1, 1, 0, 6, 0, 80, 3, 1, b'a', b'b'],  // a name and more
+            &[0x45, 1, 1, 0, 5, 0, 80, 3, 2, b'a'],        // less than a name
+            &[0x01, 1, 2, 0, 0],                           // another protocol
+        ] {
+            assert!(Request::decode(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    fn request() -> impl Strategy<Value = Request> {
+        let host = prop_oneof![
+            any::<[u8; 4]>().prop_map(|octets| Host::Ip(IpAddr::from(octets))),
+            any::<[u8; 16]>().prop_map(|octets| Host::Ip(IpAddr::from(octets))),
+            "[a-z0-9._-]{1,253}".prop_map(|name| Host::Name(Name::new(&name).unwrap())),
+        ];
+        let connect = (host, 1..=u16::MAX)
+            .prop_map(|(host, port)| Request::Connect(Destination::new(host, port).unwrap()));
+        prop_oneof![connect, Just(Request::Check)]
+    }
+
+    proptest! {
+        #[test]
+        fn every_request_survives_its_bytes(request in request()) {
+            prop_assert_eq!(Request::decode(&encoded(&request)), Ok(Ok(request)));
+        }
+
+        #[test]
+        fn any_bytes_are_read_without_a_panic_and_only_one_way(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            if let Ok(Ok(request)) = Request::decode(&bytes) {
+                // Names are written in lower case.
+                prop_assert!(encoded(&request).eq_ignore_ascii_case(&bytes));
+            }
+        }
+    }
+}

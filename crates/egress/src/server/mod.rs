@@ -1,0 +1,245 @@
+//! The side that connects.
+
+mod dial;
+mod resolve;
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout};
+use tracing::debug;
+
+use crate::answer::{Answer, Reason, Refusal};
+use crate::destination::{Destination, Host};
+use crate::error::EgressError;
+use crate::quota::Quota;
+use crate::relay::Volume;
+use crate::request::{Request, Unknown, VERSION};
+use crate::rules::Rules;
+use crate::tcp::relay_tcp;
+use crate::wire::{read_request, write_answer};
+pub use resolve::{Resolve, SystemResolver};
+
+/// How a server's end behaves.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct OutletConfig {
+    /// TCP connections of one client at the same time, over all its connections. Default 512.
+    pub client_connections: usize,
+    /// TCP connections of all clients at the same time. Default 4096.
+    pub connections: usize,
+    /// Names that are looked up for one client at the same time; more wait. Default 8.
+    pub client_lookups: usize,
+    /// Bytes that wait between sockets and streams of one client, beside 8 KiB for each connection. Default 16 MiB.
+    pub client_bytes: usize,
+    /// How long it may take to find a name and to connect, together. Default 10 s.
+    pub connect_timeout: Duration,
+    /// How long a new stream may take to say what it wants, and to take the answer. Default 10 s.
+    pub request_timeout: Duration,
+}
+
+impl Default for OutletConfig {
+    fn default() -> Self {
+        Self {
+            client_connections: 512,
+            connections: 4096,
+            client_lookups: 8,
+            client_bytes: 16 << 20,
+            connect_timeout: Duration::from_secs(10),
+            request_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// The server's end, for any number of clients. Clones are the same one.
+#[derive(Clone)]
+pub struct Outlet {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    rules: Rules,
+    resolver: Box<dyn Resolve>,
+    connections: Arc<Semaphore>,
+    config: OutletConfig,
+}
+
+impl fmt::Debug for Outlet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Shared { rules, config, .. } = &*self.shared;
+        f.debug_struct("Outlet").field("rules", rules).field("config", config).finish_non_exhaustive()
+    }
+}
+
+impl Outlet {
+    /// An outlet that keeps to these rules and asks the system for names, 32 at a time.
+    pub fn new(rules: Rules, config: OutletConfig) -> Self {
+        Self::with_resolver(rules, config, Box::new(SystemResolver::new(LOOKUPS)))
+    }
+
+    /// As [`Self::new`], with another resolver.
+    pub fn with_resolver(rules: Rules, config: OutletConfig, resolver: Box<dyn Resolve>) -> Self {
+        let connections = Arc::new(Semaphore::new(config.connections.min(Semaphore::MAX_PERMITS)));
+        Self { shared: Arc::new(Shared { rules, resolver, connections, config }) }
+    }
+
+    /// What a new client may take; to be shared by all its connections.
+    pub fn quota(&self) -> Quota {
+        let OutletConfig { client_connections, client_lookups, client_bytes, .. } = self.shared.config;
+        Quota::new(client_connections, client_lookups, client_bytes)
+    }
+
+    /// Answers one stream, from its first byte on, and carries its TCP connection to the end. Dropping the future resets
+    /// it.
+    ///
+    /// # Errors
+    /// Why there was no connection or why it broke, for a log; the client knows already, as far as it can be told.
+    pub async fn answer<W, R>(
+        &self,
+        quota: &Quota,
+        mut send: W,
+        mut receive: R,
+    ) -> Result<Volume, EgressError>
+    where
+        W: AsyncWrite + Unpin,
+        R: AsyncRead + Unpin,
+    {
+        let patience = self.shared.config.request_timeout;
+        let destination = match request_of(patience, &mut receive).await {
+            Ok(Request::Connect(destination)) => destination,
+            Ok(Request::Check) => {
+                say(patience, &mut send, &Answer::Done(None)).await?;
+                return Ok(Volume::default());
+            }
+            Err(error) => return refuse_misunderstood(patience, &mut send, error).await,
+        };
+        let opened = self.shared.open(&destination, quota).await;
+        let (socket, address, _place) = match opened {
+            Ok(opened) => opened,
+            Err(refusal) => {
+                debug!(reason = %refusal.reason, "a connection was refused");
+                say(patience, &mut send, &Answer::Refused(refusal.clone())).await?;
+                return Err(refusal.into());
+            }
+        };
+        let told = timeout(patience, write_answer(&mut send, &Answer::Done(Some(address)))).await;
+        told.map_err(|_| EgressError::Late)??;
+        let carried = relay_tcp(socket, (send, receive), quota).await;
+        carried.map_err(|error| EgressError::Stream(std::io::Error::other(error)))
+    }
+}
+
+/// A connection, the address it leads to, and the places it takes until it ends.
+type Opened = (TcpStream, SocketAddr, [OwnedSemaphorePermit; 2]);
+
+impl Shared {
+    async fn open(&self, destination: &Destination, quota: &Quota) -> Result<Opened, Refusal> {
+        // egress 6.1, 6.2
+        let own = quota.connection().ok_or_else(|| {
+            let most = self.config.client_connections;
+            Refusal::with_text(Reason::TooMany, format!("a client may have {most}"))
+        })?;
+        let shared = Arc::clone(&self.connections);
+        let place = shared.try_acquire_owned().map_err(|_| Refusal::new(Reason::TooMany))?;
+        let until = Instant::now() + self.config.connect_timeout;
+        let found = resolve::addresses(&*self.resolver, destination, quota, until).await?;
+        let mut allowed = Vec::new();
+        let mut forbidden = None;
+        for ip in found {
+            let address = SocketAddr::new(ip, destination.port());
+            match self.rules.check(address) {
+                Ok(()) => allowed.push(address),
+                Err(class) => forbidden = Some(class),
+            }
+        }
+        if let Some(class) = forbidden.filter(|_| allowed.is_empty()) {
+            // What a name stands for at the server's side is not told.
+            let text = match destination.host() {
+                Host::Ip(_) => format!("{class}; the server's --allow can open it"),
+                Host::Name(_) => "the server's --allow can open it".to_owned(),
+            };
+            return Err(Refusal::with_text(Reason::Forbidden, text));
+        }
+        let (socket, address) = dial::dial(allowed, until).await.map_err(Refusal::new)?;
+        Ok((socket, address, [own, place]))
+    }
+}
+
+/// Answers one stream of a client at a server that lets nobody out.
+///
+/// # Errors
+/// The stream broke.
+// egress 2.4
+pub async fn decline<W, R>(mut send: W, mut receive: R) -> Result<(), EgressError>
+where
+    W: AsyncWrite + Unpin,
+    R: AsyncRead + Unpin,
+{
+    let patience = OutletConfig::default().request_timeout;
+    match request_of(patience, &mut receive).await {
+        Ok(_) => say(patience, &mut send, &Answer::Refused(Refusal::new(Reason::NotEnabled))).await,
+        Err(error) => refuse_misunderstood(patience, &mut send, error).await.map(|_| ()),
+    }
+}
+
+/// Why a request is not answered as it wishes.
+enum Misunderstood {
+    Unknown(Unknown),
+    Wrong(EgressError),
+}
+
+async fn request_of<R: AsyncRead + Unpin>(
+    patience: Duration,
+    receive: &mut R,
+) -> Result<Request, Misunderstood> {
+    match timeout(patience, read_request(receive)).await {
+        Ok(Ok(Ok(request))) => Ok(request),
+        Ok(Ok(Err(unknown))) => Err(Misunderstood::Unknown(unknown)),
+        Ok(Err(error)) => Err(Misunderstood::Wrong(error)),
+        Err(_) => Err(Misunderstood::Wrong(EgressError::Late)),
+    }
+}
+
+// egress 1.4, 1.5
+async fn refuse_misunderstood<W: AsyncWrite + Unpin>(
+    patience: Duration,
+    send: &mut W,
+    misunderstood: Misunderstood,
+) -> Result<Volume, EgressError> {
+    let (refusal, error) = match misunderstood {
+        Misunderstood::Unknown(unknown) => {
+            let text = match unknown {
+                Unknown::Version(version) => format!("version {version}; this side speaks version {VERSION}"),
+                Unknown::Request(kind) => format!("request {kind}"),
+            };
+            (Refusal::with_text(Reason::Unsupported, text), None)
+        }
+        Misunderstood::Wrong(EgressError::Stream(error)) => return Err(error.into()),
+        Misunderstood::Wrong(error) => {
+            (Refusal::with_text(Reason::Malformed, error.to_string()), Some(error))
+        }
+    };
+    say(patience, send, &Answer::Refused(refusal.clone())).await?;
+    Err(error.unwrap_or(EgressError::Refused(refusal)))
+}
+
+/// Answers, and ends the stream in order; not for a peer that takes nothing.
+async fn say<W: AsyncWrite + Unpin>(
+    patience: Duration,
+    send: &mut W,
+    answer: &Answer,
+) -> Result<(), EgressError> {
+    let saying = async {
+        write_answer(send, answer).await?;
+        send.shutdown().await
+    };
+    Ok(timeout(patience, saying).await.map_err(|_| EgressError::Late)??)
+}
+
+/// Names that are looked up at the same time, for all clients.
+const LOOKUPS: usize = 32;

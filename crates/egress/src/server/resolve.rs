@@ -1,0 +1,125 @@
+//! Names, as the server's side finds them.
+
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, ToSocketAddrs as _};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout_at};
+
+use crate::answer::{Reason, Refusal};
+use crate::destination::{Destination, Host, Name};
+use crate::quota::Quota;
+
+/// Most addresses of a name that count.
+const MOST_ADDRESSES: usize = 16;
+
+/// Finds the addresses of names.
+pub trait Resolve: std::fmt::Debug + Send + Sync {
+    /// All addresses of a name, best first. An error of the kind [`io::ErrorKind::NotFound`] says that it has none. The
+    /// work may go on when the future is dropped; it ends by itself then.
+    fn resolve<'a>(
+        &'a self,
+        name: &'a Name,
+    ) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>>;
+}
+
+/// The system's resolver, which also sorts addresses (RFC 6724).
+#[derive(Debug)]
+pub struct SystemResolver {
+    running: Arc<Semaphore>,
+}
+
+impl SystemResolver {
+    /// A resolver that asks for so many names at the same time; each takes a thread.
+    pub fn new(parallel: usize) -> Self {
+        Self { running: Arc::new(Semaphore::new(parallel.min(Semaphore::MAX_PERMITS))) }
+    }
+}
+
+impl Resolve for SystemResolver {
+    fn resolve<'a>(
+        &'a self,
+        name: &'a Name,
+    ) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>> {
+        Box::pin(async move {
+            let permit = Arc::clone(&self.running).acquire_owned().await.map_err(io::Error::other)?;
+            let name = name.as_str().to_owned();
+            let found = tokio::task::spawn_blocking(move || {
+                let found =
+                    (name.as_str(), 0).to_socket_addrs().map(|found| found.map(|it| it.ip()).collect());
+                // The thread is the cost, so it keeps the permit although nobody may wait any more.
+                drop(permit);
+                found
+            });
+            found.await.map_err(io::Error::other)?
+        })
+    }
+}
+
+/// The addresses of a destination: found once, so that what is checked is what is connected to.
+// egress 5.6
+pub(super) async fn addresses(
+    resolver: &dyn Resolve,
+    destination: &Destination,
+    quota: &Quota,
+    until: Instant,
+) -> Result<Vec<IpAddr>, Refusal> {
+    let name = match destination.host() {
+        Host::Ip(address) => return Ok(vec![address.to_canonical()]),
+        Host::Name(name) => name,
+    };
+    let looking = async {
+        let _turn = quota.lookups.acquire().await.map_err(io::Error::other)?;
+        resolver.resolve(name).await
+    };
+    let found = match timeout_at(until, looking).await {
+        Ok(Ok(found)) => found,
+        Ok(Err(error)) => return Err(Refusal::new(reason_of(&error))),
+        Err(_) => return Err(Refusal::new(Reason::LookupFailed)),
+    };
+    let mut addresses = Vec::new();
+    for address in found.into_iter().map(|address| address.to_canonical()) {
+        if addresses.len() < MOST_ADDRESSES && !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    if addresses.is_empty() { Err(Refusal::new(Reason::NameNotFound)) } else { Ok(addresses) }
+}
+
+/// The system tells by a text alone whether a name does not exist or nobody knows; only the latter may change soon.
+fn reason_of(error: &io::Error) -> Reason {
+    let is_temporary = error.to_string().to_ascii_lowercase().contains("temporary")
+        || matches!(error.kind(), io::ErrorKind::TimedOut);
+    if is_temporary { Reason::LookupFailed } else { Reason::NameNotFound }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_system_finds_its_own_name_and_not_one_that_never_exists() {
+        let resolver = SystemResolver::new(2);
+        let find = async |name: &str| resolver.resolve(&Name::new(name).unwrap()).await;
+        let found = find("localhost").await.unwrap();
+        assert!(!found.is_empty() && found.iter().all(IpAddr::is_loopback), "{found:?}");
+        // RFC 6761, section 6.4; without any name server it is not known whether it exists.
+        assert!(find("does-not-exist.invalid").await.is_err());
+    }
+
+    #[test]
+    fn a_name_server_that_does_not_answer_is_not_a_name_that_does_not_exist() {
+        let text = |text: &str| reason_of(&io::Error::other(text));
+        assert_eq!(
+            text("failed to lookup address information: Temporary failure in name resolution"),
+            Reason::LookupFailed
+        );
+        assert_eq!(
+            text("failed to lookup address information: Name or service not known"),
+            Reason::NameNotFound
+        );
+    }
+}

@@ -1,0 +1,248 @@
+//! Clients that want what they may not, and peers that keep to no rule.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use manyway_egress::{Destination, OutletConfig, Reason, connect};
+use manyway_session::Session as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+use crate::common::{Names, in_time, listen, outlet, read_all, reason, serve, serve_with, until};
+
+// egress 5.1 to 5.3
+#[tokio::test]
+async fn no_forbidden_address_is_connected_to_in_whatever_form_it_is_written() {
+    let (session, _) = serve(&[]);
+    for host in [
+        // The host itself.
+        "127.0.0.1",
+        "127.9.9.9",
+        "0.0.0.0",
+        "::1",
+        "::",
+        "::ffff:127.0.0.1",
+        "::127.0.0.1",
+        "64:ff9b::127.0.0.1",
+        "64:ff9b::7f00:1",
+        "2002:7f00:1::1",
+        "2001:0:4136:e378:8000:63bf:80ff:fffe",
+        // Networks of the server's side.
+        "10.0.0.1",
+        "172.16.0.1",
+        "192.168.1.1",
+        "100.64.0.1",
+        "169.254.1.1",
+        "fe80::1",
+        "fc00::1",
+        "fd00::1",
+        "fec0::1",
+        "::ffff:10.0.0.1",
+        "::10.0.0.1",
+        "64:ff9b::10.0.0.1",
+        "64:ff9b:1::10.0.0.1",
+        "64:ff9b:1:a00:0:100::",
+        "2002:a00:1::1",
+        "::ffff:192.168.1.1",
+        // Secrets of clouds.
+        "169.254.169.254",
+        "::ffff:169.254.169.254",
+        "64:ff9b::169.254.169.254",
+        "fd00:ec2::254",
+        "100.100.100.200",
+        "168.63.129.16",
+        "192.0.0.192",
+        // Many, all, nobody.
+        "224.0.0.1",
+        "239.255.255.250",
+        "ff02::1",
+        "255.255.255.255",
+        "240.0.0.1",
+        "192.0.2.1",
+        "2001:db8::1",
+    ] {
+        let to = Destination::parse(host, 80).unwrap();
+        assert_eq!(reason(in_time(connect(&session, &to)).await), Reason::Forbidden, "{host}");
+    }
+}
+
+/// The system's resolver reads them as addresses.
+#[tokio::test]
+async fn an_address_in_the_clothes_of_a_name_is_checked_like_one() {
+    let outlet = manyway_egress::Outlet::new(manyway_egress::Rules::new(Vec::new()), OutletConfig::default());
+    let (session, _) = serve_with(outlet);
+    for name in ["localhost", "127.1", "0x7f.1", "2130706433", "0177.0.0.1", "0"] {
+        let to = Destination::parse(name, 80).unwrap();
+        let reason = reason(in_time(connect(&session, &to)).await);
+        assert!(matches!(reason, Reason::Forbidden | Reason::NameNotFound), "{name}: {reason:?}");
+    }
+}
+
+// egress 5.3
+#[tokio::test]
+async fn a_name_that_leads_to_a_forbidden_address_is_forbidden_and_tells_nothing_about_it() {
+    for address in ["10.1.2.3", "127.0.0.1", "::ffff:10.1.2.3", "64:ff9b::10.1.2.3", "fd00::7"] {
+        let mut names = Names::of("inside.test", &[]);
+        names.answers[0].1.push(vec![address.parse().unwrap()]);
+        let (session, _) = serve_with(outlet(&[], OutletConfig::default(), names));
+        let to = Destination::parse("inside.test", 80).unwrap();
+        let error = in_time(connect(&session, &to)).await.unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("forbidden") && !text.contains("10.1") && !text.contains("private"), "{text}");
+        assert_eq!(reason(Err::<(), _>(error)), Reason::Forbidden);
+    }
+}
+
+/// The first answer is allowed, every later one is not; and of one answer the forbidden part is left out.
+// egress 5.6
+#[tokio::test]
+async fn a_rebinding_name_is_looked_up_once_and_only_what_was_checked_is_connected_to() {
+    let forbidden = TcpListener::bind("127.0.0.2:0").await.unwrap();
+    let port = forbidden.local_addr().unwrap().port();
+    let allowed = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
+    let names = Names::of("rebind.test", &[&["127.0.0.1"], &["127.0.0.2"]]);
+    let asked = names.asked.clone();
+    let (session, _) = serve_with(outlet(&["127.0.0.1"], OutletConfig::default(), names));
+    let to = Destination::parse("rebind.test", port).unwrap();
+    let opened = in_time(connect(&session, &to)).await.unwrap();
+    assert_eq!((opened.address, asked.load(Ordering::SeqCst)), (allowed.local_addr().unwrap(), 1));
+    assert_eq!(reason(in_time(connect(&session, &to)).await), Reason::Forbidden, "the second answer");
+
+    let names = Names::of("mixed.test", &[&["127.0.0.2", "::ffff:127.0.0.2", "127.0.0.1"]]);
+    let (session, _) = serve_with(outlet(&["127.0.0.1"], OutletConfig::default(), names));
+    let to = Destination::parse("mixed.test", port).unwrap();
+    let opened = in_time(connect(&session, &to)).await.unwrap();
+    assert_eq!(opened.address, allowed.local_addr().unwrap());
+    let nobody = tokio::time::timeout(Duration::from_millis(50), forbidden.accept()).await;
+    assert!(nobody.is_err(), "the forbidden one was connected to");
+}
+
+// egress 6.1
+#[tokio::test]
+async fn one_client_has_its_connections_and_no_more_and_gets_them_back() {
+    let mut config = OutletConfig::default();
+    config.client_connections = 2;
+    let (session, quota) = serve_with(outlet(&["127.0.0.1"], config, Names::default()));
+    let (listener, to) = listen().await;
+    let first = in_time(connect(&session, &to)).await.unwrap();
+    let second = in_time(connect(&session, &to)).await.unwrap();
+    assert_eq!(reason(in_time(connect(&session, &to)).await), Reason::TooMany);
+    drop((first, second));
+    until(|| quota.free_connections() == 2).await;
+    in_time(connect(&session, &to)).await.unwrap();
+    drop(listener);
+}
+
+// egress 6.2
+#[tokio::test]
+async fn all_clients_together_have_their_connections_and_no_more() {
+    let mut config = OutletConfig::default();
+    config.connections = 1;
+    let outlet = outlet(&["127.0.0.1"], config, Names::default());
+    let ((one, _), (other, other_quota)) = (serve_with(outlet.clone()), serve_with(outlet));
+    let (_listener, to) = listen().await;
+    let kept = in_time(connect(&one, &to)).await.unwrap();
+    assert_eq!(reason(in_time(connect(&other, &to)).await), Reason::TooMany);
+    assert_eq!(other_quota.free_connections(), 512);
+    drop(kept);
+}
+
+// egress 6.3
+#[tokio::test(start_paused = true)]
+async fn a_request_that_does_not_come_to_its_end_is_given_up() {
+    let (session, quota) = serve(&["127.0.0.1"]);
+    for beginning in [&[][..], &[0x45], &[0x45, 1, 1, 0, 7, 0, 80, 1, 127]] {
+        let (mut send, mut receive) = session.open().await.unwrap();
+        send.write_all(beginning).await.unwrap();
+        let mut answer = Vec::new();
+        let _ = receive.read_to_end(&mut answer).await;
+        assert_eq!(answer[..3], [0x45, 1, 12], "malformed");
+    }
+    assert_eq!(quota.free_connections(), 512);
+}
+
+// egress 1.3, 1.5
+#[tokio::test]
+async fn nonsense_and_requests_without_end_are_refused_at_their_header_and_harm_nobody() {
+    let (session, quota) = serve(&["127.0.0.1"]);
+    for (bytes, reason) in [
+        (&[0x45, 1, 1, 0xff, 0xff][..], 12),
+        (&[0x45, 9, 1, 0, 0], 11),
+        (&[0x45, 1, 99, 0, 0], 11),
+        (&[0x01, 0, 0, 0, 0], 12),
+        (&[0x45, 1, 1, 0, 4, 0, 80, 3, 0], 12),
+    ] {
+        let (mut send, mut receive) = session.open().await.unwrap();
+        // As much as it takes: whoever goes on for ever is stopped.
+        let endless = async {
+            send.write_all(bytes).await?;
+            loop {
+                send.write_all(&[0; 4096]).await?;
+            }
+            #[expect(unreachable_code, reason = "it names the type")]
+            Ok::<(), std::io::Error>(())
+        };
+        let (ended, answer) = tokio::join!(in_time(endless), read_all(&mut receive));
+        assert!(ended.is_err());
+        assert_eq!(answer.unwrap()[..3], [0x45, 1, reason], "{bytes:?}");
+    }
+    assert_eq!(quota.free_connections(), 512);
+    let (_listener, to) = listen().await;
+    in_time(connect(&session, &to)).await.unwrap();
+}
+
+// egress 6.3
+#[tokio::test(start_paused = true)]
+async fn a_name_server_that_never_answers_costs_its_time_and_no_connection() {
+    let mut names = Names::of("slow.test", &[]);
+    names.is_mute = true;
+    let (session, quota) = serve_with(outlet(&[], OutletConfig::default(), names));
+    let to = Destination::parse("slow.test", 80).unwrap();
+    let begin = tokio::time::Instant::now();
+    assert_eq!(reason(connect(&session, &to).await), Reason::LookupFailed);
+    assert_eq!(begin.elapsed().as_secs(), 10);
+    assert_eq!(quota.free_connections(), 512);
+}
+
+// egress 6.4
+#[tokio::test]
+async fn the_buffers_of_a_client_keep_to_its_bytes_and_everything_still_arrives() {
+    let mut config = OutletConfig::default();
+    config.client_bytes = 20 << 10;
+    let (session, quota) = serve_with(outlet(&["127.0.0.1"], config, Names::default()));
+    let (listener, to) = listen().await;
+    let mut streams = Vec::new();
+    for _ in 0..4 {
+        let opened = in_time(connect(&session, &to)).await.unwrap();
+        let (mut destination, _) = in_time(listener.accept()).await.unwrap();
+        tokio::spawn(async move {
+            destination.write_all(&vec![3; 400_000]).await.unwrap();
+        });
+        streams.push(opened);
+    }
+    for opened in &mut streams {
+        let mut got = vec![0; 400_000];
+        in_time(opened.receive.read_exact(&mut got)).await.unwrap();
+        assert!(quota.free_bytes() <= 20 << 10);
+    }
+    drop(streams);
+    until(|| quota.free_bytes() == 20 << 10).await;
+}
+
+/// The stream that nobody reads is full; the others go on.
+// egress 6.4
+#[tokio::test]
+async fn a_client_that_does_not_read_one_stream_stops_no_other() {
+    let (session, _) = serve(&["127.0.0.1"]);
+    let (listener, to) = listen().await;
+    let stuck = in_time(connect(&session, &to)).await.unwrap();
+    let (mut flooding, _) = in_time(listener.accept()).await.unwrap();
+    tokio::spawn(async move { while flooding.write_all(&[1; 65536]).await.is_ok() {} });
+    let mut other = in_time(connect(&session, &to)).await.unwrap();
+    let (mut destination, _) = in_time(listener.accept()).await.unwrap();
+    destination.write_all(b"through").await.unwrap();
+    let mut got = [0; 7];
+    in_time(other.receive.read_exact(&mut got)).await.unwrap();
+    assert_eq!(&got, b"through");
+    drop(stuck);
+}

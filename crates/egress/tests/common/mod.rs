@@ -1,0 +1,209 @@
+//! A connection in memory whose streams can be reset, a server's end over it, and names that are made up.
+
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use manyway_egress::{Destination, EgressError, Name, Outlet, OutletConfig, Quota, Reason, Resolve, Rules};
+use manyway_session::Session;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, DuplexStream, ReadBuf, ReadHalf, WriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Mutex, mpsc};
+
+/// What nothing here takes on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// One end of a connection whose streams hold 64 KiB in each direction.
+pub(crate) struct MemorySession {
+    open: mpsc::UnboundedSender<(MemorySend, MemoryReceive)>,
+    accept: Mutex<mpsc::UnboundedReceiver<(MemorySend, MemoryReceive)>>,
+}
+
+pub(crate) fn pair() -> (MemorySession, MemorySession) {
+    let (to_right, from_left) = mpsc::unbounded_channel();
+    let (to_left, from_right) = mpsc::unbounded_channel();
+    let session = |open, accept| MemorySession { open, accept: Mutex::new(accept) };
+    (session(to_right, from_right), session(to_left, from_left))
+}
+
+impl Session for MemorySession {
+    type Send = MemorySend;
+    type Receive = MemoryReceive;
+
+    async fn open(&self) -> io::Result<(Self::Send, Self::Receive)> {
+        let ((near_send, far_receive), (far_send, near_receive)) = (direction(), direction());
+        self.open.send((far_send, far_receive)).map_err(|_| io::ErrorKind::ConnectionReset)?;
+        Ok((near_send, near_receive))
+    }
+
+    async fn accept(&self) -> Option<(Self::Send, Self::Receive)> {
+        self.accept.lock().await.recv().await
+    }
+}
+
+fn direction() -> (MemorySend, MemoryReceive) {
+    let (near, far) = tokio::io::duplex(64 << 10);
+    let (unused_read, write) = tokio::io::split(near);
+    let (read, unused_write) = tokio::io::split(far);
+    let was_finished = Arc::new(AtomicBool::new(false));
+    let send = MemorySend { write, _read: unused_read, was_finished: Arc::clone(&was_finished) };
+    (send, MemoryReceive { read, _write: unused_write, was_finished })
+}
+
+/// The sending half: dropping it before its end resets the stream.
+#[derive(Debug)]
+pub(crate) struct MemorySend {
+    write: WriteHalf<DuplexStream>,
+    _read: ReadHalf<DuplexStream>,
+    was_finished: Arc<AtomicBool>,
+}
+
+impl AsyncWrite for MemorySend {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.write).poll_write(context, data)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.write).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.was_finished.store(true, Ordering::SeqCst);
+        Pin::new(&mut self.write).poll_shutdown(context)
+    }
+}
+
+/// The receiving half: an end without `shutdown` is a reset; dropping it stops the writer.
+#[derive(Debug)]
+pub(crate) struct MemoryReceive {
+    read: ReadHalf<DuplexStream>,
+    _write: WriteHalf<DuplexStream>,
+    was_finished: Arc<AtomicBool>,
+}
+
+impl AsyncRead for MemoryReceive {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.read).poll_read(context, buffer);
+        let is_end = matches!(polled, Poll::Ready(Ok(()))) && buffer.filled().len() == before;
+        if is_end && !self.was_finished.load(Ordering::SeqCst) {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+        }
+        polled
+    }
+}
+
+/// Serves a client in memory that may go where `openings` lead.
+pub(crate) fn serve(openings: &[&str]) -> (MemorySession, Quota) {
+    serve_with(outlet(openings, OutletConfig::default(), Names::default()))
+}
+
+pub(crate) fn outlet(openings: &[&str], config: OutletConfig, names: Names) -> Outlet {
+    let openings = openings.iter().map(|text| text.parse().unwrap()).collect();
+    Outlet::with_resolver(Rules::new(openings), config, Box::new(names))
+}
+
+pub(crate) fn serve_with(outlet: Outlet) -> (MemorySession, Quota) {
+    let (near, far) = pair();
+    let quota = outlet.quota();
+    let own = quota.clone();
+    tokio::spawn(async move {
+        while let Some((send, receive)) = far.accept().await {
+            let (outlet, quota) = (outlet.clone(), own.clone());
+            tokio::spawn(async move { drop(outlet.answer(&quota, send, receive).await) });
+        }
+    });
+    (near, quota)
+}
+
+/// Names with the addresses that they have when they are asked for the first time, the second time and so on.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Names {
+    pub(crate) answers: Vec<(&'static str, Vec<Vec<IpAddr>>)>,
+    pub(crate) asked: Arc<AtomicUsize>,
+    /// Never answers.
+    pub(crate) is_mute: bool,
+}
+
+impl Names {
+    pub(crate) fn of(name: &'static str, answers: &[&[&str]]) -> Self {
+        let parse = |answer: &&[&str]| answer.iter().map(|text| text.parse().unwrap()).collect();
+        Self { answers: vec![(name, answers.iter().map(parse).collect())], ..Self::default() }
+    }
+}
+
+impl Resolve for Names {
+    fn resolve<'a>(
+        &'a self,
+        name: &'a Name,
+    ) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>> {
+        let turn = self.asked.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async move {
+            if self.is_mute {
+                return std::future::pending().await;
+            }
+            let found = self.answers.iter().find(|(known, _)| *known == name.as_str());
+            let (_, answers) = found.ok_or(io::ErrorKind::NotFound)?;
+            Ok(answers[turn.min(answers.len() - 1)].clone())
+        })
+    }
+}
+
+/// A listener on loopback, and the destination that leads there.
+pub(crate) async fn listen() -> (TcpListener, Destination) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    (listener, Destination::parse("127.0.0.1", address.port()).unwrap())
+}
+
+/// A connected pair of sockets on loopback.
+pub(crate) async fn sockets() -> (TcpStream, TcpStream) {
+    let (listener, _) = listen().await;
+    let address: SocketAddr = listener.local_addr().unwrap();
+    let (near, far) = tokio::join!(TcpStream::connect(address), listener.accept());
+    (near.unwrap(), far.unwrap().0)
+}
+
+/// The reason of a refusal.
+#[track_caller]
+pub(crate) fn reason<T: std::fmt::Debug>(result: Result<T, EgressError>) -> Reason {
+    match result {
+        Err(EgressError::Refused(refusal)) => refusal.reason,
+        other => panic!("no refusal: {other:?}"),
+    }
+}
+
+/// Waits, not for ever.
+pub(crate) async fn in_time<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, work).await.unwrap()
+}
+
+/// Waits for a condition.
+pub(crate) async fn until(mut holds: impl FnMut() -> bool) {
+    in_time(async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}
+
+/// Reads everything; the kind of error if it does not end in order.
+pub(crate) async fn read_all(from: &mut (impl AsyncRead + Unpin)) -> Result<Vec<u8>, io::ErrorKind> {
+    let mut all = Vec::new();
+    in_time(from.read_to_end(&mut all)).await.map_err(|error| error.kind())?;
+    Ok(all)
+}

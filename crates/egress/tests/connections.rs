@@ -1,0 +1,224 @@
+//! What a program sees of a connection that is carried.
+
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use manyway_egress::{Destination, OutletConfig, Quota, Reason, check, connect, decline, relay, relay_tcp};
+use manyway_session::Session as _;
+use socket2::SockRef;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::common::{
+    MemorySession, Names, in_time, listen, outlet, pair, read_all, reason, serve, serve_with, sockets, until,
+};
+
+/// A program's socket that is carried to `destination` over `session`, with the server's socket behind it.
+async fn carried(
+    session: &MemorySession,
+    listener: &TcpListener,
+    to: &Destination,
+) -> (TcpStream, TcpStream) {
+    let (program, local) = sockets().await;
+    let (opened, accepted) = tokio::join!(in_time(connect(session, to)), in_time(listener.accept()));
+    let opened = opened.unwrap();
+    tokio::spawn(async move {
+        drop(relay_tcp(local, (opened.send, opened.receive), &Quota::unlimited()).await);
+    });
+    (program, accepted.unwrap().0)
+}
+
+#[tokio::test]
+async fn what_is_written_arrives_whole_in_both_directions_and_the_address_is_told() {
+    let (session, quota) = serve(&["127.0.0.1"]);
+    let (listener, to) = listen().await;
+    let opened = in_time(connect(&session, &to)).await.unwrap();
+    assert_eq!(opened.address, listener.local_addr().unwrap());
+    drop(opened);
+    drop(listener.accept().await);
+    let (mut program, mut destination) = carried(&session, &listener, &to).await;
+    let data: Vec<u8> = (0..3_000_000_u32).map(|i| i.to_le_bytes()[1]).collect();
+    for (from, into) in [(&mut program, &mut destination)] {
+        let writing = async {
+            from.write_all(&data).await.unwrap();
+            from.shutdown().await.unwrap();
+        };
+        let ((), got) = tokio::join!(writing, read_all(into));
+        assert!(got.unwrap() == data);
+    }
+    // The other direction goes on after the end of the first.
+    let writing = async {
+        destination.write_all(&data).await.unwrap();
+        destination.shutdown().await.unwrap();
+    };
+    let ((), got) = tokio::join!(writing, read_all(&mut program));
+    assert!(got.unwrap() == data);
+    until(|| quota.free_connections() == 512 && quota.free_bytes() == 16 << 20).await;
+}
+
+// egress 4.2
+#[tokio::test]
+async fn the_end_of_one_direction_leaves_the_other_open() {
+    let (session, _) = serve(&["127.0.0.1"]);
+    let (listener, to) = listen().await;
+    let (mut program, mut destination) = carried(&session, &listener, &to).await;
+    program.write_all(b"question").await.unwrap();
+    program.shutdown().await.unwrap();
+    assert_eq!(read_all(&mut destination).await.unwrap(), b"question");
+    destination.write_all(b"answer").await.unwrap();
+    drop(destination);
+    assert_eq!(read_all(&mut program).await.unwrap(), b"answer");
+}
+
+fn reset(socket: TcpStream) {
+    SockRef::from(&socket).set_linger(Some(Duration::ZERO)).unwrap();
+    drop(socket);
+}
+
+// egress 4.3
+#[tokio::test]
+async fn a_reset_at_either_end_is_a_reset_at_the_other() {
+    let (session, quota) = serve(&["127.0.0.1"]);
+    let (listener, to) = listen().await;
+    let (program, mut destination) = carried(&session, &listener, &to).await;
+    reset(program);
+    assert_eq!(read_all(&mut destination).await, Err(ErrorKind::ConnectionReset));
+    let (mut program, destination) = carried(&session, &listener, &to).await;
+    reset(destination);
+    assert_eq!(read_all(&mut program).await, Err(ErrorKind::ConnectionReset));
+    until(|| quota.free_connections() == 512).await;
+}
+
+// egress 4.4
+#[tokio::test]
+async fn a_reset_after_a_half_close_is_noticed_though_nobody_reads() {
+    let (session, quota) = serve(&["127.0.0.1"]);
+    let (listener, to) = listen().await;
+    let (mut program, mut destination) = carried(&session, &listener, &to).await;
+    program.shutdown().await.unwrap();
+    assert_eq!(read_all(&mut destination).await.unwrap(), b"");
+    reset(program);
+    // Without the reset it could write on until buffers are full, and then for ever wait.
+    let failed = async {
+        while destination.write_all(b"x").await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    in_time(failed).await;
+    until(|| quota.free_connections() == 512).await;
+}
+
+// egress 4.3
+#[tokio::test]
+async fn a_connection_that_breaks_under_its_streams_resets_both_programs() {
+    let (near, far) = pair();
+    let outlet = outlet(&["127.0.0.1"], OutletConfig::default(), Names::default());
+    let quota = outlet.quota();
+    let server = tokio::spawn(async move {
+        let (send, receive) = far.accept().await.unwrap();
+        drop(outlet.answer(&quota, send, receive).await);
+    });
+    let (listener, to) = listen().await;
+    let (mut program, mut destination) = carried(&near, &listener, &to).await;
+    program.write_all(b"the beginning").await.unwrap();
+    let mut beginning = [0; 13];
+    in_time(destination.read_exact(&mut beginning)).await.unwrap();
+    server.abort();
+    assert_eq!(read_all(&mut destination).await, Err(ErrorKind::ConnectionReset));
+    assert_eq!(read_all(&mut program).await, Err(ErrorKind::ConnectionReset));
+}
+
+// egress 4.1
+#[tokio::test]
+async fn a_destination_that_does_not_read_stops_the_program() {
+    let (session, _) = serve(&["127.0.0.1"]);
+    let (listener, to) = listen().await;
+    let (program, mut destination) = carried(&session, &listener, &to).await;
+    let chunk = vec![7; 64 << 10];
+    let mut written = 0;
+    // Until nothing is taken for a while: sockets, buffers and the stream are full.
+    loop {
+        let taken = tokio::time::timeout(Duration::from_millis(500), async {
+            program.writable().await.unwrap();
+            program.try_write(&chunk)
+        });
+        match taken.await {
+            Ok(Ok(length)) => written += length,
+            Ok(Err(error)) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
+            Err(_) => break,
+        }
+        assert!(written < 64 << 20, "nobody stops the program");
+    }
+    drop(program);
+    assert_eq!(read_all(&mut destination).await.unwrap().len(), written);
+}
+
+#[tokio::test]
+async fn what_the_destination_says_is_told_by_its_own_reason() {
+    let names = Names::of("here.test", &[&["127.0.0.1"]]);
+    let (session, _) = serve_with(outlet(&["127.0.0.0/8"], OutletConfig::default(), names));
+    let (listener, to) = listen().await;
+    drop(listener);
+    assert_eq!(reason(in_time(connect(&session, &to)).await), Reason::Refused);
+    let nowhere = Destination::parse("nowhere.test", 80).unwrap();
+    assert_eq!(reason(in_time(connect(&session, &nowhere)).await), Reason::NameNotFound);
+    let (listener, to) = listen().await;
+    let by_name = Destination::parse("here.test", to.port()).unwrap();
+    let opened = in_time(connect(&session, &by_name)).await.unwrap();
+    assert_eq!(opened.address, listener.local_addr().unwrap());
+}
+
+// egress 2.3, 2.4
+#[tokio::test]
+async fn a_server_that_lets_nobody_out_says_how_it_must_be_started() {
+    let (near, far) = pair();
+    tokio::spawn(async move {
+        while let Some((send, receive)) = far.accept().await {
+            drop(decline(send, receive).await);
+        }
+    });
+    let error = in_time(check(&near)).await.unwrap_err();
+    assert!(error.to_string().contains("manyway serve --egress"), "{error}");
+    let to = Destination::parse("example.org", 80).unwrap();
+    assert_eq!(reason(in_time(connect(&near, &to)).await), Reason::NotEnabled);
+    let (session, _) = serve(&[]);
+    in_time(check(&session)).await.unwrap();
+}
+
+// egress 2.5
+#[tokio::test]
+async fn what_is_sent_behind_the_request_without_waiting_arrives() {
+    let (session, _) = serve(&["127.0.0.1"]);
+    let (listener, to) = listen().await;
+    let (mut send, mut receive) = session.open().await.unwrap();
+    let port = to.port().to_be_bytes();
+    let request = [&[0x45, 1, 1, 0, 7][..], &port, &[1, 127, 0, 0, 1], b"at once"].concat();
+    send.write_all(&request).await.unwrap();
+    let (mut destination, _) = in_time(listener.accept()).await.unwrap();
+    let mut got = [0; 7];
+    in_time(destination.read_exact(&mut got)).await.unwrap();
+    assert_eq!(&got, b"at once");
+    let mut answer = [0; 12];
+    in_time(receive.read_exact(&mut answer)).await.unwrap();
+    assert_eq!(answer[..10], [0x45, 1, 0, 0, 7, 1, 127, 0, 0, 1]);
+}
+
+#[tokio::test]
+async fn pipes_are_carried_as_sockets_are() {
+    let (session, _) = serve(&["127.0.0.1"]);
+    let (listener, to) = listen().await;
+    let opened = in_time(connect(&session, &to)).await.unwrap();
+    let (mut destination, _) = in_time(listener.accept()).await.unwrap();
+    let (mut output, local) = tokio::io::duplex(1024);
+    let (_, local) = tokio::io::split(local);
+    let input: &[u8] = b"from standard input";
+    let relaying = tokio::spawn(async move {
+        relay((input, local), (opened.send, opened.receive), &Quota::unlimited()).await
+    });
+    assert_eq!(read_all(&mut destination).await.unwrap(), b"from standard input");
+    destination.write_all(b"to standard output").await.unwrap();
+    drop(destination);
+    let volume = in_time(relaying).await.unwrap().unwrap();
+    assert_eq!((volume.sent, volume.received), (19, 18));
+    assert_eq!(read_all(&mut output).await.unwrap(), b"to standard output");
+}

@@ -1,0 +1,45 @@
+//! Every frame of connections of other programs.
+
+use manyway_egress::fuzzing::{Answer, Request};
+use manyway_egress::{Destination, Reason, Refusal};
+
+use super::Seed;
+
+/// What an input may be, as [`crate::egress`] reads its first byte.
+const REQUEST: u8 = 0;
+const ANSWER: u8 = 1;
+const CLIENT_S_STREAM: u8 = 2;
+const SERVER_S_ANSWER: u8 = 3;
+
+pub(super) fn seeds() -> Vec<Seed> {
+    let mut seeds = Vec::new();
+    let mut add = |name: String, [alone, in_stream]: [u8; 2], frame: Vec<u8>| {
+        seeds.push(Seed::new("egress", name.clone(), [vec![alone], frame.clone()].concat()));
+        seeds.push(Seed::new("egress", format!("{name}-in-a-stream"), [vec![in_stream], frame].concat()));
+    };
+    let connect = |host| Request::Connect(Destination::parse(host, 443).unwrap());
+    for (name, request) in [
+        ("connect-ipv4", connect("192.0.2.7")),
+        ("connect-ipv6", connect("2001:db8::1")),
+        ("connect-name", connect("example.org")),
+        ("check", Request::Check),
+    ] {
+        let mut frame = Vec::new();
+        request.encode(&mut frame);
+        add(name.to_owned(), [REQUEST, CLIENT_S_STREAM], frame);
+    }
+    let refused = |reason| Answer::Refused(Refusal::with_text(reason, "why"));
+    let answers = [
+        ("connected-ipv4", Answer::Done(Some("192.0.2.7:443".parse().unwrap()))),
+        ("connected-ipv6", Answer::Done(Some("[2001:db8::1]:443".parse().unwrap()))),
+        ("checked", Answer::Done(None)),
+        ("refused", refused(Reason::Refused)),
+        ("not-enabled", refused(Reason::NotEnabled)),
+    ];
+    for (name, answer) in answers {
+        let mut frame = Vec::new();
+        answer.encode(&mut frame);
+        add(name.to_owned(), [ANSWER, SERVER_S_ANSWER], frame);
+    }
+    seeds
+}
