@@ -22,7 +22,7 @@ use crate::home::{ClientEntry, Entries, Home, HomeError, Rights, Secret, TicketE
 use crate::output::{json, note, print_line};
 use crate::serving::certificate::CertificateFiles;
 use crate::serving::guests::Guests;
-use crate::serving::memory::{Memory, give_back};
+use crate::serving::memory::{Memory as ServerMemory, give_back};
 use crate::serving::notify::{Notice, tell};
 use crate::serving::open_files::raise_limit;
 use crate::serving::session::GuestSession;
@@ -70,8 +70,14 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
     super::advice::print(global, &endpoint);
     tell(Notice::Ready);
     let visitors = Visitors::new(arguments.max_clients.map(Into::into));
-    let house =
-        House { guests: keys.guests, visitors, services, way_out, certificate, memory: Memory::default() };
+    let house = House {
+        guests: keys.guests,
+        visitors,
+        services,
+        way_out,
+        certificate,
+        memory: ServerMemory::default(),
+    };
     let signal = house.serve(&endpoint).await;
     tell(Notice::Stopping);
     if let Some(name) = signal.filter(|_| !global.quiet) {
@@ -199,7 +205,7 @@ struct House {
     services: Services,
     way_out: Arc<WayOut>,
     certificate: Option<CertificateFiles>,
-    memory: Memory,
+    memory: ServerMemory,
 }
 
 impl House {
