@@ -196,9 +196,13 @@ fn what_is_missing_is_named() {
     make_file(&place.there().join("there"), 10);
     make_file(&place.here().join("here"), 10);
     // Not even a connection is needed for this.
-    place.run(&["send", "here", "none", &server.ticket]).expect(1).says("none: ");
-    place.run(&["get", &server.ticket, "none"]).expect(1).says("no such file");
-    place.run(&["get", &server.ticket, "none", "there"]).expect(1).says("failed: none");
+    place
+        .run(&["send", "here", "none", &server.ticket])
+        .expect(1)
+        .says("manyway: no such file or directory: none\n");
+    let none = place.run(&["get", &server.ticket, "none"]).expect(1);
+    assert_eq!((none.out.as_str(), none.err.as_str()), ("", "manyway: no such file or directory: none\n"));
+    place.run(&["get", &server.ticket, "none", "there"]).expect(1).says("no such file or directory: none");
     assert_same_content(&place.there().join("there"), &place.here().join("there"));
     assert_eq!(names(&place.there()), ["there"]);
 }
@@ -209,7 +213,10 @@ fn a_server_for_reading_refuses_what_is_sent() {
     let server = place.serve(&["--read-only"]);
     make_file(&place.here().join("file"), 3_000_000);
     make_file(&place.there().join("film"), 1_000);
-    place.run(&["send", "file", &server.ticket]).expect(1).says("may fetch, not send");
+    place
+        .run(&["send", "file", &server.ticket])
+        .expect(1)
+        .says("refused: this server or ticket is read-only");
     place.run(&["-q", "get", &server.ticket, "film"]).expect(0);
     assert_eq!(names(&place.there()), ["film"]);
 }

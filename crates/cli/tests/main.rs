@@ -6,6 +6,7 @@ mod common;
 mod demo;
 mod egress;
 mod experiments;
+mod files;
 mod keys;
 mod lab;
 mod lab_agents;

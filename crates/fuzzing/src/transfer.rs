@@ -84,6 +84,8 @@ impl Place {
             let name = entry.unwrap().file_name();
             let name = name.to_string_lossy();
             assert!(name == "b" || name == "c" || name.starts_with('.'), "{name} was not asked for");
+            // A link at the top has no tree around it.
+            assert!(!self.into.join(&*name).is_symlink(), "{name} is a link");
         }
     }
 }

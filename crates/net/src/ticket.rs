@@ -304,10 +304,10 @@ impl fmt::Display for TicketError {
                 write!(f, "the ticket is of version {version}, which a newer Manyway made; update this one")
             }
             Self::Character { character, position } => {
-                write!(f, "the ticket is mistyped: {character:?} at place {position} occurs in no ticket")
+                write!(f, "{character:?} at place {position} occurs in no ticket; copy it again")
             }
             Self::Truncated => write!(f, "the ticket is cut off; copy the whole line"),
-            Self::Mistyped => write!(f, "the ticket is mistyped: its checksum does not fit; copy it again"),
+            Self::Mistyped => write!(f, "checksum mismatch; copy it again"),
             Self::Malformed => write!(f, "the ticket is intact but makes no sense; ask for a new one"),
             Self::Hosts { count } => {
                 write!(f, "a ticket holds 1 to {} addresses, not {count}", Ticket::MAX_HOSTS)

@@ -4,7 +4,8 @@ use std::fmt;
 use std::io;
 
 use crate::codec::CodecError;
-use crate::failure::Failure;
+use crate::failure::{Failure, Reason};
+use crate::name::printable;
 
 /// Why a request failed as a whole.
 #[derive(Debug)]
@@ -70,17 +71,20 @@ impl TransferError {
 impl fmt::Display for TransferError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Stream { doing, source } => write!(f, "the connection broke while {doing}: {source}"),
+            Self::Stream { doing, source } => write!(f, "connection lost while {doing}: {source}"),
             Self::Codec(error) => write!(f, "the other side sent something that makes no sense: {error}"),
             Self::Unexpected { wanted } => {
                 write!(f, "the other side sent something else instead of {wanted}")
             }
             Self::Silent { wanted } => write!(f, "the other side did not tell {wanted} in time"),
-            Self::Refused(failure) => write!(f, "the other side refuses: {failure}"),
-            Self::Local(failure) => failure.fmt(f),
-            Self::Incomplete { verified } => {
-                write!(f, "the connection ended early; {verified} files are complete and verified")
+            // The other side's text says it all.
+            Self::Refused(failure) if failure.reason == Reason::ReadOnly && !failure.text.is_empty() => {
+                write!(f, "refused: {}", printable(&failure.text))
             }
+            Self::Refused(failure) => write!(f, "refused: {failure}"),
+            Self::Local(failure) => failure.fmt(f),
+            Self::Incomplete { verified: 0 } => f.write_str("connection lost"),
+            Self::Incomplete { verified } => write!(f, "connection lost after {verified} verified files"),
             Self::Internal => f.write_str("a worker thread of this program died; this is a bug"),
         }
     }

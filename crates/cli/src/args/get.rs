@@ -17,9 +17,15 @@ pub struct GetArgs {
     /// Files and directories below the served directory; all of it if none is named
     #[arg(value_name = "PATH", value_parser = parse_path)]
     pub paths: Vec<RelativePath>,
-    /// Where to put them
-    #[arg(short = 'o', long = "output", value_name = "DIR", default_value = ".")]
+    /// The directory to put them in; for one file also its new name; "-" is standard output
+    #[arg(short = 'o', long = "output", value_name = "DIR|NAME", default_value = ".")]
     pub output: PathBuf,
+    /// Keep files that are there, whatever is in them
+    #[arg(long, conflicts_with = "backup")]
+    pub keep: bool,
+    /// Rename files that are there to NAME~ before they are replaced
+    #[arg(long)]
+    pub backup: bool,
     /// What all transfers understand.
     #[command(flatten)]
     pub transfer: TransferArgs,
@@ -33,6 +39,8 @@ fn parse_path(text: &str) -> Result<RelativePath, String> {
 const EXAMPLES: &str = "\
 Examples:
   manyway get mw1… film.mp4
+  manyway get mw1… film.mp4 -o holiday.mp4
+  manyway get mw1… photos.tar -o - | tar x
   manyway get mw1… photos/2024 -o ~/pictures
   manyway get mw1…                     everything
 

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use manyway_transfer::RelativePath;
 
 use super::TransferArgs;
 use crate::command::target::is_ticket;
@@ -12,13 +13,16 @@ use crate::command::target::is_ticket;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES, override_usage = "manyway send [OPTIONS] <FILE>... [TICKET]")]
 pub struct SendArgs {
-    /// Files and directories, then the ticket that `manyway serve` printed; without one, offers the files here and
-    /// prints a code for `manyway get`
+    /// Files and directories ("-" is standard input), then the ticket that `manyway serve` printed; without one, offers
+    /// the files here and prints a code for `manyway get`
     #[arg(required = true, value_names = ["FILE"])]
     arguments: Vec<OsString>,
     /// Send to this server: a ticket, or what else names a server
     #[arg(long, value_name = "SERVER")]
     to: Option<String>,
+    /// Call what is sent NAME there; only with one file or directory. Default: its own name; "stdin" for "-"
+    #[arg(long, value_name = "NAME", value_parser = parse_name)]
+    pub name: Option<RelativePath>,
     /// What all transfers understand.
     #[command(flatten)]
     pub transfer: TransferArgs,
@@ -40,7 +44,7 @@ impl SendArgs {
     /// # Errors
     /// There is no file; the text says so.
     pub fn recipient(&self) -> Result<Recipient, String> {
-        self.recipient_among(|path| path.symlink_metadata().is_ok())
+        self.recipient_among(|path| path == Path::new("-") || path.symlink_metadata().is_ok())
     }
 
     /// Whether the files are offered here to whoever has the code.
@@ -70,10 +74,15 @@ impl SendArgs {
     }
 }
 
+fn parse_name(text: &str) -> Result<RelativePath, String> {
+    RelativePath::parse(text).map_err(|error| error.to_string())
+}
+
 const EXAMPLES: &str = "\
 Examples:
   manyway send film.mp4 mw1…           to a server, with its ticket
   manyway send photos/ notes.txt mw1…
+  tar c photos | manyway send - --name photos.tar mw1…
   manyway send film.mp4                to whoever runs `manyway get` with the code that is printed
   manyway send -I eth0 -I wwan0,role=backup film.mp4 mw1…
 

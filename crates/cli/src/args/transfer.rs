@@ -3,14 +3,60 @@
 use std::fmt;
 use std::str::FromStr;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use manyway_proto::Rate;
+use manyway_transfer::{Excludes, Links, Rules};
+
+use crate::output::units;
 
 /// Arguments of every verb that transfers files.
-#[derive(Debug, Clone, Copy, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct TransferArgs {
     /// How often to connect again if the connection breaks in the middle: a number, or "forever"
     #[arg(long, value_name = "N", default_value = "3")]
     pub retry: Retries,
+    /// Symbolic links in directories: keep those that stay inside, follow them, or skip them
+    #[arg(long, value_name = "HOW", default_value = "keep")]
+    links: LinksArg,
+    /// Leave out files and directories with such a name, as in "*.tmp", "build/" or "/photos/raw"; repeatable
+    #[arg(long, value_name = "GLOB")]
+    exclude_files: Vec<String>,
+    /// Transfer no faster than this, such as 20M (bits a second)
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    pub bwlimit: Option<Rate>,
+}
+
+/// What happens to symbolic links.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LinksArg {
+    /// Links stay links; those that lead out of the directory are skipped.
+    Keep,
+    /// What they lead to takes their place.
+    Follow,
+    /// They are left out.
+    Skip,
+}
+
+impl TransferArgs {
+    /// What of directories is transferred.
+    ///
+    /// # Errors
+    /// A pattern is none; the text says so.
+    pub fn rules(&self) -> Result<Rules, String> {
+        let links = match self.links {
+            LinksArg::Keep => Links::Keep,
+            LinksArg::Follow => Links::Follow,
+            LinksArg::Skip => Links::Skip,
+        };
+        let exclude = Excludes::new(self.exclude_files.iter().cloned());
+        let exclude = exclude.map_err(|failure| format!("--exclude-files: {}", failure.text))?;
+        Ok(Rules { links, exclude })
+    }
+}
+
+fn parse_rate(text: &str) -> Result<Rate, String> {
+    let rate = units::parse_rate(text).map_err(|error| error.to_string())?;
+    if rate.bytes_per_second() == 0 { Err("nothing could pass".to_owned()) } else { Ok(rate) }
 }
 
 /// How often a broken transfer is taken up again.

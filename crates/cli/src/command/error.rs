@@ -57,10 +57,7 @@ impl CommandError {
                 | ConnectionError::Closed { by: ClosedBy::Peer, code: REFUSED_BY_LIMIT, .. }
                 | ConnectionError::Closed { by: ClosedBy::Us, code: CAP_REACHED, .. }),
             ) => Self::of_connection(&reason),
-            Some(reason) if error.is_resumable() => {
-                let text = broken(error, &reason);
-                Self::new(ExitCode::Incomplete, text + "; run the same command again")
-            }
+            Some(reason) if error.is_resumable() => Self::new(ExitCode::Incomplete, broken(error, &reason)),
             _ => Self::new(ExitCode::from(error), error),
         }
     }
@@ -116,7 +113,7 @@ const RAISE: &str = "`manyway caps` shows what was used, and --cap raises a cap"
 fn broken(error: &TransferError, reason: &ConnectionError) -> String {
     let (text, reason) = (error.to_string(), reason.to_string());
     // The stream may have said it already.
-    if text.contains(&reason) { text } else { format!("{text}: {reason}") }
+    if text.contains(&reason) { format!("connection lost: {reason}") } else { format!("{text}: {reason}") }
 }
 
 impl From<HomeError> for CommandError {
@@ -196,9 +193,9 @@ mod tests {
             error.text
         };
         let path = ConnectionError::NoPath;
-        let once = format!("the connection broke while reading: {path}; run the same command again");
+        let once = format!("connection lost: {path}");
         assert_eq!(text(io::Error::other(ConnectionError::NoPath)), once);
-        let both = format!("the connection broke while reading: reset: {path}; run the same command again");
+        let both = format!("connection lost while reading: reset: {path}");
         assert_eq!(text(io::Error::other("reset")), both);
     }
 
@@ -206,7 +203,7 @@ mod tests {
     fn a_measurement_that_broke_has_failed_and_is_not_taken_up_again() {
         let error = TransferError::Stream { doing: "sending filler", source: io::Error::other("reset") };
         let told = CommandError::of_measurement(&error, Some(ConnectionError::NoPath));
-        let text = format!("the connection broke while sending filler: reset: {}", ConnectionError::NoPath);
+        let text = format!("connection lost while sending filler: reset: {}", ConnectionError::NoPath);
         assert_eq!((told.code, told.text), (ExitCode::Failed, text));
         let refused =
             ConnectionError::Closed { by: ClosedBy::Peer, code: REFUSED_BY_LIMIT, reason: "2".into() };

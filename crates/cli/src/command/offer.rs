@@ -1,40 +1,46 @@
 //! `manyway send` without a server: offers the files here until one other side has fetched them.
 
+use std::io::IsTerminal as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use manyway::{ClosedBy, ConnectionError, Endpoint, EndpointOptions, Identity, ServerOptions, Ticket};
-use manyway_transfer::{Server, ServerConfig};
+use manyway::{
+    ClosedBy, ConnectionError, Endpoint, EndpointOptions, Identity, PathInfo, ServerOptions, Ticket,
+};
+use manyway_proto::Rate;
+use manyway_transfer::{PutPlan, Server, ServerConfig};
 use serde_json::json;
 
 use super::error::CommandError;
 use super::network::{connection_config, ledger, rendezvous};
 use super::serve::{own_hosts, random, refuse_options_of_clients};
-use super::session::NetSession;
 use super::signal::{close, until_interrupted_over};
-use super::summary::Summary;
+use super::summary::{End, Summary};
 use super::tally::Tally;
 use super::watch::PathWatch;
 use crate::args::GlobalArgs;
 use crate::exit_code::ExitCode;
 use crate::output::progress::{ProgressMode, ProgressView};
 use crate::output::{json, note, print_line};
+use crate::serving::limit::Limits;
+use crate::serving::session::GuestSession;
 
 /// Offers just these files, for reading, with keys that are good for nothing else. A client that is interrupted may
 /// come back; the first one that has everything verified ends it.
 ///
 /// # Errors
 /// An option chooses interfaces, a file can not be offered, no port can be bound, or the user has had enough.
-pub async fn run(global: &GlobalArgs, files: &[PathBuf]) -> Result<ExitCode, CommandError> {
+pub async fn run(global: &GlobalArgs, plan: PutPlan, limit: Option<Rate>) -> Result<ExitCode, CommandError> {
     refuse_options_of_clients(global, ": who offers files is a server; whoever fetches them may choose")?;
     let view = Arc::new(ProgressView::new(ProgressMode::detect(global.quiet), "sending"));
+    // There is nothing to show before somebody comes.
+    view.pause();
     let tally = Arc::new(Tally::new(Arc::clone(&view)));
     let mut config = ServerConfig::default();
     config.application = concat!("manyway ", env!("CARGO_PKG_VERSION")).to_owned();
-    let server = Server::offer(files, config, tally.clone())?;
-    let (identity, secret) = (Identity::from_seed(&random()?), random()?);
+    let server = Server::offer(plan, config, tally.clone())?;
+    let (identity, secret) = (Identity::from_seed(&random()?), code_secret(random()?));
     let mut options = EndpointOptions::default();
     options.connection = connection_config(global)?;
     options.ledger = ledger(global)?;
@@ -43,14 +49,15 @@ pub async fn run(global: &GlobalArgs, files: &[PathBuf]) -> Result<ExitCode, Com
     let endpoint = bind(options)?;
     let ticket = Ticket::new(identity.public_key().hash(), secret, own_hosts(&endpoint)?)
         .map_err(CommandError::usage)?;
-    announce(global, &ticket)?;
+    announce(global, &ticket, &endpoint)?;
     // Waiting for the other side is no part of the transfer.
     let (waiting, began) = (Instant::now(), OnceLock::new());
     tally.begin();
+    let guests = Guests { view: Arc::clone(&view), limits: limit.map(|rate| Arc::new(Limits::new(rate))) };
     let work = async {
         tokio::select! {
             report = server.fetched() => Ok(report),
-            () = accept(&endpoint, &server, &view, &began) => {
+            () = guests.accept(&endpoint, &server, &began) => {
                 Err(CommandError::new(ExitCode::Failed, "the network is gone"))
             }
         }
@@ -68,7 +75,7 @@ pub async fn run(global: &GlobalArgs, files: &[PathBuf]) -> Result<ExitCode, Com
     tally.end(report);
     let summary = Summary::new("sent", tally.so_far(), elapsed, None);
     close(&endpoint, "everything has been fetched").await;
-    summary.conclude(global)
+    summary.conclude(global, End::Output)
 }
 
 /// At the port that firewalls know, or, if a server has it, at any other: of each family that this host has.
@@ -88,33 +95,94 @@ fn bind(mut options: EndpointOptions) -> Result<Endpoint, CommandError> {
     Ok(Endpoint::bind(options)?)
 }
 
-/// Serves all who come, and notes when the first one did.
-async fn accept(endpoint: &Endpoint, server: &Server, view: &Arc<ProgressView>, began: &OnceLock<Instant>) {
-    while let Some(connection) = endpoint.accept().await {
-        began.get_or_init(Instant::now);
-        let (server, view) = (server.clone(), Arc::clone(view));
-        tokio::spawn(async move {
-            let _watch = PathWatch::start(&connection, Arc::clone(&view));
-            let session = NetSession(connection);
-            server.run(&session).await;
-            let end = session.0.closed().await;
-            if matches!(end, ConnectionError::Closed { by: ClosedBy::Us, .. }) {
-                return;
+/// What all who come meet.
+struct Guests {
+    view: Arc<ProgressView>,
+    limits: Option<Arc<Limits>>,
+}
+
+impl Guests {
+    /// Serves all who come, and notes when the first one did.
+    async fn accept(&self, endpoint: &Endpoint, server: &Server, began: &OnceLock<Instant>) {
+        while let Some(connection) = endpoint.accept().await {
+            if began.set(Instant::now()).is_ok() {
+                self.view.resume();
             }
-            view.message(&format!("the other side is gone ({end}); it may come back with the same code"));
-        });
+            let (server, view, limits) = (server.clone(), Arc::clone(&self.view), self.limits.clone());
+            tokio::spawn(async move {
+                let _watch = PathWatch::start_with(&connection, Arc::clone(&view), remote_name);
+                server.run(&GuestSession::new(connection.clone(), limits)).await;
+                let end = connection.closed().await;
+                if matches!(end, ConnectionError::Closed { by: ClosedBy::Us, .. }) {
+                    return;
+                }
+                view.message(&format!("the other side is gone ({end}); it may come back with the same code"));
+            });
+        }
     }
 }
 
-/// The code to standard output, everything else to standard error.
-fn announce(global: &GlobalArgs, ticket: &Ticket) -> Result<(), CommandError> {
+/// The paths of a server differ by where they lead, not by its own address.
+fn remote_name(path: &PathInfo) -> String {
+    path.statistics.tuple.remote.ip().to_canonical().to_string()
+}
+
+/// The command for the other computer. A program that reads standard output gets the code alone.
+fn announce(global: &GlobalArgs, ticket: &Ticket, endpoint: &Endpoint) -> Result<(), CommandError> {
     let code = ticket.to_string();
     if global.json {
         json::print(&json!({ "code": code }))?;
         return Ok(());
     }
-    if !global.quiet {
-        note("waiting for the other side; there: manyway get CODE, with this code:");
+    if global.quiet {
+        return print_line(&code);
     }
-    print_line(&code)
+    let port = endpoint.local_addresses().first().map_or(manyway::DEFAULT_PORT, |local| local.address.port());
+    note("On the other computer run:\n");
+    if std::io::stdout().is_terminal() {
+        print_line(&format!("manyway get {code}"))?;
+    } else {
+        note(&format!("manyway get {code}"));
+        print_line(&code)?;
+    }
+    note(&format!(
+        "\nIf a firewall is on here, open UDP {port}, e.g.: nft add rule inet filter input udp dport {port} accept\n\
+         Waiting for the other computer; Ctrl-C withdraws the code."
+    ));
+    Ok(())
+}
+
+/// The secret of a code that is good for one offer: its last two bytes follow from the others, so that whoever gets an
+/// old one can be told what it was. It keeps 112 random bits.
+fn code_secret(mut secret: [u8; 16]) -> [u8; 16] {
+    let mark = code_mark(&secret);
+    if let Some(end) = secret.last_chunk_mut() {
+        *end = mark;
+    }
+    secret
+}
+
+/// Whether a ticket's secret is that of an offer; of other tickets, one in 65 536 seems so.
+pub(super) fn is_code(secret: &[u8; 16]) -> bool {
+    secret.last_chunk() == Some(&code_mark(secret))
+}
+
+fn code_mark(secret: &[u8; 16]) -> [u8; 2] {
+    let random = secret.first_chunk::<14>().copied().unwrap_or_default();
+    let key = blake3::derive_key("manyway code of an offer, version 1", &random);
+    key.first_chunk().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_code_of_an_offer_is_told_from_a_ticket() {
+        for byte in 0..=255 {
+            let secret = code_secret([byte; 16]);
+            assert!(is_code(&secret) && !is_code(&[byte; 16]));
+            assert_eq!(secret[..14], [byte; 14]);
+        }
+    }
 }

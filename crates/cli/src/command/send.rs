@@ -1,9 +1,14 @@
 //! `manyway send`: files and directories to a server, over every interface at once.
 
-use manyway_transfer::put;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use manyway_transfer::{Failure, Feed, PutItem, PutPlan, RelativePath, put};
 
 use super::error::CommandError;
 use super::offer;
+use super::summary::End;
 use super::transfer::Transfer;
 use crate::args::{GlobalArgs, SendArgs};
 use crate::exit_code::ExitCode;
@@ -14,13 +19,64 @@ use crate::exit_code::ExitCode;
 /// If a file is not there, the server is not reached or refuses, or the transfer breaks.
 pub async fn run(global: &GlobalArgs, arguments: &SendArgs) -> Result<ExitCode, CommandError> {
     let recipient = arguments.recipient().map_err(CommandError::usage)?;
-    for file in &recipient.files {
-        std::fs::symlink_metadata(file)
-            .map_err(|error| CommandError::new(ExitCode::Failed, format!("{}: {error}", file.display())))?;
+    let plan = plan(arguments, &recipient.files)?;
+    let limit = arguments.transfer.bwlimit;
+    let Some(server) = &recipient.server else { return offer::run(global, plan, limit).await };
+    let is_repeatable = plan.items.iter().all(|item| !matches!(item, PutItem::Feed(_)));
+    let retry = is_repeatable.then_some(arguments.transfer.retry);
+    let transfer =
+        Transfer { global, server, retry, limit, end: End::Output, doing: "sending", done: "sent" };
+    let plan = &plan;
+    transfer.run(|session, progress| async move { put(&session, plan.clone(), progress).await }).await
+}
+
+/// What is sent: files and directories that are there, standard input, and pipes.
+fn plan(arguments: &SendArgs, files: &[PathBuf]) -> Result<PutPlan, CommandError> {
+    if arguments.name.is_some() && files.len() != 1 {
+        return Err(CommandError::usage("--name needs just one file or directory"));
     }
-    let Some(server) = &recipient.server else { return offer::run(global, &recipient.files).await };
-    let retry = arguments.transfer.retry;
-    let transfer = Transfer { global, server, retry, doing: "sending", done: "sent" };
-    let files = &recipient.files;
-    transfer.run(|session, progress| async move { put(&session, files.clone(), progress).await }).await
+    let rules = arguments.transfer.rules().map_err(CommandError::usage)?;
+    let items = files.iter().map(|file| item(file, arguments.name.clone())).collect::<Result<_, _>>()?;
+    Ok(PutPlan { items, rules })
+}
+
+fn item(path: &Path, name: Option<RelativePath>) -> Result<PutItem, CommandError> {
+    if path == Path::new("-") {
+        let name = name.map_or_else(|| RelativePath::parse("stdin"), Ok).map_err(CommandError::usage)?;
+        return Ok(PutItem::Feed(Feed::new(name, io::stdin())));
+    }
+    let facts = std::fs::metadata(path).map_err(|error| Failure::from_io(&error).at(path))?;
+    if !is_pipe(&facts) {
+        return Ok(PutItem::Path { path: path.to_owned(), name });
+    }
+    let own = path.file_name().and_then(|name| name.to_str()).unwrap_or("pipe");
+    let name = name.map_or_else(|| RelativePath::parse(own), Ok).map_err(CommandError::usage)?;
+    Ok(PutItem::Feed(Feed::new(name, Pipe { path: path.to_owned(), file: None })))
+}
+
+#[cfg(unix)]
+fn is_pipe(facts: &std::fs::Metadata) -> bool {
+    use std::os::unix::fs::FileTypeExt as _;
+    facts.file_type().is_fifo()
+}
+
+#[cfg(not(unix))]
+fn is_pipe(_: &std::fs::Metadata) -> bool {
+    false
+}
+
+/// A named pipe, which is opened when it is read: that may have to wait for its writer.
+struct Pipe {
+    path: PathBuf,
+    file: Option<File>,
+}
+
+impl Read for Pipe {
+    fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(File::open(&self.path)?),
+        };
+        file.read(space)
+    }
 }

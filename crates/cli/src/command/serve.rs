@@ -8,7 +8,7 @@ use manyway::{
     Authoriser, Connection, Endpoint, EndpointOptions, Host, HostPort, Seed, ServerOptions, Ticket,
 };
 use manyway_egress::{Outlet, OutletConfig, Rules, SystemAddresses};
-use manyway_transfer::{Access, Server, ServerConfig};
+use manyway_transfer::{Access, Failure, Server, ServerConfig};
 use serde_json::json;
 
 use super::error::CommandError;
@@ -22,7 +22,7 @@ use crate::home::{ClientEntry, Entries, Home, HomeError, Rights, Secret, TicketE
 use crate::output::{json, note, print_line};
 use crate::serving::certificate::CertificateFiles;
 use crate::serving::guests::Guests;
-use crate::serving::memory::{Memory as ServerMemory, give_back};
+use crate::serving::memory::{IdleHeap, give_back};
 use crate::serving::notify::{Notice, tell};
 use crate::serving::open_files::raise_limit;
 use crate::serving::session::GuestSession;
@@ -41,6 +41,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// second signal came before everybody was told.
 pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), CommandError> {
     refuse_options_of_clients(global, ", and use --listen ADDR:PORT to serve on some addresses only")?;
+    make_directory(global, arguments)?;
     let services = Services::open(arguments)?;
     let advertised = advertised(arguments).await?;
     let way_out = WayOut::new(outlet(arguments, &advertised)?);
@@ -70,14 +71,8 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
     super::advice::print(global, &endpoint);
     tell(Notice::Ready);
     let visitors = Visitors::new(arguments.max_clients.map(Into::into));
-    let house = House {
-        guests: keys.guests,
-        visitors,
-        services,
-        way_out,
-        certificate,
-        memory: ServerMemory::default(),
-    };
+    let house =
+        House { guests: keys.guests, visitors, services, way_out, certificate, memory: IdleHeap::default() };
     let signal = house.serve(&endpoint).await;
     tell(Notice::Stopping);
     if let Some(name) = signal.filter(|_| !global.quiet) {
@@ -102,6 +97,19 @@ pub(super) fn refuse_options_of_clients(global: &GlobalArgs, hint: &str) -> Resu
     )))
 }
 
+/// Makes the directory that is to be filled by clients, if it is not there.
+fn make_directory(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), CommandError> {
+    let directory = arguments.dir();
+    if arguments.read_only || directory.symlink_metadata().is_ok() {
+        return Ok(());
+    }
+    std::fs::create_dir_all(directory).map_err(|error| Failure::from_io(&error).at(directory))?;
+    if !global.quiet {
+        note(&format!("created directory {}", directory.display()));
+    }
+    Ok(())
+}
+
 /// The same directory twice: for those who may send, and for those who may only fetch.
 #[derive(Debug, Clone)]
 struct Services {
@@ -115,9 +123,8 @@ impl Services {
             let mut config = ServerConfig::default();
             config.application = concat!("manyway ", env!("CARGO_PKG_VERSION")).to_owned();
             config.access = access;
-            Server::new(arguments.dir(), config).map_err(|error| {
-                CommandError::new(ExitCode::Failed, format!("{}: {error}", arguments.dir().display()))
-            })
+            Server::new(arguments.dir(), config)
+                .map_err(|failure| CommandError::from(failure.at(arguments.dir())))
         };
         let read_only = server(Access::ReadOnly)?;
         let read_write = if arguments.read_only { read_only.clone() } else { server(Access::ReadWrite)? };
@@ -205,7 +212,7 @@ struct House {
     services: Services,
     way_out: Arc<WayOut>,
     certificate: Option<CertificateFiles>,
-    memory: ServerMemory,
+    memory: IdleHeap,
 }
 
 impl House {

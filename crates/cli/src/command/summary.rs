@@ -2,17 +2,26 @@
 
 use std::time::Duration;
 
-use manyway::{ByteCount, ConnectionInfo};
+use manyway::{ByteCount, ConnectionInfo, Rate};
 use manyway_transfer::Reason;
 use serde_json::{Map, Value, json};
 
 use super::error::CommandError;
-use super::tally::Counts;
+use super::tally::{Counts, failure_of};
 use super::watch::path_name;
 use crate::args::GlobalArgs;
 use crate::exit_code::ExitCode;
 use crate::output::table::{Align, Table};
 use crate::output::{json, units};
+
+/// Where a summary goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// To standard output.
+    Output,
+    /// To standard error, since standard output carries the file.
+    Messages,
+}
 
 /// The end of `send` or `get`.
 #[derive(Debug)]
@@ -51,17 +60,22 @@ impl Summary {
         Self { verb, counts, elapsed, paths }
     }
 
-    /// Prints the end of a transfer that ran to its end to standard output.
+    /// Prints the end of a transfer that ran to its end, to `end`.
     ///
     /// # Errors
     /// If files failed: for programs the error is the document, with all figures. Or if standard output is full.
-    pub fn conclude(&self, global: &GlobalArgs) -> Result<ExitCode, CommandError> {
+    pub fn conclude(&self, global: &GlobalArgs, end: End) -> Result<ExitCode, CommandError> {
         let code = ExitCode::of_report(&self.counts.report);
         let printed = match (global.json, global.quiet) {
             (true, _) if code != ExitCode::Ok => Ok(()),
             (true, _) => json::print(&Value::from(self.to_json())).map_err(CommandError::from),
             (false, true) => Ok(()),
-            (false, false) => self.print_text(),
+            // The error says all there is to say.
+            (false, false) if self.has_only_failures() => Ok(()),
+            (false, false) => match end {
+                End::Output => self.print_text(std::io::stdout().lock()),
+                End::Messages => self.print_text(std::io::stderr().lock()),
+            },
         };
         let code = code.after_printing(printed)?;
         if code == ExitCode::Ok {
@@ -70,23 +84,40 @@ impl Summary {
         Err(CommandError::new(code, self.failures()).with_facts(self.to_json()))
     }
 
+    fn has_only_failures(&self) -> bool {
+        self.counts.report.failures > 0 && self.counts.report.verified == 0
+    }
+
     /// How many files failed, and why the first one did.
     fn failures(&self) -> String {
         let report = &self.counts.report;
         let count = report.failures;
         let all = count + report.verified;
-        let first = report.failed.first().map(|failed| {
-            format!("; {}: {}{}", failed.name, failed.failure, next_step(failed.failure.reason))
-        });
-        format!("{count} of {} failed{}", units::entries(all), first.unwrap_or_default())
+        let first = report
+            .failed
+            .first()
+            .map(|failed| failure_of(&failed.name, &failed.failure) + next_step(failed.failure.reason));
+        match first {
+            Some(first) if count == 1 => first,
+            Some(first) => format!("{count} of {} failed; the first: {first}", units::entries(all)),
+            None => format!("{count} of {} failed", units::entries(all)),
+        }
     }
 
-    fn print_text(&self) -> Result<(), CommandError> {
-        use std::io::Write as _;
-        let mut out = std::io::stdout().lock();
-        let report = &self.counts.report;
+    /// The rate at which content travelled, if that was long and much enough to be one.
+    fn rate(&self) -> Option<Rate> {
+        let moved = ByteCount(self.counts.moved);
         // What moved but was not verified says nothing about the files of this line.
-        let rate = Some(ByteCount(self.counts.moved)).filter(|moved| moved.get() > 0 && report.verified > 0);
+        let is_measure = self.elapsed >= SHORTEST && moved.get() >= LEAST && self.counts.report.verified > 0;
+        is_measure.then(|| moved.per(self.elapsed))
+    }
+
+    fn print_text(&self, mut out: impl std::io::Write) -> Result<(), CommandError> {
+        let report = &self.counts.report;
+        if report.verified == 0 {
+            writeln!(out, "nothing {}{}", self.verb, self.unmoved())?;
+            return Ok(());
+        }
         writeln!(
             out,
             "{} {}, {} in {}{}, verified{}",
@@ -94,7 +125,7 @@ impl Summary {
             units::entries(report.verified),
             units::size(report.bytes),
             units::duration(self.elapsed),
-            rate.map(|moved| format!(": {}", moved.per(self.elapsed))).unwrap_or_default(),
+            self.rate().map(|rate| format!(": {rate}")).unwrap_or_default(),
             self.unmoved(),
         )?;
         let mut table = Table::new([
@@ -118,25 +149,24 @@ impl Summary {
         if !self.paths.is_empty() {
             write!(out, "{table}")?;
         }
-        self.print_failures(out)
-    }
-
-    fn print_failures(&self, mut out: impl std::io::Write) -> Result<(), CommandError> {
-        for failed in &self.counts.report.failed {
-            let next = next_step(failed.failure.reason);
-            writeln!(out, "failed: {}: {}{next}", failed.name, failed.failure)?;
-        }
         Ok(())
     }
 
     /// What of the bytes did not travel, and why.
     fn unmoved(&self) -> String {
+        let report = &self.counts.report;
         let mut text = String::new();
         if self.counts.resumed > 0 {
             text += &format!("; {} were there already", units::size(self.counts.resumed));
         }
-        if self.counts.report.holes > 0 {
-            text += &format!("; {} are holes", units::size(self.counts.report.holes));
+        if report.holes > 0 {
+            text += &format!("; {} are holes", units::size(report.holes));
+        }
+        if report.left_out > 0 {
+            text += &format!("; {} skipped", report.left_out);
+        }
+        if report.hard_links > 0 {
+            text += &format!("; {} hard links, sent as files of their own", report.hard_links);
         }
         text
     }
@@ -175,12 +205,18 @@ impl Summary {
             "verified": report.verified, "bytes": report.bytes,
             "bytes_sent": self.counts.moved, "bytes_resumed": self.counts.resumed, "bytes_of_holes": report.holes,
             "attempts": self.counts.attempts, "seconds": self.elapsed.as_secs_f64(),
-            "bits_per_second": ByteCount(self.counts.moved).per(self.elapsed).bits_per_second(),
+            "bits_per_second": self.rate().map(Rate::bits_per_second),
+            "left_out": report.left_out, "grown": report.grown, "hard_links": report.hard_links,
             "failures": report.failures, "failed": failed, "paths": paths,
         });
         if let Value::Object(fields) = document { fields } else { Map::new() }
     }
 }
+
+/// Shorter transfers have no rate.
+const SHORTEST: Duration = Duration::from_millis(50);
+/// Neither have those of fewer bytes.
+const LEAST: u64 = 100_000;
 
 /// What a user can do about a file that failed.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the others say all there is to say")]
@@ -190,5 +226,59 @@ fn next_step(reason: Reason) -> &'static str {
         Reason::Busy | Reason::Changed => "; run the same command again, what has arrived is kept",
         Reason::PermissionDenied => "; let the user who runs manyway there read or write it",
         _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use manyway_transfer::{FailedFile, Failure, Report};
+
+    fn summary(moved: u64, elapsed: Duration, report: Report) -> Summary {
+        let counts = Counts { moved, report, attempts: 1, ..Counts::default() };
+        Summary::new("sent", counts, elapsed, None)
+    }
+
+    fn report(verified: u64, failures: &[(&str, Reason)]) -> Report {
+        let failed = failures
+            .iter()
+            .map(|(name, reason)| FailedFile { name: (*name).to_owned(), failure: Failure::new(*reason) });
+        let mut report = Report::default();
+        (report.verified, report.failed) = (verified, failed.collect());
+        report.failures = u64::try_from(failures.len()).unwrap();
+        report
+    }
+
+    fn text(summary: &Summary) -> String {
+        let mut out = Vec::new();
+        summary.print_text(&mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn six_bytes_have_no_rate() {
+        let short = summary(6, Duration::from_micros(11), report(1, &[]));
+        assert!(!text(&short).contains("bit/s") && text(&short).contains("verified"), "{}", text(&short));
+        assert!(short.to_json()["bits_per_second"].is_null());
+        let long = summary(10_000_000, Duration::from_secs(1), report(1, &[]));
+        assert!(text(&long).contains(": 80 Mbit/s, verified"), "{}", text(&long));
+        assert_eq!(long.to_json()["bits_per_second"], 80_000_000);
+    }
+
+    #[test]
+    fn nothing_is_not_called_verified() {
+        let mut report = report(0, &[]);
+        report.left_out = 2;
+        assert_eq!(text(&summary(0, Duration::from_secs(1), report)), "nothing sent; 2 skipped\n");
+    }
+
+    #[test]
+    fn a_single_failure_is_just_that() {
+        let one = summary(0, Duration::from_secs(1), report(0, &[("nothere.bin", Reason::NotFound)]));
+        assert!(one.has_only_failures());
+        assert_eq!(one.failures(), "no such file or directory: nothere.bin");
+        let two = [("a", Reason::NotFound), ("b", Reason::DiskFull)];
+        let failures = summary(0, Duration::from_secs(1), report(3, &two)).failures();
+        assert_eq!(failures, "2 of 5 files and directories failed; the first: no such file or directory: a");
     }
 }

@@ -1,16 +1,21 @@
 //! Counts what a transfer does over all its attempts, also one that never comes to its end.
 
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use manyway_transfer::{Progress, ProgressEvent, Report, Totals};
+use manyway_transfer::{Failure, Progress, ProgressEvent, Report, Totals};
 
 use crate::output::progress::ProgressView;
+use crate::output::units;
 
 /// Counts, and hands everything on to the view.
 #[derive(Debug)]
 pub struct Tally {
     view: Arc<ProgressView>,
     counts: Mutex<Counts>,
+    /// What was said to the user already.
+    said: Mutex<BTreeSet<String>>,
 }
 
 /// What is known so far.
@@ -31,7 +36,7 @@ pub struct Counts {
 impl Tally {
     /// Nothing yet.
     pub fn new(view: Arc<ProgressView>) -> Self {
-        Self { view, counts: Mutex::default() }
+        Self { view, counts: Mutex::default(), said: Mutex::default() }
     }
 
     /// Another attempt begins.
@@ -56,6 +61,16 @@ impl Tally {
     }
 }
 
+impl Tally {
+    /// Says what a user wants to know of an entry, once however often it is tried.
+    fn say(&self, text: &str) {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.len() < MOST_SAID && said.insert(text.to_owned()) {
+            self.view.message(text);
+        }
+    }
+}
+
 impl Progress for Tally {
     fn on_progress(&self, event: ProgressEvent<'_>) {
         let mut counts = self.counts();
@@ -66,13 +81,36 @@ impl Progress for Tally {
             // What a later attempt finds there, an earlier one has sent.
             ProgressEvent::Resumed { bytes } if counts.attempts <= 1 => counts.resumed += bytes,
             ProgressEvent::Verified { .. } => counts.report.verified += 1,
-            ProgressEvent::Failed { .. } => counts.report.failures += 1,
+            ProgressEvent::LeftOut { name, reason } => {
+                counts.report.left_out += 1;
+                self.say(&format!("skipping {name}: {reason}"));
+            }
+            ProgressEvent::Grew { name, size } => {
+                let text = format!("{name} grew while it was sent; its first {} arrive", units::size(size));
+                self.say(&text);
+            }
+            ProgressEvent::Failed { name, failure } => {
+                counts.report.failures += 1;
+                // Of a single file the end of the command says it.
+                if counts.totals.files > 1 {
+                    self.say(&failure_of(name, failure));
+                }
+                return;
+            }
             ProgressEvent::Resumed { .. } | ProgressEvent::Started { .. } | _ => {}
         }
         drop(counts);
         self.view.on_progress(event);
     }
 }
+
+/// Why a file failed, in the form that all errors have.
+pub fn failure_of(name: &str, failure: &Failure) -> String {
+    failure.clone().at(Path::new(name)).to_string()
+}
+
+/// Messages that are remembered; more are not worth reading.
+const MOST_SAID: usize = 1000;
 
 #[cfg(test)]
 mod tests {

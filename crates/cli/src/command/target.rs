@@ -8,6 +8,7 @@ use manyway::{
 };
 
 use super::error::CommandError;
+use super::offer::is_code;
 use crate::args::{GlobalArgs, Trust};
 use crate::exit_code::ExitCode;
 use crate::home::{Entries, Entry as _, Home, HomeError, KeyHash, ServerEntry};
@@ -39,15 +40,21 @@ impl Target {
     pub fn find(global: &GlobalArgs, text: &str) -> Result<Self, CommandError> {
         let text = text.trim();
         if is_ticket(text) {
-            let ticket: Ticket = text
-                .parse()
-                .map_err(|error| CommandError::usage(format!("the ticket can not be used: {error}")))?;
+            let ticket: Ticket =
+                text.parse().map_err(|error| CommandError::usage(format!("invalid ticket: {error}")))?;
             return Ok(Self { hosts: ticket.hosts().to_vec(), way: Way::Ticket(ticket) });
         }
         let home = Home::find()?;
         let mut servers = home.entries::<ServerEntry>()?;
         if let Some(entry) = servers.remove(text) {
             return Ok(Self::known(home, text.to_owned(), entry));
+        }
+        if is_like_ticket(text) {
+            return Err(CommandError::usage(format!(
+                "{text:?} looks like a mistyped ticket: tickets begin with \"mw1\"; if it is a host, name its port, too: \
+                 {text}:{}",
+                manyway::DEFAULT_PORT
+            )));
         }
         let host: HostPort = text.parse().map_err(|error| {
             CommandError::usage(format!(
@@ -113,6 +120,21 @@ impl Target {
     pub fn explain(&self, error: ConnectError) -> CommandError {
         match (&self.way, &error) {
             (
+                Way::Ticket(ticket),
+                ConnectError::Failed(
+                    ConnectionError::ConnectTimeout
+                    | ConnectionError::Authentication { .. }
+                    | ConnectionError::NoPath
+                    | ConnectionError::IdleTimeout
+                    | ConnectionError::Reset,
+                ),
+            ) if is_code(ticket.secret()) => CommandError {
+                text: "this code was used or its sender has ended, or a firewall there keeps UDP out; ask for a new \
+                       code, which `manyway send FILE` prints"
+                    .to_owned(),
+                ..CommandError::from(error)
+            },
+            (
                 Way::Key { home, name, known: Some(entry) },
                 ConnectError::Failed(ConnectionError::Authentication { shown: Some(shown), .. }),
             ) => changed_key(home, name, entry, shown),
@@ -175,6 +197,23 @@ pub fn is_ticket(text: &str) -> bool {
         && characters.next().is_some_and(|c| c.is_ascii_digit())
         && characters.all(|c| c.is_ascii_alphanumeric() || !c.is_ascii())
 }
+
+/// Whether a name is rather a ticket with wrong letters at its beginning: one word, of the characters of tickets.
+fn is_like_ticket(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    let is_of_tickets = |c: char| c.is_ascii_lowercase() || ('2'..='7').contains(&c);
+    let Some((head, rest)) = text.split_at_checked(3) else { return false };
+    let has_digit = head.ends_with('1') && head.contains(['m', 'w']);
+    let has_letters = head.starts_with("mw") && rest.len() >= MANY;
+    rest.len() >= FEW
+        && rest.chars().all(is_of_tickets)
+        && (has_digit || has_letters || rest.len() >= 2 * MANY)
+}
+
+/// So many characters may follow the beginning of a name that only looks like a ticket's.
+const FEW: usize = 3;
+/// No host of one word has a name so long.
+const MANY: usize = 20;
 
 /// What to tell about a name of a server that is the name of a file here.
 fn file_hint(name: &str) -> &'static str {
@@ -245,6 +284,19 @@ async fn ask(name: &str, hash: &KeyHash) -> Result<(), CommandError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mistyped_ticket_is_told_from_a_host() {
+        let long = "mwl".to_owned() + &"ab2".repeat(20);
+        for text in ["tm1abc", "wm1abc", "nw1abcd", &long, &"aff5vv3w".repeat(8)] {
+            assert!(is_like_ticket(text), "{text}");
+        }
+        for text in
+            ["nas", "media", "media:4455", "db1", "pc1office", "mw1.example.org", "w1-server", "192.0.2.7"]
+        {
+            assert!(!is_like_ticket(text), "{text}");
+        }
+    }
 
     #[test]
     fn tickets_are_told_from_hosts() {

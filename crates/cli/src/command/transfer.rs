@@ -3,18 +3,20 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use manyway_proto::Rate;
 use manyway_transfer::{Progress, Report, TransferError};
 
 use super::error::CommandError;
 use super::network::connect;
-use super::session::NetSession;
 use super::signal::{close, until_interrupted, until_interrupted_over};
-use super::summary::Summary;
+use super::summary::{End, Summary};
 use super::tally::Tally;
 use super::watch::PathWatch;
 use crate::args::{GlobalArgs, Retries};
 use crate::exit_code::ExitCode;
 use crate::output::progress::{ProgressMode, ProgressView};
+use crate::serving::limit::Limits;
+use crate::serving::session::GuestSession;
 
 /// A transfer with a server.
 #[derive(Debug)]
@@ -23,8 +25,12 @@ pub struct Transfer<'a> {
     pub global: &'a GlobalArgs,
     /// The server, as the command line names it.
     pub server: &'a str,
-    /// How often it is taken up again.
-    pub retry: Retries,
+    /// How often it is taken up again; `None` if its input can be read only once.
+    pub retry: Option<Retries>,
+    /// How fast it may be.
+    pub limit: Option<Rate>,
+    /// Where its summary goes.
+    pub end: End,
     /// What goes on, such as "sending".
     pub doing: &'static str,
     /// What was done in the end, such as "sent".
@@ -39,18 +45,19 @@ impl Transfer<'_> {
     /// stays.
     pub async fn run<W, F>(&self, work: W) -> Result<ExitCode, CommandError>
     where
-        W: Fn(NetSession, Arc<dyn Progress>) -> F,
+        W: Fn(GuestSession, Arc<dyn Progress>) -> F,
         F: Future<Output = Result<Report, TransferError>>,
     {
         let view = Arc::new(ProgressView::new(ProgressMode::detect(self.global.quiet), self.doing));
         self.global.desk.set_view(&view);
         let tally = Arc::new(Tally::new(Arc::clone(&view)));
+        let limits = self.limit.map(|rate| Arc::new(Limits::new(rate)));
         let started = Instant::now();
         let mut repetitions = 0;
         let mut away_since = None;
         let error = loop {
-            let error = match self.attempt(&work, &view, &tally, started).await {
-                Ok(summary) => return summary.conclude(self.global),
+            let error = match self.attempt((&work, limits.clone()), &view, &tally, started).await {
+                Ok(summary) => return summary.conclude(self.global, self.end),
                 Err(error) => error,
             };
             let is_broken = error.code == ExitCode::Incomplete;
@@ -65,43 +72,62 @@ impl Transfer<'_> {
                 }
             }
             away_since = None;
-            if !is_broken && !is_away || !self.retry.allow(repetitions) {
+            let retry = self.retry.filter(|retry| (is_broken || is_away) && retry.allow(repetitions));
+            let Some(retry) = retry else {
                 break if is_away { lost(&error) } else { error };
-            }
+            };
             repetitions += 1;
-            let of = match self.retry {
+            let of = match retry {
                 Retries::AtMost(most) => format!("{repetitions} of {most}"),
                 Retries::Forever => repetitions.to_string(),
             };
-            view.message(&format!("{error}\nwhat has arrived is kept; connecting again ({of})"));
+            view.message(&format!("{error}; reconnecting, attempt {of}"));
             if let Err(error) = pause().await {
                 break error;
             }
         };
         view.finish();
         let summary = Summary::new(self.done, tally.so_far(), started.elapsed(), None);
-        Err(summary.explain(with_next_step(error)))
+        Err(summary.explain(self.gave_up(error, repetitions)))
+    }
+
+    /// Says that a broken transfer is not taken up again by this command, and what to do.
+    fn gave_up(&self, error: CommandError, repetitions: u32) -> CommandError {
+        if error.code != ExitCode::Incomplete {
+            return error;
+        }
+        if self.retry.is_none() {
+            let text = format!("{error}; the input can be read only once: start all of it again");
+            return CommandError { code: ExitCode::Failed, text, ..error };
+        }
+        let attempts = match repetitions {
+            0 => String::new(),
+            1 => "gave up after 1 attempt to reconnect; ".to_owned(),
+            many => format!("gave up after {many} attempts to reconnect; "),
+        };
+        let text = format!("{error}; {attempts}what has arrived is kept, {AGAIN} to resume");
+        CommandError { text, ..error }
     }
 
     async fn attempt<W, F>(
         &self,
-        work: &W,
+        (work, limits): (&W, Option<Arc<Limits>>),
         view: &Arc<ProgressView>,
         tally: &Arc<Tally>,
         started: Instant,
     ) -> Result<Summary, CommandError>
     where
-        W: Fn(NetSession, Arc<dyn Progress>) -> F,
+        W: Fn(GuestSession, Arc<dyn Progress>) -> F,
         F: Future<Output = Result<Report, TransferError>>,
     {
         let (endpoint, connection) = connect(self.global, self.server).await?;
         tally.begin();
         let watch = PathWatch::start(&connection, Arc::clone(view));
-        let session = NetSession(connection);
+        let session = GuestSession::new(connection.clone(), limits);
         let result = until_interrupted_over(&endpoint, async {
             let progress = Arc::clone(tally) as Arc<dyn Progress>;
             let result = work(session.clone(), progress).await;
-            result.map_err(|error| CommandError::of_transfer(&error, session.0.close_reason()))
+            result.map_err(|error| CommandError::of_transfer(&error, connection.close_reason()))
         })
         .await;
         drop(watch);
@@ -116,7 +142,7 @@ impl Transfer<'_> {
         };
         view.finish();
         tally.end(report);
-        let info = session.0.info().await.ok();
+        let info = connection.info().await.ok();
         let summary = Summary::new(self.done, tally.so_far(), started.elapsed(), info.as_ref());
         close(&endpoint, "done").await;
         Ok(summary)
@@ -135,15 +161,8 @@ async fn pause() -> Result<(), CommandError> {
 fn lost(error: &CommandError) -> CommandError {
     CommandError::new(
         ExitCode::Incomplete,
-        format!("the connection broke and the server did not come back: {error}"),
+        format!("connection lost, and the server did not come back: {error}"),
     )
-}
-
-fn with_next_step(error: CommandError) -> CommandError {
-    if error.code != ExitCode::Incomplete || error.text.contains(AGAIN) {
-        return error;
-    }
-    CommandError { text: format!("{error}; {AGAIN}"), ..error }
 }
 
 const AGAIN: &str = "run the same command again";
@@ -155,10 +174,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_incomplete_transfer_says_once_what_to_do() {
-        let once = with_next_step(CommandError::new(ExitCode::Incomplete, "it broke"));
-        assert_eq!(once.text, "it broke; run the same command again");
-        assert_eq!(with_next_step(once).text.matches(AGAIN).count(), 1);
-        assert_eq!(with_next_step(CommandError::new(ExitCode::Failed, "no")).text, "no");
+    fn a_broken_transfer_says_once_that_it_is_given_up_and_what_to_do() {
+        let global = GlobalArgs::default();
+        let transfer = |retry| Transfer {
+            global: &global,
+            server: "",
+            retry,
+            limit: None,
+            end: End::Output,
+            doing: "",
+            done: "",
+        };
+        let broken = |code| CommandError::new(code, "connection lost: reset");
+        let gave_up = |retry, code, times| transfer(retry).gave_up(broken(code), times);
+        let told = gave_up(Some(Retries::AtMost(3)), ExitCode::Incomplete, 3);
+        assert_eq!(
+            told.text,
+            "connection lost: reset; gave up after 3 attempts to reconnect; what has arrived is kept, run the same \
+             command again to resume"
+        );
+        assert_eq!(gave_up(Some(Retries::Forever), ExitCode::Failed, 1).text, "connection lost: reset");
+        let once = gave_up(None, ExitCode::Incomplete, 0);
+        assert!(once.code == ExitCode::Failed && !once.text.contains(AGAIN), "{once}");
     }
 }

@@ -23,6 +23,15 @@ pub struct PathWatch {
 impl PathWatch {
     /// Starts to show the paths of `connection` in `view`.
     pub fn start(connection: &Connection, view: Arc<ProgressView>) -> Self {
+        Self::start_with(connection, view, path_name)
+    }
+
+    /// As [`Self::start`], with names that `path_name` gives.
+    pub fn start_with(
+        connection: &Connection,
+        view: Arc<ProgressView>,
+        path_name: fn(&PathInfo) -> String,
+    ) -> Self {
         let mut events = connection.events();
         let connection = connection.clone();
         let task = tokio::spawn(async move {

@@ -242,7 +242,7 @@ impl manyway_transfer::Progress for ProgressView {
             Event::Resumed { bytes } => {
                 self.skip(bytes);
                 if bytes >= WORTH_SAYING {
-                    self.message(&format!("going on after {} that are there already", units::size(bytes)));
+                    self.message(&format!("resuming at {}", units::size(bytes)));
                 }
             }
             Event::Failed { name, failure } => self.message(&format!("{name}: {failure}")),

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 /// When to ask for what the allocator keeps.
 #[derive(Debug, Default)]
-pub struct Memory {
+pub struct IdleHeap {
     /// When the last connection ended, and how often the allocator was asked since.
     ended: Option<(Instant, usize)>,
     was_busy: bool,
 }
 
-impl Memory {
+impl IdleHeap {
     /// Looks whether something is to be given back, a few times a second; `connections` are open now. True if so.
     pub fn look(&mut self, now: Instant, connections: usize) -> bool {
         if connections > 0 {
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn memory_is_given_back_some_times_after_the_last_connection_and_not_before() {
-        let (mut memory, start) = (Memory::default(), Instant::now());
+        let (mut memory, start) = (IdleHeap::default(), Instant::now());
         let mut given = Vec::new();
         for tenth in 0..200_u64 {
             let now = start + Duration::from_millis(100 * tenth);

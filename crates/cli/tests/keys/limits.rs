@@ -12,7 +12,7 @@ fn a_ticket_for_reading_can_not_send() {
     let ticket = place.add_ticket("reader", &["--read-only"]);
     place.make("file", 1000);
     place.make_served("film", 1000);
-    place.client(&["send", "file", &ticket]).expect(1).says("may fetch, not send");
+    place.client(&["send", "file", &ticket]).expect(1).says("refused: this server or ticket is read-only");
     place.client(&["-q", "get", &ticket, "film"]).expect(0);
     assert_eq!(names(&place.files(Side::Server)), ["film"]);
 }

@@ -5,7 +5,9 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
-use manyway_transfer::{NoProgress, RelativePath, Server, ServerConfig, Session, get, hello, list, put};
+use manyway_transfer::{
+    Feed, NoProgress, PutItem, PutPlan, RelativePath, Server, ServerConfig, Session, get, hello, list, put,
+};
 use tokio::io::{AsyncWrite, DuplexStream, ReadHalf, WriteHalf};
 use tokio::sync::mpsc;
 
@@ -25,6 +27,8 @@ pub(super) fn seeds() -> Vec<Seed> {
     std::fs::write(served.join("a/b"), vec![7; 300]).unwrap();
     std::fs::write(served.join("c"), "content").unwrap();
     std::fs::write(local.join("dir/inner"), vec![9; 200]).unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("inner", local.join("dir/link")).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let mut seeds = Vec::new();
     let mut record = |name: &str, client: Option<u8>, said: [Vec<u8>; 2]| {
@@ -49,6 +53,11 @@ pub(super) fn seeds() -> Vec<Seed> {
         let scene = Scene::new(&server);
         put(&*scene.client, vec![local.join("dir")], Arc::new(NoProgress)).await.unwrap();
         record("put", None, scene.said());
+        let scene = Scene::new(&server);
+        let feed = Feed::new(RelativePath::parse("feed").unwrap(), &b"content of unknown length"[..]);
+        let plan = PutPlan { items: vec![PutItem::Feed(feed)], ..PutPlan::default() };
+        put(&*scene.client, plan, Arc::new(NoProgress)).await.unwrap();
+        record("put-stream", None, scene.said());
     });
     seeds
 }

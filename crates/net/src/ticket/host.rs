@@ -34,11 +34,19 @@ impl fmt::Display for HostName {
 }
 
 impl Host {
-    /// Checks a name and turns it into lower case.
+    /// Checks a name and turns it into lower case; an internationalised one (`bücher.example`) into the form that DNS
+    /// knows (`xn--bcher-kva.example`, UTS #46).
     ///
     /// # Errors
     /// [`HostPortError::Name`] unless it is a DNS name (RFC 1123, section 2.1, and underscores).
     pub fn name(name: &str) -> Result<Self, HostPortError> {
+        if !name.is_ascii() {
+            let ascii = idna::domain_to_ascii_strict(name);
+            return ascii.map_or_else(
+                |_| Err(HostPortError::Name { name: shortened(name) }),
+                |name| Self::name(&name),
+            );
+        }
         let label_fits = |label: &str| {
             (1..=63).contains(&label.len())
                 && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
@@ -50,7 +58,7 @@ impl Host {
             || !without_root.split('.').all(label_fits)
             || last_label.bytes().all(|b| b.is_ascii_digit())
         {
-            return Err(HostPortError::Name { name: name.chars().take(80).collect() });
+            return Err(HostPortError::Name { name: shortened(name) });
         }
         Ok(Self::Name(HostName(name.to_ascii_lowercase().into())))
     }
@@ -237,6 +245,8 @@ mod tests {
             ("fe80::1", "[fe80::1]:4455"),
             ("Example.ORG", "example.org:4455"),
             (" a_b-c.example:65535 ", "a_b-c.example:65535"),
+            ("Bücher.example:80", "xn--bcher-kva.example:80"),
+            ("例え.テスト", "xn--r8jz45g.xn--zckzah:4455"),
         ] {
             assert_eq!(text.parse::<HostPort>().unwrap().to_string(), printed);
         }

@@ -218,10 +218,20 @@ impl Fetching {
             source.consume(taken);
             left -= taken;
         }
+        self.flush(state);
         let bytes = u64::try_from(length).unwrap_or(0);
         self.report.moved += bytes;
         self.progress.on_progress(ProgressEvent::Advanced { bytes });
         Ok(())
+    }
+
+    /// Lets a reader have what is there: the next piece may be long in coming.
+    fn flush(&mut self, state: &mut State) {
+        if let Err(error) = state.writer.flush() {
+            let failure = Failure::from_io(&error);
+            state.broken.get_or_insert(error);
+            self.fail(failure);
+        }
     }
 
     fn on_hole(&mut self, length: u64, state: &mut State) -> Result<(), TransferError> {
@@ -231,6 +241,7 @@ impl Fetching {
             self.write(ZEROS.get(..piece).unwrap_or_default(), state)?;
             left -= u64::try_from(piece).unwrap_or(left);
         }
+        self.flush(state);
         self.report.holes += length;
         self.progress.on_progress(ProgressEvent::Hole { bytes: length });
         Ok(())
@@ -261,7 +272,7 @@ impl Fetching {
         Ok(())
     }
 
-    fn on_end(&mut self, hash: blake3::Hash, state: &mut State) -> Result<(), TransferError> {
+    fn on_end(&mut self, hash: blake3::Hash, state: &State) -> Result<(), TransferError> {
         let Some(file) = &mut self.file else { return Err(TransferError::Unexpected { wanted: "a file" }) };
         match file.course {
             Course::Announced => return Err(TransferError::Unexpected { wanted: "the start of a file" }),
@@ -272,10 +283,6 @@ impl Fetching {
             self.fail(Failure::new(Reason::Changed));
         } else if state.hasher.finalize() != hash {
             self.fail(Failure::new(Reason::Hash));
-        } else if let Err(error) = state.writer.flush() {
-            let failure = Failure::from_io(&error);
-            state.broken = Some(error);
-            self.fail(failure);
         } else {
             file.course = Course::Ended;
             file.entry.size = state.written;

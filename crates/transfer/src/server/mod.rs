@@ -238,7 +238,7 @@ impl Shared {
         let store = match &self.served {
             Served::Directory(store) if self.config.access == Access::ReadWrite => Arc::clone(store),
             Served::Directory(_) => {
-                let text = "this server, or this ticket, only lets files be fetched";
+                let text = "this server or ticket is read-only";
                 return refuse(send, Failure::with_text(Reason::ReadOnly, text)).await;
             }
             Served::Offer(..) => {
