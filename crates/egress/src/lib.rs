@@ -1,7 +1,7 @@
 //! TCP connections of other programs over a connection of Manyway.
 //!
 //! The client's end asks the server's end to [`connect`] to a [`Destination`]; each TCP connection is one stream. The
-//! server's end, an [`Outlet`], finds names, keeps to its [`Rules`], connects with plain sockets of an ordinary user, and
+//! server's end, a [`Gateway`], finds names, keeps to its [`Rules`], connects with plain sockets of an ordinary user, and
 //! copies. [`relay`] copies both directions at either end: what ends in order ends in order at the other end
 //! (half-close), what breaks is reset at the other end, and a reader that does not read stops the writer.
 //!
@@ -31,7 +31,7 @@ pub use quota::Quota;
 pub use relay::{RelayError, Volume, relay};
 pub use request::{PROTOCOL, VERSION};
 pub use rules::{Class, Opening, OpeningError, OwnAddresses, Ports, Rules, SystemAddresses};
-pub use server::{Outlet, OutletConfig, Resolve, SystemResolver, decline};
+pub use server::{Gateway, GatewayConfig, Resolve, SystemResolver, decline};
 pub use tcp::relay_tcp;
 
 #[doc(hidden)]

@@ -3,12 +3,12 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use manyway_egress::{Destination, OutletConfig, Reason, connect};
+use manyway_egress::{Destination, GatewayConfig, Reason, connect};
 use manyway_session::Session as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use crate::common::{Names, in_time, listen, outlet, read_all, reason, serve, serve_with, until};
+use crate::common::{Names, gateway, in_time, listen, read_all, reason, serve, serve_with, until};
 
 // egress 5.1 to 5.3
 #[tokio::test]
@@ -69,8 +69,9 @@ async fn no_forbidden_address_is_connected_to_in_whatever_form_it_is_written() {
 /// The system's resolver reads them as addresses.
 #[tokio::test]
 async fn an_address_in_the_clothes_of_a_name_is_checked_like_one() {
-    let outlet = manyway_egress::Outlet::new(manyway_egress::Rules::new(Vec::new()), OutletConfig::default());
-    let (session, _) = serve_with(outlet);
+    let gateway =
+        manyway_egress::Gateway::new(manyway_egress::Rules::new(Vec::new()), GatewayConfig::default());
+    let (session, _) = serve_with(gateway);
     for name in ["localhost", "127.1", "0x7f.1", "2130706433", "0177.0.0.1", "0"] {
         let to = Destination::parse(name, 80).unwrap();
         let reason = reason(in_time(connect(&session, &to)).await);
@@ -84,7 +85,7 @@ async fn a_name_that_leads_to_a_forbidden_address_is_forbidden_and_tells_nothing
     for address in ["10.1.2.3", "127.0.0.1", "::ffff:10.1.2.3", "64:ff9b::10.1.2.3", "fd00::7"] {
         let mut names = Names::of("inside.test", &[]);
         names.answers[0].1.push(vec![address.parse().unwrap()]);
-        let (session, _) = serve_with(outlet(&[], OutletConfig::default(), names));
+        let (session, _) = serve_with(gateway(&[], GatewayConfig::default(), names));
         let to = Destination::parse("inside.test", 80).unwrap();
         let error = in_time(connect(&session, &to)).await.unwrap_err();
         let text = error.to_string();
@@ -102,14 +103,14 @@ async fn a_rebinding_name_is_looked_up_once_and_only_what_was_checked_is_connect
     let allowed = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
     let names = Names::of("rebind.test", &[&["127.0.0.1"], &["127.0.0.2"]]);
     let asked = names.asked.clone();
-    let (session, _) = serve_with(outlet(&["127.0.0.1"], OutletConfig::default(), names));
+    let (session, _) = serve_with(gateway(&["127.0.0.1"], GatewayConfig::default(), names));
     let to = Destination::parse("rebind.test", port).unwrap();
     let opened = in_time(connect(&session, &to)).await.unwrap();
     assert_eq!((opened.address, asked.load(Ordering::SeqCst)), (allowed.local_addr().unwrap(), 1));
     assert_eq!(reason(in_time(connect(&session, &to)).await), Reason::Forbidden, "the second answer");
 
     let names = Names::of("mixed.test", &[&["127.0.0.2", "::ffff:127.0.0.2", "127.0.0.1"]]);
-    let (session, _) = serve_with(outlet(&["127.0.0.1"], OutletConfig::default(), names));
+    let (session, _) = serve_with(gateway(&["127.0.0.1"], GatewayConfig::default(), names));
     let to = Destination::parse("mixed.test", port).unwrap();
     let opened = in_time(connect(&session, &to)).await.unwrap();
     assert_eq!(opened.address, allowed.local_addr().unwrap());
@@ -120,9 +121,9 @@ async fn a_rebinding_name_is_looked_up_once_and_only_what_was_checked_is_connect
 // egress 6.1
 #[tokio::test]
 async fn one_client_has_its_connections_and_no_more_and_gets_them_back() {
-    let mut config = OutletConfig::default();
+    let mut config = GatewayConfig::default();
     config.client_connections = 2;
-    let (session, quota) = serve_with(outlet(&["127.0.0.1"], config, Names::default()));
+    let (session, quota) = serve_with(gateway(&["127.0.0.1"], config, Names::default()));
     let (listener, to) = listen().await;
     let first = in_time(connect(&session, &to)).await.unwrap();
     let second = in_time(connect(&session, &to)).await.unwrap();
@@ -136,10 +137,10 @@ async fn one_client_has_its_connections_and_no_more_and_gets_them_back() {
 // egress 6.2
 #[tokio::test]
 async fn all_clients_together_have_their_connections_and_no_more() {
-    let mut config = OutletConfig::default();
+    let mut config = GatewayConfig::default();
     config.connections = 1;
-    let outlet = outlet(&["127.0.0.1"], config, Names::default());
-    let ((one, _), (other, other_quota)) = (serve_with(outlet.clone()), serve_with(outlet));
+    let gateway = gateway(&["127.0.0.1"], config, Names::default());
+    let ((one, _), (other, other_quota)) = (serve_with(gateway.clone()), serve_with(gateway));
     let (_listener, to) = listen().await;
     let kept = in_time(connect(&one, &to)).await.unwrap();
     assert_eq!(reason(in_time(connect(&other, &to)).await), Reason::TooMany);
@@ -196,7 +197,7 @@ async fn nonsense_and_requests_without_end_are_refused_at_their_header_and_harm_
 async fn a_name_server_that_never_answers_costs_its_time_and_no_connection() {
     let mut names = Names::of("slow.test", &[]);
     names.is_mute = true;
-    let (session, quota) = serve_with(outlet(&[], OutletConfig::default(), names));
+    let (session, quota) = serve_with(gateway(&[], GatewayConfig::default(), names));
     let to = Destination::parse("slow.test", 80).unwrap();
     let begin = tokio::time::Instant::now();
     assert_eq!(reason(connect(&session, &to).await), Reason::LookupFailed);
@@ -207,9 +208,9 @@ async fn a_name_server_that_never_answers_costs_its_time_and_no_connection() {
 // egress 6.4
 #[tokio::test]
 async fn the_buffers_of_a_client_keep_to_its_bytes_and_everything_still_arrives() {
-    let mut config = OutletConfig::default();
+    let mut config = GatewayConfig::default();
     config.client_bytes = 20 << 10;
-    let (session, quota) = serve_with(outlet(&["127.0.0.1"], config, Names::default()));
+    let (session, quota) = serve_with(gateway(&["127.0.0.1"], config, Names::default()));
     let (listener, to) = listen().await;
     let mut streams = Vec::new();
     for _ in 0..4 {

@@ -3,14 +3,14 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use manyway_egress::{Destination, OutletConfig, Quota, Reason, check, connect, decline, relay, relay_tcp};
+use manyway_egress::{Destination, GatewayConfig, Quota, Reason, check, connect, decline, relay, relay_tcp};
 use manyway_session::Session as _;
 use socket2::SockRef;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::common::{
-    MemorySession, Names, in_time, listen, outlet, pair, read_all, reason, serve, serve_with, sockets, until,
+    MemorySession, Names, gateway, in_time, listen, pair, read_all, reason, serve, serve_with, sockets, until,
 };
 
 /// A program's socket that is carried to `destination` over `session`, with the server's socket behind it.
@@ -112,11 +112,11 @@ async fn a_reset_after_a_half_close_is_noticed_though_nobody_reads() {
 #[tokio::test]
 async fn a_connection_that_breaks_under_its_streams_resets_both_programs() {
     let (near, far) = pair();
-    let outlet = outlet(&["127.0.0.1"], OutletConfig::default(), Names::default());
-    let quota = outlet.quota();
+    let gateway = gateway(&["127.0.0.1"], GatewayConfig::default(), Names::default());
+    let quota = gateway.quota();
     let server = tokio::spawn(async move {
         let (send, receive) = far.accept().await.unwrap();
-        drop(outlet.answer(&quota, send, receive).await);
+        drop(gateway.answer(&quota, send, receive).await);
     });
     let (listener, to) = listen().await;
     let (mut program, mut destination) = carried(&near, &listener, &to).await;
@@ -156,7 +156,7 @@ async fn a_destination_that_does_not_read_stops_the_program() {
 #[tokio::test]
 async fn what_the_destination_says_is_told_by_its_own_reason() {
     let names = Names::of("here.test", &[&["127.0.0.1"]]);
-    let (session, _) = serve_with(outlet(&["127.0.0.0/8"], OutletConfig::default(), names));
+    let (session, _) = serve_with(gateway(&["127.0.0.0/8"], GatewayConfig::default(), names));
     let (listener, to) = listen().await;
     drop(listener);
     assert_eq!(reason(in_time(connect(&session, &to)).await), Reason::Refused);

@@ -91,11 +91,11 @@ pub enum Command {
     Ping(PingArgs),
     /// List interfaces and paths, and say why each is used or not
     Paths(PathsArgs),
-    /// Connect standard input and output through a server, for ssh and others
+    /// Connect standard input and output to a TCP port through a server, for ssh and git
     Pipe(PipeArgs),
-    /// Forward local TCP ports through a server
+    /// Forward local TCP ports through a server, as ssh -L
     Forward(ForwardArgs),
-    /// Be a SOCKS5 and HTTP proxy for programs here, whose connections leave from a server
+    /// Run a local SOCKS5 and HTTP proxy whose connections leave from a server
     Proxy(ProxyArgs),
     /// Show and change tickets, authorised clients and known servers
     Keys(KeysArgs),

@@ -35,10 +35,10 @@ pub struct ServeArgs {
     /// The private key of the certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub key: Option<PathBuf>,
-    /// Let clients connect through this server to the internet (`manyway pipe`, `forward` and `proxy`)
+    /// Let clients open TCP connections to the internet through this server (`manyway pipe`, `forward`, `proxy`)
     #[arg(long)]
     pub egress: bool,
-    /// With --egress, let them also connect to this network, such as 10.1.0.0/16 or 127.0.0.1:22; may be given several times
+    /// With --egress, also to this network, such as 10.1.0.0/16 or 127.0.0.1:22; may be given several times
     #[arg(long, value_name = "NET[:PORTS]")]
     pub allow: Vec<Opening>,
     /// Keep nothing: a new key and a new ticket that are good until this server ends

@@ -7,7 +7,7 @@ use std::time::Duration;
 use manyway::{
     Authoriser, Connection, Endpoint, EndpointOptions, Host, HostPort, Seed, ServerOptions, Ticket,
 };
-use manyway_egress::{Outlet, OutletConfig, Rules, SystemAddresses};
+use manyway_egress::{Gateway, GatewayConfig, Rules, SystemAddresses};
 use manyway_transfer::{Access, Failure, Server, ServerConfig};
 use serde_json::json;
 
@@ -26,7 +26,7 @@ use crate::serving::memory::{IdleHeap, give_back};
 use crate::serving::notify::{Notice, tell};
 use crate::serving::open_files::raise_limit;
 use crate::serving::session::GuestSession;
-use crate::serving::streams::{self, WayOut};
+use crate::serving::streams::{self, Egress};
 use crate::serving::visitors::Visitors;
 
 /// Streams of a client that may connect to others: all its programs' connections, and some for files.
@@ -44,7 +44,7 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
     make_directory(global, arguments)?;
     let services = Services::open(arguments)?;
     let advertised = advertised(arguments).await?;
-    let way_out = WayOut::new(outlet(arguments, &advertised)?);
+    let egress = Egress::new(gateway(arguments, &advertised)?);
     let certificate = match (&arguments.cert, &arguments.key) {
         (Some(chain), Some(key)) => Some(CertificateFiles::open(chain, key)?),
         _ => None,
@@ -72,7 +72,7 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
     tell(Notice::Ready);
     let visitors = Visitors::new(arguments.max_clients.map(Into::into));
     let house =
-        House { guests: keys.guests, visitors, services, way_out, certificate, memory: IdleHeap::default() };
+        House { guests: keys.guests, visitors, services, egress, certificate, memory: IdleHeap::default() };
     let signal = house.serve(&endpoint).await;
     tell(Notice::Stopping);
     if let Some(name) = signal.filter(|_| !global.quiet) {
@@ -132,8 +132,8 @@ impl Services {
     }
 }
 
-/// The way out for clients, if they are let out.
-fn outlet(arguments: &ServeArgs, advertised: &[SocketAddr]) -> Result<Option<Outlet>, CommandError> {
+/// The gateway for programs of clients, if there is one.
+fn gateway(arguments: &ServeArgs, advertised: &[SocketAddr]) -> Result<Option<Gateway>, CommandError> {
     if !arguments.egress {
         if arguments.allow.is_empty() {
             return Ok(None);
@@ -141,11 +141,11 @@ fn outlet(arguments: &ServeArgs, advertised: &[SocketAddr]) -> Result<Option<Out
         return Err(CommandError::usage("--allow opens networks to what --egress lets out; add --egress"));
     }
     let own = SystemAddresses::with_advertised(advertised.iter().map(SocketAddr::ip));
-    let mut config = OutletConfig::default();
+    let mut config = GatewayConfig::default();
     // egress 6.2
     config.connections = config.connections.min(raise_limit() / 2);
     let rules = Rules::with_own(arguments.allow.clone(), Arc::new(own));
-    Ok(Some(Outlet::new(rules, config)))
+    Ok(Some(Gateway::new(rules, config)))
 }
 
 /// Who the server is and who may come in.
@@ -210,7 +210,7 @@ struct House {
     guests: Arc<Guests>,
     visitors: Arc<Visitors>,
     services: Services,
-    way_out: Arc<WayOut>,
+    egress: Arc<Egress>,
     certificate: Option<CertificateFiles>,
     memory: IdleHeap,
 }
@@ -248,7 +248,7 @@ impl House {
 
     fn welcome(&self, connection: Connection) {
         let (guests, visitors) = (Arc::clone(&self.guests), Arc::clone(&self.visitors));
-        let (services, exit) = (self.services.clone(), self.way_out.exit(connection.peer_key()));
+        let (services, egress) = (self.services.clone(), self.egress.client(connection.peer_key()));
         tokio::spawn(async move {
             let Some(pass) = visitors.admit(&guests, &connection).await else { return };
             let from = match connection.info().await {
@@ -260,7 +260,7 @@ impl House {
             let may_send = !pass.guest.rights.read_only;
             let server = if may_send { &services.read_write } else { &services.read_only };
             let session = GuestSession::new(connection.clone(), pass.limits.clone());
-            streams::answer(&session, server, &exit).await;
+            streams::answer(&session, server, &egress).await;
             let end = connection.closed().await;
             tracing::info!(%from, %end, "client gone");
         });

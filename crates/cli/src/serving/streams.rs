@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use manyway::PublicKey;
-use manyway_egress::{Outlet, PROTOCOL, Quota, decline};
+use manyway_egress::{Gateway, PROTOCOL, Quota, decline};
 use manyway_transfer::{Server, Session, Transport};
 use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
 use tokio::sync::mpsc;
@@ -18,44 +18,44 @@ use tokio::task::JoinSet;
 // egress 1.1
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The way out of a server, if it has one, and what each client takes of it over all its connections.
+/// The server's gateway, if it has one, and what each client takes of it over all its connections.
 #[derive(Debug, Default)]
-pub struct WayOut {
-    outlet: Option<Outlet>,
+pub struct Egress {
+    gateway: Option<Gateway>,
     clients: Mutex<BTreeMap<PublicKey, Weak<Quota>>>,
 }
 
-/// The way out as one client sees it.
+/// The gateway as one client may use it.
 #[derive(Debug, Clone)]
-pub struct Exit(Option<(Outlet, Arc<Quota>)>);
+pub struct ClientEgress(Option<(Gateway, Arc<Quota>)>);
 
-impl WayOut {
-    /// A server that lets its clients out, or not.
-    pub fn new(outlet: Option<Outlet>) -> Arc<Self> {
-        Arc::new(Self { outlet, clients: Mutex::default() })
+impl Egress {
+    /// With the gateway, or without one: then every request is declined.
+    pub fn new(gateway: Option<Gateway>) -> Arc<Self> {
+        Arc::new(Self { gateway, clients: Mutex::default() })
     }
 
-    /// The way out for a client with this key.
-    pub fn exit(&self, key: Option<PublicKey>) -> Exit {
-        let (Some(outlet), Some(key)) = (&self.outlet, key) else { return Exit(None) };
+    /// The part of the client that has this key.
+    pub fn client(&self, key: Option<PublicKey>) -> ClientEgress {
+        let (Some(gateway), Some(key)) = (&self.gateway, key) else { return ClientEgress(None) };
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         clients.retain(|_, quota| quota.strong_count() > 0);
         let shared = clients.get(&key).and_then(Weak::upgrade);
-        let quota = shared.unwrap_or_else(|| Arc::new(outlet.quota()));
+        let quota = shared.unwrap_or_else(|| Arc::new(gateway.quota()));
         clients.insert(key, Arc::downgrade(&quota));
-        Exit(Some((outlet.clone(), quota)))
+        ClientEgress(Some((gateway.clone(), quota)))
     }
 }
 
 /// Answers the streams of one client until its connection ends.
-pub async fn answer<S: Session>(session: &S, server: &Server, exit: &Exit) {
+pub async fn answer<S: Session>(session: &S, server: &Server, egress: &ClientEgress) {
     let (files, queue) = mpsc::channel(1);
     let sorted = Sorted { session, queue: tokio::sync::Mutex::new(queue) };
     let sorting = async move {
         // Not more than the streams that a peer may have.
         let mut streams = JoinSet::new();
         while let Some((send, receive)) = session.accept().await {
-            streams.spawn(sort(send, receive, files.clone(), exit.clone()));
+            streams.spawn(sort(send, receive, files.clone(), egress.clone()));
             while streams.try_join_next().is_some() {}
         }
         drop(files);
@@ -64,7 +64,7 @@ pub async fn answer<S: Session>(session: &S, server: &Server, exit: &Exit) {
     tokio::join!(sorting, server.run(&sorted));
 }
 
-async fn sort<W, R>(send: W, mut receive: R, files: mpsc::Sender<(W, WithFirst<R>)>, exit: Exit)
+async fn sort<W, R>(send: W, mut receive: R, files: mpsc::Sender<(W, WithFirst<R>)>, egress: ClientEgress)
 where
     W: tokio::io::AsyncWrite + Unpin + Send,
     R: AsyncRead + Unpin + Send,
@@ -76,8 +76,8 @@ where
         let _ = files.send((send, receive)).await;
         return;
     }
-    let ended = match exit.0 {
-        Some((outlet, quota)) => outlet.answer(&quota, send, receive).await.map(|_| ()),
+    let ended = match egress.0 {
+        Some((gateway, quota)) => gateway.answer(&quota, send, receive).await.map(|_| ()),
         None => decline(send, receive).await,
     };
     if let Err(reason) = ended {
@@ -135,21 +135,21 @@ impl<R: AsyncRead + Unpin> AsyncRead for WithFirst<R> {
 #[cfg(test)]
 mod tests {
     use manyway::Identity;
-    use manyway_egress::{OutletConfig, Rules};
+    use manyway_egress::{GatewayConfig, Rules};
 
     use super::*;
 
     #[test]
     fn the_connections_of_one_client_share_what_it_may_take_and_others_have_their_own() {
-        let way_out = WayOut::new(Some(Outlet::new(Rules::new(Vec::new()), OutletConfig::default())));
+        let egress = Egress::new(Some(Gateway::new(Rules::new(Vec::new()), GatewayConfig::default())));
         let key = |seed| Some(*Identity::from_seed(&[seed; 32]).public_key());
-        let quota = |exit: &Exit| Arc::clone(&exit.0.as_ref().unwrap().1);
-        let (first, second, other) = (way_out.exit(key(1)), way_out.exit(key(1)), way_out.exit(key(2)));
+        let quota = |egress: &ClientEgress| Arc::clone(&egress.0.as_ref().unwrap().1);
+        let (first, second, other) = (egress.client(key(1)), egress.client(key(1)), egress.client(key(2)));
         assert!(Arc::ptr_eq(&quota(&first), &quota(&second)));
         assert!(!Arc::ptr_eq(&quota(&first), &quota(&other)));
         drop((first, second, other));
-        let _kept = way_out.exit(key(3));
-        assert_eq!(way_out.clients.lock().unwrap().len(), 1, "who is gone is forgotten");
-        assert!(WayOut::new(None).exit(key(1)).0.is_none());
+        let _kept = egress.client(key(3));
+        assert_eq!(egress.clients.lock().unwrap().len(), 1, "who is gone is forgotten");
+        assert!(Egress::new(None).client(key(1)).0.is_none());
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use super::hosts::{
-    HOST, LONG, PORT_HERE, SSH, Sshd, WEB, have, make_repository, serve_web, ssh_options, web_hash,
+    HOST, LONG, PORT_HERE, SSH, Sshd, WEB, have, make_repository, serve_web, ssh_options, tell, web_hash,
 };
 use crate::common::lab::{Family, Hole, Lab};
 use crate::common::program::{MANYWAY, Running, Server, assert_same_content, make_file, wait_until};
@@ -107,6 +107,7 @@ impl Scene {
         for _ in 0..4 {
             let (all, silence) = self.download(command());
             check(&all);
+            tell(&format!("{silence:?} of silence: {:?}", command()));
             if silence <= SILENCE {
                 return;
             }
@@ -235,6 +236,7 @@ fn one_download_by_curl_is_as_fast_as_bench_over_two_links() {
         assert!(done.status.success(), "{done:?}");
         let curl = 8.0 * String::from_utf8(done.stdout).unwrap().parse::<f64>().unwrap();
         shares.push(format!("curl {curl:.0}, bench {bench:.0}"));
+        tell(&format!("curl {curl:.0}, bench {bench:.0} bit/s"));
         if curl >= 0.95 * bench {
             return;
         }

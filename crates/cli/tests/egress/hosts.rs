@@ -38,15 +38,16 @@ pub(crate) fn have(programs: &[(&str, &str)]) -> bool {
         let Err(error) = Command::new(program).arg(argument).output() else { continue };
         let reason = format!("{program}: {error}");
         assert!(std::env::var_os("MANYWAY_REQUIRE_NAMESPACES").is_none(), "{reason}");
-        skip(&reason);
+        tell(&format!("skipped: {reason}"));
         return false;
     }
     true
 }
 
-#[expect(clippy::print_stdout, reason = "it says why it skips")]
-fn skip(reason: &str) {
-    println!("skipped: {reason}");
+/// Prints a line of the test's own.
+#[expect(clippy::print_stdout, reason = "it says why it skips, and what it measured")]
+pub(crate) fn tell(text: &str) {
+    println!("{text}");
 }
 
 /// Gives the server's host its address, and serves files by HTTP there: `/N` has N bytes.

@@ -28,7 +28,7 @@ pub use resolve::{Resolve, SystemResolver};
 /// How a server's end behaves.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct OutletConfig {
+pub struct GatewayConfig {
     /// TCP connections of one client at the same time, over all its connections. Default 512.
     pub client_connections: usize,
     /// TCP connections of all clients at the same time. Default 4096.
@@ -43,7 +43,7 @@ pub struct OutletConfig {
     pub request_timeout: Duration,
 }
 
-impl Default for OutletConfig {
+impl Default for GatewayConfig {
     fn default() -> Self {
         Self {
             client_connections: 512,
@@ -58,7 +58,7 @@ impl Default for OutletConfig {
 
 /// The server's end, for any number of clients. Clones are the same one.
 #[derive(Clone)]
-pub struct Outlet {
+pub struct Gateway {
     shared: Arc<Shared>,
 }
 
@@ -66,31 +66,31 @@ struct Shared {
     rules: Rules,
     resolver: Box<dyn Resolve>,
     connections: Arc<Semaphore>,
-    config: OutletConfig,
+    config: GatewayConfig,
 }
 
-impl fmt::Debug for Outlet {
+impl fmt::Debug for Gateway {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Shared { rules, config, .. } = &*self.shared;
-        f.debug_struct("Outlet").field("rules", rules).field("config", config).finish_non_exhaustive()
+        f.debug_struct("Gateway").field("rules", rules).field("config", config).finish_non_exhaustive()
     }
 }
 
-impl Outlet {
-    /// An outlet that keeps to these rules and asks the system for names, 32 at a time.
-    pub fn new(rules: Rules, config: OutletConfig) -> Self {
+impl Gateway {
+    /// A gateway that keeps to these rules and asks the system for names, 32 at a time.
+    pub fn new(rules: Rules, config: GatewayConfig) -> Self {
         Self::with_resolver(rules, config, Box::new(SystemResolver::new(LOOKUPS)))
     }
 
     /// As [`Self::new`], with another resolver.
-    pub fn with_resolver(rules: Rules, config: OutletConfig, resolver: Box<dyn Resolve>) -> Self {
+    pub fn with_resolver(rules: Rules, config: GatewayConfig, resolver: Box<dyn Resolve>) -> Self {
         let connections = Arc::new(Semaphore::new(config.connections.min(Semaphore::MAX_PERMITS)));
         Self { shared: Arc::new(Shared { rules, resolver, connections, config }) }
     }
 
     /// What a new client may take; to be shared by all its connections.
     pub fn quota(&self) -> Quota {
-        let OutletConfig { client_connections, client_lookups, client_bytes, .. } = self.shared.config;
+        let GatewayConfig { client_connections, client_lookups, client_bytes, .. } = self.shared.config;
         Quota::new(client_connections, client_lookups, client_bytes)
     }
 
@@ -180,7 +180,7 @@ where
     W: AsyncWrite + Unpin,
     R: AsyncRead + Unpin,
 {
-    let patience = OutletConfig::default().request_timeout;
+    let patience = GatewayConfig::default().request_timeout;
     match request_of(patience, &mut receive).await {
         Ok(_) => say(patience, &mut send, &Answer::Refused(Refusal::new(Reason::NotEnabled))).await,
         Err(error) => refuse_misunderstood(patience, &mut send, error).await.map(|_| ()),

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use manyway_egress::{Destination, EgressError, Name, Outlet, OutletConfig, Quota, Reason, Resolve, Rules};
+use manyway_egress::{Destination, EgressError, Gateway, GatewayConfig, Name, Quota, Reason, Resolve, Rules};
 use manyway_session::Session;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, DuplexStream, ReadBuf, ReadHalf, WriteHalf};
 use tokio::net::{TcpListener, TcpStream};
@@ -108,22 +108,22 @@ impl AsyncRead for MemoryReceive {
 
 /// Serves a client in memory that may go where `openings` lead.
 pub(crate) fn serve(openings: &[&str]) -> (MemorySession, Quota) {
-    serve_with(outlet(openings, OutletConfig::default(), Names::default()))
+    serve_with(gateway(openings, GatewayConfig::default(), Names::default()))
 }
 
-pub(crate) fn outlet(openings: &[&str], config: OutletConfig, names: Names) -> Outlet {
+pub(crate) fn gateway(openings: &[&str], config: GatewayConfig, names: Names) -> Gateway {
     let openings = openings.iter().map(|text| text.parse().unwrap()).collect();
-    Outlet::with_resolver(Rules::new(openings), config, Box::new(names))
+    Gateway::with_resolver(Rules::new(openings), config, Box::new(names))
 }
 
-pub(crate) fn serve_with(outlet: Outlet) -> (MemorySession, Quota) {
+pub(crate) fn serve_with(gateway: Gateway) -> (MemorySession, Quota) {
     let (near, far) = pair();
-    let quota = outlet.quota();
+    let quota = gateway.quota();
     let own = quota.clone();
     tokio::spawn(async move {
         while let Some((send, receive)) = far.accept().await {
-            let (outlet, quota) = (outlet.clone(), own.clone());
-            tokio::spawn(async move { drop(outlet.answer(&quota, send, receive).await) });
+            let (gateway, quota) = (gateway.clone(), own.clone());
+            tokio::spawn(async move { drop(gateway.answer(&quota, send, receive).await) });
         }
     });
     (near, quota)

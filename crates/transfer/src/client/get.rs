@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use manyway_session::Session;
+
 use crate::directory::Directory;
 use crate::error::TransferError;
 use crate::failure::{Failure, Reason};
@@ -14,7 +16,6 @@ use crate::progress::{Progress, ProgressEvent, Report};
 use crate::request::{GetRequest, Request};
 use crate::rules::Rules;
 use crate::wire::{read_acceptance, write_request};
-use manyway_session::Session;
 
 /// What to fetch and what to do with it.
 #[derive(Debug, Clone, Default)]

@@ -1,5 +1,7 @@
 //! Asking what there is.
 
+use manyway_session::Session;
+
 use crate::entry::Entry;
 use crate::error::TransferError;
 use crate::failure::{Failure, Reason};
@@ -7,7 +9,6 @@ use crate::frame::Frame;
 use crate::name::RelativePath;
 use crate::request::Request;
 use crate::wire::{finish, read_acceptance, read_frame, write_request};
-use manyway_session::Session;
 
 /// Most entries that are taken from one answer.
 pub const MAX_LISTED: usize = 1_000_000;

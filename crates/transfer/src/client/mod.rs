@@ -10,11 +10,12 @@ pub use get::{GetPlan, get, get_with};
 pub use list::{MAX_LISTED, list};
 pub use put::put;
 
+use manyway_session::Session;
+
 use crate::error::TransferError;
 use crate::frame::Frame;
 use crate::request::Request;
 use crate::wire::{finish, read_frame, write_request};
-use manyway_session::Session;
 
 /// What the other side says about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
