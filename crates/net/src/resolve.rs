@@ -175,7 +175,7 @@ impl fmt::Display for ResolveError {
             write!(f, "{separator}")?;
             match failure {
                 LookUpFailure::NotFound => {
-                    write!(f, "{name:?} was not found: there is no host of that name")?
+                    write!(f, "{name:?} was not found: there is no host of that name")?;
                 }
                 LookUpFailure::Late(waited) => {
                     let waited = text::duration(*waited);

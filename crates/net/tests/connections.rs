@@ -207,14 +207,10 @@ async fn nobody_answers_and_the_set_up_times_out() {
     config.connect_timeout = Duration::from_millis(600);
     let silent = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let client = client(config);
-    for address in [silent.local_addr().unwrap(), "127.0.0.1:9".parse().unwrap()] {
-        let started = Instant::now();
-        let error = soon(client.connect(&ticket(&[address]))).await.unwrap_err();
-        let ConnectError::Failed(ConnectionError::ConnectTimeout) = error else { panic!("{error}") };
-        assert!(
-            started.elapsed() >= Duration::from_millis(600) && started.elapsed() < Duration::from_secs(3)
-        );
-    }
+    let started = Instant::now();
+    let error = soon(client.connect(&ticket(&[silent.local_addr().unwrap()]))).await.unwrap_err();
+    let ConnectError::Failed(ConnectionError::ConnectTimeout) = error else { panic!("{error}") };
+    assert!(started.elapsed() >= Duration::from_millis(600) && started.elapsed() < Duration::from_secs(3));
 }
 
 #[tokio::test]

@@ -121,7 +121,7 @@ impl Snapshot {
                 let behind = |link: &Interface| SocketAddrV6::new(*v6.ip(), v6.port(), 0, link.index).into();
                 links().map(behind).collect()
             }
-            other => vec![other],
+            SocketAddr::V4(_) | SocketAddr::V6(_) => vec![*peer],
         };
         peers.iter().flat_map(scoped).collect()
     }

@@ -74,7 +74,7 @@ impl InterfaceWatcher {
             Ok(watcher) => return Ok(watcher),
             // Some containers and Android forbid it.
             Err(error) => {
-                tracing::info!(reason = %error, "netlink is not available, asking every few seconds")
+                tracing::info!(reason = %error, "netlink is not available, asking every few seconds");
             }
         }
         Self::portable().or_else(|error| {
