@@ -124,6 +124,7 @@ impl Target {
                 ConnectError::Failed(
                     ConnectionError::ConnectTimeout
                     | ConnectionError::Authentication { .. }
+                    | ConnectionError::Unreachable { .. }
                     | ConnectionError::NoPath
                     | ConnectionError::IdleTimeout
                     | ConnectionError::Reset,
