@@ -282,7 +282,8 @@ impl Driver {
         let now = self.clock.now();
         let mut more = self.poll_commands(now, context);
         self.poll_surroundings(now, context);
-        more |= self.poll_sockets(now, context);
+        more |= self.poll_sockets(context);
+        let now = self.clock.now();
         self.endpoint.handle_timeout(now);
         self.connections.on_timeout(&mut self.endpoint, now);
         self.connections.poll_abandoned(&mut self.endpoint, now, context);
@@ -294,8 +295,8 @@ impl Driver {
             // Before anything leaves, all paths are asked.
             return Poll::Pending;
         }
+        let unsent = self.transmit(context);
         let now = self.clock.now();
-        let unsent = self.transmit(now, context);
         self.connections.tell_events(&mut self.endpoint, now);
         self.poll_rescue(now, context);
         more |= self.poll_usage(now, unsent) || unsent;
@@ -368,18 +369,20 @@ impl Driver {
         self.standstill.go_on(TokioInstant::now(), woke);
     }
 
-    /// True if datagrams still wait.
-    fn poll_sockets(&mut self, now: Instant, context: &mut Context<'_>) -> bool {
+    /// True if datagrams still wait. Each batch has its own time: what arrives on several paths at once is not older on
+    /// the one that is read first.
+    fn poll_sockets(&mut self, context: &mut Context<'_>) -> bool {
         let mut more = false;
-        let Self { sockets, endpoint, receive_buffer, .. } = self;
+        let Self { sockets, endpoint, receive_buffer, clock, .. } = self;
         let (spent, sockets) = sockets.split();
         for socket in sockets {
             let mut calls = 0;
             while calls < RECEIVES && matches!(socket.udp.poll_readable(context), Poll::Ready(Ok(()))) {
                 calls += 1;
-                receive(socket, spent, receive_buffer, endpoint, now);
+                receive(socket, spent, receive_buffer, endpoint, *clock);
             }
             more |= calls == RECEIVES && socket.errors < RECEIVE_ERRORS;
+            let now = clock.now();
             let local = socket.udp.local();
             for Unreachable { remote, quoted, undelivered } in socket.take_unreachable(now) {
                 endpoint.on_unreachable(now, FourTuple { local, remote }, &quoted, undelivered);
@@ -389,14 +392,16 @@ impl Driver {
         more
     }
 
-    /// True if more could be sent at once.
-    fn transmit(&mut self, now: Instant, context: &mut Context<'_>) -> bool {
+    /// True if more could be sent at once. Each batch has its own time: a round trip begins when its packet leaves.
+    fn transmit(&mut self, context: &mut Context<'_>) -> bool {
+        let now = self.clock.now();
         if self.sockets.has_pending() {
             for refusal in self.sockets.flush(context) {
                 self.send_refused(now, &refusal);
             }
         }
         for _ in 0..BATCHES {
+            let now = self.clock.now();
             if self.sockets.has_pending() && self.sockets.held_until(now).is_some() {
                 return false;
             }
@@ -522,10 +527,11 @@ fn receive(
     spent: &[u32],
     buffer: &mut ReceiveBuffer,
     endpoint: &mut manyway_proto::Endpoint,
-    now: Instant,
+    clock: Clock,
 ) {
     match socket.udp.try_receive(buffer) {
         Ok(datagrams) => {
+            let now = clock.now();
             socket.errors = 0;
             for mut datagram in datagrams {
                 if !socket.listens {
