@@ -58,6 +58,11 @@ pub enum ProgressEvent<'a> {
         /// Why.
         failure: &'a Failure,
     },
+    /// A server did not do what a client asked for; told by servers alone.
+    Refused {
+        /// Why, as the client was told.
+        failure: &'a Failure,
+    },
 }
 
 /// Is told each step of a transfer, from several threads; must not block.

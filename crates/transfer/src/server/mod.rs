@@ -81,10 +81,13 @@ impl std::fmt::Debug for Server {
 }
 
 struct Shared {
-    served: Served,
+    served: Arc<Served>,
     config: ServerConfig,
-    progress: Arc<dyn Progress>,
-    transfers: Semaphore,
+    /// Is told of files that come in.
+    incoming: Arc<dyn Progress>,
+    /// Is told of files that go out.
+    outgoing: Arc<dyn Progress>,
+    transfers: Arc<Semaphore>,
     fetched: watch::Sender<Option<Report>>,
 }
 
@@ -123,9 +126,27 @@ impl Server {
     }
 
     fn serving(served: Served, config: ServerConfig, progress: Arc<dyn Progress>) -> Self {
-        let transfers = Semaphore::new(config.parallel_transfers.max(1));
-        let fetched = watch::Sender::new(None);
-        Self { shared: Arc::new(Shared { served, config, progress, transfers, fetched }) }
+        let transfers = Arc::new(Semaphore::new(config.parallel_transfers.max(1)));
+        let (served, fetched) = (Arc::new(served), watch::Sender::new(None));
+        let (incoming, outgoing) = (Arc::clone(&progress), progress);
+        Self { shared: Arc::new(Shared { served, config, incoming, outgoing, transfers, fetched }) }
+    }
+
+    /// The same server, with the same limits, for one client: `incoming` is told of the files that come from it and of
+    /// what it is refused, `outgoing` of those that go to it.
+    #[must_use]
+    pub fn observed_by(&self, incoming: Arc<dyn Progress>, outgoing: Arc<dyn Progress>) -> Self {
+        let Shared { served, config, transfers, fetched, .. } = &*self.shared;
+        Self {
+            shared: Arc::new(Shared {
+                served: Arc::clone(served),
+                config: config.clone(),
+                incoming,
+                outgoing,
+                transfers: Arc::clone(transfers),
+                fetched: fetched.clone(),
+            }),
+        }
     }
 
     /// Waits until some client has fetched everything there is, and tells what it verified and what failed.
@@ -148,8 +169,8 @@ impl Server {
             let shared = Arc::clone(&self.shared);
             let run = Run { tally: Arc::clone(&tally), transport: session.transport() };
             requests.spawn(async move {
-                if let Err(reason) = shared.answer(&run, send, receive).await {
-                    debug!(%reason, "request failed");
+                if let Err(reason) = Arc::clone(&shared).answer(&run, send, receive).await {
+                    shared.on_failed(&reason);
                 }
                 drop(permit);
             });
@@ -166,6 +187,13 @@ struct Run {
 }
 
 impl Shared {
+    fn on_failed(&self, reason: &TransferError) {
+        debug!(%reason, "request failed");
+        if let TransferError::Local(failure) = reason {
+            self.incoming.on_progress(ProgressEvent::Refused { failure });
+        }
+    }
+
     async fn answer<W, R>(
         self: Arc<Self>,
         run: &Run,
@@ -202,7 +230,7 @@ impl Shared {
             }
             Request::List(path) => self.list(path, &mut send).await,
             Request::Bench(_) | Request::Account(_) | Request::Messages(_)
-                if matches!(self.served, Served::Offer(..)) =>
+                if matches!(*self.served, Served::Offer(..)) =>
             {
                 let text = "the other side only gives files away";
                 refuse(&mut send, Failure::with_text(Reason::Unsupported, text)).await
@@ -235,7 +263,7 @@ impl Shared {
         W: AsyncWrite + Unpin,
         R: AsyncRead + Unpin,
     {
-        let store = match &self.served {
+        let store = match &*self.served {
             Served::Directory(store) if self.config.access == Access::ReadWrite => Arc::clone(store),
             Served::Directory(_) => {
                 let text = "this server or ticket is read-only";
@@ -247,9 +275,9 @@ impl Shared {
             }
         };
         info!(files = totals.files, bytes = totals.bytes, "receiving files");
-        self.progress.on_progress(ProgressEvent::Totals(totals));
+        self.incoming.on_progress(ProgressEvent::Totals(totals));
         write_frame(send, &Frame::Accepted(totals)).await?;
-        let progress = Arc::clone(&self.progress);
+        let progress = Arc::clone(&self.incoming);
         match receive_over((send, receive), store, Wanted::default(), progress).await {
             Ok(report) => {
                 let (files, bytes, failed) = (report.verified, report.bytes, report.failures);
@@ -282,9 +310,9 @@ impl Shared {
         let surveyed = spawn_blocking(move || (survey(&sources, &rules), sources, rules)).await;
         let (totals, sources, rules) = surveyed.map_err(|_| TransferError::Internal)?;
         info!(files = totals.files, bytes = totals.bytes, "sending files");
-        self.progress.on_progress(ProgressEvent::Totals(totals));
+        self.outgoing.on_progress(ProgressEvent::Totals(totals));
         write_frame(send, &Frame::Accepted(totals)).await?;
-        let report = send_over((send, receive), Side::Acceptor, (sources, rules), &self.progress).await?;
+        let report = send_over((send, receive), Side::Acceptor, (sources, rules), &self.outgoing).await?;
         info!(files = report.verified, failed = report.failures, "sent files");
         if is_everything {
             self.fetched.send_replace(Some(report));
