@@ -208,11 +208,9 @@ impl Settings {
         global.costly = global.costly.or(costly);
         global.memory = global.memory.or(memory);
         global.connect_timeout = global.connect_timeout.or_else(|| connect_timeout.map(|time| time.0.0));
-        global.trust = global.trust.take().or_else(|| {
-            Some(match trust?.0 {
-                Trust::File(file) => Trust::File(directory.join(file)),
-                other @ (Trust::Keys | Trust::System) => other,
-            })
+        global.settings_trust = trust.map(|trust| match trust.0 {
+            Trust::File(file) => Trust::File(directory.join(file)),
+            other @ (Trust::Keys | Trust::System) => other,
         });
         if global.rendezvous.is_empty() {
             global.rendezvous = rendezvous.into_iter().map(|host| host.0).collect();
@@ -225,6 +223,7 @@ impl Settings {
         }));
         // Caps stay in force where none is chosen.
         if cli.command.chooses_interfaces() && global.interfaces.is_empty() && global.exclude.is_empty() {
+            global.interfaces_of_settings = true;
             // Their caps stand behind those of the command line.
             global.interfaces = interfaces.into_iter().map(|wish| wish.0.rule.into()).collect();
             global.exclude = exclude;
@@ -312,7 +311,7 @@ key = "key.pem"
         assert_eq!(client.pairs, Some(PairMode::Disjoint));
         assert_eq!((client.costly, client.memory), (Some(Costly::Allow), Some(Memory::Small)));
         assert_eq!(client.connect_timeout(), Duration::from_secs(3));
-        assert_eq!(client.trust, Some(Trust::File("/etc/x/authority.pem".into())));
+        assert_eq!(client.trust(), Some(&Trust::File("/etc/x/authority.pem".into())));
         assert_eq!(client.rendezvous, ["meet.example.org:4455".parse().unwrap()]);
 
         for arguments in [&["serve"][..], &["demo"], &["send", "film.mp4"]] {
@@ -362,7 +361,7 @@ key = "key.pem"
         let other = applied(ALL, &["--rendezvous", "192.0.2.9:5000", "serve"]).global.rendezvous;
         assert_eq!(other, ["192.0.2.9:5000".parse().unwrap()]);
         assert_eq!((client.interfaces.len(), client.exclude.as_slice()), (0, &["eth1".to_owned()][..]));
-        assert_eq!((client.connect_timeout(), client.trust), (Duration::from_secs(9), Some(Trust::Keys)));
+        assert_eq!((client.connect_timeout(), client.trust()), (Duration::from_secs(9), Some(&Trust::Keys)));
         let cli = applied(ALL, &["serve", "--dir", "d", "--cert", "c", "--key", "k", "--max-clients", "1"]);
         let serve = serve_of(&cli);
         assert_eq!((serve.dir(), serve.max_clients.map(NonZeroUsize::get)), (Path::new("d"), Some(1)));

@@ -2,8 +2,10 @@
 
 use std::io::{self, Write};
 
-use clap::CommandFactory as _;
+use clap::builder::PossibleValuesParser;
+use clap::{Command, CommandFactory as _};
 use clap_complete::Shell;
+use manyway::{congestion, scheduler};
 
 use crate::args::Cli;
 
@@ -14,9 +16,41 @@ use crate::args::Cli;
 pub fn completion(shell: Shell, out: &mut impl Write) -> io::Result<()> {
     // The generator panics on a closed pipe, so it writes into memory.
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "manyway", &mut script);
-    out.write_all(&script)
+    clap_complete::generate(shell, &mut with_values(), "manyway", &mut script);
+    out.write_all(with_interfaces(shell, &String::from_utf8_lossy(&script)).as_bytes())
 }
+
+/// The command line with the values that its options know. They also take others, such as settings behind a name.
+fn with_values() -> Command {
+    let profiles = congestion::PROFILES.map(|(profile, _)| profile);
+    let controls: Vec<_> = profiles.into_iter().chain(congestion::names()).collect();
+    Cli::command().mut_args(|argument| {
+        let values = match argument.get_id().as_str() {
+            "scheduler" => scheduler::names().collect(),
+            "congestion" => controls.clone(),
+            "pairs" => vec!["local-disjoint", "disjoint", "full-mesh"],
+            "trust" => vec!["keys", "system"],
+            "interfaces" | "exclude" => vec![INTERFACES],
+            _ => return argument,
+        };
+        argument.value_parser(PossibleValuesParser::new(values))
+    })
+}
+
+/// Puts what lists the interfaces of the machine, at the moment of completion, where the script has a word for it.
+fn with_interfaces(shell: Shell, script: &str) -> String {
+    let list = "ls /sys/class/net 2>/dev/null";
+    match shell {
+        Shell::Bash => script.replace(INTERFACES, &format!("$({list})")),
+        Shell::Fish => script.replace(&format!("{INTERFACES}\\t''"), &format!("({list})")),
+        // A function that comes with the shell.
+        Shell::Zsh => script.replace(&format!("({INTERFACES})"), "_net_interfaces"),
+        Shell::Elvish | Shell::PowerShell | _ => script.to_owned(),
+    }
+}
+
+/// Stands in the script for the names of interfaces.
+const INTERFACES: &str = "INTERFACES";
 
 /// Writes the manual page of the command and all its subcommands.
 ///
@@ -36,8 +70,6 @@ pub fn manual(out: &mut impl Write) -> io::Result<()> {
 mod tests {
     use std::collections::BTreeSet;
     use std::path::Path;
-
-    use manyway::{congestion, scheduler};
 
     use super::*;
 
@@ -71,6 +103,21 @@ mod tests {
             let help = words_of_help(option);
             let left_out: Vec<_> = names.difference(&help).collect();
             assert!(left_out.is_empty(), "--{option} does not name {left_out:?}");
+        }
+    }
+
+    #[test]
+    fn completion_offers_the_values_of_options() {
+        for (shell, interfaces) in [
+            (Shell::Bash, "compgen -W \"$(ls /sys/class/net"),
+            (Shell::Zsh, ":_net_interfaces"),
+            (Shell::Fish, "(ls /sys/class/net"),
+        ] {
+            let mut script = Vec::new();
+            completion(shell, &mut script).unwrap();
+            let script = String::from_utf8(script).unwrap();
+            assert!(script.contains("round-robin") && script.contains("coupled-cubic"), "{shell}");
+            assert!(script.contains(interfaces), "{shell}");
         }
     }
 

@@ -11,3 +11,4 @@ pub mod home;
 pub mod logging;
 pub mod output;
 pub mod serving;
+pub mod status;

@@ -5,25 +5,45 @@ use std::io::{self, Write as _};
 use std::process::ExitCode as ProcessExitCode;
 use std::time::Duration;
 
-use clap::Parser as _;
-use manyway_cli::args::{Cli, Command};
+use clap::FromArgMatches as _;
+use manyway_cli::args::{self, Cli, Command, GlobalArgs};
 use manyway_cli::command::error::CommandError;
+use manyway_cli::command::names::check_interfaces;
 use manyway_cli::command::{
     bench, caps, decode, demo, egress, get, keys, lab, lab_agent, paths, ping, rendezvous, send, serve, sim,
+    status,
 };
 use manyway_cli::exit_code::ExitCode;
 use manyway_cli::{config, documents, logging, output};
 
 fn main() -> ProcessExitCode {
-    let mut cli = match Cli::try_parse() {
-        Ok(cli) => cli,
+    if asks_for_shared_options() {
+        return print(|out| write!(out, "{}", args::shared_options())).unwrap_or(ExitCode::Failed).into();
+    }
+    let (mut cli, unused) = match parse() {
+        Ok(parsed) => parsed,
         Err(error) => return fail_to_parse(&error).into(),
     };
+    if let Some(text) = unused {
+        return fail(&cli, &CommandError::usage(text)).into();
+    }
     if let Err(error) = config::complete(&mut cli) {
         return fail(&cli, &error).into();
     }
     logging::start(&cli.global);
     run(&cli).into()
+}
+
+/// The command line, and what is wrong with it if an option means nothing to its command.
+fn parse() -> Result<(Cli, Option<String>), clap::Error> {
+    let matches = args::command().try_get_matches()?;
+    let unused = args::unused(&matches);
+    Ok((Cli::from_arg_matches(&matches)?, unused))
+}
+
+/// Whether it is `manyway help options`.
+fn asks_for_shared_options() -> bool {
+    std::env::args_os().skip(1).eq(["help", "options"])
 }
 
 fn run(cli: &Cli) -> ExitCode {
@@ -37,18 +57,25 @@ fn run(cli: &Cli) -> ExitCode {
             Ok(ExitCode::Ok)
         })),
         Command::Caps(arguments) => done(block_on(async { caps::run(global, arguments) })),
-        Command::Serve(arguments) => done(block_on(async {
+        Command::Serve(arguments) => done(block_on(shown(global, "serve", async {
             serve::run(global, arguments).await?;
             Ok(ExitCode::Ok)
-        })),
-        Command::Send(arguments) => done(block_on(send::run(global, arguments))),
-        Command::Get(arguments) => done(block_on(get::run(global, arguments))),
-        Command::Bench(arguments) => done(block_on(bench::run(global, arguments))),
-        Command::Ping(arguments) => done(block_on(ping::run(global, arguments))),
-        Command::Paths(arguments) => done(block_on(paths::run(global, arguments))),
-        Command::Pipe(arguments) => done(block_on(egress::pipe::run(global, arguments))),
-        Command::Forward(arguments) => done(block_on(egress::forward::run(global, arguments))),
-        Command::Proxy(arguments) => done(block_on(egress::proxy::run(global, arguments))),
+        }))),
+        Command::Send(arguments) => done(block_on(shown(global, "send", send::run(global, arguments)))),
+        Command::Get(arguments) => done(block_on(shown(global, "get", get::run(global, arguments)))),
+        Command::Bench(arguments) => done(block_on(shown(global, "bench", bench::run(global, arguments)))),
+        Command::Ping(arguments) => done(block_on(shown(global, "ping", ping::run(global, arguments)))),
+        Command::Paths(arguments) => done(block_on(shown(global, "paths", paths::run(global, arguments)))),
+        Command::Status(arguments) => done(block_on(status::run(global, arguments))),
+        Command::Pipe(arguments) => {
+            done(block_on(shown(global, "pipe", egress::pipe::run(global, arguments))))
+        }
+        Command::Forward(arguments) => {
+            done(block_on(shown(global, "forward", egress::forward::run(global, arguments))))
+        }
+        Command::Proxy(arguments) => {
+            done(block_on(shown(global, "proxy", egress::proxy::run(global, arguments))))
+        }
         Command::Rendezvous(arguments) => done(block_on(async {
             rendezvous::run(global, arguments).await?;
             Ok(ExitCode::Ok)
@@ -59,6 +86,17 @@ fn run(cli: &Cli) -> ExitCode {
         Command::Sim(arguments) => done(sim::run(global, arguments)),
         Command::LabAgent(_) => done(lab_agent::run()),
     }
+}
+
+/// Runs a command so that `manyway status` sees it.
+async fn shown(
+    global: &GlobalArgs,
+    verb: &'static str,
+    command: impl Future<Output = Result<ExitCode, CommandError>>,
+) -> Result<ExitCode, CommandError> {
+    check_interfaces(global)?;
+    global.board.open(verb);
+    command.await
 }
 
 /// Runs a command to its end.

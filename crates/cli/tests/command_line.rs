@@ -60,6 +60,14 @@ fn a_wrong_command_line_is_status_2_and_says_why_on_standard_error() {
         (&["serve", "--max-clients", "0"], "--max-clients"),
         (&["--config", "a", "--no-config", "keys", "list"], "cannot be used with"),
         (&["keys", "add", "ticket", "mw1x"], "can not be a name"),
+        (&["ping", "-I", "nope0", "mw1x"], "-I nope0: there is no such interface; this machine has: "),
+        (&["get", "--exclude", "lo0", "mw1x"], "did you mean lo?"),
+        (&["sim", "two-50", "-I", "lo"], "does not use -I"),
+        (&["keys", "list", "--scheduler", "blest"], "does not use --scheduler"),
+        (&["ping", "--scheduler", "earlyest", "host"], "did you mean earliest?"),
+        (&["ping", "--congestion", "cubik", "host"], "did you mean cubic?"),
+        (&["ping", "@/nowhere/ticket"], "@/nowhere/ticket: "),
+        (&["ping", "@/dev/null"], "no ticket is in this file"),
         (&[], "Usage: manyway"),
     ] {
         let output = manyway(arguments);
@@ -68,6 +76,38 @@ fn a_wrong_command_line_is_status_2_and_says_why_on_standard_error() {
         let text = String::from_utf8(output.stderr).unwrap();
         assert!(text.contains(reason), "{reason} in\n{text}");
     }
+}
+
+#[test]
+fn the_help_of_send_fits_one_screen_and_shared_options_have_a_page_of_their_own() {
+    let text = |arguments: &[&str]| String::from_utf8(manyway(arguments).stdout).unwrap();
+    let send = text(&["send", "--help"]);
+    assert!((15..=42).contains(&send.lines().count()), "{send}");
+    assert!(send.contains("--retry") && !send.contains("--scheduler"), "{send}");
+    let shared = text(&["help", "options"]);
+    for part in ["--scheduler", "--interface", "--trust", "--no-config"] {
+        assert!(shared.contains(part), "{part} in\n{shared}");
+    }
+}
+
+#[test]
+fn bash_completes_values_and_the_interfaces_of_this_machine() {
+    let place = tempfile::TempDir::new().unwrap();
+    let script = place.path().join("completion");
+    std::fs::write(&script, manyway(&["completion", "bash"]).stdout).unwrap();
+    let complete = |option: &str| {
+        let shell = format!(
+            "source {}; COMP_WORDS=(manyway send {option} ''); COMP_CWORD=3; _manyway manyway '' {option}; \
+             echo ${{COMPREPLY[@]}}",
+            script.display()
+        );
+        let Ok(output) = Command::new("bash").args(["-c", &shell]).output() else { return None };
+        Some(String::from_utf8(output.stdout).unwrap())
+    };
+    let Some(interfaces) = complete("-I") else { return };
+    assert!(interfaces.split_whitespace().any(|name| name == "lo"), "{interfaces:?}");
+    let schedulers = complete("--scheduler").unwrap();
+    assert!(schedulers.contains("earliest") && schedulers.contains("blest"), "{schedulers:?}");
 }
 
 #[test]

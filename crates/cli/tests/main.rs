@@ -17,4 +17,6 @@ mod namespaces;
 mod observe;
 mod resume;
 mod sandbox;
+mod screens;
+mod status;
 mod stderr;

@@ -106,7 +106,7 @@ fn files_are_offered_until_one_client_has_them_all() {
     let fetched = start_there(&place, &["--json", "get", &code]).end().expect(0).summary();
     assert_resumed(&fetched, SIZE as u64 + 1_000);
     let offered = offer.end().expect(0).says("verified");
-    assert!(!offered.out.contains("rtt"), "a table without a row: {}", offered.out);
+    assert!(offered.out.contains("rtt ms"), "the paths to those who fetched: {}", offered.out);
     assert_same_content(&place.here().join("big"), &place.there().join("big"));
     assert_same_content(&tree.join("a"), &place.there().join("tree/a"));
     assert_eq!(names(&place.there()), ["big", "tree"]);

@@ -12,10 +12,11 @@ use serde::Deserialize;
 use crate::caps::{CapRule, CapRules, InterfaceWish};
 use crate::output::desk::Desk;
 use crate::output::units::parse_duration;
+use crate::status::Board;
 
 /// Options of every command.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Options of every command")]
+#[command(next_help_heading = super::help::SHARED)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct GlobalArgs {
     /// Print JSON for programs on standard output
@@ -28,37 +29,29 @@ pub struct GlobalArgs {
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
     /// Use this interface, and only those named so; may be given several times
-    #[arg(
-        short = 'I',
-        long = "interface",
-        global = true,
-        value_name = "IF[,role=ROLE][,cost=N][,weight=N][,cap=SIZE]"
-    )]
-    #[arg(
-        long_help = "Use this interface, and only those named so; may be given several times. ROLE is primary (the \
+    #[arg(short = 'I', long = "interface", global = true, value_name = "IF[,role=ROLE…]")]
+    #[arg(long_help = "Use this interface, and only those named so; may be given several times. In full: \
+        IF[,role=ROLE][,cost=N][,weight=N][,cap=SIZE]. ROLE is primary (the \
         default), secondary (joins when the primaries are full), backup (only when none of the others works) or \
         never. The cost is 0 for an interface that costs nothing (the default), more for dearer ones, which the schedulers \
         cost and primary avoid. The weight, 1 (the default) to 1000, is its share of what this end sends with --scheduler \
-        weighted=fixed. SIZE is as of --cap. Without this option every usable interface is used."
-    )]
+        weighted=fixed. SIZE is as of --cap. Without this option every usable interface is used.")]
     pub interfaces: Vec<InterfaceWish>,
-    /// Let no more bytes than this go over an interface in a month; may be given several times
+    /// Monthly data cap of an interface; may be given several times
     #[arg(long = "cap", global = true, value_name = "IF=SIZE[@DAY]")]
-    #[arg(
-        long_help = "Let no more bytes than this go over an interface in a month, both directions and all headers counted, \
+    #[arg(long_help = "Monthly data cap of an interface, both directions and all headers counted, \
         of all commands of this user together; may be given several times. The month begins on its first day, or on DAY \
         (1 to 31; the last day of a month that has fewer), at midnight of the local time. Once the cap is reached the \
         interface is left alone until then. `IF=none` lifts a cap of the settings. `manyway caps` tells what was used. \
-        Example: --cap wwan0=5GB@15"
-    )]
+        Example: --cap wwan0=5GB@15")]
     pub caps: Vec<CapRule>,
     /// Do not use this interface; may be given several times
     #[arg(long, global = true, value_name = "IF")]
     pub exclude: Vec<String>,
-    /// How data are shared out among the paths
+    /// How to distribute data across paths
     #[arg(long, global = true, value_name = "NAME[=SETTINGS]")]
     #[arg(
-        long_help = "How data are shared out among the paths: earliest (each byte goes where it arrives first; the \
+        long_help = "How to distribute data across paths: earliest (each byte goes where it arrives first; the \
         default), min-rtt (the nearest path that has room), round-robin, \
         weighted (by measured rates; weighted=1:1:2 by these shares, weighted=fixed by those of -I IF,weight=N), \
         outstanding-ratio (the emptiest window), blest and ecf (a slow path only if it helps), primary (one path, the others in reserve; primary=rank the fastest), \
@@ -75,21 +68,21 @@ pub struct GlobalArgs {
         and balia, which compete in a shared bottleneck as about one flow of Reno"
     )]
     pub congestion: Option<String>,
-    /// Which pairs of addresses a client uses: local-disjoint, disjoint or full-mesh
+    /// Which local/remote address pairs to use: local-disjoint, disjoint or full-mesh
     #[arg(long, global = true, value_name = "MODE")]
     #[arg(
-        long_help = "Which pairs of own and foreign addresses a client uses; without effect at a server. local-disjoint \
+        long_help = "Which local/remote address pairs to use; without effect at a server. local-disjoint \
         (the default): one for each interface, that which answers first; when it falls silent, the other addresses of the \
         interface and of the server are tried too: a prefix that dies in silence is left for another after a second or two. disjoint: no address \
         of either side twice, as many pairs and then as many interfaces as that allows, and of these choices the one with \
         the smallest sum of costs; a cost is the round-trip time, and the time that 256 KiB take once the rate is known, \
         for which a pair is tried beside the others for some seconds. \
         To a server with one address that is one path. full-mesh: every pair that answers, up to 8, one of each interface \
-        first. Own addresses are those that last and lead as far as the server's, up to 8 of an interface; with \
+        first. Only permanent, sufficiently routable local addresses count, up to 8 of an interface; with \
         disjoint and full-mesh two of them on one interface give two paths, which share its link."
     )]
     pub pairs: Option<PairMode>,
-    /// What to do when only a path works that costs more: ask, allow or never
+    /// What to do when only a more expensive path is left: ask, allow or never
     #[arg(long, global = true, value_name = "ANSWER")]
     #[arg(
         long_help = "What the scheduler primary does when only a path works that costs more (-I IF,cost=N) than the one \
@@ -102,8 +95,7 @@ pub struct GlobalArgs {
     #[arg(
         long_help = "How much memory a connection may take at this end: auto (the default: as much as the paths need, up \
         to 64 MiB in each direction) or small (at most 256 KiB, for routers and servers of many; it carries about 34 KB \
-        in each round trip, 13 Mbit/s at 20 ms, over at most four paths). The verbs' buffers for files come on top of \
-        both"
+        in each round trip, 13 Mbit/s at 20 ms, over at most four paths). File buffers are additional"
     )]
     pub memory: Option<Memory>,
     /// How long to try to reach the other side
@@ -127,10 +119,10 @@ pub struct GlobalArgs {
     /// Use IPv6 only
     #[arg(short = '6', long, global = true)]
     pub ipv6: bool,
-    /// Whom to believe that a server named by HOST is the right one: keys, system or FILE
+    /// How to verify a server given by name: keys, system or FILE
     #[arg(long, global = true, value_name = "keys|system|FILE")]
     #[arg(
-        long_help = "Whom to believe that a server named by HOST[:PORT] is the right one: keys (the default: its key is \
+        long_help = "How to verify a server given by name, as HOST[:PORT]: keys (the default: its key is \
         asked about once and kept), system (certificates of the authorities that this system trusts) or a FILE with \
         certificates of authorities (PEM)."
     )]
@@ -141,15 +133,24 @@ pub struct GlobalArgs {
     /// Read settings from here instead of ~/.config/manyway/config.toml
     #[arg(long, global = true, value_name = "FILE", conflicts_with = "no_config")]
     pub config: Option<PathBuf>,
-    /// Read no file of settings
+    /// Ignore the configuration file
     #[arg(long, global = true)]
     pub no_config: bool,
+    /// Whether the interfaces stand in the settings and not on the command line.
+    #[arg(skip)]
+    pub interfaces_of_settings: bool,
+    /// Whom the settings believe.
+    #[arg(skip)]
+    pub settings_trust: Option<Trust>,
     /// Caps of the settings.
     #[arg(skip)]
     pub settings_caps: Vec<CapRule>,
     /// Where and what the user was asked in this run.
     #[arg(skip)]
     pub desk: Desk,
+    /// Where `manyway status` sees this command.
+    #[arg(skip)]
+    pub board: Board,
 }
 
 impl GlobalArgs {
@@ -157,6 +158,11 @@ impl GlobalArgs {
     pub fn cap_rules(&self) -> CapRules {
         let named = self.interfaces.iter().filter_map(InterfaceWish::cap_rule);
         CapRules::new(named.chain(self.caps.iter().cloned())).behind(self.settings_caps.iter().cloned())
+    }
+
+    /// How to verify a server given by name: as the option says, or else the settings.
+    pub fn trust(&self) -> Option<&Trust> {
+        self.trust.as_ref().or(self.settings_trust.as_ref())
     }
 
     /// How long to try to reach the other side.

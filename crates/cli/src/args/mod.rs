@@ -9,6 +9,7 @@ mod demo;
 mod forward;
 mod get;
 mod global;
+mod help;
 mod keys;
 mod lab;
 mod lab_agent;
@@ -17,9 +18,11 @@ mod ping;
 mod pipe;
 mod proxy;
 mod rendezvous;
+mod scope;
 mod send;
 mod serve;
 mod sim;
+mod status;
 mod transfer;
 
 pub use bench::BenchArgs;
@@ -31,6 +34,7 @@ pub use demo::DemoArgs;
 pub use forward::{ForwardArgs, ForwardRule};
 pub use get::GetArgs;
 pub use global::{Costly, GlobalArgs, Memory, Trust};
+pub use help::{command, shared_options};
 pub use keys::{
     AddArgs, AddClientArgs, AddServerArgs, AddTicketArgs, AddWhat, DEFAULT_TICKET, EntryKind, KeysAction,
     KeysArgs, ListArgs, RemoveArgs, RightsArgs, ShowArgs,
@@ -44,9 +48,11 @@ pub use ping::PingArgs;
 pub use pipe::PipeArgs;
 pub use proxy::ProxyArgs;
 pub use rendezvous::RendezvousArgs;
+pub use scope::unused;
 pub use send::{Recipient, SendArgs};
-pub use serve::{ServeArgs, parse_listen};
+pub use serve::{LogFormat, ServeArgs, parse_listen};
 pub use sim::{MatrixArgs, SimAction, SimArgs};
+pub use status::StatusArgs;
 pub use transfer::{Retries, TransferArgs};
 
 use clap::{Parser, Subcommand};
@@ -81,13 +87,13 @@ pub enum Command {
     Demo(DemoArgs),
     /// Serve a directory and print the ticket that clients need
     Serve(ServeArgs),
-    /// Send files and directories to a server, or offer them to one other side
+    /// Send files and directories to a server, or offer them to one recipient with a one-time code
     Send(SendArgs),
     /// Fetch files and directories from a server
     Get(GetArgs),
     /// Measure throughput to a server
     Bench(BenchArgs),
-    /// Ask a server on every path how far it is
+    /// Measure round-trip time and loss on every path
     Ping(PingArgs),
     /// List interfaces and paths, and say why each is used or not
     Paths(PathsArgs),
@@ -97,11 +103,13 @@ pub enum Command {
     Forward(ForwardArgs),
     /// Run a local SOCKS5 and HTTP proxy whose connections leave from a server
     Proxy(ProxyArgs),
+    /// Show what every running command and server of this user is doing
+    Status(StatusArgs),
     /// Show and change tickets, authorised clients and known servers
     Keys(KeysArgs),
     /// Show and change what was counted against caps of interfaces
     Caps(CapsArgs),
-    /// Stay where you are, so that two sides that both moved find each other
+    /// Run a rendezvous server for peers that change address at the same time
     Rendezvous(RendezvousArgs),
     /// Show packets and blocks in words, from a capture or hex text
     Decode(DecodeArgs),
@@ -132,6 +140,7 @@ impl Command {
             | Self::Pipe(_)
             | Self::Forward(_)
             | Self::Proxy(_)
+            | Self::Status(_)
             | Self::Keys(_)
             | Self::Caps(_)
             | Self::Rendezvous(_)
@@ -152,9 +161,9 @@ Examples:
   manyway send film.mp4 mw1…           on the client, with that ticket
 
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 authentication failed,
-4 incomplete; run the same command again, 5 a limit forbids it, 6 worse than
-was asked for (`--min-gain`, gates), 7 the other side was not reached, 130 ended
-by Ctrl-C or SIGTERM.
+4 incomplete; run the same command again, 5 limit reached, 6 below the requested
+threshold (`--min-gain`, gates), 7 peer not reached, 130 ended by Ctrl-C or
+SIGTERM.
 
 Settings may stand in ~/.config/manyway/config.toml; the command line wins.
 Keys and tickets stand beside it (`manyway keys show`); MANYWAY_HOME moves all.";

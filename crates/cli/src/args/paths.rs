@@ -10,20 +10,23 @@ use super::ping::parse_interval;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PathsArgs {
-    /// The ticket that `manyway serve` printed; without it the addresses of this host are listed
+    /// The server: its ticket, @FILE, or its name; without it the addresses of this host are listed
     #[arg(value_name = "TICKET")]
     pub ticket: Option<String>,
     /// Show it again and again, until Ctrl-C
     #[arg(short = 'w', long)]
     pub watch: bool,
+    /// Show every pair of addresses, also those that are not used
+    #[arg(short = 'a', long)]
+    pub all: bool,
     /// How often to show it again; at least 10ms
     #[arg(short = 'i', long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
     pub interval: Duration,
 }
 
 const EXAMPLES: &str = "\
-Lists every pair of addresses with its role, its state and its figures, and why it is used or not. rtt and loss are
-those of pings, rate is what the path was measured to deliver, share its part of the bytes of this connection.
+Lists the paths to a server with their state and figures, and why each is used or not. The command opens a connection
+of its own: rtt and loss are those of its pings. To look at a transfer that is running, use `manyway status -w`.
 
 Examples:
   manyway paths                        which interfaces would be used?

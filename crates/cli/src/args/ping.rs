@@ -10,10 +10,10 @@ use crate::output::units::parse_duration;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PingArgs {
-    /// The ticket that `manyway serve` printed
+    /// The server: its ticket, @FILE, or its name
     #[arg(value_name = "TICKET")]
     pub ticket: String,
-    /// Ask so often, then end; default until Ctrl-C
+    /// Stop after N probes; default until Ctrl-C
     #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
     /// How often to ask; at least 10ms
@@ -36,8 +36,8 @@ pub(super) fn parse_interval(text: &str) -> Result<Duration, String> {
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(10);
 
 const EXAMPLES: &str = "\
-Asks the server on every path at once and prints each answer; at the end a line for each path. Round-trip times are
-those of one packet with its path to itself. Ends with status 0 if there was any answer, else with 1.
+Probes the server on every path at once: a live table at a terminal, a line for each answer elsewhere, and at the end a
+summary of each path. Ends with status 0 if there was any answer, else with 1.
 
 Examples:
   manyway ping mw1…

@@ -7,7 +7,7 @@ use clap::Args;
 use manyway_transfer::RelativePath;
 
 use super::TransferArgs;
-use crate::command::target::is_ticket;
+use crate::command::target::{is_ticket, names_ticket};
 
 /// Arguments of `send`.
 #[derive(Debug, Clone, Args)]
@@ -61,12 +61,14 @@ impl SendArgs {
             return Err("nothing to send".to_owned());
         };
         let is_misplaced = |file: &OsString| file.to_str().is_some_and(is_ticket) && !exists(Path::new(file));
-        if !last.to_str().is_some_and(is_ticket) && files.iter().any(is_misplaced) {
+        // A file may be called so.
+        let is_server = |text: &str| is_ticket(text) || names_ticket(text) && !exists(Path::new(text));
+        if !last.to_str().is_some_and(is_server) && files.iter().any(is_misplaced) {
             return Err("the ticket comes last: manyway send FILE… TICKET".to_owned());
         }
         match last.to_str() {
-            Some(text) if is_ticket(text) && files.is_empty() => Err("no file before the ticket".to_owned()),
-            Some(text) if is_ticket(text) || !files.is_empty() && !exists(Path::new(last)) => {
+            Some(text) if is_server(text) && files.is_empty() => Err("no file before the ticket".to_owned()),
+            Some(text) if is_server(text) || !files.is_empty() && !exists(Path::new(last)) => {
                 Ok(Recipient { files: paths(files), server: Some(text.to_owned()) })
             }
             Some(_) | None => Ok(Recipient { files: paths(&self.arguments), server: None }),

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use manyway::HostPort;
 use manyway::resolve::socket_address;
 use manyway_egress::Opening;
@@ -44,6 +44,19 @@ pub struct ServeArgs {
     /// Keep nothing: a new key and a new ticket that are good until this server ends
     #[arg(long)]
     pub ephemeral: bool,
+    /// How to log clients, files, failures and refusals to standard error; -q logs none of them
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub log_format: LogFormat,
+}
+
+/// How a server logs what happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum LogFormat {
+    /// Lines for people
+    #[default]
+    Text,
+    /// A JSON document a line
+    Json,
 }
 
 /// Reads where to listen.

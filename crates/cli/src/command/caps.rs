@@ -11,7 +11,9 @@ use crate::args::{CapsAction, CapsArgs, ClearArgs, GlobalArgs, SetArgs};
 use crate::caps::{CapLedger, CapState, Period, today};
 use crate::exit_code::ExitCode;
 use crate::home::{Count, Home, Patience};
-use crate::output::table::{Align, Table};
+use crate::output::grid::{Cell, Grid};
+use crate::output::terminal::output_width;
+use crate::output::tint::{Colour, Tint};
 use crate::output::units::{percent, volume};
 use crate::output::{json, note, print_line};
 
@@ -39,7 +41,7 @@ fn list(global: &GlobalArgs) -> Result<(), CommandError> {
             "no interface has a cap; --cap IF=SIZE[@DAY] sets one, as do the settings (`manyway caps --help`)",
         );
     } else {
-        print_line(table(&states).to_string().trim_end())?;
+        print_line(table(&states).text(output_width(), Colour::of_output()).trim_end())?;
     }
     Ok(())
 }
@@ -58,30 +60,31 @@ fn states(ledger: &CapLedger) -> Result<Vec<(String, CapState)>, CommandError> {
     Ok(states)
 }
 
-fn table(states: &[(String, CapState)]) -> Table {
-    let mut table = Table::new([
-        ("interface", Align::Left),
-        ("used", Align::Right),
-        ("of", Align::Right),
-        ("left", Align::Right),
-        ("share", Align::Right),
-        ("since", Align::Left),
-        ("again from", Align::Left),
-        ("", Align::Left),
-    ]);
+fn table(states: &[(String, CapState)]) -> Grid {
+    let mut grid = Grid::new()
+        .words("interface")
+        .numbers("used")
+        .numbers("left")
+        .numbers("cap")
+        .numbers("used %")
+        .words("since")
+        .words("renews")
+        .remark("");
     for (name, state) in states {
-        table.row([
-            name.clone(),
-            volume(state.used),
-            volume(state.cap.get()),
-            volume(state.left().get()),
-            percent(state.used, state.cap.get()),
-            state.since.to_string(),
-            state.renewal.to_string(),
-            if state.is_reached() { "cap reached" } else { "" }.to_owned(),
+        let is_reached = state.is_reached();
+        let tint = if is_reached { Tint::Bad } else { Tint::Plain };
+        grid.row([
+            Cell::from(name.clone()),
+            Cell::from(volume(state.used)),
+            Cell::from(volume(state.left().get())),
+            Cell::from(volume(state.cap.get())),
+            Cell::new(percent(state.used, state.cap.get()), tint),
+            Cell::from(state.since.to_string()),
+            Cell::from(state.renewal.to_string()),
+            Cell::new(if is_reached { "cap reached" } else { "" }, tint),
         ]);
     }
-    table
+    grid
 }
 
 fn set(global: &GlobalArgs, arguments: &SetArgs) -> Result<(), CommandError> {

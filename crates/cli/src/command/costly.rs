@@ -4,7 +4,6 @@ use manyway::{Connection, Event, PathId};
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::args::{Costly, GlobalArgs};
-use crate::output::desk::Desk;
 
 /// Answers the connection's questions about costly paths until its end, beside what else goes on.
 pub fn attend(global: &GlobalArgs, connection: &Connection) {
@@ -41,7 +40,7 @@ async fn decide(global: &GlobalArgs, connection: &Connection, path: PathId) -> b
         }
         Costly::Ask => match desk.answer(&place.name) {
             Some(answer) => answer,
-            None if Desk::is_manned() && !global.quiet => {
+            None if desk.can_ask() && !global.quiet => {
                 let question = place.question();
                 let asked = tokio::task::spawn_blocking(move || desk.ask(&place.name, &question)).await;
                 matches!(asked, Ok(Ok(true)))

@@ -20,7 +20,10 @@ use crate::demo::stage::MOST_LINKS;
 use crate::demo::table::{DemoReport, HashCheck};
 use crate::demo::trial::{Outcome, Trial};
 use crate::exit_code::ExitCode;
+use crate::output::grid::wrap;
 use crate::output::progress::{ProgressMode, ProgressView};
+use crate::output::terminal::{output_width, width_of_messages};
+use crate::output::tint::Colour;
 use crate::output::{json, units};
 use manyway_lab::report::figure::{PathSeries, RatePlot};
 
@@ -113,7 +116,7 @@ async fn compare(
 ) -> Result<Duration, CommandError> {
     let name = format!("link {} alone", best + 1);
     let view = Arc::new(ProgressView::new(mode, &name));
-    view.message(&format!("For comparison the same file over {name}, uncut:"));
+    view.message(&format!("Now the same file over {name}, without an outage, for comparison."));
     Ok(trial.run(directory, &view).await?.time)
 }
 
@@ -138,28 +141,12 @@ fn introduce(view: &ProgressView, trial: &Trial<'_>, alone: Option<usize>) {
         text += &format!("; then the same file goes over link {} alone, uncut, for comparison", alone + 1);
     }
     text += &format!(". This takes about {} s.", expected(trial, alone).as_secs().max(1));
-    for line in wrapped(&text) {
+    for line in wrap(&text, width_of_messages().unwrap_or(LINE).min(WIDEST)) {
         view.message(&line);
     }
     for (number, link) in (1..).zip(trial.links) {
         view.message(&format!("  link {number}: {link} (one way)"));
     }
-}
-
-/// Breaks a text into lines that fit on any terminal.
-fn wrapped(text: &str) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if line.is_empty() => line.push_str(word),
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= LINE => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            Some(_) | None => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
 
 /// How long it may take: the links filled, a tenth lost to headers and beginnings.
@@ -238,12 +225,13 @@ fn print(global: &GlobalArgs, report: &DemoReport) -> io::Result<()> {
         return json::print(&report.to_json());
     }
     let mut out = io::stdout().lock();
-    write!(out, "{report}")?;
+    out.write_all(report.text(output_width(), Colour::of_output()).as_bytes())?;
     out.flush()
 }
 
-/// Characters of a line.
+/// Characters of a line where there is no terminal, and the most that are read with ease.
 const LINE: usize = 78;
+const WIDEST: usize = 100;
 /// How long threads may take to end.
 const END_TIME: Duration = Duration::from_secs(2);
 /// Points of a curve, or a few less.
@@ -252,14 +240,6 @@ const MOST_POINTS: usize = 200;
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lines_break_between_words() {
-        let text = "word ".repeat(40);
-        let lines = wrapped(text.trim_end());
-        assert!(lines.len() == 3 && lines.iter().all(|line| line.len() <= LINE), "{lines:?}");
-        assert_eq!(lines.join(" "), text.trim_end());
-    }
 
     #[test]
     fn the_best_link_is_the_fastest_and_of_equals_the_nearest() {

@@ -7,7 +7,7 @@ use manyway_transfer::{Existing, Failure, GetPlan, Outlet, RelativePath, Transfe
 
 use super::error::CommandError;
 use super::summary::End;
-use super::target::is_ticket;
+use super::target::{is_ticket, names_ticket};
 use super::transfer::Transfer;
 use crate::args::{GetArgs, GlobalArgs};
 use crate::exit_code::ExitCode;
@@ -18,7 +18,7 @@ use crate::exit_code::ExitCode;
 /// If the server is not reached or has no such file, the output can not be written, or the transfer breaks.
 pub async fn run(global: &GlobalArgs, arguments: &GetArgs) -> Result<ExitCode, CommandError> {
     let server = arguments.ticket.as_str();
-    if !is_ticket(server) && arguments.paths.iter().any(|path| is_ticket(&path.to_string())) {
+    if !names_ticket(server) && arguments.paths.iter().any(|path| is_ticket(&path.to_string())) {
         return Err(CommandError::usage("the ticket comes first: manyway get TICKET PATH…"));
     }
     let (retry, limit) = (Some(arguments.transfer.retry), arguments.transfer.bwlimit);

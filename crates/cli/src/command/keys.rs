@@ -7,7 +7,7 @@ use manyway::{HostPort, Identity, LocalAddress, Ticket, reachable_addresses};
 use serde_json::json;
 
 use super::error::CommandError;
-use super::target::is_ticket;
+use super::target::{names_ticket, ticket};
 use crate::args::{
     AddClientArgs, AddServerArgs, AddTicketArgs, AddWhat, DEFAULT_TICKET, GlobalArgs, KeysAction, KeysArgs,
     ShowArgs,
@@ -102,8 +102,9 @@ fn add_client(global: &GlobalArgs, home: &Home, arguments: &AddClientArgs) -> Re
 
 fn add_server(global: &GlobalArgs, home: &Home, arguments: &AddServerArgs) -> Result<(), CommandError> {
     let entry = match arguments.server.as_slice() {
-        [text] if is_ticket(text) => {
-            let ticket: Ticket = text.parse().map_err(CommandError::usage)?;
+        [text] if names_ticket(text) => {
+            let none = || CommandError::usage(format!("{text} is no ticket"));
+            let ticket = ticket(text)?.ok_or_else(none)?;
             let key = KeyHash(*ticket.server_key_hash());
             if arguments.key.is_some_and(|other| other != key) {
                 return Err(CommandError::usage(format!("the ticket is for the key {key}; leave out --key")));

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use manyway::congestion;
 use manyway::interfaces::{AddressFamily, InterfacePolicy};
 use manyway::resolve::resolve;
 use manyway::{
@@ -14,9 +15,10 @@ use manyway::{
 
 use super::costly;
 use super::error::CommandError;
+use super::names::unknown;
 use super::paths::reverse_path::advice_for;
 use super::signal::{close, until_interrupted};
-use super::target::Target;
+use super::target::{Target, public_name};
 use crate::args::{GlobalArgs, Memory};
 use crate::caps::CapLedger;
 use crate::exit_code::ExitCode;
@@ -42,10 +44,12 @@ pub fn connection_config(global: &GlobalArgs) -> Result<ConnectionConfig, Comman
     config.keep_alive = Some(KEEP_ALIVE);
     config.connect_timeout = global.connect_timeout();
     if let Some(name) = &global.scheduler {
-        config.set_scheduler(name).map_err(CommandError::usage)?;
+        config.set_scheduler(name).map_err(|error| unknown(error, name, manyway::scheduler::names()))?;
     }
     if let Some(name) = &global.congestion {
-        config.set_congestion(name).map_err(CommandError::usage)?;
+        let profiles = congestion::PROFILES.map(|(profile, _)| profile);
+        let known = congestion::names().chain(profiles);
+        config.set_congestion(name).map_err(|error| unknown(error, name, known))?;
     }
     config.pairs = global.pairs.unwrap_or_default();
     if let Some(directory) = &global.qlog {
@@ -189,6 +193,7 @@ pub async fn connect_on(
         return Err(error);
     }
     costly::attend(global, &connection);
+    global.board.add(public_name(server), &connection);
     Ok((endpoint, connection))
 }
 

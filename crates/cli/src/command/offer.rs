@@ -5,9 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use manyway::{
-    ClosedBy, ConnectionError, Endpoint, EndpointOptions, Identity, PathInfo, ServerOptions, Ticket,
-};
+use manyway::{ClosedBy, ConnectionError, Endpoint, EndpointOptions, Identity, ServerOptions, Ticket};
 use manyway_proto::Rate;
 use manyway_transfer::{PutPlan, Server, ServerConfig};
 use serde_json::json;
@@ -18,13 +16,14 @@ use super::serve::{own_hosts, random, refuse_options_of_clients};
 use super::signal::{close, until_interrupted_over};
 use super::summary::{End, Summary};
 use super::tally::Tally;
-use super::watch::PathWatch;
+use super::watch::{PathWatch, Paths};
 use crate::args::GlobalArgs;
 use crate::exit_code::ExitCode;
 use crate::output::progress::{ProgressMode, ProgressView};
 use crate::output::{json, note, print_line};
 use crate::serving::limit::Limits;
 use crate::serving::session::GuestSession;
+use crate::status::Board;
 
 /// Offers just these files, for reading, with keys that are good for nothing else. A client that is interrupted may
 /// come back; the first one that has everything verified ends it.
@@ -33,7 +32,8 @@ use crate::serving::session::GuestSession;
 /// An option chooses interfaces, a file can not be offered, no port can be bound, or the user has had enough.
 pub async fn run(global: &GlobalArgs, plan: PutPlan, limit: Option<Rate>) -> Result<ExitCode, CommandError> {
     refuse_options_of_clients(global, ": who offers files is a server; whoever fetches them may choose")?;
-    let view = Arc::new(ProgressView::new(ProgressMode::detect(global.quiet), "sending"));
+    let view = ProgressView::new(ProgressMode::detect(global.quiet), "sending");
+    let view = Arc::new(view.counting(global.board.files()));
     // There is nothing to show before somebody comes.
     view.pause();
     let tally = Arc::new(Tally::new(Arc::clone(&view)));
@@ -52,8 +52,14 @@ pub async fn run(global: &GlobalArgs, plan: PutPlan, limit: Option<Rate>) -> Res
     announce(global, &ticket, &endpoint)?;
     // Waiting for the other side is no part of the transfer.
     let (waiting, began) = (Instant::now(), OnceLock::new());
+    let paths = Paths::default();
     tally.begin();
-    let guests = Guests { view: Arc::clone(&view), limits: limit.map(|rate| Arc::new(Limits::new(rate))) };
+    let guests = Guests {
+        view: Arc::clone(&view),
+        paths: paths.clone(),
+        board: global.board.clone(),
+        limits: limit.map(|rate| Arc::new(Limits::new(rate))),
+    };
     let work = async {
         tokio::select! {
             report = server.fetched() => Ok(report),
@@ -68,12 +74,13 @@ pub async fn run(global: &GlobalArgs, plan: PutPlan, limit: Option<Rate>) -> Res
     let report = match result {
         Ok(report) => report,
         Err(error) => {
-            let summary = Summary::new("sent", tally.so_far(), elapsed, None);
+            let summary = Summary::new("sent", tally.so_far(), elapsed, paths.rows());
+            summary.tell_part(global);
             return Err(summary.explain(error));
         }
     };
     tally.end(report);
-    let summary = Summary::new("sent", tally.so_far(), elapsed, None);
+    let summary = Summary::new("sent", tally.so_far(), elapsed, paths.rows());
     close(&endpoint, "everything has been fetched").await;
     summary.conclude(global, End::Output)
 }
@@ -98,6 +105,8 @@ fn bind(mut options: EndpointOptions) -> Result<Endpoint, CommandError> {
 /// What all who come meet.
 struct Guests {
     view: Arc<ProgressView>,
+    paths: Paths,
+    board: Board,
     limits: Option<Arc<Limits>>,
 }
 
@@ -108,9 +117,12 @@ impl Guests {
             if began.set(Instant::now()).is_ok() {
                 self.view.resume();
             }
+            let started = began.get().copied().unwrap_or_else(Instant::now);
+            self.board.add(None, &connection);
             let (server, view, limits) = (server.clone(), Arc::clone(&self.view), self.limits.clone());
+            let paths = self.paths.clone();
             tokio::spawn(async move {
-                let _watch = PathWatch::start_with(&connection, Arc::clone(&view), remote_name);
+                let _watch = PathWatch::start(&connection, Arc::clone(&view), &paths, started);
                 server.run(&GuestSession::new(connection.clone(), limits)).await;
                 let end = connection.closed().await;
                 if matches!(end, ConnectionError::Closed { by: ClosedBy::Us, .. }) {
@@ -120,11 +132,6 @@ impl Guests {
             });
         }
     }
-}
-
-/// The paths of a server differ by where they lead, not by its own address.
-fn remote_name(path: &PathInfo) -> String {
-    path.statistics.tuple.remote.ip().to_canonical().to_string()
 }
 
 /// The command for the other computer. A program that reads standard output gets the code alone.

@@ -38,7 +38,7 @@ fn announce(global: &GlobalArgs, server: &RendezvousServer) -> Result<(), Comman
         let port = addresses.first().map_or(manyway::DEFAULT_PORT, |address| address.port());
         note(&format!("rendezvous on UDP {}", listening.join(", ")));
         note(&format!(
-            "a firewall must let UDP port {port} in, for example: nft add rule inet filter input udp dport {port} accept"
+            "If a firewall is on, open UDP {port}, e.g.: nft add rule inet filter input udp dport {port} accept"
         ));
         note("on a server: manyway serve --rendezvous HOST:PORT, with the name of this host");
     }

@@ -21,13 +21,15 @@ pub(super) use crate::home::random;
 use crate::home::{ClientEntry, Entries, Home, HomeError, Rights, Secret, TicketEntry};
 use crate::output::{json, note, print_line};
 use crate::serving::certificate::CertificateFiles;
-use crate::serving::guests::Guests;
+use crate::serving::guests::{Guest, Guests};
+use crate::serving::journal::{Journal, Way};
 use crate::serving::memory::{IdleHeap, give_back};
 use crate::serving::notify::{Notice, tell};
 use crate::serving::open_files::raise_limit;
 use crate::serving::session::GuestSession;
 use crate::serving::streams::{self, Egress};
-use crate::serving::visitors::Visitors;
+use crate::serving::visitors::{Visitors, remote_of};
+use crate::status::{Board, FileCounts};
 
 /// Streams of a client that may connect to others: all its programs' connections, and some for files.
 const STREAMS_WITH_EGRESS: u64 = 576;
@@ -49,7 +51,8 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
         (Some(chain), Some(key)) => Some(CertificateFiles::open(chain, key)?),
         _ => None,
     };
-    let keys = Keys::open(arguments)?;
+    let journal = Journal::new(arguments.log_format, global.quiet);
+    let keys = Keys::open(arguments, &journal)?;
     let authoriser: Arc<dyn Authoriser> = Arc::<Guests>::clone(&keys.guests);
     let mut server = ServerOptions::with_authoriser(keys.seed.identity(), authoriser);
     server.listen.clone_from(&arguments.listen);
@@ -71,8 +74,16 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
     super::advice::print(global, &endpoint);
     tell(Notice::Ready);
     let visitors = Visitors::new(arguments.max_clients.map(Into::into));
-    let house =
-        House { guests: keys.guests, visitors, services, egress, certificate, memory: IdleHeap::default() };
+    let house = House {
+        guests: keys.guests,
+        visitors,
+        services,
+        egress,
+        certificate,
+        memory: IdleHeap::default(),
+        journal,
+        board: global.board.clone(),
+    };
     let signal = house.serve(&endpoint).await;
     tell(Notice::Stopping);
     if let Some(name) = signal.filter(|_| !global.quiet) {
@@ -158,16 +169,17 @@ struct Keys {
 }
 
 impl Keys {
-    fn open(arguments: &ServeArgs) -> Result<Self, CommandError> {
+    fn open(arguments: &ServeArgs, journal: &Journal) -> Result<Self, CommandError> {
+        let log = |guests: Guests| Arc::new(guests.with_journal(journal.clone()));
         if arguments.ephemeral {
             let ticket = TicketEntry::new(Secret(random()?), Rights::default(), Vec::new());
-            let guests = Arc::new(Guests::of_ticket(DEFAULT_TICKET, &ticket));
+            let guests = log(Guests::of_ticket(DEFAULT_TICKET, &ticket));
             return Ok(Self { home: None, seed: Seed::new(random()?), guests, printed: Some(ticket) });
         }
         let home = Home::find()?;
         let seed = home.identity()?;
         let printed = default_ticket(&home)?;
-        let guests = Arc::new(Guests::of_home(home.clone())?);
+        let guests = log(Guests::of_home(home.clone())?);
         Ok(Self { home: Some(home), seed, guests, printed })
     }
 
@@ -213,6 +225,8 @@ struct House {
     egress: Arc<Egress>,
     certificate: Option<CertificateFiles>,
     memory: IdleHeap,
+    journal: Journal,
+    board: Board,
 }
 
 impl House {
@@ -248,21 +262,23 @@ impl House {
 
     fn welcome(&self, connection: Connection) {
         let (guests, visitors) = (Arc::clone(&self.guests), Arc::clone(&self.visitors));
-        let (services, egress) = (self.services.clone(), self.egress.client(connection.peer_key()));
+        let egress = self.egress.client(connection.peer_key());
+        let (services, journal, board) = (self.services.clone(), self.journal.clone(), self.board.clone());
         tokio::spawn(async move {
-            let Some(pass) = visitors.admit(&guests, &connection).await else { return };
-            let from = match connection.info().await {
-                Ok(info) => info.paths.first().map(|path| path.statistics.tuple.remote.to_string()),
-                Err(_) => return,
-            };
-            let from = from.unwrap_or_default();
-            tracing::info!(%from, name = %pass.guest.name, "client");
+            let Some(pass) = visitors.admit(&guests, &journal, &connection).await else { return };
+            let Guest { noun, name, .. } = &pass.guest;
+            let client = journal.client(noun, name, &remote_of(&connection).await);
+            let files = FileCounts::default();
+            let _place = board.place(Some(name.clone()), &connection, files.clone());
             let may_send = !pass.guest.rights.read_only;
             let server = if may_send { &services.read_write } else { &services.read_only };
+            let server =
+                server.observed_by(client.files(Way::In, files.clone()), client.files(Way::Out, files));
             let session = GuestSession::new(connection.clone(), pass.limits.clone());
-            streams::answer(&session, server, &egress).await;
+            streams::answer(&session, &server, &egress).await;
             let end = connection.closed().await;
-            tracing::info!(%from, %end, "client gone");
+            let (received, sent) = session.carried().bytes();
+            client.left(&end.to_string(), received, sent);
         });
     }
 }
@@ -312,7 +328,7 @@ fn announce(
         let port =
             endpoint.local_addresses().first().map_or(manyway::DEFAULT_PORT, |local| local.address.port());
         note(&format!(
-            "a firewall must let UDP port {port} in, for example: nft add rule inet filter input udp dport {port} accept"
+            "If a firewall is on, open UDP {port}, e.g.: nft add rule inet filter input udp dport {port} accept"
         ));
     }
     let Some(ticket) = ticket else {
@@ -325,8 +341,8 @@ fn announce(
     };
     if !global.quiet {
         note(match keys.home {
-            Some(_) => "whoever has this ticket may connect, until: manyway keys remove default",
-            None => "whoever has this ticket may connect, until this server ends:",
+            Some(_) => "Anyone with this ticket can connect. To revoke it: manyway keys remove default",
+            None => "Anyone with this ticket can connect, until this server ends:",
         });
     }
     print_line(&ticket.to_string())?;

@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
-use manyway::{ByteCount, ConnectionInfo, Rate};
+use manyway::{ByteCount, PathState, Rate};
 use manyway_transfer::Reason;
 use serde_json::{Map, Value, json};
 
 use super::error::CommandError;
 use super::tally::{Counts, failure_of};
-use super::watch::path_name;
 use crate::args::GlobalArgs;
 use crate::exit_code::ExitCode;
-use crate::output::table::{Align, Table};
-use crate::output::{json, units};
+use crate::output::book::{PathRow, final_table};
+use crate::output::terminal::{output_width, width_of_messages};
+use crate::output::tint::Colour;
+use crate::output::{json, note, units};
 
 /// Where a summary goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,35 +30,18 @@ pub struct Summary {
     verb: &'static str,
     counts: Counts,
     elapsed: Duration,
-    paths: Vec<PathSummary>,
-}
-
-#[derive(Debug)]
-struct PathSummary {
-    name: String,
-    state: String,
-    rtt: Duration,
-    sent: u64,
-    received: u64,
-    lost: u64,
+    /// Every path that there was, also those that are closed.
+    paths: Vec<PathRow>,
 }
 
 impl Summary {
     /// Collects the figures.
-    pub fn new(verb: &'static str, counts: Counts, elapsed: Duration, info: Option<&ConnectionInfo>) -> Self {
-        let paths = info.map(|info| info.paths.as_slice()).unwrap_or_default();
-        let paths = paths
-            .iter()
-            .map(|path| PathSummary {
-                name: path_name(path),
-                state: path.statistics.state.to_string(),
-                rtt: path.statistics.smoothed_rtt,
-                sent: path.statistics.bytes_sent.get(),
-                received: path.statistics.bytes_received.get(),
-                lost: path.statistics.packets_lost,
-            })
-            .collect();
-        Self { verb, counts, elapsed, paths }
+    pub fn new(verb: &'static str, counts: Counts, elapsed: Duration, paths: Vec<PathRow>) -> Self {
+        // A path that is gone and only ever carried questions is not worth a line.
+        let has_carried = |row: &PathRow| {
+            row.path.state != PathState::Closed || row.path.counts.bytes() > MORE_THAN_QUESTIONS
+        };
+        Self { verb, counts, elapsed, paths: paths.into_iter().filter(has_carried).collect() }
     }
 
     /// Prints the end of a transfer that ran to its end, to `end`.
@@ -128,28 +112,26 @@ impl Summary {
             self.rate().map(|rate| format!(": {rate}")).unwrap_or_default(),
             self.unmoved(),
         )?;
-        let mut table = Table::new([
-            ("path", Align::Left),
-            ("state", Align::Left),
-            ("rtt", Align::Right),
-            ("sent", Align::Right),
-            ("received", Align::Right),
-            ("lost", Align::Right),
-        ]);
-        for path in &self.paths {
-            table.row([
-                path.name.clone(),
-                path.state.clone(),
-                units::duration(path.rtt),
-                units::size(path.sent),
-                units::size(path.received),
-                path.lost.to_string(),
-            ]);
-        }
         if !self.paths.is_empty() {
+            let table = final_table(&self.paths).text(output_width(), Colour::of_output());
             write!(out, "{table}")?;
         }
         Ok(())
+    }
+
+    /// Says how far a transfer came that did not run to its end. It is a message: standard output may carry the file.
+    pub fn tell_part(&self, global: &GlobalArgs) {
+        if global.json || global.quiet || self.counts.attempts == 0 {
+            return;
+        }
+        let totals = self.counts.totals;
+        let of = if totals.bytes > 0 { format!(" of {}", units::size(totals.bytes)) } else { String::new() };
+        let (moved, time) = (units::size(self.counts.moved), units::duration(self.elapsed));
+        note(&format!("{} {moved}{of} in {time}{}; not complete", self.verb, self.unmoved()));
+        if !self.paths.is_empty() {
+            let width = width_of_messages().unwrap_or(PLAIN_WIDTH);
+            note(final_table(&self.paths).text(width, Colour::of_messages()).trim_end());
+        }
     }
 
     /// What of the bytes did not travel, and why.
@@ -186,10 +168,17 @@ impl Summary {
         let paths: Vec<_> = self
             .paths
             .iter()
-            .map(|path| {
+            .map(|row| {
+                let (path, counts) = (&row.path, row.path.counts);
+                let interface = path.label.interface.as_deref().unwrap_or_default();
+                let name = format!("{interface} {}", path.label.local);
                 json!({
-                    "path": path.name, "state": path.state, "rtt": path.rtt.as_secs_f64(),
-                    "bytes_sent": path.sent, "bytes_received": path.received, "packets_lost": path.lost,
+                    "path": name.trim_start(), "interface": path.label.interface,
+                    "local": path.label.local.to_string(), "remote": path.label.remote.to_string(),
+                    "state": path.state.word(), "rtt": path.rtt.map(|rtt| rtt.as_secs_f64()),
+                    "open": path.state != PathState::Closed,
+                    "bytes_sent": counts.sent, "bytes_received": counts.received,
+                    "packets_sent": counts.packets, "packets_lost": counts.lost,
                 })
             })
             .collect();
@@ -217,6 +206,10 @@ impl Summary {
 const SHORTEST: Duration = Duration::from_millis(50);
 /// Neither have those of fewer bytes.
 const LEAST: u64 = 100_000;
+/// For messages that go to no terminal.
+const PLAIN_WIDTH: usize = 100;
+/// The questions of a path that never carried a file are fewer bytes.
+const MORE_THAN_QUESTIONS: u64 = 64 * 1024;
 
 /// What a user can do about a file that failed.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the others say all there is to say")]
@@ -236,7 +229,7 @@ mod tests {
 
     fn summary(moved: u64, elapsed: Duration, report: Report) -> Summary {
         let counts = Counts { moved, report, attempts: 1, ..Counts::default() };
-        Summary::new("sent", counts, elapsed, None)
+        Summary::new("sent", counts, elapsed, Vec::new())
     }
 
     fn report(verified: u64, failures: &[(&str, Reason)]) -> Report {
@@ -261,7 +254,7 @@ mod tests {
         assert!(!text(&short).contains("bit/s") && text(&short).contains("verified"), "{}", text(&short));
         assert!(short.to_json()["bits_per_second"].is_null());
         let long = summary(10_000_000, Duration::from_secs(1), report(1, &[]));
-        assert!(text(&long).contains(": 80 Mbit/s, verified"), "{}", text(&long));
+        assert!(text(&long).contains(": 80.0 Mbit/s, verified"), "{}", text(&long));
         assert_eq!(long.to_json()["bits_per_second"], 80_000_000);
     }
 

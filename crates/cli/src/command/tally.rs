@@ -97,7 +97,10 @@ impl Progress for Tally {
                 }
                 return;
             }
-            ProgressEvent::Resumed { .. } | ProgressEvent::Started { .. } | _ => {}
+            ProgressEvent::Resumed { .. }
+            | ProgressEvent::Started { .. }
+            | ProgressEvent::Refused { .. }
+            | _ => {}
         }
         drop(counts);
         self.view.on_progress(event);

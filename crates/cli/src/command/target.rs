@@ -1,11 +1,13 @@
 //! The server that a command line names, and how it is known to be the right one.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{IsTerminal as _, Read as _, Write as _};
 
 use manyway::{
     ConnectError, Connection, ConnectionError, HostPort, Identity, PublicKey, RootCertificates, ServerTrust,
     Ticket,
 };
+
+use manyway_transfer::Failure;
 
 use super::error::CommandError;
 use super::offer::is_code;
@@ -39,9 +41,8 @@ impl Target {
     /// If it is none of the three, or the files of keys can not be read.
     pub fn find(global: &GlobalArgs, text: &str) -> Result<Self, CommandError> {
         let text = text.trim();
-        if is_ticket(text) {
-            let ticket: Ticket =
-                text.parse().map_err(|error| CommandError::usage(format!("invalid ticket: {error}")))?;
+        if let Some(ticket) = ticket(text)? {
+            refuse_trust(global)?;
             return Ok(Self { hosts: ticket.hosts().to_vec(), way: Way::Ticket(ticket) });
         }
         let home = Home::find()?;
@@ -63,7 +64,7 @@ impl Target {
                 file_hint(text)
             ))
         })?;
-        let roots = match &global.trust {
+        let roots = match global.trust() {
             None | Some(Trust::Keys) => {
                 let name = host.to_string();
                 return Ok(match servers.remove(&name) {
@@ -190,6 +191,61 @@ impl Target {
     }
 }
 
+/// Whether a text stands for a ticket: one itself, or the file that holds one.
+pub fn names_ticket(text: &str) -> bool {
+    is_ticket(text) || text.starts_with('@')
+}
+
+/// How a server may be called where others read it: by its name, never by its ticket.
+pub fn public_name(text: &str) -> Option<String> {
+    let text = text.trim();
+    (!names_ticket(text)).then(|| text.to_owned())
+}
+
+/// The ticket that a text is, or names by `@FILE`; `None` if it is neither.
+///
+/// # Errors
+/// The file cannot be read, or the ticket is not valid.
+pub fn ticket(text: &str) -> Result<Option<Ticket>, CommandError> {
+    let read = ticket_of_file(text)?;
+    let text = read.as_deref().unwrap_or(text);
+    if !is_ticket(text) {
+        return Ok(None);
+    }
+    text.parse().map(Some).map_err(|error| CommandError::usage(format!("invalid ticket: {error}")))
+}
+
+/// The ticket in the file that `@FILE` names, so that no secret stands among the arguments of a process.
+fn ticket_of_file(text: &str) -> Result<Option<String>, CommandError> {
+    let Some(name) = text.strip_prefix('@') else { return Ok(None) };
+    let failed = |reason: &dyn std::fmt::Display| CommandError::usage(format!("{text}: {reason}"));
+    let mut ticket = String::new();
+    let file = std::fs::File::open(name).map_err(|error| failed(&Failure::from_io(&error)))?;
+    file.take(LONGEST_TICKET)
+        .read_to_string(&mut ticket)
+        .map_err(|error| failed(&Failure::from_io(&error)))?;
+    let ticket = ticket.trim();
+    if !is_ticket(ticket) {
+        return Err(failed(
+            &"no ticket is in this file; `manyway keys show --ticket` at the server prints it",
+        ));
+    }
+    Ok(Some(ticket.to_owned()))
+}
+
+/// Far more than any ticket has.
+const LONGEST_TICKET: u64 = 64 * 1024;
+
+/// A ticket names the key of its server: nobody else is asked to vouch for it.
+fn refuse_trust(global: &GlobalArgs) -> Result<(), CommandError> {
+    if global.trust.is_none() {
+        return Ok(());
+    }
+    Err(CommandError::usage(
+        "a ticket says itself which key the server has; leave out --trust, or name the server by HOST",
+    ))
+}
+
 /// Whether a text is meant as a ticket, of this version or another: no host is called so.
 pub fn is_ticket(text: &str) -> bool {
     let mut characters = text.chars().map(|c| c.to_ascii_lowercase());
@@ -297,6 +353,25 @@ mod tests {
         {
             assert!(!is_like_ticket(text), "{text}");
         }
+    }
+
+    #[test]
+    fn a_ticket_may_stand_in_a_file() {
+        let place = tempfile::TempDir::new().unwrap();
+        let file = place.path().join("ticket");
+        let named = || ticket_of_file(&format!("@{}", file.display()));
+        assert_eq!(named().unwrap_err().code, ExitCode::Usage);
+        std::fs::write(&file, "mw1abc\n").unwrap();
+        assert_eq!(named().unwrap().as_deref(), Some("mw1abc"));
+        std::fs::write(&file, "hello\n").unwrap();
+        assert!(named().unwrap_err().text.contains("no ticket is in this file"));
+        assert_eq!(ticket_of_file("mw1abc").unwrap(), None);
+    }
+
+    #[test]
+    fn others_never_read_a_ticket() {
+        assert_eq!((public_name("mw1abc"), public_name("@secret")), (None, None));
+        assert_eq!(public_name("home").as_deref(), Some("home"));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::network::connect;
 use super::signal::{close, until_interrupted, until_interrupted_over};
 use super::summary::{End, Summary};
 use super::tally::Tally;
-use super::watch::PathWatch;
+use super::watch::{PathWatch, Paths};
 use crate::args::{GlobalArgs, Retries};
 use crate::exit_code::ExitCode;
 use crate::output::progress::{ProgressMode, ProgressView};
@@ -48,15 +48,17 @@ impl Transfer<'_> {
         W: Fn(GuestSession, Arc<dyn Progress>) -> F,
         F: Future<Output = Result<Report, TransferError>>,
     {
-        let view = Arc::new(ProgressView::new(ProgressMode::detect(self.global.quiet), self.doing));
+        let view = ProgressView::new(ProgressMode::detect(self.global.quiet), self.doing);
+        let view = Arc::new(view.counting(self.global.board.files()));
         self.global.desk.set_view(&view);
         let tally = Arc::new(Tally::new(Arc::clone(&view)));
         let limits = self.limit.map(|rate| Arc::new(Limits::new(rate)));
+        let paths = Paths::default();
         let started = Instant::now();
         let mut repetitions = 0;
         let mut away_since = None;
         let error = loop {
-            let error = match self.attempt((&work, limits.clone()), &view, &tally, started).await {
+            let error = match self.attempt((&work, limits.clone()), (&view, &paths), &tally, started).await {
                 Ok(summary) => return summary.conclude(self.global, self.end),
                 Err(error) => error,
             };
@@ -87,7 +89,8 @@ impl Transfer<'_> {
             }
         };
         view.finish();
-        let summary = Summary::new(self.done, tally.so_far(), started.elapsed(), None);
+        let summary = Summary::new(self.done, tally.so_far(), started.elapsed(), paths.rows());
+        summary.tell_part(self.global);
         Err(summary.explain(self.gave_up(error, repetitions)))
     }
 
@@ -112,7 +115,7 @@ impl Transfer<'_> {
     async fn attempt<W, F>(
         &self,
         (work, limits): (&W, Option<Arc<Limits>>),
-        view: &Arc<ProgressView>,
+        (view, paths): (&Arc<ProgressView>, &Paths),
         tally: &Arc<Tally>,
         started: Instant,
     ) -> Result<Summary, CommandError>
@@ -122,7 +125,7 @@ impl Transfer<'_> {
     {
         let (endpoint, connection) = connect(self.global, self.server).await?;
         tally.begin();
-        let watch = PathWatch::start(&connection, Arc::clone(view));
+        let watch = PathWatch::start(&connection, Arc::clone(view), paths, started);
         let session = GuestSession::new(connection.clone(), limits);
         let result = until_interrupted_over(&endpoint, async {
             let progress = Arc::clone(tally) as Arc<dyn Progress>;
@@ -130,7 +133,10 @@ impl Transfer<'_> {
             result.map_err(|error| CommandError::of_transfer(&error, connection.close_reason()))
         })
         .await;
-        drop(watch);
+        let info = connection.info().await.ok();
+        if let Some(info) = &info {
+            watch.note(info);
+        }
         let report = match result {
             Ok(report) => report,
             Err(error) => {
@@ -142,8 +148,7 @@ impl Transfer<'_> {
         };
         view.finish();
         tally.end(report);
-        let info = connection.info().await.ok();
-        let summary = Summary::new(self.done, tally.so_far(), started.elapsed(), info.as_ref());
+        let summary = Summary::new(self.done, tally.so_far(), started.elapsed(), paths.rows());
         close(&endpoint, "done").await;
         Ok(summary)
     }

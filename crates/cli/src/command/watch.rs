@@ -1,62 +1,121 @@
 //! Watches the paths of a connection while a command runs, and shows them.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use manyway::{ByteCount, Connection, Event, PathId, PathInfo, PathState, Rate};
+use manyway::{Connection, ConnectionInfo, Event, PathEvent, PathId, PathInfo, PathState};
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
+use crate::output::book::{Observed, PathBook, PathRow};
 use crate::output::path::{news_words, path_of};
-use crate::output::progress::{PathLine, ProgressView};
+use crate::output::progress::ProgressView;
+use crate::output::rate::Pathless;
 
 /// How often the figures are read.
 const EVERY: Duration = Duration::from_millis(250);
+
+/// The paths of a command over all its connections; clones are the same.
+#[derive(Debug, Clone, Default)]
+pub struct Paths(Arc<Mutex<PathBook>>);
+
+impl Paths {
+    /// Every path that there was, in the order of their coming.
+    pub fn rows(&self) -> Vec<PathRow> {
+        self.book().rows(Instant::now())
+    }
+
+    /// Room for the paths of another connection.
+    pub fn connection(&self) -> PathsOf {
+        PathsOf { connection: self.book().open(), paths: self.clone() }
+    }
+
+    fn book(&self) -> MutexGuard<'_, PathBook> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The paths of one connection among them; they are closed when this is dropped.
+#[derive(Debug)]
+pub struct PathsOf {
+    connection: u32,
+    paths: Paths,
+}
+
+impl PathsOf {
+    /// Takes note of the paths as they are now.
+    pub fn note(&self, info: &ConnectionInfo) {
+        let paths = info.paths.iter().map(|path| Observed::of(path, path_name(path)));
+        self.paths.book().note(self.connection, Instant::now(), paths);
+    }
+
+    fn name(&self, id: PathId) -> Option<String> {
+        self.paths.book().name(self.connection, id).map(str::to_owned)
+    }
+
+    /// Takes note of an event; whether it is news that a path works.
+    fn is_news(&self, event: &PathEvent) -> bool {
+        let mut book = self.paths.book();
+        book.note_state(self.connection, event.path, event.state);
+        book.has_failed(self.connection, event.path)
+    }
+}
+
+impl Drop for PathsOf {
+    fn drop(&mut self) {
+        self.paths.book().close(self.connection);
+    }
+}
 
 /// Shows the paths until it is dropped.
 #[derive(Debug)]
 pub struct PathWatch {
     task: JoinHandle<()>,
+    paths: Arc<PathsOf>,
 }
 
 impl PathWatch {
-    /// Starts to show the paths of `connection` in `view`.
-    pub fn start(connection: &Connection, view: Arc<ProgressView>) -> Self {
-        Self::start_with(connection, view, path_name)
-    }
-
-    /// As [`Self::start`], with names that `path_name` gives.
-    pub fn start_with(
-        connection: &Connection,
-        view: Arc<ProgressView>,
-        path_name: fn(&PathInfo) -> String,
-    ) -> Self {
+    /// Starts to show the paths of `connection` in `view`, and to note them in `paths`. Times of messages count from
+    /// `started`.
+    pub fn start(connection: &Connection, view: Arc<ProgressView>, paths: &Paths, started: Instant) -> Self {
         let mut events = connection.events();
-        let connection = connection.clone();
+        let (connection, all) = (connection.clone(), paths.clone());
+        let paths = Arc::new(paths.connection());
+        let noted = Arc::clone(&paths);
         let task = tokio::spawn(async move {
-            let (mut meter, mut names) = (PathMeter::default(), BTreeMap::new());
+            let mut pathless = Pathless::default();
             let mut tick = tokio::time::interval(EVERY);
             loop {
                 tokio::select! {
                     _ = tick.tick() => match connection.info().await {
                         Ok(info) => {
-                            names = info.paths.iter().map(|path| (path.statistics.id, path_name(path))).collect();
-                            view.set_paths(&meter.lines(&info.paths, path_name));
+                            paths.note(&info);
+                            let works = info.paths.iter().any(|path| path.statistics.state.carries_data());
+                            view.set_pathless(pathless.note(Instant::now(), works, no_path_timeout()));
+                            view.set_waiting(waiting(&info));
+                            view.set_paths(&all.rows());
                         }
                         Err(_) => return,
                     },
                     event = events.recv() => match event {
-                        Ok(event) => if let Some(text) = describe(&event, &names) {
-                            view.message(&text);
-                        },
+                        Ok(event) => {
+                            if let Some(text) = describe(&event, &connection, &paths).await {
+                                view.message(&format!("{} {text}", moment(started.elapsed())));
+                            }
+                        }
                         Err(broadcast::error::RecvError::Lagged(_)) => {}
                         Err(broadcast::error::RecvError::Closed) => return,
                     },
                 }
             }
         });
-        Self { task }
+        Self { task, paths: noted }
+    }
+
+    /// Takes note of the figures of this moment and shows nothing more.
+    pub fn note(&self, info: &ConnectionInfo) {
+        self.task.abort();
+        self.paths.note(info);
     }
 }
 
@@ -66,60 +125,43 @@ impl Drop for PathWatch {
     }
 }
 
-/// Rates of paths, from the figures of one moment and the one before.
-#[derive(Debug, Default)]
-pub struct PathMeter {
-    before: BTreeMap<PathId, (Instant, u64)>,
+/// Bytes that the application has given to a connection and that have not arrived yet.
+pub fn waiting(info: &ConnectionInfo) -> u64 {
+    let in_flight = info.paths.iter().map(|path| path.statistics.in_flight.get());
+    in_flight.sum::<u64>().saturating_add(info.statistics.backlog.get())
 }
 
-impl PathMeter {
-    /// One line for each path, in the order of their ids, with the name that `name` gives it.
-    pub fn lines(&mut self, paths: &[PathInfo], name: impl Fn(&PathInfo) -> String) -> Vec<PathLine> {
-        let now = Instant::now();
-        let moved = |path: &PathInfo| path.statistics.bytes_sent.get() + path.statistics.bytes_received.get();
-        let all: u64 = paths.iter().map(moved).sum();
-        let mut before = BTreeMap::new();
-        let lines = paths
-            .iter()
-            .map(|path| {
-                let bytes = moved(path);
-                let id = path.statistics.id;
-                before.insert(id, (now, bytes));
-                let rate = self.before.get(&id).map_or(Rate::ZERO, |(at, old)| {
-                    ByteCount(bytes.saturating_sub(*old)).per(now.duration_since(*at))
-                });
-                let measured = path.statistics.state != PathState::Validating;
-                let share = (u128::from(bytes) * 100).checked_div(u128::from(all)).unwrap_or(0);
-                PathLine {
-                    name: name(path),
-                    state: path.statistics.state.to_string(),
-                    rtt: measured.then_some(path.statistics.smoothed_rtt),
-                    rate,
-                    share: u8::try_from(share).unwrap_or(100),
-                }
-            })
-            .collect();
-        self.before = before;
-        lines
-    }
+/// A moment of a transfer, as it stands before each message.
+pub fn moment(time: Duration) -> String {
+    format!("{:>7.2} s ", time.as_secs_f64())
 }
 
-/// The interface, or the address where it has none.
+/// The interface, or the peer's address where the path is bound to none.
 pub fn path_name(path: &PathInfo) -> String {
-    let local = path.statistics.tuple.local.address.ip().to_canonical();
-    path.interface.as_ref().map_or_else(|| local.to_string(), |name| format!("{name} {local}"))
+    let remote = || path.statistics.tuple.remote.ip().to_canonical().to_string();
+    path.interface.clone().unwrap_or_else(remote)
 }
 
-/// The words for a change that a user wants to know; `names` are those of the paths that are known.
+/// The words for a change that a user wants to know: a path that works is news if it did not before.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the library's list is open")]
-fn describe(event: &Event, names: &BTreeMap<PathId, String>) -> Option<String> {
-    use manyway::PathState::{Closed, Dead, Parked, Probation, Suspect};
+async fn describe(event: &Event, connection: &Connection, paths: &PathsOf) -> Option<String> {
+    let path = path_of(event)?;
+    if paths.name(path).is_none()
+        && let Ok(info) = connection.info().await
+    {
+        // It came since the last look.
+        paths.note(&info);
+    }
     let is_worth_it = match event {
-        Event::Path(path) => matches!(path.state, Parked | Suspect | Dead | Probation | Closed),
+        Event::Path(change) => paths.is_news(change) || change.state == PathState::Parked,
         Event::PrimaryPath(_) => true,
         // Whoever asks the user about it tells.
         _ => false,
     };
-    let path = path_of(event).filter(|_| is_worth_it)?;
-    news_words(event, names.get(&path).map(String::as_str))
+    if is_worth_it { news_words(event, paths.name(path).as_deref()) } else { None }
+}
+
+/// Until a connection without any path ends: no option changes it.
+fn no_path_timeout() -> Duration {
+    manyway::ConnectionConfig::default().no_path_timeout
 }

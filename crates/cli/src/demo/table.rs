@@ -1,6 +1,5 @@
 //! What the demo found out, as a table for people and as data for programs.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,7 +7,8 @@ use manyway_proto::Rate;
 use serde::Serialize;
 
 use super::cutter::CutReport;
-use crate::output::table::{Align, Table};
+use crate::output::grid::{Cell, Grid, wrap};
+use crate::output::tint::{Colour, Line, Tint, block};
 use crate::output::units;
 
 /// The figures of one run of the demo.
@@ -93,50 +93,77 @@ impl DemoReport {
     }
 }
 
-impl fmt::Display for DemoReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut links = Table::new([
-            ("link", Align::Left),
-            ("delivered", Align::Right),
-            ("share", Align::Right),
-            ("lost", Align::Right),
-        ]);
-        let sum: u64 = self.links.iter().map(|l| l.delivered).sum();
-        for link in &self.links {
-            let share = units::percent(link.delivered, sum);
-            links.row([link.name.clone(), units::size(link.delivered), share, link.lost.to_string()]);
+impl DemoReport {
+    /// The figures for a terminal of that width.
+    pub fn text(&self, width: usize, colour: Colour) -> String {
+        let mut lines = vec![Line::new(self.heading(), Tint::Strong)];
+        lines.extend(self.link_table().lines(width));
+        lines.push(Line::default());
+        let facts = self.facts();
+        let names = facts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+        for (name, value) in &facts {
+            // What is too long goes on below where it began.
+            for (number, part) in wrap(value, width.saturating_sub(names + 2)).into_iter().enumerate() {
+                let name = if number == 0 { *name } else { "" };
+                lines.push(Line::from(format!("{name:<names$}  {part}").as_str()));
+            }
         }
-        writeln!(f, "{links}")?;
-
-        let mut summary = Table::new([("", Align::Left), ("", Align::Left)]);
-        let mut line = |name: &str, value: String| summary.row([name.to_owned(), value]);
-        line("file", units::size(self.bytes));
-        line("time", units::duration(self.time));
-        let goodput = self.goodput();
-        line("goodput", goodput.to_string());
-        let share = units::percent(goodput.bits_per_second(), self.possible.bits_per_second());
-        line("share of the possible", format!("{share} of {}", self.possible));
-        line("longest silence at the receiver", units::duration(self.longest_silence));
-        if let Some(cut) = self.cut {
-            line("link that was cut", cut_in_words(&cut));
-        }
-        if let Some(single) = self.best_single {
-            let all = if self.cut.is_some() { "all links, with the cut" } else { "all links" };
-            let gain = self.gain().map_or_else(String::new, |gain| format!("; {all}: {gain:+.0} %"));
-            line("the best link alone, uncut", format!("{}{gain}", units::duration(single)));
-        }
-        line(
-            "BLAKE3 hash",
-            match self.hash {
-                HashCheck::Right => "right".to_owned(),
-                HashCheck::Wrong => "WRONG: the received file is not the one that was sent".to_owned(),
-            },
-        );
-        if let Some(place) = &self.plot {
-            line("plot", place.display().to_string());
-        }
-        write!(f, "{summary}")
+        block(&lines, colour)
     }
+
+    /// What the table below is about: not the comparison, which came last.
+    fn heading(&self) -> String {
+        match self.links.len() {
+            1 => "The link delivered:".to_owned(),
+            links => format!("All {links} links together delivered:"),
+        }
+    }
+
+    fn link_table(&self) -> Grid {
+        let mut grid =
+            Grid::new().words("link").numbers("delivered").numbers("share").numbers("lost packets");
+        let sum: u64 = self.links.iter().map(|link| link.delivered).sum();
+        for (number, link) in (1..).zip(&self.links) {
+            grid.row([
+                Cell::from(format!("{number}: {}", link.name)),
+                Cell::from(units::size(link.delivered)),
+                Cell::from(units::percent(link.delivered, sum)),
+                Cell::from(link.lost.to_string()),
+            ]);
+        }
+        grid
+    }
+
+    fn facts(&self) -> Vec<(&'static str, String)> {
+        let goodput = self.goodput();
+        let share = units::percent(goodput.bits_per_second(), self.possible.bits_per_second());
+        let mut facts = vec![
+            ("file", units::size(self.bytes)),
+            ("time", units::duration(self.time)),
+            ("goodput", goodput.to_string()),
+            ("efficiency", format!("{share} of {} available", self.possible)),
+            ("longest stall at the receiver", units::duration(self.longest_silence)),
+        ];
+        facts.extend(self.cut.map(|cut| ("outage", cut_in_words(&cut))));
+        if let Some(single) = self.best_single {
+            let with = if self.cut.is_some() { "Manyway with outage" } else { "Manyway" };
+            let gain = self.gain().map_or_else(String::new, |gain| format!(" ({with}: {})", faster(gain)));
+            facts.push(("best single link, no outage", format!("{}{gain}", units::duration(single))));
+        }
+        facts.push((
+            "BLAKE3 checksum",
+            match self.hash {
+                HashCheck::Right => "OK".to_owned(),
+                HashCheck::Wrong => "WRONG: the received file differs from the sent one".to_owned(),
+            },
+        ));
+        facts.extend(self.plot.as_ref().map(|place| ("plot", place.display().to_string())));
+        facts
+    }
+}
+
+fn faster(gain: f64) -> String {
+    if gain < 0.0 { format!("{:.0} % slower", -gain) } else { format!("{gain:.0} % faster") }
 }
 
 fn cut_in_words(cut: &CutReport) -> String {
@@ -145,8 +172,8 @@ fn cut_in_words(cut: &CutReport) -> String {
     };
     let lasted = units::duration(restored_at.saturating_sub(cut.at));
     let back = cut.carries_after.map_or_else(
-        || "carried no more data".to_owned(),
-        |after| format!("carried data again {} after it was restored", units::duration(after)),
+        || "not used again".to_owned(),
+        |after| format!("used again {} after its return", units::duration(after)),
     );
     format!("link {} for {lasted}; {back}", cut.link + 1)
 }
@@ -157,7 +184,25 @@ mod tests {
 
     #[test]
     fn the_table_says_what_happened() {
-        let report = DemoReport {
+        let report = report();
+        for width in [80, 120] {
+            insta::assert_snapshot!(format!("demo_{width}"), report.text(width, Colour::Without));
+        }
+        let json = report.to_json();
+        assert_eq!((&json["hash"], &json["cut"]["link"]), (&"right".into(), &1.into()));
+        assert_eq!(json["cut"]["carries_data_after_seconds"], 0.9);
+    }
+
+    #[test]
+    fn no_line_is_wider_than_its_terminal() {
+        for width in [72, 80, 100] {
+            let text = report().text(width, Colour::Without);
+            assert!(text.lines().all(|line| line.chars().count() <= width), "{width}:\n{text}");
+        }
+    }
+
+    fn report() -> DemoReport {
+        DemoReport {
             bytes: 64 << 20,
             time: Duration::from_millis(12_500),
             possible: Rate::from_bits_per_second(50_000_000),
@@ -170,24 +215,12 @@ mod tests {
             }),
             best_single: Some(Duration::from_secs(14)),
             hash: HashCheck::Right,
-            links: vec![LinkReport { name: "40.0 Mbit/s, 15.0 ms".into(), delivered: 48 << 20, lost: 12 }],
-            plot: Some("picture.svg".into()),
-        };
-        let text = report.to_string();
-        for part in [
-            "64.0 MiB",
-            "12.50 s",
-            "42.9 Mbit/s",
-            "86 % of 50.0 Mbit/s",
-            "140 ms",
-            "900 ms",
-            "14.00 s",
-            "+12 %",
-        ] {
-            assert!(text.contains(part), "{part} in\n{text}");
+            links: vec![
+                LinkReport { name: "40.0 Mbit/s, 15.0 ms".into(), delivered: 40 << 20, lost: 12 },
+                LinkReport { name: "20.0 Mbit/s, 40.0 ms".into(), delivered: 20 << 20, lost: 3 },
+                LinkReport { name: "8.0 Mbit/s, 60.0 ms, 0.50 % loss".into(), delivered: 8 << 20, lost: 31 },
+            ],
+            plot: Some("manyway-demo.svg".into()),
         }
-        let json = report.to_json();
-        assert_eq!((&json["hash"], &json["cut"]["link"]), (&"right".into(), &1.into()));
-        assert_eq!(json["cut"]["carries_data_after_seconds"], 0.9);
     }
 }

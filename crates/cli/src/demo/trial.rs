@@ -16,9 +16,10 @@ use super::link_spec::LinkSpec;
 use super::source::Source;
 use super::stage::Stage;
 use super::table::LinkReport;
-use super::watch::{Watch, link_name, moment};
+use super::watch::{Watch, link_name};
 use crate::command::error::CommandError;
 use crate::command::session::NetSession;
+use crate::command::watch::moment;
 use crate::exit_code::ExitCode;
 use crate::output::progress::ProgressView;
 use crate::output::units;
@@ -62,6 +63,7 @@ impl Trial<'_> {
         view.set_total(self.source.bytes);
         let started = Instant::now();
         let mut conductor = Conductor::new(self, &stage, view, started);
+        conductor.begin().await;
         let session = NetSession(stage.connection().clone());
         let report = tokio::select! {
             report = put(&session, vec![self.source.path.clone()], Arc::new(NoProgress)) => report,
@@ -126,6 +128,13 @@ impl<'a> Conductor<'a> {
         }
     }
 
+    /// Says which paths work from the start.
+    async fn begin(&self) {
+        if let Ok(info) = self.stage.connection().info().await {
+            self.watch.beginnings(&info).iter().for_each(|text| self.say(text));
+        }
+    }
+
     /// Goes on for as long as it is asked to; ends only with an error.
     async fn run(&mut self) -> CommandError {
         let mut step = interval(STEP);
@@ -157,8 +166,8 @@ impl<'a> Conductor<'a> {
         let Some(event) = event else { return Ok(()) };
         let name = cutter.report().map_or_else(String::new, |report| link_name(report.link));
         self.say(&match event {
-            CutEvent::Cut => format!("{name} is cut: it swallows everything, and nobody is told"),
-            CutEvent::Restored => format!("{name} is whole again, and nobody is told"),
+            CutEvent::Cut => format!("{name} cut: drops all packets, without any error"),
+            CutEvent::Restored => format!("{name} restored (Manyway is not notified)"),
             CutEvent::Carries(after) => format!("{name} carries data again after {}", units::duration(after)),
         });
         // What the connection thinks of the link from before the cut says nothing about now.
@@ -172,7 +181,8 @@ impl<'a> Conductor<'a> {
             let text = format!("the connection goes to {address}, around the links: this is a bug");
             return Err(CommandError::new(ExitCode::Failed, text));
         }
-        self.view.set_paths(&self.watch.lines(&info));
+        let rows = self.watch.rows(&info);
+        self.view.set_paths(&rows);
         Ok(())
     }
 

@@ -1,36 +1,50 @@
 //! What the user sees of the paths while a transfer runs.
 
 use std::net::IpAddr;
-use std::time::Duration;
+use std::time::Instant;
 
 use manyway::{ConnectionInfo, PathEvent, PathStatistics};
 
 use super::emulator::LinkHandle;
-use crate::command::watch::{PathMeter, path_name};
-use crate::output::path::event_words;
-use crate::output::progress::PathLine;
+use crate::command::watch::path_name;
+use crate::output::book::{Observed, PathBook, PathRow};
+use crate::output::path::{event_words, state_words};
 
 /// Looks at the paths over the links.
 #[derive(Debug)]
 pub(super) struct Watch {
     links: Vec<LinkHandle>,
-    meter: PathMeter,
+    book: PathBook,
 }
 
 impl Watch {
     pub(super) fn new(links: &[LinkHandle]) -> Self {
-        Self { links: links.to_vec(), meter: PathMeter::default() }
+        Self { links: links.to_vec(), book: PathBook::default() }
     }
 
-    /// One line for each path, named by its link.
-    pub(super) fn lines(&mut self, info: &ConnectionInfo) -> Vec<PathLine> {
-        let Self { links, meter } = self;
-        meter.lines(&info.paths, |path| {
+    /// One row for each path, named by its link.
+    pub(super) fn rows(&mut self, info: &ConnectionInfo) -> Vec<PathRow> {
+        let Self { links, book } = self;
+        let now = Instant::now();
+        let observed = info.paths.iter().map(|path| {
             let local = path.statistics.tuple.local.address.ip();
             let link = links.iter().enumerate().find(|(_, link)| link.client() == local);
             let named = link.map(|(index, link)| format!("{} ({})", link_name(index), link.spec().rate));
-            named.unwrap_or_else(|| path_name(path))
-        })
+            Observed::of(path, named.unwrap_or_else(|| path_name(path)))
+        });
+        book.note(0, now, observed);
+        book.rows(now)
+    }
+
+    /// What is said of the paths that work when the transfer begins: nobody hears of them later.
+    pub(super) fn beginnings(&self, info: &ConnectionInfo) -> Vec<String> {
+        let working = info.paths.iter().filter(|path| path.statistics.state.carries_data());
+        let words = working.filter_map(|path| {
+            let local = path.statistics.tuple.local.address.ip();
+            let link = self.links.iter().position(|link| link.client() == local)?;
+            Some(state_words(&link_name(link), path.statistics.state, &path.statistics.reason))
+        });
+        words.collect()
     }
 
     /// An address of the server that no link leads to but that the connection uses all the same.
@@ -70,9 +84,4 @@ impl Watch {
 /// The name of a link, counted from zero.
 pub(super) fn link_name(index: usize) -> String {
     format!("link {}", index + 1)
-}
-
-/// A moment of the transfer, as it stands before each message.
-pub(super) fn moment(time: Duration) -> String {
-    format!("{:>6.2} s ", time.as_secs_f64())
 }

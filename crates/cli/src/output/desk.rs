@@ -15,6 +15,8 @@ pub struct Desk(Arc<Mutex<State>>);
 struct State {
     view: Weak<ProgressView>,
     answers: BTreeMap<String, bool>,
+    /// What was said while a live screen has the terminal.
+    held: Option<Vec<String>>,
 }
 
 impl Desk {
@@ -28,14 +30,36 @@ impl Desk {
         self.state().answers.get(subject).copied()
     }
 
-    /// Whether somebody sits there.
-    pub fn is_manned() -> bool {
-        io::stdin().is_terminal() && io::stderr().is_terminal()
+    /// Whether a question would be seen and answered.
+    pub fn can_ask(&self) -> bool {
+        self.state().held.is_none() && io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
+    /// A live screen has the terminal from now on: what is said waits for [`Self::take_held`].
+    pub fn hold(&self) {
+        self.state().held.get_or_insert_default();
+    }
+
+    /// What was said since the last call.
+    pub fn take_held(&self) -> Vec<String> {
+        self.state().held.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// The terminal is free again.
+    pub fn release(&self) {
+        let held = self.state().held.take();
+        held.into_iter().flatten().for_each(|text| self.tell(&text));
     }
 
     /// Says something.
     pub fn tell(&self, text: &str) {
-        let view = self.state().view.upgrade();
+        let mut state = self.state();
+        if let Some(held) = &mut state.held {
+            held.push(text.to_owned());
+            return;
+        }
+        let view = state.view.upgrade();
+        drop(state);
         match view {
             Some(view) => view.message(text),
             None => note(text),
@@ -74,4 +98,20 @@ fn put(question: &str) -> io::Result<String> {
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
     Ok(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_while_a_live_screen_is_shown_waits_for_it() {
+        let desk = Desk::default();
+        desk.hold();
+        assert!(!desk.can_ask());
+        desk.tell("data wait");
+        assert_eq!((desk.take_held(), desk.take_held()), (vec!["data wait".to_owned()], Vec::new()));
+        desk.release();
+        assert!(desk.take_held().is_empty());
+    }
 }

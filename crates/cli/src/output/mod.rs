@@ -1,11 +1,17 @@
 //! What the user sees. Data goes to stdout, progress and messages to stderr.
 
+pub mod book;
+pub mod course;
 pub mod desk;
+pub mod grid;
 pub mod json;
+pub mod live;
 pub mod path;
 pub mod progress;
-pub mod screen;
+pub mod rate;
 pub mod stderr;
+pub mod terminal;
+pub mod tint;
 pub use manyway_lab::columns as table;
 pub use manyway_proto::text as units;
 mod words;

@@ -2,7 +2,9 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use manyway::{Event, PathEvent, PathId, PathInfo, PathState, Why};
+use manyway::interfaces::Exclusion;
+use manyway::scheduler::Purpose;
+use manyway::{Event, PathEvent, PathId, PathInfo, PathReason, PathState, Unused, Used, Why};
 use serde_json::{Value, json};
 
 /// What a path is known by.
@@ -50,7 +52,42 @@ impl PathLabel {
 
 /// Whether a path is used and why, in a cell of a table.
 pub fn why_words(why: &Why) -> String {
-    if why.is_used() { format!("used: {why}") } else { why.to_string() }
+    match why {
+        // The ordinary case needs no reason.
+        Why::Used(Used::For(Purpose::Speed | Purpose::Any)) => "in use".to_owned(),
+        Why::Used(reason) => format!("in use: {reason}"),
+        Why::Unused(Unused::Excluded(exclusion)) => exclusion_words(exclusion),
+        Why::Unused(Unused::NoRoute) => "no route (address removed?)".to_owned(),
+        Why::Unused(Unused::Suspect { reason: PathReason::Unreachable, .. }) => {
+            "ICMP unreachable; asking again".to_owned()
+        }
+        Why::Unused(reason) => reason.to_string(),
+    }
+}
+
+/// Why an interface or address is not used.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the library's list is open")]
+pub fn exclusion_words(exclusion: &Exclusion) -> String {
+    match exclusion {
+        Exclusion::Loopback => "loopback, not routable".to_owned(),
+        Exclusion::LinkLocal => "link-local, not routable".to_owned(),
+        Exclusion::NotNamed => "not selected by --interface".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// Why a path came into its state.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the library's list is open")]
+fn reason_words(reason: &PathReason) -> String {
+    match reason {
+        PathReason::SetUp => "connected".to_owned(),
+        PathReason::ProbeTimeout { count: 1 } => "a probe was not answered".to_owned(),
+        PathReason::ProbeTimeout { count } => format!("{count} probes unanswered"),
+        PathReason::Unreachable => "ICMP unreachable".to_owned(),
+        PathReason::SendRefused => "no route (address removed?)".to_owned(),
+        PathReason::ProbationServed => "stable again".to_owned(),
+        other => other.to_string(),
+    }
 }
 
 /// The path of which an event tells something worth a line; `None` if it tells nothing of paths.
@@ -89,11 +126,16 @@ pub fn news_json(event: &Event, name: Option<&str>, seconds: f64) -> Option<Valu
     }
 }
 
+/// A state that a path came into and why, in words.
+pub fn state_words(name: &str, state: PathState, reason: &PathReason) -> String {
+    format!("{name} {state}: {}", reason_words(reason))
+}
+
 /// What happened to a path, in words; `name` is its interface where that is known.
 pub fn event_words(event: &PathEvent, name: Option<&str>) -> String {
     let local = event.tuple.local.address.ip().to_canonical();
     let name = name.map_or_else(|| local.to_string(), str::to_owned);
-    format!("{name} {}: {}", event.state, event.reason)
+    state_words(&name, event.state, &event.reason)
 }
 
 fn event_json(event: &PathEvent, name: Option<&str>, seconds: f64) -> Value {
@@ -108,6 +150,17 @@ fn event_json(event: &PathEvent, name: Option<&str>, seconds: f64) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_ordinary_case_is_two_words_and_others_say_why() {
+        assert_eq!(why_words(&Why::Used(Used::For(Purpose::Speed))), "in use");
+        assert_eq!(why_words(&Why::Used(Used::Alone)), "in use: the only path that works");
+        let excluded = |reason| why_words(&Why::Unused(Unused::Excluded(reason)));
+        assert_eq!(excluded(Exclusion::LinkLocal), "link-local, not routable");
+        assert_eq!(excluded(Exclusion::ByUser), "excluded by the user");
+        assert_eq!(reason_words(&PathReason::ProbeTimeout { count: 6 }), "6 probes unanswered");
+        assert_eq!(reason_words(&PathReason::Moved), PathReason::Moved.to_string());
+    }
 
     #[test]
     fn a_change_of_the_primary_path_is_news_of_that_path() {

@@ -1,15 +1,17 @@
-//! Progress on stderr: one line for everything and one for each path, redrawn on a terminal, plain elsewhere.
+//! Progress on standard error: one line for everything and one for each path, redrawn on a terminal, plain elsewhere.
 
 use std::io::IsTerminal as _;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use manyway_proto::Rate;
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use super::stderr::line;
-use super::units;
-use crate::logging::no_colour;
+use super::book::{PathRow, live_table};
+use super::course::Course;
+use super::terminal::width_of_messages;
+use super::tint::Colour;
+use super::{note, units};
+use crate::status::FileCounts;
 
 /// How progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,51 +37,22 @@ impl ProgressMode {
     }
 }
 
-/// What is shown of one path.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PathLine {
-    /// Its name: interface or link.
-    pub name: String,
-    /// Its state in one word, such as `active`.
-    pub state: String,
-    /// Its smoothed round-trip time, once known.
-    pub rtt: Option<Duration>,
-    /// What it carries now.
-    pub rate: Rate,
-    /// Its share of all bytes so far, in percent.
-    pub share: u8,
-}
-
-impl PathLine {
-    fn text(&self) -> String {
-        let rtt = self.rtt.map_or_else(|| "-".to_owned(), units::duration);
-        format!(
-            "{:<24} {:<10} {:>9} {:>14} {:>4} %",
-            self.name,
-            self.state,
-            rtt,
-            self.rate.to_string(),
-            self.share
-        )
-    }
-}
-
 /// The progress of one transfer. Dropping it leaves the terminal as [`ProgressView::finish`] does.
 #[derive(Debug)]
 pub struct ProgressView {
     mode: ProgressMode,
     bars: MultiProgress,
     overall: ProgressBar,
-    state: Mutex<State>,
+    course: Arc<Mutex<Course>>,
+    lines: Mutex<Lines>,
+    /// What `manyway status` shows of the files.
+    files: FileCounts,
 }
 
-#[derive(Debug, Default)]
-struct State {
+#[derive(Debug)]
+struct Lines {
     paths: Vec<ProgressBar>,
-    printed: Option<Instant>,
-    /// Since when bytes move, and how many were done without moving.
-    started: Option<Instant>,
-    unmoved: u64,
+    printed: Instant,
 }
 
 impl ProgressView {
@@ -90,94 +63,109 @@ impl ProgressView {
             ProgressMode::Plain | ProgressMode::Silent => ProgressDrawTarget::hidden(),
         };
         let bars = MultiProgress::with_draw_target(target);
-        let overall = bars.add(ProgressBar::new(0));
-        let template = if no_colour() { PLAIN_TEMPLATE } else { COLOUR_TEMPLATE };
-        overall.set_style(
-            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
-        );
-        overall.set_message(title.to_owned());
+        let overall = bars.add(ProgressBar::new_spinner());
+        let course = Arc::new(Mutex::new(Course::new(title)));
+        overall.set_style(line_of(&course));
+        if mode == ProgressMode::Terminal {
+            // Time alone changes the line: a rate sinks, a connection is given up.
+            overall.enable_steady_tick(TICK);
+        }
         // There is nothing to tell before something has begun.
-        let state = State { printed: Some(Instant::now()), ..State::default() };
-        Self { mode, bars, overall, state: Mutex::new(state) }
+        let lines = Mutex::new(Lines { paths: Vec::new(), printed: Instant::now() });
+        Self { mode, bars, overall, course, lines, files: FileCounts::default() }
+    }
+
+    /// The same view, which counts files for `manyway status`, too.
+    #[must_use]
+    pub fn counting(mut self, files: FileCounts) -> Self {
+        self.files = files;
+        self
     }
 
     /// Sets how many bytes there are in all.
     pub fn set_total(&self, bytes: u64) {
-        self.overall.set_length(bytes);
+        self.course().begin(Instant::now(), bytes);
     }
 
     /// Begins, perhaps once more: says what there is to do.
     pub fn begin(&self, files: u64, bytes: u64) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        (state.started, state.unmoved) = (Some(Instant::now()), 0);
-        // The first line of progress comes once there is some.
-        state.printed = Some(Instant::now());
-        drop(state);
-        self.overall.set_position(0);
-        self.overall.set_length(bytes);
-        self.overall.reset_eta();
-        if self.mode == ProgressMode::Plain {
-            let title = self.overall.message();
-            line(&format!("{title} {}, {}", units::entries(files), units::size(bytes)));
+        self.lines().printed = Instant::now();
+        let mut course = self.course();
+        course.begin(Instant::now(), bytes);
+        let title = course.title().to_owned();
+        drop(course);
+        if self.mode == ProgressMode::Plain && files > 0 {
+            note(&format!("{title} {}, {}", units::entries(files), units::size(bytes)));
         }
     }
 
-    /// Adds bytes that are done without having moved: they say nothing about the time that is left.
+    /// Adds bytes that are done without having moved: they are no part of the rate.
     pub fn skip(&self, bytes: u64) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).unmoved += bytes;
-        self.overall.inc(bytes);
-        self.overall.reset_eta();
+        self.course().skip(bytes);
     }
 
     /// Adds bytes that are done.
     pub fn advance(&self, bytes: u64) {
-        self.overall.inc(bytes);
+        self.course().advance(bytes);
     }
 
     /// Bytes done so far.
     pub fn done(&self) -> u64 {
-        self.overall.position()
+        self.course().done()
+    }
+
+    /// Of what was given to the connection so many bytes wait at this end or are on their way.
+    pub fn set_waiting(&self, bytes: u64) {
+        self.course().set_waiting(bytes);
+    }
+
+    /// No path works, and the connection is given up at that moment; `None`: one works.
+    pub fn set_pathless(&self, gives_up_at: Option<Instant>) {
+        self.course().set_pathless(gives_up_at);
     }
 
     /// Shows the paths as they are now. On a terminal a few times a second is right; elsewhere most calls print
     /// nothing.
-    pub fn set_paths(&self, lines: &[PathLine]) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn set_paths(&self, rows: &[PathRow]) {
+        let now = Instant::now();
+        self.course().sample(now);
         match self.mode {
             ProgressMode::Silent => {}
-            ProgressMode::Terminal => {
-                while state.paths.len() < lines.len() {
-                    let bar = self.bars.add(ProgressBar::new_spinner());
-                    let style = ProgressStyle::with_template("  {msg}");
-                    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-                    state.paths.push(bar);
-                }
-                for (bar, line) in state.paths.iter().zip(lines) {
-                    bar.set_message(line.text());
-                }
-                for bar in state.paths.drain(lines.len()..) {
-                    bar.finish_and_clear();
-                }
-            }
-            ProgressMode::Plain => {
-                if state.printed.is_some_and(|at| at.elapsed() < PLAIN_INTERVAL) {
-                    return;
-                }
-                state.printed = Some(Instant::now());
-                let total = self.overall.length().unwrap_or(0);
-                let done = self.overall.position();
-                let left = state.time_left(done, total).filter(|left| !left.is_zero());
-                line(&format!(
-                    "{} of {} ({}){}",
-                    units::size(done),
-                    units::size(total),
-                    units::percent(done, total),
-                    left.map(|left| format!(", {} left", units::duration(left))).unwrap_or_default()
-                ));
-                for path in lines {
-                    line(&format!("  {}", path.text()));
-                }
-            }
+            ProgressMode::Terminal => self.redraw(rows),
+            ProgressMode::Plain => self.print_now_and_then(now, rows),
+        }
+    }
+
+    fn redraw(&self, rows: &[PathRow]) {
+        let width = width_of_messages().unwrap_or(LEAST_WIDTH).saturating_sub(INDENT.len());
+        let colour = Colour::of_messages();
+        let texts = table(rows, width, colour);
+        let mut lines = self.lines();
+        while lines.paths.len() < texts.len() {
+            let bar = self.bars.add(ProgressBar::new_spinner());
+            let style = ProgressStyle::with_template("{msg}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+            lines.paths.push(bar);
+        }
+        for (bar, text) in lines.paths.iter().zip(&texts) {
+            bar.set_message(text.clone());
+        }
+        for bar in lines.paths.drain(texts.len()..) {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn print_now_and_then(&self, now: Instant, rows: &[PathRow]) {
+        let mut lines = self.lines();
+        if now.saturating_duration_since(lines.printed) < PLAIN_INTERVAL {
+            return;
+        }
+        lines.printed = now;
+        drop(lines);
+        let text = self.course().sentence(now);
+        note(&text);
+        for text in table(rows, PLAIN_WIDTH, Colour::Without) {
+            note(&text);
         }
     }
 
@@ -185,8 +173,8 @@ impl ProgressView {
     pub fn message(&self, text: &str) {
         match self.mode {
             ProgressMode::Silent => {}
-            ProgressMode::Plain => line(text),
-            // Without a terminal behind it indicatif would swallow the line.
+            ProgressMode::Plain => note(text),
+            // Without a terminal behind it indicatif would drop the line.
             ProgressMode::Terminal => drop(self.bars.println(text)),
         }
     }
@@ -208,22 +196,41 @@ impl ProgressView {
 
     /// Ends the display; the last state of the terminal's lines goes away.
     pub fn finish(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        for bar in state.paths.drain(..) {
+        for bar in self.lines().paths.drain(..) {
             bar.finish_and_clear();
         }
         self.overall.finish_and_clear();
     }
+
+    fn course(&self) -> MutexGuard<'_, Course> {
+        self.course.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-impl State {
-    /// How long the rest takes at the rate at which bytes moved so far.
-    fn time_left(&self, done: u64, total: u64) -> Option<Duration> {
-        let elapsed = self.started?.elapsed();
-        let moved = done.checked_sub(self.unmoved).filter(|moved| *moved > 0)?;
-        let nanos = elapsed.as_nanos() * u128::from(total.saturating_sub(done)) / u128::from(moved);
-        Some(Duration::from_secs(u64::try_from(nanos / 1_000_000_000).ok()?))
+/// The style of a line that is made anew whenever it is drawn.
+fn line_of(course: &Arc<Mutex<Course>>) -> ProgressStyle {
+    let course = Arc::clone(course);
+    let draw = move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
+        let now = Instant::now();
+        let course = course.lock().unwrap_or_else(PoisonError::into_inner);
+        let line = course.line(now, width_of_messages().unwrap_or(LEAST_WIDTH));
+        // The terminal is not to blame, and nobody else can be told.
+        let _ = out.write_str(&line.text(Colour::of_messages()));
+    };
+    let style = ProgressStyle::with_template("{line}").unwrap_or_else(|_| ProgressStyle::default_spinner());
+    style.with_key("line", draw)
+}
+
+fn table(rows: &[PathRow], width: usize, colour: Colour) -> Vec<String> {
+    if rows.is_empty() {
+        return Vec::new();
     }
+    let lines = live_table(rows).lines(width).into_iter();
+    lines.map(|line| format!("{INDENT}{}", line.text(colour))).collect()
 }
 
 impl Drop for ProgressView {
@@ -235,6 +242,7 @@ impl Drop for ProgressView {
 impl manyway_transfer::Progress for ProgressView {
     fn on_progress(&self, event: manyway_transfer::ProgressEvent<'_>) {
         use manyway_transfer::ProgressEvent as Event;
+        self.files.on_progress(event);
         match event {
             Event::Totals(totals) => self.begin(totals.files, totals.bytes),
             Event::Advanced { bytes } => self.advance(bytes),
@@ -246,7 +254,12 @@ impl manyway_transfer::Progress for ProgressView {
                 }
             }
             Event::Failed { name, failure } => self.message(&format!("{name}: {failure}")),
-            Event::Started { .. } | Event::Verified { .. } | _ => {}
+            Event::Started { .. }
+            | Event::Verified { .. }
+            | Event::LeftOut { .. }
+            | Event::Grew { .. }
+            | Event::Refused { .. }
+            | _ => {}
         }
     }
 }
@@ -255,54 +268,32 @@ impl manyway_transfer::Progress for ProgressView {
 const WORTH_SAYING: u64 = 16 << 20;
 /// A second.
 const REDRAWS: u8 = 8;
+const TICK: Duration = Duration::from_millis(125);
 const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
-const PLAIN_TEMPLATE: &str =
-    "{msg} [{bar:28}] {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}";
-const COLOUR_TEMPLATE: &str =
-    "{msg:.bold} [{bar:28.cyan}] {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}";
+/// Where nothing is known of the terminal, and where there is none.
+const LEAST_WIDTH: usize = 80;
+const PLAIN_WIDTH: usize = 100;
+/// Before the lines of paths.
+const INDENT: &str = "  ";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn both_templates_are_valid() {
-        assert!(ProgressStyle::with_template(PLAIN_TEMPLATE).is_ok());
-        assert!(ProgressStyle::with_template(COLOUR_TEMPLATE).is_ok());
-    }
-
-    #[test]
-    fn what_was_there_already_says_nothing_about_the_time_left() {
+    fn what_was_there_already_counts_as_done_and_not_as_moved() {
         let view = ProgressView::new(ProgressMode::Silent, "sending");
         view.begin(1, 1000);
         view.skip(900);
-        let state = view.state.lock().unwrap();
-        assert_eq!((view.done(), state.time_left(900, 1000)), (900, None));
-        let started = Instant::now().checked_sub(Duration::from_secs(10)).unwrap();
-        let state = State { started: Some(started), unmoved: 900, ..State::default() };
-        let left = state.time_left(920, 1000).unwrap();
-        assert!(left >= Duration::from_secs(40) && left < Duration::from_secs(50), "{left:?}");
-    }
-
-    #[test]
-    fn paths_come_and_go() {
-        let path = |name: &str| PathLine {
-            name: name.to_owned(),
-            state: "active".to_owned(),
-            rtt: Some(Duration::from_millis(31)),
-            rate: Rate::from_bits_per_second(38_200_000),
-            share: 58,
-        };
-        assert_eq!(
-            path("eth0").text(),
-            "eth0                     active       31.0 ms    38.2 Mbit/s   58 %"
-        );
-        let view = ProgressView::new(ProgressMode::Terminal, "sending");
-        view.set_paths(&[path("a"), path("b")]);
-        view.set_paths(&[path("a")]);
-        view.set_total(10);
         view.advance(4);
-        assert_eq!(view.done(), 4);
+        view.set_paths(&[]);
+        assert_eq!(view.done(), 904);
+        view.advance(90);
+        view.set_waiting(70);
+        view.set_paths(&[]);
+        assert_eq!(view.done(), 924, "what waits has not arrived");
+        view.begin(1, 1000);
+        assert_eq!(view.done(), 0, "the next attempt counts anew");
         view.finish();
     }
 }

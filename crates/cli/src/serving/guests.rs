@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use manyway::{Authoriser, PublicKey};
 
+use super::journal::Journal;
 use crate::home::{ClientEntry, Entries, Entry, Home, HomeError, KeyHash, Rights, Stamp, TicketEntry};
 
 /// Somebody who may come in.
@@ -23,6 +24,8 @@ pub struct Guest {
 pub struct Guests {
     list: RwLock<Arc<BTreeMap<KeyHash, Guest>>>,
     source: Option<Source>,
+    /// Is told of those who may not come in.
+    journal: Option<Journal>,
 }
 
 /// The files, and what they looked like when they were read.
@@ -42,14 +45,20 @@ impl Guests {
         let seen = stamps(&home);
         let list = read(&home)?;
         let source = Source { home, seen: RwLock::new(seen) };
-        Ok(Self { list: RwLock::new(Arc::new(list)), source: Some(source) })
+        Ok(Self { list: RwLock::new(Arc::new(list)), source: Some(source), journal: None })
     }
 
     /// A list of one ticket that stands in no file.
     pub fn of_ticket(name: &str, ticket: &TicketEntry) -> Self {
         let guest = Guest { name: name.to_owned(), noun: TicketEntry::NOUN, rights: ticket.rights() };
         let list = BTreeMap::from([(ticket.client_key(), guest)]);
-        Self { list: RwLock::new(Arc::new(list)), source: None }
+        Self { list: RwLock::new(Arc::new(list)), source: None, journal: None }
+    }
+
+    /// The same list, which writes into a log who may not come in.
+    #[must_use]
+    pub fn with_journal(self, journal: Journal) -> Self {
+        Self { journal: Some(journal), ..self }
     }
 
     /// Who has this key, if he may come in now.
@@ -88,7 +97,11 @@ impl Authoriser for Guests {
         if let Err(error) = self.refresh() {
             tracing::warn!(reason = %error, "the list of tickets and clients stays as it was");
         }
-        self.find(client).is_some()
+        let is_known = self.find(client).is_some();
+        if let Some(journal) = self.journal.as_ref().filter(|_| !is_known) {
+            journal.stranger();
+        }
+        is_known
     }
 }
 

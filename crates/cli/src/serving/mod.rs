@@ -2,6 +2,7 @@
 
 pub mod certificate;
 pub mod guests;
+pub mod journal;
 pub mod limit;
 pub mod memory;
 pub mod notify;

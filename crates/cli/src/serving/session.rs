@@ -3,6 +3,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
 use manyway::{Connection, ReceiveStream, SendStream};
@@ -18,6 +19,33 @@ use crate::command::session::NetSession;
 pub struct GuestSession {
     connection: Connection,
     limits: Option<Arc<Limits>>,
+    carried: Carried,
+}
+
+/// Bytes of all streams of a connection so far; clones count together.
+#[derive(Debug, Clone, Default)]
+pub struct Carried(Arc<[AtomicU64; 2]>);
+
+impl Carried {
+    /// Those that came in, and those that went out.
+    pub fn bytes(&self) -> (u64, u64) {
+        let [inwards, outwards] = &*self.0;
+        (inwards.load(Ordering::Relaxed), outwards.load(Ordering::Relaxed))
+    }
+
+    fn count(counter: &AtomicU64, bytes: usize) {
+        counter.fetch_add(u64::try_from(bytes).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    fn on_received(&self, bytes: usize) {
+        let [inwards, _] = &*self.0;
+        Self::count(inwards, bytes);
+    }
+
+    fn on_sent(&self, bytes: usize) {
+        let [_, outwards] = &*self.0;
+        Self::count(outwards, bytes);
+    }
 }
 
 /// One half of a stream.
@@ -25,17 +53,24 @@ pub struct GuestSession {
 pub struct Limited<S> {
     stream: S,
     limits: Option<Arc<Limits>>,
+    carried: Carried,
     pause: Option<Pin<Box<Sleep>>>,
 }
 
 impl GuestSession {
     /// A connection that is as fast as `limits` allow.
     pub fn new(connection: Connection, limits: Option<Arc<Limits>>) -> Self {
-        Self { connection, limits }
+        Self { connection, limits, carried: Carried::default() }
+    }
+
+    /// What its streams carry.
+    pub fn carried(&self) -> Carried {
+        self.carried.clone()
     }
 
     fn limited<S>(&self, stream: S) -> Limited<S> {
-        Limited { stream, limits: self.limits.clone(), pause: None }
+        let (limits, carried) = (self.limits.clone(), self.carried.clone());
+        Limited { stream, limits, carried, pause: None }
     }
 }
 
@@ -92,7 +127,12 @@ impl<S: AsyncRead + Unpin> AsyncRead for Limited<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        let Some(limits) = &this.limits else { return Pin::new(&mut this.stream).poll_read(context, buffer) };
+        let Some(limits) = &this.limits else {
+            let before = buffer.filled().len();
+            let result = Pin::new(&mut this.stream).poll_read(context, buffer);
+            this.carried.on_received(buffer.filled().len().saturating_sub(before));
+            return result;
+        };
         ready!(poll_bucket(&limits.inwards, &mut this.pause, context));
         let room = buffer.remaining().min(limits.inwards.chunk());
         let mut part = ReadBuf::new(buffer.initialize_unfilled_to(room));
@@ -100,6 +140,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Limited<S> {
         let read = part.filled().len();
         buffer.advance(read);
         limits.inwards.spend(read);
+        this.carried.on_received(read);
         Poll::Ready(Ok(()))
     }
 }
@@ -111,11 +152,16 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Limited<S> {
         data: &[u8],
     ) -> Poll<io::Result<usize>> {
         let this = &mut *self;
-        let Some(limits) = &this.limits else { return Pin::new(&mut this.stream).poll_write(context, data) };
+        let Some(limits) = &this.limits else {
+            let written = ready!(Pin::new(&mut this.stream).poll_write(context, data))?;
+            this.carried.on_sent(written);
+            return Poll::Ready(Ok(written));
+        };
         ready!(poll_bucket(&limits.outwards, &mut this.pause, context));
         let (part, _) = data.split_at(data.len().min(limits.outwards.chunk()));
         let written = ready!(Pin::new(&mut this.stream).poll_write(context, part))?;
         limits.outwards.spend(written);
+        this.carried.on_sent(written);
         Poll::Ready(Ok(written))
     }
 
@@ -139,7 +185,18 @@ mod tests {
 
     fn limited(stream: DuplexStream, rate: Option<u64>) -> Limited<DuplexStream> {
         let limits = rate.map(|rate| Arc::new(Limits::new(Rate::from_bytes_per_second(rate))));
-        Limited { stream, limits, pause: None }
+        Limited { stream, limits, carried: Carried::default(), pause: None }
+    }
+
+    #[tokio::test]
+    async fn what_streams_carry_is_counted_with_and_without_a_limit() {
+        for rate in [None, Some(1 << 30)] {
+            let (a, b) = tokio::io::duplex(64 * 1024);
+            let (mut from, mut to) = (limited(a, rate), limited(b, rate));
+            from.write_all(&[7; 1000]).await.unwrap();
+            to.read_exact(&mut [0; 1000]).await.unwrap();
+            assert_eq!((from.carried.bytes(), to.carried.bytes()), ((0, 1000), (1000, 0)));
+        }
     }
 
     /// How long a megabyte takes from the first to the second.

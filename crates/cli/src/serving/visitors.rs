@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use manyway::{Connection, PublicKey};
 
 use super::guests::{Guest, Guests};
+use super::journal::Journal;
 use super::limit::Limits;
 use crate::command::error::REFUSED_BY_LIMIT;
 
@@ -51,6 +52,13 @@ impl Drop for Pass {
     }
 }
 
+/// The address of the other end.
+pub async fn remote_of(connection: &Connection) -> String {
+    let info = connection.info().await.ok();
+    let path = info.as_ref().and_then(|info| info.paths.first());
+    path.map_or_else(|| "an unknown address".to_owned(), |path| path.statistics.tuple.remote.to_string())
+}
+
 impl Visitors {
     /// Nobody is there yet, and at most so many connections will be at a time.
     pub fn new(most: Option<usize>) -> Arc<Self> {
@@ -62,7 +70,12 @@ impl Visitors {
     }
 
     /// Lets the other end of a connection in, or closes it and says why.
-    pub async fn admit(self: &Arc<Self>, guests: &Guests, connection: &Connection) -> Option<Pass> {
+    pub async fn admit(
+        self: &Arc<Self>,
+        guests: &Guests,
+        journal: &Journal,
+        connection: &Connection,
+    ) -> Option<Pass> {
         let known = connection.peer_key().and_then(|key| Some((key, guests.find(&key)?)));
         let Some((key, guest)) = known else {
             // Revoked while the connection was being set up.
@@ -72,7 +85,7 @@ impl Visitors {
         match self.enter(key, guest, connection) {
             Ok(pass) => Some(pass),
             Err(reason) => {
-                tracing::info!(%reason, "a client was refused");
+                journal.refused(&remote_of(connection).await, &reason);
                 connection.close(REFUSED_BY_LIMIT, &reason).await;
                 None
             }

@@ -12,4 +12,5 @@ pub(crate) mod hosts;
 pub(crate) mod lab;
 pub(crate) mod place;
 pub(crate) mod program;
+pub(crate) mod pty;
 pub(crate) mod terminal;

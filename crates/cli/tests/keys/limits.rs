@@ -39,7 +39,7 @@ fn one_connection_too_many_for_a_ticket_is_refused_until_another_ends() {
     let server = place.serve(&["-v"]);
     let ticket = place.add_ticket("one", &["--max-connections", "1"]);
     let first = place.start(&["bench", "-t", "60", &ticket]);
-    server.running.wait_until("the client", || server.running.messages().contains("name=one"));
+    server.running.wait_until("the client", || server.running.messages().contains("connected ticket one,"));
     let refused = place.client(&["bench", "-n", "1", &ticket]).expect(5);
     assert!(refused.err.contains("ticket one allows 1 connections"), "{}", refused.err);
     // The others have limits of their own.
@@ -54,7 +54,7 @@ fn one_connection_too_many_for_a_server_is_refused() {
     let place = Place::new();
     let server = place.serve(&["-v", "--max-clients", "1"]);
     let first = place.start(&["bench", "-t", "60", &server.ticket]);
-    server.running.wait_until("the client", || server.running.messages().contains("from="));
+    server.running.wait_until("the client", || server.running.messages().contains(" connected "));
     let refused = place.client(&["bench", "-n", "1", "--json", &server.ticket]).expect(5);
     assert!(refused.err.contains("--max-clients"), "{}", refused.err);
     assert_eq!(refused.summary()["error"]["kind"], "policy");
@@ -67,7 +67,9 @@ fn a_change_of_rights_ends_the_connections_that_have_the_old_ones() {
     let place = Place::new();
     let server = place.serve(&["-v"]);
     let running = place.start(&["bench", "-t", "60", &server.ticket]);
-    server.running.wait_until("the client", || server.running.messages().contains("name=default"));
+    server
+        .running
+        .wait_until("the client", || server.running.messages().contains("connected ticket default,"));
     let tickets = place.home(Side::Server).join("tickets.toml");
     let text = std::fs::read_to_string(&tickets).unwrap();
     std::fs::write(&tickets, text + "read-only = true\n").unwrap();

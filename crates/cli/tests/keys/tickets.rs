@@ -36,7 +36,9 @@ fn a_restarted_server_ends_the_connections_of_the_one_that_was_killed() {
     let killed = place.serve(&["-v"]);
     let (ticket, address) = (killed.ticket.clone(), address_of(&killed));
     let client = place.start(&["bench", "-t", "60", "-i", "100ms", &ticket]);
-    killed.running.wait_until("the client", || killed.running.messages().contains("name=default"));
+    killed
+        .running
+        .wait_until("the client", || killed.running.messages().contains("connected ticket default,"));
     killed.running.signal("KILL");
     killed.running.end();
     let _restarted = place.serve_at(&address, &[]);
@@ -50,7 +52,7 @@ fn a_removed_ticket_is_refused_at_once_and_its_connections_end() {
     let server = place.serve(&["-v"]);
     let ticket = place.add_ticket("alice", &[]);
     let running = place.start(&["bench", "-t", "60", &ticket]);
-    server.running.wait_until("the client", || server.running.messages().contains("name=alice"));
+    server.running.wait_until("the client", || server.running.messages().contains("connected ticket alice,"));
     place.server_keys(&["remove", "alice"]).expect(0).says("alice may not connect any more");
     running.end().expect(3).says("revoked");
     place.client(&["bench", "-n", "1", &ticket]).expect(3).says("not accepted");
@@ -74,7 +76,7 @@ fn an_expired_ticket_is_refused_and_its_connections_end() {
     let server = place.serve(&["-v"]);
     let ticket = place.add_ticket("short", &["--expires", "6s"]);
     let running = place.start(&["bench", "-t", "60", &ticket]);
-    server.running.wait_until("the client", || server.running.messages().contains("name=short"));
+    server.running.wait_until("the client", || server.running.messages().contains("connected ticket short,"));
     running.end().expect(3).says("it has expired");
     place.client(&["bench", "-n", "1", &ticket]).expect(3);
     let listed = place.server_keys(&["list", "--json"]).expect(0).summary();

@@ -12,11 +12,11 @@ fn a_black_hole_is_left_by_the_data_and_used_again_when_it_ends() {
     let sending = Sending::start(&lab, 40, &[]);
     sending.until_both_carry();
     lab.swallow(1, Hole::Both);
-    sending.client.wait_for("10.7.1.1 suspect");
-    sending.client.wait_for("10.7.1.1 dead");
+    sending.client.wait_for("va1 suspect");
+    sending.client.wait_for("va1 dead");
     sending.until_more_over("va2", 2 * MB);
     lab.release();
-    sending.client.wait_for("10.7.1.1 probation");
+    sending.client.wait_for("va1 probation");
     sending.until_more_over("va1", MB);
     sending.end();
 }
@@ -27,8 +27,8 @@ fn a_link_whose_way_back_is_black_is_left_and_used_again() {
     let sending = Sending::start(&lab, 36, &[]);
     sending.until_both_carry();
     lab.swallow(1, Hole::Back);
-    sending.client.wait_for("10.7.1.1 suspect");
-    sending.client.wait_for("10.7.1.1 dead");
+    sending.client.wait_for("va1 suspect");
+    sending.client.wait_for("va1 dead");
     sending.until_more_over("va2", 2 * MB);
     lab.release();
     sending.until_more_over("va1", MB);

@@ -11,6 +11,7 @@ mod field;
 mod modems;
 mod prefixes;
 mod rendezvous;
+mod screens;
 mod selection;
 mod together;
 mod tools;

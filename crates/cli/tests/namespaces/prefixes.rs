@@ -30,7 +30,8 @@ fn kill(lab: &Lab, prefix: &str) {
 }
 
 fn paths(summary: &Value) -> Vec<(String, u64)> {
-    let paths = summary["paths"].as_array().unwrap().iter();
+    // Pairs that were tried and left are closed.
+    let paths = summary["paths"].as_array().unwrap().iter().filter(|path| path["open"] == true);
     let facts =
         paths.map(|path| (path["path"].as_str().unwrap().to_owned(), path["bytes_sent"].as_u64().unwrap()));
     facts.collect()

@@ -53,7 +53,7 @@ fn a_backup_carries_data_while_the_others_are_dead_and_hardly_any_else() {
     until_more_over_primary(3_000_000);
     assert_backup_rests();
     lab.swallow(1, Hole::Both);
-    client.wait_for("10.7.1.1 dead");
+    client.wait_for("va1 dead");
     let before = lab.client.sent("va2");
     client.wait_until("the backup to carry data", || lab.client.sent("va2") > before + 4_000_000);
     lab.release();

@@ -11,8 +11,8 @@ use super::rows::Row;
 use crate::command::error::CommandError;
 use crate::output::json;
 use crate::output::path::{news_json, news_words};
-use crate::output::screen::fit;
 use crate::output::table::{Align, Columns};
+use crate::output::terminal::fit;
 use crate::output::units::{megabits, size};
 
 /// Where the rows go.
@@ -99,7 +99,8 @@ impl Output {
     /// The lines of the table for a row: first a head, where the paths are others than before.
     fn lines(&mut self, row: &Row, paths: &[PathRate]) -> Vec<String> {
         let names: Vec<_> = paths.iter().map(|path| path.label.name()).collect();
-        let is_new = self.names != names || self.names.is_empty();
+        let is_first = self.names.is_empty();
+        let is_new = self.names != names || is_first;
         self.names = names;
         let columns = self.columns();
         let mut cells = vec![
@@ -111,6 +112,7 @@ impl Output {
             cells.insert(0, direction_word(row.direction).to_owned());
         }
         cells.extend(paths.iter().map(|path| megabits(path.rate)));
+        cells.push(megabits(paths.iter().map(|path| path.rate).sum()));
         cells.push(
             match (row.omitted, row.stalled) {
                 (_, true) => "no figures from the server yet",
@@ -119,8 +121,9 @@ impl Output {
             }
             .to_owned(),
         );
+        let legend = is_first.then(|| LEGEND.to_owned());
         let head = is_new.then(|| columns.head());
-        head.into_iter().chain([columns.row(cells)]).collect()
+        legend.into_iter().chain(head).chain([columns.row(cells)]).collect()
     }
 
     fn columns(&self) -> Columns {
@@ -133,10 +136,14 @@ impl Output {
             columns.insert(0, (String::new(), Align::Left, 4));
         }
         columns.extend(self.names.iter().map(|name| (name.clone(), Align::Right, 9)));
+        columns.push(("all".to_owned(), Align::Right, 9));
         columns.push((String::new(), Align::Left, 0));
         Columns::new(columns)
     }
 }
+
+/// What the columns count, so that they add up.
+const LEGEND: &str = "Mbit/s is payload; interfaces, and all of them together, count headers and repeats too";
 
 pub(super) fn direction_word(direction: BenchDirection) -> &'static str {
     match direction {
@@ -193,12 +200,13 @@ mod tests {
         lines.extend(output.lines(&Row { stalled: true, ..row(1, 0) }, &two));
         lines.extend(output.lines(&row(2, 125_000_000), &two[..1]));
         insta::assert_snapshot!(lines.join("\n"), @r"
-          seconds    received     Mbit/s       eth0      wlan0
-        0.00-1.00   976.5 KiB       8.00      11.00       6.00  omitted
-        0.00-1.00     1.9 MiB      16.00      11.00       6.00
-        1.00-2.00         0 B       0.00      11.00       6.00  no figures from the server yet
-          seconds    received     Mbit/s       eth0
-        2.00-3.00   119.2 MiB    1000.00      11.00
+    Mbit/s is payload; interfaces, and all of them together, count headers and repeats too
+          seconds    received     Mbit/s       eth0      wlan0        all
+        0.00-1.00   976.5 KiB       8.00      11.00       6.00      17.00  omitted
+        0.00-1.00     1.9 MiB      16.00      11.00       6.00      17.00
+        1.00-2.00         0 B       0.00      11.00       6.00      17.00  no figures from the server yet
+          seconds    received     Mbit/s       eth0        all
+        2.00-3.00   119.2 MiB    1000.00      11.00      11.00
         ");
     }
 
@@ -209,9 +217,10 @@ mod tests {
         let mut lines = output.lines(&row(0, 2_000_000), &paths);
         lines.extend(output.lines(&Row { direction: BenchDirection::Download, ..row(0, 70_000) }, &paths));
         insta::assert_snapshot!(lines.join("\n"), @r"
-                    seconds    received     Mbit/s       eth0
-        up        0.00-1.00     1.9 MiB      16.00      11.00
-        down      0.00-1.00    68.3 KiB       0.56      11.00
+        Mbit/s is payload; interfaces, and all of them together, count headers and repeats too
+                    seconds    received     Mbit/s       eth0        all
+        up        0.00-1.00     1.9 MiB      16.00      11.00      11.00
+        down      0.00-1.00    68.3 KiB       0.56      11.00      11.00
         ");
     }
 

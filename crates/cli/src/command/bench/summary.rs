@@ -3,15 +3,19 @@
 use std::fmt;
 use std::time::Duration;
 
-use manyway::{ByteCount, ConnectionInfo, PathInfo, PathReport, Rate, Why};
+use manyway::{ByteCount, ConnectionInfo, PathInfo, PathReport, PathState, Rate, Why};
 use manyway_transfer::{BenchAccount, BenchDirection, BenchFlow, BenchOutcome, BenchSummary};
 use serde_json::{Map, Value, json};
 
 use super::compare::Comparison;
 use super::output::direction_word;
+use crate::output::book::{milliseconds, state_cell};
+use crate::output::grid::{Cell, Grid};
 use crate::output::path::{PathLabel, why_words};
 use crate::output::table::{Align, Table};
-use crate::output::units::{duration, fine_percent, megabits, milliseconds, size};
+use crate::output::terminal::output_width;
+use crate::output::tint::Colour;
+use crate::output::units::{duration, fine_percent, megabits, size};
 
 /// What came of a run.
 #[derive(Debug)]
@@ -94,7 +98,7 @@ impl Sums {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PathSum {
     pub(super) label: PathLabel,
-    pub(super) state: String,
+    pub(super) state: PathState,
     pub(super) rtt: Duration,
     pub(super) sent: u64,
     pub(super) received: u64,
@@ -125,7 +129,7 @@ impl PathSum {
             };
             Self {
                 label: PathLabel::of(path),
-                state: now.state.to_string(),
+                state: now.state,
                 rtt: now.smoothed_rtt,
                 sent: since(|figures| figures.bytes_sent.get()),
                 received: since(|figures| figures.bytes_received.get()),
@@ -248,35 +252,34 @@ impl Summary {
         table
     }
 
-    fn paths(&self) -> Table {
-        let mut table = Table::new([
-            ("interface", Align::Left),
-            ("local", Align::Left),
-            ("remote", Align::Left),
-            ("state", Align::Left),
-            ("rtt ms", Align::Right),
-            ("sent", Align::Right),
-            ("received", Align::Right),
-            ("share", Align::Right),
-            ("lost", Align::Right),
-            ("why", Align::Left),
-        ]);
+    fn paths(&self) -> Grid {
+        let mut grid = Grid::new()
+            .words("path")
+            .words("state")
+            .numbers("rtt ms")
+            .numbers("sent")
+            .numbers("received")
+            .numbers("share")
+            .numbers("loss")
+            .spare_words("local")
+            .spare_words("remote")
+            .remark("why");
         let all: u64 = self.paths.iter().map(|path| path.moved(self.flow)).sum();
         for path in &self.paths {
-            table.row([
-                path.label.interface.clone().unwrap_or_else(|| "-".to_owned()),
-                path.label.local.to_string(),
-                path.label.remote.to_string(),
-                path.state.clone(),
-                milliseconds(path.rtt),
-                size(path.sent),
-                size(path.received),
-                fine_percent(path.moved(self.flow), all),
-                fine_percent(path.packets_lost, path.packets_sent),
-                path.why.as_ref().map_or_else(|| "-".to_owned(), why_words),
+            grid.row([
+                Cell::from(path.label.name()),
+                state_cell(path.state),
+                Cell::from(milliseconds(path.rtt)),
+                Cell::from(size(path.sent)),
+                Cell::from(size(path.received)),
+                Cell::from(fine_percent(path.moved(self.flow), all)),
+                Cell::from(fine_percent(path.packets_lost, path.packets_sent)),
+                Cell::from(path.label.local.to_string()),
+                Cell::from(path.label.remote.to_string()),
+                Cell::or_none(path.why.as_ref().map(why_words)),
             ]);
         }
-        table
+        grid
     }
 }
 
@@ -285,7 +288,7 @@ impl PathSum {
         #[expect(clippy::cast_precision_loss, reason = "a share; the counts stand beside it")]
         let share = if all > 0 { Some(self.moved(flow) as f64 / all as f64) } else { None };
         self.label.json(json!({
-            "state": self.state, "rtt": self.rtt.as_secs_f64(), "bytes_sent": self.sent,
+            "state": self.state.word(), "rtt": self.rtt.as_secs_f64(), "bytes_sent": self.sent,
             "bytes_received": self.received, "share": share,
             "packets_sent": self.packets_sent, "packets_lost": self.packets_lost,
             "used": self.why.as_ref().is_some_and(Why::is_used),
@@ -296,8 +299,14 @@ impl PathSum {
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, output_width(), Colour::of_output())
+    }
+}
+
+impl Summary {
+    fn write(&self, f: &mut fmt::Formatter<'_>, width: usize, colour: Colour) -> fmt::Result {
         writeln!(f, "{}", self.sums())?;
-        writeln!(f, "{}", self.paths())?;
+        writeln!(f, "{}", self.paths().text(width, colour))?;
         if let Some(silence) = self.worst_silence() {
             writeln!(f, "longest silence  {}", duration(silence))?;
         }
@@ -316,7 +325,7 @@ impl fmt::Display for Summary {
         }
         if self.in_vain != InVain::default() {
             let (sent, received) = (size(self.in_vain.sent), size(self.in_vain.received));
-            writeln!(f, "in vain          {sent} of what was sent, {received} of what was received")?;
+            writeln!(f, "duplicate data   {sent} sent, {received} received")?;
         }
         if let Some(comparison) = &self.comparison {
             writeln!(f, "{}", comparison.words())?;
@@ -358,7 +367,7 @@ mod tests {
                 local: "192.0.2.7".parse().unwrap(),
                 remote: "203.0.113.5:4455".parse().unwrap(),
             },
-            state: "active".to_owned(),
+            state: PathState::Active,
             rtt: Duration::from_micros(31_250),
             sent,
             received,
@@ -396,42 +405,25 @@ mod tests {
 
     #[test]
     fn the_end_of_a_run_tells_sums_paths_and_the_gain() {
-        insta::assert_snapshot!(summary(BenchFlow::Upload), @r"
-                         bytes  seconds  Mbit/s  lost packets
-        up  sent      24.2 MiB                          0.1 %
-        up  received  23.8 MiB    10.00   20.00
+        for width in [80, 120] {
+            insta::assert_snapshot!(format!("bench_{width}"), At(&summary(BenchFlow::Upload), width));
+        }
+    }
 
-        interface  local      remote            state   rtt ms      sent   received   share   lost  why
-        eth0       192.0.2.7  203.0.113.5:4455  active  31.250  16.2 MiB  683.5 KiB  65.4 %  0.1 %  used: carries what arrives first on it
-        wlan0      192.0.2.7  203.0.113.5:4455  active  31.250   8.5 MiB  292.9 KiB  34.6 %  0.1 %  parked: does not pay: 38.0 Mbit/s arrive without it, 21.0 Mbit/s with it
+    /// The summary on a terminal of that width.
+    struct At<'a>(&'a Summary, usize);
 
-        longest silence  140 ms
-        processor time   1.20 s here (12 %), 900 ms at the server (9 %)
-        congestion       cubic here, cubic at the server
-        bond +49 % over the best single path (eth0 alone: 13.4 Mbit/s)
-        ");
+    impl fmt::Display for At<'_> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            self.0.write(f, self.1, Colour::Without)
+        }
     }
 
     #[test]
     fn a_run_in_both_directions_has_both_sums() {
         let in_vain = InVain { sent: 24_000, received: 0 };
         let both = Summary { comparison: None, in_vain, ..summary(BenchFlow::Both) };
-        insta::assert_snapshot!(both, @r"
-                           bytes  seconds  Mbit/s  lost packets
-        up    sent      24.2 MiB                          0.1 %
-        up    received  23.8 MiB    10.00   20.00
-        down  sent       4.8 MiB                          0.0 %
-        down  received   4.7 MiB    10.00    4.00
-
-        interface  local      remote            state   rtt ms      sent   received   share   lost  why
-        eth0       192.0.2.7  203.0.113.5:4455  active  31.250  16.2 MiB  683.5 KiB  65.6 %  0.1 %  used: carries what arrives first on it
-        wlan0      192.0.2.7  203.0.113.5:4455  active  31.250   8.5 MiB  292.9 KiB  34.4 %  0.1 %  parked: does not pay: 38.0 Mbit/s arrive without it, 21.0 Mbit/s with it
-
-        longest silence  140 ms
-        processor time   1.20 s here (12 %), 900 ms at the server (9 %)
-        congestion       cubic here, cubic at the server
-        in vain          23.4 KiB of what was sent, 0 B of what was received
-        ");
+        insta::assert_snapshot!("bench_both", At(&both, 120));
         assert_eq!(both.rate().bits_per_second(), 24_000_000);
     }
 

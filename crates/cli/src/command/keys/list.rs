@@ -7,8 +7,10 @@ use serde_json::{Map, Value, json};
 use crate::args::{EntryKind, GlobalArgs};
 use crate::command::error::CommandError;
 use crate::home::{ClientEntry, Home, HostText, Rights, ServerEntry, TicketEntry, Timestamp};
+use crate::output::grid::{Cell, Grid};
 use crate::output::json;
-use crate::output::table::{Align, Table};
+use crate::output::terminal::output_width;
+use crate::output::tint::Colour;
 
 /// Prints the entries of one kind, or of all.
 pub(super) fn run(global: &GlobalArgs, home: &Home, kind: Option<EntryKind>) -> Result<(), CommandError> {
@@ -47,25 +49,33 @@ pub(super) fn run(global: &GlobalArgs, home: &Home, kind: Option<EntryKind>) -> 
         json::print(&document)?;
         return Ok(());
     }
-    let columns = ["kind", "name", "rights", "expires", "key", "addresses"];
-    let mut table = Table::new(columns.map(|name| (name, Align::Left)));
+    let mut grid = Grid::new()
+        .words("kind")
+        .words("name")
+        .words("rights")
+        .words("expires")
+        .spare_words("key")
+        .remark("addresses");
+    let mut row = |cells: [String; 6]| {
+        grid.row(cells.map(|text| if text == "-" { Cell::none() } else { Cell::from(text) }));
+    };
     for (name, entry) in &tickets {
         let rights = entry.rights();
         let places = addresses(&entry.advertise);
-        table.row(["ticket".into(), name.clone(), words(&rights), end(&rights), "-".into(), places]);
+        row(["ticket".into(), name.clone(), words(&rights), end(&rights), "-".into(), places]);
     }
     for (name, entry) in &clients {
         let rights = entry.rights();
         let key = entry.key.to_string();
-        table.row(["client".into(), name.clone(), words(&rights), end(&rights), key, "-".into()]);
+        row(["client".into(), name.clone(), words(&rights), end(&rights), key, "-".into()]);
     }
     for (name, entry) in &servers {
         let opens = if entry.secret.is_some() { "by its ticket" } else { "by your key" };
         let (key, places) = (entry.key.to_string(), addresses(&entry.hosts));
-        table.row(["server".into(), name.clone(), opens.into(), "-".into(), key, places]);
+        row(["server".into(), name.clone(), opens.into(), "-".into(), key, places]);
     }
     let mut out = std::io::stdout().lock();
-    write!(out, "{table}")?;
+    out.write_all(grid.text(output_width(), Colour::of_output()).as_bytes())?;
     out.flush()?;
     Ok(())
 }

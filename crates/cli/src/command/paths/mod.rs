@@ -1,6 +1,7 @@
 //! `manyway paths`: which interfaces and pairs of addresses there are, and why each is used or not.
 
 mod pings;
+mod rates;
 pub(super) mod reverse_path;
 mod rows;
 
@@ -20,10 +21,16 @@ use crate::args::{GlobalArgs, PathsArgs};
 use crate::caps::{CapLedger, CapState};
 use crate::exit_code::ExitCode;
 use crate::output::json;
+use crate::output::live::{Live, Quit};
 use crate::output::path::{news_json, news_words, path_of};
-use crate::output::screen::Screen;
+use crate::output::print_line;
+use crate::output::terminal::output_width;
+use crate::output::tint::{Colour, Line, Tint, block};
 use pings::Pings;
-use rows::{PairRow, address_json, address_table, advice_text, pair_table};
+use rates::Rates;
+use rows::{
+    PairRow, address_json, address_table, advice_text, leads_somewhere, pair_table, sum, worth_showing,
+};
 
 /// Lists once, or again and again.
 ///
@@ -31,22 +38,34 @@ use rows::{PairRow, address_json, address_table, advice_text, pair_table};
 /// If the server is not reached or is not the ticket's, the connection ends, or standard output is full.
 pub async fn run(global: &GlobalArgs, arguments: &PathsArgs) -> Result<ExitCode, CommandError> {
     let mut view = View::new(global, arguments)?;
-    let Some(ticket) = &arguments.ticket else {
-        return until_enough(arguments, view.follow_addresses(global)).await;
+    let result = match &arguments.ticket {
+        None => {
+            let quit = view.go_live(global)?;
+            until_enough(arguments, &quit, view.follow_addresses(global)).await
+        }
+        Some(ticket) => {
+            let (endpoint, connection) = connect(global, ticket).await?;
+            let quit = view.go_live(global)?;
+            let result = until_enough(arguments, &quit, view.follow_paths(&connection)).await;
+            // Before it is waited for: the terminal is free at once.
+            view.leave();
+            close(&endpoint, "done").await;
+            result
+        }
     };
-    let (endpoint, connection) = connect(global, ticket).await?;
-    let result = until_enough(arguments, view.follow_paths(&connection)).await;
-    close(&endpoint, "done").await;
+    view.leave();
     result
 }
 
 /// The end of watching by Ctrl-C is no failure.
 async fn until_enough(
     arguments: &PathsArgs,
+    quit: &Quit,
     work: impl Future<Output = Result<(), CommandError>>,
 ) -> Result<ExitCode, CommandError> {
     tokio::select! {
         result = work => result?,
+        () = quit.asked() => {}
         name = interrupted() => if !arguments.watch {
             return Err(CommandError::new(ExitCode::Interrupted, format!("ended by {name}")));
         },
@@ -54,28 +73,48 @@ async fn until_enough(
     Ok(ExitCode::Ok)
 }
 
-struct View {
+struct View<'a> {
     json: bool,
-    watch: bool,
-    interval: Duration,
+    arguments: &'a PathsArgs,
     started: Instant,
-    screen: Screen,
+    /// The screen, where blocks replace each other.
+    live: Option<Live>,
     caps: Option<Arc<CapLedger>>,
+    rates: Rates,
     /// What is shown now.
-    block: String,
+    title: String,
+    block: Vec<Line>,
 }
 
-impl View {
-    fn new(global: &GlobalArgs, arguments: &PathsArgs) -> Result<Self, CommandError> {
+impl<'a> View<'a> {
+    fn new(global: &GlobalArgs, arguments: &'a PathsArgs) -> Result<Self, CommandError> {
+        let caps = caps(global)?;
         Ok(Self {
             json: global.json,
-            watch: arguments.watch,
-            interval: arguments.interval,
+            arguments,
             started: Instant::now(),
-            screen: Screen::new(arguments.watch && !global.json),
-            caps: caps(global)?,
-            block: String::new(),
+            live: None,
+            caps,
+            rates: Rates::default(),
+            title: arguments.ticket.as_ref().map_or("this host", |_| "paths to the server").to_owned(),
+            block: Vec::new(),
         })
+    }
+
+    /// Takes the terminal, if it is to be watched at one.
+    fn go_live(&mut self, global: &GlobalArgs) -> Result<Quit, CommandError> {
+        if self.arguments.watch && !self.json {
+            self.live = Live::start(global)?;
+        }
+        Ok(self.live.as_ref().map(Live::quit).unwrap_or_default())
+    }
+
+    /// Gives the terminal back and leaves the last figures there.
+    fn leave(&mut self) {
+        if self.live.take().is_some() {
+            // The terminal may be gone.
+            let _ = print_line(block(&self.block, Colour::of_output()).trim_end());
+        }
     }
 
     /// Where an interface stands that has a cap.
@@ -95,13 +134,20 @@ impl View {
                 let rows: Vec<_> = addresses.iter().map(row).collect();
                 self.print_document("addresses", rows)?;
             } else {
-                let caps: Vec<_> = addresses.iter().map(|own| self.cap(Some(&own.interface))).collect();
-                self.show(address_table(&addresses, &caps).to_string())?;
+                let shown = addresses.iter().filter(|own| self.arguments.all || leads_somewhere(own));
+                let rows: Vec<_> = shown.map(|own| (own, self.cap(Some(&own.interface)))).collect();
+                let grid = address_table(&rows);
+                let hidden = hidden_text(addresses.len() - rows.len(), "address");
+                self.show(|width| {
+                    let mut lines = grid.lines(width);
+                    lines.extend(hidden.as_deref().map(|text| Line::new(text, Tint::Faint)));
+                    lines
+                })?;
             }
-            if !self.watch {
+            if !self.arguments.watch {
                 return Ok(());
             }
-            tokio::time::sleep(self.interval).await;
+            tokio::time::sleep(self.arguments.interval).await;
             watcher.refresh();
         }
     }
@@ -112,7 +158,7 @@ impl View {
         let mut ask = tokio::time::interval(pings::EVERY);
         ask.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let first = self.started + SETTLE;
-        let mut refresh = tokio::time::interval_at(first, self.interval);
+        let mut refresh = tokio::time::interval_at(first, self.arguments.interval);
         refresh.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
@@ -120,7 +166,7 @@ impl View {
                 () = pings.take(), if pings.is_waiting() => {}
                 _ = refresh.tick() => {
                     self.refresh(connection, &pings).await?;
-                    if !self.watch {
+                    if !self.arguments.watch {
                         return Ok(());
                     }
                 }
@@ -136,32 +182,47 @@ impl View {
 
     async fn refresh(&mut self, connection: &Connection, pings: &Pings<'_>) -> Result<(), CommandError> {
         let report = connection.report().await?;
-        let paths = report.iter().filter_map(|row| row.path.as_ref());
-        let bytes = paths.map(|path| path.bytes_sent.get() + path.bytes_received.get()).sum();
+        self.rates.take(Instant::now(), report.iter().filter_map(|row| row.path.as_ref()));
         let rows: Vec<_> = report
             .iter()
             .map(|row| {
-                let pinged = row.path.as_ref().map(|path| pings.of(path.id));
-                PairRow { cap: self.cap(row.interface.as_deref()), ..PairRow::of(row, pinged, bytes) }
+                let path = row.path.as_ref().map(|path| path.id);
+                let (pinged, rate) = (path.map(|id| pings.of(id)), path.and_then(|id| self.rates.of(id)));
+                PairRow { cap: self.cap(row.interface.as_deref()), ..PairRow::of(row, pinged, rate) }
             })
             .collect();
         if self.json {
-            self.print_document("pairs", rows.iter().map(PairRow::json).collect())
-        } else {
-            self.show(pair_table(&rows).to_string() + &advice_text(&rows))
+            let all = sum(&rows);
+            return self.print_document("pairs", rows.iter().map(|row| row.json(all)).collect());
         }
+        let shown = if self.arguments.all { rows.iter().collect() } else { worth_showing(&rows) };
+        let grid = pair_table(&shown);
+        let hidden = hidden_text(rows.len() - shown.len(), "pair");
+        let advice = advice_text(&rows);
+        self.show(|width| {
+            let mut lines = grid.lines(width);
+            lines.extend(hidden.as_deref().map(|text| Line::new(text, Tint::Faint)));
+            lines.extend(advice.lines().map(Line::from));
+            lines
+        })
     }
 
     /// Says what happened to a path since the last look.
     fn tell(&mut self, event: &Event, pings: &Pings<'_>) -> Result<(), CommandError> {
-        let Some(path) = path_of(event).filter(|_| self.watch) else { return Ok(()) };
+        let Some(path) = path_of(event).filter(|_| self.arguments.watch) else { return Ok(()) };
         let (name, seconds) = (pings.interface(path), self.started.elapsed().as_secs_f64());
         if self.json {
             news_json(event, name, seconds).iter().try_for_each(json::print)?;
         } else if let Some(words) = news_words(event, name) {
             let line = format!("{seconds:>7.2} s  {words}");
-            let block = if self.screen.is_in_place() { self.block.as_str() } else { "" };
-            self.screen.tell(&line, block)?;
+            match &mut self.live {
+                Some(live) => {
+                    live.message(&line);
+                    let block = &self.block;
+                    live.draw(&self.title, |_| block.clone())?;
+                }
+                None => print_line(&line)?,
+            }
         }
         Ok(())
     }
@@ -175,14 +236,36 @@ impl View {
         Ok(())
     }
 
-    fn show(&mut self, table: String) -> Result<(), CommandError> {
-        self.block = table;
-        if self.watch && !self.screen.is_in_place() {
-            self.block = format!("after {:.1} s\n{}", self.started.elapsed().as_secs_f64(), self.block);
+    fn show(&mut self, lines: impl Fn(usize) -> Vec<Line>) -> Result<(), CommandError> {
+        match &mut self.live {
+            Some(live) => {
+                let mut block = Vec::new();
+                live.draw(&self.title, |width| {
+                    block = lines(width);
+                    block.clone()
+                })?;
+                self.block = block;
+            }
+            None => {
+                if self.arguments.watch {
+                    print_line(&format!("after {:.1} s", self.started.elapsed().as_secs_f64()))?;
+                }
+                let text = block(&lines(output_width()), Colour::of_output());
+                print_line(text.trim_end())?;
+            }
         }
-        self.screen.show(&self.block)?;
         Ok(())
     }
+}
+
+/// How to see what is not shown.
+fn hidden_text(hidden: usize, noun: &str) -> Option<String> {
+    let plural = match (hidden, noun) {
+        (1, _) => "",
+        (_, "address") => "es",
+        (_, _) => "s",
+    };
+    (hidden > 0).then(|| format!("{hidden} unused {noun}{plural} more: -a"))
 }
 
 /// Until the other paths have had time to come up, and every path was asked a few times.

@@ -1,26 +1,39 @@
 //! What the pings of each path came to, as ping(8) sums it up.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use manyway::PathId;
 use serde_json::{Value, json};
 
+use crate::output::book::milliseconds;
+use crate::output::grid::{Cell, Grid};
 use crate::output::path::PathLabel;
-use crate::output::table::{Align, Table};
-use crate::output::units::{fine_percent, milliseconds};
+use crate::output::tint::Tint;
+use crate::output::units::fine_percent;
 
-/// The pings of every path.
+/// The pings of every path; a path that returns goes on in its row.
 #[derive(Debug, Default)]
 pub(super) struct Figures {
-    paths: BTreeMap<PathId, PathFigures>,
+    rows: Vec<PathFigures>,
 }
 
 #[derive(Debug)]
 struct PathFigures {
     label: PathLabel,
+    /// The paths of this row, the present one last.
+    ids: Vec<PathId>,
     sent: u64,
+    lost: u64,
+    /// What became of the last question.
+    last: Option<Fate>,
     answers: Vec<Duration>,
+}
+
+/// What became of a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Answered(Duration),
+    Lost,
 }
 
 /// Round trips in short.
@@ -33,70 +46,115 @@ struct Spread {
 }
 
 impl Figures {
-    /// A question went out on a path.
-    pub(super) fn on_sent(&mut self, label: &PathLabel) {
-        let fresh = || PathFigures { label: label.clone(), sent: 0, answers: Vec::new() };
-        let path = self.paths.entry(label.id).or_insert_with(fresh);
-        path.label = label.clone();
-        path.sent += 1;
+    /// A question went out on a path; `open` are all that there are.
+    pub(super) fn on_sent(&mut self, label: &PathLabel, open: &[PathLabel]) {
+        let same = self.rows.iter().position(|row| row.ids.contains(&label.id));
+        let is_gone = |row: &PathFigures| !open.iter().any(|path| row.ids.contains(&path.id));
+        let returned = || self.rows.iter().position(|row| is_gone(row) && row.label.name() == label.name());
+        match same.or_else(returned).and_then(|place| self.rows.get_mut(place)) {
+            Some(row) => {
+                if !row.ids.contains(&label.id) {
+                    row.ids.push(label.id);
+                }
+                row.label = label.clone();
+                row.sent += 1;
+            }
+            None => self.rows.push(PathFigures {
+                label: label.clone(),
+                ids: vec![label.id],
+                sent: 1,
+                lost: 0,
+                last: None,
+                answers: Vec::new(),
+            }),
+        }
     }
 
     pub(super) fn on_answer(&mut self, id: PathId, rtt: Duration) {
-        if let Some(path) = self.paths.get_mut(&id) {
-            path.answers.push(rtt);
+        if let Some(row) = self.row(id) {
+            row.answers.push(rtt);
+            row.last = Some(Fate::Answered(rtt));
+        }
+    }
+
+    pub(super) fn on_lost(&mut self, id: PathId) {
+        if let Some(row) = self.row(id) {
+            row.last = Some(Fate::Lost);
+            row.lost += 1;
         }
     }
 
     /// A question whose fate nobody waited to learn does not count.
     pub(super) fn on_given_up(&mut self, id: PathId) {
-        if let Some(path) = self.paths.get_mut(&id) {
-            path.sent = path.sent.saturating_sub(1);
+        if let Some(row) = self.row(id) {
+            row.sent = row.sent.saturating_sub(1);
         }
+    }
+
+    /// Questions that still wait do not count: nobody knows their fate.
+    pub(super) fn forget_waiting(&mut self) {
+        for row in &mut self.rows {
+            row.sent = row.decided();
+        }
+    }
+
+    fn row(&mut self, id: PathId) -> Option<&mut PathFigures> {
+        self.rows.iter_mut().find(|row| row.ids.contains(&id))
     }
 
     /// Whether anybody answered.
     pub(super) fn has_answers(&self) -> bool {
-        self.paths.values().any(|path| !path.answers.is_empty())
+        self.rows.iter().any(|row| !row.answers.is_empty())
     }
 
-    /// One line for each path.
-    pub(super) fn table(&self) -> Table {
-        let mut table = Table::new([
-            ("interface", Align::Left),
-            ("local", Align::Left),
-            ("remote", Align::Left),
-            ("sent", Align::Right),
-            ("received", Align::Right),
-            ("loss", Align::Right),
-            ("min ms", Align::Right),
-            ("avg ms", Align::Right),
-            ("max ms", Align::Right),
-            ("mdev ms", Align::Right),
-        ]);
-        for path in self.paths.values() {
-            let spread = Spread::of(&path.answers);
+    /// One line for each path, as the last of it was.
+    pub(super) fn table(&self) -> Grid {
+        let mut grid = Grid::new()
+            .words("path")
+            .numbers("sent")
+            .numbers("loss")
+            .numbers("last ms")
+            .numbers("min")
+            .numbers("avg")
+            .numbers("max")
+            .numbers("jitter")
+            .spare_words("local")
+            .spare_words("remote");
+        for row in &self.rows {
+            let spread = Spread::of(&row.answers);
             let time = |pick: fn(&Spread) -> Duration| {
-                spread.as_ref().map_or_else(|| "-".to_owned(), |spread| milliseconds(pick(spread)))
+                Cell::or_none(spread.as_ref().map(|spread| milliseconds(pick(spread))))
             };
-            table.row([
-                path.label.interface.clone().unwrap_or_else(|| "-".to_owned()),
-                path.label.local.to_string(),
-                path.label.remote.to_string(),
-                path.sent.to_string(),
-                path.received().to_string(),
-                fine_percent(path.sent.saturating_sub(path.received()), path.sent),
+            let last = match row.last {
+                None => Cell::none(),
+                Some(Fate::Answered(rtt)) => Cell::from(milliseconds(rtt)),
+                Some(Fate::Lost) => Cell::new("lost", Tint::Bad),
+            };
+            let loss = fine_percent(row.lost, row.decided());
+            let tint = match row.lost {
+                0 => Tint::Good,
+                _ if row.answers.is_empty() => Tint::Bad,
+                _ => Tint::Warning,
+            };
+            grid.row([
+                Cell::from(row.label.name()),
+                Cell::from(row.sent.to_string()),
+                Cell::new(loss, tint),
+                last,
                 time(|spread| spread.min),
                 time(|spread| spread.mean),
                 time(|spread| spread.max),
                 time(|spread| spread.deviation),
+                Cell::from(row.label.local.to_string()),
+                Cell::from(row.label.remote.to_string()),
             ]);
         }
-        table
+        grid
     }
 
     /// All of it for programs; times in seconds.
     pub(super) fn json(&self) -> Value {
-        let paths: Vec<_> = self.paths.values().map(PathFigures::json).collect();
+        let paths: Vec<_> = self.rows.iter().map(PathFigures::json).collect();
         json!({ "summary": true, "paths": paths })
     }
 }
@@ -106,12 +164,17 @@ impl PathFigures {
         u64::try_from(self.answers.len()).unwrap_or(u64::MAX)
     }
 
+    /// Questions whose fate is known.
+    fn decided(&self) -> u64 {
+        self.received().saturating_add(self.lost)
+    }
+
     fn json(&self) -> Value {
         let spread = Spread::of(&self.answers);
         let time = |pick: fn(&Spread) -> Duration| spread.as_ref().map(|spread| pick(spread).as_secs_f64());
-        let lost = self.sent.saturating_sub(self.received());
+        let decided = self.decided();
         #[expect(clippy::cast_precision_loss, reason = "a share; the counts stand beside it")]
-        let loss = if self.sent > 0 { Some(lost as f64 / self.sent as f64) } else { None };
+        let loss = (decided > 0).then(|| self.lost as f64 / decided as f64);
         self.label.json(json!({
             "sent": self.sent, "received": self.received(), "loss": loss,
             "min": time(|spread| spread.min), "avg": time(|spread| spread.mean),
@@ -140,6 +203,7 @@ impl Spread {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::tint::Colour;
 
     fn figures() -> Figures {
         let label = |id, interface: &str, local: &str| PathLabel {
@@ -150,23 +214,43 @@ mod tests {
         };
         let (near, far) = (label(0, "eth0", "192.0.2.7"), label(1, "wwan0", "198.51.100.20"));
         let mut figures = Figures::default();
+        let open = [near.clone(), far.clone()];
         for micros in [10_000, 12_000, 14_000] {
-            figures.on_sent(&near);
+            figures.on_sent(&near, &open);
             figures.on_answer(near.id, Duration::from_micros(micros));
-            figures.on_sent(&far);
+            figures.on_sent(&far, &open);
+            figures.on_lost(far.id);
         }
-        figures.on_sent(&near);
+        figures.on_sent(&near, &open);
         figures.on_given_up(near.id);
         figures
     }
 
     #[test]
     fn the_summary_has_a_line_for_each_path() {
-        insta::assert_snapshot!(figures().table(), @r"
-        interface  local          remote          sent  received     loss  min ms  avg ms  max ms  mdev ms
-        eth0       192.0.2.7      192.0.2.1:4455     3         3    0.0 %  10.000  12.000  14.000    1.633
-        wwan0      198.51.100.20  192.0.2.1:4455     3         0  100.0 %       -       -       -        -
-        ");
+        for width in [80, 120] {
+            insta::assert_snapshot!(format!("ping_{width}"), figures().table().text(width, Colour::Without));
+        }
+    }
+
+    #[test]
+    fn a_question_that_still_waits_is_not_lost() {
+        let mut figures = figures();
+        let open: Vec<_> = figures.rows.iter().map(|row| row.label.clone()).collect();
+        figures.on_sent(&open[0], &open);
+        assert_eq!((figures.rows[0].sent, figures.rows[0].lost, figures.rows[0].decided()), (4, 0, 3));
+        figures.forget_waiting();
+        assert_eq!(figures.rows[0].sent, 3);
+    }
+
+    #[test]
+    fn a_path_that_returns_goes_on_in_its_row() {
+        let mut figures = figures();
+        let returned = PathLabel { id: PathId(7), ..figures.rows[0].label.clone() };
+        let open = [returned.clone(), figures.rows[1].label.clone()];
+        figures.on_sent(&returned, &open);
+        figures.on_answer(returned.id, Duration::from_millis(9));
+        assert_eq!((figures.rows.len(), figures.rows[0].sent, figures.rows[0].answers.len()), (2, 4, 4));
     }
 
     #[test]

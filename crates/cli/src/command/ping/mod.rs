@@ -17,9 +17,11 @@ use super::signal::{close, interrupted};
 use crate::args::{GlobalArgs, PingArgs};
 use crate::exit_code::ExitCode;
 use crate::output::json;
+use crate::output::live::{Live, Quit};
 use crate::output::path::{PathLabel, news_json, news_words, path_of};
-use crate::output::screen::fit;
 use crate::output::table::{Align, Columns};
+use crate::output::terminal::{fit, output_width};
+use crate::output::tint::Colour;
 use crate::output::units::milliseconds;
 use figures::Figures;
 
@@ -29,9 +31,11 @@ use figures::Figures;
 /// If the server is not reached or is not the ticket's, the connection ends, or standard output is full.
 pub async fn run(global: &GlobalArgs, arguments: &PingArgs) -> Result<ExitCode, CommandError> {
     let (endpoint, connection) = connect(global, &arguments.ticket).await?;
-    let mut pinger = Pinger::new(global, arguments, &connection);
+    let mut pinger = Pinger::new(global, arguments, &connection)?;
+    let quit = pinger.live.as_ref().map_or_else(Quit::default, Live::quit);
     let result = tokio::select! {
         result = pinger.run() => result,
+        () = quit.asked() => Ok(()),
         _ = interrupted() => Ok(()),
     };
     let answered = pinger.figures.has_answers();
@@ -47,6 +51,8 @@ struct Pinger<'a> {
     arguments: &'a PingArgs,
     connection: &'a Connection,
     started: tokio::time::Instant,
+    /// The screen, where there is one; else a line for each answer.
+    live: Option<Live>,
     columns: Option<Columns>,
     labels: Vec<PathLabel>,
     waiting: JoinSet<Answer>,
@@ -68,17 +74,22 @@ enum Fate {
 }
 
 impl<'a> Pinger<'a> {
-    fn new(global: &'a GlobalArgs, arguments: &'a PingArgs, connection: &'a Connection) -> Self {
-        Self {
+    fn new(
+        global: &'a GlobalArgs,
+        arguments: &'a PingArgs,
+        connection: &'a Connection,
+    ) -> Result<Self, CommandError> {
+        Ok(Self {
             global,
             arguments,
             connection,
             started: tokio::time::Instant::now(),
+            live: if global.json || global.quiet { None } else { Live::start(global)? },
             columns: None,
             labels: Vec::new(),
             waiting: JoinSet::new(),
             figures: Figures::default(),
-        }
+        })
     }
 
     async fn run(&mut self) -> Result<(), CommandError> {
@@ -95,6 +106,7 @@ impl<'a> Pinger<'a> {
                 _ = tick.tick(), if more => {
                     self.ask(sequence).await?;
                     sequence += 1;
+                    self.draw()?;
                 }
                 Some(answer) = self.waiting.join_next(), if !self.waiting.is_empty() => {
                     if let Ok(answer) = answer {
@@ -102,7 +114,7 @@ impl<'a> Pinger<'a> {
                     }
                 }
                 event = events.recv() => match event {
-                    Ok(event) => self.tell(&event)?,
+                    Ok(event) => self.tell(&event).await?,
                     Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => return Err(self.connection.closed().await.into()),
                 },
@@ -112,10 +124,9 @@ impl<'a> Pinger<'a> {
 
     /// Asks on every path that there is.
     async fn ask(&mut self, sequence: u64) -> Result<(), CommandError> {
-        let info = self.connection.info().await?;
-        self.labels = info.paths.iter().map(PathLabel::of).collect();
+        self.look().await?;
         for label in self.labels.clone() {
-            self.figures.on_sent(&label);
+            self.figures.on_sent(&label, &self.labels);
             let path = self.connection.path(label.id);
             let wait = self.arguments.wait;
             self.waiting.spawn(async move {
@@ -130,13 +141,30 @@ impl<'a> Pinger<'a> {
         Ok(())
     }
 
+    async fn look(&mut self) -> Result<(), CommandError> {
+        let info = self.connection.info().await?;
+        self.labels = info.paths.iter().map(PathLabel::of).collect();
+        Ok(())
+    }
+
+    fn draw(&mut self) -> Result<(), CommandError> {
+        let Some(live) = &mut self.live else { return Ok(()) };
+        let title = format!("ping  {:.0} s", self.started.elapsed().as_secs_f64());
+        let table = self.figures.table();
+        live.draw(&title, |width| table.lines(width))?;
+        Ok(())
+    }
+
     fn take(&mut self, answer: &Answer) -> Result<(), CommandError> {
         let rtt = match answer.fate {
             Fate::Answered(rtt) => {
                 self.figures.on_answer(answer.label.id, rtt);
                 Some(rtt)
             }
-            Fate::Lost => None,
+            Fate::Lost => {
+                self.figures.on_lost(answer.label.id);
+                None
+            }
             Fate::Void => {
                 self.figures.on_given_up(answer.label.id);
                 return Ok(());
@@ -144,6 +172,9 @@ impl<'a> Pinger<'a> {
         };
         if self.global.quiet {
             return Ok(());
+        }
+        if self.live.is_some() {
+            return self.draw();
         }
         if self.global.json {
             let facts = json!({ "seq": answer.sequence, "rtt": rtt.map(|rtt| rtt.as_secs_f64()) });
@@ -164,20 +195,28 @@ impl<'a> Pinger<'a> {
     }
 
     /// Says which paths come, fail and go.
-    fn tell(&self, event: &Event) -> Result<(), CommandError> {
+    async fn tell(&mut self, event: &Event) -> Result<(), CommandError> {
         if let Event::Closed(error) = event {
             return Err(error.clone().into());
         }
         let Some(path) = path_of(event).filter(|_| !self.global.quiet) else { return Ok(()) };
+        if self.name(path).is_none() {
+            // It came since the last question. The end of the connection is told elsewhere.
+            let _ = self.look().await;
+        }
         let name = self.name(path);
         let seconds = self.started.elapsed().as_secs_f64();
         if self.global.json {
             news_json(event, name, seconds).iter().try_for_each(json::print)?;
-        } else if let Some(words) = news_words(event, name) {
-            let mut out = std::io::stdout().lock();
-            writeln!(out, "{seconds:>7.2} s  {words}")?;
+            return Ok(());
         }
-        Ok(())
+        let Some(words) = news_words(event, name) else { return Ok(()) };
+        let line = format!("{seconds:>7.2} s  {words}");
+        match &mut self.live {
+            Some(live) => live.message(&line),
+            None => writeln!(std::io::stdout().lock(), "{line}")?,
+        }
+        self.draw()
     }
 
     fn name(&self, id: PathId) -> Option<&str> {
@@ -192,6 +231,9 @@ impl<'a> Pinger<'a> {
             }
         }
         self.waiting.abort_all();
+        self.figures.forget_waiting();
+        // The terminal is given back before the summary.
+        self.live = None;
         if self.global.json {
             json::print(&self.figures.json())?;
             return Ok(());
@@ -200,7 +242,11 @@ impl<'a> Pinger<'a> {
         if self.columns.is_some() {
             writeln!(out)?;
         }
-        write!(out, "{}", self.figures.table())?;
+        let table = self.figures.table();
+        if !table.is_empty() {
+            write!(out, "{}", table.text(output_width(), Colour::of_output()))?;
+        }
+        out.flush()?;
         Ok(())
     }
 }
@@ -209,22 +255,23 @@ fn columns(labels: &[PathLabel]) -> Columns {
     let widest = |of: fn(&PathLabel) -> String, least: usize| {
         labels.iter().map(|label| of(label).chars().count()).fold(least, usize::max)
     };
+    // Addresses come last: a narrow terminal cuts nothing else.
     Columns::new([
         ("seq", Align::Right, 5),
-        ("interface", Align::Left, widest(|label| label.interface.clone().unwrap_or_default(), 9)),
-        ("local", Align::Left, widest(|label| label.local.to_string(), 15)),
-        ("remote", Align::Left, widest(|label| label.remote.to_string(), 20)),
+        ("path", Align::Left, widest(PathLabel::name, 9)),
         ("rtt ms", Align::Right, 10),
+        ("local", Align::Left, widest(|label| label.local.to_string(), 15)),
+        ("remote", Align::Left, 0),
     ])
 }
 
 fn row(columns: &Columns, sequence: u64, label: &PathLabel, rtt: Option<Duration>) -> String {
     columns.row([
         sequence.to_string(),
-        label.interface.clone().unwrap_or_else(|| "-".to_owned()),
+        label.name(),
+        rtt.map_or_else(|| "no answer".to_owned(), milliseconds),
         label.local.to_string(),
         label.remote.to_string(),
-        rtt.map_or_else(|| "no answer".to_owned(), milliseconds),
     ])
 }
 
@@ -251,9 +298,9 @@ mod tests {
             row(&columns, 0, &labels[1], None),
         ];
         insta::assert_snapshot!(lines.join("\n"), @r"
-        seq  interface  local            remote                    rtt ms
-          0  eth0       192.0.2.7        192.0.2.1:4455            12.345
-          0  -          2001:db8::7      [2001:db8::1]:4455     no answer
+        seq  path             rtt ms  local            remote
+          0  eth0             12.345  192.0.2.7        192.0.2.1:4455
+          0  2001:db8::7   no answer  2001:db8::7      [2001:db8::1]:4455
         ");
     }
 }

@@ -1,0 +1,94 @@
+//! Help that fits a screen: what a command needs, and where the options of every command are explained.
+
+use clap::builder::StyledStr;
+use clap::{Arg, ArgAction, Command, CommandFactory as _};
+
+use super::Cli;
+
+/// The heading of the options that every command understands.
+pub(super) const SHARED: &str = "Options of every command";
+/// Those of them that each command shows.
+const SHOWN: [&str; 4] = ["json", "quiet", "verbose", "interfaces"];
+const MORE: &str = "Options for interfaces, scheduling, trust and settings: manyway help options";
+
+/// The command line as it is parsed: `--help` shows of the options of every command only some, each in one line.
+pub fn command() -> Command {
+    brief(hide_shared(Cli::command()))
+}
+
+/// What `manyway help options` prints: every option that all commands understand, explained at length.
+pub fn shared_options() -> StyledStr {
+    let command = Cli::command();
+    let shared = command.get_arguments().filter(|argument| is_shared(argument)).cloned();
+    Command::new("manyway")
+        .disable_help_flag(true)
+        .disable_version_flag(true)
+        .max_term_width(100)
+        .args(shared)
+        .help_template("Options of every command. They may stand before or after its name.\n\n{all-args}")
+        .render_long_help()
+}
+
+fn is_shared(argument: &Arg) -> bool {
+    argument.get_help_heading() == Some(SHARED)
+}
+
+fn hide_shared(command: Command) -> Command {
+    command.mut_args(|argument| {
+        let is_hidden = is_shared(&argument) && !SHOWN.contains(&argument.get_id().as_str());
+        if is_hidden { argument.hide(true) } else { argument }
+    })
+}
+
+/// Gives a command and those below it a `--help` of one line an option, and says where the rest is.
+fn brief(command: Command) -> Command {
+    let help = Arg::new("help").short('h').long("help").action(ArgAction::HelpShort).help("Print help");
+    let names: Vec<_> = command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
+    let mut command = command.disable_help_flag(true).arg(help);
+    let after = command.get_after_help().map(|text| format!("{text}\n\n")).unwrap_or_default();
+    command = command.after_help(after + MORE);
+    for name in names {
+        command = command.mut_subcommand(name, brief);
+    }
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn help_of(name: &str, width: usize) -> String {
+        let mut command = command().term_width(width).max_term_width(width);
+        command.build();
+        let verb = command.find_subcommand_mut(name).unwrap();
+        verb.render_help().to_string()
+    }
+
+    #[test]
+    fn the_help_of_each_everyday_command_fits_a_screen() {
+        for name in ["send", "get", "serve", "ping", "paths", "status", "caps", "keys", "demo"] {
+            let text = help_of(name, 100);
+            let lines = text.lines().count();
+            let most = if name == "serve" { 50 } else { 44 };
+            assert!(lines <= most, "{name} has {lines} lines:\n{text}");
+            assert!(text.contains("manyway help options"), "{text}");
+        }
+    }
+
+    #[test]
+    fn options_of_every_command_are_explained_in_one_place() {
+        let text = shared_options().to_string();
+        for part in ["--interface", "--scheduler", "--cap", "--trust", "--no-config", "round-robin"] {
+            assert!(text.contains(part), "{part} in\n{text}");
+        }
+        assert!(!help_of("send", 80).contains("--scheduler"));
+    }
+
+    #[test]
+    fn hidden_options_are_parsed_all_the_same() {
+        command().debug_assert();
+        let matches =
+            command().try_get_matches_from(["manyway", "get", "mw1x", "--scheduler", "blest"]).unwrap();
+        assert_eq!(matches.get_one::<String>("scheduler").map(String::as_str), Some("blest"));
+    }
+}

@@ -1,0 +1,96 @@
+//! No option is taken and ignored: which of the options of every command mean something to which.
+
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+
+/// How a connection behaves, at either end.
+const TRANSPORT: &[&str] = &[
+    "scheduler",
+    "congestion",
+    "pairs",
+    "costly",
+    "memory",
+    "connect_timeout",
+    "rendezvous",
+    "qlog",
+    "caps",
+];
+/// What a client chooses.
+const CLIENT: &[&str] = &["interfaces", "exclude", "ipv4", "ipv6", "trust", "trust_on_first_use"];
+/// Algorithms, where links are not real. The lab says itself why it writes no qlog.
+const SIMULATED: &[&str] = &["scheduler", "congestion", "pairs", "qlog"];
+
+/// The options that a command takes beside those for output and settings, which all take.
+fn meaningful(verb: &str) -> Option<Vec<&'static str>> {
+    let lists: &[&[&str]] = match verb {
+        // The lab starts it and knows what it does.
+        "lab-agent" => return None,
+        // A server, the demo and an offer say themselves why they take no interfaces.
+        "lab" | "sim" => &[SIMULATED],
+        "caps" => &[&["interfaces", "caps"]],
+        // It says itself that caps do not hold for it.
+        "rendezvous" => &[&["caps"]],
+        "keys" | "decode" | "completion" | "man" | "status" => &[],
+        _ => &[TRANSPORT, CLIENT],
+    };
+    Some(lists.concat())
+}
+
+/// An option that was given although it means nothing to the command, and the command.
+pub fn unused(matches: &ArgMatches) -> Option<String> {
+    let (verb, _) = matches.subcommand()?;
+    let meaningful = meaningful(verb)?;
+    let is_given = |id: &&str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    let all = TRANSPORT.iter().chain(CLIENT).copied();
+    let id = all.filter(|id| !meaningful.contains(id)).find(is_given)?;
+    let long = match id {
+        "interfaces" => "-I, --interface".to_owned(),
+        "caps" => "--cap".to_owned(),
+        id => format!("--{}", id.replace('_', "-")),
+    };
+    Some(format!("`manyway {verb}` does not use {long}; leave it out"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::help;
+    use super::*;
+
+    fn unused_of(words: &[&str]) -> Option<String> {
+        unused(&help::command().try_get_matches_from([&["manyway"], words].concat()).unwrap())
+    }
+
+    #[test]
+    fn an_option_that_means_nothing_is_refused_by_its_name() {
+        for (words, part) in [
+            (&["sim", "-I", "wifi0"][..], "`manyway sim` does not use -I, --interface"),
+            (&["--exclude", "x", "lab", "list"], "--exclude"),
+            (&["keys", "list", "--scheduler", "blest"], "--scheduler"),
+            (&["decode", "--trust", "system", "x"], "--trust"),
+            (&["status", "--connect-timeout", "1s"], "--connect-timeout"),
+        ] {
+            let text = unused_of(words).unwrap_or_default();
+            assert!(text.contains(part), "{part} in {text:?}");
+        }
+    }
+
+    #[test]
+    fn what_means_something_is_taken() {
+        for words in [
+            &["get", "mw1x", "-I", "a", "--exclude", "b", "--trust", "keys", "-4"][..],
+            &["sim", "two-50", "--scheduler", "blest", "--json", "-q"],
+            &["caps", "--cap", "wwan0=5GB"],
+            &["keys", "list", "--json", "--no-config"],
+        ] {
+            assert_eq!(unused_of(words), None, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn every_name_is_that_of_an_option() {
+        let command = help::command();
+        for id in TRANSPORT.iter().chain(CLIENT) {
+            assert!(command.get_arguments().any(|argument| argument.get_id() == id), "{id}");
+        }
+    }
+}

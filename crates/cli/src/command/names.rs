@@ -1,0 +1,82 @@
+//! Names on the command line that mean nothing: what there is instead.
+
+use std::fmt::Display;
+
+use manyway::interfaces::InterfaceWatcher;
+
+use super::error::CommandError;
+use crate::args::GlobalArgs;
+
+/// Checks that the interfaces of the command line are there; a pattern may mean none. Those of the settings may come
+/// later: a modem that is in them is not always plugged in.
+///
+/// # Errors
+/// One is not there: the text lists those that are.
+pub fn check_interfaces(global: &GlobalArgs) -> Result<(), CommandError> {
+    if global.interfaces_of_settings || global.interfaces.is_empty() && global.exclude.is_empty() {
+        return Ok(());
+    }
+    // A system that does not tell its interfaces is no reason to refuse a name.
+    let Ok(watcher) = InterfaceWatcher::new() else { return Ok(()) };
+    let there: Vec<_> =
+        watcher.snapshot().interfaces.iter().map(|interface| interface.name.as_str()).collect();
+    let named = global.interfaces.iter().map(|wish| ("-I", wish.rule.pattern.to_string()));
+    let excluded = global.exclude.iter().map(|name| ("--exclude", name.clone()));
+    named.chain(excluded).try_for_each(|(option, name)| check(option, &name, &there))
+}
+
+fn check(option: &str, name: &str, there: &[&str]) -> Result<(), CommandError> {
+    let name = name.trim();
+    if there.is_empty() || name.contains('*') || there.contains(&name) {
+        return Ok(());
+    }
+    let text = format!(
+        "{option} {name}: there is no such interface; this machine has: {}{}",
+        there.join(", "),
+        suggestion(name, there.iter().copied())
+    );
+    Err(CommandError::usage(text))
+}
+
+/// The error of a name that is not known, with the one that was perhaps meant.
+pub fn unknown(error: impl Display, name: &str, known: impl Iterator<Item = &'static str>) -> CommandError {
+    let name = name.split('=').next().unwrap_or(name);
+    CommandError::usage(format!("{error}{}", suggestion(name, known)))
+}
+
+fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let name = name.to_lowercase();
+    let close = known.map(|other| (strsim::jaro_winkler(&name, other), other));
+    let best = close.filter(|(nearness, _)| *nearness >= NEAR).max_by(|(a, _), (b, _)| a.total_cmp(b));
+    best.map(|(_, other)| format!("; did you mean {other}?")).unwrap_or_default()
+}
+
+/// Words that are closer than this may be one with a slip.
+const NEAR: f64 = 0.8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit_code::ExitCode;
+
+    #[test]
+    fn an_interface_that_is_not_there_is_an_error_that_lists_those_there_are() {
+        let there = ["lo", "eth0", "wlan0"];
+        for name in ["eth0", "w*", "nope*"] {
+            check("-I", name, &there).unwrap();
+        }
+        let error = check("--exclude", "eth1", &there).unwrap_err();
+        assert_eq!(error.code, ExitCode::Usage);
+        let text = "--exclude eth1: there is no such interface; this machine has: lo, eth0, wlan0; did you mean eth0?";
+        assert_eq!(error.text, text);
+        assert!(!check("-I", "nope0", &there).unwrap_err().text.contains("did you mean"));
+    }
+
+    #[test]
+    fn a_slip_in_the_name_of_an_algorithm_is_guessed() {
+        let guess = |name| unknown("no", name, ["bbr", "cubic", "new-reno", "earliest"].into_iter()).text;
+        assert_eq!(guess("cubik"), "no; did you mean cubic?");
+        assert_eq!(guess("Earlyest=3"), "no; did you mean earliest?");
+        assert_eq!(guess("fastest-of-all"), "no");
+    }
+}

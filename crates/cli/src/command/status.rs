@@ -1,0 +1,95 @@
+//! `manyway status`: what every running command of this user is doing.
+
+use super::error::CommandError;
+use crate::args::{GlobalArgs, StatusArgs};
+use crate::exit_code::ExitCode;
+
+/// Shows it once, or again and again.
+///
+/// # Errors
+/// If standard output is full.
+#[cfg(unix)]
+pub async fn run(global: &GlobalArgs, arguments: &StatusArgs) -> Result<ExitCode, CommandError> {
+    use super::signal::interrupted;
+    use crate::output::live::{Live, Quit};
+
+    let is_live = arguments.watch && !global.json;
+    let mut live = if is_live { Live::start(global)? } else { None };
+    let quit = live.as_ref().map_or_else(Quit::default, Live::quit);
+    tokio::select! {
+        result = on_unix::follow(global, arguments, &mut live) => result?,
+        () = quit.asked() => {}
+        name = interrupted() => if !arguments.watch {
+            return Err(CommandError::new(ExitCode::Interrupted, format!("ended by {name}")));
+        },
+    }
+    Ok(ExitCode::Ok)
+}
+
+/// Shows it once, or again and again.
+///
+/// # Errors
+/// Always: commands tell of themselves over Unix sockets.
+#[cfg(not(unix))]
+pub async fn run(_global: &GlobalArgs, _arguments: &StatusArgs) -> Result<ExitCode, CommandError> {
+    Err(CommandError::new(
+        ExitCode::Failed,
+        "this system has no Unix sockets, over which commands tell of themselves",
+    ))
+}
+
+#[cfg(unix)]
+mod on_unix {
+    use serde_json::json;
+    use tokio::time::MissedTickBehavior;
+
+    use crate::args::{GlobalArgs, StatusArgs};
+    use crate::command::error::CommandError;
+    use crate::output::live::Live;
+    use crate::output::terminal::output_width;
+    use crate::output::tint::{Colour, block};
+    use crate::output::{json, print_line};
+    use crate::status::reader::Reader;
+    use crate::status::{Document, prometheus, table};
+
+    pub(super) async fn follow(
+        global: &GlobalArgs,
+        arguments: &StatusArgs,
+        live: &mut Option<Live>,
+    ) -> Result<(), CommandError> {
+        let mut reader = Reader::default();
+        let mut tick = tokio::time::interval(arguments.interval);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tick.tick().await;
+            let documents = reader.documents().await;
+            show(global, arguments, live, &documents)?;
+            if !arguments.watch {
+                return Ok(());
+            }
+        }
+    }
+
+    fn show(
+        global: &GlobalArgs,
+        arguments: &StatusArgs,
+        live: &mut Option<Live>,
+        documents: &[Document],
+    ) -> Result<(), CommandError> {
+        if arguments.prometheus {
+            return print_line(prometheus::text(documents).trim_end());
+        }
+        if global.json {
+            json::print(&json!({ "commands": documents }))?;
+            return Ok(());
+        }
+        match live {
+            Some(live) => live.draw("manyway status", |width| table::lines(documents, width))?,
+            None => {
+                let text = block(&table::lines(documents, output_width()), Colour::of_output());
+                print_line(text.trim_end())?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,297 @@
+//! Every path of a command with what it carried, also those that are closed, each in the place where it first stood.
+
+use std::time::{Duration, Instant};
+
+use manyway::{PathId, PathInfo, PathState, Rate};
+
+use super::grid::{Cell, Grid};
+use super::path::PathLabel;
+use super::rate::RateWindow;
+use super::tint::Tint;
+use super::units;
+
+/// Paths by interface. A path that returns, also over another connection, goes on in its old row.
+#[derive(Debug, Default)]
+pub struct PathBook {
+    connections: u32,
+    rows: Vec<Row>,
+}
+
+#[derive(Debug)]
+struct Row {
+    path: Observed,
+    /// The connection that the path is of.
+    connection: u32,
+    /// What earlier paths of this row carried.
+    before: Counts,
+    rate: RateWindow,
+    /// Whether it ever failed or went.
+    failed: bool,
+}
+
+/// A path at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Observed {
+    /// Its interface, or the peer's address where it is bound to none; at the demo its link.
+    pub name: String,
+    /// What it is known by.
+    pub label: PathLabel,
+    /// Its state; closed if it is gone.
+    pub state: PathState,
+    /// Its smoothed round-trip time; `None` if nothing answers or nothing was measured.
+    pub rtt: Option<Duration>,
+    /// What went over it.
+    pub counts: Counts,
+}
+
+impl Observed {
+    /// A path under the name by which it is shown.
+    pub fn of(path: &PathInfo, name: String) -> Self {
+        let figures = &path.statistics;
+        let answers = !matches!(figures.state, PathState::Validating | PathState::Dead | PathState::Closed);
+        Self {
+            name,
+            label: PathLabel::of(path),
+            state: figures.state,
+            rtt: (answers && figures.bytes_received.get() > 0).then_some(figures.smoothed_rtt),
+            counts: Counts {
+                sent: figures.bytes_sent.get(),
+                received: figures.bytes_received.get(),
+                packets: figures.packets_sent,
+                lost: figures.packets_lost,
+            },
+        }
+    }
+}
+
+/// What went over a path, in UDP payload: headers of the protocol and repeats included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Bytes sent.
+    pub sent: u64,
+    /// Bytes received.
+    pub received: u64,
+    /// Packets sent.
+    pub packets: u64,
+    /// Packets lost of them.
+    pub lost: u64,
+}
+
+impl Counts {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            sent: self.sent.saturating_add(other.sent),
+            received: self.received.saturating_add(other.received),
+            packets: self.packets.saturating_add(other.packets),
+            lost: self.lost.saturating_add(other.lost),
+        }
+    }
+
+    /// Bytes in both directions.
+    pub fn bytes(self) -> u64 {
+        self.sent.saturating_add(self.received)
+    }
+}
+
+/// What is shown of one path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathRow {
+    /// The path, with everything that went over this row since the start.
+    pub path: Observed,
+    /// What it carries now in both directions; `None` if that is nothing.
+    pub rate: Option<Rate>,
+}
+
+impl PathBook {
+    /// A number for the next connection.
+    pub fn open(&mut self) -> u32 {
+        self.connections += 1;
+        self.connections
+    }
+
+    /// The connection of that number is over: its paths are closed.
+    pub fn close(&mut self, connection: u32) {
+        for row in self.rows.iter_mut().filter(|row| row.connection == connection) {
+            row.close();
+        }
+    }
+
+    /// Takes note of the open paths of a connection.
+    pub fn note(&mut self, connection: u32, now: Instant, paths: impl IntoIterator<Item = Observed>) {
+        let paths: Vec<_> = paths.into_iter().collect();
+        for row in self.rows.iter_mut().filter(|row| row.connection == connection) {
+            if !paths.iter().any(|path| row.is_of(connection, path.label.id)) {
+                row.close();
+            }
+        }
+        for path in paths {
+            let same = self.rows.iter().position(|row| row.is_of(connection, path.label.id));
+            let place = same.or_else(|| self.place_of(&path));
+            match place.and_then(|place| self.rows.get_mut(place)) {
+                Some(row) => row.update(now, connection, path),
+                None => self.rows.push(Row::new(now, connection, path)),
+            }
+        }
+    }
+
+    /// The row of a path that was there before and is closed: with the same addresses, or else with the same name.
+    fn place_of(&self, path: &Observed) -> Option<usize> {
+        let closed = |row: &Row| row.path.state == PathState::Closed && row.path.name == path.name;
+        let exact = |row: &Row| {
+            let (old, new) = (&row.path.label, &path.label);
+            closed(row) && (old.local, old.remote) == (new.local, new.remote)
+        };
+        self.rows.iter().position(exact).or_else(|| self.rows.iter().position(closed))
+    }
+
+    /// Takes note of what an event says of a path between two looks at all of them.
+    pub fn note_state(&mut self, connection: u32, id: PathId, state: PathState) {
+        if let Some(row) = self.rows.iter_mut().find(|row| row.is_of(connection, id)) {
+            row.failed |= is_failure(state);
+        }
+    }
+
+    /// Whether a path failed or went before, so that it is news when it works.
+    pub fn has_failed(&self, connection: u32, id: PathId) -> bool {
+        self.rows.iter().any(|row| row.failed && row.is_of(connection, id))
+    }
+
+    /// The name of a path.
+    pub fn name(&self, connection: u32, id: PathId) -> Option<&str> {
+        let row = self.rows.iter().find(|row| row.is_of(connection, id))?;
+        Some(&row.path.name)
+    }
+
+    /// The rows in the order in which paths first came. Paths that share a name are told apart by an address.
+    pub fn rows(&self, now: Instant) -> Vec<PathRow> {
+        let mut rows: Vec<_> = self.rows.iter().map(|row| row.shown(now)).collect();
+        let names: Vec<_> = self.rows.iter().map(|row| row.path.name.as_str()).collect();
+        for row in &mut rows {
+            let same = || self.rows.iter().filter(|other| other.path.name == row.path.name);
+            if names.iter().filter(|name| **name == row.path.name).count() > 1 {
+                let label = &row.path.label;
+                let is_one = same().all(|other| other.path.label.local == label.local);
+                let address = if is_one { label.remote.to_string() } else { label.local.to_string() };
+                let is_bound = label.interface.is_some();
+                row.path.name =
+                    if is_bound { format!("{} {address}", row.path.name) } else { label.remote.to_string() };
+            }
+        }
+        rows
+    }
+}
+
+impl Row {
+    fn new(now: Instant, connection: u32, path: Observed) -> Self {
+        let mut rate = RateWindow::default();
+        // What it carried before anybody looked is no part of its rate.
+        rate.record(now, path.counts.bytes());
+        Self { path, connection, before: Counts::default(), rate, failed: false }
+    }
+
+    fn is_of(&self, connection: u32, id: PathId) -> bool {
+        self.connection == connection && self.path.label.id == id
+    }
+
+    fn update(&mut self, now: Instant, connection: u32, path: Observed) {
+        if !self.is_of(connection, path.label.id) {
+            self.before = self.counts();
+            self.connection = connection;
+        }
+        self.path = path;
+        self.failed |= is_failure(self.path.state);
+        self.rate.record(now, self.counts().bytes());
+    }
+
+    fn close(&mut self) {
+        self.path.state = PathState::Closed;
+        self.path.rtt = None;
+        self.failed = true;
+    }
+
+    fn counts(&self) -> Counts {
+        self.before.plus(self.path.counts)
+    }
+
+    fn shown(&self, now: Instant) -> PathRow {
+        let rate = self.rate.rate(now).filter(|rate| rate.bits_per_second() >= SHOWN);
+        PathRow {
+            path: Observed { counts: self.counts(), ..self.path.clone() },
+            rate: rate.filter(|_| self.path.state != PathState::Closed),
+        }
+    }
+}
+
+fn is_failure(state: PathState) -> bool {
+    matches!(state, PathState::Suspect | PathState::Dead | PathState::Closed)
+}
+
+/// Less than this rounds to nothing.
+const SHOWN: u64 = 5_000;
+
+/// The table of paths while something runs; shares are those of the present rates.
+pub fn live_table(rows: &[PathRow]) -> Grid {
+    let mut grid =
+        Grid::new().words("path").words("state").numbers("rtt ms").numbers("Mbit/s").numbers("share");
+    let all: u64 = rows.iter().filter_map(|row| row.rate).map(Rate::bits_per_second).sum();
+    for row in rows {
+        let share = row.rate.map(|rate| units::percent(rate.bits_per_second(), all));
+        grid.row([
+            Cell::from(row.path.name.clone()),
+            state_cell(row.path.state),
+            Cell::or_none(row.path.rtt.map(milliseconds)),
+            Cell::or_none(row.rate.map(units::megabits)),
+            Cell::or_none(share),
+        ]);
+    }
+    if rows.len() > 1 && all > 0 {
+        let sum = units::megabits(Rate::from_bits_per_second(all));
+        grid.row([Cell::from("all"), Cell::default(), Cell::default(), Cell::from(sum), Cell::default()]);
+    }
+    grid
+}
+
+/// The table of paths at the end: what each carried in all, headers and repeats included.
+pub fn final_table(rows: &[PathRow]) -> Grid {
+    let mut grid = Grid::new()
+        .words("path")
+        .words("state")
+        .numbers("rtt ms")
+        .numbers("sent")
+        .numbers("received")
+        .numbers("share")
+        .numbers("loss");
+    let all: u64 = rows.iter().map(|row| row.path.counts.bytes()).sum();
+    for row in rows {
+        let counts = row.path.counts;
+        grid.row([
+            Cell::from(row.path.name.clone()),
+            state_cell(row.path.state),
+            Cell::or_none(row.path.rtt.map(milliseconds)),
+            Cell::from(units::size(counts.sent)),
+            Cell::from(units::size(counts.received)),
+            Cell::from(units::percent(counts.bytes(), all)),
+            Cell::from(units::fine_percent(counts.lost, counts.packets)),
+        ]);
+    }
+    grid
+}
+
+/// The state of a path in its colour.
+pub fn state_cell(state: PathState) -> Cell {
+    Cell::new(state.word(), Tint::of_state(state))
+}
+
+/// A round trip for a column: fractions of a millisecond only where they matter.
+pub fn milliseconds(time: Duration) -> String {
+    let micros = time.as_micros();
+    match micros {
+        0..1_000 => format!("0.{micros:03}"),
+        1_000..10_000 => format!("{}.{:02}", micros / 1_000, micros % 1_000 / 10),
+        _ => format!("{}.{}", micros / 1_000, micros % 1_000 / 100),
+    }
+}
+
+#[cfg(test)]
+#[path = "book_tests.rs"]
+mod tests;

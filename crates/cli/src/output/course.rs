@@ -1,0 +1,256 @@
+//! How far a transfer has come, in one line.
+
+use std::time::{Duration, Instant};
+
+use super::rate::{Pace, RateWindow};
+use super::tint::{Line, Tint};
+use super::units;
+
+/// What is known of one transfer.
+#[derive(Debug)]
+pub struct Course {
+    title: String,
+    /// Bytes in all; `None` before it began.
+    total: Option<u64>,
+    done: u64,
+    /// Of these, those that were given to the connection or came from it, over all attempts.
+    moved: u64,
+    /// Of these, those that wait at this end or are on their way.
+    waiting: u64,
+    /// The most that is known to have travelled.
+    arrived: u64,
+    window: RateWindow,
+    gives_up_at: Option<Instant>,
+}
+
+impl Course {
+    /// A transfer that has not begun.
+    pub fn new(title: &str) -> Self {
+        Self {
+            title: title.to_owned(),
+            total: None,
+            done: 0,
+            moved: 0,
+            waiting: 0,
+            arrived: 0,
+            window: RateWindow::default(),
+            gives_up_at: None,
+        }
+    }
+
+    /// What goes on, such as "sending".
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// Begins with so many bytes, perhaps once more. What moved before is no part of the rate from now on.
+    pub fn begin(&mut self, now: Instant, total: u64) {
+        (self.total, self.done, self.gives_up_at) = (Some(total), 0, None);
+        (self.waiting, self.arrived) = (0, self.moved);
+        self.window.clear();
+        self.window.record(now, self.arrived);
+    }
+
+    /// Adds bytes that travelled.
+    pub fn advance(&mut self, bytes: u64) {
+        self.done = self.done.saturating_add(bytes);
+        self.moved = self.moved.saturating_add(bytes);
+    }
+
+    /// Adds bytes that need not travel.
+    pub fn skip(&mut self, bytes: u64) {
+        self.done = self.done.saturating_add(bytes);
+    }
+
+    /// Bytes done so far.
+    pub fn done(&self) -> u64 {
+        self.done.saturating_sub(self.moved.saturating_sub(self.arrived))
+    }
+
+    /// Of the bytes that were given to the connection so many have not arrived: they wait here or are on their way.
+    pub fn set_waiting(&mut self, bytes: u64) {
+        self.waiting = bytes;
+    }
+
+    /// No path works, and the connection is given up at that moment; `None`: one works.
+    pub fn set_pathless(&mut self, gives_up_at: Option<Instant>) {
+        self.gives_up_at = gives_up_at;
+    }
+
+    /// Takes a sample for the rate; to be called some times a second.
+    pub fn sample(&mut self, now: Instant) {
+        self.arrived = self.arrived.max(self.moved.saturating_sub(self.waiting));
+        if self.total.is_some() {
+            self.window.record(now, self.arrived);
+        }
+    }
+
+    /// The line for a terminal of that width.
+    pub fn line(&self, now: Instant, width: usize) -> Line {
+        let mut line = Line::new(self.title.clone(), Tint::Strong);
+        let Some(total) = self.total else {
+            let text = match Pace::of(&self.window, now, self.gives_up_at) {
+                Pace::NoPath { left } => no_path(left),
+                Pace::Unknown | Pace::Moving(_) | Pace::Stalled => "waiting for the other side".to_owned(),
+            };
+            line.push(format!(": {text}"), Tint::Plain);
+            return line;
+        };
+        let amount = format!("{} of {}", units::size(self.done().min(total)), units::size(total));
+        let (pace, tint) = self.pace(now, total);
+        let taken = [&self.title, &amount, &pace].iter().map(|text| text.chars().count()).sum::<usize>();
+        // Two brackets, and a space or two between the parts.
+        let room = width.saturating_sub(taken + 8);
+        if let Some(bar) = bar(self.done(), total, room.min(WIDEST_BAR)) {
+            line.push(" [", Tint::Plain);
+            line.push(bar, Tint::Good);
+            line.push("]", Tint::Plain);
+        }
+        line.push(format!(" {amount}"), Tint::Plain);
+        if !pace.is_empty() {
+            line.push(format!("  {pace}"), tint);
+        }
+        line
+    }
+
+    /// The same for where there is no terminal.
+    pub fn sentence(&self, now: Instant) -> String {
+        let Some(total) = self.total else { return self.line(now, 0).plain() };
+        let done = self.done().min(total);
+        let share = units::percent(done, total);
+        let (pace, _) = self.pace(now, total);
+        let pace = if pace.is_empty() { pace } else { format!(", {}", pace.replace("  ", ", ")) };
+        format!("{} of {} ({share}){pace}", units::size(done), units::size(total))
+    }
+
+    /// Rate and time left, or why there are none.
+    fn pace(&self, now: Instant, total: u64) -> (String, Tint) {
+        let left = total.saturating_sub(self.done());
+        let pace = Pace::of(&self.window, now, self.gives_up_at);
+        match pace {
+            Pace::NoPath { left } => (no_path(left), Tint::Bad),
+            Pace::Unknown | Pace::Moving(_) | Pace::Stalled if left == 0 && total > 0 => {
+                ("waiting for verification".to_owned(), Tint::Plain)
+            }
+            Pace::Stalled => ("stalled".to_owned(), Tint::Warning),
+            Pace::Unknown => (String::new(), Tint::Plain),
+            Pace::Moving(rate) => {
+                let rate = format!("{} Mbit/s", units::megabits(rate));
+                let time = pace.time_for(left).map(|time| format!("  {} left", whole_seconds(time)));
+                (rate + &time.unwrap_or_default(), Tint::Plain)
+            }
+        }
+    }
+}
+
+fn no_path(left: Duration) -> String {
+    format!("no working path; giving up in {}", whole_seconds(left))
+}
+
+/// A time to wait for.
+fn whole_seconds(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds @ 60..3600 => format!("{} m {:02} s", seconds / 60, seconds % 60),
+        seconds => format!("{} h {:02} m", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// A bar of that width; `None` where that is too narrow, or nothing is to be done.
+fn bar(done: u64, total: u64, width: usize) -> Option<String> {
+    if width < NARROWEST_BAR || total == 0 {
+        return None;
+    }
+    let filled = u128::from(done.min(total)) * u128::try_from(width).ok()? / u128::from(total);
+    let filled = usize::try_from(filled).ok()?.min(width);
+    Some("█".repeat(filled) + &"░".repeat(width - filled))
+}
+
+const NARROWEST_BAR: usize = 6;
+const WIDEST_BAR: usize = 60;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+    const MIB: u64 = 1 << 20;
+
+    /// A transfer of 200 MiB of which 64 MiB were there already, 3 s after its start, at 8 MiB/s.
+    fn resumed() -> (Course, Instant) {
+        let (mut course, mut now) = (Course::new("sending"), Instant::now());
+        course.begin(now, 200 * MIB);
+        course.skip(64 * MIB);
+        for _ in 0..30 {
+            now += 100 * MS;
+            course.advance(MIB * 8 / 10);
+            course.sample(now);
+        }
+        (course, now)
+    }
+
+    #[test]
+    fn the_rate_and_the_time_left_are_those_of_now_and_not_of_what_was_there_before() {
+        let (course, now) = resumed();
+        for width in [80, 120] {
+            insta::assert_snapshot!(format!("course_{width}"), course.line(now, width).plain());
+        }
+        insta::assert_snapshot!(course.sentence(now), @"87.9 MiB of 200.0 MiB (44 %), 67.11 Mbit/s, 14 s left");
+    }
+
+    #[test]
+    fn what_waits_at_this_end_has_not_arrived() {
+        let (mut course, start) = (Course::new("sending"), Instant::now());
+        course.begin(start, 100 * MIB);
+        course.advance(40 * MIB);
+        course.set_waiting(38 * MIB);
+        course.sample(start + 1000 * MS);
+        assert_eq!(course.sentence(start + 1000 * MS), "2.0 MiB of 100.0 MiB (2 %), 16.78 Mbit/s, 49 s left");
+        course.set_waiting(39 * MIB);
+        course.sample(start + 1100 * MS);
+        assert_eq!(course.done(), 2 * MIB, "what has arrived does not go back");
+        course.set_waiting(0);
+        course.sample(start + 1200 * MS);
+        assert_eq!(course.done(), 40 * MIB);
+    }
+
+    #[test]
+    fn a_line_fits_its_terminal() {
+        let (mut course, now) = resumed();
+        for gives_up_at in [None, Some(now + 100_000 * MS)] {
+            course.set_pathless(gives_up_at);
+            for width in 80..140 {
+                let line = course.line(now, width).plain();
+                assert!(line.chars().count() <= width, "{width}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_moving_is_said_and_no_time_is_promised() {
+        let (mut course, now) = resumed();
+        let later = now + 2100 * MS;
+        course.sample(later);
+        course.sample(now + 4200 * MS);
+        insta::assert_snapshot!(course.sentence(now + 4200 * MS), @"87.9 MiB of 200.0 MiB (44 %), stalled");
+        course.set_pathless(Some(now + 45_900 * MS));
+        insta::assert_snapshot!("course_without_path", course.line(now + 4200 * MS, 80).plain());
+    }
+
+    #[test]
+    fn before_it_begins_no_bar_is_shown() {
+        let course = Course::new("sending");
+        assert_eq!(course.line(Instant::now(), 80).plain(), "sending: waiting for the other side");
+    }
+
+    #[test]
+    fn when_everything_went_out_the_receiver_is_waited_for() {
+        let (mut course, now) = resumed();
+        course.advance(200 * MIB);
+        course.sample(now);
+        assert!(course.line(now, 80).plain().ends_with("200.0 MiB of 200.0 MiB  waiting for verification"));
+        let mut empty = Course::new("sending");
+        empty.begin(now, 0);
+        assert_eq!(empty.line(now, 80).plain(), "sending 0 B of 0 B");
+    }
+}

@@ -1,0 +1,398 @@
+//! Tables that fit the width they are given: what people look for is never cut.
+//!
+//! Columns come in three kinds. Those that are kept always have their column. Spare ones have it where there is room;
+//! without room the value that all rows share stands above the table, and values that differ stand below their rows. The
+//! remark, a sentence of each row, ends the row where there is some room and stands below it elsewhere, wrapped between
+//! words.
+
+use super::table::Align;
+use super::tint::{Colour, Line, Tint, block};
+
+/// What becomes of a column where there is no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Kept,
+    Spare,
+    Remark,
+}
+
+#[derive(Debug, Clone)]
+struct Column {
+    name: &'static str,
+    align: Align,
+    kind: Kind,
+}
+
+/// A text in a table.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Cell {
+    text: String,
+    tint: Tint,
+}
+
+impl Cell {
+    /// A text with a meaning.
+    pub fn new(text: impl Into<String>, tint: Tint) -> Self {
+        Self { text: text.into(), tint }
+    }
+
+    /// What is not known or was not measured.
+    pub fn none() -> Self {
+        Self::new("-", Tint::Faint)
+    }
+
+    /// A text, or a dash where there is none.
+    pub fn or_none(text: Option<String>) -> Self {
+        text.map_or_else(Self::none, Self::from)
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self::new(text, Tint::Plain)
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Self::new(text, Tint::Plain)
+    }
+}
+
+/// Rows under a head, laid out for a width.
+#[derive(Debug, Clone, Default)]
+pub struct Grid {
+    columns: Vec<Column>,
+    rows: Vec<Vec<Cell>>,
+}
+
+impl Grid {
+    /// A table without columns.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn with(mut self, name: &'static str, align: Align, kind: Kind) -> Self {
+        self.columns.push(Column { name, align, kind });
+        self
+    }
+
+    /// Adds a column of words that is always there.
+    #[must_use]
+    pub fn words(self, name: &'static str) -> Self {
+        self.with(name, Align::Left, Kind::Kept)
+    }
+
+    /// Adds a column of numbers that is always there.
+    #[must_use]
+    pub fn numbers(self, name: &'static str) -> Self {
+        self.with(name, Align::Right, Kind::Kept)
+    }
+
+    /// Adds a column of words that is there where it fits; the last of them gives way first.
+    #[must_use]
+    pub fn spare_words(self, name: &'static str) -> Self {
+        self.with(name, Align::Left, Kind::Spare)
+    }
+
+    /// Adds a column of numbers that is there where it fits.
+    #[must_use]
+    pub fn spare_numbers(self, name: &'static str) -> Self {
+        self.with(name, Align::Right, Kind::Spare)
+    }
+
+    /// Adds the sentence of each row; to be the last column.
+    #[must_use]
+    pub fn remark(self, name: &'static str) -> Self {
+        self.with(name, Align::Left, Kind::Remark)
+    }
+
+    /// Adds a row; cells beyond the columns are not shown.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The lines for a terminal of that width.
+    pub fn lines(&self, width: usize) -> Vec<Line> {
+        let layout = Layout::of(self, width);
+        let mut lines = Vec::new();
+        if let Some(above) = layout.above(self) {
+            lines.extend(wrap(&above, width).into_iter().map(|text| Line::new(text, Tint::Faint)));
+        }
+        lines.push(layout.head(self));
+        for row in &self.rows {
+            lines.extend(layout.row(self, row));
+            if let Some(below) = layout.below(self, row) {
+                let room = width.saturating_sub(INDENT.len()).max(1);
+                let below = wrap(&below, room).into_iter();
+                lines.extend(below.map(|text| Line::new(format!("{INDENT}{text}"), Tint::Faint)));
+            }
+        }
+        lines
+    }
+
+    /// The same as text.
+    pub fn text(&self, width: usize, colour: Colour) -> String {
+        block(&self.lines(width), colour)
+    }
+
+    fn width_of(&self, index: usize) -> usize {
+        let cells = self.rows.iter().filter_map(|row| row.get(index));
+        let widest = cells.map(|cell| cell.text.chars().count()).max().unwrap_or(0);
+        let name = self.columns.get(index).map_or(0, |column| column.name.chars().count());
+        widest.max(name)
+    }
+
+    /// The value that every row has that has any.
+    fn shared(&self, index: usize) -> Option<&str> {
+        let cells = self.rows.iter().filter_map(|row| row.get(index)).map(|cell| cell.text.as_str());
+        let mut cells = cells.filter(|text| is_told(text));
+        let first = cells.next()?;
+        cells.all(|other| other == first).then_some(first)
+    }
+}
+
+/// Which columns stand in the table, and how wide they are.
+struct Layout {
+    shown: Vec<(usize, usize)>,
+    hidden: Vec<usize>,
+}
+
+/// Columns of these widths side by side.
+fn total(columns: &[(usize, usize)]) -> usize {
+    columns.iter().map(|(_, width)| width + GAP.len()).sum::<usize>().saturating_sub(GAP.len())
+}
+
+impl Layout {
+    fn of(grid: &Grid, width: usize) -> Self {
+        let mut shown: Vec<_> =
+            grid.columns.iter().enumerate().map(|(index, _)| (index, grid.width_of(index))).collect();
+        let mut hidden = Vec::new();
+        let kind = |index: usize| grid.columns.get(index).map_or(Kind::Kept, |column| column.kind);
+        // A sentence that is too long is wrapped in its column, if that is not too narrow to be read.
+        let excess = total(&shown).saturating_sub(width);
+        if let Some((index, remark)) = shown.last_mut()
+            && kind(*index) == Kind::Remark
+            && *remark >= excess + NARROWEST_REMARK
+        {
+            *remark -= excess;
+        }
+        // Else it goes below its row before any column goes.
+        for leaves in [Kind::Remark, Kind::Spare] {
+            while total(&shown) > width {
+                let Some(at) = shown.iter().rposition(|(index, _)| kind(*index) == leaves) else { break };
+                hidden.push(shown.remove(at).0);
+            }
+        }
+        hidden.sort_unstable();
+        Self { shown, hidden }
+    }
+
+    fn head(&self, grid: &Grid) -> Line {
+        let name = |index: usize| grid.columns.get(index).map_or("", |column| column.name);
+        self.cells(grid, |index| Cell::new(name(index), Tint::Strong))
+    }
+
+    /// The line of a row, and those on which its sentence goes on.
+    fn row(&self, grid: &Grid, row: &[Cell]) -> Vec<Line> {
+        let is_remark =
+            |index: usize| grid.columns.get(index).is_some_and(|column| column.kind == Kind::Remark);
+        let remark = self.shown.last().filter(|(index, _)| is_remark(*index));
+        let sentence = remark.and_then(|(index, width)| Some((row.get(*index)?, *width)));
+        let mut parts = sentence.map_or_else(Vec::new, |(cell, width)| wrap(&cell.text, width)).into_iter();
+        let first = parts.next().unwrap_or_default();
+        let tint = sentence.map_or(Tint::Plain, |(cell, _)| cell.tint);
+        let cell = |index: usize| {
+            if is_remark(index) {
+                Cell::new(first.clone(), tint)
+            } else {
+                row.get(index).cloned().unwrap_or_default()
+            }
+        };
+        let mut lines = vec![self.cells(grid, cell)];
+        for part in parts {
+            let cell = |index| if is_remark(index) { Cell::new(part.clone(), tint) } else { Cell::default() };
+            lines.push(self.cells(grid, cell));
+        }
+        lines
+    }
+
+    fn cells(&self, grid: &Grid, cell: impl Fn(usize) -> Cell) -> Line {
+        let mut line = Line::default();
+        for (place, (index, width)) in self.shown.iter().enumerate() {
+            let Cell { text, tint } = cell(*index);
+            let gap = " ".repeat(width.saturating_sub(text.chars().count()));
+            if place > 0 {
+                line.push(GAP, Tint::Plain);
+            }
+            match grid.columns.get(*index).map_or(Align::Left, |column| column.align) {
+                Align::Left => {
+                    line.push(text, tint);
+                    line.push(gap, Tint::Plain);
+                }
+                Align::Right => {
+                    line.push(gap, Tint::Plain);
+                    line.push(text, tint);
+                }
+            }
+        }
+        line
+    }
+
+    /// What is the same for all rows and has no column.
+    fn above(&self, grid: &Grid) -> Option<String> {
+        let parts = self.hidden.iter().filter_map(|index| {
+            let column = grid.columns.get(*index).filter(|column| column.kind == Kind::Spare)?;
+            let value = grid.shared(*index).filter(|value| is_told(value))?;
+            Some(format!("{} {value}", column.name))
+        });
+        let parts: Vec<_> = parts.collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
+
+    /// What of a row has no column.
+    fn below(&self, grid: &Grid, row: &[Cell]) -> Option<String> {
+        let parts = self.hidden.iter().filter_map(|index| {
+            let (column, cell) = (grid.columns.get(*index)?, row.get(*index)?);
+            let text = Some(cell.text.as_str()).filter(|text| is_told(text))?;
+            match column.kind {
+                Kind::Spare if grid.shared(*index).is_some() => None,
+                Kind::Spare => Some(format!("{} {text}", column.name)),
+                Kind::Kept | Kind::Remark => Some(text.to_owned()),
+            }
+        });
+        let parts: Vec<_> = parts.collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+}
+
+/// Whether a cell says anything.
+fn is_told(text: &str) -> bool {
+    !text.is_empty() && text != "-"
+}
+
+/// Breaks a text between words into lines of at most `width` characters; a longer word is broken.
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(1);
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        let fits = |line: &String| line.is_empty() || line.chars().count() + 1 + length <= width;
+        if !lines.last().is_some_and(fits) {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        while let Some(rest) = lines.last_mut().and_then(|line| {
+            let (at, _) = line.char_indices().nth(width)?;
+            Some(line.split_off(at))
+        }) {
+            lines.push(rest);
+        }
+    }
+    lines
+}
+
+/// Between two columns.
+const GAP: &str = "  ";
+/// A sentence in a narrower column can not be read.
+const NARROWEST_REMARK: usize = 24;
+/// Before what stands below a row.
+const INDENT: &str = "    ";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grid() -> Grid {
+        let mut grid = Grid::new()
+            .words("path")
+            .spare_words("local")
+            .spare_words("remote")
+            .numbers("Mbit/s")
+            .remark("why");
+        let row = |path: &str, local: &str, rate: &str, why: &str| {
+            [path, local, "192.0.2.1:4455", rate, why].map(Cell::from)
+        };
+        grid.row(row("wifi0", "10.0.0.2", "38.20", "in use"));
+        grid.row(row("lte0", "10.0.1.2", "-", "no answer on UDP for 12 s"));
+        grid
+    }
+
+    fn text(width: usize) -> String {
+        grid().text(width, Colour::Without)
+    }
+
+    #[test]
+    fn a_wide_terminal_shows_every_column() {
+        insta::assert_snapshot!(text(80), @r"
+        path   local     remote          Mbit/s  why
+        wifi0  10.0.0.2  192.0.2.1:4455   38.20  in use
+        lte0   10.0.1.2  192.0.2.1:4455       -  no answer on UDP for 12 s
+        ");
+    }
+
+    #[test]
+    fn a_sentence_that_is_too_long_is_wrapped_in_its_column() {
+        let mut grid = grid();
+        grid.row(["usb0", "-", "-", "-", "no carrier: no cable or no radio network"].map(Cell::from));
+        insta::assert_snapshot!(grid.text(70, Colour::Without), @r"
+        path   local     remote          Mbit/s  why
+        wifi0  10.0.0.2  192.0.2.1:4455   38.20  in use
+        lte0   10.0.1.2  192.0.2.1:4455       -  no answer on UDP for 12 s
+        usb0   -         -                    -  no carrier: no cable or no
+                                                 radio network
+        ");
+    }
+
+    #[test]
+    fn the_remark_goes_below_its_row_before_any_column_goes() {
+        insta::assert_snapshot!(text(50), @r"
+        path   local     remote          Mbit/s
+        wifi0  10.0.0.2  192.0.2.1:4455   38.20
+            in use
+        lte0   10.0.1.2  192.0.2.1:4455       -
+            no answer on UDP for 12 s
+        ");
+    }
+
+    #[test]
+    fn what_has_no_column_stands_above_if_it_is_the_same_everywhere_and_below_its_row_otherwise() {
+        insta::assert_snapshot!(text(20), @r"
+        remote
+        192.0.2.1:4455
+        path   Mbit/s
+        wifi0   38.20
+            local 10.0.0.2;
+            in use
+        lte0        -
+            local 10.0.1.2;
+            no answer on UDP
+            for 12 s
+        ");
+    }
+
+    #[test]
+    fn no_line_is_wider_than_it_may_be() {
+        for width in 14..130 {
+            for line in grid().lines(width) {
+                assert!(line.plain().chars().count() <= width, "{width}: {:?}", line.plain());
+            }
+        }
+    }
+
+    #[test]
+    fn a_word_that_is_too_long_is_broken() {
+        assert_eq!(wrap("2001:db8:1234::7 ok", 8), ["2001:db8", ":1234::7", "ok"]);
+        assert_eq!(wrap("", 8), [""]);
+    }
+}

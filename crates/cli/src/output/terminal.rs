@@ -1,0 +1,50 @@
+//! How wide the terminals behind standard output and standard error are.
+
+use std::io::{self, IsTerminal as _};
+
+use super::table::clip;
+
+/// Where there is no terminal, rows are as long as they are: each stays one line for other programs.
+const UNLIMITED: usize = 10_000;
+/// A terminal that says it is narrower is not believed.
+const LEAST: usize = 20;
+
+/// Characters in a line of standard output; more than any line has if it is no terminal.
+pub fn output_width() -> usize {
+    width_of_output().unwrap_or(UNLIMITED)
+}
+
+/// Characters in a line of the terminal behind standard output, if there is one.
+pub fn width_of_output() -> Option<usize> {
+    let out = io::stdout();
+    if out.is_terminal() { width(&out) } else { None }
+}
+
+/// Characters in a line of the terminal behind standard error, if there is one.
+pub fn width_of_messages() -> Option<usize> {
+    let err = io::stderr();
+    if err.is_terminal() { width(&err) } else { None }
+}
+
+/// Cuts a line so that a terminal behind standard output does not wrap it; leaves it alone elsewhere.
+pub fn fit(line: &str) -> String {
+    width_of_output().map_or_else(|| line.to_owned(), |width| clip(line, width))
+}
+
+/// Whether a live screen can be shown: standard output is a terminal that can move its cursor.
+pub fn is_live() -> bool {
+    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    io::stdout().is_terminal() && !is_dumb
+}
+
+#[cfg(unix)]
+fn width(file: &impl std::os::fd::AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(file).ok()?;
+    let columns = usize::from(size.ws_col);
+    (columns > 0).then(|| columns.max(LEAST))
+}
+
+#[cfg(not(unix))]
+fn width<T>(_file: &T) -> Option<usize> {
+    crossterm::terminal::size().ok().map(|(columns, _)| usize::from(columns).max(LEAST))
+}

@@ -1,0 +1,199 @@
+//! The connections of a command, for those who look.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use manyway::{Connection, PathId, PathInfo, PathState};
+
+use super::document::{Document, PathDocument, PeerDocument};
+use super::files::FileCounts;
+use crate::output::rate::RateWindow;
+
+/// Where a command shows what it is doing; clones are the same one.
+#[derive(Debug, Clone, Default)]
+pub struct Board(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    verb: &'static str,
+    started: Option<Instant>,
+    next: u64,
+    peers: BTreeMap<u64, Peer>,
+    files: FileCounts,
+    #[cfg(unix)]
+    listener: Option<super::listener::Listener>,
+}
+
+#[derive(Debug, Clone)]
+struct Peer {
+    name: Option<String>,
+    connection: Connection,
+    since: Instant,
+    files: FileCounts,
+}
+
+/// A board that does not keep itself alive: its listener belongs to it.
+#[cfg(unix)]
+#[derive(Debug, Clone)]
+pub(super) struct WeakBoard(std::sync::Weak<Mutex<State>>);
+
+#[cfg(unix)]
+impl WeakBoard {
+    pub(super) fn upgrade(&self) -> Option<Board> {
+        self.0.upgrade().map(Board)
+    }
+}
+
+/// A peer on the board; dropping it takes the peer away.
+#[derive(Debug)]
+pub struct PeerPlace {
+    board: Board,
+    number: u64,
+}
+
+impl Drop for PeerPlace {
+    fn drop(&mut self) {
+        self.board.state().peers.remove(&self.number);
+    }
+}
+
+impl Board {
+    /// Shows this command to its user from now on, until the last clone is dropped. To be called in a runtime. That it is
+    /// not possible, for want of a directory, is no failure of the command.
+    pub fn open(&self, verb: &'static str) {
+        let mut state = self.state();
+        (state.verb, state.started) = (verb, Some(Instant::now()));
+        #[cfg(unix)]
+        match super::listener::Listener::start(verb, WeakBoard(Arc::downgrade(&self.0))) {
+            Ok(listener) => state.listener = Some(listener),
+            Err(error) => tracing::debug!(%error, "not shown by `manyway status`"),
+        }
+    }
+
+    /// Adds a connection that is shown until it is closed.
+    pub fn add(&self, name: Option<String>, connection: &Connection) {
+        let mut state = self.state();
+        state.peers.retain(|_, peer| peer.connection.close_reason().is_none());
+        state.add(name, connection, FileCounts::default());
+    }
+
+    /// Adds a connection with files of its own that is shown until the place is dropped.
+    pub fn place(&self, name: Option<String>, connection: &Connection, files: FileCounts) -> PeerPlace {
+        let number = self.state().add(name, connection, files);
+        PeerPlace { board: self.clone(), number }
+    }
+
+    /// What counts the files of the whole command.
+    pub fn files(&self) -> FileCounts {
+        self.state().files.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads all figures; `rates` remembers those of before.
+    pub(super) async fn document(&self, rates: &mut Rates) -> Document {
+        let (verb, started, files, peers) = {
+            let state = self.state();
+            let open = state.peers.iter().filter(|(_, peer)| peer.connection.close_reason().is_none());
+            let peers: Vec<_> = open.map(|(number, peer)| (*number, peer.clone())).collect();
+            (state.verb, state.started, state.files.so_far(), peers)
+        };
+        let mut documents = Vec::new();
+        for (number, peer) in peers {
+            // One that is closing need not be told of.
+            let info = tokio::time::timeout(PATIENCE, peer.connection.info()).await;
+            if let Ok(Ok(info)) = info {
+                documents.push(peer.document(number, &info.paths, rates));
+            }
+        }
+        Document {
+            pid: std::process::id(),
+            verb: verb.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            seconds: started.map_or(0.0, |started| started.elapsed().as_secs_f64()),
+            files,
+            peers: documents,
+        }
+    }
+}
+
+impl State {
+    fn add(&mut self, name: Option<String>, connection: &Connection, files: FileCounts) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        let peer = Peer { name, connection: connection.clone(), since: Instant::now(), files };
+        self.peers.insert(number, peer);
+        number
+    }
+}
+
+/// How long a connection may take to tell its figures.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The rates of every path in both directions, for one who looks.
+#[derive(Debug, Default)]
+pub(super) struct Rates(BTreeMap<(u64, PathId), [RateWindow; 2]>);
+
+impl Rates {
+    fn take(&mut self, key: (u64, PathId), bytes: [u64; 2]) -> [Option<u64>; 2] {
+        let now = Instant::now();
+        let windows = self.0.entry(key).or_default();
+        let [sent, received] = windows;
+        let [bytes_sent, bytes_received] = bytes;
+        let rate = |window: &mut RateWindow, bytes| {
+            window.record(now, bytes);
+            window.rate(now).map(|rate| rate.bits_per_second())
+        };
+        [rate(sent, bytes_sent), rate(received, bytes_received)]
+    }
+
+    fn keep(&mut self, peer: u64, paths: &[PathInfo]) {
+        let is_there = |id| paths.iter().any(|path| path.statistics.id == id);
+        self.0.retain(|(other, id), _| *other != peer || is_there(*id));
+    }
+}
+
+impl Peer {
+    fn document(&self, number: u64, paths: &[PathInfo], rates: &mut Rates) -> PeerDocument {
+        rates.keep(number, paths);
+        let paths: Vec<_> = paths.iter().map(|path| path_document(number, path, rates)).collect();
+        let sum = |pick: fn(&PathDocument) -> Option<u64>| {
+            paths.iter().filter_map(pick).fold(None, |sum: Option<u64>, rate| Some(sum.unwrap_or(0) + rate))
+        };
+        PeerDocument {
+            name: self.name.clone(),
+            seconds: self.since.elapsed().as_secs_f64(),
+            sent_bits_per_second: sum(|path| path.sent_bits_per_second),
+            received_bits_per_second: sum(|path| path.received_bits_per_second),
+            files: self.files.so_far(),
+            paths,
+        }
+    }
+}
+
+fn path_document(peer: u64, path: &PathInfo, rates: &mut Rates) -> PathDocument {
+    let figures = &path.statistics;
+    let (sent, received) = (figures.bytes_sent.get(), figures.bytes_received.get());
+    let [sent_rate, received_rate] = rates.take((peer, figures.id), [sent, received]);
+    let answers = !matches!(figures.state, PathState::Validating | PathState::Dead) && received > 0;
+    #[expect(clippy::cast_precision_loss, reason = "a share; the counts stand beside it")]
+    let loss = (figures.packets_sent > 0).then(|| figures.packets_lost as f64 / figures.packets_sent as f64);
+    PathDocument {
+        path: figures.id.0,
+        interface: path.interface.clone(),
+        local: figures.tuple.local.address.ip().to_canonical().to_string(),
+        remote: figures.tuple.remote.to_string(),
+        state: figures.state.word().to_owned(),
+        rtt: answers.then_some(figures.smoothed_rtt.as_secs_f64()),
+        loss,
+        bytes_sent: sent,
+        bytes_received: received,
+        packets_sent: figures.packets_sent,
+        packets_lost: figures.packets_lost,
+        sent_bits_per_second: sent_rate,
+        received_bits_per_second: received_rate,
+    }
+}

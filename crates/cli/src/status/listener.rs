@@ -1,0 +1,90 @@
+//! The socket at which a command tells what it is doing.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::{JoinHandle, JoinSet};
+
+use super::board::{Rates, WeakBoard};
+use super::place;
+
+/// How often the figures are told.
+const EVERY: Duration = Duration::from_millis(500);
+/// A reader that does not read for so long is left.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Those who look at the same time.
+const MOST: usize = 8;
+
+/// Tells while it lives; dropping it removes the socket.
+#[derive(Debug)]
+pub(super) struct Listener {
+    path: PathBuf,
+    task: JoinHandle<()>,
+}
+
+impl Listener {
+    pub(super) fn start(verb: &str, board: WeakBoard) -> io::Result<Self> {
+        let directory = place::own_directory()?;
+        place::clean(&directory);
+        // Processes of several namespaces may have one number.
+        let name = |end| directory.join(format!("{verb}-{}{end}.sock", std::process::id()));
+        let mut bound = Err(io::Error::from(io::ErrorKind::AddrInUse));
+        for path in ["", "a", "b"].map(name) {
+            bound = UnixListener::bind(&path).map(|listener| (listener, path));
+            if bound.is_ok() {
+                break;
+            }
+        }
+        let (listener, path) = bound?;
+        fs::set_permissions(&path, Permissions::from_mode(0o600))?;
+        let task = tokio::spawn(listen(listener, board));
+        Ok(Self { path, task })
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.task.abort();
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+async fn listen(listener: UnixListener, board: WeakBoard) {
+    let mut readers = JoinSet::new();
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            // Too many files are open: it may pass.
+            tokio::time::sleep(EVERY).await;
+            continue;
+        };
+        while readers.try_join_next().is_some() {}
+        if readers.len() < MOST {
+            readers.spawn(tell(stream, board.clone()));
+        }
+    }
+}
+
+/// Tells until the reader goes: first when there are rates.
+async fn tell(mut stream: UnixStream, board: WeakBoard) {
+    let mut rates = Rates::default();
+    let mut tick = tokio::time::interval(EVERY);
+    let mut is_first = true;
+    loop {
+        tick.tick().await;
+        let Some(board) = board.upgrade() else { return };
+        let document = board.document(&mut rates).await;
+        if std::mem::take(&mut is_first) {
+            continue;
+        }
+        let Ok(mut line) = serde_json::to_vec(&document) else { return };
+        line.push(b'\n');
+        if !matches!(tokio::time::timeout(PATIENCE, stream.write_all(&line)).await, Ok(Ok(()))) {
+            return;
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Looks at the boards of all running commands.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
+use tokio::net::UnixStream;
+
+use super::document::Document;
+use super::place;
+
+/// How long a command may take to tell something.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// The longest line that is read.
+const LONGEST: u64 = 16 << 20;
+
+/// Those who tell, by their sockets.
+#[derive(Debug, Default)]
+pub struct Reader {
+    streams: BTreeMap<PathBuf, BufReader<UnixStream>>,
+}
+
+impl Reader {
+    /// What every command tells now, in the order of their numbers. It takes half a second; a command that does not
+    /// answer is left out, and the socket of one that was killed is removed.
+    pub async fn documents(&mut self) -> Vec<Document> {
+        let sockets = place::sockets();
+        self.streams.retain(|path, _| sockets.contains(path));
+        for path in sockets {
+            if self.streams.contains_key(&path) {
+                continue;
+            }
+            if let Some(stream) = connect(&path).await {
+                self.streams.insert(path, BufReader::new(stream));
+            }
+        }
+        let mut documents = Vec::new();
+        let mut ended = Vec::new();
+        for (path, stream) in &mut self.streams {
+            match tokio::time::timeout(PATIENCE, newest(stream)).await {
+                Ok(Ok(document)) => documents.push(document),
+                Ok(Err(_)) | Err(_) => ended.push(path.clone()),
+            }
+        }
+        for path in ended {
+            self.streams.remove(&path);
+        }
+        documents.sort_by_key(|document| document.pid);
+        documents
+    }
+}
+
+async fn connect(path: &Path) -> Option<UnixStream> {
+    match UnixStream::connect(path).await {
+        Ok(stream) => Some(stream),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            // Nobody else removes it if no other command starts.
+            let _ = std::fs::remove_file(path);
+            None
+        }
+        Err(_) => None,
+    }
+}
+
+/// The last of the documents that wait, or the next one.
+async fn newest(stream: &mut BufReader<UnixStream>) -> io::Result<Document> {
+    let mut document = read(stream).await?;
+    // What was told while nobody read is old.
+    while stream.buffer().contains(&b'\n') {
+        document = read(stream).await?;
+    }
+    Ok(document)
+}
+
+async fn read(stream: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Document> {
+    let mut line = Vec::new();
+    let read = stream.take(LONGEST).read_until(b'\n', &mut line).await?;
+    if read == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    serde_json::from_slice(&line).map_err(io::Error::other)
+}

@@ -1,0 +1,127 @@
+//! Running commands for people.
+
+use manyway::Rate;
+
+use super::document::{Document, FilesDocument, PathDocument, PeerDocument};
+use crate::output::grid::{Cell, Grid};
+use crate::output::tint::{Line, Tint};
+use crate::output::units::{megabits, size};
+
+/// Every command with its peers and paths, for a terminal of that width. Rates are those of the last two seconds, with
+/// headers and repeats; those of the paths add up to those of their peer.
+pub fn lines(documents: &[Document], width: usize) -> Vec<Line> {
+    if documents.is_empty() {
+        return vec![Line::from("no command of this user is running")];
+    }
+    let mut lines = Vec::new();
+    for document in documents {
+        if !lines.is_empty() {
+            lines.push(Line::default());
+        }
+        lines.extend(command(document, width));
+    }
+    lines
+}
+
+fn command(document: &Document, width: usize) -> Vec<Line> {
+    let Document { pid, verb, seconds, files, peers, .. } = document;
+    let mut head = Line::new(format!("{verb} {pid}"), Tint::Strong);
+    head.push(format!("  running {}", span(*seconds)), Tint::Plain);
+    if peers.len() != 1 {
+        head.push(format!("  {} connections", peers.len()), Tint::Plain);
+    }
+    let mut lines = vec![head];
+    lines.extend(files.as_ref().map(|files| Line::from(format!("  {}", files_text(files)).as_str())));
+    for peer in peers {
+        lines.extend(peer_lines(peer, width));
+    }
+    lines
+}
+
+fn peer_lines(peer: &PeerDocument, width: usize) -> Vec<Line> {
+    let first = peer.paths.first().map(|path| path.remote.clone()).unwrap_or_default();
+    let name = peer.name.clone().unwrap_or(first);
+    let mut head = Line::from("  ");
+    head.push(name, Tint::Strong);
+    head.push(format!("  connected {}", span(peer.seconds)), Tint::Plain);
+    let rate = |rate: Option<u64>| rate.map_or_else(|| "-".to_owned(), mbit);
+    let (sent, received) = (rate(peer.sent_bits_per_second), rate(peer.received_bits_per_second));
+    head.push(format!("  out {sent}, in {received} Mbit/s"), Tint::Plain);
+    let mut lines = vec![head];
+    lines.extend(peer.files.as_ref().map(|files| Line::from(format!("    {}", files_text(files)).as_str())));
+    let table = paths(&peer.paths).lines(width.saturating_sub(INDENT.len()));
+    lines.extend(table.into_iter().map(|line| {
+        let mut indented = Line::from(INDENT);
+        indented.pieces.extend(line.pieces);
+        indented
+    }));
+    lines
+}
+
+fn paths(paths: &[PathDocument]) -> Grid {
+    let mut grid = Grid::new()
+        .words("path")
+        .words("state")
+        .numbers("rtt ms")
+        .numbers("loss")
+        .numbers("out Mbit/s")
+        .numbers("in Mbit/s")
+        .spare_numbers("sent")
+        .spare_numbers("received")
+        .spare_words("local")
+        .spare_words("remote");
+    for path in paths {
+        // What rounds to nothing was not measured: questions of the transport.
+        let rate = |rate: Option<u64>| Cell::or_none(rate.filter(|rate| *rate >= IDLE).map(mbit));
+        let name = path.interface.clone().unwrap_or_else(|| path.remote.clone());
+        grid.row([
+            Cell::from(name),
+            Cell::new(path.state.clone(), tint(&path.state)),
+            Cell::or_none(path.rtt.map(|rtt| format!("{:.1}", rtt * 1e3))),
+            Cell::or_none(path.loss.map(|loss| format!("{:.1} %", loss * 100.0))),
+            rate(path.sent_bits_per_second),
+            rate(path.received_bits_per_second),
+            Cell::from(size(path.bytes_sent)),
+            Cell::from(size(path.bytes_received)),
+            Cell::from(path.local.clone()),
+            Cell::from(path.remote.clone()),
+        ]);
+    }
+    grid
+}
+
+fn tint(state: &str) -> Tint {
+    let known = manyway::PathState::ALL.into_iter().find(|known| known.word() == state);
+    known.map_or(Tint::Plain, Tint::of_state)
+}
+
+fn files_text(files: &FilesDocument) -> String {
+    let FilesDocument { files: all, files_done, failed, bytes, bytes_done, current } = files;
+    let failed = if *failed > 0 { format!(", {failed} failed") } else { String::new() };
+    let current = current.as_ref().map(|name| format!("; now {name}")).unwrap_or_default();
+    let (done, whole) = (size(*bytes_done.min(bytes)), size(*bytes));
+    format!("{files_done} of {all} files{failed}, {done} of {whole}{current}")
+}
+
+fn mbit(bits_per_second: u64) -> String {
+    megabits(Rate::from_bits_per_second(bits_per_second))
+}
+
+/// How long something has lasted.
+fn span(seconds: f64) -> String {
+    let seconds = std::time::Duration::try_from_secs_f64(seconds).unwrap_or_default().as_secs();
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} m {:02} s", seconds / 60, seconds % 60),
+        3600..86_400 => format!("{} h {:02} m", seconds / 3600, seconds % 3600 / 60),
+        _ => format!("{} d {} h", seconds / 86_400, seconds % 86_400 / 3600),
+    }
+}
+
+/// Less than this, in bits a second, rounds to nothing.
+const IDLE: u64 = 5_000;
+const INDENT: &str = "    ";
+
+#[cfg(test)]
+#[path = "table_tests.rs"]
+mod tests;

@@ -1,0 +1,98 @@
+//! Live screens at a terminal of 80 × 24: what they show, and that the terminal is given back.
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
+
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::common::place::Place;
+use crate::common::program::{MANYWAY, Server, make_file};
+use crate::common::pty::AtScreen;
+
+/// A program of the client at a terminal.
+fn at_screen(place: &Place, home: &TempDir, arguments: &[&str]) -> AtScreen {
+    let mut command = place.command(arguments);
+    command.env("MANYWAY_HOME", home.path()).env("XDG_RUNTIME_DIR", home.path());
+    AtScreen::start(&command, 80)
+}
+
+#[test]
+fn paths_are_watched_live_and_the_last_figures_stay_behind() {
+    let (place, home) = (Place::new(), TempDir::new().unwrap());
+    let server = place.serve(&[]);
+    let mut watching = at_screen(&place, &home, &["paths", "-w", "-i", "100ms", &server.ticket]);
+    watching.wait_until("a path", |text| text.contains("active") && text.contains("in use"));
+    let text = watching.text();
+    for part in ["interface", "state", "rtt ms", "loss", "Mbit/s", "share", "q: quit"] {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+    assert!(watching.is_full_screen() && watching.has_colour());
+    watching.write("q");
+    let (code, left) = watching.end();
+    assert_eq!(code, Some(0), "{left}");
+    assert!(left.contains("active"), "{left}");
+}
+
+#[test]
+fn ping_shows_each_path_in_place_and_ctrl_c_leaves_the_summary() {
+    let (place, home) = (Place::new(), TempDir::new().unwrap());
+    let server = place.serve(&[]);
+    let mut pinging = at_screen(&place, &home, &["ping", "-i", "50ms", &server.ticket]);
+    pinging.wait_until("answers", |text| text.contains("jitter") && text.contains("  0.0 %"));
+    assert!(pinging.is_full_screen(), "{}", pinging.text());
+    let rows = pinging.text().lines().filter(|line| line.contains("  0.0 %")).count();
+    assert_eq!(rows, 1, "one row a path, not one an answer: {}", pinging.text());
+    pinging.write("\x03");
+    let (code, left) = pinging.end();
+    assert_eq!(code, Some(0), "{left}");
+    assert!(left.contains("jitter") && left.contains("0.0 %"), "{left}");
+}
+
+#[test]
+fn a_live_screen_that_is_terminated_gives_the_terminal_back() {
+    let (place, home) = (Place::new(), TempDir::new().unwrap());
+    let server = place.serve(&[]);
+    let mut watching = at_screen(&place, &home, &["ping", &server.ticket]);
+    watching.wait_until("an answer", |text| text.contains("  0.0 %"));
+    let status = Command::new("kill").args(["-s", "TERM", &watching.id().to_string()]).status().unwrap();
+    assert!(status.success());
+    assert_eq!(watching.end().0, Some(0));
+}
+
+/// A server, and a ticket of it with which half a megabyte goes each second.
+fn slow_server(place: &Place, home: &TempDir) -> (Server, String) {
+    let own = |command: &mut Command| {
+        command.env("MANYWAY_HOME", home.path()).env("XDG_RUNTIME_DIR", home.path());
+    };
+    let mut serving = place.serving(&["--listen", "127.0.0.1:0"]);
+    own(&mut serving);
+    let server = Server::start(serving);
+    let mut keys = Command::new(MANYWAY);
+    own(keys.args(["keys", "add", "ticket", "slow", "--max-rate", "4M"]));
+    let made = keys.output().unwrap();
+    let text = String::from_utf8(made.stdout).unwrap();
+    let ticket = text.lines().find(|line| line.starts_with("mw1")).unwrap().to_owned();
+    (server, ticket)
+}
+
+#[test]
+fn a_transfer_shows_its_rate_and_ctrl_c_leaves_a_summary_instead_of_a_bar() {
+    let (place, home, other) = (Place::new(), TempDir::new().unwrap(), TempDir::new().unwrap());
+    let (_server, ticket) = slow_server(&place, &other);
+    make_file(&place.here().join("film"), 20_000_000);
+    let mut sending = at_screen(&place, &home, &["send", "film", &ticket]);
+    sending.wait_until("a rate and the time left", |text| {
+        text.contains("sending [") && text.contains("Mbit/s  ") && text.contains(" s left")
+    });
+    let shown = sending.text();
+    for part in ["19.0 MiB", "path", "state", "rtt ms", "share", "active"] {
+        assert!(shown.contains(part), "{part} in\n{shown}");
+    }
+    sending.write("\x03");
+    let (code, left) = sending.end();
+    assert_eq!(code, Some(130), "{left}");
+    assert!(left.contains("not complete") && left.contains("received"), "{left}");
+    assert!(left.contains("ended by Ctrl-C"), "{left}");
+    let written = sending.written();
+    assert!(written.contains("\r\u{1b}[2Ksent "), "the bar is erased before the summary: {written:?}");
+}
