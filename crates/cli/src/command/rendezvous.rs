@@ -15,11 +15,12 @@ use crate::serving::notify::{Notice, tell};
 /// If a port can not be bound, or standard output is closed.
 pub async fn run(global: &GlobalArgs, arguments: &RendezvousArgs) -> Result<(), CommandError> {
     let mut server = RendezvousServer::bind(&arguments.listen, RelayLimits::default())?;
+    let stop = interrupted();
     announce(global, &server)?;
     tell(Notice::Ready);
     let name = tokio::select! {
         ended = server.run() => return Ok(ended?),
-        name = interrupted() => name,
+        name = stop => name,
     };
     tell(Notice::Stopping);
     conclude(global, &server, name)

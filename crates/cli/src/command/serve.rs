@@ -70,6 +70,8 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
     options.reset_key = Some(keys.seed.reset_key());
     let endpoint = Endpoint::bind(options)?;
     let ticket = keys.ticket(arguments, &endpoint)?;
+    // Who reads the ticket may stop the server at once.
+    let stop = interrupted();
     announce(global, arguments, &endpoint, &keys, ticket.as_ref())?;
     super::advice::print(global, &endpoint);
     tell(Notice::Ready);
@@ -84,7 +86,7 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
         journal,
         board: global.board.clone(),
     };
-    let signal = house.serve(&endpoint).await;
+    let signal = house.serve(&endpoint, stop).await;
     tell(Notice::Stopping);
     if let Some(name) = signal.filter(|_| !global.quiet) {
         note(&format!("{name}: closing"));
@@ -230,9 +232,12 @@ struct House {
 }
 
 impl House {
-    /// Takes clients until a signal comes, whose name it returns, or the endpoint ends.
-    async fn serve(mut self, endpoint: &Endpoint) -> Option<&'static str> {
-        let stop = interrupted();
+    /// Takes clients until a signal comes (`stop`), whose name it returns, or the endpoint ends.
+    async fn serve(
+        mut self,
+        endpoint: &Endpoint,
+        stop: impl Future<Output = &'static str>,
+    ) -> Option<&'static str> {
         tokio::pin!(stop);
         let mut look = tokio::time::interval(LOOK);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

@@ -64,13 +64,17 @@ pub async fn close_soon(endpoint: &Endpoint, reason: &str) {
     let _ = tokio::time::timeout(LAST_FAREWELL, close(endpoint, reason)).await;
 }
 
-/// Waits for Ctrl-C or SIGTERM and tells which it was. From then on the process has [`LONGEST_END`] to end by itself.
-pub async fn interrupted() -> &'static str {
+/// Waits for Ctrl-C or SIGTERM and tells which it was. It listens from the call on, not only once it is awaited. After the
+/// signal the process has [`LONGEST_END`] to end by itself.
+pub fn interrupted() -> impl Future<Output = &'static str> {
     static GUARD: Once = Once::new();
     GUARD.call_once(start_guard);
-    let name = signalled().await;
-    IS_ENDING.store(true, Ordering::Relaxed);
-    name
+    let signalled = signalled();
+    async {
+        let name = signalled.await;
+        IS_ENDING.store(true, Ordering::Relaxed);
+        name
+    }
 }
 
 /// Ends the process some time after the first signal, whatever is stuck: a write to a terminal that takes nothing, a file
@@ -80,15 +84,9 @@ fn start_guard() {
     let wait = move || {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
         runtime.block_on(async {
-            tokio::select! {
-                biased;
-                // Its first poll registers the handler.
-                _ = signalled() => {}
-                () = async {
-                    let _ = ready.send(());
-                    std::future::pending().await
-                } => {}
-            }
+            let signalled = signalled();
+            let _ = ready.send(());
+            signalled.await;
             tokio::time::sleep(LONGEST_END).await;
         });
         std::process::exit(ExitCode::Interrupted.number().into());
@@ -100,20 +98,24 @@ fn start_guard() {
 }
 
 /// As [`interrupted`], for a command that has more to put in order than two seconds allow.
-pub async fn signalled() -> &'static str {
+pub fn signalled() -> impl Future<Output = &'static str> {
     #[cfg(unix)]
-    {
+    let signals = {
         use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+        signal(SignalKind::interrupt()).and_then(|first| Ok((first, signal(SignalKind::terminate())?)))
+    };
+    async move {
+        #[cfg(unix)]
+        if let Ok((mut interrupt, mut terminate)) = signals {
             return tokio::select! {
-                _ = tokio::signal::ctrl_c() => "Ctrl-C",
+                _ = interrupt.recv() => "Ctrl-C",
                 _ = terminate.recv() => "SIGTERM",
             };
         }
+        // Without the handler the system's default ends the process all the same.
+        let _ = tokio::signal::ctrl_c().await;
+        "Ctrl-C"
     }
-    // Without the handler the system's default ends the process all the same.
-    let _ = tokio::signal::ctrl_c().await;
-    "Ctrl-C"
 }
 
 /// Whether the user has had enough.
