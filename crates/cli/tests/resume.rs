@@ -208,7 +208,7 @@ fn a_directory_that_may_not_be_written_is_said_plainly() {
         .unwrap();
     let server = Server::start(command);
     let failed = place.run(&["send", "file", &server.ticket]).expect(1);
-    failed.says("file: permission denied");
+    failed.says("permission denied: file");
     assert!(names(&place.there()).is_empty());
 }
 

@@ -98,7 +98,7 @@ fn can_be_directory(output: &Path) -> Result<(), CommandError> {
     let nearest = output.ancestors().find_map(|place| Some((place, std::fs::metadata(place).ok()?)));
     match nearest {
         Some((place, facts)) if !facts.is_dir() => Err(CommandError::usage(format!(
-            "-o: not a directory: {}; several files need one",
+            "-o: not a directory: {}; name another one, or move the file away",
             place.display()
         ))),
         Some(_) | None => Ok(()),

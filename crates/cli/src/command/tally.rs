@@ -75,7 +75,13 @@ impl Progress for Tally {
     fn on_progress(&self, event: ProgressEvent<'_>) {
         let mut counts = self.counts();
         match event {
-            ProgressEvent::Totals(totals) => counts.totals = totals,
+            ProgressEvent::Totals(totals) => {
+                counts.totals = totals;
+                // Of nothing there is no progress; why there is nothing follows.
+                if totals.files == 0 {
+                    return;
+                }
+            }
             ProgressEvent::Advanced { bytes } => counts.moved += bytes,
             ProgressEvent::Hole { bytes } => counts.report.holes += bytes,
             // What a later attempt finds there, an earlier one has sent.
