@@ -173,11 +173,10 @@ pub async fn connect_on(
     let endpoint = Endpoint::bind(options)?;
     let attempt = async {
         let connected = endpoint.connect_to(&hosts, trust, &client).await;
-        connected.map_err(|error| match error {
-            ConnectError::Failed(ConnectionError::ConnectTimeout) => {
-                with_reverse_path(global, &hosts, target.explain(error))
-            }
-            error => target.explain(error),
+        connected.map_err(|error| {
+            let timed_out = matches!(error, ConnectError::Failed(ConnectionError::ConnectTimeout));
+            let explained = target.explain(error);
+            if timed_out { with_reverse_path(global, &hosts, explained) } else { explained }
         })
     };
     let connection = match until_interrupted(attempt).await {
