@@ -1,4 +1,5 @@
 //! How a measurement ends: with every number of streams, without a server, and when the user has had enough.
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::io::Read as _;
 use std::process::Stdio;

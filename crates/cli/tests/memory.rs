@@ -1,5 +1,6 @@
 //! What a server's connections needed is given back, and how much it is at most is known.
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::time::{Duration, Instant};
 

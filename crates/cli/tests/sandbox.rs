@@ -44,7 +44,7 @@ fn sandboxed(mut command: Command) -> Command {
 }
 
 /// Answers EPERM to `socket(AF_NETLINK, …)` from now on.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small constants of the kernel")]
+#[expect(clippy::cast_possible_truncation, reason = "small constants of the kernel")]
 fn refuse_netlink() -> io::Result<()> {
     let statement = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
     let unless = |value: u32, over: u8| libc::sock_filter {

@@ -1,4 +1,5 @@
 //! Messages that cannot be written stop nothing: standard error on a full disk, or whose reader has ended.
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::fs::{File, OpenOptions};
 use std::process::{Child, Command, ExitStatus, Stdio};

@@ -1,5 +1,10 @@
 //! With a path that works something always moves, whatever limits streams and credit have and however readers rest.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "helpers of tests fail as tests do"
+)]
 
 use std::time::Duration;
 
@@ -85,7 +90,7 @@ fn pair(seed: u64, rng: &mut Rng) -> EndpointPair {
 fn crowd(pair: &EndpointPair, side: Side, rng: &mut Rng) -> Crowd {
     let (host, now) = (pair.host(side), pair.now());
     let exchange = |rng: &mut Rng| {
-        let class = [Class::Bulk, Class::Interactive][usize::from(rng.next_u64() % 4 == 0)];
+        let class = [Class::Bulk, Class::Interactive][usize::from(rng.next_u64().is_multiple_of(4))];
         (now, Exchange::new(host, ByteCount(between(rng, 1, 100_000))).class(class))
     };
     let exchanges = (0..between(rng, 2, 60)).map(|_| exchange(rng)).collect();
