@@ -103,14 +103,14 @@ fn an_interrupted_fetch_goes_on_where_it_was() {
     make_file(&lab.there().join("big"), 20 * MB);
     let server = lab.serve(&[]);
     for signal in ["INT", "TERM"] {
-        let client = lab.start_client(&["-q", "get", &server.ticket, "big", "-o", "fetched"]);
+        let client = lab.start_client(&["-q", "get", &server.ticket, "big", "-o", "fetched/"]);
         let before = lab.server.sent("vb1");
         wait_until("data", || lab.server.sent("vb1") > before + 1_000_000);
         client.signal(signal);
         client.end().expect(130);
         assert_eq!(names(&lab.here().join("fetched")), [PART]);
     }
-    let arguments = ["--retry", "0", "big", "-o", "fetched"];
+    let arguments = ["--retry", "0", "big", "-o", "fetched/"];
     let client = lab.start_client(&[&["get", server.ticket.as_str()], &arguments[..]].concat());
     let before = lab.server.sent("vb1");
     wait_until("data", || lab.server.sent("vb1") > before + 1_000_000);

@@ -44,7 +44,7 @@ fn send_get_and_bench(lab: &Lab, serve: &[&str]) {
     assert_both_carry("send", &sent, "bytes_sent");
 
     make_file(&there.join("down"), 16 * MB);
-    let fetched = lab.run_client(&["--json", "get", ticket, "down", "-o", "fetched"]).expect(0).summary();
+    let fetched = lab.run_client(&["--json", "get", ticket, "down", "-o", "fetched/"]).expect(0).summary();
     assert_same_content(&there.join("down"), &here.join("fetched/down"));
     assert_rate("get", &fetched);
     assert_both_carry("get", &fetched, "bytes_received");
