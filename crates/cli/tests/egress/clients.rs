@@ -97,8 +97,9 @@ impl Scene {
         let after_cut = start.elapsed();
         self.lab.release();
         assert!(status.success(), "{command:?}: {status}\n{messages}\n{}", self.sshd.log());
-        assert!(after_cut > Duration::from_millis(300), "it was over before the cut");
-        (all, silence)
+        // On a busy machine one link may carry all of it: that says nothing of a cut.
+        let was_cut = after_cut > Duration::from_millis(300);
+        (all, if was_cut { silence } else { Duration::MAX })
     }
 
     /// Downloads until the silence is short: a busy machine only ever adds to it.
