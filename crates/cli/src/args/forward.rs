@@ -11,7 +11,7 @@ use manyway_egress::Destination;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ForwardArgs {
-    /// The server, started with --egress: its ticket, its name, or HOST[:PORT]
+    /// The server, started with --egress: its ticket, its name, or HOST:PORT
     #[arg(value_name = "TICKET")]
     pub server: String,
     /// Listen on PORT here, and connect to HOST:HOSTPORT from the server; may be given several times

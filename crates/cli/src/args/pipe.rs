@@ -7,7 +7,7 @@ use manyway_egress::Host;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PipeArgs {
-    /// The server, started with --egress: its ticket, its name, or HOST[:PORT]
+    /// The server, started with --egress: its ticket, its name, or HOST:PORT
     #[arg(value_name = "TICKET")]
     pub server: String,
     /// The host to connect to; the server finds its name

@@ -8,7 +8,7 @@ use clap::Args;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ProxyArgs {
-    /// The server, started with --egress: its ticket, its name, or HOST[:PORT]
+    /// The server, started with --egress: its ticket, its name, or HOST:PORT
     #[arg(value_name = "TICKET")]
     pub server: String,
     /// Where programs of this host find the proxy; whoever can connect there uses it

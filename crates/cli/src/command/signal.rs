@@ -65,7 +65,7 @@ pub async fn close_soon(endpoint: &Endpoint, reason: &str) {
 }
 
 /// Waits for Ctrl-C or SIGTERM and tells which it was. It listens from the call on, not only once it is awaited. After the
-/// signal the process has [`LONGEST_END`] to end by itself.
+/// signal the process has 1.8 s to end by itself.
 pub fn interrupted() -> impl Future<Output = &'static str> {
     static GUARD: Once = Once::new();
     GUARD.call_once(start_guard);
