@@ -153,6 +153,30 @@ async fn the_end_of_an_endpoint_waits_for_what_the_peer_is_still_owed() {
 }
 
 #[tokio::test]
+async fn the_end_of_an_endpoint_without_patience_tells_the_peer_at_once() {
+    let mut server = ConnectionConfig::default();
+    server.streams.stream_window = 64 * 1024;
+    server.streams.connection_window = 64 * 1024;
+    server.streams.max_window = 64 * 1024;
+    let pair = Pair::with(server, ConnectionConfig::default()).await;
+    let ((send, _r), (_s, _unread)) = pair.stream().await;
+    let writer = tokio::spawn(async move {
+        let mut send = send;
+        while send.write_chunk(pattern(100_000).into()).await.is_ok() {}
+    });
+    let patient = pair.client.close(7, "now");
+    let impatient = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        pair.client.close_within(7, "now", Duration::ZERO).await;
+    };
+    // In order it would take half a minute, since nobody reads.
+    within(5, async { tokio::join!(patient, impatient) }).await;
+    let end = soon(pair.accepted.closed()).await;
+    assert_eq!(end, ConnectionError::AbortedByPeer { code: 7, reason: "now".to_owned() });
+    soon(writer).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_peer_that_vanishes_is_given_up_after_the_idle_time() {
     let mut config = ConnectionConfig::default();
     config.idle_timeout = Duration::from_secs(1);

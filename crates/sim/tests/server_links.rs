@@ -71,7 +71,8 @@ fn a_path_of_a_server_is_asked_as_soon_as_its_link_is_back() {
     pair.run_for(SECOND).unwrap();
     let events = since(&mut pair, back_at);
     let first = events.first().filter(|(_, state, _)| *state == PathState::Probation);
-    assert!(first.is_some_and(|(after, ..)| *after < 40 * MS), "{events:?}");
+    // spec 6.33: two round trips, since the answer to a small question makes one in a full datagram due.
+    assert!(first.is_some_and(|(after, ..)| *after < 60 * MS), "{events:?}");
 }
 
 // spec 6.24: then the fault may lie elsewhere, or the news are wrong.

@@ -49,22 +49,22 @@ pub enum Farewell {
 }
 
 /// Says farewell on every connection of `endpoint`, until the other side has answered; not for long, and not if the user
-/// has had enough.
+/// has had enough. What was written and has no time to arrive is given up, and the other side is told so.
 pub async fn close(endpoint: &Endpoint, reason: &str) -> Farewell {
     let patience = if IS_ENDING.load(Ordering::Relaxed) { LAST_FAREWELL } else { FAREWELL };
     tokio::select! {
-        () = endpoint.close(0, reason) => Farewell::Said,
+        () = endpoint.close_within(0, reason, patience) => Farewell::Said,
         _ = interrupted() => Farewell::CutShort,
-        () = tokio::time::sleep(patience) => Farewell::Said,
     }
 }
 
 /// As [`close`], where the other side has not answered lately: without much patience.
 pub async fn close_soon(endpoint: &Endpoint, reason: &str) {
-    let _ = tokio::time::timeout(LAST_FAREWELL, close(endpoint, reason)).await;
+    endpoint.close_within(0, reason, LAST_FAREWELL).await;
 }
 
-/// Waits for Ctrl-C or SIGTERM and tells which it was. It listens from the call on, not only once it is awaited. After the
+/// Waits for Ctrl-C or SIGTERM and tells which it was. It listens from the call on, not only once it is awaited, and must be
+/// called inside a runtime. After the
 /// signal the process has 1.8 s to end by itself.
 pub fn interrupted() -> impl Future<Output = &'static str> {
     static GUARD: Once = Once::new();
@@ -97,7 +97,7 @@ fn start_guard() {
     }
 }
 
-/// As [`interrupted`], for a command that has more to put in order than two seconds allow.
+/// As [`interrupted`], for a command that has more to put in order than two seconds allow. It must be called inside a runtime.
 pub fn signalled() -> impl Future<Output = &'static str> {
     #[cfg(unix)]
     let signals = {
@@ -125,4 +125,4 @@ const LONGEST_END: Duration = Duration::from_millis(1800);
 /// For the farewell of a command that has done its work.
 const FAREWELL: Duration = Duration::from_secs(3);
 /// For that of one that was interrupted, or that heard nothing for long.
-const LAST_FAREWELL: Duration = Duration::from_millis(500);
+const LAST_FAREWELL: Duration = Duration::from_secs(1);

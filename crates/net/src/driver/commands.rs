@@ -5,8 +5,10 @@ use std::sync::Weak;
 
 use manyway_proto::{Class, ClientConfig, ConnectionHandle, Instant, PathId, StreamId};
 use tokio::sync::oneshot;
+use tokio::time::Instant as TokioInstant;
 
 use super::Driver;
+use super::closing::Closing;
 use super::connections::{ConnectReply, Peer};
 use super::pings::PingReply;
 use crate::HostPort;
@@ -97,6 +99,8 @@ pub(crate) enum Command {
     Shutdown {
         code: u64,
         reason: String,
+        /// What has not arrived by then is given up.
+        until: TokioInstant,
         reply: oneshot::Sender<()>,
     },
 }
@@ -167,8 +171,8 @@ impl Driver {
                     connection.abort(now, manyway_proto::UNAUTHORISED, &reason);
                 }
             }
-            Command::Shutdown { code, reason, reply } => {
-                self.start_closing(now, code, &reason, Some(reply));
+            Command::Shutdown { code, reason, until, reply } => {
+                self.start_closing(now, Closing::new(code, reason, until, Some(reply)));
             }
         }
     }

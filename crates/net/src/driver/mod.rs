@@ -6,6 +6,7 @@
 mod addresses;
 mod advise;
 mod alarm;
+mod closing;
 mod commands;
 mod connections;
 #[cfg(test)]
@@ -39,10 +40,12 @@ use manyway_proto::{
     EndpointConfig, FourTuple, Instant, LocalAddress, LocalCandidate, PathState, Rng, Role, ServerConfig,
     identity,
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::time::Instant as TokioInstant;
 
 use alarm::Alarm;
+pub(crate) use closing::CLOSE_TIME;
+use closing::Closing;
 pub(crate) use commands::Command;
 use connections::Connections;
 use links::Links;
@@ -67,8 +70,6 @@ const COMMANDS: usize = 64;
 const RECEIVES: usize = 4;
 /// Batches sent in one turn, each of up to 64 KiB.
 const BATCHES: usize = 64;
-/// The longest that an endpoint takes to close: writers' queues and what is on its way take 30 s each at most.
-const CLOSE_TIME: Duration = Duration::from_secs(65);
 /// Until an address that could not be bound is tried again.
 const BIND_RETRY: Duration = Duration::from_secs(5);
 /// A refusal to send between two addresses is told to the connections once in this time.
@@ -155,11 +156,6 @@ struct Driver {
     /// Turns in a row in which a deadline was past but nothing happened.
     idle_turns: u32,
     usage: Usage,
-}
-
-struct Closing {
-    until: TokioInstant,
-    reply: Option<oneshot::Sender<()>>,
 }
 
 /// Listens on `addresses`; without any on the default port of each family that this host has.
@@ -273,8 +269,8 @@ impl Driver {
     async fn run(&mut self) {
         poll_fn(|context| self.poll(context)).await;
         self.usage.finish();
-        if let Some(reply) = self.closing.take().and_then(|closing| closing.reply) {
-            let _ = reply.send(());
+        if let Some(closing) = self.closing.take() {
+            closing.tell();
         }
     }
 
@@ -300,7 +296,7 @@ impl Driver {
         self.connections.tell_events(&mut self.endpoint, now);
         self.poll_rescue(now, context);
         more |= self.poll_usage(now, unsent) || unsent;
-        if self.is_done() {
+        if self.drive_closing(now, context) {
             return Poll::Ready(());
         }
         if more {
@@ -331,7 +327,8 @@ impl Driver {
                 Poll::Ready(Some(command)) => self.execute(now, command),
                 Poll::Ready(None) => {
                     // Every handle is gone: nobody waits for anything but the farewells.
-                    self.start_closing(now, 0, "", None);
+                    let until = TokioInstant::now() + CLOSE_TIME;
+                    self.start_closing(now, Closing::new(0, String::new(), until, None));
                     return false;
                 }
                 Poll::Pending => return false,
@@ -485,7 +482,7 @@ impl Driver {
             Some(_) | None => self.idle_turns = 0,
         }
         let deadline = deadline.map(|at| TokioInstant::from_std(self.clock.to_std(at)));
-        let closing = self.closing.as_ref().map(|closing| closing.until);
+        let closing = self.closing.as_ref().map(Closing::deadline);
         let others = [
             closing,
             self.bind_retry,
@@ -499,20 +496,6 @@ impl Driver {
         {
             context.waker().wake_by_ref();
         }
-    }
-
-    fn start_closing(&mut self, now: Instant, code: u64, reason: &str, reply: Option<oneshot::Sender<()>>) {
-        if self.closing.is_some() {
-            return;
-        }
-        self.connections.close_all(&mut self.endpoint, now, (code, reason));
-        self.closing = Some(Closing { until: TokioInstant::now() + CLOSE_TIME, reply });
-    }
-
-    fn is_done(&mut self) -> bool {
-        let Some(closing) = &self.closing else { return false };
-        closing.until <= TokioInstant::now()
-            || (self.connections.all_ended(&self.endpoint) && !self.sockets.has_pending())
     }
 }
 

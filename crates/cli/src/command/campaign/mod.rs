@@ -265,7 +265,7 @@ pub fn end_on_signal(stop: Stop) {
     let wait = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         if let Ok(runtime) = runtime {
-            runtime.block_on(signalled());
+            runtime.block_on(async { signalled().await });
             stop.set();
         }
     };

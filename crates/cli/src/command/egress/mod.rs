@@ -31,7 +31,7 @@ pub(super) fn explain(error: &EgressError, connection: Option<ConnectionError>) 
 
 /// Says farewell; whoever pressed Ctrl-C does not wait long.
 pub(super) async fn part(endpoint: &Endpoint, reason: &str) {
-    let _ = tokio::time::timeout(FAREWELL, endpoint.close(0, reason)).await;
+    endpoint.close_within(0, reason, FAREWELL).await;
 }
 
 /// With the second that threads have, a command ends within 2 s.

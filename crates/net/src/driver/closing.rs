@@ -1,0 +1,101 @@
+//! The end of an endpoint: in order while there is time, at once when there is none left.
+
+use std::time::Duration;
+
+use manyway_proto::{Endpoint, Instant};
+use tokio::sync::oneshot;
+use tokio::time::Instant as TokioInstant;
+
+use super::Driver;
+
+/// The longest that an endpoint takes to close: writers' queues and what is on its way take 30 s each at most.
+pub(crate) const CLOSE_TIME: Duration = Duration::from_secs(65);
+/// After an abort: as long as the packets of the peers that are on their way are answered by the word of the end.
+const ABORT_TIME: Duration = Duration::from_millis(300);
+
+/// An endpoint that ends.
+pub(super) struct Closing {
+    code: u64,
+    reason: String,
+    stage: Stage,
+    replies: Vec<oneshot::Sender<()>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Stage {
+    /// What was written still arrives, until then.
+    InOrder(TokioInstant),
+    /// The peers were told that nothing more comes.
+    Aborted(TokioInstant),
+}
+
+impl Closing {
+    pub(super) fn new(
+        code: u64,
+        reason: String,
+        until: TokioInstant,
+        reply: Option<oneshot::Sender<()>>,
+    ) -> Self {
+        Self { code, reason, stage: Stage::InOrder(until), replies: reply.into_iter().collect() }
+    }
+
+    pub(super) fn deadline(&self) -> TokioInstant {
+        match self.stage {
+            Stage::InOrder(until) | Stage::Aborted(until) => until,
+        }
+    }
+
+    /// Tells those who wait that the end is there.
+    pub(super) fn tell(self) {
+        for reply in self.replies {
+            // Whoever does not wait any longer need not be told.
+            let _ = reply.send(());
+        }
+    }
+
+    /// Another wish to close: the one with less patience counts.
+    fn join(&mut self, other: Self) {
+        if let Stage::InOrder(until) = &mut self.stage {
+            *until = (*until).min(other.deadline());
+        }
+        self.replies.extend(other.replies);
+    }
+
+    fn abort_all(&mut self, endpoint: &mut Endpoint, now: Instant) {
+        for handle in endpoint.handles() {
+            if let Some(connection) = endpoint.connection(handle) {
+                connection.abort(now, self.code, &self.reason);
+            }
+        }
+        self.stage = Stage::Aborted(TokioInstant::now() + ABORT_TIME);
+    }
+}
+
+impl Driver {
+    pub(super) fn start_closing(&mut self, now: Instant, closing: Closing) {
+        if let Some(known) = &mut self.closing {
+            known.join(closing);
+            return;
+        }
+        self.connections.close_all(&mut self.endpoint, now, (closing.code, &closing.reason));
+        self.closing = Some(closing);
+    }
+
+    /// Goes on with the end of the endpoint, if it ends. Returns whether nothing is left to do.
+    pub(super) fn drive_closing(&mut self, now: Instant, context: &std::task::Context<'_>) -> bool {
+        let Some(closing) = &mut self.closing else { return false };
+        if self.connections.all_ended(&self.endpoint) && !self.sockets.has_pending() {
+            return true;
+        }
+        if closing.deadline() > TokioInstant::now() {
+            return false;
+        }
+        if let Stage::Aborted(_) = closing.stage {
+            return true;
+        }
+        closing.abort_all(&mut self.endpoint, now);
+        // The next turn sends these words.
+        context.waker().wake_by_ref();
+        false
+    }
+}
