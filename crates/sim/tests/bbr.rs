@@ -118,9 +118,9 @@ fn slow_and_fast_links_short_and_long_ones_are_filled() {
         (1, 320 * MS, 93),
     ] {
         let mut pair = bulk(&[link(megabits, round_trip)]);
-        pair.run_for(5 * SECOND).unwrap();
-        let time = if megabits >= 1000 { 3 * SECOND } else { 10 * SECOND };
-        let stretch = watch(&mut pair, time);
+        let (warm_up, time) = if megabits >= 1000 { (2, 2) } else { (5, 10) };
+        pair.run_for(warm_up * SECOND).unwrap();
+        let stretch = watch(&mut pair, time * SECOND);
         let share = share(stretch.goodput, megabits);
         assert!(share >= least, "{megabits} Mbit/s, {round_trip:?}: {share} {stretch:?}");
         let packets = mbit(megabits) * stretch.queue / 1500;

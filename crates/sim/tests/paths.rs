@@ -87,7 +87,7 @@ fn outage(seed: u64, from: Side, direction: Direction, lasts: Duration) -> Outag
 #[test]
 fn a_black_hole_silences_the_receiver_briefly_and_its_path_returns() {
     for from in [Side::Client, Side::Server] {
-        for seed in 0..20 {
+        for seed in 0..10 {
             let outage = outage(seed, from, Direction::Both, SECOND);
             check(&outage);
             assert!(outage.silence <= 100 * MS, "seed {seed} {from:?}: {outage:?}");
@@ -98,7 +98,7 @@ fn a_black_hole_silences_the_receiver_briefly_and_its_path_returns() {
 #[test]
 fn a_path_whose_way_back_dies_is_left_and_returns() {
     for (from, back) in [(Side::Client, Direction::Down), (Side::Server, Direction::Up)] {
-        for seed in 0..20 {
+        for seed in 0..10 {
             let outage = outage(seed, from, back, SECOND);
             check(&outage);
             assert!(outage.silence <= 150 * MS, "seed {seed} {from:?}: {outage:?}");
@@ -109,7 +109,7 @@ fn a_path_whose_way_back_dies_is_left_and_returns() {
 #[test]
 fn a_path_whose_way_there_dies_is_left_and_returns() {
     for (from, there) in [(Side::Client, Direction::Up), (Side::Server, Direction::Down)] {
-        for seed in 0..20 {
+        for seed in 0..10 {
             let outage = outage(seed, from, there, SECOND);
             check(&outage);
             assert!(outage.silence <= 100 * MS, "seed {seed} {from:?}: {outage:?}");
