@@ -114,7 +114,7 @@ const END_TIME: Duration = Duration::from_secs(1);
 /// Tells why a command failed: people on standard error, programs that asked for JSON on standard output.
 fn fail(cli: &Cli, error: &CommandError) -> ExitCode {
     if error.code != ExitCode::Ok {
-        output::note(&format!("manyway: {error}"));
+        output::note(&format!("error: {error}"));
         if cli.wants_json() {
             // Whoever has closed standard output does not want to know.
             let _ = output::json::print(&error.to_json());

@@ -41,7 +41,9 @@ fn a_ticket_may_stand_in_a_file_so_that_no_list_of_processes_shows_it() {
     place.run(&["send", "file", "@ticket"]).expect(0).says("verified");
     place.run(&["ping", "-c", "1", "@ticket"]).expect(0);
     place.run(&["get", "@ticket", "file", "-o", "back"]).expect(0);
-    place.run(&["ping", "-c", "1", "--trust", "system", "@ticket"]).expect(2).says("leave out --trust");
+    place.run(&["ping", "-c", "1", "--trust", "system", "@ticket"]).expect(2).says("leave out --trust,");
+    let arguments = ["ping", "-c", "1", "--trust-on-first-use", "@ticket"];
+    place.run(&arguments).expect(2).says("leave out --trust-on-first-use,");
 }
 
 #[test]
@@ -211,9 +213,9 @@ fn what_is_missing_is_named() {
     place
         .run(&["send", "here", "none", &server.ticket])
         .expect(1)
-        .says("manyway: no such file or directory: none\n");
+        .says("error: no such file or directory: none\n");
     let none = place.run(&["get", &server.ticket, "none"]).expect(1);
-    assert_eq!((none.out.as_str(), none.err.as_str()), ("", "manyway: no such file or directory: none\n"));
+    assert_eq!((none.out.as_str(), none.err.as_str()), ("", "error: no such file or directory: none\n"));
     place.run(&["get", &server.ticket, "none", "there"]).expect(1).says("no such file or directory: none");
     assert_same_content(&place.there().join("there"), &place.here().join("there"));
     assert_eq!(names(&place.there()), ["there"]);

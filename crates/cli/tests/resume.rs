@@ -147,7 +147,7 @@ fn udp_families(process: u32) -> Vec<&'static str> {
 #[test]
 fn an_offer_of_what_is_not_there_and_a_code_that_is_none_are_said_plainly() {
     let place = Place::new();
-    place.run(&["send", "none"]).expect(1).says("manyway: no such file or directory: none\n");
+    place.run(&["send", "none"]).expect(1).says("error: no such file or directory: none\n");
     place.run(&["get", "mw1nonsense", "-o", "made/too/early"]).expect(2).says("ticket");
     assert!(names(&place.here()).is_empty(), "a directory was made for nothing");
 }

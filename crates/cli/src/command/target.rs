@@ -48,7 +48,15 @@ impl Target {
         let home = Home::find()?;
         let mut servers = home.entries::<ServerEntry>()?;
         if let Some(entry) = servers.remove(text) {
-            return Ok(Self::known(home, text.to_owned(), entry));
+            // Authorities of the settings do not count where the key is known; those of the command line do.
+            let roots = match &global.trust {
+                Some(trust) => roots(trust)?,
+                None => None,
+            };
+            return Ok(match roots {
+                Some(roots) => Self { hosts: hosts_of(&entry), way: Way::Certificate { home, roots } },
+                None => Self::known(home, text.to_owned(), entry),
+            });
         }
         if is_like_ticket(text) {
             return Err(CommandError::usage(format!(
@@ -64,29 +72,18 @@ impl Target {
                 file_hint(text)
             ))
         })?;
-        let roots = match global.trust() {
-            None | Some(Trust::Keys) => {
-                let name = host.to_string();
-                return Ok(match servers.remove(&name) {
-                    Some(entry) => Self::known(home, name, entry),
-                    None => Self { hosts: vec![host], way: Way::Key { home, name, known: None } },
-                });
-            }
-            Some(Trust::System) => system_roots()?,
-            Some(Trust::File(file)) => {
-                let usage = |reason: &dyn std::fmt::Display| {
-                    CommandError::usage(format!("--trust {}: {reason}", file.display()))
-                };
-                let pem = std::fs::read(file).map_err(|error| usage(&error))?;
-                RootCertificates::from_pem(&pem).map_err(|fault| usage(&fault))?
-            }
+        let Some(roots) = roots(global.trust().unwrap_or(&Trust::Keys))? else {
+            let name = host.to_string();
+            return Ok(match servers.remove(&name) {
+                Some(entry) => Self::known(home, name, entry),
+                None => Self { hosts: vec![host], way: Way::Key { home, name, known: None } },
+            });
         };
         Ok(Self { hosts: vec![host], way: Way::Certificate { home, roots } })
     }
 
     fn known(home: Home, name: String, entry: ServerEntry) -> Self {
-        let hosts: Vec<_> = entry.hosts.iter().map(|host| host.0.clone()).collect();
-        Self { hosts, way: Way::Key { home, name, known: Some(entry) } }
+        Self { hosts: hosts_of(&entry), way: Way::Key { home, name, known: Some(entry) } }
     }
 
     /// Where it is, best first.
@@ -238,12 +235,33 @@ const LONGEST_TICKET: u64 = 64 * 1024;
 
 /// A ticket names the key of its server: nobody else is asked to vouch for it.
 fn refuse_trust(global: &GlobalArgs) -> Result<(), CommandError> {
-    if global.trust.is_none() {
+    let option = if global.trust.is_some() {
+        "--trust"
+    } else if global.trust_on_first_use {
+        "--trust-on-first-use"
+    } else {
         return Ok(());
-    }
-    Err(CommandError::usage(
-        "a ticket says itself which key the server has; leave out --trust, or name the server by HOST",
-    ))
+    };
+    Err(CommandError::usage(format!(
+        "a ticket says itself which key the server has; leave out {option}, or name the server by HOST"
+    )))
+}
+
+fn hosts_of(entry: &ServerEntry) -> Vec<HostPort> {
+    entry.hosts.iter().map(|host| host.0.clone()).collect()
+}
+
+/// The authorities that may vouch for a server; `None` where its key has to be known.
+fn roots(trust: &Trust) -> Result<Option<RootCertificates>, CommandError> {
+    let file = match trust {
+        Trust::Keys => return Ok(None),
+        Trust::System => return system_roots().map(Some),
+        Trust::File(file) => file,
+    };
+    let usage =
+        |reason: &dyn std::fmt::Display| CommandError::usage(format!("--trust {}: {reason}", file.display()));
+    let pem = std::fs::read(file).map_err(|error| usage(&error))?;
+    RootCertificates::from_pem(&pem).map(Some).map_err(|fault| usage(&fault))
 }
 
 /// Whether a text is meant as a ticket, of this version or another: no host is called so.

@@ -54,6 +54,11 @@ fn a_server_is_known_by_its_certificate_and_its_tickets_work_all_the_same() {
     assert!(!place.home(Side::Client).join("servers.toml").exists(), "no key had to be kept");
     place.client(&["-q", "bench", "-n", "1", &server.ticket]).expect(0);
     place.client(&["-q", "--trust-on-first-use", "bench", "-n", "1", &address]).expect(0);
+    // That its key is known from now on does not keep the user from asking for its certificate.
+    let other = Authority::new().file(&place);
+    place.client(&["--trust", &other, "bench", "-n", "1", &address]).expect(3);
+    place.client(&["-q", "bench", "-n", "1", &address]).expect(0);
+    let trust = authority.file(&place);
     place.server_keys(&["remove", "laptop"]).expect(0);
     place.client(&["--trust", &trust, "bench", "-n", "1", &address]).expect(3).says("not accepted");
 }
