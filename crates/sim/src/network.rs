@@ -136,6 +136,10 @@ impl Parcel for Transit {
     fn mark_congestion(&mut self) {
         self.packet.mark_congestion();
     }
+
+    fn set_ecn(&mut self, mark: Ecn) {
+        self.packet.set_ecn(mark);
+    }
 }
 
 /// How a route leads over its links.

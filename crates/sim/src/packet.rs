@@ -43,4 +43,8 @@ impl Parcel for Packet {
     fn mark_congestion(&mut self) {
         self.ecn = Ecn::Ce;
     }
+
+    fn set_ecn(&mut self, mark: Ecn) {
+        self.ecn = mark;
+    }
 }

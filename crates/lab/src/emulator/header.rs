@@ -187,10 +187,15 @@ pub(super) fn ecn(packet: &[u8]) -> u8 {
 
 /// Marks a packet as having met congestion.
 pub(super) fn mark_congestion(packet: &mut [u8]) {
+    set_ecn(packet, 3);
+}
+
+/// Replaces the mark of a packet by another value of the two bits.
+pub(super) fn set_ecn(packet: &mut [u8], bits: u16) {
     let (Some(header), Some(first)) = (Header::read(packet), word(packet, 0)) else { return };
     match header.version {
-        Version::V4 => header.replace(packet, 0, first | 3),
-        Version::V6 => set_word(packet, 0, first | 0x30),
+        Version::V4 => header.replace(packet, 0, first & !3 | bits),
+        Version::V6 => set_word(packet, 0, first & !0x30 | bits << 4),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use manyway_proto::Ecn;
 use manyway_sim::link::Parcel;
 
 use super::header::{self, Header};
@@ -107,6 +108,18 @@ impl Parcel for IpPacket {
 
     fn mark_congestion(&mut self) {
         header::mark_congestion(self.buffer.bytes_mut());
+    }
+
+    fn set_ecn(&mut self, mark: Ecn) {
+        header::set_ecn(
+            self.buffer.bytes_mut(),
+            match mark {
+                Ecn::NotEct => 0,
+                Ecn::Ect1 => 1,
+                Ecn::Ect0 => 2,
+                Ecn::Ce => 3,
+            },
+        );
     }
 }
 

@@ -67,6 +67,9 @@ pub struct LinkCounters {
     pub outage: Count,
     /// Dropped because larger than the link's MTU.
     pub too_large: Count,
+    /// Dropped because they carried an ECN mark.
+    #[serde(default)]
+    pub black_hole: Count,
     /// Copies that the link made.
     pub duplicated: Count,
     /// Packets in which the link flipped a bit.

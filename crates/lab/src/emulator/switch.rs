@@ -382,6 +382,7 @@ fn set(now: Instant, link: &mut Link<IpPacket>, setting: &Setting) {
         Setting::Corruption(probability) => link.set_corruption(now, *probability),
         Setting::Duplication(probability) => link.set_duplication(now, *probability),
         Setting::Mtu(mtu) => link.set_mtu(now, *mtu),
+        Setting::Ecn(treatment) => link.set_ecn(now, *treatment),
     }
 }
 
@@ -416,6 +417,7 @@ impl From<&link::LinkCounters> for LinkCounters {
             lost: counters.lost.into(),
             outage: counters.outage.into(),
             too_large: counters.too_large.into(),
+            black_hole: counters.black_hole.into(),
             duplicated: counters.duplicated.into(),
             corrupted: counters.corrupted.into(),
             marked: counters.marked.into(),

@@ -1,7 +1,7 @@
 //! The files that come with the program.
 
 /// Name and text of every built-in scenario, in the order of reports.
-pub(super) const FILES: [(&str, &str); 45] = [
+pub(super) const FILES: [(&str, &str); 54] = [
     ("three-1.toml", include_str!("../../scenarios/three-1.toml")),
     ("two-50.toml", include_str!("../../scenarios/two-50.toml")),
     ("80-20.toml", include_str!("../../scenarios/80-20.toml")),
@@ -46,5 +46,14 @@ pub(super) const FILES: [(&str, &str); 45] = [
     ("flaps.toml", include_str!("../../scenarios/flaps.toml")),
     ("readdressed.toml", include_str!("../../scenarios/readdressed.toml")),
     ("telemetry.toml", include_str!("../../scenarios/telemetry.toml")),
+    ("fades-near.toml", include_str!("../../scenarios/fades-near.toml")),
+    ("fades-short.toml", include_str!("../../scenarios/fades-short.toml")),
+    ("fades-many.toml", include_str!("../../scenarios/fades-many.toml")),
+    ("fades-long.toml", include_str!("../../scenarios/fades-long.toml")),
+    ("fades-deep.toml", include_str!("../../scenarios/fades-deep.toml")),
+    ("fades-both.toml", include_str!("../../scenarios/fades-both.toml")),
+    ("fades-cell.toml", include_str!("../../scenarios/fades-cell.toml")),
+    ("fades-cells.toml", include_str!("../../scenarios/fades-cells.toml")),
+    ("two-500.toml", include_str!("../../scenarios/two-500.toml")),
     ("one-bottleneck.toml", include_str!("../../scenarios/one-bottleneck.toml")),
 ];

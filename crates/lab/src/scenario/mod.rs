@@ -16,7 +16,9 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use manyway_proto::{ByteCount, Class, MessageOptions, Order, Rate};
-use manyway_sim::link::{DelayModel, LinkConfig, LossModel, Probability, QueueConfig, RateModel};
+use manyway_sim::link::{
+    DelayModel, EcnTreatment, LinkConfig, LossModel, Probability, QueueConfig, RateModel,
+};
 use manyway_sim::nat::NatConfig;
 pub use manyway_sim::pair::{Direction, Side};
 
@@ -276,6 +278,8 @@ pub enum Setting {
     Duplication(Probability),
     /// The largest IP packet.
     Mtu(u16),
+    /// What becomes of packets with an ECN mark.
+    Ecn(EcnTreatment),
 }
 
 impl Setting {
@@ -289,6 +293,7 @@ impl Setting {
             Self::Corruption(share) => config.corruption = *share,
             Self::Duplication(share) => config.duplication = *share,
             Self::Mtu(mtu) => config.mtu = *mtu,
+            Self::Ecn(treatment) => config.ecn = *treatment,
         }
     }
 }

@@ -348,6 +348,7 @@ fn set(now: Instant, link: &mut OneWay<Transit>, setting: &Setting) {
         Setting::Corruption(share) => link.set_corruption(now, *share),
         Setting::Duplication(share) => link.set_duplication(now, *share),
         Setting::Mtu(mtu) => link.set_mtu(now, *mtu),
+        Setting::Ecn(treatment) => link.set_ecn(now, *treatment),
     }
 }
 

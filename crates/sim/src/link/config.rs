@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use manyway_proto::Rate;
 
-use super::{DelayModel, Jitter, LossModel, Order, Probability, QueueConfig, QueueLimit, RateModel};
+use super::{
+    DelayModel, EcnTreatment, Jitter, LossModel, Order, Probability, QueueConfig, QueueLimit, RateModel,
+};
 
 /// The properties of one direction of a link.
 ///
@@ -36,6 +38,8 @@ pub struct LinkConfig {
     pub overhead: u16,
     /// Largest packet with overhead; larger ones are dropped in silence. Default 1500.
     pub mtu: u16,
+    /// What becomes of packets with an ECN mark. Default nothing.
+    pub ecn: EcnTreatment,
 }
 
 impl LinkConfig {
@@ -117,6 +121,13 @@ impl LinkConfig {
         self.mtu = mtu;
         self
     }
+
+    /// Sets what becomes of packets with an ECN mark.
+    #[must_use]
+    pub fn with_ecn(mut self, ecn: EcnTreatment) -> Self {
+        self.ecn = ecn;
+        self
+    }
 }
 
 impl Default for LinkConfig {
@@ -130,6 +141,7 @@ impl Default for LinkConfig {
             duplication: Probability::NEVER,
             overhead: Self::IPV4_UDP,
             mtu: 1500,
+            ecn: EcnTreatment::Kept,
         }
     }
 }

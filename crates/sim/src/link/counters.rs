@@ -40,6 +40,8 @@ pub enum DropCause {
     Outage,
     /// It was larger than the link's MTU.
     TooLarge,
+    /// It carried an ECN mark, and the link swallows such packets.
+    Marked,
 }
 
 /// The books of a link. They balance at any time:
@@ -61,6 +63,8 @@ pub struct LinkCounters {
     pub outage: Count,
     /// Dropped by [`DropCause::TooLarge`].
     pub too_large: Count,
+    /// Dropped by [`DropCause::Marked`].
+    pub black_hole: Count,
     /// Copies that the link made.
     pub duplicated: Count,
     /// Packets in which the link flipped a bit.
@@ -75,7 +79,8 @@ impl LinkCounters {
     /// All drops together.
     pub fn dropped(&self) -> Count {
         let mut sum = Count::default();
-        for part in [self.queue_full, self.queue_law, self.lost, self.outage, self.too_large] {
+        for part in [self.queue_full, self.queue_law, self.lost, self.outage, self.too_large, self.black_hole]
+        {
             sum += part;
         }
         sum
@@ -98,6 +103,7 @@ impl LinkCounters {
             DropCause::Loss => &mut self.lost,
             DropCause::Outage => &mut self.outage,
             DropCause::TooLarge => &mut self.too_large,
+            DropCause::Marked => &mut self.black_hole,
         };
         count.add(size);
     }

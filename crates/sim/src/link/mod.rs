@@ -1,6 +1,6 @@
 //! A one-way link: packets and moments in, packets and moments out. No socket, no clock, no network.
 //!
-//! A packet passes, in this order: outage and MTU → the waiting room ([`QueueConfig`]) → the rate ([`RateModel`]) →
+//! A packet passes, in this order: outage and MTU → what becomes of its ECN mark ([`EcnTreatment`]) → the waiting room ([`QueueConfig`]) → the rate ([`RateModel`]) →
 //! loss ([`LossModel`]), corruption, duplication → delay and jitter ([`DelayModel`]). So a lost packet has used its
 //! share of the rate, as on a radio link.
 //!
@@ -22,9 +22,11 @@
 //! assert_eq!(link.poll(arrival).map(|packet| packet.len()), Some(972));
 //! ```
 
+mod cell;
 mod config;
 mod counters;
 mod delay;
+mod ecn;
 mod flight;
 mod loss;
 mod presets;
@@ -34,11 +36,13 @@ mod rate;
 #[cfg(test)]
 mod tests;
 
-use manyway_proto::{ByteCount, Instant, Rng};
+use manyway_proto::{ByteCount, Ecn, Instant, Rng};
 
+pub use cell::CellModel;
 pub use config::LinkConfig;
 pub use counters::{Count, DropCause, LinkCounters};
 pub use delay::{DelayModel, Jitter, Order};
+pub use ecn::EcnTreatment;
 pub use loss::{GilbertElliott, LossModel};
 pub use presets::Preset;
 pub use probability::Probability;
@@ -65,6 +69,11 @@ pub trait Parcel: Clone {
 
     /// Marks the packet as having met congestion.
     fn mark_congestion(&mut self) {}
+
+    /// Replaces the mark of a packet that has one. By default nothing, for packets without a header.
+    fn set_ecn(&mut self, mark: Ecn) {
+        let _ = mark;
+    }
 }
 
 impl Parcel for () {}
@@ -162,6 +171,9 @@ impl<P: Parcel> Link<P> {
         if wire > u32::from(self.config.mtu) {
             return self.refuse(DropCause::TooLarge, size);
         }
+        let Some(payload) = self.config.ecn.treat(payload) else {
+            return self.refuse(DropCause::Marked, size);
+        };
         let entry = Entry { payload, size, wire, offered_at: self.now };
         self.counters.held.add(size);
         if self.in_service.is_none() && self.queue.len() == 0 {
@@ -273,6 +285,12 @@ impl<P: Parcel> Link<P> {
     pub fn set_mtu(&mut self, now: Instant, mtu: u16) {
         self.advance(now);
         self.config.mtu = mtu;
+    }
+
+    /// Changes what happens to packets with a mark.
+    pub fn set_ecn(&mut self, now: Instant, ecn: EcnTreatment) {
+        self.advance(now);
+        self.config.ecn = ecn;
     }
 
     /// Cuts the link or restores it. A cut loses everything that waits or is on its way, without a word to anybody;

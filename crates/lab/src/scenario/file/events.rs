@@ -14,7 +14,7 @@ const MOST: usize = 10_000;
 
 pub(super) const KINDS: [&str; 7] = ["cut", "restore", "set", "down", "up", "address", "rebind"];
 
-pub(super) const FIELDS: [&str; 22] = [
+pub(super) const FIELDS: [&str; 23] = [
     "at",
     "cut",
     "restore",
@@ -37,6 +37,7 @@ pub(super) const FIELDS: [&str; 22] = [
     "corruption",
     "duplication",
     "mtu",
+    "ecn",
 ];
 
 /// Reads all events into the order of time; of those at one moment, the order of the file stays.

@@ -21,7 +21,7 @@ pub(super) struct Written<'a> {
     pub(super) link: Link,
 }
 
-const FIELDS: [&str; 15] = [
+const FIELDS: [&str; 16] = [
     "rate",
     "trace",
     "delay",
@@ -32,6 +32,7 @@ const FIELDS: [&str; 15] = [
     "corruption",
     "duplication",
     "mtu",
+    "ecn",
     "checksum",
     "up",
     "down",

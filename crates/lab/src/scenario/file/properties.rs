@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use manyway_proto::{ByteCount, Rate, text};
 use manyway_sim::link::{
-    Codel, DelayModel, DeliveryTrace, Discipline, GilbertElliott, Jitter, LinkConfig, LossModel, Order,
-    Probability, QueueConfig, QueueLimit, RateModel, Reaction,
+    CellModel, Codel, DelayModel, DeliveryTrace, Discipline, EcnTreatment, GilbertElliott, Jitter,
+    LinkConfig, LossModel, Order, Probability, QueueConfig, QueueLimit, RateModel, Reaction,
 };
 
 use super::Files;
@@ -16,8 +16,8 @@ use crate::LabError;
 use crate::scenario::Setting;
 
 /// The fields of properties, wherever these stand.
-pub(super) const FIELDS: [&str; 10] =
-    ["rate", "trace", "delay", "rtt", "jitter", "queue", "loss", "corruption", "duplication", "mtu"];
+pub(super) const FIELDS: [&str; 11] =
+    ["rate", "trace", "delay", "rtt", "jitter", "queue", "loss", "corruption", "duplication", "mtu", "ecn"];
 
 /// What a section says about a direction; what it does not say stays as it is.
 #[derive(Debug, Clone, Default)]
@@ -37,6 +37,7 @@ impl Properties {
             table.read("corruption", Value::share)?.map(Setting::Corruption),
             table.read("duplication", Value::share)?.map(Setting::Duplication),
             table.read("mtu", mtu)?.map(Setting::Mtu),
+            table.read("ecn", ecn)?.map(Setting::Ecn),
         ];
         Ok(Self(settings.into_iter().flatten().collect()))
     }
@@ -55,6 +56,11 @@ impl Properties {
 /// The size of the largest IP packet.
 pub(super) fn mtu(value: &Value<'_>) -> Result<u16, LabError> {
     value.integer(576..=65_535)
+}
+
+/// What becomes of marked packets.
+fn ecn(value: &Value<'_>) -> Result<EcnTreatment, LabError> {
+    value.word(&EcnTreatment::WORDS)
 }
 
 fn rate(value: &Value<'_>) -> Result<RateModel, LabError> {
@@ -80,11 +86,30 @@ fn checked_rate(value: &Value<'_>) -> Result<Rate, LabError> {
 }
 
 fn trace(value: &Value<'_>, files: Files<'_>) -> Result<RateModel, LabError> {
+    if value.is_table() {
+        return cell(value);
+    }
     let name = value.text()?;
     let text =
         files(name).map_err(|error| value.error(format_args!("the trace {name} cannot be read: {error}")))?;
     let trace =
         DeliveryTrace::from_mahimahi(&text).map_err(|error| value.error(format_args!("{name}: {error}")))?;
+    Ok(RateModel::Trace(Arc::new(trace)))
+}
+
+/// A trace that is made up.
+fn cell(value: &Value<'_>) -> Result<RateModel, LabError> {
+    let table = value.table(&["mean", "wander", "seed"])?;
+    let rate = |name: &str| {
+        let value = table.need(name)?;
+        let range = Rate::from_bits_per_second(100_000)..=CellModel::FASTEST;
+        let rate = value.rate()?;
+        let wrong = || value.error("out of range: from 100kbit to 150Mbit");
+        range.contains(&rate).then_some(rate).ok_or_else(wrong)
+    };
+    let seed = table.read("seed", |value| value.integer(0..=u32::MAX))?.unwrap_or(1);
+    let cell = CellModel::new(rate("mean")?, rate("wander")?, seed.into());
+    let trace = cell.trace().map_err(|error| value.error(error))?;
     Ok(RateModel::Trace(Arc::new(trace)))
 }
 
