@@ -107,9 +107,10 @@ pub use manyway_proto::identity::{
 pub use manyway_proto::observe;
 pub use manyway_proto::{
     ByteCount, Class, ClosedBy, ConfigError, ConnectionConfig, ConnectionError, ConnectionStatistics, Date,
-    Event, FourTuple, Instant, LocalAddress, Message, MessageOptions, MessageStatistics, MessageToken, Order,
-    PairMode, PathAvailability, PathEvent, PathId, PathReason, PathState, PathStatistics, Rate,
-    RelayCounters, RelayLimits, Role, StreamConfig, StreamId, Undelivered, congestion, scheduler,
+    EcnFailure, EcnState, Event, FourTuple, Instant, LocalAddress, Message, MessageOptions,
+    MessageStatistics, MessageToken, Order, PairMode, PathAvailability, PathEvent, PathId, PathReason,
+    PathState, PathStatistics, Rate, RelayCounters, RelayLimits, Role, StreamConfig, StreamId, Undelivered,
+    congestion, scheduler,
 };
 pub use path::Path;
 pub use rendezvous::RendezvousServer;

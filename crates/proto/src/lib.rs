@@ -138,7 +138,7 @@ pub use message::{
 };
 pub use path::{LocalCandidate, PairMode, PathReason, PathState, PingToken, Role, SendRefusal};
 pub use protection::{KeyLimits, Level};
-pub use recovery::RecoveryConfig;
+pub use recovery::{EcnFailure, EcnState, RecoveryConfig};
 pub use rendezvous::{Relay, RelayCounters, RelayLimits};
 pub use rng::Rng;
 pub use stream::{ReadOutcome, StreamEvent, WriteError};

@@ -12,6 +12,8 @@ mod credit;
 mod datagram_size;
 mod deaths;
 mod double_faults;
+mod ecn;
+mod fades;
 mod flaps;
 mod handshake;
 mod identity;

@@ -78,6 +78,12 @@ pub trait CongestionController: Debug + Send {
         let _ = sample;
     }
 
+    /// Packets arrived with a mark of congestion (RFC 3168), the first in a round trip; a [`LossSample`] follows unless a
+    /// loss began a congestion event in it before.
+    fn on_mark(&mut self, now: Instant, in_flight: ByteCount) {
+        let _ = (now, in_flight);
+    }
+
     /// A congestion event: the window has to shrink.
     fn on_loss(&mut self, sample: &LossSample);
 

@@ -149,6 +149,8 @@ pub struct LostPacketSample {
     pub begins_event: bool,
     /// Whether the sender had run out of data when it was sent.
     pub app_limited: bool,
+    /// Round trip of the newest packet of the acknowledgement that shows the loss; `None` if none does, or it measured none.
+    pub latest_rtt: Option<Duration>,
 }
 
 /// Why the window has to shrink.
@@ -158,7 +160,7 @@ pub enum CongestionSign {
     /// Packets were lost.
     #[default]
     Loss,
-    /// Packets arrived with a mark of congestion (RFC 3168). Packets are sent without ECN as yet: it does not come.
+    /// Packets arrived with a mark of congestion (RFC 3168).
     Mark,
 }
 

@@ -144,7 +144,8 @@ impl Connection {
         let recovery = &mut path.space.recovery;
         let in_flight = recovery.packets_in_flight();
         let ack = ReceivedAck::new(block.path, block.ranges.iter(), block.delay, block.receive_time_micros)
-            .over(facts.path);
+            .over(facts.path)
+            .with_ecn(block.ecn);
         recovery.on_ack(facts.now, ack, &siblings, outcome)?;
         if outcome.progress && !in_doubt {
             path.silence.on_progress(facts.now, in_flight);

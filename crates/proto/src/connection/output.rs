@@ -28,6 +28,8 @@ pub(super) struct Carry {
     /// Something that asks for an acknowledgement even if nothing else does.
     pub(super) question: bool,
     pub(super) mtu_probe: Option<u16>,
+    /// The mark of its datagram.
+    pub(super) ecn: Ecn,
 }
 
 /// How much of what waits may go into a packet.
@@ -197,6 +199,8 @@ impl Connection {
     ) -> Option<Transmit> {
         let path = self.paths.get(id)?;
         let (tuple, datagram) = (path.tuple, usize::from(path.mtu.current()));
+        // spec 9.49: a batch has one mark, since one system call sends it.
+        let carry = Carry { ecn: path.space.recovery.ecn().mark(), ..carry };
         let mut left = quantum.to_usize().min(path.amplification.room());
         let mut segment = None;
         for _ in 0..MAX_SEGMENTS {
@@ -212,7 +216,7 @@ impl Connection {
         }
         let segment = segment?;
         self.sending.on_sent(now, ByteCount::of(buffer.len()));
-        Some(Transmit { tuple, length: buffer.len(), segment, ecn: Ecn::NotEct })
+        Some(Transmit { tuple, length: buffer.len(), segment, ecn: carry.ecn })
     }
 
     fn transmit_mtu_probe(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
@@ -351,6 +355,7 @@ impl Connection {
         let kind = if carry.mtu_probe.is_some() { PacketKind::MtuProbe } else { builder.kind() };
         let mut packet = sent_packet(&builder, size, kind);
         packet.moved = carry.load == Load::Copies;
+        packet.marked = carry.ecn == Ecn::Ect0;
         path.space.recovery.on_sent(now, packet);
         path.amplification.on_sent(size);
         path.counters.bytes_sent += size as u64;

@@ -7,6 +7,7 @@ use manyway_wire::{PathAvailability, PathId};
 use super::Connection;
 use crate::congestion::{Bottleneck, ControllerConfig};
 use crate::path::{BASE_DATAGRAM, Path, PathReason, PathState, Role};
+use crate::recovery::EcnState;
 use crate::{ByteCount, FourTuple, Instant, MessageStatistics, Rate};
 
 /// Figures of one path.
@@ -55,6 +56,8 @@ pub struct PathStatistics {
     pub packets_sent: u64,
     /// Packets declared lost, without those that arrived after all.
     pub packets_lost: u64,
+    /// Whether what this end sends on it carries marks that survive (Explicit Congestion Notification).
+    pub ecn: EcnState,
 }
 
 /// Figures of a connection.
@@ -145,5 +148,6 @@ fn path_statistics(path: &Path, group: PathId) -> PathStatistics {
         bytes_received: ByteCount(path.counters.bytes_received),
         packets_sent: path.counters.packets_sent,
         packets_lost: path.counters.packets_lost.saturating_sub(path.counters.spurious_losses),
+        ecn: recovery.ecn().state(),
     }
 }

@@ -28,6 +28,8 @@ struct Arrivals {
     bytes: ByteCount,
     /// The part that was sent after the last congestion event.
     bytes_outside_recovery: ByteCount,
+    /// How many carried ECT(0).
+    marked: u64,
     newest: Option<Newest>,
     /// Number and time of the newest question whether acknowledgements arrive.
     question: Option<(u64, Instant)>,
@@ -65,6 +67,7 @@ impl Arrivals {
     fn add(&mut self, packet: SentPacket, episodes: Episodes, out: &mut Outcome) {
         let bytes = packet.bytes();
         self.bytes += bytes;
+        self.marked += u64::from(packet.marked);
         if !episodes.is_in_recovery(packet.packet_number) {
             self.bytes_outside_recovery += bytes;
         }
@@ -102,6 +105,8 @@ impl PathRecovery {
             self.take_arrived(now, range, &mut arrivals, out);
         }
         let Some(largest) = arrivals.largest else { return Ok(()) };
+        // spec 9.51: acknowledgements that overtook others prove nothing about marks.
+        let is_newest = self.sent.largest_acked() < Some(largest);
         self.sent.on_largest_acked(largest);
         let delivered = arrivals.bytes + (arrivals.spurious_bytes - arrivals.abandoned_bytes);
         self.rate.on_delivered(now, delivered, ack.received_at);
@@ -124,7 +129,12 @@ impl PathRecovery {
         }
         let event_before = self.episodes.current();
         let lost_before = out.lost_bytes;
-        self.detect_losses(now, out);
+        self.detect_losses(now, latest.map(|(rtt, _)| rtt), out);
+        let next = self.sent.next_number();
+        if is_newest && self.ecn.on_ack(arrivals.marked, largest, next, ack.ecn) {
+            let sent_at = arrivals.newest.map_or(now, |newest| newest.time_sent);
+            self.on_mark(now, largest, sent_at);
+        }
         if arrivals.undo {
             arrivals.bytes_outside_recovery = arrivals.bytes;
         }
@@ -270,8 +280,14 @@ impl PathRecovery {
 
     /// Calls the packets lost that are, and notes when to ask again. Returns how many were lost.
     ///
-    /// Only the oldest packets are looked at, since nothing before a lost packet is not lost.
-    pub(super) fn detect_losses(&mut self, now: Instant, out: &mut Outcome) -> usize {
+    /// `latest_rtt` is the round trip that the acknowledgement measured. Only the oldest packets are looked at, since nothing
+    /// before a lost packet is not lost.
+    pub(super) fn detect_losses(
+        &mut self,
+        now: Instant,
+        latest_rtt: Option<Duration>,
+        out: &mut Outcome,
+    ) -> usize {
         let thresholds = self.reordering.thresholds(&self.rtt);
         let largest_acked = self.sent.largest_acked();
         let next = self.sent.next_number();
@@ -295,6 +311,7 @@ impl PathRecovery {
                 Verdict::Unknown => break,
             }
             let Some(packet) = self.sent.pop_front() else { break };
+            self.ecn.on_lost(&packet, next);
             count += 1;
             longest_stretch = longest_stretch.max(self.stretch.on_lost(packet.index, packet.time_sent));
             if packet.kind == PacketKind::MtuProbe {
@@ -312,7 +329,7 @@ impl PathRecovery {
                 event = event.or(Some(packet.time_sent));
             }
             trial_failed |= self.resume.on_lost(packet.packet_number);
-            self.report_lost(now, &packet, meaning);
+            self.report_lost(now, &packet, meaning, latest_rtt);
             let why = LostBy::Detection { episode: self.episodes.current() };
             self.settle_lost(now, packet, why, out);
         }
@@ -334,7 +351,13 @@ impl PathRecovery {
         count
     }
 
-    fn report_lost(&mut self, now: Instant, packet: &SentPacket, meaning: Meaning) {
+    fn report_lost(
+        &mut self,
+        now: Instant,
+        packet: &SentPacket,
+        meaning: Meaning,
+        latest_rtt: Option<Duration>,
+    ) {
         self.rounds.on_lost();
         self.rate.on_lost(packet.index, packet.bytes());
         self.controller.on_packet_lost(&LostPacketSample {
@@ -348,6 +371,7 @@ impl PathRecovery {
             delivered: self.rate.delivered(),
             begins_event: meaning == Meaning::NewEvent,
             app_limited: packet.delivery.app_limited(),
+            latest_rtt,
         });
     }
 
@@ -366,6 +390,23 @@ impl PathRecovery {
             sign: CongestionSign::Loss,
             sent_at,
             bytes,
+            in_flight: self.sent.bytes(),
+            smoothed_rtt: self.rtt.smoothed(),
+        });
+    }
+
+    /// The peer counted a packet that met congestion: once a round trip.
+    fn on_mark(&mut self, now: Instant, packet_number: u64, sent_at: Instant) {
+        self.controller.on_mark(now, self.sent.bytes());
+        if self.episodes.on_mark(packet_number, self.sent.next_number()) == Meaning::SameEvent {
+            return;
+        }
+        self.loss_interval.on_congestion();
+        self.controller.on_loss(&LossSample {
+            now,
+            sign: CongestionSign::Mark,
+            sent_at,
+            bytes: ByteCount::ZERO,
             in_flight: self.sent.bytes(),
             smoothed_rtt: self.rtt.smoothed(),
         });

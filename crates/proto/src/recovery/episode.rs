@@ -42,6 +42,16 @@ impl Episodes {
         Meaning::NewEvent
     }
 
+    /// A packet arrived with a mark of congestion: that stands, whatever lost packets arrive.
+    pub(crate) fn on_mark(&mut self, packet_number: u64, next: u64) -> Meaning {
+        if self.is_in_recovery(packet_number) {
+            self.can_undo = false;
+            return Meaning::SameEvent;
+        }
+        *self = Self { current: self.current + 1, boundary: next, missing: 0, can_undo: false };
+        Meaning::NewEvent
+    }
+
     /// A lost packet of an episode arrived. Returns whether the congestion event has to be undone.
     pub(crate) fn on_spurious(&mut self, episode: u64) -> bool {
         if episode != self.current || !self.can_undo {

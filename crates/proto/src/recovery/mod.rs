@@ -9,6 +9,7 @@ mod astray;
 mod config;
 mod delivery_rate;
 mod doubt;
+mod ecn;
 mod episode;
 mod large_packets;
 mod loss;
@@ -33,6 +34,7 @@ pub use config::RecoveryConfig;
 pub(crate) use delivery_rate::DeliveryRate;
 #[cfg(test)]
 pub(crate) use delivery_rate::{DeliverySnapshot, PeerTime};
+pub use ecn::{EcnFailure, EcnState};
 pub(crate) use one_way::{OneWay, OneWayDelay, difference as one_way_difference};
 pub(crate) use outcome::{Allowance, LostNote, Outcome, ReceivedAck, TimeoutKind};
 pub(crate) use rtt::RttEstimator;
@@ -68,6 +70,7 @@ pub(crate) struct PathRecovery {
     loss_rate: loss_rate::LossRate,
     resume: resume::Resume,
     doubt: doubt::Doubt,
+    ecn: ecn::EcnPath,
     last_progress: Option<Instant>,
     /// When the oldest packet in flight counts as lost, if nothing is heard of it.
     loss_time: Option<Instant>,
@@ -101,6 +104,7 @@ impl PathRecovery {
             loss_rate: loss_rate::LossRate::default(),
             resume: resume::Resume::default(),
             doubt: doubt::Doubt::default(),
+            ecn: ecn::EcnPath::default(),
             last_progress: None,
             loss_time: None,
             woke_at: None,
@@ -141,6 +145,11 @@ impl PathRecovery {
     /// How long packets need to the peer; `None` if it was not measured lately.
     pub(crate) fn one_way(&self, now: Instant) -> Option<OneWayDelay> {
         self.one_way.delay(now)
+    }
+
+    /// What is known of marks on the path.
+    pub(crate) fn ecn(&self) -> &ecn::EcnPath {
+        &self.ecn
     }
 
     /// Packets lost lately, of a million.
@@ -212,6 +221,7 @@ impl PathRecovery {
 
     /// A packet left. Packets are told in the order of their numbers.
     pub(crate) fn on_sent(&mut self, now: Instant, mut packet: SentPacket) {
+        self.ecn.on_sent(&packet);
         match packet.kind {
             PacketKind::AckOnly => return,
             PacketKind::AckQuestion => {
@@ -356,12 +366,13 @@ impl PathRecovery {
     /// Time has passed.
     pub(crate) fn on_timeout(&mut self, now: Instant, out: &mut Outcome) -> TimeoutKind {
         self.forget_lost(now);
-        if self.loss_time.is_some_and(|time| time <= now) && self.detect_losses(now, out) > 0 {
+        if self.loss_time.is_some_and(|time| time <= now) && self.detect_losses(now, None, out) > 0 {
             // What was lost is sent again now; that will be answered, so no probe is due beside it.
             self.probe.rearm(now);
             return TimeoutKind::Lost;
         }
         if self.probe.deadline(&self.rtt) <= now && !self.sent.is_empty() {
+            self.ecn.on_probe_timeout();
             return TimeoutKind::ProbeTimeout { count: self.probe.on_fired(now) };
         }
         TimeoutKind::Nothing
@@ -425,6 +436,7 @@ impl PathRecovery {
         }
         self.controller.on_restart(now, window);
         self.episodes.restart(next);
+        self.ecn.restart(next, round_trip.is_some());
         self.stretch.restart(self.sent.next_index());
         self.rate.forget_maximum();
         self.rtt.forget_minimum();

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use manyway_wire::PathId;
+use manyway_wire::{EcnCounts, PathId};
 
 use super::delivery_rate::PeerTime;
 use crate::observe::LossReason;
@@ -71,12 +71,19 @@ pub(crate) struct ReceivedAck<I> {
     pub(crate) delay: Duration,
     /// When the peer says that the newest of the packets arrived.
     pub(crate) received_at: PeerTime,
+    /// How the packets of the path were marked that the peer got so far.
+    pub(crate) ecn: Option<EcnCounts>,
 }
 
 impl<I: Iterator<Item = RangeInclusive<u64>>> ReceivedAck<I> {
     /// One that came on the path that it is about. `receive_time` is that of the PATH-ACK, in µs.
     pub(crate) fn new(path: PathId, ranges: I, delay: Duration, receive_time: u32) -> Self {
-        Self { path, carrier: path, ranges, delay, received_at: PeerTime(receive_time) }
+        Self { path, carrier: path, ranges, delay, received_at: PeerTime(receive_time), ecn: None }
+    }
+
+    /// The same, with the peer's counts of marks.
+    pub(crate) fn with_ecn(self, ecn: Option<EcnCounts>) -> Self {
+        Self { ecn, ..self }
     }
 
     /// The same, come on this path.

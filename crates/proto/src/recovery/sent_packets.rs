@@ -33,6 +33,8 @@ pub(crate) struct SentPacket {
     pub(crate) contents: Contents,
     /// Its content was sent again on another path: its loss is told to nobody, its arrival is.
     pub(crate) moved: bool,
+    /// It carries ECT(0).
+    pub(crate) marked: bool,
     pub(super) time_sent: Instant,
     /// Counts the packets that ask for an acknowledgement, without gaps.
     pub(super) index: u64,
@@ -48,6 +50,7 @@ impl SentPacket {
             kind,
             contents,
             moved: false,
+            marked: false,
             time_sent: Instant::from_nanos(0),
             index: 0,
             delivery: DeliverySnapshot::UNSENT,

@@ -5,7 +5,8 @@
 //! window. The phases that learn them are [`startup`], [`probe`] and [`probe_rtt`].
 //!
 //! What differs from the draft, each with its reason where it is done: Startup begins as slow start ([`window`]), losses
-//! have to be more than chance ([`losses`]), what acknowledgements wait for widens the window ([`probe_rtt`], spec 9.48), a
+//! have to be more than chance ([`losses`]) and a queue has to stand before them ([`probe_rtt`]), a policer is told by losses
+//! that last ([`policer`]), what acknowledgements wait for widens the window ([`probe_rtt`], spec 9.48), a
 //! round trip near the smallest one makes it needless to drain the path ([`probe_rtt`]), the controllers of several paths
 //! take turns ([`probe`], [`probe_rtt`]), once the pipe is full the rate of a round is the mean of its samples ([`model`]),
 //! a search that finds much goes on as Startup ([`probe`]), a path that has become slow is believed sooner
@@ -15,6 +16,7 @@ mod aggregation;
 mod bounds;
 mod losses;
 mod model;
+mod policer;
 mod probe;
 mod probe_rtt;
 mod random;
@@ -29,16 +31,17 @@ use aggregation::Aggregation;
 use bounds::Bounds;
 use losses::{Signals, is_excessive};
 use model::{MaxBandwidth, Purpose, Rounds};
+use policer::Policer;
 use probe::{Cycle, Phase};
 use probe_rtt::{Dwell, RoundTrip};
 use slowdown::Slowdown;
-use startup::FullPipe;
+use startup::{FullPipe, RoundEnd};
 use undo::Undo;
 use window::Usage;
 
 use super::{
-    AckSample, Activity, CongestionController, CongestionSign, ControllerConfig, LossSample,
-    LostPacketSample, SentSample, Sibling,
+    AckSample, Activity, CongestionController, ControllerConfig, LossSample, LostPacketSample, SentSample,
+    Sibling,
 };
 use crate::{ByteCount, Instant, Rate};
 
@@ -56,7 +59,10 @@ pub struct Bbr {
     rounds: Rounds,
     bandwidth: MaxBandwidth,
     slowdown: Slowdown,
+    policer: Policer,
     round_trip: RoundTrip,
+    /// By how much the last round trip was above the smallest one.
+    queue: Duration,
     aggregation: Aggregation,
     full_pipe: FullPipe,
     signals: Signals,
@@ -76,6 +82,17 @@ enum State {
     ProbeBw(Phase),
     /// Lets all queues run empty to see the round trip.
     ProbeRtt(Dwell),
+}
+
+/// The queue before a packet that was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LossQueue {
+    /// None: the packet was lost on the way, or a policer dropped it.
+    Empty,
+    /// One that has room: the packet was lost on the way, and to send less would not have saved it.
+    Partial,
+    /// One that has none.
+    Full,
 }
 
 impl State {
@@ -128,7 +145,9 @@ impl Bbr {
             rounds: Rounds::default(),
             bandwidth: MaxBandwidth::default(),
             slowdown: Slowdown::default(),
+            policer: Policer::default(),
             round_trip: RoundTrip::default(),
+            queue: Duration::ZERO,
             aggregation: Aggregation::default(),
             full_pipe: FullPipe::default(),
             signals: Signals::default(),
@@ -148,6 +167,7 @@ impl Bbr {
         self.rounds.on_ack(sample);
         self.bandwidth.on_ack(sample, self.rounds.has_begun(), self.purpose());
         self.notice_slowdown(sample);
+        self.notice_policer(sample);
         self.signals.on_ack(sample, self.datagram());
         if !self.state.is_accelerating() && self.signals.ended_in_excess() {
             self.bounds.shrink(&self.signals, self.bandwidth.get(), self.window);
@@ -155,7 +175,33 @@ impl Bbr {
         let (rate, window) = (self.rate(), self.window);
         self.aggregation.on_ack(sample, self.rounds.count(), rate, window, self.full_pipe.is_reached());
         let (delay, product) = (self.round_trip.without_wait_back(sample), self.product(100));
-        self.full_pipe.on_ack(sample, delay, product, self.rounds.has_begun());
+        let end = match self.rounds.has_begun() {
+            false => RoundEnd::No,
+            true if self.policer.lost_much() => RoundEnd::Policed,
+            true => RoundEnd::Usual,
+        };
+        self.full_pipe.on_ack(sample, delay, product, end);
+    }
+
+    /// The queue in which packets waited just before or just behind a packet that was lost.
+    fn queue_at_loss(&self, latest_rtt: Option<Duration>) -> LossQueue {
+        let queue = self.queue.max(self.round_trip.queue(latest_rtt));
+        if queue > self.round_trip.least_full_queue() {
+            LossQueue::Full
+        } else if queue > self.round_trip.least_queue() {
+            LossQueue::Partial
+        } else {
+            LossQueue::Empty
+        }
+    }
+
+    /// Whether losses that are found now tell that too much was sent.
+    fn is_congestion(&self, latest_rtt: Option<Duration>) -> bool {
+        match self.queue_at_loss(latest_rtt) {
+            LossQueue::Full => true,
+            LossQueue::Partial => false,
+            LossQueue::Empty => self.policer.is_known(),
+        }
     }
 
     /// What delivery rates are measured for now.
@@ -163,10 +209,10 @@ impl Bbr {
         match self.state {
             _ if !self.full_pipe.is_reached() => Purpose::Startup,
             State::ProbeBw(Phase::Refill | Phase::Up) => Purpose::Search,
-            State::Startup
-            | State::Drain { .. }
-            | State::ProbeBw(Phase::Down | Phase::Cruise)
-            | State::ProbeRtt(_) => Purpose::Steady,
+            State::ProbeBw(Phase::Cruise) => Purpose::Steady,
+            State::Startup | State::Drain { .. } | State::ProbeBw(Phase::Down) | State::ProbeRtt(_) => {
+                Purpose::Draining
+            }
         }
     }
 
@@ -197,6 +243,9 @@ impl CongestionController for Bbr {
         self.update_model(sample);
         self.update_state(sample, siblings);
         self.signals.end_ack(sample);
+        if sample.latest_rtt.is_some() {
+            self.queue = self.round_trip.queue(sample.latest_rtt);
+        }
         self.look_for_queue(sample);
         self.set_least_rate(sample.smoothed_rtt);
         self.set_window(sample.bytes);
@@ -207,8 +256,17 @@ impl CongestionController for Bbr {
         if sample.begins_event {
             self.undo = Undo::new(self.window, self.bounds);
         }
-        self.signals.on_packet_lost(sample);
+        if self.queue_at_loss(sample.latest_rtt) == LossQueue::Empty {
+            self.policer.on_lost(sample.bytes);
+            if self.policer.lost_much() {
+                self.usage.end_slow_start();
+            }
+        }
+        if !self.is_congestion(sample.latest_rtt) {
+            return;
+        }
         self.usage.end_slow_start();
+        self.signals.on_packet_lost(sample);
         let flight = sample.in_flight_at_sent;
         let is_too_high =
             is_excessive(sample.lost_since_sent, flight, sample.gaps_since_sent, self.datagram());
@@ -217,18 +275,15 @@ impl CongestionController for Bbr {
         }
     }
 
-    fn on_loss(&mut self, sample: &LossSample) {
-        match sample.sign {
-            // What there is to do was done for each packet, or is at the end of the round.
-            CongestionSign::Loss => {}
-            CongestionSign::Mark => {
-                self.signals.on_mark(self.rounds.delivered());
-                if self.cycle.hears_probe() {
-                    self.on_flight_too_large(sample.now, sample.in_flight, false);
-                }
-            }
+    fn on_mark(&mut self, now: Instant, in_flight: ByteCount) {
+        self.signals.on_mark(self.rounds.delivered());
+        if self.cycle.hears_probe() {
+            self.on_flight_too_large(now, in_flight, false);
         }
     }
+
+    /// What there is to do was done for each packet, or is at the end of the round.
+    fn on_loss(&mut self, _sample: &LossSample) {}
 
     fn on_spurious_loss(&mut self, _now: Instant) {
         self.undo_loss();

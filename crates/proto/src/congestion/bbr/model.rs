@@ -3,6 +3,11 @@
 use super::AckSample;
 use crate::{ByteCount, Rate};
 
+/// A round that brings less than this part of the bandwidth, in two cycles, makes it a rate that wanders.
+const WANDERS: (u64, u64) = (3, 4);
+/// The first rounds of the phase cruise still measure how a queue was drained before.
+const DRAINED: u32 = 2;
+
 /// Round trips counted by what was delivered (`BBR.round_count`): one ends when a packet arrives that left after it
 /// began.
 #[derive(Debug, Clone, Copy, Default)]
@@ -56,8 +61,14 @@ pub(super) struct MaxBandwidth {
     previous: Rate,
     current: Rate,
     round: RoundRate,
+    /// The mean of the last round.
+    last: Rate,
     /// The largest sample of a search for more that is on: what it finds, it goes on from at once.
     found: Rate,
+    /// The smallest rate of a round in this cycle and in the last one; no rate, none.
+    least: [Option<Rate>; 2],
+    /// Rounds in a row that ended in the phase cruise.
+    calm: u32,
 }
 
 /// What samples are taken for.
@@ -69,6 +80,8 @@ pub(super) enum Purpose {
     Search,
     /// To know what the path carries.
     Steady,
+    /// The same, while less is sent than it carries.
+    Draining,
 }
 
 /// The samples of a round.
@@ -101,6 +114,12 @@ impl MaxBandwidth {
         if round_begins {
             let round = std::mem::take(&mut self.round);
             self.current = self.current.max(round.mean);
+            self.last = round.mean;
+            self.calm = if purpose == Purpose::Steady { self.calm.saturating_add(1) } else { 0 };
+            if round.mean > Rate::ZERO && self.calm > DRAINED && !sample.app_limited {
+                let [least, _] = &mut self.least;
+                *least = Some(least.map_or(round.mean, |least| least.min(round.mean)));
+            }
         }
         let Some(rate) = sample.delivery_rate else { return };
         if sample.app_limited && rate < self.get() {
@@ -112,11 +131,22 @@ impl MaxBandwidth {
                 self.found = self.found.max(rate);
                 self.round.add(rate);
             }
-            Purpose::Steady => {
+            Purpose::Steady | Purpose::Draining => {
                 self.found = Rate::ZERO;
                 self.round.add(rate);
             }
         }
+    }
+
+    /// The mean rate of the last round.
+    pub(super) fn of_last_round(&self) -> Rate {
+        self.last
+    }
+
+    /// Whether the rate of the path changes from one round to another by more than its searches do.
+    pub(super) fn wanders(&self) -> bool {
+        let least = self.least.into_iter().flatten().min();
+        least.is_some_and(|least| least < self.get().scaled(WANDERS.0, WANDERS.1))
     }
 
     /// The path carries less than it did.
@@ -124,10 +154,16 @@ impl MaxBandwidth {
         *self = Self { current: rate, ..Self::default() };
     }
 
+    /// The rate fell by itself.
+    pub(super) fn note_fall(&mut self) {
+        self.least = [Some(Rate::ZERO), None];
+    }
+
     /// The next cycle begins; one without a measurement does not count.
     pub(super) fn advance(&mut self) {
         if self.current > Rate::ZERO {
-            *self = Self { previous: self.current, current: Rate::ZERO, ..*self };
+            let [least, _] = self.least;
+            *self = Self { previous: self.current, current: Rate::ZERO, least: [None, least], ..*self };
         }
     }
 }

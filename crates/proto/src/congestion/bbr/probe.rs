@@ -12,6 +12,8 @@ const WAIT: Duration = Duration::from_secs(2);
 const WAIT_SPREAD: Duration = Duration::from_secs(1);
 /// Rounds of a cycle at most: so often Reno would look for more on such a path, or more rarely.
 const ROUNDS_MAX: u64 = 63;
+/// And where the rate wanders, as that of a radio link does: what was known two seconds ago is of no use there.
+const ROUNDS_WANDERING: u64 = 12;
 /// The first cycle is shorter by up to this many rounds, so that equal paths that begin together do not probe together.
 const FIRST_SPREAD: u64 = 32;
 /// A search that finds so many times the bandwidth, two steps of a quarter and no chance, goes on as Startup.
@@ -196,9 +198,9 @@ impl Bbr {
         }
         let flight = sample.in_flight_at_sent;
         let is_limited = self.bounds.flight < ByteCount::MAX;
-        if is_limited
-            && !is_excessive(sample.lost_since_sent, flight, sample.gaps_since_sent, self.datagram())
-        {
+        let is_too_high =
+            is_excessive(sample.lost_since_sent, flight, sample.gaps_since_sent, self.datagram());
+        if is_limited && !(is_too_high && self.is_congestion(sample.latest_rtt)) {
             self.bounds.flight = self.bounds.flight.max(flight);
             if self.state == State::ProbeBw(Phase::Up) {
                 self.raise_flight(sample.bytes);
@@ -216,7 +218,8 @@ impl Bbr {
         let others_probe = siblings.iter().any(|sibling| sibling.activity == Activity::Probing);
         let flight = self.flight_for(self.rate()).min(self.window);
         let of_reno = flight.get() / self.datagram().get().max(1);
-        rounds >= of_reno.min(ROUNDS_MAX) && !others_probe
+        let most = if self.bandwidth.wanders() { ROUNDS_WANDERING } else { ROUNDS_MAX };
+        rounds >= of_reno.min(most) && !others_probe
     }
 
     /// `IsTimeToGoDown`

@@ -17,6 +17,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::{AckSample, Activity, Bbr, Phase, Sibling, State};
+use crate::collections::windowed_filter::WindowedMax;
 use crate::recovery::one_way_difference;
 use crate::{ByteCount, Instant};
 
@@ -33,6 +34,10 @@ const NEAR: u32 = 16;
 const NEAR_MIN: Duration = Duration::from_millis(1);
 /// Samples that a mean needs at least.
 const SAMPLES: u32 = 4;
+/// A shorter wait is what bursts of this end make, or chance.
+const QUEUE_MIN: Duration = Duration::from_millis(2);
+/// A queue that is full is so long at least, of the longest of late.
+const FULL: (u32, u32) = (3, 4);
 /// No delay wanders so that the mean of the first round is so many times the first round trip: that round made a queue.
 const WANDERING: u32 = 4;
 /// Longer the controller of one path does not wait for those of others.
@@ -52,6 +57,8 @@ pub(super) struct RoundTrip {
     wait_back: u32,
     /// The shortest such wait in this round.
     shortest_wait_back: u32,
+    /// By how many µs the longest round trip of the last 10 s was above the smallest one.
+    longest_queue: WindowedMax<u32>,
 }
 
 /// The samples of this round.
@@ -172,6 +179,23 @@ impl RoundTrip {
         Some(Duration::from_micros(u64::from(new.rtt.get() - wait_back)))
     }
 
+    /// By how much a round trip is longer than the smallest one; zero before anything was measured. Not by the receive times:
+    /// a peer that lies about these must not hide the queue that it makes lose.
+    pub(super) fn queue(&self, rtt: Option<Duration>) -> Duration {
+        rtt.zip(self.minimum()).map_or(Duration::ZERO, |(rtt, minimum)| rtt.saturating_sub(minimum))
+    }
+
+    /// Shorter waits tell of no queue.
+    pub(super) fn least_queue(&self) -> Duration {
+        (self.minimum().unwrap_or_default() / NEAR).max(QUEUE_MIN)
+    }
+
+    /// The shortest wait that tells of a full queue: one that was longer lately and lost nothing was not full.
+    pub(super) fn least_full_queue(&self) -> Duration {
+        let longest = Duration::from_micros(self.longest_queue.value().unwrap_or_default().into());
+        self.least_queue().max(longest * FULL.0 / FULL.1)
+    }
+
     /// Takes note of a round trip.
     pub(super) fn on_ack(&mut self, sample: &AckSample, round_begins: bool) {
         let Some(new) = Sample::of(sample) else { return };
@@ -212,6 +236,7 @@ impl RoundTrip {
             *minimum = recent;
         }
         minimum.hear_of(&new);
+        self.longest_queue.update(now, new.above(minimum), MEMORY);
         self.wait_back = new.wait_back(minimum);
     }
 

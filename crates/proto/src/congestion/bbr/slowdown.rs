@@ -67,6 +67,7 @@ impl Bbr {
         let helped = self.round_trip.was_near_since(self.slowdown.lowered);
         if sample.now - since >= TIME && round - first >= ROUNDS && helped {
             self.bandwidth.lower(best);
+            self.bandwidth.note_fall();
             self.slowdown = Slowdown { lowered: sample.now, ..Slowdown::default() };
         }
     }

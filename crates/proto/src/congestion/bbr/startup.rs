@@ -11,6 +11,8 @@ pub(super) const PACING_GAIN: u64 = 277;
 pub(super) const WINDOWS_PER_ROUND_TRIP: u64 = 2;
 /// Rounds without growth that say that the pipe is full.
 const ROUNDS: u8 = 3;
+/// A round that lost so much counts for more: a policer lets no queue grow.
+const POLICED_ROUNDS: u8 = 2;
 /// A quarter more is growth.
 const GROWTH: (u64, u64) = (5, 4);
 /// So much of the bandwidth-delay product in flight fills the pipe for certain.
@@ -45,6 +47,15 @@ pub(super) struct FullPipe {
     delays: Option<Delays>,
     /// Beyond which round trips are no chance after the last round, and after the one before that.
     usual: [Option<Duration>; 2],
+}
+
+/// Whether a round ends with an acknowledgement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RoundEnd {
+    No,
+    Usual,
+    /// One that lost so much without a queue that a policer may have cut it.
+    Policed,
 }
 
 /// The smallest and the largest round trip of a round.
@@ -99,7 +110,7 @@ impl FullPipe {
         sample: &AckSample,
         delay: Option<Duration>,
         product: ByteCount,
-        round_begins: bool,
+        end: RoundEnd,
     ) {
         self.most_in_flight = self.most_in_flight.max(sample.in_flight_at_sent);
         self.best = self.best.max(sample.delivery_rate.unwrap_or_default());
@@ -107,7 +118,7 @@ impl FullPipe {
             let delays = self.delays.get_or_insert(Delays { shortest: delay, longest: delay });
             *delays = Delays { shortest: delays.shortest.min(delay), longest: delays.longest.max(delay) };
         }
-        if !round_begins {
+        if end == RoundEnd::No {
             return;
         }
         let best = std::mem::take(&mut self.best);
@@ -124,7 +135,11 @@ impl FullPipe {
             self.restart(best);
             return;
         }
-        self.rounds += if has_queue || overflows { ROUNDS } else { 1 };
+        self.rounds += match end {
+            _ if has_queue || overflows => ROUNDS,
+            RoundEnd::Policed => POLICED_ROUNDS,
+            RoundEnd::No | RoundEnd::Usual => 1,
+        };
         if self.rounds >= ROUNDS {
             self.is_reached_now = true;
             self.is_reached = true;
@@ -165,8 +180,13 @@ impl Bbr {
         }
         if self.full_pipe.is_reached() {
             // What came only once was a burst that a shaper had saved up.
-            if self.full_pipe.is_reached_now() && self.full_pipe.last() < self.bandwidth.get().scaled(1, 2) {
+            let was_policed = self.policer.lost_much();
+            let was_burst = was_policed || self.full_pipe.last() < self.bandwidth.get().scaled(1, 2);
+            if self.full_pipe.is_reached_now() && was_burst {
                 self.bandwidth.lower(self.full_pipe.last());
+            }
+            if was_policed {
+                self.policer.begin_trial();
             }
             self.state = State::Drain { since_round: self.rounds.count() };
         }

@@ -6,7 +6,7 @@ use super::super::aggregation::Aggregation;
 use super::super::bounds::Bounds;
 use super::super::losses::{flight_at_loss, is_excessive};
 use super::super::model::{MaxBandwidth, Purpose};
-use super::super::startup::FullPipe;
+use super::super::startup::{FullPipe, RoundEnd};
 use super::*;
 
 const SIZE: ByteCount = ByteCount(1200);
@@ -53,6 +53,7 @@ fn lost(flight: u64, lost: u64) -> LostPacketSample {
         delivered: ByteCount::ZERO,
         begins_event: false,
         app_limited: false,
+        latest_rtt: Some(MS * 40),
     }
 }
 
@@ -117,8 +118,13 @@ fn three_rounds_without_a_quarter_more_fill_the_pipe_unless_the_application_limi
     let mut pipe = FullPipe::default();
     let mut round = |megabits, app_limited| {
         let sample = AckSample { delivery_rate: Some(mbit(megabits)), app_limited, ..sample() };
-        pipe.on_ack(&sample, sample.latest_rtt, ByteCount::MAX, false);
-        pipe.on_ack(&AckSample { delivery_rate: None, ..sample }, sample.latest_rtt, ByteCount::MAX, true);
+        pipe.on_ack(&sample, sample.latest_rtt, ByteCount::MAX, RoundEnd::No);
+        pipe.on_ack(
+            &AckSample { delivery_rate: None, ..sample },
+            sample.latest_rtt,
+            ByteCount::MAX,
+            RoundEnd::Usual,
+        );
         pipe.is_reached_now()
     };
     assert!(!round(8, false) && !round(16, false) && !round(19, false) && !round(19, false));
@@ -134,7 +140,7 @@ fn the_application_limits_nothing_while_half_as_much_again_as_the_path_carries_i
         let in_flight_at_sent = ByteCount(in_flight);
         let sample =
             AckSample { delivery_rate: Some(mbit(8)), app_limited: true, in_flight_at_sent, ..sample() };
-        pipe.on_ack(&sample, sample.latest_rtt, ByteCount(10_000), true);
+        pipe.on_ack(&sample, sample.latest_rtt, ByteCount(10_000), RoundEnd::Usual);
         pipe.is_reached_now()
     };
     assert!((0..10).all(|_| !round(14_000)));
@@ -148,7 +154,7 @@ fn one_round_without_growth_fills_the_pipe_if_a_long_queue_of_three_products_is_
         let in_flight_at_sent = ByteCount(in_flight);
         let sample = AckSample { delivery_rate: Some(mbit(8)), in_flight_at_sent, ..sample() };
         let mut round = |_: &u32| {
-            pipe.on_ack(&sample, sample.latest_rtt, ByteCount(product), true);
+            pipe.on_ack(&sample, sample.latest_rtt, ByteCount(product), RoundEnd::Usual);
             pipe.is_reached_now()
         };
         // The first one grows from nothing.
@@ -159,11 +165,14 @@ fn one_round_without_growth_fills_the_pipe_if_a_long_queue_of_three_products_is_
 }
 
 #[test]
-fn slow_start_ends_with_the_first_loss_or_queue() {
+fn slow_start_ends_with_the_first_loss_behind_a_queue_or_with_the_queue() {
     let mut path = Path::new(mbit(50), MS * 50);
     path.run(MS * 130);
     assert!(path.bbr.doubles());
-    path.bbr.on_packet_lost(&LostPacketSample { delivered: path.bbr.rounds.delivered(), ..lost(100, 1) });
+    let faded = LostPacketSample { delivered: path.bbr.rounds.delivered(), latest_rtt: None, ..lost(100, 1) };
+    path.bbr.on_packet_lost(&faded);
+    assert!(path.bbr.doubles(), "no queue stood before it");
+    path.bbr.on_packet_lost(&LostPacketSample { latest_rtt: Some(MS * 60), ..faded });
     path.run(MS * 70);
     assert_eq!((path.bbr.state, path.bbr.doubles()), (State::Startup, false));
     // It holds less than the first flight.
@@ -197,7 +206,7 @@ enum Step {
     Sent { idle: bool },
     Ack { micros: u64, bytes: u64, rate: Option<u64>, rtt: Option<u64>, app_limited: bool, lost: u64 },
     PacketLost { flight: u64, lost: u64, begins_event: bool },
-    Loss(CongestionSign),
+    Mark,
     Undo,
     Persistent,
     Restart(u64),
@@ -220,8 +229,7 @@ fn step() -> impl Strategy<Value = Step> {
         }),
         5 => (1u64..2000, 1u64..300, any::<bool>())
             .prop_map(|(flight, lost, begins_event)| Step::PacketLost { flight, lost, begins_event }),
-        2 => Just(Step::Loss(CongestionSign::Loss)),
-        2 => Just(Step::Loss(CongestionSign::Mark)),
+        2 => Just(Step::Mark),
         2 => Just(Step::Undo),
         1 => Just(Step::Persistent),
         1 => any::<u64>().prop_map(Step::Restart),
@@ -266,14 +274,7 @@ proptest! {
                 Step::PacketLost { flight, lost: count, begins_event } => {
                     bbr.on_packet_lost(&LostPacketSample { now, delivered, begins_event, ..lost(flight, count) });
                 }
-                Step::Loss(sign) => bbr.on_loss(&LossSample {
-                    now,
- sent_at: now,
-                    sign,
-                    bytes: SIZE,
-                    in_flight: SIZE * 3,
-                    smoothed_rtt: MS,
-                }),
+                Step::Mark => bbr.on_mark(now, SIZE * 3),
                 Step::Undo => bbr.on_spurious_loss(now),
                 Step::Persistent => bbr.on_persistent_congestion(now),
                 Step::Restart(bytes) => bbr.on_restart(now, ByteCount(bytes)),

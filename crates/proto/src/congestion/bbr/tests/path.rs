@@ -205,7 +205,7 @@ impl Path {
         if let Some(way_back) = self.one_way.way_back(at, self.rtt.smoothed()) {
             self.delivery.on_way_back(way_back);
         }
-        let newly_lost = self.find_losses(packet.number);
+        let newly_lost = self.find_losses(packet.number, self.rtt.latest());
         let delivery = self.delivery.sample(at, packet.sent, &packet.snapshot, &self.rtt, true);
         let sample = AckSample {
             now: at,
@@ -237,7 +237,7 @@ impl Path {
         }
     }
 
-    fn find_losses(&mut self, acked: u64) -> ByteCount {
+    fn find_losses(&mut self, acked: u64, latest_rtt: Duration) -> ByteCount {
         let bytes = ByteCount(SIZE);
         let mut newly_lost = ByteCount::ZERO;
         while let Some(packet) = self.flight.front().copied() {
@@ -264,6 +264,7 @@ impl Path {
                 delivered: self.delivery.delivered(),
                 begins_event,
                 app_limited: packet.snapshot.app_limited(),
+                latest_rtt: Some(latest_rtt),
             });
         }
         newly_lost

@@ -1,0 +1,229 @@
+//! Losses that no queue makes: a link that fades, or a policer.
+//!
+//! A policer drops what comes too fast and lets nothing wait, so that neither the queue nor the window tells of it. Its losses
+//! last as long as too much is sent and spare no round trip, and they stop once less is sent. Those of a link that fades spare
+//! some round trips, and come and go as they like. So lasting losses lower the bandwidth to what passes, and what happens then
+//! decides: if they stop, it is a policer, and its losses count as those of a queue.
+
+use std::time::Duration;
+
+use super::{AckSample, Bbr, Phase, State};
+use crate::{ByteCount, Instant, Rate};
+
+/// More than this part lost without a queue is much. For so long and in so many round trips, and none spared, it may be a
+/// policer.
+const LASTING: u64 = 16;
+const LASTING_TIME: Duration = Duration::from_millis(400);
+const LASTING_ROUNDS: u64 = 4;
+/// A round trip that lost no more than this part was spared.
+const SPARED: u64 = 64;
+/// More than this part lost in the round trip that ends Startup is enough.
+const MUCH: u64 = 8;
+/// Round trips of a trial that still show what was sent before, ...
+const TRIAL_BEFORE: u32 = 2;
+/// those that are judged, ...
+const TRIAL: u32 = 4;
+/// and how many of them have to be spared.
+const TRIAL_SPARED: u32 = 3;
+
+/// Whether losses without a queue are those of a policer.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Policer {
+    round: Fade,
+    /// Whether the last round trip lost much.
+    lost_much: bool,
+    /// Whether it was spent in the phase cruise from its beginning.
+    was_calm: bool,
+    lasting: Option<Lasting>,
+    verdict: Verdict,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+enum Verdict {
+    #[default]
+    None,
+    /// Less is sent.
+    Trial(Trial),
+    Policer,
+}
+
+/// Round trips in the phase cruise since less is sent.
+#[derive(Debug, Clone, Copy, Default)]
+struct Trial {
+    rounds: u32,
+    /// Those that count and were spared.
+    spared: u32,
+    /// Those that count and lost much.
+    lossy: u32,
+    /// The sum of the mean rates of those that count.
+    rates: Rate,
+    /// Whether what passes was still less than what was known, and this is the second attempt.
+    is_second: bool,
+}
+
+/// What was lost without a queue before it, of how much.
+#[derive(Debug, Clone, Copy, Default)]
+struct Fade {
+    lost: ByteCount,
+    /// What had been delivered when it began.
+    delivered: ByteCount,
+}
+
+impl Fade {
+    fn beginning_at(delivered: ByteCount) -> Self {
+        Self { lost: ByteCount::ZERO, delivered }
+    }
+
+    /// Whether more than the `part`-th of what was sent was lost.
+    fn is_more_than(&self, part: u64, delivered: ByteCount) -> bool {
+        self.lost * part > self.lost + (delivered - self.delivered)
+    }
+}
+
+/// A round trip that ended.
+struct Round {
+    mean: Rate,
+    was_spared: bool,
+    was_lossy: bool,
+}
+
+/// Some round trips with such losses.
+#[derive(Debug, Clone, Copy)]
+struct Lasting {
+    since: Instant,
+    /// The sum of their mean rates, and how many there are.
+    rates: Rate,
+    rounds: u64,
+    fade: Fade,
+}
+
+impl Policer {
+    /// A packet was lost without a queue before it.
+    pub(super) fn on_lost(&mut self, bytes: ByteCount) {
+        self.round.lost += bytes;
+    }
+
+    /// Whether so much of the last round trip was lost that it may be a policer.
+    pub(super) fn lost_much(&self) -> bool {
+        self.lost_much
+    }
+
+    /// Whether losses without a queue are congestion.
+    pub(super) fn is_known(&self) -> bool {
+        matches!(self.verdict, Verdict::Policer)
+    }
+
+    /// The bandwidth was lowered to what passes: losses have to stop now.
+    pub(super) fn begin_trial(&mut self) {
+        self.lasting = None;
+        self.verdict = Verdict::Trial(Trial::default());
+    }
+
+    /// A round ends with its mean rate; without one if the application limited it. Returns the rate that passes once
+    /// losses show that more is sent.
+    fn end_round(&mut self, sample: &AckSample, mean: Rate, is_calm: bool) -> Option<Rate> {
+        let fade = std::mem::replace(&mut self.round, Fade::beginning_at(sample.delivered));
+        self.lost_much = fade.is_more_than(MUCH, sample.delivered);
+        let was_calm = std::mem::replace(&mut self.was_calm, is_calm);
+        if mean == Rate::ZERO {
+            self.lasting = None;
+            return None;
+        }
+        let round = Round {
+            mean,
+            was_spared: !fade.is_more_than(SPARED, sample.delivered),
+            was_lossy: fade.is_more_than(LASTING, sample.delivered),
+        };
+        let passes = if is_calm && was_calm { self.judge(&round) } else { None };
+        passes.or_else(|| self.watch(sample, &round, fade.lost))
+    }
+
+    /// A round trip in which no more was sent than the path is known to carry. Returns what passes if it lost even so.
+    fn judge(&mut self, round: &Round) -> Option<Rate> {
+        match &mut self.verdict {
+            Verdict::None => None,
+            // The last search took saved tokens for bandwidth, or it is no policer.
+            Verdict::Policer if round.was_lossy => {
+                self.begin_trial();
+                Some(round.mean)
+            }
+            Verdict::Policer => None,
+            Verdict::Trial(trial) => {
+                trial.add(round);
+                let (verdict, passes) = trial.verdict()?;
+                self.verdict = verdict;
+                passes
+            }
+        }
+    }
+
+    /// Returns what passed on average in round trips that lost much for long, none of which was spared.
+    fn watch(&mut self, sample: &AckSample, round: &Round, lost: ByteCount) -> Option<Rate> {
+        if round.was_spared {
+            self.lasting = None;
+            return None;
+        }
+        let Some(lasting) = &mut self.lasting else {
+            // The rates of the first round may still be of before.
+            let fade = self.round;
+            self.lasting = Some(Lasting { since: sample.now, rates: Rate::ZERO, rounds: 0, fade });
+            return None;
+        };
+        lasting.fade.lost += lost;
+        lasting.rates = lasting.rates + round.mean;
+        lasting.rounds += 1;
+        let Lasting { since, rates, rounds, fade } = *lasting;
+        if sample.now - since < LASTING_TIME || rounds < LASTING_ROUNDS {
+            return None;
+        }
+        self.lasting = None;
+        if !fade.is_more_than(LASTING, sample.delivered) {
+            return None;
+        }
+        self.begin_trial();
+        Some(rates.scaled(1, rounds))
+    }
+}
+
+impl Trial {
+    fn add(&mut self, round: &Round) {
+        self.rounds += 1;
+        if self.rounds > TRIAL_BEFORE {
+            self.spared += u32::from(round.was_spared);
+            self.lossy += u32::from(round.was_lossy);
+            self.rates = self.rates + round.mean;
+        }
+    }
+
+    /// What is known once the trial is over, and what passes if that has to be tried once more: losses became few, but did
+    /// not stop.
+    fn verdict(&self) -> Option<(Verdict, Option<Rate>)> {
+        let Self { rounds, spared, lossy, rates, is_second } = *self;
+        if rounds < TRIAL_BEFORE + TRIAL {
+            return None;
+        }
+        if spared >= TRIAL_SPARED {
+            return Some((Verdict::Policer, None));
+        }
+        if spared == 0 && lossy <= TRIAL - TRIAL_SPARED && !is_second {
+            let again = Verdict::Trial(Self { is_second: true, ..Self::default() });
+            return Some((again, Some(rates.scaled(1, u64::from(TRIAL)))));
+        }
+        Some((Verdict::None, None))
+    }
+}
+
+impl Bbr {
+    /// Lowers the bandwidth to what passes, if losses without a queue last.
+    pub(super) fn notice_policer(&mut self, sample: &AckSample) {
+        if !self.rounds.has_begun() {
+            return;
+        }
+        let is_calm = self.state == State::ProbeBw(Phase::Cruise);
+        let passes = self.policer.end_round(sample, self.bandwidth.of_last_round(), is_calm);
+        let is_steady = matches!(self.state, State::ProbeBw(_));
+        if let Some(passes) = passes.filter(|passes| is_steady && *passes < self.bandwidth.get()) {
+            self.bandwidth.lower(passes);
+        }
+    }
+}
