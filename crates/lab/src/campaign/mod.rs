@@ -14,9 +14,11 @@ pub use plan::{Case, Course, Plan, Timing, Way};
 pub use results::{End, Results, Run, Skip, Standing};
 
 use crate::Runner;
-use crate::contender::Contender;
+use crate::contender::{Contender, ManywaySettings, RouteChoice};
 use crate::error::LabError;
 use crate::measures::Measures;
+use crate::outcome::Outcome;
+use crate::scenario::Scenario;
 use crate::stop::Stop;
 pub(crate) use machine::Activity;
 
@@ -124,6 +126,32 @@ fn unsupported(plan: &Plan, runner: &dyn Runner) -> Vec<Skip> {
         }
     }
     skipped
+}
+
+/// Runs a contender once. The best route alone is the one that proves so: each is run, and the outcome counts in which most
+/// arrived; where none is better, that of the best route by its numbers.
+fn outcome(
+    runner: &mut dyn Runner,
+    scenario: &Scenario,
+    contender: &Contender,
+    seed: u64,
+) -> Result<Outcome, LabError> {
+    let Contender::Manyway(settings @ ManywaySettings { routes: RouteChoice::Best, .. }) = contender else {
+        return runner.run(scenario, contender, seed);
+    };
+    let first = scenario.best_route();
+    let others = (0..scenario.routes.len()).filter(|route| *route != first);
+    let mut best: Option<(f64, Outcome)> = None;
+    for route in std::iter::once(first).chain(others) {
+        let alone = ManywaySettings { routes: RouteChoice::Only(route), ..settings.clone() };
+        let outcome = runner.run(scenario, &Contender::Manyway(alone), seed)?;
+        let broke_down = outcome.failure.is_some();
+        let carried = if broke_down { -1.0 } else { Measures::of(scenario, &outcome).megabits() };
+        if best.as_ref().is_none_or(|(most, _)| carried > *most) {
+            best = Some((carried, outcome));
+        }
+    }
+    best.map(|(_, outcome)| outcome).ok_or_else(|| LabError::System("the scenario has no route".to_owned()))
 }
 
 struct Campaign<'a> {
@@ -257,7 +285,7 @@ impl Campaign<'_> {
         watcher.notice(Notice::Runs { case, contender: &name, ahead: self.ahead(job) });
         let seed = self.plan.seed.wrapping_add(job.repetition.into());
         let (began, before) = (Instant::now(), self.activity());
-        let outcome = match runner.run(&case.scenario, contender, seed) {
+        let outcome = match outcome(runner, &case.scenario, contender, seed) {
             Err(LabError::Unsupported(reason)) => {
                 let skip = Skip { contender: name, case: Some(job.case), reason };
                 watcher.notice(Notice::Skipped(&skip));
@@ -268,7 +296,7 @@ impl Campaign<'_> {
         };
         let took = began.elapsed();
         let disturbance = before.zip(self.activity()).map(|(before, after)| after.since(before));
-        let expected = plan::expected(self.plan.timing, &case.scenario);
+        let expected = plan::expected_of(self.plan.timing, case, contender);
         let run = Run {
             case: job.case,
             contender: job.contender,
@@ -311,7 +339,7 @@ impl Campaign<'_> {
             if self.is_skipped(other.case, &contender.to_string()) {
                 continue;
             }
-            let once = plan::expected(self.plan.timing, &case.scenario);
+            let once = plan::expected_of(self.plan.timing, case, contender);
             left += once * rounds;
             if (other.case, other.contender) >= (job.case, job.contender) {
                 left += once;
@@ -328,8 +356,8 @@ impl Campaign<'_> {
     fn has_time_for_more(&self, job: &Job) -> bool {
         let Some(budget) = self.plan.budget else { return true };
         let (mut needed, rounds) = (Duration::ZERO, self.plan.repetitions.saturating_sub(job.repetition + 1));
-        if let Some((case, _)) = self.look_up(*job) {
-            needed += plan::expected(self.plan.timing, &case.scenario);
+        if let Some((case, contender)) = self.look_up(*job) {
+            needed += plan::expected_of(self.plan.timing, case, contender);
         }
         let can_run = |who: &Contender| {
             let name = who.to_string();

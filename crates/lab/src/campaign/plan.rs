@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use manyway_proto::text;
 
-use crate::contender::Contender;
+use crate::contender::{Contender, ManywaySettings, RouteChoice};
 use crate::measures::count;
 use crate::scenario::{Direction, Scenario};
 
@@ -95,7 +95,8 @@ impl Plan {
 
     /// As [`Self::estimate`], of those contenders alone that can run.
     pub(super) fn estimate_of(&self, can_run: CanRun<'_>) -> Duration {
-        let once: Duration = self.pairs(can_run).map(|(case, _)| expected(self.timing, &case.scenario)).sum();
+        let pairs = self.pairs(can_run);
+        let once: Duration = pairs.map(|(case, who)| expected_of(self.timing, case, who)).sum();
         once.saturating_mul(self.repetitions)
     }
 
@@ -173,8 +174,23 @@ type CanRun<'a> = &'a dyn Fn(&Contender) -> bool;
 /// A run of its whole length, in thousandths.
 const WHOLE: u32 = 1000;
 
+/// How long a contender takes for a run, about: the best route is found by running each.
+pub(super) fn expected_of(timing: Timing, case: &Case, contender: &Contender) -> Duration {
+    let once = expected(timing, &case.scenario);
+    match contender {
+        Contender::Manyway(ManywaySettings { routes: RouteChoice::Best, .. }) => {
+            once.saturating_mul(u32::try_from(case.scenario.routes.len()).unwrap_or(u32::MAX))
+        }
+        Contender::Manyway(_)
+        | Contender::Tcp { .. }
+        | Contender::Possible { .. }
+        | Contender::Mptcp { .. }
+        | Contender::External(_) => once,
+    }
+}
+
 /// How long a run takes, about.
-pub(super) fn expected(timing: Timing, scenario: &Scenario) -> Duration {
+fn expected(timing: Timing, scenario: &Scenario) -> Duration {
     match timing {
         // Namespaces, links, agents, and the last bytes in the queues.
         Timing::Real => scenario.duration + Duration::from_secs(4),

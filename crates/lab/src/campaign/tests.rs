@@ -33,6 +33,20 @@ fn the_median_and_the_spread_are_those_of_all_repetitions() {
 }
 
 #[test]
+fn the_best_route_is_the_one_that_proves_so() {
+    for (megabits, best) in [(vec![10.0, 30.0], 30.0), (vec![30.0, 10.0], 30.0)] {
+        let mut runner = Scripted { megabits, ..Scripted::default() };
+        let results = run_plan(plan(&["wifi-lte"], &["manyway-best"], 1), &mut runner);
+        let mut who: Vec<_> = runner.calls.iter().map(|call| call[1].clone()).collect();
+        who.sort();
+        assert_eq!(who, ["manyway@1", "manyway@2"]);
+        assert!((results.goodput(0, "manyway-best").unwrap().median - best).abs() < 0.5);
+    }
+    let one = plan(&["wifi-lte"], &["manyway"], 1).estimate();
+    assert_eq!(plan(&["wifi-lte"], &["manyway-best"], 1).estimate(), 2 * one);
+}
+
+#[test]
 fn who_is_not_supported_is_skipped_with_a_sentence_and_the_others_run() {
     let mut runner = Scripted { refused: Some("mptcp-cubic"), ..Scripted::default() };
     let results = run_plan(plan(&["two-50"], &["manyway", "mptcp-cubic"], 2), &mut runner);

@@ -52,7 +52,8 @@ pub enum RouteChoice {
     /// All.
     #[default]
     All,
-    /// That which carries most alone by its numbers, see `Scenario::best_route`.
+    /// That which carries most alone. A campaign runs Manyway over each and takes the best; else, and for others, it is the
+    /// best by its numbers, see `Scenario::best_route`.
     Best,
     /// One, by its place in the scenario.
     Only(usize),

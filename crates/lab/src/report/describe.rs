@@ -99,6 +99,7 @@ fn setting(setting: &Setting) -> String {
         Setting::Corruption(share) => format!("{} corrupted", percent(*share)),
         Setting::Duplication(share) => format!("{} twice", percent(*share)),
         Setting::Mtu(mtu) => format!("an MTU of {mtu}"),
+        Setting::Ecn(treatment) => format!("ECN marks {treatment}"),
     }
 }
 

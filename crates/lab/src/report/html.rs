@@ -6,11 +6,11 @@ use std::time::Duration;
 use manyway_proto::{ByteCount, Rate, text};
 
 use super::figure::{
-    Bar, BarChart, BytesPlot, BytesSeries, FigureError, Mark, MarkKind, PathSeries, RatePlot,
+    Bar, BarChart, BytesPlot, BytesSeries, Extent, FigureError, Mark, MarkKind, PathSeries, RatePlot,
 };
 use super::table::{self, Grid};
-use super::{Lead, Origin, describe};
-use crate::campaign::{Case, Results, Run, Timing};
+use super::{Lead, Origin, describe, result};
+use crate::campaign::{Case, End, Results, Run, Timing};
 use crate::columns::Align;
 use crate::error::LabError;
 use crate::measures::{Fault, Recovery, counted};
@@ -65,9 +65,14 @@ fn draw(results: &Results, place: usize, case: &Case, figures: &mut Vec<Figure>)
         series: runs.iter().map(|(name, _, outcome)| arrived(name, &case.scenario, outcome)).collect(),
     };
     add("bytes", bytes.to_svg()?);
+    let mut plots = Vec::new();
     for (name, run, outcome) in &runs {
-        let title = format!("{label}: {name}, {}", run.measures.goodput);
-        add(&format!("rates-{}", file_name(name)), rates(title, &case.scenario, run, outcome).to_svg()?);
+        let plot = rates(format!("{label}: {name}"), &case.scenario, run, outcome);
+        plots.push((format!("rates-{}", file_name(name)), plot));
+    }
+    let extent = plots.iter().map(|(_, plot)| plot.extent()).fold(Extent::default(), Extent::with);
+    for (what, plot) in &plots {
+        add(what, plot.to_svg_within(extent)?);
     }
     Ok(())
 }
@@ -158,10 +163,14 @@ pub(super) fn page(results: &Results, origin: &Origin, (lead, figures): (&Lead, 
          content=\"width=device-width\">\n<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
          <h1>{title}</h1>\n"
     );
+    if let Some(sentence) = result::sentence(results) {
+        let _ = writeln!(page, "<p><strong>{}</strong></p>", escape(&sentence));
+    }
     list(&mut page, &settings(results, origin));
     opening(&mut page, lead);
     page.push_str("<h2>Results</h2>\n");
-    grid(&mut page, &Grid::of(results));
+    let table = Grid::of(results);
+    grid(&mut page, &table);
     let remarks = table::remarks(results);
     if !remarks.is_empty() {
         page.push_str("<ul>\n");
@@ -170,7 +179,8 @@ pub(super) fn page(results: &Results, origin: &Origin, (lead, figures): (&Lead, 
         }
         page.push_str("</ul>\n");
     }
-    page.push_str(LEGEND);
+    let meanings = result::meanings(results, &table).join(" ");
+    let _ = writeln!(page, "<p>{}</p>", escape(&meanings));
     for (place, case) in results.plan.cases.iter().enumerate() {
         section(&mut page, case, figures.iter().filter(|figure| figure.case == place));
     }
@@ -187,7 +197,7 @@ fn settings(results: &Results, origin: &Origin) -> Vec<(&'static str, String)> {
         Timing::Real => "real sockets over emulated links",
         Timing::Virtual => "virtual time",
     };
-    vec![
+    let mut pairs = vec![
         ("Version", format!("manyway {}", origin.version)),
         ("Command", origin.command_line()),
         ("Date", origin.date.clone()),
@@ -195,13 +205,22 @@ fn settings(results: &Results, origin: &Origin) -> Vec<(&'static str, String)> {
         ("Processor", format!("{} × {}{memory}", machine.cores, machine.cpu)),
         (
             "Runs",
-            format!("{} of {}, {} repetitions, {timing}", results.counted(), plan.runs(), plan.repetitions),
+            format!(
+                "{} of {}, {} {}, {timing}",
+                results.counted(),
+                plan.runs(),
+                plan.repetitions,
+                if plan.repetitions == 1 { "repetition" } else { "repetitions" }
+            ),
         ),
         ("First seed", plan.seed.to_string()),
         ("Budget", budget),
         ("Took", text::duration(results.took)),
-        ("End", results.end.name().to_owned()),
-    ]
+    ];
+    if !matches!(results.end, End::Complete) {
+        pairs.push(("End", results.end.name().to_owned()));
+    }
+    pairs
 }
 
 fn list(page: &mut String, pairs: &[(&str, String)]) {
@@ -292,11 +311,6 @@ const MOST_POINTS: usize = 200;
 const MOST_MARKS: usize = 8;
 /// Events of a scenario that are told.
 const MOST_EVENTS: usize = 20;
-
-const LEGEND: &str = "<p>Goodput is what the receiving application got from the first to the last byte, the median of \
-all repetitions. Silence is the longest time without a byte. Used again is how long a route that returned took until it \
-carried a tenth of its rate. Recovery is how long it took after a loss or return until 85 % of what the working routes \
-carry was reached. Message latency counts those that never came as endless.</p>\n";
 
 const STYLE: &str = "
 :root { color-scheme: light dark; }

@@ -7,6 +7,7 @@ mod html;
 mod json;
 mod matrix;
 mod numbers;
+mod result;
 mod table;
 #[cfg(test)]
 mod tests;

@@ -88,6 +88,40 @@ fn the_page_refers_to_nothing_outside_and_takes_no_text_for_html() {
 }
 
 #[test]
+fn the_page_begins_with_the_result_and_explains_what_it_shows_and_nothing_else() {
+    let results = results("two links");
+    let page = html::page(&results, &origin(), (&Lead::default(), &[]));
+    let sentence = "Manyway carried data in 2 cases: 95 to 96 % of what the links can carry.";
+    assert!(
+        page.contains(&format!("<h1>Manyway in the lab</h1>\n<p><strong>{sentence}</strong></p>")),
+        "{page}"
+    );
+    assert!(page.contains("possible is a connection of the kernel"), "{page}");
+    for absent in ["manyway-best is", "Used again is", "Recovery is", "Message latency", "<dt>End</dt>"] {
+        assert!(!page.contains(absent), "{absent}\n{page}");
+    }
+    let mut once = results;
+    once.plan.repetitions = 1;
+    assert!(html::page(&once, &origin(), (&Lead::default(), &[])).contains(", 1 repetition, "));
+}
+
+#[test]
+fn the_pictures_of_a_case_have_equal_axes() {
+    let plan = plan(&["two-50"], &["manyway", "tcp-cubic"], 1);
+    let mut runner = Scripted { megabits: vec![90.0, 9.0], ..Scripted::default() };
+    let results = campaign::run(plan, &mut runner, &mut Silent::default(), &Stop::default());
+    let figures = html::figures(&results).unwrap();
+    let labels = |name: &str| {
+        let figure = figures.iter().find(|figure| figure.file.ends_with(name)).unwrap();
+        let numbers = figure.svg.lines().map(str::trim).filter(|line| line.parse::<f64>().is_ok());
+        numbers.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let axes = labels("rates-manyway");
+    assert!(axes.len() > 5, "{axes:?}");
+    assert_eq!(axes, labels("rates-tcp-cubic"));
+}
+
+#[test]
 fn a_report_is_written_also_of_what_was_interrupted() {
     let plan = plan(&["two-50"], &["manyway"], 3);
     let mut runner = Scripted { interrupted_after: Some(1), ..Scripted::default() };

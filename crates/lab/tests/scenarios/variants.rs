@@ -89,7 +89,7 @@ fn loss_is_seen_on_links_and_in_events() {
         .collect();
     insta::assert_snapshot!(
         lossy.join(" "),
-        @"two-50-loss one-lossy wifi-lte loss-05 loss-2 dual-lte fiber-lte lte-starlink lte-geo congested telemetry"
+        @"two-50-loss one-lossy wifi-lte loss-05 loss-2 dual-lte fiber-lte lte-starlink lte-geo congested telemetry fades-near fades-short fades-many fades-long fades-deep fades-both"
     );
     assert!(with("[[events]]\nat = '1s'\nset = 'lte'\nloss = { share = '1%', burst = 3 }\n").has_loss());
     assert!(!with("[[events]]\nat = '1s'\nset = 'lte'\nrate = '1M'\n").has_loss());

@@ -11,7 +11,7 @@ use std::fmt;
 pub use bars::{Bar, BarChart};
 pub use bytes::{BytesPlot, BytesSeries};
 pub use curves::{Curve, CurvePlot};
-pub use rates::{Mark, MarkKind, PathSeries, RatePlot};
+pub use rates::{Extent, Mark, MarkKind, PathSeries, RatePlot};
 
 /// A figure could not be drawn.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -38,6 +38,23 @@ pub struct PathSeries {
     pub rates: Vec<Rate>,
 }
 
+/// How far the axes of a picture reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Extent {
+    /// Since the start.
+    pub time: Duration,
+    /// The largest rate, room for the legend not counted.
+    pub rate: Rate,
+}
+
+impl Extent {
+    /// One that holds both.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        Self { time: self.time.max(other.time), rate: self.rate.max(other.rate) }
+    }
+}
+
 /// The picture to draw.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RatePlot {
@@ -59,9 +76,26 @@ impl RatePlot {
     /// # Errors
     /// The drawing library gives up.
     pub fn to_svg(&self) -> Result<String, FigureError> {
+        self.to_svg_within(Extent::default())
+    }
+
+    /// The same with axes that reach to `extent` at least, so that several pictures can be compared.
+    ///
+    /// # Errors
+    /// The drawing library gives up.
+    pub fn to_svg_within(&self, extent: Extent) -> Result<String, FigureError> {
         let mut document = String::new();
-        self.draw(&mut document).map_err(|error| FigureError(error.to_string()))?;
+        self.draw(&mut document, extent).map_err(|error| FigureError(error.to_string()))?;
         Ok(document)
+    }
+
+    /// How far its axes reach by themselves.
+    pub fn extent(&self) -> Extent {
+        let total = self.total();
+        let bins = u32::try_from(self.bins(&total)).unwrap_or(u32::MAX);
+        let last_mark = self.marks.iter().map(|mark| mark.at).max().unwrap_or_default();
+        let every = self.paths.iter().chain([&total]).flat_map(|series| series.rates.iter().copied());
+        Extent { time: self.bin.saturating_mul(bins).max(last_mark), rate: every.max().unwrap_or_default() }
     }
 
     /// The curve above the paths: the total that was given, or the sum of all paths in each bin.
@@ -74,13 +108,11 @@ impl RatePlot {
         PathSeries { name: "all paths".to_owned(), rates: (0..bins).map(sum).collect() }
     }
 
-    fn draw(&self, document: &mut String) -> Result<(), Box<dyn std::error::Error>> {
+    fn draw(&self, document: &mut String, extent: Extent) -> Result<(), Box<dyn std::error::Error>> {
         let total = self.total();
-        let bins = u32::try_from(self.bins(&total)).unwrap_or(u32::MAX);
-        let last_mark = self.marks.iter().map(|m| m.at.as_secs_f64()).fold(0.0, f64::max);
-        let seconds = (self.bin.as_secs_f64() * f64::from(bins)).max(last_mark).max(1.0);
-        let every = self.paths.iter().chain([&total]).flat_map(|series| series.rates.iter().copied());
-        let top = every.map(megabits).fold(0.01, f64::max) * self.headroom();
+        let Extent { time, rate } = self.extent().with(extent);
+        let seconds = time.as_secs_f64().max(1.0);
+        let top = megabits(rate).max(0.01) * self.headroom();
 
         let root = SVGBackend::with_string(document, SIZE).into_drawing_area();
         root.fill(&WHITE)?;
