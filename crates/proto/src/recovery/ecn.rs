@@ -42,13 +42,13 @@ pub enum EcnFailure {
 }
 
 impl fmt::Display for EcnState {
-    /// `testing`, `capable` or `failed`.
+    /// `testing`, `capable`, or `failed: ` and why.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Testing => "testing",
-            Self::Capable => "capable",
-            Self::Failed(_) => "failed",
-        })
+        match self {
+            Self::Testing => f.pad("testing"),
+            Self::Capable => f.pad("capable"),
+            Self::Failed(failure) => f.pad(&format!("failed: {failure}")),
+        }
     }
 }
 

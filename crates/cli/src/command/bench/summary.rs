@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use manyway::{ByteCount, ConnectionInfo, PathInfo, PathReport, PathState, Rate, Why};
+use manyway::{ByteCount, ConnectionInfo, EcnState, PathInfo, PathReport, PathState, Rate, Why};
 use manyway_transfer::{BenchAccount, BenchDirection, BenchFlow, BenchOutcome, BenchSummary};
 use serde_json::{Map, Value, json};
 
@@ -104,6 +104,8 @@ pub(super) struct PathSum {
     pub(super) received: u64,
     pub(super) packets_lost: u64,
     pub(super) packets_sent: u64,
+    /// What became of ECN marks of this end.
+    pub(super) ecn: EcnState,
     /// Whether it was used at the end, and why; `None` if it was closed meanwhile.
     pub(super) why: Option<Why>,
 }
@@ -135,6 +137,7 @@ impl PathSum {
                 received: since(|figures| figures.bytes_received.get()),
                 packets_lost: since(|figures| figures.packets_lost),
                 packets_sent: since(|figures| figures.packets_sent),
+                ecn: now.ecn,
                 why: why(now.id),
             }
         };
@@ -290,7 +293,7 @@ impl PathSum {
         self.label.json(json!({
             "state": self.state.word(), "rtt": self.rtt.as_secs_f64(), "bytes_sent": self.sent,
             "bytes_received": self.received, "share": share,
-            "packets_sent": self.packets_sent, "packets_lost": self.packets_lost,
+            "packets_sent": self.packets_sent, "packets_lost": self.packets_lost, "ecn": self.ecn.to_string(),
             "used": self.why.as_ref().is_some_and(Why::is_used),
             "reason": self.why.as_ref().map(Why::word), "why": self.why.as_ref().map(Why::to_string),
         }))
@@ -373,6 +376,7 @@ mod tests {
             received,
             packets_lost: 12,
             packets_sent: 12_000,
+            ecn: EcnState::Capable,
             why: Some(if id == 1 {
                 let (with, without) =
                     (Rate::from_bits_per_second(21_000_000), Rate::from_bits_per_second(38_000_000));
@@ -475,6 +479,7 @@ mod tests {
             {
               "bytes_received": 700000,
               "bytes_sent": 17000000,
+              "ecn": "capable",
               "interface": "eth0",
               "local": "192.0.2.7",
               "packets_lost": 12,
