@@ -1,6 +1,7 @@
 //! Time as the core sees it: nanoseconds since a moment that the driver chose.
 
 use std::fmt;
+use std::num::NonZeroU64;
 use std::ops::{Add, AddAssign, Sub};
 use std::time::Duration;
 
@@ -13,18 +14,31 @@ use std::time::Duration;
 /// assert_eq!((start + Duration::from_nanos(3)) - start, Duration::from_nanos(3));
 /// assert_eq!(start - (start + Duration::from_nanos(3)), Duration::ZERO);
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Instant(u64);
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(
+    /// One more than the nanoseconds, so that an `Option<Instant>` takes no more room than an `Instant`.
+    NonZeroU64,
+);
 
 impl Instant {
-    /// Makes the moment `nanos` nanoseconds after the driver's epoch.
+    /// Makes the moment `nanos` nanoseconds after the driver's epoch, 2⁶⁴ − 2 at most.
     pub const fn from_nanos(nanos: u64) -> Self {
-        Self(nanos)
+        match NonZeroU64::new(nanos.saturating_add(1)) {
+            Some(nanos) => Self(nanos),
+            None => Self(NonZeroU64::MIN),
+        }
     }
 
     /// Nanoseconds since the driver's epoch.
     pub const fn as_nanos(self) -> u64 {
-        self.0
+        self.0.get() - 1
+    }
+}
+
+impl Default for Instant {
+    /// The driver's epoch.
+    fn default() -> Self {
+        Self::from_nanos(0)
     }
 }
 
@@ -46,7 +60,8 @@ impl Sub<Duration> for Instant {
     type Output = Self;
 
     fn sub(self, duration: Duration) -> Self {
-        Self(self.0.saturating_sub(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
+        let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        Self::from_nanos(self.as_nanos().saturating_sub(nanos))
     }
 }
 
@@ -55,12 +70,12 @@ impl Sub for Instant {
     type Output = Duration;
 
     fn sub(self, earlier: Self) -> Duration {
-        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+        Duration::from_nanos(self.as_nanos().saturating_sub(earlier.as_nanos()))
     }
 }
 
 impl fmt::Debug for Instant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", Duration::from_nanos(self.0))
+        write!(f, "{:?}", Duration::from_nanos(self.as_nanos()))
     }
 }
