@@ -129,7 +129,6 @@ fn a_cell_whose_rate_wanders_is_followed() {
             .with_delay(DelayModel::constant(20 * MS))
             .with_rate(RateModel::Trace(Arc::new(trace)))
             .with_queue_time(200 * MS);
-        // The mean of the first 10 s, not of the trace.
         let mut pair = connected_with(
             PairBuilder::new().seed(seed).path_with(cell.clone(), cell.clone()),
             &ConnectionConfig::default(),

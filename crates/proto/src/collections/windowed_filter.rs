@@ -14,12 +14,6 @@ pub(crate) struct WindowedMax<T> {
     best: Option<[(Instant, T); 3]>,
 }
 
-impl<T: Copy + Ord> Default for WindowedMax<T> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl<T: Copy + Ord> WindowedMax<T> {
     pub(crate) const fn new() -> Self {
         Self { best: None }

@@ -8,13 +8,13 @@ use std::fmt;
 
 use manyway_wire::EcnCounts;
 
-use super::sent_packets::SentPacket;
+use super::sent_packets::{PacketKind, SentPacket};
 use crate::Ecn;
 
 /// So many packets are marked before the outcome of a test is known.
-const TEST: u64 = 10;
+const TEST: u8 = 10;
 /// Fewer packets that were all lost prove no black hole: the test is repeated.
-const PROOF: u64 = 3;
+const PROOF: u8 = 3;
 
 /// What is known of Explicit Congestion Notification on a path, for what this end sends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -68,8 +68,9 @@ pub(crate) struct EcnPath {
     state: State,
     /// Packets that left with ECT(0), ever.
     marked: u64,
-    /// The peer's counts in the last acknowledgement that raised the largest number.
-    counts: EcnCounts,
+    /// Packets with ECT(0), and with CE, that the peer had got by the last acknowledgement that raised the largest number.
+    unmarked: u64,
+    congested: u64,
     /// Marks of packets below this number tell of congestion that is known.
     answered_before: u64,
 }
@@ -89,10 +90,10 @@ enum State {
 struct Test {
     /// Packets below this number do not belong to it.
     first: u64,
-    marked: u64,
-    lost: u64,
+    marked: u8,
+    lost: u8,
     /// Those that arrived with a mark of congestion.
-    congested: u64,
+    congested: u8,
     /// Whether no more packets are marked.
     is_closed: bool,
 }
@@ -114,7 +115,7 @@ impl Test {
 
     /// What the test proves once nothing more of it can arrive.
     fn verdict(&self, next: u64) -> State {
-        if self.marks() || self.lost + self.congested < self.marked {
+        if self.marks() || self.lost.saturating_add(self.congested) < self.marked {
             return State::Testing(*self);
         }
         match (self.marked >= PROOF, self.congested > 0) {
@@ -149,8 +150,11 @@ impl EcnPath {
             return;
         }
         self.marked += 1;
-        if let State::Testing(test) = &mut self.state {
-            test.marked += 1;
+        // Acknowledgements alone are not acknowledged, so that their arrival proves nothing.
+        if let State::Testing(test) = &mut self.state
+            && packet.kind == PacketKind::Ordinary
+        {
+            test.marked = test.marked.saturating_add(1);
         }
     }
 
@@ -159,8 +163,9 @@ impl EcnPath {
         if let State::Testing(test) = &mut self.state
             && packet.marked
             && packet.packet_number >= test.first
+            && packet.kind == PacketKind::Ordinary
         {
-            test.lost += 1;
+            test.lost = test.lost.saturating_add(1);
             self.state = test.verdict(next);
         }
     }
@@ -177,19 +182,24 @@ impl EcnPath {
     /// An acknowledgement newly acknowledged packets, `marked` of which carried ECT(0), and raised the largest number to
     /// `largest`. Returns whether it tells of congestion that has not been answered.
     pub(super) fn on_ack(&mut self, marked: u64, largest: u64, next: u64, counts: Option<EcnCounts>) -> bool {
-        if matches!(self.state, State::Waiting) {
-            self.state = State::Testing(Test::beginning_at(next));
-        }
-        let before = self.counts;
         let Some(counts) = counts else {
             if marked > 0 {
                 self.fail(EcnFailure::Bleached);
             }
             return false;
         };
-        self.counts = counts;
-        let rise = |new: u64, old: u64| new.saturating_sub(old);
-        let (unmarked, congested) = (rise(counts.ect0, before.ect0), rise(counts.ce, before.ce));
+        // What arrived before a test began says nothing of it.
+        let is_of_test = match self.state {
+            State::Testing(test) => largest >= test.first,
+            State::Waiting => {
+                self.state = State::Testing(Test::beginning_at(next));
+                false
+            }
+            State::Capable | State::Failed(_) => true,
+        };
+        let rise = |old: &mut u64, new: u64| new.saturating_sub(std::mem::replace(old, new));
+        let unmarked = rise(&mut self.unmarked, counts.ect0);
+        let congested = rise(&mut self.congested, counts.ce);
         if counts.ect1 > 0 || counts.ect0.saturating_add(counts.ce) > self.marked {
             self.fail(EcnFailure::Remarked);
         } else if unmarked.saturating_add(congested) < marked {
@@ -197,9 +207,10 @@ impl EcnPath {
         }
         match &mut self.state {
             State::Failed(_) => return false,
+            State::Testing(_) if !is_of_test => {}
             State::Testing(_) if unmarked > 0 => self.state = State::Capable,
             State::Testing(test) => {
-                test.congested += congested;
+                test.congested = test.congested.saturating_add(u8::try_from(congested).unwrap_or(u8::MAX));
                 self.state = test.verdict(next);
             }
             State::Waiting | State::Capable => {}

@@ -16,7 +16,7 @@ use super::{DeliveryTrace, TraceError};
 /// ```
 /// use manyway_proto::Rate;
 /// use manyway_sim::link::{CellModel, DeliveryTrace};
-/// let mbit = |megabits| Rate::from_bits_per_second(megabits * 1_000_000);
+/// let mbit = |megabits: u64| Rate::from_bits_per_second(megabits * 1_000_000);
 /// let cell = CellModel::new(mbit(25), mbit(8), 1);
 /// let text = cell.mahimahi()?;
 /// assert_eq!(DeliveryTrace::from_mahimahi(&text)?, cell.trace()?);

@@ -59,10 +59,9 @@ pub struct Bbr {
     rounds: Rounds,
     bandwidth: MaxBandwidth,
     slowdown: Slowdown,
-    policer: Policer,
+    /// Absent while no packet was lost without a queue.
+    policer: Option<Box<Policer>>,
     round_trip: RoundTrip,
-    /// By how much the last round trip was above the smallest one.
-    queue: Duration,
     aggregation: Aggregation,
     full_pipe: FullPipe,
     signals: Signals,
@@ -145,9 +144,8 @@ impl Bbr {
             rounds: Rounds::default(),
             bandwidth: MaxBandwidth::default(),
             slowdown: Slowdown::default(),
-            policer: Policer::default(),
+            policer: None,
             round_trip: RoundTrip::default(),
-            queue: Duration::ZERO,
             aggregation: Aggregation::default(),
             full_pipe: FullPipe::default(),
             signals: Signals::default(),
@@ -165,9 +163,13 @@ impl Bbr {
     /// Takes from an acknowledgement what it says of the path.
     fn update_model(&mut self, sample: &AckSample) {
         self.rounds.on_ack(sample);
-        self.bandwidth.on_ack(sample, self.rounds.has_begun(), self.purpose());
+        self.rounds.note_cruise(self.state == State::ProbeBw(Phase::Cruise));
+        if self.rounds.has_begun() {
+            let mean = self.bandwidth.end_round(self.rounds.was_drained() && !sample.app_limited);
+            self.notice_policer(sample, mean);
+        }
+        self.bandwidth.on_ack(sample, self.purpose());
         self.notice_slowdown(sample);
-        self.notice_policer(sample);
         self.signals.on_ack(sample, self.datagram());
         if !self.state.is_accelerating() && self.signals.ended_in_excess() {
             self.bounds.shrink(&self.signals, self.bandwidth.get(), self.window);
@@ -177,7 +179,7 @@ impl Bbr {
         let (delay, product) = (self.round_trip.without_wait_back(sample), self.product(100));
         let end = match self.rounds.has_begun() {
             false => RoundEnd::No,
-            true if self.policer.lost_much() => RoundEnd::Policed,
+            true if self.lost_much() => RoundEnd::Policed,
             true => RoundEnd::Usual,
         };
         self.full_pipe.on_ack(sample, delay, product, end);
@@ -185,7 +187,7 @@ impl Bbr {
 
     /// The queue in which packets waited just before or just behind a packet that was lost.
     fn queue_at_loss(&self, latest_rtt: Option<Duration>) -> LossQueue {
-        let queue = self.queue.max(self.round_trip.queue(latest_rtt));
+        let queue = self.round_trip.last_queue().max(self.round_trip.queue(latest_rtt));
         if queue > self.round_trip.least_full_queue() {
             LossQueue::Full
         } else if queue > self.round_trip.least_queue() {
@@ -195,12 +197,18 @@ impl Bbr {
         }
     }
 
+    /// Whether so much of the last round trip was lost without a queue that it may be a policer.
+    fn lost_much(&self) -> bool {
+        self.policer.as_ref().is_some_and(|policer| policer.lost_much())
+    }
+
     /// Whether losses that are found now tell that too much was sent.
     fn is_congestion(&self, latest_rtt: Option<Duration>) -> bool {
         match self.queue_at_loss(latest_rtt) {
             LossQueue::Full => true,
-            LossQueue::Partial => false,
-            LossQueue::Empty => self.policer.is_known(),
+            LossQueue::Partial | LossQueue::Empty => {
+                self.policer.as_ref().is_some_and(|policer| policer.is_known())
+            }
         }
     }
 
@@ -209,10 +217,10 @@ impl Bbr {
         match self.state {
             _ if !self.full_pipe.is_reached() => Purpose::Startup,
             State::ProbeBw(Phase::Refill | Phase::Up) => Purpose::Search,
-            State::ProbeBw(Phase::Cruise) => Purpose::Steady,
-            State::Startup | State::Drain { .. } | State::ProbeBw(Phase::Down) | State::ProbeRtt(_) => {
-                Purpose::Draining
-            }
+            State::Startup
+            | State::Drain { .. }
+            | State::ProbeBw(Phase::Down | Phase::Cruise)
+            | State::ProbeRtt(_) => Purpose::Steady,
         }
     }
 
@@ -243,9 +251,6 @@ impl CongestionController for Bbr {
         self.update_model(sample);
         self.update_state(sample, siblings);
         self.signals.end_ack(sample);
-        if sample.latest_rtt.is_some() {
-            self.queue = self.round_trip.queue(sample.latest_rtt);
-        }
         self.look_for_queue(sample);
         self.set_least_rate(sample.smoothed_rtt);
         self.set_window(sample.bytes);
@@ -257,8 +262,9 @@ impl CongestionController for Bbr {
             self.undo = Undo::new(self.window, self.bounds);
         }
         if self.queue_at_loss(sample.latest_rtt) == LossQueue::Empty {
-            self.policer.on_lost(sample.bytes);
-            if self.policer.lost_much() {
+            let begun = self.rounds.delivered_before();
+            self.policer.get_or_insert_with(|| Box::new(Policer::beginning_at(begun))).on_lost(sample.bytes);
+            if self.lost_much() {
                 self.usage.end_slow_start();
             }
         }

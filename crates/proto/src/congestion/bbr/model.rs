@@ -6,7 +6,7 @@ use crate::{ByteCount, Rate};
 /// A round that brings less than this part of the bandwidth, in two cycles, makes it a rate that wanders.
 const WANDERS: (u64, u64) = (3, 4);
 /// The first rounds of the phase cruise still measure how a queue was drained before.
-const DRAINED: u32 = 2;
+const DRAINED: u8 = 2;
 
 /// Round trips counted by what was delivered (`BBR.round_count`): one ends when a packet arrives that left after it
 /// began.
@@ -17,6 +17,8 @@ pub(super) struct Rounds {
     end: ByteCount,
     delivered: ByteCount,
     has_begun: bool,
+    /// How many in a row ended in the phase cruise.
+    calm: u8,
 }
 
 impl Rounds {
@@ -43,6 +45,30 @@ impl Rounds {
         self.has_begun
     }
 
+    /// Counts the rounds that are spent in the phase cruise.
+    pub(super) fn note_cruise(&mut self, is_cruise: bool) {
+        if !is_cruise {
+            self.calm = 0;
+        } else if self.has_begun {
+            self.calm = self.calm.saturating_add(1);
+        }
+    }
+
+    /// Whether the round that ended lay in the phase cruise from its beginning.
+    pub(super) fn was_calm(&self) -> bool {
+        self.calm > 1
+    }
+
+    /// Whether what it measured was sent then, too, and not while a queue was drained before.
+    pub(super) fn was_drained(&self) -> bool {
+        self.calm > DRAINED
+    }
+
+    /// What had been delivered when this one began.
+    pub(super) fn delivered_before(&self) -> ByteCount {
+        self.end
+    }
+
     pub(super) fn delivered(&self) -> ByteCount {
         self.delivered
     }
@@ -56,19 +82,15 @@ impl Rounds {
 ///
 /// Once the pipe is full, that of a round is the mean of its samples. Of some hundred samples in a cycle the largest one is
 /// well above what the path carries where round trips vary by chance, and the queue would grow until the window is full.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct MaxBandwidth {
     previous: Rate,
     current: Rate,
     round: RoundRate,
-    /// The mean of the last round.
-    last: Rate,
     /// The largest sample of a search for more that is on: what it finds, it goes on from at once.
     found: Rate,
-    /// The smallest rate of a round in this cycle and in the last one; no rate, none.
-    least: [Option<Rate>; 2],
-    /// Rounds in a row that ended in the phase cruise.
-    calm: u32,
+    /// The smallest rate of a round in this cycle and in the last one; the largest there is without one.
+    least: [Rate; 2],
 }
 
 /// What samples are taken for.
@@ -80,8 +102,6 @@ pub(super) enum Purpose {
     Search,
     /// To know what the path carries.
     Steady,
-    /// The same, while less is sent than it carries.
-    Draining,
 }
 
 /// The samples of a round.
@@ -104,23 +124,37 @@ impl RoundRate {
     }
 }
 
+impl Default for MaxBandwidth {
+    fn default() -> Self {
+        Self {
+            previous: Rate::ZERO,
+            current: Rate::ZERO,
+            round: RoundRate::default(),
+            found: Rate::ZERO,
+            least: [Rate::MAX; 2],
+        }
+    }
+}
+
 impl MaxBandwidth {
     pub(super) fn get(&self) -> Rate {
         self.previous.max(self.current).max(self.found)
     }
 
-    /// A sample that the application limited says only that the path carries at least so much.
-    pub(super) fn on_ack(&mut self, sample: &AckSample, round_begins: bool, purpose: Purpose) {
-        if round_begins {
-            let round = std::mem::take(&mut self.round);
-            self.current = self.current.max(round.mean);
-            self.last = round.mean;
-            self.calm = if purpose == Purpose::Steady { self.calm.saturating_add(1) } else { 0 };
-            if round.mean > Rate::ZERO && self.calm > DRAINED && !sample.app_limited {
-                let [least, _] = &mut self.least;
-                *least = Some(least.map_or(round.mean, |least| least.min(round.mean)));
-            }
+    /// Ends a round, and returns its mean rate; zero if nothing was measured in it. `is_steady` if the path alone decided
+    /// what arrived.
+    pub(super) fn end_round(&mut self, is_steady: bool) -> Rate {
+        let RoundRate { mean, .. } = std::mem::take(&mut self.round);
+        self.current = self.current.max(mean);
+        if mean > Rate::ZERO && is_steady {
+            let [least, _] = &mut self.least;
+            *least = mean.min(*least);
         }
+        mean
+    }
+
+    /// A sample that the application limited says only that the path carries at least so much.
+    pub(super) fn on_ack(&mut self, sample: &AckSample, purpose: Purpose) {
         let Some(rate) = sample.delivery_rate else { return };
         if sample.app_limited && rate < self.get() {
             return;
@@ -131,22 +165,17 @@ impl MaxBandwidth {
                 self.found = self.found.max(rate);
                 self.round.add(rate);
             }
-            Purpose::Steady | Purpose::Draining => {
+            Purpose::Steady => {
                 self.found = Rate::ZERO;
                 self.round.add(rate);
             }
         }
     }
 
-    /// The mean rate of the last round.
-    pub(super) fn of_last_round(&self) -> Rate {
-        self.last
-    }
-
     /// Whether the rate of the path changes from one round to another by more than its searches do.
     pub(super) fn wanders(&self) -> bool {
-        let least = self.least.into_iter().flatten().min();
-        least.is_some_and(|least| least < self.get().scaled(WANDERS.0, WANDERS.1))
+        let [this, last] = self.least;
+        this.min(last) < self.get().scaled(WANDERS.0, WANDERS.1)
     }
 
     /// The path carries less than it did.
@@ -156,14 +185,14 @@ impl MaxBandwidth {
 
     /// The rate fell by itself.
     pub(super) fn note_fall(&mut self) {
-        self.least = [Some(Rate::ZERO), None];
+        self.least = [Rate::ZERO, Rate::MAX];
     }
 
     /// The next cycle begins; one without a measurement does not count.
     pub(super) fn advance(&mut self) {
         if self.current > Rate::ZERO {
             let [least, _] = self.least;
-            *self = Self { previous: self.current, current: Rate::ZERO, least: [None, least], ..*self };
+            *self = Self { previous: self.current, current: Rate::ZERO, least: [Rate::MAX, least], ..*self };
         }
     }
 }

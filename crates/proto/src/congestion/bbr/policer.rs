@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use super::{AckSample, Bbr, Phase, State};
+use super::{AckSample, Bbr, State};
 use crate::{ByteCount, Instant, Rate};
 
 /// More than this part lost without a queue is much. For so long and in so many round trips, and none spared, it may be a
@@ -27,13 +27,11 @@ const TRIAL: u32 = 4;
 const TRIAL_SPARED: u32 = 3;
 
 /// Whether losses without a queue are those of a policer.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Policer {
     round: Fade,
     /// Whether the last round trip lost much.
     lost_much: bool,
-    /// Whether it was spent in the phase cruise from its beginning.
-    was_calm: bool,
     lasting: Option<Lasting>,
     verdict: Verdict,
 }
@@ -98,6 +96,11 @@ struct Lasting {
 }
 
 impl Policer {
+    /// So much had been delivered when the present round began.
+    pub(super) fn beginning_at(delivered: ByteCount) -> Self {
+        Self { round: Fade::beginning_at(delivered), lost_much: false, lasting: None, verdict: Verdict::None }
+    }
+
     /// A packet was lost without a queue before it.
     pub(super) fn on_lost(&mut self, bytes: ByteCount) {
         self.round.lost += bytes;
@@ -124,7 +127,6 @@ impl Policer {
     fn end_round(&mut self, sample: &AckSample, mean: Rate, is_calm: bool) -> Option<Rate> {
         let fade = std::mem::replace(&mut self.round, Fade::beginning_at(sample.delivered));
         self.lost_much = fade.is_more_than(MUCH, sample.delivered);
-        let was_calm = std::mem::replace(&mut self.was_calm, is_calm);
         if mean == Rate::ZERO {
             self.lasting = None;
             return None;
@@ -134,7 +136,7 @@ impl Policer {
             was_spared: !fade.is_more_than(SPARED, sample.delivered),
             was_lossy: fade.is_more_than(LASTING, sample.delivered),
         };
-        let passes = if is_calm && was_calm { self.judge(&round) } else { None };
+        let passes = if is_calm { self.judge(&round) } else { None };
         passes.or_else(|| self.watch(sample, &round, fade.lost))
     }
 
@@ -214,13 +216,10 @@ impl Trial {
 }
 
 impl Bbr {
-    /// Lowers the bandwidth to what passes, if losses without a queue last.
-    pub(super) fn notice_policer(&mut self, sample: &AckSample) {
-        if !self.rounds.has_begun() {
-            return;
-        }
-        let is_calm = self.state == State::ProbeBw(Phase::Cruise);
-        let passes = self.policer.end_round(sample, self.bandwidth.of_last_round(), is_calm);
+    /// A round ends with its mean rate. Lowers the bandwidth to what passes, if losses without a queue last.
+    pub(super) fn notice_policer(&mut self, sample: &AckSample, mean: Rate) {
+        let Some(policer) = &mut self.policer else { return };
+        let passes = policer.end_round(sample, mean, self.rounds.was_calm());
         let is_steady = matches!(self.state, State::ProbeBw(_));
         if let Some(passes) = passes.filter(|passes| is_steady && *passes < self.bandwidth.get()) {
             self.bandwidth.lower(passes);

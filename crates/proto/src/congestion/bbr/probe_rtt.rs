@@ -17,7 +17,6 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::{AckSample, Activity, Bbr, Phase, Sibling, State};
-use crate::collections::windowed_filter::WindowedMax;
 use crate::recovery::one_way_difference;
 use crate::{ByteCount, Instant};
 
@@ -44,7 +43,7 @@ const WANDERING: u32 = 4;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The smallest round trip, and when to look for it.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct RoundTrip {
     /// `BBR.min_rtt`
     minimum: Option<Sample>,
@@ -57,8 +56,28 @@ pub(super) struct RoundTrip {
     wait_back: u32,
     /// The shortest such wait in this round.
     shortest_wait_back: u32,
-    /// By how many µs the longest round trip of the last 10 s was above the smallest one.
-    longest_queue: WindowedMax<u32>,
+    /// By how many µs the last round trip was above the smallest one.
+    last_queue: u32,
+    /// By how many the longest one was, in the present stretch of 5 s and in the one before.
+    longest_queues: [u32; 2],
+    /// When that stretch began.
+    longest_since: Instant,
+}
+
+impl Default for RoundTrip {
+    fn default() -> Self {
+        Self {
+            minimum: None,
+            recent: None,
+            due: None,
+            round: Mean::default(),
+            wait_back: 0,
+            shortest_wait_back: 0,
+            last_queue: 0,
+            longest_queues: [0; 2],
+            longest_since: Instant::from_nanos(0),
+        }
+    }
 }
 
 /// The samples of this round.
@@ -192,7 +211,8 @@ impl RoundTrip {
 
     /// The shortest wait that tells of a full queue: one that was longer lately and lost nothing was not full.
     pub(super) fn least_full_queue(&self) -> Duration {
-        let longest = Duration::from_micros(self.longest_queue.value().unwrap_or_default().into());
+        let [this, before] = self.longest_queues;
+        let longest = Duration::from_micros(this.max(before).into());
         self.least_queue().max(longest * FULL.0 / FULL.1)
     }
 
@@ -213,6 +233,13 @@ impl RoundTrip {
             }
             self.on_round(round);
         }
+        let queue = self.queue(sample.latest_rtt);
+        self.last_queue = u32::try_from(queue.as_micros()).unwrap_or(u32::MAX);
+    }
+
+    /// By how much the last round trip was longer than the smallest one.
+    pub(super) fn last_queue(&self) -> Duration {
+        Duration::from_micros(self.last_queue.into())
     }
 
     /// `UpdateMinRTT`
@@ -236,8 +263,14 @@ impl RoundTrip {
             *minimum = recent;
         }
         minimum.hear_of(&new);
-        self.longest_queue.update(now, new.above(minimum), MEMORY);
         self.wait_back = new.wait_back(minimum);
+        let queue = new.above(minimum);
+        let [longest, _] = &mut self.longest_queues;
+        *longest = queue.max(*longest);
+        if now - self.longest_since > INTERVAL {
+            self.longest_since = now;
+            self.longest_queues = [queue, *longest];
+        }
     }
 
     /// Whether a round trip near the smallest one was seen since then.

@@ -1,5 +1,6 @@
 //! The search for the bandwidth at the start, how it ends, and the draining of the queue that it made.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::{AckSample, Bbr, State};
@@ -46,7 +47,7 @@ pub(super) struct FullPipe {
     /// The round trips of this round, without what acknowledgements waited for.
     delays: Option<Delays>,
     /// Beyond which round trips are no chance after the last round, and after the one before that.
-    usual: [Option<Duration>; 2],
+    usual: [Option<NonZeroU32>; 2],
 }
 
 /// Whether a round ends with an acknowledgement.
@@ -58,23 +59,28 @@ pub(super) enum RoundEnd {
     Policed,
 }
 
-/// The smallest and the largest round trip of a round.
+/// The smallest and the largest round trip of a round, in µs.
 #[derive(Debug, Clone, Copy)]
 struct Delays {
-    shortest: Duration,
-    longest: Duration,
+    shortest: u32,
+    longest: u32,
 }
 
 impl Delays {
     /// Longer ones are no chance, where round trips vary so much.
-    fn usual(self, variation: Duration) -> Duration {
-        self.longest + rise(self.longest).max(variation * RISE_DEVIATIONS)
+    fn usual(self, variation: Duration) -> Option<NonZeroU32> {
+        let longest = Duration::from_micros(self.longest.into());
+        NonZeroU32::new(micros(longest + rise(longest).max(variation * RISE_DEVIATIONS)))
     }
 }
 
 /// By how much a round trip must be longer than another to tell of a queue.
 pub(super) fn rise(rtt: Duration) -> Duration {
     (rtt / RISE).clamp(RISE_MIN, RISE_MAX)
+}
+
+fn micros(time: Duration) -> u32 {
+    u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
 }
 
 impl FullPipe {
@@ -114,7 +120,7 @@ impl FullPipe {
     ) {
         self.most_in_flight = self.most_in_flight.max(sample.in_flight_at_sent);
         self.best = self.best.max(sample.delivery_rate.unwrap_or_default());
-        if let Some(delay) = delay {
+        if let Some(delay) = delay.map(micros) {
             let delays = self.delays.get_or_insert(Delays { shortest: delay, longest: delay });
             *delays = Delays { shortest: delays.shortest.min(delay), longest: delays.longest.max(delay) };
         }
@@ -127,7 +133,7 @@ impl FullPipe {
         let overflows = in_flight >= (product * OVERFLOW).max(best * OVERFLOW_TIME);
         let has_queue = self.has_queue();
         let [last, _] = self.usual;
-        self.usual = [self.delays.take().map(|delays| delays.usual(sample.rtt_variation)), last];
+        self.usual = [self.delays.take().and_then(|delays| delays.usual(sample.rtt_variation)), last];
         if self.is_reached_now || (sample.app_limited && !was_full) || best == Rate::ZERO {
             return;
         }
@@ -154,7 +160,7 @@ impl FullPipe {
 
     fn has_queue(&self) -> bool {
         let (Some(now), [_, Some(calm)]) = (self.delays, self.usual) else { return false };
-        now.shortest >= calm
+        now.shortest >= calm.get()
     }
 }
 
@@ -180,13 +186,13 @@ impl Bbr {
         }
         if self.full_pipe.is_reached() {
             // What came only once was a burst that a shaper had saved up.
-            let was_policed = self.policer.lost_much();
+            let was_policed = self.lost_much();
             let was_burst = was_policed || self.full_pipe.last() < self.bandwidth.get().scaled(1, 2);
             if self.full_pipe.is_reached_now() && was_burst {
                 self.bandwidth.lower(self.full_pipe.last());
-            }
-            if was_policed {
-                self.policer.begin_trial();
+                if let Some(policer) = self.policer.as_mut().filter(|_| was_policed) {
+                    policer.begin_trial();
+                }
             }
             self.state = State::Drain { since_round: self.rounds.count() };
         }

@@ -83,7 +83,7 @@ fn the_largest_rate_is_forgotten_with_the_cycle_after_the_next() {
     let mut bandwidth = MaxBandwidth::default();
     let measure = |bandwidth: &mut MaxBandwidth, megabits, app_limited| {
         let sample = AckSample { delivery_rate: Some(mbit(megabits)), app_limited, ..sample() };
-        bandwidth.on_ack(&sample, false, Purpose::Startup);
+        bandwidth.on_ack(&sample, Purpose::Startup);
         bandwidth.get()
     };
     assert_eq!(measure(&mut bandwidth, 10, false), mbit(10));
@@ -103,7 +103,10 @@ fn the_rate_of_a_round_is_the_mean_of_its_samples_once_the_pipe_is_full() {
     let mut measure = |megabits: &[u64], purpose| {
         for (place, megabits) in megabits.iter().enumerate() {
             let sample = AckSample { delivery_rate: Some(mbit(*megabits)), ..sample() };
-            bandwidth.on_ack(&sample, place == 0, purpose);
+            if place == 0 {
+                bandwidth.end_round(false);
+            }
+            bandwidth.on_ack(&sample, purpose);
         }
         bandwidth.get()
     };
