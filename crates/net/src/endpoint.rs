@@ -254,8 +254,8 @@ impl Endpoint {
     }
 
     /// Like [`close`](Self::close), but what has not arrived after `patience` is lost: then each peer is told `code` and
-    /// `reason` at once, which takes 0.3 s more at most. `patience` is 65 s at most. A call while another one waits shortens
-    /// its patience, never lengthens it.
+    /// `reason` at once, which takes 0.3 s more at most. `patience` is 65 s at most. A call while another one waits
+    /// counts instead if its patience ends before.
     pub async fn close_within(&self, code: u64, reason: &str, patience: Duration) {
         let until = tokio::time::Instant::now() + patience.min(CLOSE_TIME);
         let (reply, answer) = oneshot::channel();

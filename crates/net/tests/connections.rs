@@ -164,7 +164,7 @@ async fn the_end_of_an_endpoint_without_patience_tells_the_peer_at_once() {
         let mut send = send;
         while send.write_chunk(pattern(100_000).into()).await.is_ok() {}
     });
-    let patient = pair.client.close(7, "now");
+    let patient = pair.client.close(0, "in time");
     let impatient = async {
         tokio::time::sleep(Duration::from_millis(100)).await;
         pair.client.close_within(7, "now", Duration::ZERO).await;

@@ -55,8 +55,11 @@ impl Closing {
 
     /// Another wish to close: the one with less patience counts.
     fn join(&mut self, other: Self) {
-        if let Stage::InOrder(until) = &mut self.stage {
-            *until = (*until).min(other.deadline());
+        if let Stage::InOrder(until) = &mut self.stage
+            && other.deadline() < *until
+        {
+            *until = other.deadline();
+            (self.code, self.reason) = (other.code, other.reason);
         }
         self.replies.extend(other.replies);
     }
