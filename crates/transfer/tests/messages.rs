@@ -51,6 +51,21 @@ async fn the_other_side_uses_the_congestion_control_of_the_plan_or_refuses() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_other_side_goes_away_tells_what_it_measured() {
+    let directory = TempDir::new().unwrap();
+    let (client, server) = lossy_pair(Bad::ToServer);
+    let running = Server::new(directory.path(), ServerConfig::default()).unwrap();
+    let serving = tokio::spawn(async move { running.run(&server).await });
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(505)).await;
+        serving.abort();
+    });
+    let failure = bench_messages(&client, &MessagePlan::default(), std::future::pending()).await.unwrap_err();
+    let partial = failure.partial;
+    assert!((50..=52).contains(&partial.sent) && partial.latencies.len() >= 50, "{partial:?}");
+}
+
 async fn measure(reverse: bool, bad: Bad) -> MessageOutcome {
     let directory = TempDir::new().unwrap();
     let (client, server) = lossy_pair(bad);

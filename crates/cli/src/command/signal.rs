@@ -125,4 +125,4 @@ const LONGEST_END: Duration = Duration::from_millis(1800);
 /// For the farewell of a command that has done its work.
 const FAREWELL: Duration = Duration::from_secs(3);
 /// For that of one that was interrupted, or that heard nothing for long.
-const LAST_FAREWELL: Duration = Duration::from_secs(1);
+const LAST_FAREWELL: Duration = Duration::from_millis(700);

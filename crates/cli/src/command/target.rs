@@ -31,7 +31,7 @@ enum Way {
     /// A known server, or one that will be known by this name.
     Key { home: Home, name: String, known: Option<ServerEntry> },
     /// A certificate for its name.
-    Certificate { home: Home, roots: RootCertificates },
+    Certificate { home: Home, roots: RootCertificates, known: Option<ServerEntry> },
 }
 
 impl Target {
@@ -54,7 +54,10 @@ impl Target {
                 None => None,
             };
             return Ok(match roots {
-                Some(roots) => Self { hosts: hosts_of(&entry), way: Way::Certificate { home, roots } },
+                Some(roots) => {
+                    let hosts = hosts_of(&entry);
+                    Self { hosts, way: Way::Certificate { home, roots, known: Some(entry) } }
+                }
                 None => Self::known(home, text.to_owned(), entry),
             });
         }
@@ -79,7 +82,7 @@ impl Target {
                 None => Self { hosts: vec![host], way: Way::Key { home, name, known: None } },
             });
         };
-        Ok(Self { hosts: vec![host], way: Way::Certificate { home, roots } })
+        Ok(Self { hosts: vec![host], way: Way::Certificate { home, roots, known: None } })
     }
 
     fn known(home: Home, name: String, entry: ServerEntry) -> Self {
@@ -101,15 +104,11 @@ impl Target {
                 ((*ticket.server_key_hash()).into(), Identity::from_ticket_secret(ticket.secret()))
             }
             Way::Key { home, known: Some(entry), .. } => {
-                let own = match &entry.secret {
-                    Some(secret) => Identity::from_ticket_secret(&secret.0),
-                    None => home.identity()?.identity(),
-                };
-                (entry.key.0.into(), own)
+                (entry.key.0.into(), own_identity(home, Some(entry))?)
             }
             Way::Key { home, known: None, .. } => (ServerTrust::AnyKey, home.identity()?.identity()),
-            Way::Certificate { home, roots } => {
-                (ServerTrust::Certificate(roots.clone()), home.identity()?.identity())
+            Way::Certificate { home, roots, known } => {
+                (ServerTrust::Certificate(roots.clone()), own_identity(home, known.as_ref())?)
             }
         })
     }
@@ -245,6 +244,14 @@ fn refuse_trust(global: &GlobalArgs) -> Result<(), CommandError> {
     Err(CommandError::usage(format!(
         "a ticket says itself which key the server has; leave out {option}, or name the server by HOST"
     )))
+}
+
+/// Who this user is to a server: the ticket that was kept for it, or the own key.
+fn own_identity(home: &Home, server: Option<&ServerEntry>) -> Result<Identity, CommandError> {
+    Ok(match server.and_then(|entry| entry.secret.as_ref()) {
+        Some(secret) => Identity::from_ticket_secret(&secret.0),
+        None => home.identity()?.identity(),
+    })
 }
 
 fn hosts_of(entry: &ServerEntry) -> Vec<HostPort> {

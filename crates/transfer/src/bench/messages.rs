@@ -1,5 +1,6 @@
 //! Measuring the latency of messages: one side sends them at a rate, the other answers each.
 
+use std::fmt;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -137,6 +138,41 @@ impl MessageOutcome {
     }
 }
 
+/// A run of messages that did not come to its end.
+#[derive(Debug)]
+pub struct MessageFailure {
+    /// Why not.
+    pub error: TransferError,
+    /// What was measured until then; empty if no message was sent.
+    pub partial: Box<MessageOutcome>,
+}
+
+impl From<TransferError> for MessageFailure {
+    /// A failure before the first message.
+    fn from(error: TransferError) -> Self {
+        Self { error, partial: Box::default() }
+    }
+}
+
+impl fmt::Display for MessageFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl std::error::Error for MessageFailure {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.error.source()
+    }
+}
+
+/// What is known of a run that is on.
+#[derive(Debug, Default)]
+struct Record {
+    sent: u64,
+    answers: Vec<Answer>,
+}
+
 /// One answered message, in µs of two clocks.
 #[derive(Debug, Clone, Copy)]
 struct Answer {
@@ -152,13 +188,14 @@ struct Answer {
 /// each way.
 ///
 /// # Errors
-/// The plan is out of range, one of the sides knows no messages, the other refuses, or the connection broke.
+/// The plan is out of range, one of the sides knows no messages, the other refuses, or the connection broke. What was
+/// measured until then is with it.
 // transfer 6.10
 pub async fn bench_messages<S: Session>(
     session: &S,
     plan: &MessagePlan,
     stop: impl Future<Output = ()>,
-) -> Result<MessageOutcome, TransferError> {
+) -> Result<MessageOutcome, MessageFailure> {
     plan.check()?;
     let account = match &plan.congestion {
         Some(name) => Some(Account::open(session, Some(name)).await?),
@@ -174,15 +211,21 @@ pub async fn bench_messages<S: Session>(
         None => None,
     };
     let (to, from) = halves.ok_or_else(unsupported)?;
+    let (began, mut record) = (Instant::now(), Record::default());
     let work = async {
-        let outcome = exchange(plan, to, from, stop).await?;
+        let elapsed = exchange(plan, to, from, stop, &mut record).await?;
         if let Some(mut account) = account {
             account.close().await?;
         }
-        Ok(outcome)
+        Ok(elapsed)
     };
     let silent = |_| Err(TransferError::Silent { wanted: "whether messages came" });
-    timeout(plan.time.min(FAR_AWAY) + LATEST_END, work).await.unwrap_or_else(silent)
+    match timeout(plan.time.min(FAR_AWAY) + LATEST_END, work).await.unwrap_or_else(silent) {
+        Ok(elapsed) => Ok(outcome(plan, elapsed, &record)),
+        Err(error) => {
+            Err(MessageFailure { error, partial: Box::new(outcome(plan, began.elapsed(), &record)) })
+        }
+    }
 }
 
 async fn exchange(
@@ -190,44 +233,40 @@ async fn exchange(
     mut to: Box<dyn MessageSender>,
     mut from: Box<dyn MessageReceiver>,
     stop: impl Future<Output = ()>,
-) -> Result<MessageOutcome, TransferError> {
+    record: &mut Record,
+) -> Result<Duration, TransferError> {
     let failed = TransferError::stream("receiving messages");
     // The other side says that it is there.
     if from.receive().await.map_err(failed)?.is_none() {
         return Err(TransferError::Unexpected { wanted: "messages" });
     }
     let began = Instant::now();
-    let mut answers = Vec::new();
-    let (sent, elapsed) = {
-        let receiving = async {
-            while let Some(answer) =
-                from.receive().await.map_err(TransferError::stream("receiving messages"))?
-            {
-                answers.extend(Answer::read(&answer, clock(began)));
-            }
-            Ok::<(), TransferError>(())
-        };
-        let sending = async {
-            let sent = send_all(plan, &mut *to, began, stop).await?;
-            to.finish();
-            Ok::<_, TransferError>((sent, began.elapsed()))
-        };
-        tokio::pin!(receiving);
-        let sent = tokio::select! {
-            sent = sending => sent?,
-            // An end before the end of the messages: the other side gave up.
-            ended = &mut receiving => {
-                ended?;
-                return Err(TransferError::Unexpected { wanted: "answers to messages" });
-            }
-        };
-        // What is not there by then counts as lost.
-        if let Ok(ended) = timeout_at(Instant::now() + GRACE, receiving).await {
-            ended?;
+    let Record { sent, answers } = record;
+    let receiving = async {
+        while let Some(answer) = from.receive().await.map_err(TransferError::stream("receiving messages"))? {
+            answers.extend(Answer::read(&answer, clock(began)));
         }
-        sent
+        Ok::<(), TransferError>(())
     };
-    Ok(outcome(plan, sent, elapsed, &answers))
+    let sending = async {
+        send_all(plan, &mut *to, began, stop, sent).await?;
+        to.finish();
+        Ok::<_, TransferError>(began.elapsed())
+    };
+    tokio::pin!(receiving);
+    let elapsed = tokio::select! {
+        elapsed = sending => elapsed?,
+        // An end before the end of the messages: the other side gave up.
+        ended = &mut receiving => {
+            ended?;
+            return Err(TransferError::Unexpected { wanted: "answers to messages" });
+        }
+    };
+    // What is not there by then counts as lost.
+    if let Ok(ended) = timeout_at(Instant::now() + GRACE, receiving).await {
+        ended?;
+    }
+    Ok(elapsed)
 }
 
 async fn send_all(
@@ -235,7 +274,8 @@ async fn send_all(
     to: &mut dyn MessageSender,
     began: Instant,
     stop: impl Future<Output = ()>,
-) -> Result<u64, TransferError> {
+    sent: &mut u64,
+) -> Result<(), TransferError> {
     let (size, lifetime) = plan.question();
     tokio::pin!(stop);
     let count = plan.count();
@@ -243,17 +283,19 @@ async fn send_all(
         let due = began.checked_add(plan.due(number)).unwrap_or(began);
         tokio::select! {
             biased;
-            () = &mut stop => return Ok(number),
+            () = &mut stop => return Ok(()),
             () = sleep_until(due) => {}
         }
         // The latency counts from when the message was due, whatever held its sender up.
         let message = filled(number, micros(plan.due(number)), size);
         to.send(message, lifetime).await.map_err(TransferError::stream("sending messages"))?;
+        *sent = number + 1;
     }
-    Ok(count)
+    Ok(())
 }
 
-fn outcome(plan: &MessagePlan, sent: u64, elapsed: Duration, answers: &[Answer]) -> MessageOutcome {
+fn outcome(plan: &MessagePlan, elapsed: Duration, record: &Record) -> MessageOutcome {
+    let Record { sent, answers } = record;
     let fastest = answers.iter().min_by_key(|answer| answer.back.saturating_sub(answer.sent));
     // The other clock minus ours.
     let ahead = fastest.map_or(0, |answer| {
@@ -271,7 +313,7 @@ fn outcome(plan: &MessagePlan, sent: u64, elapsed: Duration, answers: &[Answer])
         .deadline
         .map_or(latencies.len(), |deadline| latencies.partition_point(|latency| *latency <= deadline));
     let late = (latencies.len() - in_time) as u64;
-    MessageOutcome { sent, latencies, late, elapsed }
+    MessageOutcome { sent: *sent, latencies, late, elapsed }
 }
 
 /// Answers messages until their end.
@@ -368,11 +410,12 @@ mod tests {
     #[test]
     fn one_way_is_measured_against_the_fastest_answer() {
         let plan = MessagePlan { deadline: Some(Duration::from_millis(30)), ..MessagePlan::default() };
-        let outcome = outcome(&plan, 4, Duration::ZERO, &answers());
+        let outcome = outcome(&plan, Duration::ZERO, &Record { sent: 4, answers: answers() });
         // Half of the fastest round trip of 30 ms is taken for each way.
         let millis: Vec<_> = outcome.latencies.iter().map(Duration::as_millis).collect();
         assert_eq!((millis, outcome.late, outcome.lost()), (vec![15, 15, 45], 1, 1));
-        let back = super::outcome(&MessagePlan { reverse: true, ..plan }, 3, Duration::ZERO, &answers());
+        let record = Record { sent: 3, answers: answers() };
+        let back = super::outcome(&MessagePlan { reverse: true, ..plan }, Duration::ZERO, &record);
         assert!(back.latencies.iter().all(|latency| latency.as_millis() == 15));
     }
 

@@ -16,7 +16,7 @@ pub(crate) use answer::{answer, keep_account};
 pub use ask::{bench, bench_until};
 pub use merge::{IntervalMerger, StreamInterval};
 pub(crate) use messages::answer_messages;
-pub use messages::{MessageOutcome, MessagePlan, bench_messages};
+pub use messages::{MessageFailure, MessageOutcome, MessagePlan, bench_messages};
 pub use partial::BenchFailure;
 pub use request::{BenchDirection, BenchLimit};
 

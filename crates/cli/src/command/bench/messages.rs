@@ -71,24 +71,32 @@ pub(super) async fn run(
             drop(stopper);
             tokio::select! {
                 results = &mut work => results,
-                () = tokio::time::sleep(LAST_WORD) => (Err(TransferError::Internal), Ok(None)),
+                () = tokio::time::sleep(LAST_WORD) => (Err(TransferError::Internal.into()), Ok(None)),
             }
         }
     };
     close(&endpoint, "done").await;
-    let (messages, bulk) = match (results, end) {
-        ((Err(_), _) | (_, Err(_)), Some(end)) => return Err(end),
-        ((Ok(messages), Ok(bulk)), Some(end)) => {
-            let summary = Summary::new(plan.clone(), messages, bulk.as_ref());
-            return Err(end.with_facts(summary.json()));
-        }
-        ((messages, bulk), None) => {
-            let failed = |error| CommandError::of_measurement(&error, connection.close_reason());
-            (messages.map_err(failed)?, bulk.map_err(failed)?)
-        }
+    let failed = |error| CommandError::of_measurement(&error, connection.close_reason());
+    let (messages, bulk) = results;
+    let (messages, broken) = match messages {
+        Ok(messages) => (messages, None),
+        Err(failure) => (*failure.partial, Some(failed(failure.error))),
     };
-    Summary::new(plan.clone(), messages, bulk.as_ref()).print(global.json || arguments.document)?;
-    Ok(ExitCode::Ok)
+    let (bulk, bulk_broken) = match bulk {
+        Ok(bulk) => (bulk, None),
+        Err(error) => (None, Some(failed(error))),
+    };
+    let as_json = global.json || arguments.document;
+    let summary = Summary::new(plan.clone(), messages, bulk.as_ref());
+    let Some(end) = end.or(broken).or(bulk_broken) else {
+        summary.print(as_json)?;
+        return Ok(ExitCode::Ok);
+    };
+    // Programs get what was measured and the error in one document.
+    if !as_json && summary.messages.sent > 0 {
+        summary.print(false)?;
+    }
+    Err(end.with_facts(summary.json()))
 }
 
 /// Bulk for as long as there are messages.
@@ -180,7 +188,7 @@ fn millis(time: Option<Duration>) -> String {
 /// The latencies that are shown, with how many of a thousand keep them.
 const PERCENTILES: [(&str, u32); 4] = [("p50", 500), ("p95", 950), ("p99", 990), ("p99.9", 999)];
 /// Until the server has answered what it got of a run that the user has ended.
-const LAST_WORD: Duration = Duration::from_secs(1);
+const LAST_WORD: Duration = Duration::from_millis(500);
 /// Bulk is not to end before the messages.
 const LONGER: Duration = Duration::from_secs(60);
 
