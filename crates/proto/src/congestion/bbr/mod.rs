@@ -5,8 +5,8 @@
 //! window. The phases that learn them are [`startup`], [`probe`] and [`probe_rtt`].
 //!
 //! What differs from the draft, each with its reason where it is done: Startup begins as slow start ([`window`]), losses
-//! have to be more than chance ([`losses`]) and a queue has to stand before them ([`probe_rtt`]), a policer is told by losses
-//! that last ([`policer`]), what acknowledgements wait for widens the window ([`probe_rtt`], spec 9.48), a
+//! have to be more than chance ([`losses`]) and count only behind a full queue ([`probe_rtt`]) or a policer, which is
+//! recognised by losses that last ([`policer`]), what acknowledgements wait for widens the window ([`probe_rtt`], spec 9.48), a
 //! round trip near the smallest one makes it needless to drain the path ([`probe_rtt`]), the controllers of several paths
 //! take turns ([`probe`], [`probe_rtt`]), once the pipe is full the rate of a round is the mean of its samples ([`model`]),
 //! a search that finds much goes on as Startup ([`probe`]), a path that has become slow is believed sooner
@@ -88,9 +88,9 @@ enum State {
 enum LossQueue {
     /// None: the packet was lost on the way, or a policer dropped it.
     Empty,
-    /// One that has room: the packet was lost on the way, and to send less would not have saved it.
+    /// One with room left: the packet was lost on the way, whatever this end sends.
     Partial,
-    /// One that has none.
+    /// One without room.
     Full,
 }
 
@@ -202,14 +202,9 @@ impl Bbr {
         self.policer.as_ref().is_some_and(|policer| policer.lost_much())
     }
 
-    /// Whether losses that are found now tell that too much was sent.
-    fn is_congestion(&self, latest_rtt: Option<Duration>) -> bool {
-        match self.queue_at_loss(latest_rtt) {
-            LossQueue::Full => true,
-            LossQueue::Partial | LossQueue::Empty => {
-                self.policer.as_ref().is_some_and(|policer| policer.is_known())
-            }
-        }
+    /// Whether losses at such a queue tell that too much was sent.
+    fn is_congestion(&self, queue: LossQueue) -> bool {
+        queue == LossQueue::Full || self.policer.as_ref().is_some_and(|policer| policer.is_known())
     }
 
     /// What delivery rates are measured for now.
@@ -261,14 +256,15 @@ impl CongestionController for Bbr {
         if sample.begins_event {
             self.undo = Undo::new(self.window, self.bounds);
         }
-        if self.queue_at_loss(sample.latest_rtt) == LossQueue::Empty {
+        let queue = self.queue_at_loss(sample.latest_rtt);
+        if queue == LossQueue::Empty {
             let begun = self.rounds.delivered_before();
             self.policer.get_or_insert_with(|| Box::new(Policer::beginning_at(begun))).on_lost(sample.bytes);
             if self.lost_much() {
                 self.usage.end_slow_start();
             }
         }
-        if !self.is_congestion(sample.latest_rtt) {
+        if !self.is_congestion(queue) {
             return;
         }
         self.usage.end_slow_start();

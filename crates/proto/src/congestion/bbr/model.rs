@@ -3,7 +3,7 @@
 use super::AckSample;
 use crate::{ByteCount, Rate};
 
-/// A round that brings less than this part of the bandwidth, in two cycles, makes it a rate that wanders.
+/// The rate of a path varies if a round of this or the last cycle delivered less than this part of the bandwidth.
 const WANDERS: (u64, u64) = (3, 4);
 /// The first rounds of the phase cruise still measure how a queue was drained before.
 const DRAINED: u8 = 2;
@@ -183,7 +183,7 @@ impl MaxBandwidth {
         *self = Self { current: rate, ..Self::default() };
     }
 
-    /// The rate fell by itself.
+    /// The path became slower by itself, so its rate varies.
     pub(super) fn note_fall(&mut self) {
         self.least = [Rate::ZERO, Rate::MAX];
     }

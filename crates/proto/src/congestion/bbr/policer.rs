@@ -1,8 +1,8 @@
-//! Losses that no queue makes: a link that fades, or a policer.
+//! Losses without a queue: a link that fades, or a policer.
 //!
 //! A policer drops what comes too fast and lets nothing wait, so that neither the queue nor the window tells of it. Its losses
 //! last as long as too much is sent and spare no round trip, and they stop once less is sent. Those of a link that fades spare
-//! some round trips, and come and go as they like. So lasting losses lower the bandwidth to what passes, and what happens then
+//! some round trips, and go on when less is sent. So lasting losses lower the bandwidth to what passes, and what happens then
 //! decides: if they stop, it is a policer, and its losses count as those of a queue.
 
 use std::time::Duration;
@@ -29,7 +29,7 @@ const TRIAL_SPARED: u32 = 3;
 /// Whether losses without a queue are those of a policer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Policer {
-    round: Fade,
+    round: LossShare,
     /// Whether the last round trip lost much.
     lost_much: bool,
     lasting: Option<Lasting>,
@@ -59,15 +59,15 @@ struct Trial {
     is_second: bool,
 }
 
-/// What was lost without a queue before it, of how much.
+/// Bytes lost without a queue, and what they are a share of.
 #[derive(Debug, Clone, Copy, Default)]
-struct Fade {
+struct LossShare {
     lost: ByteCount,
     /// What had been delivered when it began.
     delivered: ByteCount,
 }
 
-impl Fade {
+impl LossShare {
     fn beginning_at(delivered: ByteCount) -> Self {
         Self { lost: ByteCount::ZERO, delivered }
     }
@@ -92,13 +92,18 @@ struct Lasting {
     /// The sum of their mean rates, and how many there are.
     rates: Rate,
     rounds: u64,
-    fade: Fade,
+    share: LossShare,
 }
 
 impl Policer {
     /// So much had been delivered when the present round began.
     pub(super) fn beginning_at(delivered: ByteCount) -> Self {
-        Self { round: Fade::beginning_at(delivered), lost_much: false, lasting: None, verdict: Verdict::None }
+        Self {
+            round: LossShare::beginning_at(delivered),
+            lost_much: false,
+            lasting: None,
+            verdict: Verdict::None,
+        }
     }
 
     /// A packet was lost without a queue before it.
@@ -125,19 +130,19 @@ impl Policer {
     /// A round ends with its mean rate; without one if the application limited it. Returns the rate that passes once
     /// losses show that more is sent.
     fn end_round(&mut self, sample: &AckSample, mean: Rate, is_calm: bool) -> Option<Rate> {
-        let fade = std::mem::replace(&mut self.round, Fade::beginning_at(sample.delivered));
-        self.lost_much = fade.is_more_than(MUCH, sample.delivered);
+        let share = std::mem::replace(&mut self.round, LossShare::beginning_at(sample.delivered));
+        self.lost_much = share.is_more_than(MUCH, sample.delivered);
         if mean == Rate::ZERO {
             self.lasting = None;
             return None;
         }
         let round = Round {
             mean,
-            was_spared: !fade.is_more_than(SPARED, sample.delivered),
-            was_lossy: fade.is_more_than(LASTING, sample.delivered),
+            was_spared: !share.is_more_than(SPARED, sample.delivered),
+            was_lossy: share.is_more_than(LASTING, sample.delivered),
         };
         let passes = if is_calm { self.judge(&round) } else { None };
-        passes.or_else(|| self.watch(sample, &round, fade.lost))
+        passes.or_else(|| self.watch(sample, &round, share.lost))
     }
 
     /// A round trip in which no more was sent than the path is known to carry. Returns what passes if it lost even so.
@@ -167,19 +172,19 @@ impl Policer {
         }
         let Some(lasting) = &mut self.lasting else {
             // The rates of the first round may still be of before.
-            let fade = self.round;
-            self.lasting = Some(Lasting { since: sample.now, rates: Rate::ZERO, rounds: 0, fade });
+            let share = self.round;
+            self.lasting = Some(Lasting { since: sample.now, rates: Rate::ZERO, rounds: 0, share });
             return None;
         };
-        lasting.fade.lost += lost;
+        lasting.share.lost += lost;
         lasting.rates = lasting.rates + round.mean;
         lasting.rounds += 1;
-        let Lasting { since, rates, rounds, fade } = *lasting;
+        let Lasting { since, rates, rounds, share } = *lasting;
         if sample.now - since < LASTING_TIME || rounds < LASTING_ROUNDS {
             return None;
         }
         self.lasting = None;
-        if !fade.is_more_than(LASTING, sample.delivered) {
+        if !share.is_more_than(LASTING, sample.delivered) {
             return None;
         }
         self.begin_trial();

@@ -12,7 +12,7 @@ const WAIT: Duration = Duration::from_secs(2);
 const WAIT_SPREAD: Duration = Duration::from_secs(1);
 /// Rounds of a cycle at most: so often Reno would look for more on such a path, or more rarely.
 const ROUNDS_MAX: u64 = 63;
-/// And where the rate wanders, as that of a radio link does: what was known two seconds ago is of no use there.
+/// The same where the rate of the path varies, as that of a radio link does: what was known two seconds ago is of no use.
 const ROUNDS_WANDERING: u64 = 12;
 /// The first cycle is shorter by up to this many rounds, so that equal paths that begin together do not probe together.
 const FIRST_SPREAD: u64 = 32;
@@ -199,8 +199,9 @@ impl Bbr {
         let flight = sample.in_flight_at_sent;
         let is_limited = self.bounds.flight < ByteCount::MAX;
         let is_too_high =
-            is_excessive(sample.lost_since_sent, flight, sample.gaps_since_sent, self.datagram());
-        if is_limited && !(is_too_high && self.is_congestion(sample.latest_rtt)) {
+            || is_excessive(sample.lost_since_sent, flight, sample.gaps_since_sent, self.datagram());
+        let is_congestion = || self.is_congestion(self.queue_at_loss(sample.latest_rtt));
+        if is_limited && !(is_too_high() && is_congestion()) {
             self.bounds.flight = self.bounds.flight.max(flight);
             if self.state == State::ProbeBw(Phase::Up) {
                 self.raise_flight(sample.bytes);

@@ -33,9 +33,9 @@ const NEAR: u32 = 16;
 const NEAR_MIN: Duration = Duration::from_millis(1);
 /// Samples that a mean needs at least.
 const SAMPLES: u32 = 4;
-/// A shorter wait is what bursts of this end make, or chance.
+/// A shorter wait in a queue is what bursts of this end make, or chance.
 const QUEUE_MIN: Duration = Duration::from_millis(2);
-/// A queue that is full is so long at least, of the longest of late.
+/// A full queue lasts at least this part of the longest one of the last seconds.
 const FULL: (u32, u32) = (3, 4);
 /// No delay wanders so that the mean of the first round is so many times the first round trip: that round made a queue.
 const WANDERING: u32 = 4;
@@ -209,7 +209,7 @@ impl RoundTrip {
         (self.minimum().unwrap_or_default() / NEAR).max(QUEUE_MIN)
     }
 
-    /// The shortest wait that tells of a full queue: one that was longer lately and lost nothing was not full.
+    /// Shorter waits tell of a queue that is not full: a longer one lost nothing in the last seconds.
     pub(super) fn least_full_queue(&self) -> Duration {
         let [this, before] = self.longest_queues;
         let longest = Duration::from_micros(this.max(before).into());
@@ -233,8 +233,7 @@ impl RoundTrip {
             }
             self.on_round(round);
         }
-        let queue = self.queue(sample.latest_rtt);
-        self.last_queue = u32::try_from(queue.as_micros()).unwrap_or(u32::MAX);
+        self.last_queue = micros(self.queue(sample.latest_rtt));
     }
 
     /// By how much the last round trip was longer than the smallest one.
@@ -288,7 +287,7 @@ impl RoundTrip {
 }
 
 /// At most 71 min.
-fn micros(time: Duration) -> u32 {
+pub(super) fn micros(time: Duration) -> u32 {
     u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
 }
 

@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use super::probe_rtt::micros;
 use super::{AckSample, Bbr, State};
 use crate::{ByteCount, Instant, Rate};
 
@@ -12,7 +13,7 @@ pub(super) const PACING_GAIN: u64 = 277;
 pub(super) const WINDOWS_PER_ROUND_TRIP: u64 = 2;
 /// Rounds without growth that say that the pipe is full.
 const ROUNDS: u8 = 3;
-/// A round that lost so much counts for more: a policer lets no queue grow.
+/// Such a round counts for so many if a policer may have cut it: no queue grows that would tell.
 const POLICED_ROUNDS: u8 = 2;
 /// A quarter more is growth.
 const GROWTH: (u64, u64) = (5, 4);
@@ -77,10 +78,6 @@ impl Delays {
 /// By how much a round trip must be longer than another to tell of a queue.
 pub(super) fn rise(rtt: Duration) -> Duration {
     (rtt / RISE).clamp(RISE_MIN, RISE_MAX)
-}
-
-fn micros(time: Duration) -> u32 {
-    u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
 }
 
 impl FullPipe {
