@@ -182,12 +182,6 @@ impl EcnPath {
     /// An acknowledgement newly acknowledged packets, `marked` of which carried ECT(0), and raised the largest number to
     /// `largest`. Returns whether it tells of congestion that has not been answered.
     pub(super) fn on_ack(&mut self, marked: u64, largest: u64, next: u64, counts: Option<EcnCounts>) -> bool {
-        let Some(counts) = counts else {
-            if marked > 0 {
-                self.fail(EcnFailure::Bleached);
-            }
-            return false;
-        };
         // What arrived before a test began says nothing of it.
         let is_of_test = match self.state {
             State::Testing(test) => largest >= test.first,
@@ -196,6 +190,12 @@ impl EcnPath {
                 false
             }
             State::Capable | State::Failed(_) => true,
+        };
+        let Some(counts) = counts else {
+            if marked > 0 {
+                self.fail(EcnFailure::Bleached);
+            }
+            return false;
         };
         let rise = |old: &mut u64, new: u64| new.saturating_sub(std::mem::replace(old, new));
         let unmarked = rise(&mut self.unmarked, counts.ect0);
@@ -338,6 +338,41 @@ mod tests {
         assert_eq!(path.state(), EcnState::Testing, "those of before prove nothing");
         test.iter().for_each(|packet| path.on_lost(packet, 40));
         assert_eq!(path.state(), EcnState::Failed(EcnFailure::BlackHole));
+    }
+
+    #[test]
+    fn a_test_is_decided_by_its_own_packets_only() {
+        let mut path = EcnPath::default();
+        send(&mut path, 0..10);
+        path.restart(10, false);
+        assert_eq!(send(&mut path, 10..30).len(), 10);
+        // These left before the path moved.
+        path.on_ack(10, 9, 30, Some(counts(10, 0, 0)));
+        assert_eq!(path.state(), EcnState::Testing);
+        path.on_ack(1, 10, 30, Some(counts(11, 0, 0)));
+        assert_eq!(path.state(), EcnState::Capable);
+    }
+
+    #[test]
+    fn packets_that_ask_for_no_acknowledgement_are_no_part_of_a_test() {
+        let mut path = EcnPath::default();
+        let mut silent = packet(0, &path);
+        silent.kind = PacketKind::AckOnly;
+        path.on_sent(&silent);
+        let marked = send(&mut path, 1..30);
+        assert_eq!(marked.len(), 10);
+        marked.iter().for_each(|packet| path.on_lost(packet, 30));
+        assert_eq!(path.state(), EcnState::Failed(EcnFailure::BlackHole));
+    }
+
+    #[test]
+    fn a_test_follows_a_silence_also_if_the_peer_counted_nothing() {
+        let mut path = EcnPath::default();
+        send(&mut path, 0..10);
+        path.on_ack(10, 9, 10, Some(counts(10, 0, 0)));
+        path.on_probe_timeout();
+        path.on_ack(0, 10, 11, None);
+        assert_eq!((path.state(), path.mark()), (EcnState::Testing, Ecn::Ect0));
     }
 
     #[test]
