@@ -31,8 +31,8 @@ mod wire;
 
 pub use bench::{
     BenchAccount, BenchDirection, BenchFailure, BenchFlow, BenchLimit, BenchOutcome, BenchPlan,
-    IntervalMerger, MessageFailure, MessageOutcome, MessagePlan, StreamInterval, bench, bench_messages,
-    bench_until,
+    IntervalMerger, MessageFailure, MessageOutcome, MessagePlan, RunFailure, StreamInterval, bench,
+    bench_messages, bench_until,
 };
 pub use client::{GetPlan, Hello, MAX_LISTED, Outlet, fetch, get, get_with, hello, list, put};
 pub use codec::CodecError;

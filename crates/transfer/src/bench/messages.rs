@@ -1,6 +1,5 @@
 //! Measuring the latency of messages: one side sends them at a rate, the other answers each.
 
-use std::fmt;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -10,6 +9,7 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::FAR_AWAY;
 use super::ask::Account;
+use super::partial::MessageFailure;
 use super::request::{MessagesRequest, micros};
 use crate::error::TransferError;
 use crate::failure::{Failure, Reason};
@@ -138,35 +138,7 @@ impl MessageOutcome {
     }
 }
 
-/// A run of messages that did not come to its end.
-#[derive(Debug)]
-pub struct MessageFailure {
-    /// Why not.
-    pub error: TransferError,
-    /// What was measured until then; empty if no message was sent.
-    pub partial: Box<MessageOutcome>,
-}
-
-impl From<TransferError> for MessageFailure {
-    /// A failure before the first message.
-    fn from(error: TransferError) -> Self {
-        Self { error, partial: Box::default() }
-    }
-}
-
-impl fmt::Display for MessageFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.error.fmt(f)
-    }
-}
-
-impl std::error::Error for MessageFailure {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.error.source()
-    }
-}
-
-/// What is known of a run that is on.
+/// What was measured so far.
 #[derive(Debug, Default)]
 struct Record {
     sent: u64,

@@ -6,24 +6,37 @@ use crate::error::TransferError;
 use crate::frame::BenchSummary;
 
 use super::request::BenchDirection;
-use super::{BenchOutcome, BenchPlan, StreamInterval};
+use super::{BenchOutcome, BenchPlan, MessageOutcome, StreamInterval};
 
-/// A run that did not come to its end.
+/// A run that did not come to its end, with the outcome `T` of what was measured.
 #[derive(Debug)]
-pub struct BenchFailure {
+pub struct RunFailure<T> {
     /// Why not.
     pub error: TransferError,
-    /// What was measured until then: of a stream without a summary what its intervals told, without its longest silence.
-    pub partial: Box<BenchOutcome>,
+    /// What was measured until then. Of a stream of bytes without a summary it has what the intervals told, without the
+    /// longest silence.
+    pub partial: Box<T>,
 }
 
-impl fmt::Display for BenchFailure {
+/// A run of streams that did not come to its end.
+pub type BenchFailure = RunFailure<BenchOutcome>;
+/// A run of messages that did not come to its end.
+pub type MessageFailure = RunFailure<MessageOutcome>;
+
+impl<T: Default> From<TransferError> for RunFailure<T> {
+    /// A failure before anything was measured.
+    fn from(error: TransferError) -> Self {
+        Self { error, partial: Box::default() }
+    }
+}
+
+impl<T> fmt::Display for RunFailure<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.error.fmt(f)
     }
 }
 
-impl std::error::Error for BenchFailure {
+impl<T: fmt::Debug> std::error::Error for RunFailure<T> {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.error.source()
     }
