@@ -253,9 +253,9 @@ impl Endpoint {
         self.close_within(code, reason, CLOSE_TIME).await;
     }
 
-    /// Like [`close`](Self::close), but what has not arrived after `patience` is lost: then each peer is told `code` and
-    /// `reason` at once, which takes 0.3 s more at most. `patience` is 65 s at most. A call while another one waits
-    /// counts instead if its patience ends before.
+    /// Closes every connection as [`close`](Self::close) does, and aborts those that have not closed after `patience` (65 s
+    /// at most): data that has not arrived by then is lost, and the peer is told `code` and `reason`. An abort takes 0.3 s.
+    /// Of two calls the one that aborts earlier decides.
     pub async fn close_within(&self, code: u64, reason: &str, patience: Duration) {
         let until = tokio::time::Instant::now() + patience.min(CLOSE_TIME);
         let (reply, answer) = oneshot::channel();

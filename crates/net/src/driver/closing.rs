@@ -1,4 +1,4 @@
-//! The end of an endpoint: in order while there is time, at once when there is none left.
+//! The close of an endpoint: its connections close in order, and those that need too long are aborted.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::Driver;
 
 /// The longest that an endpoint takes to close: writers' queues and what is on its way take 30 s each at most.
 pub(crate) const CLOSE_TIME: Duration = Duration::from_secs(65);
-/// After an abort: as long as the packets of the peers that are on their way are answered by the word of the end.
+/// After an abort, packets of the peers that are still on their way are answered by CLOSE for so long.
 const ABORT_TIME: Duration = Duration::from_millis(300);
 
 /// An endpoint that ends.
@@ -45,15 +45,15 @@ impl Closing {
         }
     }
 
-    /// Tells those who wait that the end is there.
+    /// Tells the callers that the endpoint has closed.
     pub(super) fn tell(self) {
         for reply in self.replies {
-            // Whoever does not wait any longer need not be told.
+            // A caller that was cancelled has dropped the other half.
             let _ = reply.send(());
         }
     }
 
-    /// Another wish to close: the one with less patience counts.
+    /// The endpoint is closed a second time: the earlier deadline counts, with its code and reason.
     fn join(&mut self, other: Self) {
         if let Stage::InOrder(until) = &mut self.stage
             && other.deadline() < *until
@@ -97,7 +97,7 @@ impl Driver {
             return true;
         }
         closing.abort_all(&mut self.endpoint, now);
-        // The next turn sends these words.
+        // The next turn sends the aborts.
         context.waker().wake_by_ref();
         false
     }
