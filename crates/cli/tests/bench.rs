@@ -66,7 +66,7 @@ fn a_measurement_whose_server_dies_ends_after_its_time_with_what_there_was() {
 
 // spec 9.50
 #[test]
-fn marks_of_congestion_control_survive_real_sockets() {
+fn ecn_marks_survive_real_sockets() {
     let place = Place::new();
     let server = place.serve(&[]);
     let document = place.run(&["bench", "-J", "-n", "4M", &server.ticket]).expect(0).summary();

@@ -289,6 +289,17 @@ fn an_interrupted_client_tells_the_server_at_once() {
 }
 
 #[test]
+fn messages_that_are_interrupted_are_measured_until_then() {
+    let place = Place::new();
+    let server = place.serve(&["-v"]);
+    let client = place.start(&["bench", "--messages", "100", "-t", "60", &server.ticket]);
+    wait_until("the connection", || server.running.messages().contains(" connected "));
+    std::thread::sleep(Duration::from_millis(500));
+    client.signal("INT");
+    client.end().expect(130).says("messages  ").says("latency   p50").says("ended by Ctrl-C");
+}
+
+#[test]
 fn a_measurement_that_is_interrupted_tells_what_it_has_measured() {
     let place = Place::new();
     let server = place.serve(&[]);

@@ -191,7 +191,8 @@ fn parse_gain(text: &str) -> Result<f64, String> {
 
 const EXAMPLES: &str = "\
 Prints what was received in each interval and the rate of each path, events of paths between; at the end the sums, the
-longest time without a byte, and what was lost. Letters mean what they mean in iperf3. With -C both ends change their
+longest time without a byte, and what was lost. The options -t, -n, -P, -R, -b, -l, -i,
+-O and -J are those of iperf3. With -C both ends change their
 congestion control, so it also works with -R.
 
 With --messages it prints how long messages take from one application to the other: the latency that 50, 95, 99 and

@@ -49,7 +49,7 @@ pub enum Farewell {
 }
 
 /// Says farewell on every connection of `endpoint`, until the other side has answered; not for long, and not if the user
-/// has had enough. What was written and has no time to arrive is given up, and the other side is told so.
+/// has had enough. Connections that need longer are aborted: the other side is told, and unsent data is lost.
 pub async fn close(endpoint: &Endpoint, reason: &str) -> Farewell {
     let patience = if IS_ENDING.load(Ordering::Relaxed) { LAST_FAREWELL } else { FAREWELL };
     tokio::select! {
@@ -64,8 +64,7 @@ pub async fn close_soon(endpoint: &Endpoint, reason: &str) {
 }
 
 /// Waits for Ctrl-C or SIGTERM and tells which it was. It listens from the call on, not only once it is awaited, and must be
-/// called inside a runtime. After the
-/// signal the process has 1.8 s to end by itself.
+/// called inside a runtime. After the signal the process has 1.8 s to end by itself.
 pub fn interrupted() -> impl Future<Output = &'static str> {
     static GUARD: Once = Once::new();
     GUARD.call_once(start_guard);

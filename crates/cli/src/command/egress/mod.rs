@@ -34,5 +34,5 @@ pub(super) async fn part(endpoint: &Endpoint, reason: &str) {
     endpoint.close_within(0, reason, FAREWELL).await;
 }
 
-/// With the third of a second for what had no time, and the second that threads have, a command ends within 2 s.
+/// Aborts take 0.3 s more and the thread that reads standard input 1 s, so that a command ends within 2 s.
 const FAREWELL: Duration = Duration::from_millis(400);
