@@ -1,11 +1,10 @@
-//! Losses that no queue makes: links that fade, alone and beside others, and policers, which look alike at first.
+//! Losses without a queue: links that fade, alone and beside others, and policers.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use manyway_proto::ByteCount;
-use manyway_proto::{ConnectionConfig, Rate};
+use manyway_proto::{ByteCount, ConnectionConfig, Rate};
 use manyway_sim::link::{
     CellModel, DelayModel, GilbertElliott, LinkConfig, LossModel, Probability, QueueConfig, QueueLimit,
     RateModel,

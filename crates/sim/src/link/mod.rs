@@ -1,8 +1,8 @@
 //! A one-way link: packets and moments in, packets and moments out. No socket, no clock, no network.
 //!
-//! A packet passes, in this order: outage and MTU → what becomes of its ECN mark ([`EcnTreatment`]) → the waiting room ([`QueueConfig`]) → the rate ([`RateModel`]) →
-//! loss ([`LossModel`]), corruption, duplication → delay and jitter ([`DelayModel`]). So a lost packet has used its
-//! share of the rate, as on a radio link.
+//! A packet passes, in this order: outage and MTU → what becomes of its ECN mark ([`EcnTreatment`]) → the waiting room
+//! ([`QueueConfig`]) → the rate ([`RateModel`]) → loss ([`LossModel`]), corruption, duplication → delay and jitter
+//! ([`DelayModel`]). So a lost packet has used its share of the rate, as on a radio link.
 //!
 //! The driver calls [`Link::send`] when a packet comes, asks [`Link::next_departure`] when to come back, and calls
 //! [`Link::poll`] then, until it gives nothing. The simulator does so in virtual time, an emulator in real time.
