@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use manyway_proto::identity::PublicKey;
 use manyway_proto::{
-    ClosedBy, ConnectionError, ConnectionHandle, ConnectionStatistics, Event, PathId, PathStatistics,
+    ByteCount, ClosedBy, ConnectionError, ConnectionHandle, ConnectionStatistics, Event, PathId,
+    PathStatistics,
 };
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
@@ -46,6 +47,9 @@ pub struct ConnectionInfo {
     pub paths: Vec<PathInfo>,
     /// All figures as the protocol machine has them.
     pub statistics: ConnectionStatistics,
+    /// Stream bytes that the application has written and the peer has not acknowledged: those that the protocol machine
+    /// holds, and those that wait for it in the queue of each stream.
+    pub unacknowledged: ByteCount,
 }
 
 /// Where events go, once somebody listens: the room for them is 16 KiB, and most connections have no listener.

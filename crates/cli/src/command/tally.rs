@@ -25,7 +25,7 @@ pub struct Counts {
     pub totals: Totals,
     /// Attempts, the first one included.
     pub attempts: u32,
-    /// Bytes of content that travelled, over all attempts.
+    /// Bytes of content that arrived, over all attempts.
     pub moved: u64,
     /// Bytes of content that were there before this command began.
     pub resumed: u64,
@@ -46,14 +46,16 @@ impl Tally {
         counts.report = Report::default();
     }
 
-    /// An attempt came to its end, and this is what is known of it for sure.
-    pub fn end(&self, report: Report) {
+    /// The last attempt came to its end, and this is what is known of it for sure: all that it sent has arrived.
+    pub fn end(&self, report: Report) -> Counts {
+        self.view.set_waiting(0);
         self.counts().report = report;
+        self.so_far()
     }
 
     /// What is known so far.
     pub fn so_far(&self) -> Counts {
-        self.counts().clone()
+        Counts { moved: self.view.travelled(), ..self.counts().clone() }
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
@@ -82,7 +84,6 @@ impl Progress for Tally {
                     return;
                 }
             }
-            ProgressEvent::Advanced { bytes } => counts.moved += bytes,
             ProgressEvent::Hole { bytes } => counts.report.holes += bytes,
             // What a later attempt finds there, an earlier one has sent.
             ProgressEvent::Resumed { bytes } if counts.attempts <= 1 => counts.resumed += bytes,
@@ -103,7 +104,8 @@ impl Progress for Tally {
                 }
                 return;
             }
-            ProgressEvent::Resumed { .. }
+            ProgressEvent::Advanced { .. }
+            | ProgressEvent::Resumed { .. }
             | ProgressEvent::Started { .. }
             | ProgressEvent::Refused { .. }
             | _ => {}
@@ -137,5 +139,20 @@ mod tests {
         }
         let counts = tally.so_far();
         assert_eq!((counts.attempts, counts.moved, counts.resumed, counts.report.verified), (2, 90, 10, 1));
+    }
+
+    #[test]
+    fn what_was_given_to_a_connection_that_broke_does_not_count_as_sent() {
+        let view = Arc::new(ProgressView::new(ProgressMode::Silent, "sending"));
+        let tally = Tally::new(Arc::clone(&view));
+        let totals = Totals { files: 1, bytes: 100 };
+        for waiting in [30, 25] {
+            tally.begin();
+            tally.on_progress(ProgressEvent::Totals(totals));
+            tally.on_progress(ProgressEvent::Advanced { bytes: 50 });
+            view.set_waiting(waiting);
+        }
+        assert_eq!(tally.so_far().moved, 20 + 25);
+        assert_eq!(tally.end(Report::default()).moved, 20 + 50);
     }
 }

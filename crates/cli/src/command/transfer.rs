@@ -84,6 +84,7 @@ impl Transfer<'_> {
                 Retries::Forever => repetitions.to_string(),
             };
             view.message(&format!("{error}; reconnecting, attempt {of}"));
+            view.set_reconnecting(format!("reconnecting, attempt {of}"));
             if let Err(error) = pause().await {
                 break error;
             }
@@ -136,6 +137,8 @@ impl Transfer<'_> {
         let info = connection.info().await.ok();
         if let Some(info) = &info {
             watch.note(info);
+            view.set_waiting(info.unacknowledged.get());
+            view.set_paths(&paths.rows());
         }
         let report = match result {
             Ok(report) => report,
@@ -147,8 +150,7 @@ impl Transfer<'_> {
             }
         };
         view.finish();
-        tally.end(report);
-        let summary = Summary::new(self.done, tally.so_far(), started.elapsed(), paths.rows());
+        let summary = Summary::new(self.done, tally.end(report), started.elapsed(), paths.rows());
         close(&endpoint, "done").await;
         Ok(summary)
     }

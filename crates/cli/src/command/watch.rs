@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use manyway::{Connection, ConnectionInfo, Event, PathEvent, PathId, PathInfo, PathState};
+use manyway::{Connection, ConnectionInfo, Event, PathEvent, PathId, PathState};
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
 use crate::output::book::{Observed, PathBook, PathRow};
-use crate::output::path::{news_words, path_of};
+use crate::output::path::{PathLabel, news_words, path_of};
 use crate::output::progress::ProgressView;
 use crate::output::rate::Pathless;
 
@@ -45,7 +45,7 @@ pub struct PathsOf {
 impl PathsOf {
     /// Takes note of the paths as they are now.
     pub fn note(&self, info: &ConnectionInfo) {
-        let paths = info.paths.iter().map(|path| Observed::of(path, path_name(path)));
+        let paths = info.paths.iter().map(|path| Observed::of(path, PathLabel::of(path).name()));
         self.paths.book().note(self.connection, Instant::now(), paths);
     }
 
@@ -92,7 +92,7 @@ impl PathWatch {
                             paths.note(&info);
                             let works = info.paths.iter().any(|path| path.statistics.state.carries_data());
                             view.set_pathless(pathless.note(Instant::now(), works, no_path_timeout()));
-                            view.set_waiting(waiting(&info));
+                            view.set_waiting(info.unacknowledged.get());
                             view.set_paths(&all.rows());
                         }
                         Err(_) => return,
@@ -125,21 +125,9 @@ impl Drop for PathWatch {
     }
 }
 
-/// Bytes that the application has given to a connection and that have not arrived yet.
-pub fn waiting(info: &ConnectionInfo) -> u64 {
-    let in_flight = info.paths.iter().map(|path| path.statistics.in_flight.get());
-    in_flight.sum::<u64>().saturating_add(info.statistics.backlog.get())
-}
-
 /// A moment of a transfer, as it stands before each message.
 pub fn moment(time: Duration) -> String {
     format!("{:>7.2} s ", time.as_secs_f64())
-}
-
-/// The interface, or the peer's address where the path is bound to none.
-pub fn path_name(path: &PathInfo) -> String {
-    let remote = || path.statistics.tuple.remote.ip().to_canonical().to_string();
-    path.interface.clone().unwrap_or_else(remote)
 }
 
 /// The words for a change that a user wants to know: a path that works is news if it did not before.

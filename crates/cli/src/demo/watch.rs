@@ -6,9 +6,8 @@ use std::time::Instant;
 use manyway::{ConnectionInfo, PathEvent, PathStatistics};
 
 use super::emulator::LinkHandle;
-use crate::command::watch::path_name;
 use crate::output::book::{Observed, PathBook, PathRow};
-use crate::output::path::{event_words, state_words};
+use crate::output::path::{PathLabel, event_words, state_words};
 
 /// Looks at the paths over the links.
 #[derive(Debug)]
@@ -30,7 +29,7 @@ impl Watch {
             let local = path.statistics.tuple.local.address.ip();
             let link = links.iter().enumerate().find(|(_, link)| link.client() == local);
             let named = link.map(|(index, link)| format!("{} ({})", link_name(index), link.spec().rate));
-            Observed::of(path, named.unwrap_or_else(|| path_name(path)))
+            Observed::of(path, named.unwrap_or_else(|| PathLabel::of(path).name()))
         });
         book.note(0, now, observed);
         book.rows(now)

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use manyway::{PathId, PathInfo, PathState, Rate};
+use manyway::{PathId, PathInfo, PathState, PathStatistics, Rate};
 
 use super::grid::{Cell, Grid};
 use super::path::PathLabel;
@@ -48,12 +48,11 @@ impl Observed {
     /// A path under the name by which it is shown.
     pub fn of(path: &PathInfo, name: String) -> Self {
         let figures = &path.statistics;
-        let answers = !matches!(figures.state, PathState::Validating | PathState::Dead | PathState::Closed);
         Self {
             name,
             label: PathLabel::of(path),
             state: figures.state,
-            rtt: (answers && figures.bytes_received.get() > 0).then_some(figures.smoothed_rtt),
+            rtt: rtt_of(figures),
             counts: Counts {
                 sent: figures.bytes_sent.get(),
                 received: figures.bytes_received.get(),
@@ -62,6 +61,12 @@ impl Observed {
             },
         }
     }
+}
+
+/// The smoothed round-trip time; `None` if nothing answers or nothing was measured.
+pub fn rtt_of(figures: &PathStatistics) -> Option<Duration> {
+    let answers = !matches!(figures.state, PathState::Validating | PathState::Dead | PathState::Closed);
+    (answers && figures.bytes_received.get() > 0).then_some(figures.smoothed_rtt)
 }
 
 /// What went over a path, in UDP payload: headers of the protocol and repeats included.

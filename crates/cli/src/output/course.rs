@@ -13,14 +13,18 @@ pub struct Course {
     /// Bytes in all; `None` before it began.
     total: Option<u64>,
     done: u64,
-    /// Of these, those that were given to the connection or came from it, over all attempts.
-    moved: u64,
-    /// Of these, those that wait at this end or are on their way.
+    /// Of these, those that this attempt gave to the connection or took from it.
+    given: u64,
+    /// Of these, those that have not arrived.
     waiting: u64,
-    /// The most that is known to have travelled.
+    /// The most of them that is known to have arrived.
     arrived: u64,
+    /// Bytes that arrived in earlier attempts.
+    earlier: u64,
     window: RateWindow,
     gives_up_at: Option<Instant>,
+    /// Which attempt to connect again goes on, such as "reconnecting, attempt 1 of 3".
+    reconnecting: Option<String>,
 }
 
 impl Course {
@@ -30,11 +34,13 @@ impl Course {
             title: title.to_owned(),
             total: None,
             done: 0,
-            moved: 0,
+            given: 0,
             waiting: 0,
             arrived: 0,
+            earlier: 0,
             window: RateWindow::default(),
             gives_up_at: None,
+            reconnecting: None,
         }
     }
 
@@ -45,16 +51,17 @@ impl Course {
 
     /// Begins with so many bytes, perhaps once more. What moved before is no part of the rate from now on.
     pub fn begin(&mut self, now: Instant, total: u64) {
-        (self.total, self.done, self.gives_up_at) = (Some(total), 0, None);
-        (self.waiting, self.arrived) = (0, self.moved);
+        (self.total, self.gives_up_at, self.reconnecting) = (Some(total), None, None);
+        self.earlier = self.travelled();
+        (self.done, self.given, self.waiting, self.arrived) = (0, 0, 0, 0);
         self.window.clear();
-        self.window.record(now, self.arrived);
+        self.window.record(now, 0);
     }
 
     /// Adds bytes that travelled.
     pub fn advance(&mut self, bytes: u64) {
         self.done = self.done.saturating_add(bytes);
-        self.moved = self.moved.saturating_add(bytes);
+        self.given = self.given.saturating_add(bytes);
     }
 
     /// Adds bytes that need not travel.
@@ -64,7 +71,12 @@ impl Course {
 
     /// Bytes done so far.
     pub fn done(&self) -> u64 {
-        self.done.saturating_sub(self.moved.saturating_sub(self.arrived))
+        self.done.saturating_sub(self.given.saturating_sub(self.arrived))
+    }
+
+    /// Bytes that arrived over all attempts, as far as the last call of [`Self::set_waiting`] knows.
+    pub fn travelled(&self) -> u64 {
+        self.earlier.saturating_add(self.arrived.max(self.given.saturating_sub(self.waiting)))
     }
 
     /// Of the bytes that were given to the connection so many have not arrived: they wait here or are on their way.
@@ -77,10 +89,16 @@ impl Course {
         self.gives_up_at = gives_up_at;
     }
 
+    /// The connection is lost, and `attempt` says what is done about it, until [`Self::begin`].
+    pub fn set_reconnecting(&mut self, attempt: String) {
+        (self.gives_up_at, self.reconnecting) = (None, Some(attempt));
+        self.window.clear();
+    }
+
     /// Takes a sample for the rate; to be called some times a second.
     pub fn sample(&mut self, now: Instant) {
-        self.arrived = self.arrived.max(self.moved.saturating_sub(self.waiting));
-        if self.total.is_some() {
+        self.arrived = self.arrived.max(self.given.saturating_sub(self.waiting));
+        if self.total.is_some() && self.reconnecting.is_none() {
             self.window.record(now, self.arrived);
         }
     }
@@ -89,9 +107,12 @@ impl Course {
     pub fn line(&self, now: Instant, width: usize) -> Line {
         let mut line = Line::new(self.title.clone(), Tint::Strong);
         let Some(total) = self.total else {
-            let text = match Pace::of(&self.window, now, self.gives_up_at) {
-                Pace::NoPath { left } => no_path(left),
-                Pace::Unknown | Pace::Moving(_) | Pace::Stalled => "waiting for the other side".to_owned(),
+            let text = match (&self.reconnecting, Pace::of(&self.window, now, self.gives_up_at)) {
+                (Some(attempt), _) => attempt.clone(),
+                (None, Pace::NoPath { left }) => no_path(left),
+                (None, Pace::Unknown | Pace::Moving(_) | Pace::Stalled) => {
+                    "waiting for the other side".to_owned()
+                }
             };
             line.push(format!(": {text}"), Tint::Plain);
             return line;
@@ -125,6 +146,9 @@ impl Course {
 
     /// Rate and time left, or why there are none.
     fn pace(&self, now: Instant, total: u64) -> (String, Tint) {
+        if let Some(attempt) = &self.reconnecting {
+            return (attempt.clone(), Tint::Warning);
+        }
         let left = total.saturating_sub(self.done());
         let pace = Pace::of(&self.window, now, self.gives_up_at);
         match pace {
@@ -212,6 +236,24 @@ mod tests {
         course.set_waiting(0);
         course.sample(start + 1200 * MS);
         assert_eq!(course.done(), 40 * MIB);
+    }
+
+    #[test]
+    fn while_it_reconnects_the_attempt_is_named_and_the_next_one_counts_what_arrived_before() {
+        let (mut course, now) = resumed();
+        course.set_pathless(Some(now));
+        course.set_reconnecting("reconnecting, attempt 1 of 3".to_owned());
+        course.sample(now + 500 * MS);
+        assert_eq!(
+            course.sentence(now + 500 * MS),
+            "87.9 MiB of 200.0 MiB (44 %), reconnecting, attempt 1 of 3"
+        );
+        course.begin(now + 900 * MS, 200 * MIB);
+        course.skip(80 * MIB);
+        course.advance(10 * MIB);
+        course.set_waiting(9 * MIB);
+        course.sample(now + 1000 * MS);
+        assert_eq!((course.done(), course.travelled()), (81 * MIB, 25_165_800 + MIB));
     }
 
     #[test]

@@ -96,6 +96,11 @@ impl Live {
         self.messages.push_back(Line::from(text));
     }
 
+    /// Gives the terminal back, and the messages, which were on it.
+    pub fn leave(self) -> Vec<String> {
+        self.messages.iter().map(Line::plain).collect()
+    }
+
     /// Draws everything anew; `body` gives the lines for a width.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ pub mod course;
 pub mod desk;
 pub mod grid;
 pub mod json;
+pub mod known;
 pub mod live;
 pub mod path;
 pub mod progress;

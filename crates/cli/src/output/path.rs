@@ -32,9 +32,9 @@ impl PathLabel {
         }
     }
 
-    /// The interface, or the own address where there is none.
+    /// The interface, or the peer's address where the path is bound to none.
     pub fn name(&self) -> String {
-        self.interface.clone().unwrap_or_else(|| self.local.to_string())
+        self.interface.clone().unwrap_or_else(|| self.remote.ip().to_canonical().to_string())
     }
 
     /// The label for programs, with more fields of `facts`.
@@ -100,7 +100,7 @@ pub fn path_of(event: &Event) -> Option<PathId> {
     }
 }
 
-/// What an event tells of a path, in words; `name` is its interface where that is known.
+/// What an event tells of a path, in words; `name` is that by which it is shown, where that is known.
 pub fn news_words(event: &Event, name: Option<&str>) -> Option<String> {
     let name_or = |path: &PathId| name.map_or_else(|| format!("path {path}"), str::to_owned);
     #[expect(clippy::wildcard_enum_match_arm, reason = "the library's list is open")]
@@ -114,12 +114,12 @@ pub fn news_words(event: &Event, name: Option<&str>) -> Option<String> {
     }
 }
 
-/// What an event tells of a path, for programs.
-pub fn news_json(event: &Event, name: Option<&str>, seconds: f64) -> Option<Value> {
-    let choice = |word: &str, path: &PathId| json!({ "event": word, "time": seconds, "path": path.0, "interface": name });
+/// What an event tells of a path, for programs; `interface` is its interface where that is known.
+pub fn news_json(event: &Event, interface: Option<&str>, seconds: f64) -> Option<Value> {
+    let choice = |word: &str, path: &PathId| json!({ "event": word, "time": seconds, "path": path.0, "interface": interface });
     #[expect(clippy::wildcard_enum_match_arm, reason = "the library's list is open")]
     match event {
-        Event::Path(event) => Some(event_json(event, name, seconds)),
+        Event::Path(event) => Some(event_json(event, interface, seconds)),
         Event::PrimaryPath(path) => Some(choice("primary-path", path)),
         Event::CostlyPathNeeded(path) => Some(choice("costly-path-needed", path)),
         _ => None,
@@ -131,16 +131,16 @@ pub fn state_words(name: &str, state: PathState, reason: &PathReason) -> String 
     format!("{name} {state}: {}", reason_words(reason))
 }
 
-/// What happened to a path, in words; `name` is its interface where that is known.
+/// What happened to a path, in words; `name` is that by which it is shown, where that is known.
 pub fn event_words(event: &PathEvent, name: Option<&str>) -> String {
-    let local = event.tuple.local.address.ip().to_canonical();
-    let name = name.map_or_else(|| local.to_string(), str::to_owned);
+    let remote = event.tuple.remote.ip().to_canonical();
+    let name = name.map_or_else(|| remote.to_string(), str::to_owned);
     state_words(&name, event.state, &event.reason)
 }
 
-fn event_json(event: &PathEvent, name: Option<&str>, seconds: f64) -> Value {
+fn event_json(event: &PathEvent, interface: Option<&str>, seconds: f64) -> Value {
     json!({
-        "event": "path", "time": seconds, "path": event.path.0, "interface": name,
+        "event": "path", "time": seconds, "path": event.path.0, "interface": interface,
         "local": event.tuple.local.address.ip().to_canonical().to_string(),
         "remote": event.tuple.remote.to_string(),
         "state": event.state.word(), "reason": event.reason.to_string(),

@@ -114,6 +114,11 @@ impl ProgressView {
         self.course().done()
     }
 
+    /// Bytes that arrived over all attempts, as far as the last call of [`Self::set_waiting`] knows.
+    pub fn travelled(&self) -> u64 {
+        self.course().travelled()
+    }
+
     /// Of what was given to the connection so many bytes wait at this end or are on their way.
     pub fn set_waiting(&self, bytes: u64) {
         self.course().set_waiting(bytes);
@@ -122,6 +127,11 @@ impl ProgressView {
     /// No path works, and the connection is given up at that moment; `None`: one works.
     pub fn set_pathless(&self, gives_up_at: Option<Instant>) {
         self.course().set_pathless(gives_up_at);
+    }
+
+    /// The connection is lost; `attempt` is shown until the next one begins.
+    pub fn set_reconnecting(&self, attempt: String) {
+        self.course().set_reconnecting(attempt);
     }
 
     /// Shows the paths as they are now. On a terminal a few times a second is right; elsewhere most calls print

@@ -49,8 +49,10 @@ impl RateWindow {
     /// The rate over the window that ends `now`; `None` before 0.4 s were measured.
     pub fn rate(&self, now: Instant) -> Option<Rate> {
         let (start, first) = self.samples.front()?;
-        let (_, last) = self.samples.back()?;
-        let span = now.saturating_duration_since(*start);
+        let (newest, last) = self.samples.back()?;
+        // Nothing is known of the time since the newest sample, unless it is so long that samples have ceased to come.
+        let end = if now.saturating_duration_since(*newest) <= LEAST { *newest } else { now };
+        let span = end.saturating_duration_since(*start);
         (span >= LEAST).then(|| ByteCount(last.saturating_sub(*first)).per(span))
     }
 

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use manyway::{Connection, PathId, PathInfo, PathState};
+use manyway::{Connection, PathId, PathInfo};
 
 use super::document::{Document, PathDocument, PeerDocument};
 use super::files::FileCounts;
+use crate::output::book::rtt_of;
 use crate::output::rate::RateWindow;
 
 /// Where a command shows what it is doing; clones are the same one.
@@ -178,7 +179,6 @@ fn path_document(peer: u64, path: &PathInfo, rates: &mut Rates) -> PathDocument 
     let figures = &path.statistics;
     let (sent, received) = (figures.bytes_sent.get(), figures.bytes_received.get());
     let [sent_rate, received_rate] = rates.take((peer, figures.id), [sent, received]);
-    let answers = !matches!(figures.state, PathState::Validating | PathState::Dead) && received > 0;
     #[expect(clippy::cast_precision_loss, reason = "a share; the counts stand beside it")]
     let loss = (figures.packets_sent > 0).then(|| figures.packets_lost as f64 / figures.packets_sent as f64);
     PathDocument {
@@ -187,7 +187,7 @@ fn path_document(peer: u64, path: &PathInfo, rates: &mut Rates) -> PathDocument 
         local: figures.tuple.local.address.ip().to_canonical().to_string(),
         remote: figures.tuple.remote.to_string(),
         state: figures.state.word().to_owned(),
-        rtt: answers.then_some(figures.smoothed_rtt.as_secs_f64()),
+        rtt: rtt_of(figures).map(|rtt| rtt.as_secs_f64()),
         loss,
         bytes_sent: sent,
         bytes_received: received,

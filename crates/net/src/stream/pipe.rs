@@ -269,6 +269,11 @@ impl SendPipe {
         self.chunks.push_front(chunk);
     }
 
+    /// Bytes that the driver has not taken yet.
+    pub(crate) fn queued(&self) -> u64 {
+        self.bytes as u64
+    }
+
     /// The driver took everything and has to be woken for more.
     pub(crate) fn set_drained(&mut self) {
         self.scheduled = false;

@@ -8,7 +8,7 @@ use super::Connection;
 use crate::congestion::{Bottleneck, ControllerConfig};
 use crate::path::{BASE_DATAGRAM, Path, PathReason, PathState, Role};
 use crate::recovery::EcnState;
-use crate::{ByteCount, FourTuple, Instant, MessageStatistics, Rate};
+use crate::{ByteCount, FourTuple, Instant, MessageStatistics, PathEvent, Rate};
 
 /// Figures of one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +60,14 @@ pub struct PathStatistics {
     pub ecn: EcnState,
 }
 
+impl PathStatistics {
+    /// The event that told of the present state.
+    pub fn event(&self) -> PathEvent {
+        let Self { id: path, tuple, role, state, reason, .. } = *self;
+        PathEvent { path, tuple, role, state, reason }
+    }
+}
+
 /// Figures of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -72,6 +80,9 @@ pub struct ConnectionStatistics {
     pub congestion: &'static str,
     /// Stream bytes waiting to be sent for the first time or again.
     pub backlog: ByteCount,
+    /// Stream bytes that the application has written and the peer has not acknowledged: sent, to be sent, or waiting for
+    /// flow-control credit.
+    pub unacknowledged: ByteCount,
     /// What became of messages, own ones and those of the peer.
     pub messages: MessageStatistics,
     /// Bytes of streams sent that arrived twice, or when nobody wanted them any more: copies, and repeats that were not
@@ -90,13 +101,14 @@ pub struct ConnectionStatistics {
 }
 
 impl Connection {
-    /// Reads all figures; costs O(paths).
+    /// Reads all figures; costs O(paths + streams).
     pub fn statistics(&self) -> ConnectionStatistics {
         ConnectionStatistics {
             paths: self.paths.iter().map(|path| path_statistics(path, self.group_of(path))).collect(),
             scheduler: self.sending.scheduler.name(),
             congestion: self.congestion(),
             backlog: self.streams.backlog(),
+            unacknowledged: self.streams.unacknowledged(),
             messages: self.streams.message_statistics(),
             sent_in_vain: ByteCount(self.streams.tally().sent_in_vain),
             received_in_vain: ByteCount(self.streams.tally().received_in_vain),

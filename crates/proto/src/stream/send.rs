@@ -214,6 +214,11 @@ impl SendHalf {
         self.buffer.held() + self.messages_held()
     }
 
+    /// Bytes that were written and are not acknowledged, without those that are held only for a gap before them.
+    pub(crate) fn unacknowledged(&self) -> u64 {
+        self.held() - self.buffer.behind_gaps()
+    }
+
     /// What the buffer may hold.
     fn most(&self) -> u64 {
         self.capacity.min(self.share)

@@ -62,11 +62,23 @@ pub(crate) async fn facts_of(transport: Option<&dyn Transport>) -> TransportFact
 
 const MAX_NAME: usize = 64;
 
-/// Adds up what the bench streams of one connection do at one end.
+/// Adds up what the bench streams of one connection do at one end, and has the clock of their run.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     sent: AtomicU64,
     silence: Mutex<Silence>,
+    clock: Mutex<Clock>,
+}
+
+/// When the streams of a run began to count.
+#[derive(Debug, Clone, Copy, Default)]
+enum Clock {
+    /// No account is open: each stream has its own time.
+    #[default]
+    None,
+    /// The first stream of the run starts it.
+    Ready,
+    Running(Instant),
 }
 
 #[derive(Debug, Default)]
@@ -80,11 +92,32 @@ impl Tally {
         self.sent.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// A stream that counts begins: gives the start of the run's clock, which is now for the first one.
+    // transfer 6.4
+    pub(crate) fn start_clock(&self) -> Instant {
+        let now = Instant::now();
+        let mut clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
+        match *clock {
+            Clock::None => now,
+            Clock::Ready => {
+                *clock = Clock::Running(now);
+                now
+            }
+            Clock::Running(began) => began,
+        }
+    }
+
+    fn set_clock(&self, to: Clock) {
+        *self.clock.lock().unwrap_or_else(PoisonError::into_inner) = to;
+    }
+
     /// Something arrived, or the time in which it could began or ended.
     pub(crate) fn on_sign(&self, now: Instant) {
         let mut silence = self.silence.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(since) = silence.since.replace(now) {
-            silence.longest = silence.longest.max(now.saturating_duration_since(since));
+        // A stream that starts late names the start of the clock, which is no news by then.
+        let since = silence.since.map_or(now, |since| since.max(now));
+        if let Some(before) = silence.since.replace(since) {
+            silence.longest = silence.longest.max(since.saturating_duration_since(before));
         }
     }
 
@@ -111,10 +144,12 @@ pub(crate) struct Bookkeeping<'a> {
 impl<'a> Bookkeeping<'a> {
     pub(crate) fn start(tally: &'a Tally, transport: TransportFacts) -> Self {
         tally.take_silence();
+        tally.set_clock(Clock::Ready);
         Self { tally, sent: tally.sent(), cpu: processor_time(), transport }
     }
 
     pub(crate) fn finish(self, transport: TransportFacts) -> BenchAccount {
+        self.tally.set_clock(Clock::None);
         let cpu = processor_time().zip(self.cpu).map(|(after, before)| after.saturating_sub(before));
         BenchAccount {
             bytes_sent: self.tally.sent().saturating_sub(self.sent),

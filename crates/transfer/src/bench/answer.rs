@@ -75,10 +75,10 @@ pub(crate) async fn count<R: AsyncRead + Unpin>(
 ) -> Result<BenchSummary, TransferError> {
     let mut meter = Meter::new(request);
     let mut buffer = vec![0; READ];
-    let began = Instant::now();
-    let mut counts = meter.counts(Duration::ZERO);
+    let began = tally.start_clock();
+    let mut counts = meter.counts(began.elapsed());
     tokio::pin!(enough);
-    if counts {
+    if meter.counts(Duration::ZERO) {
         tally.on_sign(began);
     }
     loop {
@@ -160,3 +160,58 @@ where
 }
 
 const READ: usize = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::BenchLimit;
+    use manyway_session::TransportFacts;
+    use tokio::io::AsyncWriteExt as _;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_that_starts_late_ends_with_the_others_and_its_intervals_cover_the_same_time() {
+        let tally = Tally::default();
+        let book = Bookkeeping::start(&tally, TransportFacts::default());
+        let request = BenchRequest {
+            direction: BenchDirection::Download,
+            limit: BenchLimit::Duration(4 * SECOND),
+            interval: SECOND,
+            omit: Duration::ZERO,
+            rate: None,
+            length: 1000,
+        };
+        let (queue, mut reports) = mpsc::channel(REPORTS_WAITING);
+        let stream = async |index: u16, wait: Duration| {
+            tokio::time::sleep(wait).await;
+            let (mut near, mut far) = tokio::io::duplex(100);
+            let reports = Reports { direction: request.direction, stream: index, queue: queue.clone() };
+            let fill = async {
+                for _ in 0..100 {
+                    tokio::time::sleep(SECOND / 10).await;
+                    drop(far.write(&[0; 10]).await);
+                }
+            };
+            tokio::select! {
+                counted = count(&mut near, &request, std::future::pending(), &tally, &reports) => counted.unwrap(),
+                () = fill => panic!("it goes on for too long"),
+            }
+        };
+        let began = Instant::now();
+        let (first, late) = tokio::join!(stream(0, Duration::ZERO), stream(1, SECOND * 5 / 2));
+        assert_eq!((first.elapsed, late.elapsed, began.elapsed()), (4 * SECOND, 4 * SECOND, 4 * SECOND));
+        assert!(late.bytes < first.bytes / 2, "{late:?}");
+        drop(queue);
+        let mut of_late = Vec::new();
+        while let Some(report) = reports.recv().await {
+            if report.stream == 1 {
+                of_late.push((report.interval.index, report.interval.start, report.interval.bytes > 0));
+            }
+        }
+        let expected =
+            [(0, Duration::ZERO, false), (1, SECOND, false), (2, 2 * SECOND, true), (3, 3 * SECOND, true)];
+        assert_eq!(of_late, expected);
+        assert_eq!(book.finish(TransportFacts::default()).longest_silence, SECOND / 10);
+    }
+}

@@ -19,8 +19,7 @@ pub struct StreamInterval {
 
 /// Adds up the intervals of all streams of a direction: one is complete when every stream has reported it.
 ///
-/// Intervals of a stream start when its request is accepted; the streams of a run start together, so that intervals of the
-/// same number cover the same time but for the few milliseconds between their starts.
+/// All streams of a run share the receiver's clock, so that intervals of the same number cover the same time.
 #[derive(Debug)]
 pub struct IntervalMerger {
     streams: u16,

@@ -23,6 +23,8 @@ use super::signal::{close, close_soon, interrupted};
 use crate::args::{BenchArgs, GlobalArgs};
 use crate::caps::InterfaceWish;
 use crate::exit_code::ExitCode;
+use crate::output::book::rtt_of;
+use crate::output::known::KnownPaths;
 use crate::output::path::{PathLabel, path_of};
 use crate::output::{json, note};
 use compare::{Comparison, Single};
@@ -208,7 +210,7 @@ struct Run<'a> {
     output: Output,
     clocks: Vec<RowClock>,
     rates: PathRates,
-    labels: Vec<PathLabel>,
+    known: KnownPaths,
     /// The newest figures of the connection.
     seen: Option<ConnectionInfo>,
     /// What the document says of the connection.
@@ -229,7 +231,7 @@ impl<'a> Run<'a> {
             output: Output::new(mode, plan.flow),
             clocks: plan.flow.directions().map(|direction| RowClock::new(direction, plan)).collect(),
             rates: PathRates::default(),
-            labels: Vec::new(),
+            known: KnownPaths::default(),
             seen: None,
             start: None,
             began: Instant::now(),
@@ -264,6 +266,10 @@ impl<'a> Run<'a> {
             self.rates.take(Instant::now(), direction, &before);
         }
         self.began = Instant::now();
+        for figures in self.known.beginnings(&before) {
+            let event = Event::Path(figures.event());
+            self.output.event(&event, self.known.label(figures.id), 0.0)?;
+        }
         let (sender, mut reports) = mpsc::unbounded_channel();
         let (session, plan) = (NetSession(self.connection.clone()), self.plan.clone());
         // A set, since it ends its task when it is dropped.
@@ -374,20 +380,18 @@ impl<'a> Run<'a> {
 
     async fn look(&mut self) -> Result<ConnectionInfo, CommandError> {
         let info = self.connection.info().await?;
-        self.labels = info.paths.iter().map(PathLabel::of).collect();
+        self.known.note(&info);
         self.seen = Some(info.clone());
         Ok(info)
     }
 
     async fn tell(&mut self, event: &Event) -> Result<(), CommandError> {
         let Some(path) = path_of(event) else { return Ok(()) };
-        if !self.labels.iter().any(|label| label.id == path) {
+        if !self.known.has(path) {
             // A path of which nothing was known; the end of the connection is told elsewhere.
             let _ = self.look().await;
         }
-        let label = self.labels.iter().find(|label| label.id == path);
-        let name = label.and_then(|label| label.interface.as_deref());
-        self.output.event(event, name, self.began.elapsed().as_secs_f64())
+        self.output.event(event, self.known.label(path), self.began.elapsed().as_secs_f64())
     }
 }
 
@@ -400,7 +404,7 @@ fn connection_json(info: &ConnectionInfo) -> Value {
             let figures = &path.statistics;
             PathLabel::of(path).json(json!({
                 "state": figures.state.word(), "role": figures.role.to_string(),
-                "rtt": figures.smoothed_rtt.as_secs_f64(), "datagram": figures.datagram,
+                "rtt": rtt_of(figures).map(|rtt| rtt.as_secs_f64()), "datagram": figures.datagram,
             }))
         })
         .collect();

@@ -10,9 +10,9 @@ use super::rates::PathRate;
 use super::rows::Row;
 use crate::command::error::CommandError;
 use crate::output::json;
-use crate::output::path::{news_json, news_words};
+use crate::output::path::{PathLabel, news_json, news_words};
 use crate::output::table::{Align, Columns};
-use crate::output::terminal::fit;
+use crate::output::terminal::output_width;
 use crate::output::units::{megabits, size};
 
 /// Where the rows go.
@@ -35,6 +35,8 @@ pub(super) struct Output {
     flow: BenchFlow,
     /// The names of the paths that have a column.
     names: Vec<String>,
+    /// The newest row came without figures of the server.
+    is_without_figures: bool,
     pub(super) intervals: Vec<Value>,
     /// Those that are not printed yet.
     pub(super) events: Vec<Value>,
@@ -42,7 +44,14 @@ pub(super) struct Output {
 
 impl Output {
     pub(super) fn new(mode: Mode, flow: BenchFlow) -> Self {
-        Self { mode, flow, names: Vec::new(), intervals: Vec::new(), events: Vec::new() }
+        Self {
+            mode,
+            flow,
+            names: Vec::new(),
+            is_without_figures: false,
+            intervals: Vec::new(),
+            events: Vec::new(),
+        }
     }
 
     pub(super) fn is_table(&self) -> bool {
@@ -60,8 +69,8 @@ impl Output {
             Mode::Document => self.intervals.push(row_json(row, paths)),
             Mode::Table => {
                 let mut out = std::io::stdout().lock();
-                for line in self.lines(row, paths) {
-                    writeln!(out, "{}", fit(&line))?;
+                for line in self.lines(row, paths, output_width()) {
+                    writeln!(out, "{line}")?;
                 }
                 out.flush()?;
             }
@@ -73,14 +82,18 @@ impl Output {
     pub(super) fn event(
         &mut self,
         event: &Event,
-        name: Option<&str>,
+        label: Option<&PathLabel>,
         seconds: f64,
     ) -> Result<(), CommandError> {
         match self.mode {
             Mode::Quiet => {}
-            Mode::Lines | Mode::Document => self.events.extend(news_json(event, name, seconds)),
+            Mode::Lines | Mode::Document => {
+                let interface = label.and_then(|label| label.interface.as_deref());
+                self.events.extend(news_json(event, interface, seconds));
+            }
             Mode::Table => {
-                let Some(words) = news_words(event, name) else { return Ok(()) };
+                let name = label.map(PathLabel::name);
+                let Some(words) = news_words(event, name.as_deref()) else { return Ok(()) };
                 let mut out = std::io::stdout().lock();
                 writeln!(out, "{seconds:>7.2} s  {words}")?;
                 out.flush()?;
@@ -96,54 +109,89 @@ impl Output {
         }
     }
 
-    /// The lines of the table for a row: first a head, where the paths are others than before.
-    fn lines(&mut self, row: &Row, paths: &[PathRate]) -> Vec<String> {
-        let names: Vec<_> = paths.iter().map(|path| path.label.name()).collect();
+    /// The lines of the table for a row: first a head, where the columns are others than before.
+    fn lines(&mut self, row: &Row, paths: &[PathRate], width: usize) -> Vec<String> {
+        let remark = if row.omitted { "omitted" } else { "" };
+        let seconds = format!("{:.2}-{:.2}", row.start.as_secs_f64(), row.end.as_secs_f64());
+        let taken = remark.len() + seconds.len().saturating_sub(SECONDS);
+        let shown = self.paths_that_fit(paths, width.saturating_sub(taken));
+        let (shown, others) = paths.split_at(shown);
+        let mut names: Vec<_> = shown.iter().map(|path| path.label.name()).collect();
+        let shows_others = !shown.is_empty() && !others.is_empty();
+        names.extend(shows_others.then(|| "others".to_owned()));
         let is_first = self.names.is_empty();
         let is_new = self.names != names || is_first;
         self.names = names;
-        let columns = self.columns();
-        let mut cells = vec![
-            format!("{:.2}-{:.2}", row.start.as_secs_f64(), row.end.as_secs_f64()),
-            size(row.bytes),
-            megabits(rate_of(row)),
-        ];
-        if self.flow == BenchFlow::Both {
-            cells.insert(0, direction_word(row.direction).to_owned());
-        }
-        cells.extend(paths.iter().map(|path| megabits(path.rate)));
-        cells.push(megabits(paths.iter().map(|path| path.rate).sum()));
-        cells.push(
-            match (row.omitted, row.stalled) {
-                (_, true) => "no figures from the server yet",
-                (true, false) => "omitted",
-                (false, false) => "",
-            }
-            .to_owned(),
-        );
+        let sum = |paths: &[PathRate]| megabits(paths.iter().map(|path| path.rate).sum());
+        let mut cells = self.flow_cell(direction_word(row.direction));
+        cells.extend([
+            seconds,
+            row.bytes.map_or_else(unknown, size),
+            rate_of(row).map_or_else(unknown, megabits),
+            sum(paths),
+        ]);
+        cells.extend(shown.iter().map(|path| megabits(path.rate)));
+        cells.extend(shows_others.then(|| sum(others)));
+        cells.push(remark.to_owned());
         let legend = is_first.then(|| LEGEND.to_owned());
+        let loses_figures = row.bytes.is_none() && !self.is_without_figures;
+        self.is_without_figures = row.bytes.is_none();
+        let note = loses_figures.then(|| NO_FIGURES.to_owned());
+        let columns = self.columns();
         let head = is_new.then(|| columns.head());
-        legend.into_iter().chain(head).chain([columns.row(cells)]).collect()
+        legend.into_iter().chain(head).chain(note).chain([columns.row(cells)]).collect()
+    }
+
+    /// How many paths have room for a column of their own, if the others share one.
+    fn paths_that_fit(&self, paths: &[PathRate], width: usize) -> usize {
+        let mut room = width.saturating_sub(if self.flow == BenchFlow::Both { FIXED + FLOW } else { FIXED });
+        let column = |name: &str| name.chars().count().max(RATE) + GAP;
+        let wanted: Vec<_> = paths.iter().map(|path| column(&path.label.name())).collect();
+        if wanted.iter().sum::<usize>() <= room {
+            return paths.len();
+        }
+        room = room.saturating_sub(column("others"));
+        let fits = |wanted: &&usize| {
+            let fits = **wanted <= room;
+            room = room.saturating_sub(**wanted);
+            fits
+        };
+        wanted.iter().take_while(fits).count()
+    }
+
+    /// The first cell of a run that goes both ways.
+    fn flow_cell(&self, word: &str) -> Vec<String> {
+        if self.flow == BenchFlow::Both { vec![word.to_owned()] } else { Vec::new() }
     }
 
     fn columns(&self) -> Columns {
-        let mut columns = vec![
-            ("seconds".to_owned(), Align::Right, 13),
-            ("received".to_owned(), Align::Right, 10),
-            ("Mbit/s".to_owned(), Align::Right, 9),
-        ];
-        if self.flow == BenchFlow::Both {
-            columns.insert(0, (String::new(), Align::Left, 4));
-        }
-        columns.extend(self.names.iter().map(|name| (name.clone(), Align::Right, 9)));
-        columns.push(("all".to_owned(), Align::Right, 9));
-        columns.push((String::new(), Align::Left, 0));
-        Columns::new(columns)
+        let flow = self.flow_cell("").into_iter().map(|name| (name, Align::Left, FLOW - GAP));
+        let fixed = [("seconds", SECONDS), ("received", 10), ("Mbit/s", RATE), ("all", RATE)];
+        let fixed = fixed.map(|(name, width)| (name.to_owned(), Align::Right, width));
+        let names = self.names.iter().map(|name| (name.clone(), Align::Right, RATE));
+        Columns::new(flow.chain(fixed).chain(names).chain([(String::new(), Align::Left, 0)]))
     }
 }
 
+/// The width of the times of the first quarter of an hour.
+const SECONDS: usize = 13;
+/// The width of a rate.
+const RATE: usize = 8;
+/// Between two columns.
+const GAP: usize = 2;
+/// The width of the column that names the direction.
+const FLOW: usize = 6;
+/// The width of the columns that every table has, and of the gap before a remark.
+const FIXED: usize = SECONDS + 10 + 2 * RATE + 4 * GAP;
+
 /// What the columns count, so that they add up.
-const LEGEND: &str = "Mbit/s is payload; interfaces, and all of them together, count headers and repeats too";
+const LEGEND: &str = "Mbit/s counts payload; all and each interface count headers and repeats too";
+/// Before the first row without figures.
+const NO_FIGURES: &str = "no figures from the server for this interval yet";
+
+fn unknown() -> String {
+    "-".to_owned()
+}
 
 pub(super) fn direction_word(direction: BenchDirection) -> &'static str {
     match direction {
@@ -152,8 +200,9 @@ pub(super) fn direction_word(direction: BenchDirection) -> &'static str {
     }
 }
 
-fn rate_of(row: &Row) -> Rate {
-    if row.span().is_zero() { Rate::ZERO } else { ByteCount(row.bytes).per(row.span()) }
+/// `None` if the bytes or the time are not known.
+fn rate_of(row: &Row) -> Option<Rate> {
+    if row.span().is_zero() { None } else { Some(ByteCount(row.bytes?).per(row.span())) }
 }
 
 fn row_json(row: &Row, paths: &[PathRate]) -> Value {
@@ -162,23 +211,22 @@ fn row_json(row: &Row, paths: &[PathRate]) -> Value {
         .map(|path| path.label.json(json!({ "bits_per_second": path.rate.bits_per_second() })))
         .collect();
     json!({
-        "direction": direction_word(row.direction), "omitted": row.omitted, "stalled": row.stalled,
+        "direction": direction_word(row.direction), "omitted": row.omitted, "stalled": row.bytes.is_none(),
         "start": row.start.as_secs_f64(), "end": row.end.as_secs_f64(), "bytes": row.bytes,
-        "bits_per_second": rate_of(row).bits_per_second(), "paths": paths,
+        "bits_per_second": rate_of(row).map(Rate::bits_per_second), "paths": paths,
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::path::PathLabel;
     use manyway::PathId;
     use std::time::Duration;
 
     fn row(second: u64, bytes: u64) -> Row {
         let (start, end) = (Duration::from_secs(second), Duration::from_secs(second + 1));
         let direction = BenchDirection::Upload;
-        Row { direction, omitted: false, start, end, bytes, stalled: false }
+        Row { direction, omitted: false, start, end, bytes: Some(bytes) }
     }
 
     fn path(id: u32, interface: &str, megabits: u64) -> PathRate {
@@ -195,18 +243,21 @@ mod tests {
     fn rows_stand_under_a_head_that_comes_again_when_the_paths_change() {
         let mut output = Output::new(Mode::Table, BenchFlow::Upload);
         let two = [path(0, "eth0", 11), path(1, "wlan0", 6)];
-        let mut lines = output.lines(&Row { omitted: true, ..row(0, 1_000_000) }, &two);
-        lines.extend(output.lines(&row(0, 2_000_000), &two));
-        lines.extend(output.lines(&Row { stalled: true, ..row(1, 0) }, &two));
-        lines.extend(output.lines(&row(2, 125_000_000), &two[..1]));
+        let mut lines = output.lines(&Row { omitted: true, ..row(0, 1_000_000) }, &two, 80);
+        lines.extend(output.lines(&row(0, 2_000_000), &two, 80));
+        lines.extend(output.lines(&Row { bytes: None, ..row(1, 0) }, &two, 80));
+        lines.extend(output.lines(&Row { bytes: None, ..row(2, 0) }, &two, 80));
+        lines.extend(output.lines(&row(3, 125_000_000), &two[..1], 80));
         insta::assert_snapshot!(lines.join("\n"), @r"
-    Mbit/s is payload; interfaces, and all of them together, count headers and repeats too
-          seconds    received     Mbit/s       eth0      wlan0        all
-        0.00-1.00   976.5 KiB       8.00      11.00       6.00      17.00  omitted
-        0.00-1.00     1.9 MiB      16.00      11.00       6.00      17.00
-        1.00-2.00         0 B       0.00      11.00       6.00      17.00  no figures from the server yet
-          seconds    received     Mbit/s       eth0        all
-        2.00-3.00   119.2 MiB    1000.00      11.00      11.00
+    Mbit/s counts payload; all and each interface count headers and repeats too
+          seconds    received    Mbit/s       all      eth0     wlan0
+        0.00-1.00   976.5 KiB      8.00     17.00     11.00      6.00  omitted
+        0.00-1.00     1.9 MiB     16.00     17.00     11.00      6.00
+    no figures from the server for this interval yet
+        1.00-2.00           -         -     17.00     11.00      6.00
+        2.00-3.00           -         -     17.00     11.00      6.00
+          seconds    received    Mbit/s       all      eth0
+        3.00-4.00   119.2 MiB   1000.00     11.00     11.00
         ");
     }
 
@@ -214,13 +265,33 @@ mod tests {
     fn both_directions_have_rows_of_their_own() {
         let mut output = Output::new(Mode::Table, BenchFlow::Both);
         let paths = [path(0, "eth0", 11)];
-        let mut lines = output.lines(&row(0, 2_000_000), &paths);
-        lines.extend(output.lines(&Row { direction: BenchDirection::Download, ..row(0, 70_000) }, &paths));
+        let mut lines = output.lines(&row(0, 2_000_000), &paths, 80);
+        let down = Row { direction: BenchDirection::Download, ..row(0, 70_000) };
+        lines.extend(output.lines(&down, &paths, 80));
         insta::assert_snapshot!(lines.join("\n"), @r"
-        Mbit/s is payload; interfaces, and all of them together, count headers and repeats too
-                    seconds    received     Mbit/s       eth0        all
-        up        0.00-1.00     1.9 MiB      16.00      11.00      11.00
-        down      0.00-1.00    68.3 KiB       0.56      11.00      11.00
+        Mbit/s counts payload; all and each interface count headers and repeats too
+                    seconds    received    Mbit/s       all      eth0
+        up        0.00-1.00     1.9 MiB     16.00     11.00     11.00
+        down      0.00-1.00    68.3 KiB      0.56     11.00     11.00
+        ");
+    }
+
+    #[test]
+    fn paths_without_room_for_a_column_share_one_and_no_line_is_too_long() {
+        let names = ["eth0", "wlan0", "wwan0", "203.0.113.201", "enx00e04c680001"];
+        let paths: Vec<_> = (1..).zip(names).map(|(id, name)| path(id, name, 11)).collect();
+        let mut shown = Vec::new();
+        for width in [80, 120] {
+            let mut output = Output::new(Mode::Table, BenchFlow::Both);
+            let lines = output.lines(&Row { omitted: true, ..row(100, 2_000_000) }, &paths, width);
+            assert!(lines.iter().all(|line| line.chars().count() <= width), "{lines:?}");
+            shown.extend(lines.into_iter().skip(1));
+        }
+        insta::assert_snapshot!(shown.join("\n"), @r"
+                    seconds    received    Mbit/s       all      eth0    others
+        up    100.00-101.00     1.9 MiB     16.00     55.00     11.00     44.00  omitted
+                    seconds    received    Mbit/s       all      eth0     wlan0     wwan0  203.0.113.201    others
+        up    100.00-101.00     1.9 MiB     16.00     55.00     11.00     11.00     11.00          11.00     11.00  omitted
         ");
     }
 

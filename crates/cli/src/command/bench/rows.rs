@@ -13,9 +13,8 @@ pub(super) struct Row {
     /// Its place since the measurement began or, if it is omitted, the run.
     pub(super) start: Duration,
     pub(super) end: Duration,
-    pub(super) bytes: u64,
-    /// The receiver's figures are late: nothing is known of this interval.
-    pub(super) stalled: bool,
+    /// `None`: the receiver's figures are late, and nothing is known of this interval.
+    pub(super) bytes: Option<u64>,
 }
 
 impl Row {
@@ -80,8 +79,7 @@ impl RowClock {
             omitted: interval.omitted,
             start: interval.start,
             end: interval.end,
-            bytes: interval.bytes.saturating_add(owed),
-            stalled: false,
+            bytes: Some(interval.bytes.saturating_add(owed)),
         })
     }
 
@@ -102,7 +100,7 @@ impl RowClock {
         self.index = self.index.saturating_add(1);
         self.start = end;
         let (start, end) = (start.saturating_sub(base), end.saturating_sub(base));
-        Some(Row { direction: self.direction, omitted, start, end, bytes: 0, stalled: true })
+        Some(Row { direction: self.direction, omitted, start, end, bytes: None })
     }
 
     /// What was told too late for any row, or not by every stream.
@@ -114,14 +112,13 @@ impl RowClock {
                 owed = owed.saturating_add(interval.bytes);
                 continue;
             }
-            let (start, end, bytes) = (interval.start, interval.end, interval.bytes);
-            rows.push(Row { direction, omitted: false, start, end, bytes, stalled: false });
+            let bytes = interval.bytes.saturating_add(std::mem::take(&mut owed));
+            let (start, end) = (interval.start, interval.end);
+            rows.push(Row { direction, omitted: false, start, end, bytes: Some(bytes) });
         }
-        if let Some(row) = rows.first_mut() {
-            row.bytes = row.bytes.saturating_add(owed);
-        } else if owed > 0 {
+        if owed > 0 {
             let at = self.start.saturating_sub(self.omit);
-            rows.push(Row { direction, omitted: false, start: at, end: at, bytes: owed, stalled: true });
+            rows.push(Row { direction, omitted: false, start: at, end: at, bytes: Some(owed) });
         }
         rows
     }
@@ -162,7 +159,7 @@ mod tests {
         let mut clock = clock(2, Duration::ZERO);
         assert_eq!(clock.push(report(0, 0, 5)), None);
         let row = clock.push(report(1, 0, 7)).unwrap();
-        assert_eq!((row.bytes, row.start, row.end, row.stalled), (12, Duration::ZERO, SECOND, false));
+        assert_eq!((row.bytes, row.start, row.end), (Some(12), Duration::ZERO, SECOND));
         assert_eq!(clock.due(), Some(3 * SECOND));
     }
 
@@ -173,11 +170,11 @@ mod tests {
         assert_eq!(clock.overdue(SECOND * 29 / 10), None);
         let rows: Vec<_> = std::iter::from_fn(|| clock.overdue(4 * SECOND)).collect();
         assert_eq!(rows.len(), 2);
-        assert!(rows.iter().all(|row| row.stalled && row.bytes == 0 && row.span() == SECOND));
+        assert!(rows.iter().all(|row| row.bytes.is_none() && row.span() == SECOND));
         assert_eq!(clock.push(report(0, 1, 100)), None);
         assert_eq!(clock.push(report(0, 2, 10)), None);
         let row = clock.push(report(0, 3, 1)).unwrap();
-        assert_eq!((row.bytes, row.start, row.stalled), (111, 3 * SECOND, false));
+        assert_eq!((row.bytes, row.start), (Some(111), 3 * SECOND));
         assert_eq!(clock.due(), None);
         assert!(clock.finish().is_empty());
     }
@@ -201,6 +198,6 @@ mod tests {
         clock.push(report(1, 0, 5)).unwrap();
         clock.push(report(0, 1, 3));
         let rest = clock.finish();
-        assert_eq!((rest.len(), rest[0].bytes), (1, 3));
+        assert_eq!((rest.len(), rest[0].bytes), (1, Some(3)));
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::compare::Comparison;
 use super::output::direction_word;
-use crate::output::book::{milliseconds, state_cell};
+use crate::output::book::{milliseconds, rtt_of, state_cell};
 use crate::output::grid::{Cell, Grid};
 use crate::output::path::{PathLabel, why_words};
 use crate::output::table::{Align, Table};
@@ -99,7 +99,8 @@ impl Sums {
 pub(super) struct PathSum {
     pub(super) label: PathLabel,
     pub(super) state: PathState,
-    pub(super) rtt: Duration,
+    /// `None` if nothing answers on it any more, or nothing was measured.
+    pub(super) rtt: Option<Duration>,
     pub(super) sent: u64,
     pub(super) received: u64,
     pub(super) packets_lost: u64,
@@ -132,7 +133,7 @@ impl PathSum {
             Self {
                 label: PathLabel::of(path),
                 state: now.state,
-                rtt: now.smoothed_rtt,
+                rtt: rtt_of(&now),
                 sent: since(|figures| figures.bytes_sent.get()),
                 received: since(|figures| figures.bytes_received.get()),
                 packets_lost: since(|figures| figures.packets_lost),
@@ -207,11 +208,13 @@ impl Summary {
     fn direction_json(&self, direction: BenchDirection) -> Value {
         let (received, sender) = (self.outcome.received(direction), self.outcome.sender(direction));
         let silence = self.outcome.receiver(direction).map(|_| received.worst_silence.as_secs_f64());
+        let is_known = !received.elapsed.is_zero();
         json!({
             "sender": { "bytes": sender.map(|sender| sender.bytes_sent) },
             "receiver": {
-                "bytes": received.bytes, "seconds": received.elapsed.as_secs_f64(),
-                "bits_per_second": rate_of(received).bits_per_second(), "worst_silence": silence,
+                "bytes": is_known.then_some(received.bytes), "seconds": received.elapsed.as_secs_f64(),
+                "bits_per_second": is_known.then(|| rate_of(received).bits_per_second()),
+                "worst_silence": silence,
             },
             "packets_sent": sender.map(|sender| sender.transport.packets_sent),
             "packets_lost": sender.map(|sender| sender.transport.packets_lost),
@@ -226,30 +229,25 @@ impl Summary {
     fn sums(&self) -> Table {
         let mut table = Table::new([
             ("", Align::Left),
-            ("", Align::Left),
-            ("bytes", Align::Right),
+            ("received", Align::Right),
             ("seconds", Align::Right),
             ("Mbit/s", Align::Right),
             ("lost packets", Align::Right),
         ]);
         for direction in self.flow.directions() {
             let received = self.outcome.received(direction);
-            if let Some(sender) = self.outcome.sender(direction) {
-                table.row([
-                    direction_word(direction).to_owned(),
-                    "sent".to_owned(),
-                    size(sender.bytes_sent),
-                    String::new(),
-                    String::new(),
-                    fine_percent(sender.transport.packets_lost, sender.transport.packets_sent),
-                ]);
-            }
+            let is_known = !received.elapsed.is_zero();
+            let known = |text: String| if is_known { text } else { "-".to_owned() };
+            let loss = self
+                .outcome
+                .sender(direction)
+                .map(|sender| fine_percent(sender.transport.packets_lost, sender.transport.packets_sent));
             table.row([
                 direction_word(direction).to_owned(),
-                "received".to_owned(),
-                size(received.bytes),
-                format!("{:.2}", received.elapsed.as_secs_f64()),
-                megabits(rate_of(received)),
+                known(size(received.bytes)),
+                known(format!("{:.2}", received.elapsed.as_secs_f64())),
+                known(megabits(rate_of(received))),
+                loss.unwrap_or_else(|| "-".to_owned()),
             ]);
         }
         table
@@ -272,7 +270,7 @@ impl Summary {
             grid.row([
                 Cell::from(path.label.name()),
                 state_cell(path.state),
-                Cell::from(milliseconds(path.rtt)),
+                Cell::or_none(path.rtt.map(milliseconds)),
                 Cell::from(size(path.sent)),
                 Cell::from(size(path.received)),
                 Cell::from(fine_percent(path.moved(self.flow), all)),
@@ -291,7 +289,7 @@ impl PathSum {
         #[expect(clippy::cast_precision_loss, reason = "a share; the counts stand beside it")]
         let share = if all > 0 { Some(self.moved(flow) as f64 / all as f64) } else { None };
         self.label.json(json!({
-            "state": self.state.word(), "rtt": self.rtt.as_secs_f64(), "bytes_sent": self.sent,
+            "state": self.state.word(), "rtt": self.rtt.map(|rtt| rtt.as_secs_f64()), "bytes_sent": self.sent,
             "bytes_received": self.received, "share": share,
             "packets_sent": self.packets_sent, "packets_lost": self.packets_lost, "ecn": self.ecn.to_string(),
             "used": self.why.as_ref().is_some_and(Why::is_used),
@@ -371,7 +369,7 @@ mod tests {
                 remote: "203.0.113.5:4455".parse().unwrap(),
             },
             state: PathState::Active,
-            rtt: Duration::from_micros(31_250),
+            rtt: Some(Duration::from_micros(31_250)),
             sent,
             received,
             packets_lost: 12,

@@ -22,7 +22,7 @@ use crate::caps::{CapLedger, CapState};
 use crate::exit_code::ExitCode;
 use crate::output::json;
 use crate::output::live::{Live, Quit};
-use crate::output::path::{news_json, news_words, path_of};
+use crate::output::path::{PathLabel, news_json, news_words, path_of};
 use crate::output::print_line;
 use crate::output::terminal::output_width;
 use crate::output::tint::{Colour, Line, Tint, block};
@@ -109,10 +109,11 @@ impl<'a> View<'a> {
         Ok(self.live.as_ref().map(Live::quit).unwrap_or_default())
     }
 
-    /// Gives the terminal back and leaves the last figures there.
+    /// Gives the terminal back and leaves what was said and the last figures there.
     fn leave(&mut self) {
-        if self.live.take().is_some() {
+        if let Some(live) = self.live.take() {
             // The terminal may be gone.
+            let _ = live.leave().iter().try_for_each(|line| print_line(line));
             let _ = print_line(block(&self.block, Colour::of_output()).trim_end());
         }
     }
@@ -210,10 +211,11 @@ impl<'a> View<'a> {
     /// Says what happened to a path since the last look.
     fn tell(&mut self, event: &Event, pings: &Pings<'_>) -> Result<(), CommandError> {
         let Some(path) = path_of(event).filter(|_| self.arguments.watch) else { return Ok(()) };
-        let (name, seconds) = (pings.interface(path), self.started.elapsed().as_secs_f64());
+        let (label, seconds) = (pings.label(path), self.started.elapsed().as_secs_f64());
+        let interface = label.and_then(|label| label.interface.as_deref());
         if self.json {
-            news_json(event, name, seconds).iter().try_for_each(json::print)?;
-        } else if let Some(words) = news_words(event, name) {
+            news_json(event, interface, seconds).iter().try_for_each(json::print)?;
+        } else if let Some(words) = news_words(event, label.map(PathLabel::name).as_deref()) {
             let line = format!("{seconds:>7.2} s  {words}");
             match &mut self.live {
                 Some(live) => {

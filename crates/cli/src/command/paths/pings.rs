@@ -9,6 +9,8 @@ use tokio::time::Instant;
 
 use super::rows::Pinged;
 use crate::command::error::CommandError;
+use crate::output::known::KnownPaths;
+use crate::output::path::PathLabel;
 
 /// How often every path is asked.
 pub(super) const EVERY: Duration = Duration::from_millis(200);
@@ -25,11 +27,11 @@ pub(super) struct Pings<'a> {
     connection: &'a Connection,
     waiting: JoinSet<(PathId, Option<Duration>)>,
     paths: BTreeMap<PathId, Recent>,
+    known: KnownPaths,
 }
 
 #[derive(Debug, Default)]
 struct Recent {
-    interface: Option<String>,
     /// The last fates, `None` for lost.
     fates: VecDeque<Option<Duration>>,
     /// The last answer or, before the first one, the first question.
@@ -38,17 +40,17 @@ struct Recent {
 
 impl<'a> Pings<'a> {
     pub(super) fn new(connection: &'a Connection) -> Self {
-        Self { connection, waiting: JoinSet::new(), paths: BTreeMap::new() }
+        Self { connection, waiting: JoinSet::new(), paths: BTreeMap::new(), known: KnownPaths::default() }
     }
 
     /// Asks on every path that there is.
     pub(super) async fn ask(&mut self) -> Result<(), CommandError> {
         let info = self.connection.info().await?;
+        self.known.note(&info);
         self.paths.retain(|id, _| info.paths.iter().any(|path| path.statistics.id == *id));
         for path in info.paths {
             let id = path.statistics.id;
             let recent = self.paths.entry(id).or_default();
-            recent.interface = path.interface;
             recent.heard.get_or_insert_with(Instant::now);
             let path = self.connection.path(id);
             self.waiting.spawn(async move {
@@ -77,9 +79,9 @@ impl<'a> Pings<'a> {
         self.paths.get(&id).map_or_else(Pinged::default, Recent::pinged)
     }
 
-    /// The interface of a path that was there at the last question.
-    pub(super) fn interface(&self, id: PathId) -> Option<&str> {
-        self.paths.get(&id)?.interface.as_deref()
+    /// The label of a path that was there at any question.
+    pub(super) fn label(&self, id: PathId) -> Option<&PathLabel> {
+        self.known.label(id)
     }
 }
 

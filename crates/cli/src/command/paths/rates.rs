@@ -51,6 +51,6 @@ mod tests {
             tokio::time::advance(Duration::from_millis(100)).await;
         }
         let megabits = |id| rates.of(id).map(|rate| rate.bits_per_second() / 1_000_000);
-        assert_eq!((megabits(busy), megabits(idle)), (Some(9), None));
+        assert_eq!((megabits(busy), megabits(idle)), (Some(10), None));
     }
 }

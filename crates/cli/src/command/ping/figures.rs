@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use manyway::PathId;
+use manyway::{ConnectionInfo, PathId, PathState};
 use serde_json::{Value, json};
 
-use crate::output::book::milliseconds;
+use crate::output::book::{milliseconds, state_cell};
 use crate::output::grid::{Cell, Grid};
 use crate::output::path::PathLabel;
 use crate::output::tint::Tint;
@@ -22,6 +22,7 @@ struct PathFigures {
     label: PathLabel,
     /// The paths of this row, the present one last.
     ids: Vec<PathId>,
+    state: PathState,
     sent: u64,
     lost: u64,
     /// What became of the last question.
@@ -62,11 +63,20 @@ impl Figures {
             None => self.rows.push(PathFigures {
                 label: label.clone(),
                 ids: vec![label.id],
+                state: PathState::Active,
                 sent: 1,
                 lost: 0,
                 last: None,
                 answers: Vec::new(),
             }),
+        }
+    }
+
+    /// Takes note of the states of the paths that are open.
+    pub(super) fn note_states(&mut self, info: &ConnectionInfo) {
+        for row in &mut self.rows {
+            let present = info.paths.iter().find(|path| row.ids.contains(&path.statistics.id));
+            row.state = present.map_or(PathState::Closed, |path| path.statistics.state);
         }
     }
 
@@ -111,6 +121,7 @@ impl Figures {
     pub(super) fn table(&self) -> Grid {
         let mut grid = Grid::new()
             .words("path")
+            .words("state")
             .numbers("sent")
             .numbers("loss")
             .numbers("last ms")
@@ -138,6 +149,7 @@ impl Figures {
             };
             grid.row([
                 Cell::from(row.label.name()),
+                state_cell(row.state),
                 Cell::from(row.sent.to_string()),
                 Cell::new(loss, tint),
                 last,
@@ -176,7 +188,7 @@ impl PathFigures {
         #[expect(clippy::cast_precision_loss, reason = "a share; the counts stand beside it")]
         let loss = (decided > 0).then(|| self.lost as f64 / decided as f64);
         self.label.json(json!({
-            "sent": self.sent, "received": self.received(), "loss": loss,
+            "state": self.state.word(), "sent": self.sent, "received": self.received(), "loss": loss,
             "min": time(|spread| spread.min), "avg": time(|spread| spread.mean),
             "max": time(|spread| spread.max), "mdev": time(|spread| spread.deviation),
         }))
@@ -269,7 +281,8 @@ mod tests {
               "path": 0,
               "received": 3,
               "remote": "192.0.2.1:4455",
-              "sent": 3
+              "sent": 3,
+              "state": "active"
             },
             {
               "avg": null,
@@ -282,7 +295,8 @@ mod tests {
               "path": 1,
               "received": 0,
               "remote": "192.0.2.1:4455",
-              "sent": 3
+              "sent": 3,
+              "state": "active"
             }
           ],
           "summary": true

@@ -5,7 +5,7 @@ mod figures;
 use std::io::Write as _;
 use std::time::Duration;
 
-use manyway::{Connection, Event, PathId};
+use manyway::{Connection, Event};
 use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinSet;
@@ -17,6 +17,7 @@ use super::signal::{close, interrupted};
 use crate::args::{GlobalArgs, PingArgs};
 use crate::exit_code::ExitCode;
 use crate::output::json;
+use crate::output::known::KnownPaths;
 use crate::output::live::{Live, Quit};
 use crate::output::path::{PathLabel, news_json, news_words, path_of};
 use crate::output::table::{Align, Columns};
@@ -54,7 +55,7 @@ struct Pinger<'a> {
     /// The screen, where there is one; else a line for each answer.
     live: Option<Live>,
     columns: Option<Columns>,
-    labels: Vec<PathLabel>,
+    known: KnownPaths,
     waiting: JoinSet<Answer>,
     figures: Figures,
 }
@@ -86,7 +87,7 @@ impl<'a> Pinger<'a> {
             started: tokio::time::Instant::now(),
             live: if global.json || global.quiet { None } else { Live::start(global)? },
             columns: None,
-            labels: Vec::new(),
+            known: KnownPaths::default(),
             waiting: JoinSet::new(),
             figures: Figures::default(),
         })
@@ -125,8 +126,9 @@ impl<'a> Pinger<'a> {
     /// Asks on every path that there is.
     async fn ask(&mut self, sequence: u64) -> Result<(), CommandError> {
         self.look().await?;
-        for label in self.labels.clone() {
-            self.figures.on_sent(&label, &self.labels);
+        let open = self.known.open();
+        for label in open.clone() {
+            self.figures.on_sent(&label, &open);
             let path = self.connection.path(label.id);
             let wait = self.arguments.wait;
             self.waiting.spawn(async move {
@@ -143,7 +145,10 @@ impl<'a> Pinger<'a> {
 
     async fn look(&mut self) -> Result<(), CommandError> {
         let info = self.connection.info().await?;
-        self.labels = info.paths.iter().map(PathLabel::of).collect();
+        for figures in self.known.beginnings(&info) {
+            self.say(&Event::Path(figures.event()))?;
+        }
+        self.figures.note_states(&info);
         Ok(())
     }
 
@@ -183,7 +188,7 @@ impl<'a> Pinger<'a> {
         }
         let mut out = std::io::stdout().lock();
         if self.columns.is_none() {
-            let columns = columns(&self.labels);
+            let columns = columns(&self.known.open());
             writeln!(out, "{}", fit(&columns.head()))?;
             self.columns = Some(columns);
         }
@@ -200,27 +205,33 @@ impl<'a> Pinger<'a> {
             return Err(error.clone().into());
         }
         let Some(path) = path_of(event).filter(|_| !self.global.quiet) else { return Ok(()) };
-        if self.name(path).is_none() {
-            // It came since the last question. The end of the connection is told elsewhere.
-            let _ = self.look().await;
-        }
-        let name = self.name(path);
-        let seconds = self.started.elapsed().as_secs_f64();
-        if self.global.json {
-            news_json(event, name, seconds).iter().try_for_each(json::print)?;
+        // The path may have come since the last question. The end of the connection is told elsewhere.
+        let _ = self.look().await;
+        if !self.known.has(path) {
             return Ok(());
         }
-        let Some(words) = news_words(event, name) else { return Ok(()) };
+        self.say(event)?;
+        self.draw()
+    }
+
+    /// Says what happened to a path.
+    fn say(&mut self, event: &Event) -> Result<(), CommandError> {
+        let Some(path) = path_of(event).filter(|_| !self.global.quiet) else { return Ok(()) };
+        let label = self.known.label(path);
+        let seconds = self.started.elapsed().as_secs_f64();
+        if self.global.json {
+            let interface = label.and_then(|label| label.interface.as_deref());
+            news_json(event, interface, seconds).iter().try_for_each(json::print)?;
+            return Ok(());
+        }
+        let name = label.map(PathLabel::name);
+        let Some(words) = news_words(event, name.as_deref()) else { return Ok(()) };
         let line = format!("{seconds:>7.2} s  {words}");
         match &mut self.live {
             Some(live) => live.message(&line),
             None => writeln!(std::io::stdout().lock(), "{line}")?,
         }
-        self.draw()
-    }
-
-    fn name(&self, id: PathId) -> Option<&str> {
-        self.labels.iter().find(|label| label.id == id)?.interface.as_deref()
+        Ok(())
     }
 
     /// Prints the summary. Questions that still wait do not count: nobody knows their fate.
@@ -232,13 +243,16 @@ impl<'a> Pinger<'a> {
         }
         self.waiting.abort_all();
         self.figures.forget_waiting();
-        // The terminal is given back before the summary.
-        self.live = None;
+        // The terminal is given back before the summary, and what was said on it is said again.
+        let told = self.live.take().map(Live::leave).unwrap_or_default();
         if self.global.json {
             json::print(&self.figures.json())?;
             return Ok(());
         }
         let mut out = std::io::stdout().lock();
+        for line in &told {
+            writeln!(out, "{line}")?;
+        }
         if self.columns.is_some() {
             writeln!(out)?;
         }
@@ -278,6 +292,7 @@ fn row(columns: &Columns, sequence: u64, label: &PathLabel, rtt: Option<Duration
 #[cfg(test)]
 mod tests {
     use super::*;
+    use manyway::PathId;
 
     #[test]
     fn answers_stand_in_columns() {
@@ -300,7 +315,7 @@ mod tests {
         insta::assert_snapshot!(lines.join("\n"), @r"
         seq  path             rtt ms  local            remote
           0  eth0             12.345  192.0.2.7        192.0.2.1:4455
-          0  2001:db8::7   no answer  2001:db8::7      [2001:db8::1]:4455
+          0  2001:db8::1   no answer  2001:db8::7      [2001:db8::1]:4455
         ");
     }
 }

@@ -197,6 +197,11 @@ impl StreamSet {
         ByteCount(paid.saturating_add(totals.fresh.min(self.send_credit.left())))
     }
 
+    /// Bytes that were written and are not acknowledged. Costs O(streams).
+    pub(crate) fn unacknowledged(&self) -> ByteCount {
+        ByteCount(self.streams.values().map(|stream| stream.send.unacknowledged()).sum())
+    }
+
     /// Whether there is nothing unsent or unacknowledged: the connection can close in order.
     pub(crate) fn is_idle(&self) -> bool {
         self.agenda.totals.unsettled == 0

@@ -1,0 +1,56 @@
+//! The paths of one connection under the names by which they are shown, also those that are gone: an event may tell of
+//! them after their end.
+
+use std::collections::BTreeMap;
+
+use manyway::{ConnectionInfo, PathId, PathState, PathStatistics};
+
+use super::path::PathLabel;
+
+/// Labels by path.
+#[derive(Debug, Default)]
+pub struct KnownPaths {
+    labels: BTreeMap<PathId, PathLabel>,
+    open: Vec<PathId>,
+    is_begun: bool,
+}
+
+impl KnownPaths {
+    /// Takes note of the paths that are open now.
+    pub fn note(&mut self, info: &ConnectionInfo) {
+        self.open = info.paths.iter().map(|path| path.statistics.id).collect();
+        self.labels.extend(info.paths.iter().map(|path| (path.statistics.id, PathLabel::of(path))));
+        while self.labels.len() > self.open.len().max(MOST) {
+            let Some(oldest) = self.labels.keys().find(|id| !self.open.contains(id)).copied() else { break };
+            self.labels.remove(&oldest);
+        }
+    }
+
+    /// The paths that work when a command begins: no event tells of them later. Nothing on later calls.
+    pub fn beginnings<'a>(&mut self, info: &'a ConnectionInfo) -> Vec<&'a PathStatistics> {
+        self.note(info);
+        if std::mem::replace(&mut self.is_begun, true) {
+            return Vec::new();
+        }
+        let figures = info.paths.iter().map(|path| &path.statistics);
+        figures.filter(|figures| figures.state == PathState::Active).collect()
+    }
+
+    /// Whether the path was ever noted.
+    pub fn has(&self, id: PathId) -> bool {
+        self.labels.contains_key(&id)
+    }
+
+    /// The label of a path that was ever noted.
+    pub fn label(&self, id: PathId) -> Option<&PathLabel> {
+        self.labels.get(&id)
+    }
+
+    /// The labels of the paths that were open at the last look.
+    pub fn open(&self) -> Vec<PathLabel> {
+        self.open.iter().filter_map(|id| self.labels.get(id)).cloned().collect()
+    }
+}
+
+/// Paths that are remembered; more is the life of a connection whose links come and go all day.
+const MOST: usize = 256;
