@@ -11,8 +11,8 @@ use crate::common::{
     within,
 };
 use manyway::{
-    ClosedBy, ConnectError, Connection, ConnectionConfig, ConnectionError, Endpoint, Event, HostPort,
-    Identity, PathState, ReadError, Ticket, WriteError,
+    ClosedBy, ConnectError, Connection, ConnectionConfig, ConnectionError, Endpoint, EndpointOptions, Event,
+    HostPort, Identity, PathReason, PathState, ReadError, ServerOptions, Ticket, WriteError,
 };
 
 fn closed(by: ClosedBy, code: u64, reason: &str) -> ConnectionError {
@@ -413,6 +413,25 @@ async fn statistics_count_what_was_sent_and_received() {
 }
 
 /// Counts what passes on an idle connection: its own keep-alive and nothing else.
+/// A server that listens on the unspecified address knows its own only from what arrives there.
+#[tokio::test]
+async fn the_first_path_of_a_server_on_all_addresses_stays_active_from_the_beginning() {
+    let mut options = ServerOptions::new(identity(), &SECRET);
+    options.listen = vec!["0.0.0.0:0".parse().unwrap()];
+    let mut server = EndpointOptions::default();
+    server.server = Some(options);
+    let server = Endpoint::bind(server).unwrap();
+    let ticket = ticket(&[SocketAddr::from(([127, 0, 0, 1], address(&server).port()))]);
+    let client = client(ConnectionConfig::default());
+    let (connected, accepted) = soon(async { tokio::join!(client.connect(&ticket), server.accept()) }).await;
+    let (connected, accepted) = (connected.unwrap(), accepted.unwrap());
+    let (mut send, _receive) = soon(connected.open()).await.unwrap();
+    soon(send.write_chunk("!".into())).await.unwrap();
+    soon(accepted.accept()).await.unwrap();
+    let path = soon(accepted.info()).await.unwrap().paths[0].statistics;
+    assert_eq!((path.state, path.reason), (PathState::Active, PathReason::SetUp));
+}
+
 #[tokio::test]
 async fn an_idle_connection_is_silent() {
     let server = server(ConnectionConfig::default());

@@ -259,9 +259,11 @@ impl Peer for EndpointPeer {
     }
 
     fn set_addresses(&mut self, now: Instant, locals: &[LocalAddress]) {
-        let locals = self.candidates(locals);
+        let candidates = self.candidates(locals);
         if let Some(connection) = self.connection() {
-            connection.set_local_addresses(now, &locals);
+            connection.set_local_addresses(now, &candidates);
+            // Clients are told all by the call before.
+            connection.relocate(now, locals, |tuple| !locals.contains(&tuple.local));
         }
     }
 }

@@ -22,14 +22,13 @@ const LOOKED_AT: usize = 64;
 
 impl Connection {
     /// Tells which addresses this end may use from now on. At a client paths over missing ones close at once, and new ones
-    /// are tried. A server is told all that it has, and goes on as [`relocate`](Self::relocate) says.
+    /// are tried. A server leaves them at its rendezvous server; its paths go on until [`relocate`](Self::relocate) or
+    /// [`on_links_changed`](Self::on_links_changed) says that their addresses are gone.
     pub fn set_local_addresses(&mut self, now: Instant, locals: &[LocalCandidate]) {
         self.manager.set_locals(locals);
         self.tell_meeting();
         if self.side == Initiator::Server {
-            let homes = self.manager.locals();
-            let is_home = |tuple: &FourTuple| homes.iter().any(|home| home.address == tuple.local.address);
-            return self.relocate(now, &homes, |tuple| !is_home(tuple));
+            return;
         }
         if self.is_handshaking() {
             let legs = race_order(&self.manager);
