@@ -464,8 +464,8 @@ async fn clients_that_nobody_accepts_are_closed_with_the_endpoint() {
 async fn an_address_that_is_taken_is_named() {
     let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let held = std::net::UdpSocket::bind(taken).unwrap();
-    let mut options = manyway::EndpointOptions::default();
-    let mut server = manyway::ServerOptions::new(identity(), &SECRET);
+    let mut options = EndpointOptions::default();
+    let mut server = ServerOptions::new(identity(), &SECRET);
     server.listen = vec![held.local_addr().unwrap()];
     options.server = Some(server);
     let error = Endpoint::bind(options).unwrap_err();
@@ -488,8 +488,8 @@ impl manyway::Authoriser for Failing {
 
 #[tokio::test]
 async fn a_panic_of_the_driver_ends_its_connections_instead_of_hanging_them() {
-    let mut options = manyway::EndpointOptions::default();
-    let mut settings = manyway::ServerOptions::new(identity(), &SECRET);
+    let mut options = EndpointOptions::default();
+    let mut settings = ServerOptions::new(identity(), &SECRET);
     settings.listen = vec!["127.0.0.1:0".parse().unwrap()];
     settings.authoriser = std::sync::Arc::new(Failing::default());
     options.server = Some(settings);
