@@ -1,5 +1,8 @@
 //! The log of a server: what does not arrive has its line too.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+
 use super::place::{Place, Side};
 use crate::common::program::{Running, Server, names};
 
@@ -11,16 +14,15 @@ const SIZE: usize = 8_000_000;
 struct Scene {
     place: Place,
     server: Server,
-    slow: String,
     clients: [Running; 2],
 }
 
 impl Scene {
-    fn start(arguments: &[&str]) -> Self {
+    fn start() -> Self {
         let place = Place::new();
         place.make("big", SIZE);
         place.make_served("film", SIZE);
-        let server = place.serve(arguments);
+        let server = place.serve(&[]);
         let slow = place.add_ticket("slow", &SLOW);
         let clients = [&["send", "big"][..], &["get", "film"]].map(|arguments| {
             let (verb, name) = (arguments[0], arguments[1]);
@@ -36,7 +38,7 @@ impl Scene {
                 })
             });
         }
-        Self { place, server, slow, clients }
+        Self { place, server, clients }
     }
 }
 
@@ -45,7 +47,8 @@ impl Scene {
 fn assert_both_failed(log: &str, reason: &str) {
     for file in ["big, not received", "film, not sent"] {
         let text = format!(" failed {file}: {reason} after ");
-        let line = log.lines().find(|line| line.contains(&text)).unwrap_or_else(|| panic!("{text:?} in\n{log}"));
+        let line =
+            log.lines().find(|line| line.contains(&text)).unwrap_or_else(|| panic!("{text:?} in\n{log}"));
         assert!(line.ends_with(" of 7.6 MiB") && !line.contains("after 0 B"), "{line}");
         let (_, client) = line.split_once("Z client ").unwrap();
         let left = format!("Z client {} left after ", client.split_once(' ').unwrap().0);
@@ -56,18 +59,20 @@ fn assert_both_failed(log: &str, reason: &str) {
 
 #[test]
 fn a_file_that_its_client_breaks_off_is_logged_with_how_far_it_came() {
-    let Scene { server, clients, .. } = Scene::start(&[]);
+    let Scene { server, clients, place: _place } = Scene::start();
     for client in clients {
         client.signal("INT");
         client.end().expect(130);
     }
-    server.running.wait_until("both to leave", || server.running.messages().matches(" left after ").count() == 2);
+    server
+        .running
+        .wait_until("both to leave", || server.running.messages().matches(" left after ").count() == 2);
     assert_both_failed(&server.stop().expect(0).err, "broken off by the client");
 }
 
 #[test]
 fn a_server_that_is_stopped_logs_the_files_and_clients_that_were_there() {
-    let Scene { server, clients, place, .. } = Scene::start(&[]);
+    let Scene { server, clients, place } = Scene::start();
     let idle = place.start(&["ping", &server.ticket, "-c", "1000"]);
     server.running.wait_for("client 3 connected");
     let log = server.stop().expect(0).err;
@@ -78,22 +83,24 @@ fn a_server_that_is_stopped_logs_the_files_and_clients_that_were_there() {
 
 #[test]
 fn a_failure_is_logged_with_the_end_at_which_it_happened() {
-    let Scene { server, clients, place, slow } = Scene::start(&[]);
-    let [sending, fetching] = clients;
-    let film = place.files(Side::Server).join("film");
-    for file in [place.files(Side::Client).join("big"), film] {
-        std::fs::File::options().write(true).open(file).unwrap().set_len(1_000_000).unwrap();
+    let place = Place::new();
+    let server = place.serve(&[]);
+    for (side, directory) in [(Side::Client, "own"), (Side::Server, "served")] {
+        let directory = place.files(side).join(directory);
+        std::fs::create_dir(&directory).unwrap();
+        // A name that is no text cannot be announced.
+        std::fs::write(directory.join(OsStr::from_bytes(b"name\xff")), "x").unwrap();
     }
-    sending.end().expect(1);
-    fetching.end().expect(1);
+    place.client(&["send", "own", &server.ticket]).expect(1);
+    place.client(&["get", &server.ticket, "served"]).expect(1);
     std::fs::create_dir(place.files(Side::Server).join("small")).unwrap();
     place.make("small", 10);
-    place.client(&["send", "small", &slow]).expect(1);
+    place.client(&["send", "small", &server.ticket]).expect(1);
     let log = server.stop().expect(0).err;
     for line in [
-        "failed big, not received: at the client: the file is shorter than its announced size",
-        "failed film, not sent: at the server: the file is shorter than its announced size",
-        "failed small, not received: at the server: a directory is in the way",
+        "client 1 failed own/name\u{fffd}, not received: at the client: the name is not allowed",
+        "client 2 failed served/name\u{fffd}, not sent: at the server: the name is not allowed",
+        "client 3 failed small, not received: at the server: a directory is in the way",
     ] {
         assert!(log.contains(line), "{line} in\n{log}");
     }
