@@ -39,7 +39,7 @@ impl Progress for Told {
                 Tale::BrokenOff(name.to_owned(), bytes)
             }
             ProgressEvent::Grew { name, size } => Tale::Grew(name.to_owned(), size),
-            _ => return,
+            ProgressEvent::Verified { .. } | _ => return,
         };
         self.0.lock().unwrap().push(tale);
     }

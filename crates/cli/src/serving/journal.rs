@@ -184,22 +184,20 @@ impl<E> Files<E> {
         self.sizes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn failed(&self, name: &str, failure: &Failed, (bytes, size): (Option<u64>, Option<u64>)) {
-        let (way, Failed { side, reason }) = (self.way.done(), failure);
-        let mut text = format!("{name}, not {way}: {reason}");
-        // Writing to a string does not fail.
-        if let Some(bytes) = bytes {
-            let _ = write!(text, " after {}", units::size(bytes));
-            if let Some(size) = size.filter(|size| *size > 0) {
-                let _ = write!(text, " of {}", units::size(size));
-            }
-        }
-        let mut facts = json!({ "file": name, "way": way, "side": side, "reason": reason });
+    /// Writes that a file did not arrive, and how far it came of its size, where that is known.
+    fn failed(&self, name: &str, failed: &Failed, (bytes, size): (Option<u64>, Option<u64>)) {
+        let (way, Failed { side, what, why }) = (self.way.done(), failed);
+        let after = bytes.map_or_else(String::new, |bytes| {
+            let of = size.filter(|size| *size > 0).map(|size| format!(" of {}", units::size(size)));
+            format!(" after {}{}", units::size(bytes), of.unwrap_or_default())
+        });
+        let why = why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+        let mut facts = json!({ "file": name, "way": way, "side": side, "reason": format!("{what}{why}") });
         if let (Value::Object(facts), Some(bytes)) = (&mut facts, bytes) {
             facts.insert("bytes".to_owned(), bytes.into());
             facts.insert("size".to_owned(), size.into());
         }
-        self.client.write("failed", &text, facts);
+        self.client.write("failed", &format!("{name}, not {way}: {what}{after}{why}"), facts);
     }
 }
 
@@ -231,8 +229,8 @@ where
                     Party::Local => SERVER,
                     Party::Peer => CLIENT,
                 };
-                let reason = format!("at the {side}: {failure}");
-                self.failed(name, &Failed { side: Some(side), reason }, (None, None));
+                let (what, why) = (format!("at the {side}"), Some(failure.to_string()));
+                self.failed(name, &Failed { side: Some(side), what, why }, (None, None));
             }
             ProgressEvent::BrokenOff { name, bytes, error } => {
                 let size = self.sizes().remove(name);
@@ -258,35 +256,37 @@ where
 /// Why a file failed, and at which end; at neither where the network is to blame.
 struct Failed {
     side: Option<&'static str>,
-    reason: String,
+    what: String,
+    why: Option<String>,
 }
 
 /// Who broke a transfer off. A stream that ended while its connection goes on was given up by the client: the server gives
 /// none up.
 fn broken_off(error: &TransferError, end: Option<ConnectionError>) -> Failed {
-    let by = |side| Failed { side: Some(side), reason: format!("broken off by the {side}") };
-    #[expect(clippy::wildcard_enum_match_arm, reason = "the protocol's list is open")]
+    let by = |side, why| Failed { side: Some(side), what: format!("broken off by the {side}"), why };
     match end {
         Some(ConnectionError::Closed { by: ClosedBy::Us, .. } | ConnectionError::Authentication { .. }) => {
-            by(SERVER)
+            by(SERVER, None)
         }
         Some(ConnectionError::Closed { by: ClosedBy::Peer, .. } | ConnectionError::AbortedByPeer { .. }) => {
-            by(CLIENT)
+            by(CLIENT, None)
         }
-        Some(reason) => Failed { side: None, reason: format!("connection lost: {reason}") },
-        None if error.is_resumable() => by(CLIENT),
-        None => Failed { side: Some(CLIENT), reason: format!("broken off: {error}") },
+        Some(reason) => {
+            Failed { side: None, what: "connection lost".to_owned(), why: Some(reason.to_string()) }
+        }
+        None if error.is_resumable() => by(CLIENT, None),
+        None => by(SERVER, Some(error.to_string())),
     }
 }
 
 /// How a connection ended, also in the own words of this server.
 fn told(end: &ConnectionError) -> String {
-    match end {
-        ConnectionError::Closed { by: ClosedBy::Us, reason, .. } if !reason.is_empty() => {
-            format!("{end}: {reason}")
-        }
-        _ => end.to_string(),
+    if let ConnectionError::Closed { by: ClosedBy::Us, reason, .. } = end
+        && !reason.is_empty()
+    {
+        return format!("{end}: {reason}");
     }
+    end.to_string()
 }
 
 /// A text of one line, whatever a peer has put into it.
@@ -326,6 +326,8 @@ mod tests {
         files.on_progress(ProgressEvent::Started { name: "half", size: 100 << 20 });
         let error = TransferError::Incomplete { verified: 1 };
         files.on_progress(ProgressEvent::BrokenOff { name: "half", bytes: 25 << 19, error: &error });
+        let lost = client.files(Way::Out, FileCounts::default(), || Some(ConnectionError::NoPath));
+        lost.on_progress(ProgressEvent::BrokenOff { name: "late", bytes: 1 << 20, error: &error });
         let refusal = Failure::with_text(Reason::ReadOnly, "for reading only");
         files.on_progress(ProgressEvent::Refused { failure: &refusal });
         let destination = Destination::parse("10.0.0.1", 22).ok();
@@ -346,7 +348,7 @@ mod tests {
     fn each_client_file_failure_and_refusal_is_one_line() {
         let without_time = |line: &String| line.split_once("Z ").unwrap().1.to_owned();
         let lines: Vec<_> = lines(LogFormat::Text).iter().map(without_time).collect();
-        assert_eq!(lines.len(), 9, "unknown clients are told of once a second: {lines:#?}");
+        assert_eq!(lines.len(), 10, "unknown clients are told of once a second: {lines:#?}");
         assert_eq!(lines[0], "client 1 connected ticket alice, from 203.0.113.7:50123");
         assert_eq!(lines[1], "client 1 received film.mp4, 204.0 MiB");
         assert_eq!(
@@ -358,11 +360,13 @@ mod tests {
             lines[4],
             "client 1 failed half, not received: broken off by the client after 12.5 MiB of 100.0 MiB"
         );
-        assert!(lines[5].starts_with("client 1 refused ") && lines[5].contains("for reading only"));
-        assert_eq!(lines[6], "client 1 refused 10.0.0.1:22: forbidden by the rules of the server");
-        assert!(lines[7].starts_with("client 1 left after "), "{}", lines[7]);
-        assert!(lines[7].ends_with("; closed by this end: stopping"), "{}", lines[7]);
-        assert_eq!(lines[8], "refused a client with an unknown, revoked or expired ticket or key");
+        let lost = "client 1 failed late, not sent: connection lost after 1.0 MiB: no working path ";
+        assert!(lines[5].starts_with(lost), "{}", lines[5]);
+        assert!(lines[6].starts_with("client 1 refused ") && lines[6].contains("for reading only"));
+        assert_eq!(lines[7], "client 1 refused 10.0.0.1:22: forbidden by the rules of the server");
+        assert!(lines[8].starts_with("client 1 left after "), "{}", lines[8]);
+        assert!(lines[8].ends_with("; closed by this end: stopping"), "{}", lines[8]);
+        assert_eq!(lines[9], "refused a client with an unknown, revoked or expired ticket or key");
     }
 
     #[test]
@@ -370,18 +374,16 @@ mod tests {
         let documents: Vec<Value> =
             lines(LogFormat::Json).iter().map(|line| serde_json::from_str(line).unwrap()).collect();
         let events: Vec<_> = documents.iter().map(|line| line["event"].as_str().unwrap()).collect();
-        assert_eq!(
-            events,
-            ["connected", "received", "failed", "failed", "failed", "refused", "refused", "left", "refused"]
-        );
-        assert_eq!(documents[1]["bytes"], 214_000_000);
+        let events = events.join(" ");
+        assert_eq!(events, "connected received failed failed failed failed refused refused left refused");
         assert_eq!((&documents[2]["side"], &documents[3]["side"]), (&"server".into(), &"client".into()));
         assert_eq!(
             (&documents[4]["bytes"], &documents[4]["size"]),
             (&(25 << 19).into(), &(100 << 20).into())
         );
         assert_eq!(documents[4]["reason"], "broken off by the client");
-        assert_eq!(documents[6]["destination"], "10.0.0.1:22");
+        assert_eq!((&documents[5]["side"], &documents[5]["way"]), (&Value::Null, &"sent".into()));
+        assert_eq!(documents[7]["destination"], "10.0.0.1:22");
         assert_eq!(documents[0]["name"], "alice");
         assert!(documents.iter().all(|line| line["time"].as_str().unwrap().ends_with('Z')));
     }

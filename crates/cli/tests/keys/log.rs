@@ -47,13 +47,12 @@ impl Scene {
 fn assert_both_failed(log: &str, reason: &str) {
     for file in ["big, not received", "film, not sent"] {
         let text = format!(" failed {file}: {reason} after ");
-        let line =
-            log.lines().find(|line| line.contains(&text)).unwrap_or_else(|| panic!("{text:?} in\n{log}"));
-        assert!(line.ends_with(" of 7.6 MiB") && !line.contains("after 0 B"), "{line}");
-        let (_, client) = line.split_once("Z client ").unwrap();
-        let left = format!("Z client {} left after ", client.split_once(' ').unwrap().0);
-        let place = |text: &str| log.find(text).unwrap_or_else(|| panic!("{text:?} in\n{log}"));
-        assert!(place(line) < place(&left), "{log}");
+        let lines: Vec<_> = log.lines().filter(|line| line.contains(&text)).collect();
+        assert_eq!(lines.len(), 1, "{text:?} in\n{log}");
+        assert!(lines[0].ends_with(" of 7.6 MiB") && !lines[0].contains("after 0 B"), "{log}");
+        let (client, _) = lines[0].split_once(" failed").unwrap();
+        let left = format!("{} left after ", client.split_once(' ').unwrap().1);
+        assert!(log.find(lines[0]) < log.find(&left), "{left:?} in\n{log}");
     }
 }
 
