@@ -139,6 +139,21 @@ fn a_transfer_keeps_to_its_limit() {
 }
 
 #[test]
+fn a_file_that_grows_by_a_byte_after_it_was_read_is_warned_about_once() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let log = place.here().join("log");
+    make_file(&log, 1_000_000);
+    let sending = place.start(&["send", "--bwlimit", "4M", "log", &server.ticket]);
+    sending.wait_until("a part of it", || names(&place.there()).contains(&".log.manyway-part".to_owned()));
+    std::fs::File::options().append(true).open(&log).unwrap().write_all(b"x").unwrap();
+    let sent = sending.end().expect(0);
+    let warning = "log grew while it was sent; the first 1000000 bytes were sent";
+    assert_eq!(sent.err.matches(warning).count(), 1, "{sent:?}");
+    assert_eq!(std::fs::metadata(place.there().join("log")).unwrap().len(), 1_000_000);
+}
+
+#[test]
 fn a_server_makes_the_directory_that_it_is_to_fill() {
     let place = Place::new();
     let mut command =

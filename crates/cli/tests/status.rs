@@ -110,6 +110,39 @@ fn a_transfer_that_runs_is_seen_at_both_ends_with_peers_paths_rates_and_files() 
 }
 
 #[test]
+fn a_forward_and_a_proxy_are_listed_with_their_peer_and_its_paths() {
+    let (place, user) = (Place::new(), User::new());
+    let server = user.serve(&place, &["--egress"]);
+    let messages = server.running.messages();
+    let address = messages.split_once("on UDP ").unwrap().1.split_whitespace().next().unwrap();
+    for (verb, arguments) in
+        [("forward", ["-L", "127.0.0.1:0:example.org:80"]), ("proxy", ["--listen", "127.0.0.1:0"])]
+    {
+        let arguments = [&[verb, &server.ticket], &arguments[..]].concat();
+        let running = Running::start(user.own(place.command(&arguments)));
+        running.wait_until("its port", || !running.printed().is_empty());
+        wait_until("its path", || {
+            user.commands(verb).first().is_some_and(|it| it["peers"][0]["paths"][0]["state"] == "active")
+        });
+        let command = &user.commands(verb)[0];
+        assert_eq!(command["pid"], running.id());
+        let peers = command["peers"].as_array().unwrap();
+        let path = &peers[0]["paths"][0];
+        assert_eq!((peers.len(), &path["remote"]), (1, &address.into()), "{command}");
+        assert_eq!(path["local"], "127.0.0.1", "{command}");
+        assert_eq!(user.commands("serve")[0]["peers"][0]["name"], "default");
+        let text = user.run(&["status"]);
+        assert!(text.contains(verb) && text.contains(address), "{text}");
+        running.signal("TERM");
+        running.end().expect(0);
+        wait_until("the end of its connection", || {
+            user.commands("serve")[0]["peers"].as_array().unwrap().is_empty()
+        });
+        assert!(user.commands(verb).is_empty());
+    }
+}
+
+#[test]
 fn the_socket_of_a_command_that_was_killed_goes_with_the_next_look() {
     let (place, user) = (Place::new(), User::new());
     let server = user.serve(&place, &["--ephemeral"]);

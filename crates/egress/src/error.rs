@@ -5,6 +5,7 @@ use std::io;
 
 use crate::answer::Refusal;
 use crate::codec::CodecError;
+use crate::destination::Destination;
 
 /// Why a request failed.
 #[derive(Debug)]
@@ -18,6 +19,30 @@ pub enum EgressError {
     Late,
     /// There is no connection, for this reason.
     Refused(Refusal),
+}
+
+/// Why a server did not do what a client asked for.
+#[derive(Debug)]
+pub struct RequestError {
+    /// Where the client wanted a connection to; `None` if it asked for something else or was not understood.
+    pub destination: Option<Destination>,
+    /// Why there is none, or why it broke.
+    pub error: EgressError,
+}
+
+impl fmt::Display for RequestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(destination) = &self.destination {
+            write!(f, "{destination}: ")?;
+        }
+        self.error.fmt(f)
+    }
+}
+
+impl std::error::Error for RequestError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
+    }
 }
 
 impl fmt::Display for EgressError {

@@ -26,7 +26,7 @@ pub use answer::{Reason, Refusal};
 pub use client::{Opened, check, connect};
 pub use codec::CodecError;
 pub use destination::{Destination, DestinationError, Host, Name};
-pub use error::EgressError;
+pub use error::{EgressError, RequestError};
 pub use quota::Quota;
 pub use relay::{RelayError, Volume, relay};
 pub use request::{PROTOCOL, VERSION};

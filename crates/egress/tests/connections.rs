@@ -3,7 +3,9 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use manyway_egress::{Destination, GatewayConfig, Quota, Reason, check, connect, decline, relay, relay_tcp};
+use manyway_egress::{
+    Destination, GatewayConfig, Quota, Reason, Refusal, check, connect, decline, relay, relay_tcp,
+};
 use manyway_session::Session as _;
 use socket2::SockRef;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -172,15 +174,23 @@ async fn what_the_destination_says_is_told_by_its_own_reason() {
 #[tokio::test]
 async fn a_server_that_lets_nobody_out_says_how_it_must_be_started() {
     let (near, far) = pair();
-    tokio::spawn(async move {
+    let declining = tokio::spawn(async move {
+        let mut told = Vec::new();
         while let Some((send, receive)) = far.accept().await {
-            drop(decline(send, receive).await);
+            told.push(decline(send, receive).await);
         }
+        told
     });
     let error = in_time(check(&near)).await.unwrap_err();
     assert!(error.to_string().contains("manyway serve --egress"), "{error}");
     let to = Destination::parse("example.org", 80).unwrap();
     assert_eq!(reason(in_time(connect(&near, &to)).await), Reason::NotEnabled);
+    drop(near);
+    let told = in_time(declining).await.unwrap();
+    let told: Vec<_> = told.iter().map(|error| (error.destination.clone(), error.to_string())).collect();
+    let refusal = Refusal::new(Reason::NotEnabled);
+    let of_destination = format!("example.org:80: {refusal}");
+    assert_eq!(told, [(None, refusal.to_string()), (Some(to), of_destination)]);
     let (session, _) = serve(&[]);
     in_time(check(&session)).await.unwrap();
 }

@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
 
 use crate::codec::CodecError;
 use crate::error::TransferError;
-use crate::files::{Reception, Reply, Source, Steering, Store, WINDOW, Wanted, send_files};
+use crate::files::{
+    Ending, Reception, Reply, Sent, Source, Steering, Store, WINDOW, Wanted, send_files, watch,
+};
 use crate::frame::{Frame, Verdict};
 use crate::pipe::{consume_received, send_produced};
-use crate::progress::{Progress, ProgressEvent, Report};
+use crate::progress::{Party, Progress, ProgressEvent, Report};
 use crate::request::Totals;
 use crate::rules::Rules;
 use crate::wire::{finish, read_acceptance, read_end, read_frame, write_frame};
@@ -36,6 +39,9 @@ where
     R: AsyncRead + Unpin,
 {
     let steering = Arc::new(Steering::default());
+    let (verified, to_watch) = std::sync::mpsc::channel();
+    let of_watch = Arc::clone(progress);
+    let watching = spawn_blocking(move || watch(&to_watch, &*of_watch));
     let (replies, queue) = mpsc::channel(WINDOW + 1);
     let sending = async {
         let (of_thread, steering) = (Arc::clone(progress), Arc::clone(&steering));
@@ -50,8 +56,9 @@ where
         if side == Side::Opener {
             read_acceptance(receive).await?;
         }
+        let progress = &**progress;
         let mut listener =
-            Listener { progress: &**progress, steering: &steering, replies, heard: Heard::default() };
+            Listener { progress, steering: &steering, replies, verified, heard: Heard::default() };
         let result = listener.run(receive).await;
         result.map(|()| listener.heard)
     };
@@ -60,6 +67,7 @@ where
     if heard.verdicts != sent.files {
         return Err(CodecError::Value { field: "verdicts", value: heard.verdicts }.into());
     }
+    report.grown += watching.await.map_err(|_| TransferError::Internal)?;
     report.left_out += heard.report.left_out;
     report.failures += heard.report.failures;
     report.failed.extend(heard.report.failed);
@@ -123,6 +131,8 @@ struct Listener<'a> {
     progress: &'a dyn Progress,
     steering: &'a Steering,
     replies: mpsc::Sender<Reply>,
+    /// Where files go that are looked at once more.
+    verified: std::sync::mpsc::Sender<Sent>,
     heard: Heard,
 }
 
@@ -185,14 +195,22 @@ impl Listener<'_> {
             return Err(CodecError::Value { field: "verdict", value: verdict.index }.into());
         }
         let name = verdict.path.to_string();
+        let ending = self.steering.take_ending(verdict.index);
         match verdict.outcome {
             Ok(()) => {
                 self.heard.report.verified += 1;
+                if let Some(Ending::Sent(sent)) = ending {
+                    // It is taken as long as this end listens.
+                    let _ = self.verified.send(sent);
+                }
                 self.progress.on_progress(ProgressEvent::Verified { name: &name });
             }
             Err(failure) => {
                 self.steering.on_refused(verdict.index);
-                self.heard.report.add_failure(self.progress, name, failure);
+                // What this end gave up the receiver repeats.
+                let is_own = matches!(ending, Some(Ending::Abandoned(reason)) if reason == failure.reason);
+                let at = if is_own { Party::Local } else { Party::Peer };
+                self.heard.report.add_failure(self.progress, at, (name, failure));
             }
         }
         Ok(())
@@ -233,8 +251,9 @@ mod tests {
         let (mut near, mut far) = tokio::io::duplex(1024);
         let (replies, _queue) = mpsc::channel(1);
         let (progress, steering) = (NoProgress, Steering::default());
+        let (verified, _watched) = std::sync::mpsc::channel();
         let mut listener =
-            Listener { progress: &progress, steering: &steering, replies, heard: Heard::default() };
+            Listener { progress: &progress, steering: &steering, replies, verified, heard: Heard::default() };
         let mut has_ended = false;
         let ending = async {
             write_frame(&mut far, &Frame::Done(Totals { files: 0, bytes: 0 })).await.unwrap();

@@ -46,7 +46,7 @@ pub use manyway_session::{
     MessageHalves, MessageReceiver, MessageSender, Session, Transport, TransportFacts,
 };
 pub use name::{NameError, RelativePath};
-pub use progress::{FailedFile, NoProgress, Progress, ProgressEvent, Report};
+pub use progress::{FailedFile, NoProgress, Party, Progress, ProgressEvent, Report};
 pub use request::{Totals, VERSION};
 pub use rules::{Excludes, Links, Rules};
 pub use server::{Access, Server, ServerConfig};

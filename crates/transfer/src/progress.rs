@@ -1,11 +1,21 @@
 //! How a caller learns what goes on.
 
+use crate::error::TransferError;
 use crate::failure::{Failure, Reason};
 use crate::name::printable;
 use crate::request::Totals;
 
-/// One step of a transfer.
+/// One of the two ends of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Party {
+    /// The one that tells it.
+    Local,
+    /// The other one.
+    Peer,
+}
+
+/// One step of a transfer.
+#[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum ProgressEvent<'a> {
     /// What will follow in all, as the sender counted it before it began.
@@ -57,6 +67,18 @@ pub enum ProgressEvent<'a> {
         name: &'a str,
         /// Why.
         failure: &'a Failure,
+        /// At which end: the one that could not read, check or write it.
+        at: Party,
+    },
+    /// The transfer ended before this file did, or before its receiver had said what became of it; told by servers
+    /// alone.
+    BrokenOff {
+        /// Its name, safe to print.
+        name: &'a str,
+        /// Bytes of content that came in or went out, and those that were there from earlier.
+        bytes: u64,
+        /// Why.
+        error: &'a TransferError,
     },
     /// A server did not do what a client asked for; told by servers alone.
     Refused {
@@ -129,15 +151,20 @@ impl Report {
         self.failures == 0
     }
 
-    /// Takes note of what did not arrive, and tells `progress`.
-    pub(crate) fn add_failure(&mut self, progress: &dyn Progress, name: String, failure: Failure) {
+    /// Takes note of what did not arrive because of one end, and tells `progress`.
+    pub(crate) fn add_failure(
+        &mut self,
+        progress: &dyn Progress,
+        at: Party,
+        (name, failure): (String, Failure),
+    ) {
         if failure.reason == Reason::LeftOut {
             self.left_out += 1;
             let reason = printable(&failure.text);
             progress.on_progress(ProgressEvent::LeftOut { name: &name, reason: &reason });
             return;
         }
-        progress.on_progress(ProgressEvent::Failed { name: &name, failure: &failure });
+        progress.on_progress(ProgressEvent::Failed { name: &name, failure: &failure, at });
         self.failures += 1;
         if self.failed.len() < Self::MAX_FAILED {
             self.failed.push(FailedFile { name, failure });

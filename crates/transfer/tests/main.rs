@@ -3,5 +3,6 @@
 mod common;
 mod field;
 mod messages;
+mod observed;
 mod resume;
 mod verbs;

@@ -10,6 +10,7 @@ use manyway::{
 use manyway_egress::{Gateway, GatewayConfig, Rules, SystemAddresses};
 use manyway_transfer::{Access, Failure, Server, ServerConfig};
 use serde_json::json;
+use tokio::task::JoinSet;
 
 use super::error::CommandError;
 use super::keys::hosts_of;
@@ -35,6 +36,8 @@ use crate::status::{Board, FileCounts};
 const STREAMS_WITH_EGRESS: u64 = 576;
 /// How often the files of keys and the memory in use are looked at.
 const LOOK: Duration = Duration::from_millis(250);
+/// For the log of what was under way when the server stops.
+const LAST_LINES: Duration = Duration::from_millis(500);
 
 /// Serves until Ctrl-C or SIGTERM.
 ///
@@ -85,14 +88,20 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
         memory: IdleHeap::default(),
         journal,
         board: global.board.clone(),
+        clients: JoinSet::new(),
     };
-    let signal = house.serve(&endpoint, stop).await;
+    let (signal, mut clients) = house.serve(&endpoint, stop).await;
     tell(Notice::Stopping);
     if let Some(name) = signal.filter(|_| !global.quiet) {
         note(&format!("{name}: closing"));
     }
     match close(&endpoint, "the server is stopping").await {
-        Farewell::Said => Ok(()),
+        Farewell::Said => {
+            // Every connection has ended: what was under way has its line in the log at once, unless the disk is slow.
+            let logged = async { while clients.join_next().await.is_some() {} };
+            let _ = tokio::time::timeout(LAST_LINES, logged).await;
+            Ok(())
+        }
         Farewell::CutShort => {
             Err(CommandError::new(ExitCode::Interrupted, "ended before every client was told"))
         }
@@ -229,28 +238,35 @@ struct House {
     memory: IdleHeap,
     journal: Journal,
     board: Board,
+    /// A task for each connection.
+    clients: JoinSet<()>,
 }
 
 impl House {
-    /// Takes clients until a signal comes (`stop`), whose name it returns, or the endpoint ends.
+    /// Takes clients until a signal comes (`stop`) or the endpoint ends. Tells the name of the signal, and what serves the
+    /// clients that are still there.
     async fn serve(
         mut self,
         endpoint: &Endpoint,
         stop: impl Future<Output = &'static str>,
-    ) -> Option<&'static str> {
+    ) -> (Option<&'static str>, JoinSet<()>) {
         tokio::pin!(stop);
         let mut look = tokio::time::interval(LOOK);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                name = &mut stop => return Some(name),
+                name = &mut stop => return (Some(name), self.clients),
                 _ = look.tick() => self.look(),
-                connection = endpoint.accept() => self.welcome(connection?),
+                connection = endpoint.accept() => match connection {
+                    Some(connection) => self.welcome(connection),
+                    None => return (None, self.clients),
+                },
             }
         }
     }
 
     fn look(&mut self) {
+        while self.clients.try_join_next().is_some() {}
         if let Err(error) = self.guests.refresh() {
             tracing::warn!(reason = %error, "the list of tickets and clients stays as it was");
         }
@@ -265,11 +281,11 @@ impl House {
         }
     }
 
-    fn welcome(&self, connection: Connection) {
+    fn welcome(&mut self, connection: Connection) {
         let (guests, visitors) = (Arc::clone(&self.guests), Arc::clone(&self.visitors));
         let egress = self.egress.client(connection.peer_key());
         let (services, journal, board) = (self.services.clone(), self.journal.clone(), self.board.clone());
-        tokio::spawn(async move {
+        self.clients.spawn(async move {
             let Some(pass) = visitors.admit(&guests, &journal, &connection).await else { return };
             let Guest { noun, name, .. } = &pass.guest;
             let client = journal.client(noun, name, &remote_of(&connection).await);
@@ -277,13 +293,14 @@ impl House {
             let _place = board.place(Some(name.clone()), &connection, files.clone());
             let may_send = !pass.guest.rights.read_only;
             let server = if may_send { &services.read_write } else { &services.read_only };
-            let server =
-                server.observed_by(client.files(Way::In, files.clone()), client.files(Way::Out, files));
+            let log = |way| {
+                let connection = connection.clone();
+                client.files(way, files.clone(), move || connection.close_reason())
+            };
+            let server = server.observed_by(log(Way::In), log(Way::Out));
             let session = GuestSession::new(connection.clone(), pass.limits.clone());
-            streams::answer(&session, &server, &egress).await;
-            let end = connection.closed().await;
-            let (received, sent) = session.carried().bytes();
-            client.left(&end.to_string(), received, sent);
+            streams::answer(&session, &server, &egress, &client).await;
+            client.left(&connection.closed().await, session.carried().bytes());
         });
     }
 }

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use manyway_transfer::{Failure, Progress, ProgressEvent, Report, Totals};
 
 use crate::output::progress::ProgressView;
-use crate::output::units;
 
 /// Counts, and hands everything on to the view.
 #[derive(Debug)]
@@ -93,10 +92,9 @@ impl Progress for Tally {
                 self.say(&format!("skipping {name}: {reason}"));
             }
             ProgressEvent::Grew { name, size } => {
-                let text = format!("{name} grew while it was sent; its first {} arrive", units::size(size));
-                self.say(&text);
+                self.say(&format!("{name} grew while it was sent; the first {size} bytes were sent"));
             }
-            ProgressEvent::Failed { name, failure } => {
+            ProgressEvent::Failed { name, failure, .. } => {
                 counts.report.failures += 1;
                 // Of a single file the end of the command says it.
                 if counts.totals.files > 1 {

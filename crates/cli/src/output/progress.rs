@@ -263,7 +263,7 @@ impl manyway_transfer::Progress for ProgressView {
                     self.message(&format!("resuming at {}", units::size(bytes)));
                 }
             }
-            Event::Failed { name, failure } => self.message(&format!("{name}: {failure}")),
+            Event::Failed { name, failure, .. } => self.message(&format!("{name}: {failure}")),
             Event::Started { .. }
             | Event::Verified { .. }
             | Event::LeftOut { .. }

@@ -1,4 +1,5 @@
-//! The log of a server: a line for each client that comes and goes, each file, failure and refusal.
+//! The log of a server: a line for each client that comes and goes, each file, failure and refusal. A failure says at
+//! which end it happened.
 //!
 //! Nothing secret is in it: a client is known by the name of its ticket or key, and by its address. What a peer sent is
 //! printed without control characters.
@@ -6,10 +7,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use manyway_transfer::{Progress, ProgressEvent};
+use manyway::{ClosedBy, ConnectionError};
+use manyway_egress::{EgressError, RequestError};
+use manyway_transfer::{Party, Progress, ProgressEvent, TransferError};
 use serde_json::{Map, Value, json};
 
 use crate::args::LogFormat;
@@ -131,8 +134,8 @@ pub struct Client {
 
 impl Client {
     /// It is gone, after so many bytes in each direction.
-    pub fn left(&self, reason: &str, received: u64, sent: u64) {
-        let lasted = self.since.elapsed();
+    pub fn left(&self, end: &ConnectionError, (received, sent): (u64, u64)) {
+        let (lasted, reason) = (self.since.elapsed(), told(end));
         let (bytes_in, bytes_out) = (units::size(received), units::size(sent));
         let text =
             format!("after {}: {bytes_in} received, {bytes_out} sent; {reason}", units::duration(lasted));
@@ -142,9 +145,23 @@ impl Client {
         self.write("left", &text, facts);
     }
 
-    /// Writes of the files that go one way, and counts them for `manyway status`.
-    pub fn files(&self, way: Way, counts: FileCounts) -> Arc<dyn Progress> {
-        Arc::new(Files { client: self.clone(), way, counts, sizes: Mutex::default() })
+    /// Writes of the files that go one way, and counts them for `manyway status`. `end` tells how the connection ended,
+    /// if it has.
+    pub fn files<E>(&self, way: Way, counts: FileCounts, end: E) -> Arc<dyn Progress>
+    where
+        E: Fn() -> Option<ConnectionError> + Send + Sync + 'static,
+    {
+        Arc::new(Files { client: self.clone(), way, counts, end, sizes: Mutex::default() })
+    }
+
+    /// It did not get the connection to another host that it asked for. Those that broke later are not told of.
+    pub fn not_let_out(&self, error: &RequestError) {
+        if matches!(error.error, EgressError::Stream(_)) {
+            return;
+        }
+        let destination = error.destination.as_ref().map(ToString::to_string);
+        let facts = json!({ "destination": destination, "reason": error.error.to_string() });
+        self.write("refused", &error.to_string(), facts);
     }
 
     fn write(&self, event: &str, text: &str, facts: Value) {
@@ -153,25 +170,52 @@ impl Client {
 }
 
 /// The files of a client that go one way.
-struct Files {
+struct Files<E> {
     client: Client,
     way: Way,
     counts: FileCounts,
+    end: E,
     /// Those that have begun.
     sizes: Mutex<BTreeMap<String, u64>>,
 }
 
-impl Progress for Files {
+impl<E> Files<E> {
+    fn sizes(&self) -> MutexGuard<'_, BTreeMap<String, u64>> {
+        self.sizes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes that a file did not arrive, and how far it came of its size, where that is known.
+    fn failed(&self, name: &str, failed: &Failed, (bytes, size): (Option<u64>, Option<u64>)) {
+        let (way, Failed { side, what, why }) = (self.way.done(), failed);
+        let after = bytes.map_or_else(String::new, |bytes| {
+            let of = size.filter(|size| *size > 0).map(|size| format!(" of {}", units::size(size)));
+            format!(" after {}{}", units::size(bytes), of.unwrap_or_default())
+        });
+        let why = why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+        let mut facts = json!({ "file": name, "way": way, "side": side, "reason": format!("{what}{why}") });
+        if let (Value::Object(facts), Some(bytes)) = (&mut facts, bytes) {
+            facts.insert("bytes".to_owned(), bytes.into());
+            facts.insert("size".to_owned(), size.into());
+        }
+        self.client.write("failed", &format!("{name}, not {way}: {what}{after}{why}"), facts);
+    }
+}
+
+impl<E> Progress for Files<E>
+where
+    E: Fn() -> Option<ConnectionError> + Send + Sync,
+{
     fn on_progress(&self, event: ProgressEvent<'_>) {
         self.counts.on_progress(event);
-        let mut sizes = self.sizes.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
-            ProgressEvent::Started { name, size } if sizes.len() < MOST_FILES => {
-                sizes.insert(name.to_owned(), size);
+            ProgressEvent::Started { name, size } => {
+                let mut sizes = self.sizes();
+                if sizes.len() < MOST_FILES {
+                    sizes.insert(name.to_owned(), size);
+                }
             }
             ProgressEvent::Verified { name } => {
-                let size = sizes.remove(name);
-                drop(sizes);
+                let size = self.sizes().remove(name);
                 let mut text = name.to_owned();
                 if let Some(size) = size {
                     // Writing to a string does not fail.
@@ -179,28 +223,70 @@ impl Progress for Files {
                 }
                 self.client.write(self.way.done(), &text, json!({ "file": name, "bytes": size }));
             }
-            ProgressEvent::Failed { name, failure } => {
-                sizes.remove(name);
-                drop(sizes);
-                let (way, reason) = (self.way.done(), failure.to_string());
-                let facts = json!({ "file": name, "way": way, "reason": reason });
-                self.client.write("failed", &format!("{name}, not {way}: {reason}"), facts);
+            ProgressEvent::Failed { name, failure, at } => {
+                self.sizes().remove(name);
+                let side = match at {
+                    Party::Local => SERVER,
+                    Party::Peer => CLIENT,
+                };
+                let (what, why) = (format!("at the {side}"), Some(failure.to_string()));
+                self.failed(name, &Failed { side: Some(side), what, why }, (None, None));
+            }
+            ProgressEvent::BrokenOff { name, bytes, error } => {
+                let size = self.sizes().remove(name);
+                self.failed(name, &broken_off(error, (self.end)()), (Some(bytes), size));
+            }
+            ProgressEvent::LeftOut { name, .. } => {
+                self.sizes().remove(name);
             }
             ProgressEvent::Refused { failure } => {
-                drop(sizes);
                 let reason = failure.to_string();
                 self.client.write("refused", &reason, json!({ "reason": reason }));
             }
-            ProgressEvent::Started { .. }
-            | ProgressEvent::Totals(_)
+            ProgressEvent::Totals(_)
             | ProgressEvent::Advanced { .. }
             | ProgressEvent::Resumed { .. }
             | ProgressEvent::Hole { .. }
-            | ProgressEvent::LeftOut { .. }
             | ProgressEvent::Grew { .. }
             | _ => {}
         }
     }
+}
+
+/// Why a file failed, and at which end; at neither where the network is to blame.
+struct Failed {
+    side: Option<&'static str>,
+    what: String,
+    why: Option<String>,
+}
+
+/// Who broke a transfer off. A stream that ended while its connection goes on was given up by the client: the server gives
+/// none up.
+fn broken_off(error: &TransferError, end: Option<ConnectionError>) -> Failed {
+    let by = |side, why| Failed { side: Some(side), what: format!("broken off by the {side}"), why };
+    match end {
+        Some(ConnectionError::Closed { by: ClosedBy::Us, .. } | ConnectionError::Authentication { .. }) => {
+            by(SERVER, None)
+        }
+        Some(ConnectionError::Closed { by: ClosedBy::Peer, .. } | ConnectionError::AbortedByPeer { .. }) => {
+            by(CLIENT, None)
+        }
+        Some(reason) => {
+            Failed { side: None, what: "connection lost".to_owned(), why: Some(reason.to_string()) }
+        }
+        None if error.is_resumable() => by(CLIENT, None),
+        None => by(SERVER, Some(error.to_string())),
+    }
+}
+
+/// How a connection ended, also in the own words of this server.
+fn told(end: &ConnectionError) -> String {
+    if let ConnectionError::Closed { by: ClosedBy::Us, reason, .. } = end
+        && !reason.is_empty()
+    {
+        return format!("{end}: {reason}");
+    }
+    end.to_string()
 }
 
 /// A text of one line, whatever a peer has put into it.
@@ -208,6 +294,8 @@ fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
+const SERVER: &str = "server";
+const CLIENT: &str = "client";
 /// A line tells of unknown clients so often at most.
 const STRANGERS: Duration = Duration::from_secs(1);
 /// Files of one client whose sizes are remembered at the same time.
@@ -215,6 +303,7 @@ const MOST_FILES: usize = 4096;
 
 #[cfg(test)]
 mod tests {
+    use manyway_egress::{Destination, Refusal};
     use manyway_transfer::{Failure, Reason, Totals};
 
     use super::*;
@@ -225,15 +314,29 @@ mod tests {
         let sink: Sink = Some(Arc::new(move |line: &str| place.lock().unwrap().push(line.to_owned())));
         let journal = Journal::to(format, sink);
         let client = journal.client("ticket", "alice", "203.0.113.7:50123");
-        let files = client.files(Way::In, FileCounts::default());
+        let closed = || Some(ConnectionError::Closed { by: ClosedBy::Peer, code: 0, reason: String::new() });
+        let files = client.files(Way::In, FileCounts::default(), closed);
         files.on_progress(ProgressEvent::Totals(Totals { files: 2, bytes: 9 }));
         files.on_progress(ProgressEvent::Started { name: "film.mp4", size: 214_000_000 });
         files.on_progress(ProgressEvent::Verified { name: "film.mp4" });
         let full = Failure::new(Reason::DiskFull);
-        files.on_progress(ProgressEvent::Failed { name: "b\nclient 9 connected", failure: &full });
+        let failed = |name, at| ProgressEvent::Failed { name, failure: &full, at };
+        files.on_progress(failed("b\nclient 9 connected", Party::Local));
+        files.on_progress(failed("c", Party::Peer));
+        files.on_progress(ProgressEvent::Started { name: "half", size: 100 << 20 });
+        let error = TransferError::Incomplete { verified: 1 };
+        files.on_progress(ProgressEvent::BrokenOff { name: "half", bytes: 25 << 19, error: &error });
+        let lost = client.files(Way::Out, FileCounts::default(), || Some(ConnectionError::NoPath));
+        lost.on_progress(ProgressEvent::BrokenOff { name: "late", bytes: 1 << 20, error: &error });
         let refusal = Failure::with_text(Reason::ReadOnly, "for reading only");
         files.on_progress(ProgressEvent::Refused { failure: &refusal });
-        client.left("the peer closed the connection", 214_000_000, 40_000);
+        let destination = Destination::parse("10.0.0.1", 22).ok();
+        let refusal = Refusal::new(manyway_egress::Reason::Forbidden);
+        client.not_let_out(&RequestError { destination, error: refusal.into() });
+        let broken = EgressError::Stream(std::io::ErrorKind::ConnectionReset.into());
+        client.not_let_out(&RequestError { destination: None, error: broken });
+        let end = ConnectionError::Closed { by: ClosedBy::Us, code: 0, reason: "stopping".to_owned() };
+        client.left(&end, (214_000_000, 40_000));
         for _ in 0..3 {
             journal.stranger();
         }
@@ -245,13 +348,25 @@ mod tests {
     fn each_client_file_failure_and_refusal_is_one_line() {
         let without_time = |line: &String| line.split_once("Z ").unwrap().1.to_owned();
         let lines: Vec<_> = lines(LogFormat::Text).iter().map(without_time).collect();
-        assert_eq!(lines.len(), 6, "unknown clients are told of once a second: {lines:#?}");
+        assert_eq!(lines.len(), 10, "unknown clients are told of once a second: {lines:#?}");
         assert_eq!(lines[0], "client 1 connected ticket alice, from 203.0.113.7:50123");
         assert_eq!(lines[1], "client 1 received film.mp4, 204.0 MiB");
-        assert!(lines[2].starts_with("client 1 failed b\u{fffd}client 9 connected, not received: "));
-        assert!(lines[3].starts_with("client 1 refused ") && lines[3].contains("for reading only"));
-        assert!(lines[4].starts_with("client 1 left after "), "{}", lines[4]);
-        assert_eq!(lines[5], "refused a client with an unknown, revoked or expired ticket or key");
+        assert_eq!(
+            lines[2],
+            "client 1 failed b\u{fffd}client 9 connected, not received: at the server: the disk is full"
+        );
+        assert_eq!(lines[3], "client 1 failed c, not received: at the client: the disk is full");
+        assert_eq!(
+            lines[4],
+            "client 1 failed half, not received: broken off by the client after 12.5 MiB of 100.0 MiB"
+        );
+        let lost = "client 1 failed late, not sent: connection lost after 1.0 MiB: no working path ";
+        assert!(lines[5].starts_with(lost), "{}", lines[5]);
+        assert!(lines[6].starts_with("client 1 refused ") && lines[6].contains("for reading only"));
+        assert_eq!(lines[7], "client 1 refused 10.0.0.1:22: forbidden by the rules of the server");
+        assert!(lines[8].starts_with("client 1 left after "), "{}", lines[8]);
+        assert!(lines[8].ends_with("; closed by this end: stopping"), "{}", lines[8]);
+        assert_eq!(lines[9], "refused a client with an unknown, revoked or expired ticket or key");
     }
 
     #[test]
@@ -259,8 +374,16 @@ mod tests {
         let documents: Vec<Value> =
             lines(LogFormat::Json).iter().map(|line| serde_json::from_str(line).unwrap()).collect();
         let events: Vec<_> = documents.iter().map(|line| line["event"].as_str().unwrap()).collect();
-        assert_eq!(events, ["connected", "received", "failed", "refused", "left", "refused"]);
-        assert_eq!(documents[1]["bytes"], 214_000_000);
+        let events = events.join(" ");
+        assert_eq!(events, "connected received failed failed failed failed refused refused left refused");
+        assert_eq!((&documents[2]["side"], &documents[3]["side"]), (&"server".into(), &"client".into()));
+        assert_eq!(
+            (&documents[4]["bytes"], &documents[4]["size"]),
+            (&(25 << 19).into(), &(100 << 20).into())
+        );
+        assert_eq!(documents[4]["reason"], "broken off by the client");
+        assert_eq!((&documents[5]["side"], &documents[5]["way"]), (&Value::Null, &"sent".into()));
+        assert_eq!(documents[7]["destination"], "10.0.0.1:22");
         assert_eq!(documents[0]["name"], "alice");
         assert!(documents.iter().all(|line| line["time"].as_str().unwrap().ends_with('Z')));
     }
@@ -269,6 +392,6 @@ mod tests {
     fn a_quiet_server_logs_nothing() {
         let journal = Journal::new(LogFormat::Text, true);
         assert!(journal.sink.is_none());
-        journal.client("ticket", "alice", "x").left("y", 0, 0);
+        journal.client("ticket", "alice", "x").left(&ConnectionError::IdleTimeout, (0, 0));
     }
 }

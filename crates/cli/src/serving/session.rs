@@ -52,6 +52,9 @@ impl Carried {
 #[derive(Debug)]
 pub struct Limited<S> {
     stream: S,
+    /// What is left of one that has ended is read without a limit: the network has carried it, and who waits for the end
+    /// learns of it.
+    connection: Option<Connection>,
     limits: Option<Arc<Limits>>,
     carried: Carried,
     pause: Option<Pin<Box<Sleep>>>,
@@ -70,7 +73,7 @@ impl GuestSession {
 
     fn limited<S>(&self, stream: S) -> Limited<S> {
         let (limits, carried) = (self.limits.clone(), self.carried.clone());
-        Limited { stream, limits, carried, pause: None }
+        Limited { stream, connection: Some(self.connection.clone()), limits, carried, pause: None }
     }
 }
 
@@ -127,7 +130,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Limited<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        let Some(limits) = &this.limits else {
+        let has_ended = this.connection.as_ref().is_some_and(|it| it.close_reason().is_some());
+        let Some(limits) = this.limits.as_ref().filter(|_| !has_ended) else {
             let before = buffer.filled().len();
             let result = Pin::new(&mut this.stream).poll_read(context, buffer);
             this.carried.on_received(buffer.filled().len().saturating_sub(before));
@@ -185,7 +189,7 @@ mod tests {
 
     fn limited(stream: DuplexStream, rate: Option<u64>) -> Limited<DuplexStream> {
         let limits = rate.map(|rate| Arc::new(Limits::new(Rate::from_bytes_per_second(rate))));
-        Limited { stream, limits, carried: Carried::default(), pause: None }
+        Limited { stream, connection: None, limits, carried: Carried::default(), pause: None }
     }
 
     #[tokio::test]

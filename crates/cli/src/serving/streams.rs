@@ -8,11 +8,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use manyway::PublicKey;
-use manyway_egress::{Gateway, PROTOCOL, Quota, decline};
+use manyway_egress::{Gateway, PROTOCOL, Quota, RequestError, decline};
 use manyway_transfer::{Server, Session, Transport};
 use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+
+use super::journal::Client;
 
 /// How long a new stream may take to say what it is.
 // egress 1.1
@@ -48,14 +50,20 @@ impl Egress {
 }
 
 /// Answers the streams of one client until its connection ends.
-pub async fn answer<S: Session>(session: &S, server: &Server, egress: &ClientEgress) {
+pub async fn answer<S: Session>(session: &S, server: &Server, egress: &ClientEgress, log: &Client) {
     let (files, queue) = mpsc::channel(1);
     let sorted = Sorted { session, queue: tokio::sync::Mutex::new(queue) };
     let sorting = async move {
         // Not more than the streams that a peer may have.
         let mut streams = JoinSet::new();
         while let Some((send, receive)) = session.accept().await {
-            streams.spawn(sort(send, receive, files.clone(), egress.clone()));
+            let (files, egress, log) = (files.clone(), egress.clone(), log.clone());
+            streams.spawn(async move {
+                if let Err(error) = sort(send, receive, files, egress).await {
+                    tracing::debug!(%error, "a program's connection ended");
+                    log.not_let_out(&error);
+                }
+            });
             while streams.try_join_next().is_some() {}
         }
         drop(files);
@@ -64,24 +72,26 @@ pub async fn answer<S: Session>(session: &S, server: &Server, egress: &ClientEgr
     tokio::join!(sorting, server.run(&sorted));
 }
 
-async fn sort<W, R>(send: W, mut receive: R, files: mpsc::Sender<(W, WithFirst<R>)>, egress: ClientEgress)
+async fn sort<W, R>(
+    send: W,
+    mut receive: R,
+    files: mpsc::Sender<(W, WithFirst<R>)>,
+    egress: ClientEgress,
+) -> Result<(), RequestError>
 where
     W: tokio::io::AsyncWrite + Unpin + Send,
     R: AsyncRead + Unpin + Send,
 {
-    let Ok(Ok(first)) = tokio::time::timeout(PATIENCE, receive.read_u8()).await else { return };
+    let Ok(Ok(first)) = tokio::time::timeout(PATIENCE, receive.read_u8()).await else { return Ok(()) };
     let receive = WithFirst { first: Some(first), rest: receive };
     if first != PROTOCOL {
         // Where nobody takes it, the connection is at its end.
         let _ = files.send((send, receive)).await;
-        return;
+        return Ok(());
     }
-    let ended = match egress.0 {
+    match egress.0 {
         Some((gateway, quota)) => gateway.answer(&quota, send, receive).await.map(|_| ()),
-        None => decline(send, receive).await,
-    };
-    if let Err(reason) = ended {
-        tracing::debug!(%reason, "a program's connection ended");
+        None => Err(decline(send, receive).await),
     }
 }
 

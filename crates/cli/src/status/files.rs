@@ -39,7 +39,7 @@ impl Progress for FileCounts {
                 files.files_done += 1;
                 files.forget(name);
             }
-            ProgressEvent::Failed { name, .. } => {
+            ProgressEvent::Failed { name, .. } | ProgressEvent::BrokenOff { name, .. } => {
                 files.failed += 1;
                 files.forget(name);
             }

@@ -3,6 +3,7 @@
 
 mod certificates;
 mod limits;
+mod log;
 mod place;
 mod servers;
 mod settings;

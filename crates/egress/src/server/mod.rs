@@ -12,11 +12,10 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
-use tracing::debug;
 
 use crate::answer::{Answer, Reason, Refusal};
 use crate::destination::{Destination, Host};
-use crate::error::EgressError;
+use crate::error::{EgressError, RequestError};
 use crate::quota::Quota;
 use crate::relay::Volume;
 use crate::request::{Request, Unknown, VERSION};
@@ -104,26 +103,42 @@ impl Gateway {
         quota: &Quota,
         mut send: W,
         mut receive: R,
+    ) -> Result<Volume, RequestError>
+    where
+        W: AsyncWrite + Unpin,
+        R: AsyncRead + Unpin,
+    {
+        let patience = self.shared.config.request_timeout;
+        let of_nothing = |error| RequestError { destination: None, error };
+        let destination = match request_of(patience, &mut receive).await {
+            Ok(Request::Connect(destination)) => destination,
+            Ok(Request::Check) => {
+                say(patience, &mut send, &Answer::Done(None)).await.map_err(of_nothing)?;
+                return Ok(Volume::default());
+            }
+            Err(error) => return Err(of_nothing(refuse_misunderstood(patience, &mut send, error).await)),
+        };
+        let carried = self.connect(quota, &destination, send, receive).await;
+        carried.map_err(|error| RequestError { destination: Some(destination), error })
+    }
+
+    async fn connect<W, R>(
+        &self,
+        quota: &Quota,
+        destination: &Destination,
+        mut send: W,
+        receive: R,
     ) -> Result<Volume, EgressError>
     where
         W: AsyncWrite + Unpin,
         R: AsyncRead + Unpin,
     {
         let patience = self.shared.config.request_timeout;
-        let destination = match request_of(patience, &mut receive).await {
-            Ok(Request::Connect(destination)) => destination,
-            Ok(Request::Check) => {
-                say(patience, &mut send, &Answer::Done(None)).await?;
-                return Ok(Volume::default());
-            }
-            Err(error) => return refuse_misunderstood(patience, &mut send, error).await,
-        };
-        let opened = self.shared.open(&destination, quota).await;
+        let opened = self.shared.open(destination, quota).await;
         let (socket, address, _place) = match opened {
             Ok(opened) => opened,
             Err(refusal) => {
-                debug!(reason = %refusal.reason, "a connection was refused");
-                say(patience, &mut send, &Answer::Refused(refusal.clone())).await?;
+                let _ = say(patience, &mut send, &Answer::Refused(refusal.clone())).await;
                 return Err(refusal.into());
             }
         };
@@ -170,21 +185,25 @@ impl Shared {
     }
 }
 
-/// Answers one stream of a client at a server that lets nobody out.
-///
-/// # Errors
-/// The stream broke.
+/// Answers one stream of a client at a server that lets nobody out, and returns why, for a log.
 // egress 2.4
-pub async fn decline<W, R>(mut send: W, mut receive: R) -> Result<(), EgressError>
+pub async fn decline<W, R>(mut send: W, mut receive: R) -> RequestError
 where
     W: AsyncWrite + Unpin,
     R: AsyncRead + Unpin,
 {
     let patience = GatewayConfig::default().request_timeout;
-    match request_of(patience, &mut receive).await {
-        Ok(_) => say(patience, &mut send, &Answer::Refused(Refusal::new(Reason::NotEnabled))).await,
-        Err(error) => refuse_misunderstood(patience, &mut send, error).await.map(|_| ()),
-    }
+    let destination = match request_of(patience, &mut receive).await {
+        Ok(Request::Connect(destination)) => Some(destination),
+        Ok(Request::Check) => None,
+        Err(error) => {
+            let error = refuse_misunderstood(patience, &mut send, error).await;
+            return RequestError { destination: None, error };
+        }
+    };
+    let refusal = Refusal::new(Reason::NotEnabled);
+    let _ = say(patience, &mut send, &Answer::Refused(refusal.clone())).await;
+    RequestError { destination, error: refusal.into() }
 }
 
 /// Why a request is not answered as it wishes.
@@ -205,12 +224,13 @@ async fn request_of<R: AsyncRead + Unpin>(
     }
 }
 
+/// Tells the client, and returns what is wrong.
 // egress 1.4, 1.5
 async fn refuse_misunderstood<W: AsyncWrite + Unpin>(
     patience: Duration,
     send: &mut W,
     misunderstood: Misunderstood,
-) -> Result<Volume, EgressError> {
+) -> EgressError {
     let (refusal, error) = match misunderstood {
         Misunderstood::Unknown(unknown) => {
             let text = match unknown {
@@ -219,13 +239,13 @@ async fn refuse_misunderstood<W: AsyncWrite + Unpin>(
             };
             (Refusal::with_text(Reason::Unsupported, text), None)
         }
-        Misunderstood::Wrong(EgressError::Stream(error)) => return Err(error.into()),
+        Misunderstood::Wrong(error @ EgressError::Stream(_)) => return error,
         Misunderstood::Wrong(error) => {
             (Refusal::with_text(Reason::Malformed, error.to_string()), Some(error))
         }
     };
-    say(patience, send, &Answer::Refused(refusal.clone())).await?;
-    Err(error.unwrap_or(EgressError::Refused(refusal)))
+    let _ = say(patience, send, &Answer::Refused(refusal.clone())).await;
+    error.unwrap_or(EgressError::Refused(refusal))
 }
 
 /// Answers, and ends the stream in order; not for a peer that takes nothing.

@@ -15,7 +15,7 @@ use crate::flow::tell;
 use crate::frame::{BODY_LIMIT, Frame, HEADER, Header, Kind, Verdict};
 use crate::name::RelativePath;
 use crate::pipe::consume_received;
-use crate::progress::{Progress, ProgressEvent, Report};
+use crate::progress::{Party, Progress, ProgressEvent, Report};
 use crate::request::{GetRequest, Request, Totals};
 use crate::rules::Rules;
 use crate::wire::{finish, read_acceptance, read_end, write_frame, write_request};
@@ -166,7 +166,7 @@ impl Fetching {
         };
         if let Some(text) = refused {
             let failure = Failure::with_text(Reason::NotFile, text);
-            return self.judge(index, &entry, Err(failure));
+            return self.judge(index, &entry, Err((Party::Local, failure)));
         }
         let is_mark = state.written > 0 && state.written <= entry.size;
         let mark = is_mark.then_some(state.written);
@@ -300,11 +300,12 @@ impl Fetching {
     ) -> Result<(), TransferError> {
         match (entry, &self.file) {
             (None, _) => {
-                self.report.add_failure(&*self.progress, crate::name::printable(name), failure);
+                let name = crate::name::printable(name);
+                self.report.add_failure(&*self.progress, Party::Peer, (name, failure));
                 Ok(())
             }
             (Some(index), Some(file)) if file.index == index => {
-                self.fail(failure);
+                self.fail_at(Party::Peer, failure);
                 Ok(())
             }
             (Some(value), _) => Err(CodecError::Value { field: "entry", value }.into()),
@@ -313,14 +314,18 @@ impl Fetching {
 
     /// Ends the file that is taken, unless its verdict is out.
     fn fail(&mut self, failure: Failure) {
+        self.fail_at(Party::Local, failure);
+    }
+
+    fn fail_at(&mut self, at: Party, failure: Failure) {
         let Some(file) = self.file.as_mut().filter(|file| file.course != Course::Ended) else { return };
         file.course = Course::Ended;
         let (index, entry) = (file.index, file.entry.clone());
-        self.judge(index, &entry, Err(failure));
+        self.judge(index, &entry, Err((at, failure)));
     }
 
     // transfer 4.8
-    fn judge(&mut self, index: u64, entry: &Entry, outcome: Result<(), Failure>) {
+    fn judge(&mut self, index: u64, entry: &Entry, outcome: Result<(), (Party, Failure)>) {
         let name = entry.path.to_string();
         match &outcome {
             Ok(()) => {
@@ -328,8 +333,11 @@ impl Fetching {
                 self.report.bytes = entry.size;
                 self.progress.on_progress(ProgressEvent::Verified { name: &name });
             }
-            Err(failure) => self.report.add_failure(&*self.progress, name, failure.clone()),
+            Err((at, failure)) => {
+                self.report.add_failure(&*self.progress, *at, (name, failure.clone()));
+            }
         }
+        let outcome = outcome.map_err(|(_, failure)| failure);
         self.say(Frame::Verdict(Verdict { index, path: entry.path.clone(), outcome }));
     }
 

@@ -10,7 +10,7 @@ use crate::error::TransferError;
 use crate::failure::Failure;
 use crate::files::{PutPlan, Source, check_distinct, survey};
 use crate::flow::{Side, send_over};
-use crate::progress::{Progress, ProgressEvent, Report};
+use crate::progress::{Party, Progress, ProgressEvent, Report};
 use crate::request::{Request, Totals};
 use crate::wire::write_request;
 
@@ -41,7 +41,8 @@ pub async fn put<S: Session>(
     write_request(&mut send, Request::Put(totals)).await?;
     let mut report = send_over((&mut send, &mut receive), Side::Opener, (sources, rules), &progress).await?;
     for (path, failure) in missing {
-        report.add_failure(&*progress, crate::name::printable(&path.to_string_lossy()), failure);
+        let name = crate::name::printable(&path.to_string_lossy());
+        report.add_failure(&*progress, Party::Local, (name, failure));
     }
     Ok(report)
 }

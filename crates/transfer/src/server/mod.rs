@@ -1,6 +1,7 @@
 //! The side that answers.
 
 mod served;
+mod underway;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use crate::progress::{NoProgress, Progress, ProgressEvent, Report};
 use crate::request::{GetRequest, Request, Totals, Unknown, VERSION};
 use crate::wire::{finish, read_frame, write_frame};
 use served::Served;
+use underway::Underway;
 
 /// What clients may do with the served directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -277,8 +279,10 @@ impl Shared {
         info!(files = totals.files, bytes = totals.bytes, "receiving files");
         self.incoming.on_progress(ProgressEvent::Totals(totals));
         write_frame(send, &Frame::Accepted(totals)).await?;
-        let progress = Arc::clone(&self.incoming);
-        match receive_over((send, receive), store, Wanted::default(), progress).await {
+        let underway = Underway::new(&self.incoming);
+        let progress = Arc::<Underway>::clone(&underway);
+        let result = receive_over((send, receive), store, Wanted::default(), progress).await;
+        match result.inspect_err(|error| underway.break_off(error)) {
             Ok(report) => {
                 let (files, bytes, failed) = (report.verified, report.bytes, report.failures);
                 info!(files, bytes, resumed = report.resumed, failed, "received files");
@@ -312,7 +316,10 @@ impl Shared {
         info!(files = totals.files, bytes = totals.bytes, "sending files");
         self.outgoing.on_progress(ProgressEvent::Totals(totals));
         write_frame(send, &Frame::Accepted(totals)).await?;
-        let report = send_over((send, receive), Side::Acceptor, (sources, rules), &self.outgoing).await?;
+        let underway = Underway::new(&self.outgoing);
+        let progress: Arc<dyn Progress> = Arc::<Underway>::clone(&underway);
+        let sent = send_over((send, receive), Side::Acceptor, (sources, rules), &progress).await;
+        let report = sent.inspect_err(|error| underway.break_off(error))?;
         info!(files = report.verified, failed = report.failures, "sent files");
         if is_everything {
             self.fetched.send_replace(Some(report));

@@ -11,7 +11,8 @@ use tokio::sync::watch;
 use super::super::error::CommandError;
 use super::super::network;
 use super::super::session::NetSession;
-use super::{explain, part};
+use super::super::signal::close_soon;
+use super::explain;
 use crate::args::GlobalArgs;
 use crate::exit_code::ExitCode;
 use crate::output::note;
@@ -107,7 +108,7 @@ impl Bond {
     pub async fn end(&self, reason: &str) {
         let endpoint = self.endpoint.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(endpoint) = endpoint {
-            part(&endpoint, reason).await;
+            close_soon(&endpoint, reason).await;
         }
     }
 
@@ -142,7 +143,7 @@ async fn attempt(global: &GlobalArgs, server: &str) -> Result<(Endpoint, NetSess
         Ok(Err(error)) => explain(&error, session.0.close_reason()),
         Err(_) => CommandError::new(ExitCode::Unreachable, "the server does not answer"),
     };
-    part(&endpoint, "not let out").await;
+    close_soon(&endpoint, "not let out").await;
     Err(error)
 }
 

@@ -7,9 +7,7 @@ pub mod proxy;
 
 mod listening;
 
-use std::time::Duration;
-
-use manyway::{ConnectionError, Endpoint};
+use manyway::ConnectionError;
 use manyway_egress::{EgressError, Reason};
 
 use super::error::CommandError;
@@ -28,11 +26,3 @@ pub(super) fn explain(error: &EgressError, connection: Option<ConnectionError>) 
         (error, None) => CommandError::new(ExitCode::Failed, error),
     }
 }
-
-/// Says farewell; whoever pressed Ctrl-C does not wait long.
-pub(super) async fn part(endpoint: &Endpoint, reason: &str) {
-    endpoint.close_within(0, reason, FAREWELL).await;
-}
-
-/// Aborts take 0.3 s more and the thread that reads standard input 1 s, so that a command ends within 2 s.
-const FAREWELL: Duration = Duration::from_millis(400);

@@ -10,8 +10,8 @@ use tokio::io::{AsyncWrite, Stdout};
 use super::super::error::CommandError;
 use super::super::network;
 use super::super::session::NetSession;
-use super::super::signal::until_interrupted;
-use super::{explain, part};
+use super::super::signal::{close_soon, until_interrupted};
+use super::explain;
 use crate::args::{GlobalArgs, PipeArgs};
 use crate::exit_code::ExitCode;
 
@@ -25,7 +25,7 @@ pub async fn run(global: &GlobalArgs, arguments: &PipeArgs) -> Result<ExitCode, 
     let (endpoint, connection) = network::connect(global, &arguments.server).await?;
     let session = NetSession(connection);
     let result = until_interrupted(carry(&session, &destination)).await;
-    part(&endpoint, if result.is_ok() { "done" } else { "broken off" }).await;
+    close_soon(&endpoint, if result.is_ok() { "done" } else { "broken off" }).await;
     result.map(|()| ExitCode::Ok)
 }
 

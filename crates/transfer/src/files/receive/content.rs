@@ -154,7 +154,7 @@ impl<'a> Content<'a> {
     pub(super) fn abandon(mut self, failure: Failure) {
         if let State::Writing(writing) = std::mem::replace(&mut self.state, State::Refused) {
             writing.leave();
-            self.judge(Err(failure));
+            self.reception.on_given_up(self.index, &self.entry, failure);
         }
     }
 

@@ -24,7 +24,7 @@ use crate::error::TransferError;
 use crate::failure::Failure;
 use crate::frame::{BODY_LIMIT, Frame, HEADER, Header, Kind, Verdict};
 use crate::name::{RelativePath, printable};
-use crate::progress::{Progress, ProgressEvent, Report};
+use crate::progress::{Party, Progress, ProgressEvent, Report};
 use content::Content;
 use probe::{Announced, Found, There};
 use settle::{Bundle, Job};
@@ -111,8 +111,18 @@ impl Reception {
         self.report.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    // transfer 4.8: exactly one verdict for each entry
+    /// Tells what became of an entry at this end.
     fn judge(&self, index: u64, entry: &Entry, outcome: Result<(), Failure>) {
+        self.conclude(index, entry, outcome.map_err(|failure| (Party::Local, failure)));
+    }
+
+    /// Takes note of an entry that the sender gave up.
+    fn on_given_up(&self, index: u64, entry: &Entry, failure: Failure) {
+        self.conclude(index, entry, Err((Party::Peer, failure)));
+    }
+
+    // transfer 4.8: exactly one verdict for each entry
+    fn conclude(&self, index: u64, entry: &Entry, outcome: Result<(), (Party, Failure)>) {
         let name = entry.path.to_string();
         match &outcome {
             Ok(()) => {
@@ -122,8 +132,11 @@ impl Reception {
                 drop(report);
                 self.progress.on_progress(ProgressEvent::Verified { name: &name });
             }
-            Err(failure) => self.report().add_failure(&*self.progress, name, failure.clone()),
+            Err((at, failure)) => {
+                self.report().add_failure(&*self.progress, *at, (name, failure.clone()));
+            }
         }
+        let outcome = outcome.map_err(|(_, failure)| failure);
         self.say(Frame::Verdict(Verdict { index, path: self.wanted.sent_name(&entry.path), outcome }));
     }
 }
@@ -299,7 +312,7 @@ impl<'a> Receiver<'a> {
     ) -> Result<(), TransferError> {
         let Some(entry) = entry else {
             let reception = self.reception;
-            reception.report().add_failure(&*reception.progress, printable(name), failure);
+            reception.report().add_failure(&*reception.progress, Party::Peer, (printable(name), failure));
             return Ok(());
         };
         if let Some(content) = self.current.take_if(|content| content.index() == entry) {
@@ -309,7 +322,7 @@ impl<'a> Receiver<'a> {
         self.refuse_current()?;
         let found = self.take(entry)?;
         match found.there {
-            There::File { .. } => self.reception.judge(found.index, &found.entry, Err(failure)),
+            There::File { .. } => self.reception.on_given_up(found.index, &found.entry, failure),
             There::Directory { .. } | There::Link { .. } | There::Refused => {}
         }
         Ok(())

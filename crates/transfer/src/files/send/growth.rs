@@ -1,11 +1,15 @@
 //! Whether what was sent of a file is what it held: files are written while they are read.
 
 use std::fs::File;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver as Queue;
 
-use crate::directory::Facts;
+use crate::directory::{Directory, Facts};
 use crate::entry::{Entry, Timestamp};
 use crate::failure::{Failure, Reason};
 use crate::files::sparse::SparseReader;
+use crate::name::RelativePath;
+use crate::progress::{Progress, ProgressEvent};
 
 /// What became of a file while it was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +57,37 @@ pub(super) fn check_after(
         return Err(Failure::new(Reason::Changed));
     }
     Ok(Growth::Grew)
+}
+
+/// A file that was read to its announced size, and had that when its last byte was read.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    pub(super) directory: Arc<Directory>,
+    pub(super) place: RelativePath,
+    pub(super) name: String,
+    pub(super) size: u64,
+    /// Device and number: another file of that name has not grown.
+    pub(super) identity: (u64, u64),
+}
+
+impl Sent {
+    fn has_grown(&self) -> bool {
+        let is_longer = |now: &Facts| (now.device, now.inode) == self.identity && now.size > self.size;
+        self.directory.describe(&self.place).is_ok_and(|now| is_longer(&now))
+    }
+}
+
+/// Looks again at each file whose receiver has verified it: a whole file may have been read long before its last byte
+/// was sent. Tells how many have grown.
+pub(crate) fn watch(verified: &Queue<Sent>, progress: &dyn Progress) -> u64 {
+    let mut grown = 0;
+    while let Ok(sent) = verified.recv() {
+        if sent.has_grown() {
+            grown += 1;
+            progress.on_progress(ProgressEvent::Grew { name: &sent.name, size: sent.size });
+        }
+    }
+    grown
 }
 
 fn begins_with(file: &File, length: u64, hash: blake3::Hash, is_wanted: &dyn Fn() -> bool) -> bool {

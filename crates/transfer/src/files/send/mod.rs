@@ -6,12 +6,12 @@
 mod check;
 mod growth;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver as Queue, SyncSender, TryRecvError, sync_channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::mpsc;
 
@@ -28,11 +28,12 @@ use crate::frame::Frame;
 use crate::link::LinkTarget;
 use crate::name::{RelativePath, printable};
 use crate::pipe::{Closed, FrameSink};
-use crate::progress::{Progress, ProgressEvent, Report};
+use crate::progress::{Party, Progress, ProgressEvent, Report};
 use crate::request::Totals;
 use crate::rules::Rules;
 use check::{Checked, Course};
 use growth::Growth;
+pub(crate) use growth::{Sent, watch};
 
 /// What the receiver says about the next entry.
 #[derive(Debug)]
@@ -49,6 +50,17 @@ pub(crate) struct Steering {
     announced: AtomicU64,
     /// Files that need no more content; those that are done with are taken out.
     refused: Mutex<BTreeSet<u64>>,
+    /// Entries whose content has ended here and of which the receiver has not said what became of them.
+    ended: Mutex<BTreeMap<u64, Ending>>,
+}
+
+/// How the content of an entry ended at the sender.
+#[derive(Debug)]
+pub(crate) enum Ending {
+    /// It was sent to its end.
+    Sent(Sent),
+    /// It was given up, for this reason.
+    Abandoned(Reason),
 }
 
 impl Steering {
@@ -64,6 +76,22 @@ impl Steering {
         // One that failed after its end matters no more; there are never more than a window ahead.
         if refused.len() > WINDOW {
             refused.pop_first();
+        }
+    }
+
+    /// How the content of an entry ended here, once the receiver has judged it.
+    pub(crate) fn take_ending(&self, index: u64) -> Option<Ending> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).remove(&index)
+    }
+
+    fn on_ended(&self, index: u64, ending: Ending) {
+        if self.is_refused(index) {
+            return;
+        }
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        ended.insert(index, ending);
+        if ended.len() > MOST_ENDED {
+            ended.pop_first();
         }
     }
 
@@ -234,10 +262,19 @@ impl Sender<'_> {
         let is_wanted = || !self.steering.is_refused(pending.index);
         Ok(match growth::check_after(entry, &facts, reader, (hash, &is_wanted)) {
             Ok(growth) => {
-                if growth == Growth::Grew {
-                    self.report.grown += 1;
-                    let (name, size) = (entry.path.to_string(), entry.size);
-                    self.progress.on_progress(ProgressEvent::Grew { name: &name, size });
+                let (name, size) = (entry.path.to_string(), entry.size);
+                match (growth, &pending.origin) {
+                    (Growth::Grew, _) => {
+                        self.report.grown += 1;
+                        self.progress.on_progress(ProgressEvent::Grew { name: &name, size });
+                    }
+                    (Growth::Same, Origin::Place(directory, place)) => {
+                        let (directory, place) = (Arc::clone(directory), place.clone());
+                        let identity = (facts.device, facts.inode);
+                        let sent = Sent { directory, place, name, size, identity };
+                        self.steering.on_ended(pending.index, Ending::Sent(sent));
+                    }
+                    (Growth::Same, Origin::Feed(_)) => {}
                 }
                 Ok(Content { bytes: entry.size, hash })
             }
@@ -322,18 +359,21 @@ impl Sender<'_> {
 
     /// Ends an entry that was announced; the receiver's verdict will say so.
     fn abandon(&mut self, pending: &Pending, failure: Failure) -> Result<(), Closed> {
+        self.steering.on_ended(pending.index, Ending::Abandoned(failure.reason));
         let name = pending.entry.path.as_str().to_owned();
         self.sink.frame(&Frame::Abandoned { entry: Some(pending.index), name, failure }).map(drop)
     }
 
     /// Reports a name that cannot even be announced.
     fn give_up(&mut self, name: &str, failure: Failure) -> Result<(), Closed> {
-        self.report.add_failure(self.progress, printable(name), failure.clone());
+        self.report.add_failure(self.progress, Party::Local, (printable(name), failure.clone()));
         // A name from the file system may be longer than any that travels.
         let name = cut(name, RelativePath::MAX_LENGTH).to_owned();
         self.sink.frame(&Frame::Abandoned { entry: None, name, failure }).map(drop)
     }
 }
 
+/// Entries that have ended and are not judged, of which is known how they ended: as many as a receiver collects.
+const MOST_ENDED: usize = 4096;
 /// No ENTRY has more bytes than this: its name, the target of a link and the fields before them.
 const LONGEST_ENTRY: usize = RelativePath::MAX_LENGTH + LinkTarget::MAX_LENGTH + 64;
