@@ -44,8 +44,8 @@ Examples:
   manyway get mw1… photos/2024 -o ~/pictures
   manyway get mw1…                     everything
 
-Run the same command again after an interruption: only what is missing is fetched. What an
-interrupted transfer leaves behind is called .NAME.manyway-part; remove it if you do not want to go on.";
+To resume after an interruption run the same command again. What an interrupted transfer leaves behind is called \
+.NAME.manyway-part.";
 
 #[cfg(test)]
 mod tests {

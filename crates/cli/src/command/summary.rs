@@ -148,7 +148,10 @@ impl Summary {
             text += &format!("; {} skipped", report.left_out);
         }
         if report.hard_links > 0 {
-            text += &format!("; {} hard links, sent as files of their own", report.hard_links);
+            text += &match report.hard_links {
+                1 => "; 1 hard link, sent as a file of its own".to_owned(),
+                many => format!("; {many} hard links, sent as files of their own"),
+            };
         }
         text
     }
@@ -263,6 +266,17 @@ mod tests {
         let mut report = report(0, &[]);
         report.left_out = 2;
         assert_eq!(text(&summary(0, Duration::from_secs(1), report)), "nothing sent; 2 skipped\n");
+    }
+
+    #[test]
+    fn hard_links_are_counted_in_words() {
+        let of = |count| {
+            let mut report = report(3, &[]);
+            report.hard_links = count;
+            summary(0, Duration::ZERO, report).unmoved()
+        };
+        assert_eq!(of(1), "; 1 hard link, sent as a file of its own");
+        assert_eq!(of(2), "; 2 hard links, sent as files of their own");
     }
 
     #[test]
