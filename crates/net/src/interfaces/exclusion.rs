@@ -32,7 +32,7 @@ pub(crate) struct ExcludedList<'a>(pub(crate) &'a [Excluded]);
 impl fmt::Display for ExcludedList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rest: Vec<_> = self.0.iter().collect();
-        rest.sort_by_key(|excluded| excluded.reason.is_by_choice());
+        rest.sort_by_key(|excluded| excluded.reason.rank());
         let mut separator = "";
         while let Some(first) = rest.first().copied() {
             let has_remedy = first.reason.remedy(&first.interface).is_some();
@@ -142,12 +142,29 @@ impl Exclusion {
         }
     }
 
-    /// Whether the interface is out by what the user or the place of the peer says, not by a fault that could be mended.
-    fn is_by_choice(&self) -> bool {
-        matches!(
-            self,
-            Self::NotNamed | Self::ByUser | Self::FamilyNotWanted | Self::Loopback | Self::PeerIsLocal
-        )
+    /// Where it stands in a list: first what is a fault, last what the user chose.
+    fn rank(&self) -> u8 {
+        match self {
+            Self::PeerIsLocal => 1,
+            Self::ByUser | Self::FamilyNotWanted => 2,
+            Self::Loopback => 3,
+            Self::NotNamed => 4,
+            Self::NotThere
+            | Self::NotListed
+            | Self::OwnTunnel
+            | Self::CapReached { .. }
+            | Self::Down
+            | Self::NoCarrier
+            | Self::PartOf { .. }
+            | Self::Tunnel { .. }
+            | Self::MtuTooSmall { .. }
+            | Self::NoAddress
+            | Self::NoAddressOfFamily
+            | Self::AddressNotReady
+            | Self::LinkLocal
+            | Self::OtherAddress
+            | Self::NoRoute => 0,
+        }
     }
 
     /// Whether the interface stays out as long as the wishes of the user, the peer and the period of a cap are the same.
@@ -231,6 +248,8 @@ mod tests {
         let missing =
             [("lo", Exclusion::NotNamed), ("eth0", Exclusion::NotNamed), ("wifi0", Exclusion::NotThere)];
         assert_eq!(told(&missing), "wifi0: no such interface; lo, eth0: not selected by --interface");
+        let here = [("lo", Exclusion::NotNamed), ("eth0", Exclusion::PeerIsLocal)];
+        assert!(told(&here).starts_with("eth0: "), "{}", told(&here));
         assert_eq!(told(&[]), "");
     }
 
