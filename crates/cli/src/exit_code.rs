@@ -28,7 +28,7 @@ pub enum ExitCode {
     Unreachable,
     /// 130: ended by Ctrl-C or SIGTERM before the work was done.
     Interrupted,
-    /// 141: the reader of standard output closed it, as for programs that SIGPIPE ends.
+    /// 141: the reader of standard output closed it before the work was done, as for programs that SIGPIPE ends.
     OutputClosed,
 }
 
@@ -65,14 +65,14 @@ impl ExitCode {
         }
     }
 
-    /// The code of a command that has done its work and printed `printed`: a failure of the work is told although
-    /// the reader has closed standard output.
+    /// The code of a command that has done its work and printed `printed`: a reader that has seen enough changes
+    /// nothing.
     ///
     /// # Errors
     /// That of `printed` otherwise.
     pub fn after_printing(self, printed: Result<(), CommandError>) -> Result<Self, CommandError> {
         match printed {
-            Err(error) if self == Self::Ok || error.code != Self::OutputClosed => Err(error),
+            Err(error) if error.code != Self::OutputClosed => Err(error),
             Err(_) | Ok(()) => Ok(self),
         }
     }

@@ -25,7 +25,7 @@ pub struct GlobalArgs {
     /// Print no progress and only errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Log more; twice for decisions, three times for every packet
+    /// Log more; twice decisions, three times packets
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
     /// Use only this interface; may be given several times

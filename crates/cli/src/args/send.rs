@@ -19,7 +19,7 @@ pub struct SendArgs {
     /// Send to this server: a ticket, a name or HOST
     #[arg(long, value_name = "SERVER")]
     to: Option<String>,
-    /// Call it NAME there; only with one file or directory
+    /// Call it NAME there; only with one argument
     #[arg(long, value_name = "NAME", value_parser = parse_name)]
     pub name: Option<RelativePath>,
     /// What all transfers understand.
@@ -84,7 +84,7 @@ Examples:
   manyway send film.mp4 mw1…           to a server, with its ticket
   manyway send photos/ notes.txt mw1…
   tar c photos | manyway send - --name photos.tar mw1…
-  manyway send film.mp4                without a server: prints a code for the other side
+  manyway send film.mp4                without a server: prints a code
   manyway send -I eth0 -I wwan0,role=backup film.mp4 mw1…
 
 To resume after an interruption run the same command again. What an interrupted transfer leaves behind is called \

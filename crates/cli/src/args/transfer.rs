@@ -12,13 +12,13 @@ use crate::output::units;
 /// Arguments of every verb that transfers files.
 #[derive(Debug, Clone, Args)]
 pub struct TransferArgs {
-    /// How often to reconnect: a number, or "forever"
+    /// How often to reconnect, or "forever"
     #[arg(long, value_name = "N", default_value = "3")]
     pub retry: Retries,
     /// What to do with symbolic links
     #[arg(long, value_name = "HOW", default_value = "keep")]
     links: LinksArg,
-    /// Leave out "*.tmp", "build/" or "/photos/raw"; repeatable
+    /// Leave out "*.tmp", "build/", "/raw"; repeatable
     #[arg(long, value_name = "GLOB")]
     exclude_files: Vec<String>,
     /// Bits a second at most, such as 20M

@@ -121,10 +121,11 @@ impl Summary {
 
     /// Says how far a transfer came that did not run to its end. It is a message: standard output may carry the file.
     pub fn tell_part(&self, global: &GlobalArgs) {
-        if global.json || global.quiet || self.counts.attempts == 0 {
+        let totals = self.counts.totals;
+        // Of what never began there is nothing to tell.
+        if global.json || global.quiet || self.counts.attempts == 0 || totals.files == 0 {
             return;
         }
-        let totals = self.counts.totals;
         let of = if totals.bytes > 0 { format!(" of {}", units::size(totals.bytes)) } else { String::new() };
         let (moved, time) = (units::size(self.counts.moved), units::duration(self.elapsed));
         note(&format!("{} {moved}{of} in {time}{}; not complete", self.verb, self.unmoved()));

@@ -171,7 +171,7 @@ fn finish(
     (results, findings): (&Results, Option<&Findings<'_>>),
     printed: Result<(), CommandError>,
 ) -> Result<ExitCode, CommandError> {
-    // One that can not be written or printed does not keep the others from it.
+    // One that can not be written does not keep the other from it.
     let table = arguments.csv.as_ref().map_or(Ok(()), |file| write_csv(file, results));
     if let Some(directory) = &arguments.report {
         let lead = findings.map_or_else(|| Ok(Lead::default()), experiment::lead)?;
@@ -181,7 +181,8 @@ fn finish(
         }
     }
     table?;
-    ended(arguments, results)?.after_printing(printed)
+    printed?;
+    ended(arguments, results)
 }
 
 /// What the end of a campaign means for the shell.
@@ -237,13 +238,18 @@ fn not_written(file: &Path, error: &std::io::Error) -> CommandError {
     CommandError::new(ExitCode::Failed, format!("writing {}: {error}", file.display()))
 }
 
-/// Prints what came out.
+/// Prints what came out. A reader who has seen enough does not keep the report from being written.
 fn tell(
     global: &GlobalArgs,
     document: impl FnOnce() -> Value,
     text: impl FnOnce() -> String,
 ) -> Result<(), CommandError> {
-    if global.json { Ok(json::print(&document())?) } else { print_line(text().trim_end()) }
+    let printed = if global.json {
+        json::print(&document()).map_err(CommandError::from)
+    } else {
+        print_line(text().trim_end())
+    };
+    ExitCode::Ok.after_printing(printed).map(drop)
 }
 
 fn origin() -> Origin {
