@@ -23,4 +23,4 @@ addresses of up to 32 768 connections in memory only, each for three minutes.
 Examples:
   manyway rendezvous                            on a host that stays where it is
   manyway rendezvous --listen 192.0.2.9:4455 --listen [2001:db8::9]:4455
-  manyway serve --rendezvous meet.example.org   on the server, which tells clients";
+  manyway serve --rendezvous meet.example.org   on the server";
