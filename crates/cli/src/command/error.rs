@@ -265,12 +265,12 @@ mod tests {
 
     #[test]
     fn a_reader_that_has_seen_enough_is_told_by_the_status_alone() {
-        let broken = || CommandError::from(io::Error::from(io::ErrorKind::BrokenPipe));
+        let broken = || CommandError::from(io::Error::from(ErrorKind::BrokenPipe));
         assert_eq!(broken().code, ExitCode::OutputClosed);
         for code in [ExitCode::Ok, ExitCode::Failed] {
             assert_eq!(code.after_printing(Err(broken())).unwrap(), code, "the work was done");
         }
-        let full = CommandError::from(io::Error::from(io::ErrorKind::StorageFull));
+        let full = CommandError::from(io::Error::from(ErrorKind::StorageFull));
         assert_eq!(ExitCode::Ok.after_printing(Err(full)).unwrap_err().code, ExitCode::Failed);
     }
 }

@@ -66,7 +66,6 @@ pub fn why_words(why: &Why) -> String {
 }
 
 /// Why an interface or address is not used, and what may bring it back where the name of the interface is known.
-#[expect(clippy::wildcard_enum_match_arm, reason = "the library's list is open")]
 pub fn exclusion_words(exclusion: &Exclusion, interface: Option<&str>) -> String {
     match (exclusion, interface) {
         (Exclusion::Loopback, _) => "loopback, not routable".to_owned(),

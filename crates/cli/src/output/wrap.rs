@@ -28,7 +28,7 @@ fn wrap_line(line: &str, width: usize) -> String {
 
 /// What stands between spaces, if they are not between backticks.
 fn words(line: &str) -> impl Iterator<Item = &str> {
-    let has_pairs = line.matches('`').count() % 2 == 0;
+    let has_pairs = line.matches('`').count().is_multiple_of(2);
     let mut is_command = false;
     let words = line.split(move |character| {
         is_command ^= character == '`' && has_pairs;
