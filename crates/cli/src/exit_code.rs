@@ -26,8 +26,10 @@ pub enum ExitCode {
     Gain,
     /// 7: the peer was not reached on any path.
     Unreachable,
-    /// 130: ended by Ctrl-C or SIGTERM.
+    /// 130: ended by Ctrl-C or SIGTERM before the work was done.
     Interrupted,
+    /// 141: the reader of standard output closed it before the work was done, as for programs that SIGPIPE ends.
+    OutputClosed,
 }
 
 impl ExitCode {
@@ -43,6 +45,7 @@ impl ExitCode {
             Self::Gain => 6,
             Self::Unreachable => 7,
             Self::Interrupted => 130,
+            Self::OutputClosed => 141,
         }
     }
 
@@ -58,6 +61,7 @@ impl ExitCode {
             Self::Gain => "gain",
             Self::Unreachable => "unreachable",
             Self::Interrupted => "interrupted",
+            Self::OutputClosed => "output-closed",
         }
     }
 
@@ -68,7 +72,7 @@ impl ExitCode {
     /// That of `printed` otherwise.
     pub fn after_printing(self, printed: Result<(), CommandError>) -> Result<Self, CommandError> {
         match printed {
-            Err(error) if error.code != Self::Ok => Err(error),
+            Err(error) if error.code != Self::OutputClosed => Err(error),
             Err(_) | Ok(()) => Ok(self),
         }
     }

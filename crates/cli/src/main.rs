@@ -14,24 +14,27 @@ use manyway_cli::command::{
     status,
 };
 use manyway_cli::exit_code::ExitCode;
+use manyway_cli::output::tint::Colour;
 use manyway_cli::{config, documents, logging, output};
 
 fn main() -> ProcessExitCode {
     if asks_for_shared_options() {
-        return print(|out| write!(out, "{}", args::shared_options())).unwrap_or(ExitCode::Failed).into();
+        let printed = print(|out| write!(out, "{}", args::shared_options()));
+        return printed.unwrap_or_else(|error| fail(&error, Reader::Person)).into();
     }
     let (mut cli, unused) = match parse() {
         Ok(parsed) => parsed,
         Err(error) => return fail_to_parse(&error).into(),
     };
+    let reader = if cli.wants_json() { Reader::Program } else { Reader::Person };
     if let Some(text) = unused {
-        return fail(&cli, &CommandError::usage(text)).into();
+        return fail(&CommandError::usage(text), reader).into();
     }
     if let Err(error) = config::complete(&mut cli) {
-        return fail(&cli, &error).into();
+        return fail(&error, reader).into();
     }
     logging::start(&cli.global);
-    run(&cli).into()
+    run(&cli).unwrap_or_else(|error| fail(&error, reader)).into()
 }
 
 /// The command line, and what is wrong with it if an option means nothing to its command.
@@ -46,45 +49,40 @@ fn asks_for_shared_options() -> bool {
     std::env::args_os().skip(1).eq(["help", "options"])
 }
 
-fn run(cli: &Cli) -> ExitCode {
+fn run(cli: &Cli) -> Result<ExitCode, CommandError> {
     let global = &cli.global;
-    let done = |result: Result<ExitCode, CommandError>| result.unwrap_or_else(|error| fail(cli, &error));
     match &cli.command {
-        Command::Completion(arguments) => done(print(|out| documents::completion(arguments.shell, out))),
-        Command::Man => done(print(documents::manual)),
-        Command::Keys(arguments) => done(block_on(async {
+        Command::Completion(arguments) => print(|out| documents::completion(arguments.shell, out)),
+        Command::Man => print(documents::manual),
+        Command::Keys(arguments) => block_on(async {
             keys::run(global, arguments)?;
             Ok(ExitCode::Ok)
-        })),
-        Command::Caps(arguments) => done(block_on(async { caps::run(global, arguments) })),
-        Command::Serve(arguments) => done(block_on(shown(global, "serve", async {
+        }),
+        Command::Caps(arguments) => block_on(async { caps::run(global, arguments) }),
+        Command::Serve(arguments) => block_on(shown(global, "serve", async {
             serve::run(global, arguments).await?;
             Ok(ExitCode::Ok)
-        }))),
-        Command::Send(arguments) => done(block_on(shown(global, "send", send::run(global, arguments)))),
-        Command::Get(arguments) => done(block_on(shown(global, "get", get::run(global, arguments)))),
-        Command::Bench(arguments) => done(block_on(shown(global, "bench", bench::run(global, arguments)))),
-        Command::Ping(arguments) => done(block_on(shown(global, "ping", ping::run(global, arguments)))),
-        Command::Paths(arguments) => done(block_on(shown(global, "paths", paths::run(global, arguments)))),
-        Command::Status(arguments) => done(block_on(status::run(global, arguments))),
-        Command::Pipe(arguments) => {
-            done(block_on(shown(global, "pipe", egress::pipe::run(global, arguments))))
-        }
+        })),
+        Command::Send(arguments) => block_on(shown(global, "send", send::run(global, arguments))),
+        Command::Get(arguments) => block_on(shown(global, "get", get::run(global, arguments))),
+        Command::Bench(arguments) => block_on(shown(global, "bench", bench::run(global, arguments))),
+        Command::Ping(arguments) => block_on(shown(global, "ping", ping::run(global, arguments))),
+        Command::Paths(arguments) => block_on(shown(global, "paths", paths::run(global, arguments))),
+        Command::Status(arguments) => block_on(status::run(global, arguments)),
+        Command::Pipe(arguments) => block_on(shown(global, "pipe", egress::pipe::run(global, arguments))),
         Command::Forward(arguments) => {
-            done(block_on(shown(global, "forward", egress::forward::run(global, arguments))))
+            block_on(shown(global, "forward", egress::forward::run(global, arguments)))
         }
-        Command::Proxy(arguments) => {
-            done(block_on(shown(global, "proxy", egress::proxy::run(global, arguments))))
-        }
-        Command::Rendezvous(arguments) => done(block_on(async {
+        Command::Proxy(arguments) => block_on(shown(global, "proxy", egress::proxy::run(global, arguments))),
+        Command::Rendezvous(arguments) => block_on(async {
             rendezvous::run(global, arguments).await?;
             Ok(ExitCode::Ok)
-        })),
-        Command::Decode(arguments) => done(decode::run(global, arguments)),
-        Command::Demo(arguments) => done(demo::run(global, arguments)),
-        Command::Lab(arguments) => done(lab::run(global, arguments)),
-        Command::Sim(arguments) => done(sim::run(global, arguments)),
-        Command::LabAgent(_) => done(lab_agent::run()),
+        }),
+        Command::Decode(arguments) => decode::run(global, arguments),
+        Command::Demo(arguments) => demo::run(global, arguments),
+        Command::Lab(arguments) => lab::run(global, arguments),
+        Command::Sim(arguments) => sim::run(global, arguments),
+        Command::LabAgent(_) => lab_agent::run(),
     }
 }
 
@@ -111,12 +109,20 @@ fn block_on(command: impl Future<Output = Result<ExitCode, CommandError>>) -> Re
 /// For threads that are busy with a file.
 const END_TIME: Duration = Duration::from_secs(1);
 
-/// Tells why a command failed: people on standard error, programs that asked for JSON on standard output.
-fn fail(cli: &Cli, error: &CommandError) -> ExitCode {
-    if error.code != ExitCode::Ok {
+/// Who reads standard output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    Person,
+    Program,
+}
+
+/// Tells why a command failed: people on standard error, programs that asked for JSON on standard output. A reader that
+/// has closed standard output is told by the status alone.
+fn fail(error: &CommandError, reader: Reader) -> ExitCode {
+    if error.code != ExitCode::OutputClosed {
         output::note(&format!("error: {error}"));
-        if cli.wants_json() {
-            // Whoever has closed standard output does not want to know.
+        if reader == Reader::Program {
+            // The error is told already.
             let _ = output::json::print(&error.to_json());
         }
     }
@@ -125,11 +131,11 @@ fn fail(cli: &Cli, error: &CommandError) -> ExitCode {
 
 /// Help and version are asked for; all else is a wrong command line.
 fn fail_to_parse(error: &clap::Error) -> ExitCode {
-    // Nothing more can be done if nobody listens.
-    let _ = error.print();
     if !error.use_stderr() {
-        return ExitCode::Ok;
+        let printed = error.print().and_then(|()| io::stdout().flush());
+        return printed.map_or_else(|error| fail(&error.into(), Reader::Person), |()| ExitCode::Ok);
     }
+    output::note(&usage_text(error));
     let asks = |word: &OsString| ["--json", "--json-document", "-J"].iter().any(|option| word == option);
     if std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| asks(&word)) {
         let text = error.to_string();
@@ -140,6 +146,16 @@ fn fail_to_parse(error: &clap::Error) -> ExitCode {
         let _ = output::json::print(&CommandError::usage(reason).to_json());
     }
     ExitCode::Usage
+}
+
+/// What is wrong with a command line, with colours where they are shown.
+fn usage_text(error: &clap::Error) -> String {
+    let text = error.render();
+    let text = match Colour::of_messages() {
+        Colour::With => text.ansi().to_string(),
+        Colour::Without => text.to_string(),
+    };
+    text.trim_end().to_owned()
 }
 
 /// Writes a document to standard output.

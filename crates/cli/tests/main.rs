@@ -19,4 +19,5 @@ mod resume;
 mod sandbox;
 mod screens;
 mod status;
+mod statuses;
 mod stderr;

@@ -96,3 +96,39 @@ fn a_transfer_shows_its_rate_and_ctrl_c_leaves_a_summary_instead_of_a_bar() {
     let written = sending.written();
     assert!(written.contains("\r\u{1b}[2Ksent "), "the bar is erased before the summary: {written:?}");
 }
+
+#[test]
+fn messages_break_at_spaces_and_tickets_and_commands_do_not() {
+    let (place, home) = (Place::new(), TempDir::new().unwrap());
+    let mut command = place.serving(&["--listen", "127.0.0.1:0"]);
+    command.env("MANYWAY_HOME", home.path()).env("XDG_RUNTIME_DIR", home.path());
+    let mut serving = AtScreen::start(&command, 50);
+    serving.wait_until("the banner", |text| text.contains("On the other side"));
+    let written = serving.written();
+    let lines: Vec<_> = written.lines().map(str::trim_end).collect();
+    let port = written.split_once("127.0.0.1:").unwrap().1.split_whitespace().next().unwrap();
+    let rule = format!("  nft add rule inet filter input udp dport {port} accept");
+    for whole in [
+        "Anyone with this ticket can connect;",
+        "`manyway keys remove default` revokes it:",
+        "`manyway get TICKET PATH…`,",
+        &rule,
+    ] {
+        assert!(lines.iter().any(|line| line.contains(whole)), "{whole} in {lines:#?}");
+    }
+    let is_copied =
+        |line: &&str| line.starts_with("mw1") || line.starts_with(' ') || line.starts_with("serving");
+    assert!(lines.iter().any(|line| line.starts_with("mw1") && line.len() > 60), "{lines:#?}");
+    for line in lines.iter().filter(|line| !is_copied(line)) {
+        assert!(line.chars().count() <= 50, "{line} in {lines:#?}");
+    }
+    serving.write("\x03");
+    assert_eq!(serving.end().0, Some(0));
+    let mut failing = AtScreen::start(&place.command(&["bench", "mw1x", "-P", "1000", "--no-config"]), 40);
+    let (code, left) = failing.end();
+    assert_eq!(code, Some(2));
+    assert!(
+        left.contains("error: invalid value '1000' for\n'--parallel <N>': 1000 is not in 1..=128"),
+        "{left}"
+    );
+}

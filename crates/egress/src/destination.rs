@@ -44,6 +44,19 @@ impl Name {
         Ok(Self(text.to_ascii_lowercase().into()))
     }
 
+    /// Reads a name as people write it: an internationalised one (`bücher.example`) becomes the one that DNS knows
+    /// (`xn--bcher-kva.example`, UTS #46).
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, DestinationError> {
+        if text.is_ascii() {
+            return Self::new(text);
+        }
+        let ascii = idna::domain_to_ascii_strict(text).map_err(|_| DestinationError::NameCharacters)?;
+        Self::new(&ascii)
+    }
+
     /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -71,7 +84,7 @@ impl Host {
             Ok(address) => Ok(Self::Ip(address)),
             // A colon is in no name.
             Err(_) if text.contains(':') => Err(DestinationError::Address),
-            Err(_) => Name::new(text).map(Self::Name),
+            Err(_) => Name::parse(text).map(Self::Name),
         }
     }
 }
@@ -206,9 +219,9 @@ impl fmt::Display for DestinationError {
             Self::NameLength { length } => {
                 write!(f, "a host name has 1 to {} characters, not {length}", Name::MAX_LENGTH)
             }
-            Self::NameCharacters => f.write_str(
-                "a host name has letters, digits, dots, hyphens and underscores; write others in their ASCII form (xn--…)",
-            ),
+            Self::NameCharacters => {
+                f.write_str("a host name has letters, digits, dots, hyphens and underscores")
+            }
             Self::Address => f.write_str("not an IPv6 address; an address with a port is [ADDRESS]:PORT"),
             Self::Port => f.write_str("a port is a number from 1 to 65535"),
         }
@@ -234,14 +247,30 @@ mod tests {
             ("[2001:db8::1]", "[2001:db8::1]"),
             ("Example.ORG", "example.org"),
             ("127.1", "127.1"),
+            ("Bücher.example", "xn--bcher-kva.example"),
         ] {
             assert_eq!(Host::parse(text).unwrap().to_string(), shown);
         }
-        for wrong in
-            ["", "fe80::1%eth0", "[192.0.2.7]", "a b", "ex\u{e4}mple.org", "a:1", "a/b", &"x".repeat(254)]
-        {
+        for wrong in [
+            "",
+            "fe80::1%eth0",
+            "[192.0.2.7]",
+            "a b",
+            "ex\u{e4} mple.org",
+            "ex\u{e4}_mple.org",
+            "a:1",
+            "a/b",
+            &"x".repeat(254),
+        ] {
             assert!(Host::parse(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn the_wire_has_names_in_ascii_only() {
+        assert_eq!(Name::new("bücher.example"), Err(DestinationError::NameCharacters));
+        assert_eq!(Name::parse("bücher.example").unwrap().as_str(), "xn--bcher-kva.example");
+        assert_eq!(Name::parse(&"ü".repeat(200)), Err(DestinationError::NameCharacters));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io;
 
 use manyway_proto::ConnectionError;
 
-use crate::interfaces::Excluded;
+use crate::interfaces::{Excluded, ExcludedList};
 use crate::resolve::ResolveError;
 use crate::udp::BindError;
 
@@ -67,11 +67,7 @@ impl fmt::Display for ConnectError {
             Self::Resolve(error) => error.fmt(f),
             Self::NoInterface(excluded) => {
                 write!(f, "no interface of this host leads to the peer")?;
-                for (index, excluded) in excluded.iter().enumerate() {
-                    let separator = if index == 0 { ": " } else { "; " };
-                    write!(f, "{separator}{}: {}", excluded.interface, excluded.reason)?;
-                }
-                Ok(())
+                if excluded.is_empty() { Ok(()) } else { write!(f, ": {}", ExcludedList(excluded)) }
             }
             Self::Socket(error) => error.fmt(f),
             Self::Start(error) => error.fmt(f),

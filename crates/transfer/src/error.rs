@@ -34,6 +34,8 @@ pub enum TransferError {
     Refused(Failure),
     /// The request cannot be made, for a reason on this side.
     Local(Failure),
+    /// Only one file can be fetched so, and this is not one; the text says what to name instead.
+    NotOneFile(String),
     /// The stream ended early; what had been verified until then stays.
     Incomplete {
         /// Files verified.
@@ -63,6 +65,7 @@ impl TransferError {
             | Self::Silent { .. }
             | Self::Refused(_)
             | Self::Local(_)
+            | Self::NotOneFile(_)
             | Self::Internal => false,
         }
     }
@@ -83,6 +86,7 @@ impl fmt::Display for TransferError {
             }
             Self::Refused(failure) => write!(f, "refused: {failure}"),
             Self::Local(failure) => failure.fmt(f),
+            Self::NotOneFile(text) => f.write_str(&printable(text)),
             Self::Incomplete { verified: 0 } => f.write_str("connection lost"),
             Self::Incomplete { verified } => write!(f, "connection lost after {verified} verified files"),
             Self::Internal => f.write_str("a worker thread of this program died; this is a bug"),
@@ -96,7 +100,11 @@ impl std::error::Error for TransferError {
             Self::Stream { source, .. } => Some(source),
             Self::Codec(error) => Some(error),
             Self::Refused(failure) | Self::Local(failure) => Some(failure),
-            Self::Unexpected { .. } | Self::Silent { .. } | Self::Incomplete { .. } | Self::Internal => None,
+            Self::Unexpected { .. }
+            | Self::Silent { .. }
+            | Self::NotOneFile(_)
+            | Self::Incomplete { .. }
+            | Self::Internal => None,
         }
     }
 }

@@ -263,14 +263,15 @@ async fn a_fetch_to_an_outlet_goes_on_behind_what_was_written() {
     assert!(written.take() == content);
     // A directory, nothing, and more than one.
     std::fs::create_dir(there.path().join("dir")).unwrap();
-    let client = serve(there.path());
-    for (name, reason) in
-        [(Some("dir"), Reason::NotFile), (Some("none"), Reason::NotFound), (None, Reason::NotFile)]
-    {
-        let outlet = Outlet::new(Vec::new());
-        let report = fetch(&client, name.map(path), &outlet, quiet()).await.unwrap();
-        assert_eq!(report.failed[0].failure.reason, reason, "{name:?}");
-    }
+    let fetched = async |name: Option<&str>| {
+        fetch(&serve(there.path()), name.map(path), &Outlet::new(Vec::new()), quiet()).await
+    };
+    let report = fetched(Some("none")).await.unwrap();
+    assert_eq!(report.failed[0].failure.reason, Reason::NotFound);
+    assert!(fetched(Some("dir")).await.unwrap_err().to_string().starts_with("dir is a directory"));
+    std::fs::write(there.path().join("dir/file"), "x").unwrap();
+    assert!(fetched(Some("dir")).await.unwrap_err().to_string().starts_with("dir is a directory"));
+    assert!(fetched(None).await.unwrap_err().to_string().starts_with("there is more than one file"));
 }
 
 #[tokio::test]

@@ -87,8 +87,7 @@ impl BenchArgs {
         };
         plan.limit = match self.bytes {
             Some(bytes) => BenchLimit::Bytes(bytes),
-            // As in iperf3.
-            None if self.time.is_zero() => BenchLimit::Bytes(u64::MAX),
+            None if self.is_endless() => BenchLimit::Bytes(u64::MAX),
             None => BenchLimit::Duration(self.time),
         };
         plan.interval = if self.interval.is_zero() { SELDOM } else { self.interval };
@@ -115,12 +114,17 @@ impl BenchArgs {
         let mut plan = MessagePlan::default();
         plan.size = size;
         plan.rate = self.rate;
-        plan.time = if self.time.is_zero() { UNTIL_STOPPED } else { self.time };
+        plan.time = if self.is_endless() { UNTIL_STOPPED } else { self.time };
         plan.deadline = self.deadline;
         plan.reverse = self.reverse;
         // Bulk tells the other end as it is.
         plan.congestion = self.control.clone().filter(|_| !self.bulk);
         Ok(Some(plan))
+    }
+
+    /// Whether Ctrl-C is the regular end, as with `-t 0` of iperf3.
+    pub fn is_endless(&self) -> bool {
+        self.bytes.is_none() && self.time.is_zero()
     }
 
     /// Whether each path is measured alone, too.
@@ -190,20 +194,20 @@ fn parse_gain(text: &str) -> Result<f64, String> {
 }
 
 const EXAMPLES: &str = "\
-Prints what was received in each interval and the rate of each path, events of paths between; at the end the sums, the
-longest time without a byte, and what was lost. The options -t, -n, -P, -R, -b, -l, -i,
--O and -J are those of iperf3. With -C both ends change their
-congestion control, so it also works with -R.
+Prints what was received in each interval and the rate of each path, events of paths between; at the end the sums, \
+the longest time without a byte, and what was lost. The options -t, -n, -P, -R, -b, -l, -i, -O and -J are those of \
+iperf3. With -C both ends change their congestion control, so it also works with -R. With -t 0 Ctrl-C is the regular \
+end: status 0.
 
-With --messages it prints how long messages take from one application to the other: the latency that 50, 95, 99 and
-99.9 % of those that arrived kept, the longest, and how many came late or never. With -R the server's are measured. There
-are no intervals (-i), and nothing is left out (-O).
+With --messages it prints how long messages take from one application to the other: the latency that 50, 95, 99 and \
+99.9 % of those that arrived kept, the longest, and how many came late or never. With -R the server's are measured. \
+There are no intervals (-i), and nothing is left out (-O).
 
 Examples:
   manyway bench mw1…
   manyway bench -t 30 -P 4 -R mw1…
   manyway bench --bidir -b 5M -O 2 mw1…
-  manyway bench --min-gain 20 mw1…     is the bond 20 % better than the best path alone?
+  manyway bench --min-gain 20 mw1…     20 % faster than the best path alone?
   manyway bench --json -i 100ms mw1… | jq .bits_per_second
   manyway bench -J mw1… > result.json
   manyway bench --messages 100 --rate 50 --deadline 150 --bulk mw1…";

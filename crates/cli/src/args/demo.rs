@@ -27,7 +27,7 @@ pub struct DemoArgs {
     /// Where to write the plot
     #[arg(long, value_name = "FILE", default_value = "manyway-demo.svg")]
     pub plot: PathBuf,
-    /// Cut no link (without this the best is cut at one quarter, and restored at one half or 8 s later), to measure how much they carry together
+    /// Cut no link; else the best is cut at one quarter, and restored at one half or 8 s later
     #[arg(long)]
     pub no_cut: bool,
     /// Leave out the comparison with the best link alone

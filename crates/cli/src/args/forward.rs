@@ -80,7 +80,7 @@ Examples:
   manyway forward mw1… -L 2222:127.0.0.1:22 -L 5432:db.internal:5432
   manyway forward mw1… -L [::1]:8080:[2001:db8::7]:80
 
-BIND is 127.0.0.1 unless told otherwise. What is not on the public internet the
+BIND is 127.0.0.1 unless told otherwise. What is not on the public internet the \
 server must allow: manyway serve --egress --allow 127.0.0.1:22.";
 
 #[cfg(test)]
@@ -96,6 +96,7 @@ mod tests {
             ("localhost:0:example.org:80", "127.0.0.1:0 -> example.org:80"),
             ("[::1]:8080:[2001:db8::7]:80", "[::1]:8080 -> [2001:db8::7]:80"),
             ("8080:[2001:db8::7]:80", "127.0.0.1:8080 -> [2001:db8::7]:80"),
+            ("8080:bücher.example:80", "127.0.0.1:8080 -> xn--bcher-kva.example:80"),
         ] {
             assert_eq!(text.parse::<ForwardRule>().unwrap().to_string(), shown);
         }

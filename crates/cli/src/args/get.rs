@@ -11,19 +11,19 @@ use super::TransferArgs;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct GetArgs {
-    /// The ticket that `manyway serve` printed, or the code of `manyway send FILE…`
+    /// The ticket of the server, or the code of `manyway send`
     #[arg(value_name = "TICKET")]
     pub ticket: String,
-    /// Files and directories below the served directory; all of it if none is named
+    /// Files and directories there; everything if none is named
     #[arg(value_name = "PATH", value_parser = parse_path)]
     pub paths: Vec<RelativePath>,
-    /// The directory to put them in; for one file also its new name; "-" is standard output
+    /// Directory, new name or "-" for stdout
     #[arg(short = 'o', long = "output", value_name = "DIR|NAME", default_value = ".")]
     pub output: PathBuf,
     /// Keep files that are there, whatever is in them
     #[arg(long, conflicts_with = "backup")]
     pub keep: bool,
-    /// Rename files that are there to NAME~ before they are replaced
+    /// Rename files that are there to NAME~
     #[arg(long)]
     pub backup: bool,
     /// What all transfers understand.
@@ -44,8 +44,8 @@ Examples:
   manyway get mw1… photos/2024 -o ~/pictures
   manyway get mw1…                     everything
 
-Run the same command again after an interruption: only what is missing is fetched. What an
-interrupted transfer leaves behind is called .NAME.manyway-part; remove it if you do not want to go on.";
+To resume after an interruption run the same command again. What an interrupted transfer leaves behind is called \
+.NAME.manyway-part.";
 
 #[cfg(test)]
 mod tests {

@@ -25,11 +25,11 @@ pub struct GlobalArgs {
     /// Print no progress and only errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Log more; twice for decisions, three times for every packet
+    /// Log more; twice decisions, three times packets
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
-    /// Use this interface, and only those named so; may be given several times
-    #[arg(short = 'I', long = "interface", global = true, value_name = "IF[,role=ROLE…]")]
+    /// Use only this interface; may be given several times
+    #[arg(short = 'I', long = "interface", global = true, value_name = "IF")]
     #[arg(long_help = "Use this interface, and only those named so; may be given several times. In full: \
         IF[,role=ROLE][,cost=N][,weight=N][,cap=SIZE]. ROLE is primary (the \
         default), secondary (joins when the primaries are full), backup (only when none of the others works) or \

@@ -65,13 +65,42 @@ mod tests {
     }
 
     #[test]
-    fn the_help_of_each_everyday_command_fits_a_screen() {
-        for name in ["send", "get", "serve", "ping", "paths", "status", "caps", "keys", "demo"] {
-            let text = help_of(name, 100);
+    fn the_help_of_each_everyday_command_fits_a_screen_of_80_columns() {
+        for (name, most) in [
+            ("send", 40),
+            ("get", 41),
+            ("ping", 36),
+            ("paths", 36),
+            ("status", 32),
+            ("caps", 40),
+            ("keys", 40),
+            ("demo", 40),
+            ("serve", 60),
+        ] {
+            let text = help_of(name, 80);
             let lines = text.lines().count();
-            let most = if name == "serve" { 50 } else { 44 };
             assert!(lines <= most, "{name} has {lines} lines:\n{text}");
             assert!(text.contains("manyway help options"), "{text}");
+        }
+    }
+
+    /// Every command with the text behind its options.
+    fn texts(command: &Command) -> Vec<(String, String)> {
+        let own = command.get_after_help().map(|text| (command.get_name().to_owned(), text.to_string()));
+        own.into_iter().chain(command.get_subcommands().flat_map(texts)).collect()
+    }
+
+    #[test]
+    fn paragraphs_are_wrapped_by_the_terminal_alone_and_examples_fit_80_columns() {
+        for (name, text) in texts(&command()) {
+            let lines: Vec<_> = text.lines().collect();
+            for line in &lines {
+                assert!(!line.starts_with(' ') || line.chars().count() <= 80, "{name}: {line}");
+            }
+            let is_sentence = |line: &str| !line.is_empty() && !line.starts_with(' ') && !line.ends_with(':');
+            for pair in lines.windows(2) {
+                assert!(!pair.iter().all(|line| is_sentence(line)), "{name}: {pair:#?}");
+            }
         }
     }
 

@@ -182,9 +182,9 @@ fn parse_expiry(text: &str) -> Result<Timestamp, String> {
 
 const EXAMPLES: &str = "\
 Examples:
-  manyway keys add ticket alice --expires 30d     prints a ticket for Alice
-  manyway keys remove alice                       revokes it at once
-  manyway keys show                               your own key, for `keys add client` on a server
+  manyway keys add ticket alice --expires 30d   prints a ticket for Alice
+  manyway keys remove alice                     revokes it at once
+  manyway keys show                             your key, for `keys add client`
   manyway keys list";
 
 const SHOW_EXAMPLES: &str = "\
@@ -207,7 +207,7 @@ Examples:
 const ADD_TICKET_EXAMPLES: &str = "\
 Examples:
   manyway keys add ticket alice
-  manyway keys add ticket guests --read-only --expires 12h --max-rate 20M --max-connections 2
+  manyway keys add ticket guests --read-only --expires 12h --max-rate 20M
   manyway keys add ticket bob --advertise media.example.org:4455";
 
 const ADD_CLIENT_EXAMPLES: &str = "\
@@ -218,13 +218,13 @@ Examples:
 const ADD_SERVER_EXAMPLES: &str = "\
 Examples:
   manyway keys add server home mw1…
-  manyway keys add server office office.example.org --key 3f2ac0d1e4b5968778695a4b3c2d1e0f
-  manyway get office notes.txt";
+  manyway keys add server nas nas.lan --key 3f2ac0d1e4b5968778695a4b3c2d1e0f
+  manyway get nas notes.txt";
 
 const REMOVE_EXAMPLES: &str = "\
 Examples:
   manyway keys remove alice
-  manyway keys remove media.example.org:4455    a server that was trusted on first use";
+  manyway keys remove media.example.org:4455    a server of first use";
 
 #[cfg(test)]
 mod tests {

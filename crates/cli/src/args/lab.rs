@@ -174,9 +174,9 @@ fn parse_range(text: &str) -> Result<(f64, f64), String> {
 }
 
 const EXAMPLES: &str = "\
-Runs contenders on real sockets in network namespaces over emulated links, which needs root, `ip`
-and /dev/net/tun; nothing outside is touched, and everything is removed at the end. Without names
-the group `table` runs. An experiment of a document says itself who runs, and ends with status 6
+Runs contenders on real sockets in network namespaces over emulated links, which needs root, `ip` \
+and /dev/net/tun; nothing outside is touched, and everything is removed at the end. Without names \
+the group `table` runs. An experiment of a document says itself who runs, and ends with status 6 \
 if what must hold does not.
 
 Contenders:
@@ -191,10 +191,11 @@ Contenders:
 
 Examples:
   sudo manyway lab two-50
-  sudo manyway lab wifi-lte -c manyway,possible,mptcp-bbr -n 3 -t 10s --report out
+  sudo manyway lab wifi-lte -c manyway,possible,mptcp-bbr -n 3 --report out
   sudo manyway lab ams-fig10 --quick
   sudo manyway lab all --direction both --budget 2h --report out
-  sudo manyway lab two-50 --external 'nc;nc -N {remote} {port};nc -l {local} {port}'
+  sudo manyway lab two-50 \\
+    --external 'nc;nc -N {remote} {port};nc -l {local} {port}'
   manyway lab list";
 
 const LIST_EXAMPLES: &str = "\
@@ -203,7 +204,7 @@ Examples:
   manyway lab list --json | jq -r .scenario";
 
 const GATES_EXAMPLES: &str = "\
-Without names all scenarios, five interleaved repetitions of 15 s, which takes hours: --budget,
+Without names all scenarios, five interleaved repetitions of 15 s, which takes hours: --budget, \
 --quick and names make it shorter.
 
 Examples:
@@ -219,7 +220,7 @@ Examples:
   sudo manyway lab agree wifi-lte jit-20 -n 5 -t 10s";
 
 const SHARE_EXAMPLES: &str = "\
-Flows that begin together need a while to find their shares: the first quarter of each run does
+Flows that begin together need a while to find their shares: the first quarter of each run does \
 not count. Programs of others (external:NAME) can not run here.
 
 Examples:
@@ -235,9 +236,9 @@ Properties:
   delay         a round trip: at most 0.4 ms more at the median
   queue         the delay of a full queue
   jitter        its deviation, and how many packets overtake
-  loss          random and in bursts, within three standard deviations, as the next two
-  corruption    packets that are damaged
-  duplication   packets that come twice
+  loss          random and in bursts, within three standard deviations
+  corruption    packets that are damaged, as precisely
+  duplication   packets that come twice, as precisely
   codel         how often it drops, and marks by ECN
   speed         at least 1 Gbit/s of packets of 1500 bytes on one core
 
@@ -252,7 +253,7 @@ Examples:
   sudo manyway lab cpu --quick --json";
 
 const UP_EXAMPLES: &str = "\
-Reads orders from standard input, a line each, and answers each with a line of JSON. They are
+Reads orders from standard input, a line each, and answers each with a line of JSON. They are \
 events of a scenario, in words; an interface of the server is server.NAME:
   cut LINK [up|down]            a black hole
   restore LINK [up|down]
@@ -262,10 +263,10 @@ events of a scenario, in words; an interface of the server is server.NAME:
   rebind INTERFACE              its address translator forgets
   figures                       what has passed until now
   quit
-Properties and values are those of a scenario, such as rate 10Mbit, delay 20ms, jitter 5ms,
+Properties and values are those of a scenario, such as rate 10Mbit, delay 20ms, jitter 5ms, \
 queue 100ms, loss 1%, corruption 1%, duplication 1%, mtu 1400, trace FILE, or in braces:
-jitter { spread = \"5ms\", order = \"free\" }, loss { share = \"1%\", burst = 4 },
-queue { codel = \"mark\" }. A trace's FILE is looked for beside the file of the scenario; of a
+jitter { spread = \"5ms\", order = \"free\" }, loss { share = \"1%\", burst = 4 }, \
+queue { codel = \"mark\" }. A trace's FILE is looked for beside the file of the scenario; of a \
 built-in scenario, in the working directory.
 
 Examples:

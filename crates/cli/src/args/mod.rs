@@ -160,12 +160,21 @@ Examples:
   manyway serve --dir /srv/incoming    on the server; prints a ticket
   manyway send film.mp4 mw1…           on the client, with that ticket
 
-Exit status: 0 done, 1 failed, 2 wrong usage, 3 authentication failed,
-4 incomplete; run the same command again, 5 limit reached, 6 below the requested
-threshold (`--min-gain`, gates), 7 peer not reached, 130 ended by Ctrl-C or
-SIGTERM.
+Exit status:
+  0    done
+  1    failed
+  2    wrong usage
+  3    authentication failed
+  4    incomplete: run the same command again
+  5    limit reached
+  6    below the requested threshold (--min-gain, gates)
+  7    peer not reached
+  130  ended by Ctrl-C or SIGTERM before it was done
+  141  standard output was closed before it was done
+Commands that run until Ctrl-C then end with 0: serve, rendezvous, forward, proxy, bench -t 0, paths -w, status -w, \
+lab up, and ping without -c if there was an answer.
 
-Settings may stand in ~/.config/manyway/config.toml; the command line wins.
+Settings may stand in ~/.config/manyway/config.toml; the command line wins. \
 Keys and tickets stand beside it (`manyway keys show`); MANYWAY_HOME moves all.";
 
 #[cfg(test)]

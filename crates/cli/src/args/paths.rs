@@ -22,10 +22,14 @@ pub struct PathsArgs {
     /// How often to show it again; at least 10ms
     #[arg(short = 'i', long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
     pub interval: Duration,
+    /// Connect to this port instead of the ticket's
+    #[arg(short = 'p', long, value_name = "PORT", requires = "ticket")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: Option<u16>,
 }
 
 const EXAMPLES: &str = "\
-Lists the paths to a server with their state and figures, and why each is used or not. The command opens a connection
+Lists the paths to a server with their state and figures, and why each is used or not. The command opens a connection \
 of its own: rtt and loss are those of its pings. To look at a transfer that is running, use `manyway status -w`.
 
 Examples:

@@ -22,6 +22,9 @@ pub struct PingArgs {
     /// How long to wait for an answer
     #[arg(short = 'W', long = "wait", value_name = "TIME", default_value = "2s", value_parser = parse_duration)]
     pub wait: Duration,
+    /// Connect to this port instead of the ticket's
+    #[arg(short = 'p', long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: Option<u16>,
 }
 
 /// Reads a time that is not too short to repeat something.
@@ -36,7 +39,7 @@ pub(super) fn parse_interval(text: &str) -> Result<Duration, String> {
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(10);
 
 const EXAMPLES: &str = "\
-Probes the server on every path at once: a live table at a terminal, a line for each answer elsewhere, and at the end a
+Probes the server on every path at once: a live table at a terminal, a line for each answer elsewhere, and at the end a \
 summary of each path. Ends with status 0 if there was any answer, else with 1.
 
 Examples:

@@ -22,7 +22,7 @@ const EXAMPLES: &str = "\
 Examples:
   ssh -o ProxyCommand='manyway pipe mw1… %h %p' user@host.example.org
   GIT_SSH_COMMAND=\"ssh -o ProxyCommand='manyway pipe mw1… %h %p'\" git pull
-  rsync -e \"ssh -o ProxyCommand='manyway pipe mw1… %h %p'\" film.mp4 host.example.org:
+  rsync -e \"ssh -o ProxyCommand='manyway pipe mw1… %h %p'\" film.mp4 host.lan:
   printf 'GET / HTTP/1.0\\r\\n\\r\\n' | manyway pipe mw1… example.org 80
 
 In ~/.ssh/config, for every ssh, scp, git and rsync to a host:

@@ -24,5 +24,5 @@ Examples:
   ssh -o ProxyCommand='nc -X 5 -x 127.0.0.1:1080 %h %p' user@host.example.org
   ALL_PROXY=socks5h://127.0.0.1:1080 some-program
 
-One port speaks SOCKS5 (CONNECT) and HTTP (CONNECT). Names are found by the
+One port speaks SOCKS5 (CONNECT) and HTTP (CONNECT). Names are found by the \
 server. It goes on until Ctrl-C, and connects again when the server was away.";

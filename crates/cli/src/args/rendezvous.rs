@@ -16,11 +16,11 @@ pub struct RendezvousArgs {
 }
 
 const EXAMPLES: &str = "\
-Both sides of a connection leave their addresses here, sealed for each other. When both get new ones at the same
-moment, each finds the other again. This host can read nothing of it, carries no data, needs no key, and keeps the
+Both sides of a connection leave their addresses here, sealed for each other. When both get new ones at the same \
+moment, each finds the other again. This host can read nothing of it, carries no data, needs no key, and keeps the \
 addresses of up to 32 768 connections in memory only, each for three minutes.
 
 Examples:
-  manyway rendezvous                                  on a host that stays where it is
+  manyway rendezvous                            on a host that stays where it is
   manyway rendezvous --listen 192.0.2.9:4455 --listen [2001:db8::9]:4455
-  manyway serve --rendezvous meet.example.org         on the server; clients learn it from there";
+  manyway serve --rendezvous meet.example.org   on the server";

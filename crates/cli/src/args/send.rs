@@ -13,14 +13,13 @@ use crate::command::target::{is_ticket, names_ticket};
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES, override_usage = "manyway send [OPTIONS] <FILE>... [TICKET]")]
 pub struct SendArgs {
-    /// Files and directories ("-" is standard input), then the ticket that `manyway serve` printed; without one, offers
-    /// the files here and prints a code for `manyway get`
+    /// Files and directories ("-" is standard input), then the ticket; without one they are offered for `manyway get`
     #[arg(required = true, value_names = ["FILE"])]
     arguments: Vec<OsString>,
-    /// Send to this server: a ticket, or what else names a server
+    /// Send to this server: a ticket, a name or HOST
     #[arg(long, value_name = "SERVER")]
     to: Option<String>,
-    /// Call what is sent NAME there; only with one file or directory. Default: its own name; "stdin" for "-"
+    /// Call it NAME there; only with one argument
     #[arg(long, value_name = "NAME", value_parser = parse_name)]
     pub name: Option<RelativePath>,
     /// What all transfers understand.
@@ -85,11 +84,11 @@ Examples:
   manyway send film.mp4 mw1…           to a server, with its ticket
   manyway send photos/ notes.txt mw1…
   tar c photos | manyway send - --name photos.tar mw1…
-  manyway send film.mp4                to whoever runs `manyway get` with the code that is printed
+  manyway send film.mp4                without a server: prints a code
   manyway send -I eth0 -I wwan0,role=backup film.mp4 mw1…
 
-Run the same command again after an interruption: only what is missing is sent. What an interrupted
-transfer leaves behind is called .NAME.manyway-part; remove it if you do not want to go on.";
+To resume after an interruption run the same command again. What an interrupted transfer leaves behind is called \
+.NAME.manyway-part.";
 
 #[cfg(test)]
 mod tests {

@@ -97,6 +97,6 @@ Examples:
   manyway serve --rendezvous meet.example.org
   manyway serve --cert fullchain.pem --key privkey.pem
 
-The ticket stays the same when the server is started again, until
-`manyway keys remove default`. `manyway keys` makes more tickets and lets in
+The ticket stays the same when the server is started again, until \
+`manyway keys remove default`. `manyway keys` makes more tickets and lets in \
 clients by their keys.";

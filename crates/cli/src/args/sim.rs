@@ -48,9 +48,9 @@ pub struct MatrixArgs {
 }
 
 const EXAMPLES: &str = "\
-Runs Manyway through scenarios in virtual time: no root, no network, and the same seed gives the
-same figures. Contenders are separated as manyway,manyway-best; settings go behind a colon. What
-needs the system's own TCP runs by `manyway lab`, as root. An experiment of a document says itself
+Runs Manyway through scenarios in virtual time: no root, no network, and the same seed gives the \
+same figures. Contenders are separated as manyway,manyway-best; settings go behind a colon. What \
+needs the system's own TCP runs by `manyway lab`, as root. An experiment of a document says itself \
 who runs, and ends with status 6 if what must hold does not.
 
 Examples:
@@ -63,13 +63,13 @@ Examples:
 
 const MATRIX_EXAMPLES: &str = "\
 Without names the groups unequal, environments and simult-flows, once, both ways. Takes a while:
--t makes it shorter. What a path carries alone is that of `manyway-best` with the same congestion
+-t makes it shorter. What a path carries alone is that of `manyway-best` with the same congestion \
 control.
 
 Examples:
   manyway sim matrix -t 5s
   manyway sim matrix unequal --schedulers min-rtt,blest,ecf --congestions cubic
-  manyway sim matrix rate-4to1 --schedulers weighted,weighted=4:1 -n 5 --csv runs.csv";
+  manyway sim matrix rate-4to1 --schedulers weighted,weighted=4:1 --csv runs.csv";
 
 const LIST_EXAMPLES: &str = "\
 Examples:
@@ -77,7 +77,7 @@ Examples:
   manyway sim list --json | jq -r .scenario";
 
 const GATES_EXAMPLES: &str = "\
-Without names all scenarios, 20 seeds, both directions, which takes long: --budget, --quick and
+Without names all scenarios, 20 seeds, both directions, which takes long: --budget, --quick and \
 names make it shorter.
 
 Examples:

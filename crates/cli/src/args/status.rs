@@ -22,7 +22,7 @@ pub struct StatusArgs {
 }
 
 const EXAMPLES: &str = "\
-Shows every command and server of this user that is running now: its peers, paths, rates and files. Each tells it over a
+Shows every command and server of this user that is running now: its peers, paths, rates and files. Each tells it over a \
 socket that only this user can open; no ticket, key or content is shown.
 
 Examples:

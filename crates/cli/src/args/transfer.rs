@@ -12,16 +12,16 @@ use crate::output::units;
 /// Arguments of every verb that transfers files.
 #[derive(Debug, Clone, Args)]
 pub struct TransferArgs {
-    /// How often to connect again if the connection breaks in the middle: a number, or "forever"
+    /// How often to reconnect, or "forever"
     #[arg(long, value_name = "N", default_value = "3")]
     pub retry: Retries,
-    /// Symbolic links in directories: keep those that stay inside, follow them, or skip them
+    /// What to do with symbolic links
     #[arg(long, value_name = "HOW", default_value = "keep")]
     links: LinksArg,
-    /// Leave out files and directories with such a name, as in "*.tmp", "build/" or "/photos/raw"; repeatable
+    /// Leave out "*.tmp", "build/", "/raw"; repeatable
     #[arg(long, value_name = "GLOB")]
     exclude_files: Vec<String>,
-    /// Transfer no faster than this, such as 20M (bits a second)
+    /// Bits a second at most, such as 20M
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     pub bwlimit: Option<Rate>,
 }

@@ -1,4 +1,4 @@
-//! What the system of this host keeps from a transfer.
+//! What the system of this host may keep from a connection.
 
 use manyway::{Advice, Endpoint};
 
@@ -15,4 +15,12 @@ pub fn print(global: &GlobalArgs, endpoint: &Endpoint) {
             note(&format!("note: {advice}"));
         }
     }
+}
+
+/// Tells how to let clients through a firewall of this host.
+pub fn tell_firewall(port: Option<u16>) {
+    let port = port.unwrap_or(manyway::DEFAULT_PORT);
+    note(&format!(
+        "If a firewall is on, open UDP {port}, for example:\n  nft add rule inet filter input udp dport {port} accept"
+    ));
 }

@@ -1,6 +1,7 @@
 //! Why a command failed, and what the shell is told.
 
 use std::fmt;
+use std::io::ErrorKind;
 
 use manyway::interfaces::Exclusion;
 use manyway::{BindFailure, CAP_REACHED, ClosedBy, ConnectError, ConnectionError, Undelivered};
@@ -34,6 +35,22 @@ impl CommandError {
     /// The command line makes no sense.
     pub fn usage(text: impl fmt::Display) -> Self {
         Self::new(ExitCode::Usage, text)
+    }
+
+    /// A port of a server can not be bound; `--listen` chooses others.
+    pub fn of_listen(error: &BindFailure) -> Self {
+        let is_choice = |kind| {
+            matches!(kind, ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable | ErrorKind::PermissionDenied)
+        };
+        match error {
+            BindFailure::Socket(at) if is_choice(at.source.kind()) => Self::new(
+                ExitCode::Failed,
+                format!("{error}; --listen ADDR:PORT chooses another address or port"),
+            ),
+            BindFailure::Socket(_) | BindFailure::System(_) | BindFailure::Config(_) | _ => {
+                Self::new(ExitCode::Failed, error)
+            }
+        }
     }
 
     /// The same error with what is known of the work all the same.
@@ -163,10 +180,10 @@ impl From<Failure> for CommandError {
 }
 
 impl From<std::io::Error> for CommandError {
-    /// Nothing but standard output breaks as a pipe here; a reader that has seen enough (`| head`) is no failure.
+    /// Nothing but standard output breaks as a pipe here: its reader has seen enough (`| head`).
     fn from(error: std::io::Error) -> Self {
-        let is_broken = error.kind() == std::io::ErrorKind::BrokenPipe;
-        let code = if is_broken { ExitCode::Ok } else { ExitCode::Failed };
+        let is_broken = error.kind() == ErrorKind::BrokenPipe;
+        let code = if is_broken { ExitCode::OutputClosed } else { ExitCode::Failed };
         Self::new(code, error)
     }
 }
@@ -247,11 +264,13 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_has_seen_enough_is_no_failure() {
-        let broken = || CommandError::from(io::Error::from(io::ErrorKind::BrokenPipe));
-        assert_eq!(broken().code, ExitCode::Ok);
-        assert_eq!(ExitCode::Failed.after_printing(Err(broken())).unwrap(), ExitCode::Failed);
-        let full = CommandError::from(io::Error::from(io::ErrorKind::StorageFull));
+    fn a_reader_that_has_seen_enough_is_told_by_the_status_alone() {
+        let broken = || CommandError::from(io::Error::from(ErrorKind::BrokenPipe));
+        assert_eq!(broken().code, ExitCode::OutputClosed);
+        for code in [ExitCode::Ok, ExitCode::Failed] {
+            assert_eq!(code.after_printing(Err(broken())).unwrap(), code, "the work was done");
+        }
+        let full = CommandError::from(io::Error::from(ErrorKind::StorageFull));
         assert_eq!(ExitCode::Ok.after_printing(Err(full)).unwrap_err().code, ExitCode::Failed);
     }
 }

@@ -57,7 +57,7 @@ fn show(global: &GlobalArgs, home: &Home, arguments: &ShowArgs) -> Result<(), Co
     print_line(&format!("directory  {directory}"))?;
     print_line(&format!("private    {}", file.display()))?;
     if !global.quiet {
-        note(&format!("a server lets this user in after: manyway keys add client NAME {key}"));
+        note(&format!("`manyway keys add client NAME {key}` at a server lets this user in"));
     }
     Ok(())
 }
@@ -79,7 +79,7 @@ fn add_ticket(global: &GlobalArgs, home: &Home, arguments: &AddTicketArgs) -> Re
     add(home, &arguments.name, entry)?;
     print_ticket(global, &arguments.name, &ticket)?;
     if !global.quiet && !global.json {
-        note(&format!("whoever has it may connect, until: manyway keys remove {}", arguments.name));
+        note(&format!("anyone with it can connect; `manyway keys remove {}` revokes it", arguments.name));
     }
     Ok(())
 }

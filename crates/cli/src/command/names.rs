@@ -31,7 +31,7 @@ fn check(option: &str, name: &str, there: &[&str]) -> Result<(), CommandError> {
         return Ok(());
     }
     let text = format!(
-        "{option} {name}: there is no such interface; this machine has: {}{}",
+        "{option} {name}: no such interface; this machine has: {}{}",
         there.join(", "),
         suggestion(name, there.iter().copied())
     );
@@ -67,7 +67,7 @@ mod tests {
         }
         let error = check("--exclude", "eth1", &there).unwrap_err();
         assert_eq!(error.code, ExitCode::Usage);
-        let text = "--exclude eth1: there is no such interface; this machine has: lo, eth0, wlan0; did you mean eth0?";
+        let text = "--exclude eth1: no such interface; this machine has: lo, eth0, wlan0; did you mean eth0?";
         assert_eq!(error.text, text);
         assert!(!check("-I", "nope0", &there).unwrap_err().text.contains("did you mean"));
     }

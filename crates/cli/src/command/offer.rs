@@ -10,6 +10,7 @@ use manyway_proto::Rate;
 use manyway_transfer::{PutPlan, Server, ServerConfig};
 use serde_json::json;
 
+use super::advice::tell_firewall;
 use super::error::CommandError;
 use super::network::{connection_config, ledger, rendezvous};
 use super::serve::{own_hosts, random, refuse_options_of_clients};
@@ -144,7 +145,6 @@ fn announce(global: &GlobalArgs, ticket: &Ticket, endpoint: &Endpoint) -> Result
     if global.quiet {
         return print_line(&code);
     }
-    let port = endpoint.local_addresses().first().map_or(manyway::DEFAULT_PORT, |local| local.address.port());
     note("On the other computer run:\n");
     if std::io::stdout().is_terminal() {
         print_line(&format!("manyway get {code}"))?;
@@ -152,10 +152,9 @@ fn announce(global: &GlobalArgs, ticket: &Ticket, endpoint: &Endpoint) -> Result
         note(&format!("manyway get {code}"));
         print_line(&code)?;
     }
-    note(&format!(
-        "\nIf a firewall is on here, open UDP {port}, e.g.: nft add rule inet filter input udp dport {port} accept\n\
-         Waiting for the other computer; Ctrl-C withdraws the code."
-    ));
+    note("");
+    tell_firewall(endpoint.local_addresses().first().map(|local| local.address.port()));
+    note("Waiting for the other computer; Ctrl-C withdraws the code.");
     Ok(())
 }
 

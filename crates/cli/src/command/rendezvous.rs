@@ -1,8 +1,11 @@
 //! `manyway rendezvous`: a host that stays where it is.
 
+use std::net::SocketAddr;
+
 use manyway::{RelayLimits, RendezvousServer};
 use serde_json::json;
 
+use super::advice::tell_firewall;
 use super::error::CommandError;
 use super::signal::interrupted;
 use crate::args::{GlobalArgs, RendezvousArgs};
@@ -14,7 +17,8 @@ use crate::serving::notify::{Notice, tell};
 /// # Errors
 /// If a port can not be bound, or standard output is closed.
 pub async fn run(global: &GlobalArgs, arguments: &RendezvousArgs) -> Result<(), CommandError> {
-    let mut server = RendezvousServer::bind(&arguments.listen, RelayLimits::default())?;
+    let mut server = RendezvousServer::bind(&arguments.listen, RelayLimits::default())
+        .map_err(|error| CommandError::of_listen(&error))?;
     let stop = interrupted();
     announce(global, &server)?;
     tell(Notice::Ready);
@@ -36,12 +40,9 @@ fn announce(global: &GlobalArgs, server: &RendezvousServer) -> Result<(), Comman
         if !global.cap_rules().is_empty() {
             note("warning: caps do not hold for a rendezvous server, which counts nothing");
         }
-        let port = addresses.first().map_or(manyway::DEFAULT_PORT, |address| address.port());
         note(&format!("rendezvous on UDP {}", listening.join(", ")));
-        note(&format!(
-            "If a firewall is on, open UDP {port}, e.g.: nft add rule inet filter input udp dport {port} accept"
-        ));
-        note("on a server: manyway serve --rendezvous HOST:PORT, with the name of this host");
+        tell_firewall(addresses.first().map(SocketAddr::port));
+        note("On a server: `manyway serve --rendezvous HOST:PORT`, with the name of this host");
     }
     Ok(())
 }
@@ -60,8 +61,7 @@ fn conclude(global: &GlobalArgs, server: &RendezvousServer, name: &str) -> Resul
     }
     if !global.quiet {
         note(&format!(
-            "{name}: {} connections known, {} questions answered, {} of them with addresses of the other side; {} \
-             datagrams were none",
+            "{name}: {} connections known, {} queries, {} matched, {} invalid datagrams",
             server.tokens(),
             counters.answered,
             counters.matched,

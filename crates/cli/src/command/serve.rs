@@ -46,8 +46,6 @@ const LAST_LINES: Duration = Duration::from_millis(500);
 /// second signal came before everybody was told.
 pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), CommandError> {
     refuse_options_of_clients(global, ", and use --listen ADDR:PORT to serve on some addresses only")?;
-    make_directory(global, arguments)?;
-    let services = Services::open(arguments)?;
     let advertised = advertised(arguments).await?;
     let egress = Egress::new(gateway(arguments, &advertised)?);
     let certificate = match (&arguments.cert, &arguments.key) {
@@ -71,7 +69,10 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
     options.key_log = true;
     options.server = Some(server);
     options.reset_key = Some(keys.seed.reset_key());
-    let endpoint = Endpoint::bind(options)?;
+    let endpoint = Endpoint::bind(options).map_err(|error| CommandError::of_listen(&error))?;
+    // A server that can not start leaves nothing behind.
+    make_directory(global, arguments)?;
+    let services = Services::open(arguments)?;
     let ticket = keys.ticket(arguments, &endpoint)?;
     // Who reads the ticket may stop the server at once.
     let stop = interrupted();
@@ -347,11 +348,8 @@ fn announce(
     if !global.quiet {
         let access = if arguments.read_only { "for reading" } else { "for reading and writing" };
         note(&format!("serving {} {access} on UDP {}", arguments.dir().display(), listening.join(", ")));
-        let port =
-            endpoint.local_addresses().first().map_or(manyway::DEFAULT_PORT, |local| local.address.port());
-        note(&format!(
-            "If a firewall is on, open UDP {port}, e.g.: nft add rule inet filter input udp dport {port} accept"
-        ));
+        let port = endpoint.local_addresses().first().map(|local| local.address.port());
+        super::advice::tell_firewall(port);
     }
     let Some(ticket) = ticket else {
         if !global.quiet {
@@ -363,13 +361,15 @@ fn announce(
     };
     if !global.quiet {
         note(match keys.home {
-            Some(_) => "Anyone with this ticket can connect. To revoke it: manyway keys remove default",
-            None => "Anyone with this ticket can connect, until this server ends:",
+            Some(_) => "Anyone with this ticket can connect; `manyway keys remove default` revokes it:",
+            None => "Anyone with this ticket can connect until this server ends:",
         });
     }
     print_line(&ticket.to_string())?;
     if !global.quiet {
-        note("on the other side: manyway send FILE… TICKET, manyway get TICKET PATH…, manyway bench TICKET");
+        note(
+            "On the other side: `manyway send FILE… TICKET`, `manyway get TICKET PATH…`, `manyway bench TICKET`",
+        );
     }
     Ok(())
 }

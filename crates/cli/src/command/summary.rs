@@ -121,10 +121,11 @@ impl Summary {
 
     /// Says how far a transfer came that did not run to its end. It is a message: standard output may carry the file.
     pub fn tell_part(&self, global: &GlobalArgs) {
-        if global.json || global.quiet || self.counts.attempts == 0 {
+        let totals = self.counts.totals;
+        // Of what never began there is nothing to tell.
+        if global.json || global.quiet || self.counts.attempts == 0 || totals.files == 0 {
             return;
         }
-        let totals = self.counts.totals;
         let of = if totals.bytes > 0 { format!(" of {}", units::size(totals.bytes)) } else { String::new() };
         let (moved, time) = (units::size(self.counts.moved), units::duration(self.elapsed));
         note(&format!("{} {moved}{of} in {time}{}; not complete", self.verb, self.unmoved()));
@@ -148,7 +149,10 @@ impl Summary {
             text += &format!("; {} skipped", report.left_out);
         }
         if report.hard_links > 0 {
-            text += &format!("; {} hard links, sent as files of their own", report.hard_links);
+            text += &match report.hard_links {
+                1 => "; 1 hard link, sent as a file of its own".to_owned(),
+                many => format!("; {many} hard links, sent as files of their own"),
+            };
         }
         text
     }
@@ -263,6 +267,17 @@ mod tests {
         let mut report = report(0, &[]);
         report.left_out = 2;
         assert_eq!(text(&summary(0, Duration::from_secs(1), report)), "nothing sent; 2 skipped\n");
+    }
+
+    #[test]
+    fn hard_links_are_counted_in_words() {
+        let of = |count| {
+            let mut report = report(3, &[]);
+            report.hard_links = count;
+            summary(0, Duration::ZERO, report).unmoved()
+        };
+        assert_eq!(of(1), "; 1 hard link, sent as a file of its own");
+        assert_eq!(of(2), "; 2 hard links, sent as files of their own");
     }
 
     #[test]

@@ -321,8 +321,8 @@ fn unknown_key(name: &str, hash: &KeyHash) -> CommandError {
     CommandError::new(
         ExitCode::Authentication,
         format!(
-            "the server {name} is not known yet; its key is {hash}. If `manyway keys show` there prints the same, run: \
-             manyway keys add server NAME {name} --key {hash}, or use --trust-on-first-use to keep it unseen"
+            "the server {name} is not known yet; its key is {hash}. If `manyway keys show` there prints the same, run \
+             `manyway keys add server NAME {name} --key {hash}`, or use --trust-on-first-use to keep it unseen"
         ),
     )
 }
@@ -332,7 +332,7 @@ fn changed_key(home: &Home, name: &str, entry: &ServerEntry, shown: &PublicKey) 
         ExitCode::Authentication,
         format!(
             "the key of the server {name} CHANGED: it is {shown} now, and was {} (in {}, since {}). Somebody may be \
-             in its place. If `manyway keys show` there prints the new one, run: manyway keys remove {name}",
+             in its place. If `manyway keys show` there prints the new one, run `manyway keys remove {name}`",
             entry.key,
             home.file_of::<ServerEntry>().display(),
             entry.created,

@@ -16,5 +16,6 @@ pub mod tint;
 pub use manyway_lab::columns as table;
 pub use manyway_proto::text as units;
 mod words;
+mod wrap;
 
-pub use words::{note, print_line};
+pub use words::{note, print_line, wrapped};

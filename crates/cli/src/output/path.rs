@@ -56,7 +56,7 @@ pub fn why_words(why: &Why) -> String {
         // The ordinary case needs no reason.
         Why::Used(Used::For(Purpose::Speed | Purpose::Any)) => "in use".to_owned(),
         Why::Used(reason) => format!("in use: {reason}"),
-        Why::Unused(Unused::Excluded(exclusion)) => exclusion_words(exclusion),
+        Why::Unused(Unused::Excluded(exclusion)) => exclusion_words(exclusion, None),
         Why::Unused(Unused::NoRoute) => "no route (address removed?)".to_owned(),
         Why::Unused(Unused::Suspect { reason: PathReason::Unreachable, .. }) => {
             "ICMP unreachable; asking again".to_owned()
@@ -65,14 +65,13 @@ pub fn why_words(why: &Why) -> String {
     }
 }
 
-/// Why an interface or address is not used.
-#[expect(clippy::wildcard_enum_match_arm, reason = "the library's list is open")]
-pub fn exclusion_words(exclusion: &Exclusion) -> String {
-    match exclusion {
-        Exclusion::Loopback => "loopback, not routable".to_owned(),
-        Exclusion::LinkLocal => "link-local, not routable".to_owned(),
-        Exclusion::NotNamed => "not selected by --interface".to_owned(),
-        other => other.to_string(),
+/// Why an interface or address is not used, and what may bring it back where the name of the interface is known.
+pub fn exclusion_words(exclusion: &Exclusion, interface: Option<&str>) -> String {
+    match (exclusion, interface) {
+        (Exclusion::Loopback, _) => "loopback, not routable".to_owned(),
+        (Exclusion::LinkLocal, _) => "link-local, not routable".to_owned(),
+        (other, Some(interface)) => other.with_remedy(interface),
+        (other, None) => other.to_string(),
     }
 }
 

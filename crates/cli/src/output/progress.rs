@@ -10,7 +10,7 @@ use super::book::{PathRow, live_table};
 use super::course::Course;
 use super::terminal::width_of_messages;
 use super::tint::Colour;
-use super::{note, units};
+use super::{note, units, wrapped};
 use crate::status::FileCounts;
 
 /// How progress is shown.
@@ -95,7 +95,9 @@ impl ProgressView {
         let title = course.title().to_owned();
         drop(course);
         if self.mode == ProgressMode::Plain && files > 0 {
-            note(&format!("{title} {}, {}", units::entries(files), units::size(bytes)));
+            // Of pipes and growing files the size is not known.
+            let size = if bytes > 0 { format!(", {}", units::size(bytes)) } else { String::new() };
+            note(&format!("{title} {}{size}", units::entries(files)));
         }
     }
 
@@ -185,7 +187,7 @@ impl ProgressView {
             ProgressMode::Silent => {}
             ProgressMode::Plain => note(text),
             // Without a terminal behind it indicatif would drop the line.
-            ProgressMode::Terminal => drop(self.bars.println(text)),
+            ProgressMode::Terminal => drop(self.bars.println(wrapped(text))),
         }
     }
 

@@ -3,11 +3,18 @@
 use std::io::Write as _;
 
 use super::stderr;
+use super::terminal::width_of_messages;
+use super::wrap::wrap;
 use crate::command::error::CommandError;
 
-/// Writes a message.
+/// Writes a message, in lines that fit the terminal if there is one.
 pub fn note(text: &str) {
-    stderr::line(text);
+    stderr::line(&wrapped(text));
+}
+
+/// A message in lines that fit the terminal behind standard error; one line where there is none.
+pub fn wrapped(text: &str) -> String {
+    width_of_messages().map_or_else(|| text.to_owned(), |width| wrap(text, width))
 }
 
 /// Writes a line of data, which is there at once.

@@ -27,7 +27,7 @@ fn an_excluded_interface_is_not_used() {
     lab.run_client(&["-q", "--exclude", "va*", "send", "file", &server.ticket])
         .expect(7)
         .says("no interface of this host leads to the peer")
-        .says("va1: excluded by the user");
+        .says("va1, va2: excluded by the user");
 }
 
 #[test]

@@ -91,7 +91,7 @@ impl fmt::Display for CaptureError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io(error) => write!(f, "{error}"),
-            Self::Hex(error) => write!(f, "neither pcap nor pcapng, and no hex text: {error}"),
+            Self::Hex(error) => write!(f, "not a capture file (pcap or pcapng) and not hex text: {error}"),
             Self::Damaged { after: 0 } => write!(f, "the capture is cut or damaged at its start"),
             Self::Damaged { after } => write!(f, "the capture is cut or damaged behind frame {after}"),
         }

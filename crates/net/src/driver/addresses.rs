@@ -56,7 +56,7 @@ impl Driver {
         let (locals, excluded) = self.locals_of(handle);
         if let Some(peer) = self.connections.peer(handle) {
             let spent = excluded.iter().find(|it| matches!(it.reason, Exclusion::CapReached { .. }));
-            let reason = spent.map(|it| format!("{}: {}", it.interface, it.reason));
+            let reason = spent.map(ToString::to_string);
             peer.cap_reached = reason.filter(|_| locals.is_empty());
         }
         self.tell_terms(handle, &locals);

@@ -18,6 +18,35 @@ pub struct Excluded {
     pub reason: Exclusion,
 }
 
+/// The interface, the reason, and what changes it.
+impl fmt::Display for Excluded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.interface, self.reason.with_remedy(&self.interface))
+    }
+}
+
+/// Several interfaces in one text: those with the same reason together, and first those that the user can do most about.
+#[derive(Debug)]
+pub(crate) struct ExcludedList<'a>(pub(crate) &'a [Excluded]);
+
+impl fmt::Display for ExcludedList<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest: Vec<_> = self.0.iter().collect();
+        rest.sort_by_key(|excluded| excluded.reason.rank());
+        let mut separator = "";
+        while let Some(first) = rest.first().copied() {
+            let has_remedy = first.reason.remedy(&first.interface).is_some();
+            let (same, others): (Vec<_>, Vec<_>) =
+                rest.into_iter().partition(|it| *it == first || !has_remedy && it.reason == first.reason);
+            let names: Vec<_> = same.iter().map(|excluded| excluded.interface.as_str()).collect();
+            let reason = first.reason.with_remedy(&first.interface);
+            write!(f, "{separator}{}: {reason}", names.join(", "))?;
+            (rest, separator) = (others, "; ");
+        }
+        Ok(())
+    }
+}
+
 /// Why an interface is not used; the later in this list, the closer it came to being used.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -79,6 +108,65 @@ pub enum Exclusion {
 }
 
 impl Exclusion {
+    /// The command that may bring the interface back, if one does.
+    pub fn remedy(&self, interface: &str) -> Option<String> {
+        match self {
+            Self::Down => Some(format!("`ip link set dev {interface} up`")),
+            Self::MtuTooSmall { .. } => Some(format!("`ip link set dev {interface} mtu 1280`")),
+            Self::Tunnel { .. } => Some(format!("`-I {interface}` uses it")),
+            Self::NotThere
+            | Self::NotListed
+            | Self::ByUser
+            | Self::NotNamed
+            | Self::FamilyNotWanted
+            | Self::OwnTunnel
+            | Self::CapReached { .. }
+            | Self::NoCarrier
+            | Self::PartOf { .. }
+            | Self::Loopback
+            | Self::PeerIsLocal
+            | Self::NoAddress
+            | Self::NoAddressOfFamily
+            | Self::AddressNotReady
+            | Self::LinkLocal
+            | Self::OtherAddress
+            | Self::NoRoute => None,
+        }
+    }
+
+    /// The reason, and the command that may bring the interface back.
+    pub fn with_remedy(&self, interface: &str) -> String {
+        match self.remedy(interface) {
+            Some(remedy) => format!("{self}; {remedy}"),
+            None => self.to_string(),
+        }
+    }
+
+    /// Where it stands in a list: first what is a fault, last what the user chose.
+    fn rank(&self) -> u8 {
+        match self {
+            Self::PeerIsLocal => 1,
+            Self::ByUser | Self::FamilyNotWanted => 2,
+            Self::Loopback => 3,
+            Self::NotNamed => 4,
+            Self::NotThere
+            | Self::NotListed
+            | Self::OwnTunnel
+            | Self::CapReached { .. }
+            | Self::Down
+            | Self::NoCarrier
+            | Self::PartOf { .. }
+            | Self::Tunnel { .. }
+            | Self::MtuTooSmall { .. }
+            | Self::NoAddress
+            | Self::NoAddressOfFamily
+            | Self::AddressNotReady
+            | Self::LinkLocal
+            | Self::OtherAddress
+            | Self::NoRoute => 0,
+        }
+    }
+
     /// Whether the interface stays out as long as the wishes of the user, the peer and the period of a cap are the same.
     /// Any other interface may come back at any moment.
     pub(crate) fn lasts(&self) -> bool {
@@ -110,7 +198,7 @@ impl Exclusion {
 impl fmt::Display for Exclusion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotThere => write!(f, "there is no such interface"),
+            Self::NotThere => write!(f, "no such interface"),
             Self::NotListed => {
                 write!(
                     f,
@@ -118,20 +206,19 @@ impl fmt::Display for Exclusion {
                 )
             }
             Self::ByUser => write!(f, "excluded by the user"),
-            Self::NotNamed => write!(f, "other interfaces were named; add --interface for this one"),
+            Self::NotNamed => write!(f, "not selected by --interface"),
             Self::FamilyNotWanted => write!(f, "the other address family was asked for"),
             Self::OwnTunnel => write!(f, "it is our own tunnel"),
             Self::CapReached { cap, renewal } => f.write_str(&text::cap_reached(Some(*cap), *renewal)),
-            Self::Down => write!(f, "it is switched off; `ip link set dev NAME up`"),
+            Self::Down => write!(f, "it is switched off"),
             Self::NoCarrier => write!(f, "no carrier: no cable or no radio network"),
             Self::PartOf { whole } => write!(f, "it is a part of {whole}, which is used instead"),
             Self::Tunnel { kind } => {
-                write!(f, "it is a {kind} tunnel over other interfaces; name it with --interface to use it")
+                write!(f, "it is a {kind} tunnel over other interfaces")
             }
-            Self::MtuTooSmall { mtu } => write!(
-                f,
-                "its MTU of {mtu} is below {LEAST_MTU}, the least that a path needs; `ip link set dev NAME mtu 1280`"
-            ),
+            Self::MtuTooSmall { mtu } => {
+                write!(f, "its MTU of {mtu} is below {LEAST_MTU}, the least that a path needs")
+            }
             Self::Loopback => write!(f, "loopback does not lead to another host"),
             Self::PeerIsLocal => write!(f, "the peer is on this host and reached over loopback"),
             Self::NoAddress => write!(f, "it has no address"),
@@ -141,5 +228,47 @@ impl fmt::Display for Exclusion {
             Self::OtherAddress => write!(f, "another address of the interface is used"),
             Self::NoRoute => write!(f, "no route leads through it to the peer"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(excluded: &[(&str, Exclusion)]) -> String {
+        let excluded: Vec<_> = excluded
+            .iter()
+            .map(|(name, reason)| Excluded { interface: (*name).to_owned(), reason: reason.clone() })
+            .collect();
+        ExcludedList(&excluded).to_string()
+    }
+
+    #[test]
+    fn the_cause_comes_first_and_interfaces_with_the_same_reason_together() {
+        let missing =
+            [("lo", Exclusion::NotNamed), ("eth0", Exclusion::NotNamed), ("wifi0", Exclusion::NotThere)];
+        assert_eq!(told(&missing), "wifi0: no such interface; lo, eth0: not selected by --interface");
+        let here = [("lo", Exclusion::NotNamed), ("eth0", Exclusion::PeerIsLocal)];
+        assert!(told(&here).starts_with("eth0: "), "{}", told(&here));
+        assert_eq!(told(&[]), "");
+    }
+
+    #[test]
+    fn advice_names_the_interface_that_it_is_about() {
+        let wg = || Exclusion::Tunnel { kind: "wireguard".to_owned() };
+        let several = [
+            ("lo", Exclusion::Loopback),
+            ("wlan0", Exclusion::Down),
+            ("wwan0", Exclusion::Down),
+            ("wg0", wg()),
+        ];
+        assert_eq!(
+            told(&several),
+            "wlan0: it is switched off; `ip link set dev wlan0 up`; wwan0: it is switched off; \
+             `ip link set dev wwan0 up`; wg0: it is a wireguard tunnel over other interfaces; `-I wg0` uses it; \
+             lo: loopback does not lead to another host"
+        );
+        let small = Excluded { interface: "ppp0".to_owned(), reason: Exclusion::MtuTooSmall { mtu: 576 } };
+        assert!(small.to_string().ends_with("`ip link set dev ppp0 mtu 1280`"), "{small}");
     }
 }

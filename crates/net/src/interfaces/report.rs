@@ -153,8 +153,8 @@ mod tests {
         eth0 2001:db8::7/64: used as primary
         eth0 2001:db8::8/64: another address of the interface is used
         eth0 fe80::7/64: link-local: it leads no farther than the link
-        wlan0 -: it is switched off; `ip link set dev NAME up`
-        wwan0 -: there is no such interface
+        wlan0 -: it is switched off
+        wwan0 -: no such interface
         ");
     }
 
@@ -168,7 +168,7 @@ mod tests {
         eth0 2001:db8::7/64: it has no address of the peer's family (IPv4 or IPv6)
         eth0 2001:db8::8/64: it has no address of the peer's family (IPv4 or IPv6)
         eth0 fe80::7/64: link-local: it leads no farther than the link
-        wlan0 -: it is switched off; `ip link set dev NAME up`
+        wlan0 -: it is switched off
         ");
     }
 
@@ -183,7 +183,7 @@ mod tests {
         eth0 2001:db8::7/64: used as primary
         eth0 2001:db8::8/64: another address of the interface is used
         eth0 fe80::7/64: link-local: it leads no farther than the link
-        wlan0 -: it is switched off; `ip link set dev NAME up`
+        wlan0 -: it is switched off
         ");
         let selection = host().usable(&policy, &["198.51.100.1:4455".parse().unwrap()]);
         assert!(selection.candidates.is_empty());

@@ -349,10 +349,7 @@ impl fmt::Display for BindError {
         let (local, source) = (self.local, &self.source);
         match (self.step, source.kind()) {
             (BindStep::Bind, io::ErrorKind::AddrInUse) => {
-                write!(
-                    f,
-                    "the UDP port of {local} is taken; stop the program that holds it or choose another port"
-                )
+                write!(f, "the UDP port of {local} is taken: another program has it")
             }
             (BindStep::Bind, io::ErrorKind::AddrNotAvailable) => {
                 write!(
@@ -361,7 +358,10 @@ impl fmt::Display for BindError {
                 )
             }
             (BindStep::Bind, io::ErrorKind::PermissionDenied) => {
-                write!(f, "{local} may not be bound: {source}; ports below 1024 need a privilege")
+                write!(
+                    f,
+                    "cannot bind {local}: {source}; ports below 1024 require root or CAP_NET_BIND_SERVICE"
+                )
             }
             (BindStep::Bind, _) => write!(f, "{local} could not be bound: {source}"),
             (BindStep::Open, _) => write!(f, "no UDP socket for {local}: {source}"),

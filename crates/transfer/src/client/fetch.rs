@@ -61,8 +61,8 @@ impl std::fmt::Debug for Outlet {
 /// What is written is verified only at its end: a reader has to look at the result.
 ///
 /// # Errors
-/// The other side refuses, or the connection broke. A file that is not there, is a directory, or is not the only one
-/// fails in the report.
+/// The other side refuses, the path is a directory or there is more than one file, or the connection broke. A file that
+/// is not there fails in the report.
 pub async fn fetch<S: Session>(
     session: &S,
     path: Option<RelativePath>,
@@ -70,14 +70,18 @@ pub async fn fetch<S: Session>(
     progress: Arc<dyn Progress>,
 ) -> Result<Report, TransferError> {
     let (mut send, mut receive) = session.open().await.map_err(TransferError::stream("opening a stream"))?;
+    let wanted = path.clone();
     let request = GetRequest { rules: Rules::default(), paths: path.into_iter().collect() };
     write_request(&mut send, Request::Get(request)).await?;
     let totals = read_acceptance(&mut receive).await?;
-    progress.on_progress(ProgressEvent::Totals(totals));
+    if totals.files > 1 {
+        return Err(several(wanted.as_ref()));
+    }
     let (answers, queue) = mpsc::channel(ANSWERS_WAITING);
     let outlet = outlet.clone();
     let receiving = consume_received(&mut receive, move |source| {
-        let mut fetching = Fetching { progress, answers, report: Report::default(), entries: 0, file: None };
+        let mut fetching =
+            Fetching { progress, answers, totals, report: Report::default(), entries: 0, file: None };
         fetching.run(source, &mut outlet.state()).map(|()| fetching.report)
     });
     let (report, told) = tokio::join!(receiving, tell(queue, &mut send));
@@ -89,10 +93,21 @@ pub async fn fetch<S: Session>(
     Ok(report)
 }
 
+/// What is said of a directory, or of all that is served.
+fn several(path: Option<&RelativePath>) -> TransferError {
+    TransferError::NotOneFile(match path {
+        Some(path) => {
+            format!("{path} is a directory, which does not go to standard output; name a file in it")
+        }
+        None => "there is more than one file; name the one for standard output".to_owned(),
+    })
+}
+
 /// The thread that reads the stream.
 struct Fetching {
     progress: Arc<dyn Progress>,
     answers: mpsc::Sender<Frame>,
+    totals: Totals,
     report: Report,
     entries: u64,
     /// The file that is taken.
@@ -128,7 +143,7 @@ impl Fetching {
             body.resize(header.length.min(BODY_LIMIT), 0);
             source.read_exact(&mut body).map_err(TransferError::stream("receiving a file"))?;
             match Frame::decode(header.kind, &body)? {
-                Frame::Entry(entry) => self.on_entry(entry, state),
+                Frame::Entry(entry) => self.on_entry(entry, state)?,
                 Frame::Start { entry, offset } => self.on_start(entry, offset, state)?,
                 Frame::Hole { length } => self.on_hole(length, state)?,
                 Frame::End { hash } => self.on_end(blake3::Hash::from_bytes(hash), state)?,
@@ -154,26 +169,29 @@ impl Fetching {
         self.file.as_ref().is_some_and(|file| file.course != Course::Ended)
     }
 
-    fn on_entry(&mut self, entry: Entry, state: &State) {
+    fn on_entry(&mut self, entry: Entry, state: &State) -> Result<(), TransferError> {
         let index = self.entries;
         self.entries += 1;
         let refused = match &entry.kind {
-            _ if self.file.is_some() => Some("there is more than one file; name one"),
-            EntryKind::Directory => Some("a directory does not go to standard output; name a file in it"),
+            _ if self.file.is_some() => return Err(several(None)),
+            EntryKind::Directory => return Err(several(Some(&entry.path))),
             EntryKind::Link(_) => Some("a symbolic link does not go to standard output"),
             EntryKind::Stream if state.written > 0 => Some("content of unknown length can be read only once"),
             EntryKind::File | EntryKind::Stream => None,
         };
         if let Some(text) = refused {
             let failure = Failure::with_text(Reason::NotFile, text);
-            return self.judge(index, &entry, Err((Party::Local, failure)));
+            self.judge(index, &entry, Err((Party::Local, failure)));
+            return Ok(());
         }
+        self.progress.on_progress(ProgressEvent::Totals(self.totals));
         let is_mark = state.written > 0 && state.written <= entry.size;
         let mark = is_mark.then_some(state.written);
         let hash = *state.hasher.finalize().as_bytes();
         let marks = mark.map(|length| Mark { length, hash }).into_iter().collect();
         self.file = Some(File { index, entry, mark, course: Course::Announced });
         self.say(Frame::Answer(Answer { entry: index, marks }));
+        Ok(())
     }
 
     fn on_start(&mut self, entry: u64, offset: u64, state: &State) -> Result<(), TransferError> {

@@ -11,6 +11,9 @@ pub(super) struct Single {
     pub(super) rate: Option<Rate>,
 }
 
+/// What a comparison says that has no paths.
+const NOTHING_TO_COMPARE: &str = "only one interface leads to the peer; nothing to compare";
+
 /// The bond against each of its paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Comparison {
@@ -38,13 +41,21 @@ impl Comparison {
         (ratio - 1.0) * 100.0
     }
 
+    /// That the gain is less than was asked for.
+    pub(super) fn shortfall(&self, least: f64) -> String {
+        match self.best() {
+            Some(_) => format!("the gain is {:.1} %, less than {least} %", self.gain()),
+            None => NOTHING_TO_COMPARE.to_owned(),
+        }
+    }
+
     /// The gain in a sentence.
     pub(super) fn words(&self) -> String {
         match self.best() {
             Some((name, rate)) => {
                 format!("bond {:+.0} % over the best single path ({name} alone: {rate})", self.gain())
             }
-            None => "no gain to measure: there is only one path".to_owned(),
+            None => NOTHING_TO_COMPARE.to_owned(),
         }
     }
 
@@ -105,7 +116,7 @@ mod tests {
     #[test]
     fn one_path_gains_nothing() {
         let alone = comparison(50, &[]);
-        assert_eq!(alone.words(), "no gain to measure: there is only one path");
+        assert_eq!(alone.words(), NOTHING_TO_COMPARE);
         assert!(alone.gain().abs() < f64::EPSILON);
         assert_eq!(alone.json()["best"], Value::Null);
     }

@@ -45,6 +45,11 @@ pub async fn run(global: &GlobalArgs, arguments: &BenchArgs) -> Result<ExitCode,
     if let Some(plan) = arguments.message_plan().map_err(CommandError::usage)? {
         return messages::run(&global, arguments, plan).await;
     }
+    if arguments.is_endless() && arguments.compares() {
+        return Err(CommandError::usage(
+            "--compare and --min-gain need runs that end by themselves; leave out -t 0",
+        ));
+    }
     let mode = match (arguments.document, global.json, global.quiet || arguments.interval.is_zero()) {
         (true, ..) => Mode::Document,
         (false, _, true) => Mode::Quiet,
@@ -61,7 +66,8 @@ pub async fn run(global: &GlobalArgs, arguments: &BenchArgs) -> Result<ExitCode,
         Err(error) => return Err(error),
     };
     let mut run = Run::new(&connection, &plan, mode);
-    let (mut summary, mut end) = run.until_enough().await;
+    let (mut summary, end) = run.until_enough().await;
+    let mut end = end.filter(|error| summary.is_none() || !is_regular(arguments, error));
     let start = run.start.take();
     let members = match end {
         None if arguments.compares() => compare::interfaces(&connection.info().await?),
@@ -89,6 +95,11 @@ pub async fn run(global: &GlobalArgs, arguments: &BenchArgs) -> Result<ExitCode,
         summary.comparison = Some(Comparison { bond: summary.rate(), singles });
     }
     conclude(&global, arguments, Ending { summary, start, end }, run.output)
+}
+
+/// Whether that is how the run was meant to end.
+fn is_regular(arguments: &BenchArgs, end: &CommandError) -> bool {
+    arguments.is_endless() && end.code == ExitCode::Interrupted
 }
 
 /// What came of a run, if it began, and why it ended early if it did.
@@ -128,7 +139,7 @@ fn verdict(global: &GlobalArgs, arguments: &BenchArgs, comparison: Option<&Compa
     match (arguments.min_gain, comparison) {
         (Some(least), Some(comparison)) if comparison.gain() < least => {
             if !global.quiet {
-                note(&format!("the gain is {:.1} %, less than {least} %", comparison.gain()));
+                note(&comparison.shortfall(least));
             }
             ExitCode::Gain
         }

@@ -51,6 +51,13 @@ struct Summary {
     has_keys: bool,
 }
 
+impl Summary {
+    /// How many lines of packets and frames there are.
+    fn shown(&self) -> u64 {
+        self.packets + self.skipped
+    }
+}
+
 /// Shows the file on standard output.
 ///
 /// # Errors
@@ -84,7 +91,9 @@ pub fn run(global: &GlobalArgs, arguments: &DecodeArgs) -> Result<ExitCode, Comm
     if let Some(error) = failure {
         return Err(error.into());
     }
-    show.end(&summary)?;
+    if read.is_ok() || summary.shown() > 0 {
+        show.end(&summary)?;
+    }
     match read {
         Ok(()) if summary.malformed > 0 => Ok(ExitCode::Failed),
         Ok(()) => Ok(ExitCode::Ok),

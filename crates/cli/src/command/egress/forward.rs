@@ -19,7 +19,7 @@ use crate::output::{json, note, print_line};
 pub async fn run(global: &GlobalArgs, arguments: &ForwardArgs) -> Result<ExitCode, CommandError> {
     let mut listeners = Vec::new();
     for rule in &arguments.forwards {
-        let listener = listen(rule.listen).await?;
+        let listener = listen("-L", rule.listen).await?;
         let rule = ForwardRule { listen: listener.local_addr()?, destination: rule.destination.clone() };
         listeners.push((listener, rule));
     }

@@ -23,11 +23,11 @@ const MOST: usize = 1024;
 /// After the system refused one, mostly for want of files.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Listens at an address.
+/// Listens at an address, which `option` gave.
 ///
 /// # Errors
 /// It is taken, or not one of this host; the text says what to do.
-pub(super) async fn listen(address: SocketAddr) -> Result<TcpListener, CommandError> {
+pub(super) async fn listen(option: &str, address: SocketAddr) -> Result<TcpListener, CommandError> {
     TcpListener::bind(address).await.map_err(|error| {
         #[expect(clippy::wildcard_enum_match_arm, reason = "the system has many more")]
         let hint = match error.kind() {
@@ -36,9 +36,9 @@ pub(super) async fn listen(address: SocketAddr) -> Result<TcpListener, CommandEr
             std::io::ErrorKind::PermissionDenied => {
                 "ports below 1024 require root or CAP_NET_BIND_SERVICE; choose another one"
             }
-            _ => return CommandError::new(ExitCode::Failed, format!("{address}: {error}")),
+            _ => return CommandError::new(ExitCode::Failed, format!("{option} {address}: {error}")),
         };
-        CommandError::new(ExitCode::Failed, format!("{address}: {hint}"))
+        CommandError::new(ExitCode::Failed, format!("{option} {address}: {hint}"))
     })
 }
 

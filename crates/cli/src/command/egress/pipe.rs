@@ -37,7 +37,6 @@ async fn carry(session: &NetSession, destination: &Destination) -> Result<(), Co
     let local = (tokio::io::stdin(), Output(tokio::io::stdout()));
     match relay(local, (opened.send, opened.receive), &Quota::unlimited()).await {
         Ok(_) => Ok(()),
-        // A reader that has seen enough is no failure.
         Err(RelayError::Local(error)) => Err(error.into()),
         Err(error) => Err(match session.0.close_reason() {
             Some(reason) => reason.into(),

@@ -42,9 +42,6 @@ pub(super) fn run(global: &GlobalArgs, arguments: &UpArgs) -> Result<ExitCode, C
     if global.json {
         json::print(&report)?;
     }
-    if stop.is_set() {
-        return Err(CommandError::new(ExitCode::Interrupted, "ended by Ctrl-C or SIGTERM"));
-    }
     Ok(ExitCode::Ok)
 }
 

@@ -15,7 +15,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::error::CommandError;
-use super::network::{caps, connect, interface_policy};
+use super::network::{caps, connect_on, interface_policy};
 use super::signal::{close, interrupted};
 use crate::args::{GlobalArgs, PathsArgs};
 use crate::caps::{CapLedger, CapState};
@@ -44,7 +44,7 @@ pub async fn run(global: &GlobalArgs, arguments: &PathsArgs) -> Result<ExitCode,
             until_enough(arguments, &quit, view.follow_addresses(global)).await
         }
         Some(ticket) => {
-            let (endpoint, connection) = connect(global, ticket).await?;
+            let (endpoint, connection) = connect_on(global, ticket, arguments.port).await?;
             let quit = view.go_live(global)?;
             let result = until_enough(arguments, &quit, view.follow_paths(&connection)).await;
             // Before it is waited for: the terminal is free at once.

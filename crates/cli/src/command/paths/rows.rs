@@ -167,7 +167,12 @@ pub(super) fn pair_table(rows: &[&PairRow]) -> Grid {
     for row in rows {
         let state = row.state.map_or_else(Cell::none, |state| Cell::new(state.word(), Tint::of_state(state)));
         let share = row.rate.map(|rate| percent(rate.bits_per_second(), all));
-        let why = row.why.as_ref().map(why_words).unwrap_or_default();
+        let why = match (&row.why, &row.interface) {
+            (Some(Why::Unused(Unused::Excluded(exclusion))), Some(name)) => {
+                exclusion_words(exclusion, Some(name))
+            }
+            (why, _) => why.as_ref().map(why_words).unwrap_or_default(),
+        };
         let cells = [
             Cell::or_none(row.interface.clone()),
             state,
@@ -210,7 +215,11 @@ pub(super) fn address_table(addresses: &[(&AddressReport, Option<CapState>)]) ->
     }
     let mut grid = grid.remark("why");
     for (own, cap) in addresses {
-        let why = own.excluded.as_ref().map_or_else(|| "in use".to_owned(), exclusion_words);
+        let name = Some(own.interface.as_str());
+        let why = own
+            .excluded
+            .as_ref()
+            .map_or_else(|| "in use".to_owned(), |exclusion| exclusion_words(exclusion, name));
         let link = own.state.map_or_else(Cell::none, |state| Cell::new(link_word(state), link_tint(state)));
         let cells = [
             Cell::from(own.interface.clone()),

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
 use super::error::CommandError;
-use super::network::connect;
+use super::network::connect_on;
 use super::signal::{close, interrupted};
 use crate::args::{GlobalArgs, PingArgs};
 use crate::exit_code::ExitCode;
@@ -31,13 +31,13 @@ use figures::Figures;
 /// # Errors
 /// If the server is not reached or is not the ticket's, the connection ends, or standard output is full.
 pub async fn run(global: &GlobalArgs, arguments: &PingArgs) -> Result<ExitCode, CommandError> {
-    let (endpoint, connection) = connect(global, &arguments.ticket).await?;
+    let (endpoint, connection) = connect_on(global, &arguments.ticket, arguments.port).await?;
     let mut pinger = Pinger::new(global, arguments, &connection)?;
     let quit = pinger.live.as_ref().map_or_else(Quit::default, Live::quit);
     let result = tokio::select! {
         result = pinger.run() => result,
-        () = quit.asked() => Ok(()),
-        _ = interrupted() => Ok(()),
+        () = quit.asked() => ended_by(arguments, "the user"),
+        name = interrupted() => ended_by(arguments, name),
     };
     let answered = pinger.figures.has_answers();
     let printed = pinger.finish();
@@ -45,6 +45,14 @@ pub async fn run(global: &GlobalArgs, arguments: &PingArgs) -> Result<ExitCode, 
     result?;
     let code = if answered { ExitCode::Ok } else { ExitCode::Failed };
     code.after_printing(printed)
+}
+
+/// The end by a signal or a key: the regular one, unless there is a number of probes.
+fn ended_by(arguments: &PingArgs, name: &str) -> Result<(), CommandError> {
+    match arguments.count {
+        Some(_) => Err(CommandError::new(ExitCode::Interrupted, format!("ended by {name}"))),
+        None => Ok(()),
+    }
 }
 
 struct Pinger<'a> {

@@ -160,6 +160,9 @@ mod tests {
         );
         let (destination, _) = parse(b"CONNECT [2001:db8::7]:80 HTTP/1.0\r\n\r\n").unwrap().unwrap();
         assert_eq!(destination.to_string(), "[2001:db8::7]:80");
+        let text = "CONNECT bücher.example:443 HTTP/1.1\r\n\r\n";
+        let (destination, _) = parse(text.as_bytes()).unwrap().unwrap();
+        assert_eq!(destination.to_string(), "xn--bcher-kva.example:443");
     }
 
     #[test]

@@ -28,7 +28,7 @@ const SOCKS5: u8 = 5;
 /// # Errors
 /// The port is taken, the server is not reached, or does not let this client out.
 pub async fn run(global: &GlobalArgs, arguments: &ProxyArgs) -> Result<ExitCode, CommandError> {
-    let listener = listen(arguments.listen).await?;
+    let listener = listen("--listen", arguments.listen).await?;
     let address = listener.local_addr()?;
     let bond = Arc::new(Bond::start(global, &arguments.server).await?);
     announce(global, address)?;

@@ -46,7 +46,7 @@ fn destination_of(target: TargetAddr) -> Result<Destination, DestinationError> {
         // Some programs send addresses as names.
         TargetAddr::Domain(name, port) => match name.parse() {
             Ok(address) => Destination::new(Host::Ip(address), port),
-            Err(_) => Destination::new(Host::Name(Name::new(&name)?), port),
+            Err(_) => Destination::new(Host::Name(Name::parse(&name)?), port),
         },
     }
 }
@@ -70,6 +70,12 @@ mod tests {
     use manyway_egress::Refusal;
 
     use super::*;
+
+    #[test]
+    fn internationalised_names_become_those_that_dns_knows() {
+        let target = TargetAddr::Domain("Bücher.example".to_owned(), 443);
+        assert_eq!(destination_of(target).unwrap().to_string(), "xn--bcher-kva.example:443");
+    }
 
     #[test]
     fn every_reason_has_the_reply_of_the_specification() {
