@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::error_code::ErrorCode;
+use crate::mmsp2::ErrorCode;
 
 /// What was being read when it went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
-use manyway_wire::{
-    AddAddress, Liveness, PathAvailability, PathClose, PathId, PathLimit, PathStatus, Pong, RemoveAddress,
-    Writer,
+use manyway_wire::mmsp2::{
+    AddAddress, Liveness, PathAvailability, PathClose, PathLimit, PathStatus, Pong, RemoveAddress,
 };
+use manyway_wire::{PathId, Writer};
 
 use super::rates::RatesTold;
 use crate::packet::content::{Contents, SentContent};
@@ -300,7 +300,8 @@ impl Control {
 mod tests {
     use std::time::Duration;
 
-    use manyway_wire::{Block, Blocks, Liveness, PathAvailability, PathId, Writer};
+    use manyway_wire::mmsp2::{Block, Blocks, Liveness, PathAvailability};
+    use manyway_wire::{PathId, Writer};
 
     use super::{Control, MAX_LIVENESS};
     use crate::packet::content::{Contents, SentContent};

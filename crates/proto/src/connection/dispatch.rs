@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use manyway_wire::{Block, Liveness, PathAck, PathId, Probe, ProbeAck};
+use manyway_wire::PathId;
+use manyway_wire::mmsp2::{Block, Liveness, PathAck, Probe, ProbeAck};
 
 use smallvec::SmallVec;
 

@@ -1,6 +1,7 @@
 //! From the first packet to the confirmation: keys, parameters, and who the peer is.
 
-use manyway_wire::{Parameters, PathId};
+use manyway_wire::PathId;
+use manyway_wire::mmsp2::Parameters;
 
 use super::input::PacketFacts;
 use super::setup::Setup;
@@ -79,7 +80,7 @@ impl Connection {
     pub(super) fn establish(&mut self, now: Instant, peer: Parameters) -> Checked {
         let Some(setup) = &mut self.setup else { return Ok(()) };
         let refuse = |reason| Err(Violation::Parameters { reason });
-        if peer.version != manyway_wire::VERSION {
+        if peer.version != manyway_wire::mmsp2::VERSION {
             return refuse("the version differs from that of the packets");
         }
         if Some(peer.source) != setup.remote_id {

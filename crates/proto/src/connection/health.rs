@@ -5,7 +5,8 @@
 
 use std::time::Duration;
 
-use manyway_wire::{Liveness, PathAvailability, PathId};
+use manyway_wire::PathId;
+use manyway_wire::mmsp2::{Liveness, PathAvailability};
 
 use super::Connection;
 use super::selection::is_leaving;

@@ -1,6 +1,7 @@
 //! Datagrams in: open each packet, find its path, pass its blocks on.
 
-use manyway_wire::{Block, Blocks, ConnectionId, HeaderForm, LongKind, PathId, ProtectedPacket};
+use manyway_wire::mmsp2::{Block, Blocks, HeaderForm, LongKind, ProtectedPacket};
+use manyway_wire::{ConnectionId, PathId};
 
 use super::{Checked, Connection, Life, Setup};
 use crate::observe::{Direction, Fact, ObservedPacket};
@@ -73,7 +74,7 @@ impl Connection {
         let size = datagram.len();
         let mut rest = datagram;
         let mut destination = None;
-        while let Ok(packet) = manyway_wire::decode_protected(rest) {
+        while let Ok(packet) = manyway_wire::mmsp2::decode_protected(rest) {
             let length = packet.length.min(rest.len());
             let (current, next) = rest.split_at_mut(length);
             // spec 4.9: packets that share a datagram share their destination

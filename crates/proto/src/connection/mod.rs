@@ -41,7 +41,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use manyway_wire::{ConnectionId, Initiator, Parameters, PathId, StreamId};
+use manyway_wire::mmsp2::Parameters;
+use manyway_wire::{ConnectionId, Initiator, PathId, StreamId};
 
 pub(crate) use ids::IdChange;
 pub(crate) use input::Arrival;
@@ -554,7 +555,7 @@ pub(crate) fn own_parameters(
     server: Option<(ConnectionId, &ResetKey)>,
 ) -> Parameters {
     Parameters {
-        version: manyway_wire::VERSION,
+        version: manyway_wire::mmsp2::VERSION,
         first_destination: server.map(|(first, _)| first),
         source: local_id,
         idle_timeout: config.idle_timeout,

@@ -1,6 +1,7 @@
 //! Packets out: what is due goes in fixed order, each call gives one batch for one address pair.
 
-use manyway_wire::{AckNow, PathId, Probe, ProbeAck, Writer};
+use manyway_wire::mmsp2::{AckNow, Probe, ProbeAck};
+use manyway_wire::{PathId, Writer};
 
 use super::probing::{Probing, next_probing};
 use super::{BASE_DATAGRAM, Connection, Initiator};
@@ -444,7 +445,9 @@ pub(super) fn write_ack(
     // The receiver's clock wraps every 71 minutes; only differences count.
     let received_at = u32::try_from(received_at % (1 << 32)).unwrap_or_default();
     let ranges = space.received.ranges();
-    if manyway_wire::encode_path_ack(writer, path, delay, received_at, ranges, space.received.ecn()) > 0 {
+    if manyway_wire::mmsp2::encode_path_ack(writer, path, delay, received_at, ranges, space.received.ecn())
+        > 0
+    {
         contents.push(SentContent::PathAck { path, largest });
         space.acks.on_ack_sent();
     }

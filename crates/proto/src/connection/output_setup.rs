@@ -1,6 +1,7 @@
 //! Packets of the set-up, and CLOSE, which goes at every level.
 
-use manyway_wire::{AckNow, Close, LongKind, PathId, Ping, Syn, SynAck, Writer};
+use manyway_wire::mmsp2::{AckNow, Close, LongKind, Ping, Syn, SynAck};
+use manyway_wire::{PathId, Writer};
 
 use super::output::{sent_packet, single, write_ack};
 use super::state::DueClose;

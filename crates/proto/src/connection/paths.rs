@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use manyway_wire::{AddAddress, PathAvailability, PathId, PathStatus, RemoveAddress};
+use manyway_wire::PathId;
+use manyway_wire::mmsp2::{AddAddress, PathAvailability, PathStatus, RemoveAddress};
 
 use super::input::PacketFacts;
 use super::settle::Portion;

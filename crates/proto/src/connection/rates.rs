@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use manyway_wire::{PathId, PathStatus};
+use manyway_wire::PathId;
+use manyway_wire::mmsp2::PathStatus;
 
 use super::Connection;
 use crate::path::Path;

@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 
+use manyway_wire::ConnectionId;
+use manyway_wire::mmsp2::Parameters;
 use manyway_wire::rendezvous::Body;
-use manyway_wire::{ConnectionId, Parameters};
 
 use super::output::single;
 use super::{Connection, Initiator};

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use manyway_wire::{PathId, Probe};
+use manyway_wire::PathId;
+use manyway_wire::mmsp2::Probe;
 use smallvec::SmallVec;
 
 use super::Connection;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use manyway_wire::{PathAvailability, PathId};
+use manyway_wire::PathId;
+use manyway_wire::mmsp2::PathAvailability;
 
 use super::Connection;
 use crate::congestion::{Bottleneck, ControllerConfig};

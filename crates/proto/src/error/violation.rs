@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use manyway_wire::{DecodeError, ErrorCode, PathId, StreamId};
+use manyway_wire::mmsp2::ErrorCode;
+use manyway_wire::{DecodeError, PathId, StreamId};
 
 /// A breach of the protocol by the peer; it ends the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]

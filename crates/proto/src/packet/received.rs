@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use manyway_wire::EcnCounts;
+use manyway_wire::mmsp2::EcnCounts;
 
 use crate::collections::range_set::RangeSet;
 use crate::{Ecn, Instant};

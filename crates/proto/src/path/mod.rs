@@ -20,7 +20,8 @@ pub(crate) mod survey;
 
 use std::time::Duration;
 
-use manyway_wire::{PathAvailability, PathId};
+use manyway_wire::PathId;
+use manyway_wire::mmsp2::PathAvailability;
 
 pub(crate) use amplification::Amplification;
 use flaps::Flaps;

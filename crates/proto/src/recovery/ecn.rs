@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use manyway_wire::EcnCounts;
+use manyway_wire::mmsp2::EcnCounts;
 
 use super::sent_packets::{PacketKind, SentPacket};
 use crate::Ecn;

@@ -3,7 +3,8 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use manyway_wire::{EcnCounts, PathId};
+use manyway_wire::PathId;
+use manyway_wire::mmsp2::EcnCounts;
 
 use super::delivery_rate::PeerTime;
 use crate::observe::LossReason;
