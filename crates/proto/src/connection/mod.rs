@@ -191,7 +191,7 @@ impl Connection {
         let mut connection = Self::new(Initiator::Client, start, manager, tuple, Race::new(now, legs), None);
         if let Some(path) = connection.paths.get_mut(PathId::FIRST) {
             // The client may send what it likes: the limit protects those who did not ask.
-            path.amplification.lift();
+            path.on_proven();
         }
         Some(connection)
     }
@@ -213,7 +213,7 @@ impl Connection {
             setup.open.recovery.begin_at(FIRST_KEPT_NUMBER);
         }
         if let Some(path) = connection.paths.get_mut(PathId::FIRST).filter(|_| proven) {
-            path.amplification.lift();
+            path.on_proven();
         }
         connection
     }
@@ -483,7 +483,7 @@ impl Connection {
             return false;
         }
         path.space.recovery.set_in_doubt(state == PathState::Suspect);
-        let event = PathEvent { path: id, tuple: path.tuple, role: path.role, state, reason };
+        let event = PathEvent { path: id, tuple: path.tuple(), role: path.role(), state, reason };
         self.announce_path(now, event);
         true
     }
@@ -492,7 +492,8 @@ impl Connection {
     fn change_reason(&mut self, now: Instant, id: PathId, reason: PathReason) {
         let Some(path) = self.paths.get_mut(id) else { return };
         path.set_reason(reason);
-        let event = PathEvent { path: id, tuple: path.tuple, role: path.role, state: path.state(), reason };
+        let event =
+            PathEvent { path: id, tuple: path.tuple(), role: path.role(), state: path.state(), reason };
         self.announce_path(now, event);
     }
 

@@ -137,7 +137,7 @@ impl Violation {
     /// The code that the peer is told.
     pub fn code(&self) -> ErrorCode {
         match self {
-            Self::Decode(error) => error.error_code(),
+            Self::Decode(error) => ErrorCode::from(error),
             Self::FlowControl { .. } => ErrorCode::FLOW_CONTROL,
             Self::StreamLimit { .. } => ErrorCode::STREAM_LIMIT,
             Self::StreamState { .. } => ErrorCode::STREAM_STATE,

@@ -4,9 +4,9 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use manyway_wire::PathId;
-use manyway_wire::mmsp2::EcnCounts;
 
 use super::delivery_rate::PeerTime;
+use crate::io::EcnCounts;
 use crate::observe::LossReason;
 use crate::packet::content::Contents;
 use crate::{ByteCount, Instant};
