@@ -76,7 +76,7 @@ pub(crate) struct Link {
     facts: LinkFacts,
     commands: mpsc::UnboundedSender<Command>,
     events: Events,
-    closed: watch::Receiver<Option<ConnectionError>>,
+    closed: watch::Receiver<Option<Ended>>,
     accepted: tokio::sync::Mutex<mpsc::UnboundedReceiver<Arc<Pipes>>>,
 }
 
@@ -88,11 +88,18 @@ pub(crate) struct LinkFacts {
     pub(crate) max_message: Option<u64>,
 }
 
+/// What is known of a connection from its end on.
+#[derive(Debug, Clone)]
+pub(crate) struct Ended {
+    pub(crate) error: ConnectionError,
+    pub(crate) unacknowledged: ByteCount,
+}
+
 /// The driver's side of a [`Link`].
 #[derive(Debug)]
 pub(crate) struct LinkDriver {
     pub(crate) events: Events,
-    pub(crate) closed: watch::Sender<Option<ConnectionError>>,
+    pub(crate) closed: watch::Sender<Option<Ended>>,
     pub(crate) accepted: mpsc::UnboundedSender<Arc<Pipes>>,
 }
 
@@ -125,7 +132,7 @@ impl Link {
     }
 
     fn end(&self) -> Option<ConnectionError> {
-        self.closed.borrow().clone()
+        self.closed.borrow().as_ref().map(|end| end.error.clone())
     }
 }
 
@@ -285,7 +292,8 @@ impl Connection {
     /// Waits for the end and tells why.
     pub async fn closed(&self) -> ConnectionError {
         let mut closed = self.link.closed.clone();
-        let ended = closed.wait_for(Option::is_some).await.ok().and_then(|end| end.clone());
+        let ended = closed.wait_for(Option::is_some).await.ok();
+        let ended = ended.and_then(|end| end.as_ref().map(|end| end.error.clone()));
         // The driver tells the end of each connection before its own.
         ended.unwrap_or_else(|| ended_with_endpoint("the endpoint ended"))
     }
@@ -293,6 +301,12 @@ impl Connection {
     /// Why the connection ended, if it has.
     pub fn close_reason(&self) -> Option<ConnectionError> {
         self.link.end()
+    }
+
+    /// Stream bytes that the application had written and the peer had not acknowledged when the connection ended, as far
+    /// as this end knows; `None` while it lives. Before, [`info`](Self::info) tells.
+    pub fn unacknowledged_at_end(&self) -> Option<ByteCount> {
+        self.link.closed.borrow().as_ref().map(|end| end.unacknowledged)
     }
 }
 

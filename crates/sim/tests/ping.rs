@@ -68,6 +68,25 @@ fn a_lost_ping_is_not_repeated_and_the_next_one_has_its_own_answer() {
 }
 
 #[test]
+fn an_idle_path_that_answers_no_ping_is_dead_within_a_second_and_returns() {
+    for direction in [Direction::Up, Direction::Down, Direction::Both] {
+        let mut pair = two_paths();
+        pair.cut(1, direction);
+        for path in PATHS {
+            ping(&mut pair, Side::Client, path);
+        }
+        pair.run_for(SECOND).unwrap();
+        let states = |pair: &mut EndpointPair| {
+            path_figures(pair, Side::Client).iter().map(|path| path.state).collect::<Vec<_>>()
+        };
+        assert_eq!(states(&mut pair), [PathState::Active, PathState::Dead], "{direction:?}");
+        pair.restore(1, direction);
+        pair.run_for(3 * SECOND).unwrap();
+        assert_eq!(states(&mut pair), [PathState::Active; 2], "{direction:?}");
+    }
+}
+
+#[test]
 fn a_ping_of_a_dead_path_is_answered_when_the_path_is_back_and_brings_it_back() {
     let mut pair = two_paths();
     pair.cut(1, Direction::Both);

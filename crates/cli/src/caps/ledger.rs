@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::period::{Period, today};
 use super::rule::{Cap, CapRules};
 use crate::home::{Count, Home, Patience};
+use crate::output::desk::Desk;
 use crate::output::units::{percent, volume};
 
 /// A user is warned once so much of a cap is used, in percent.
@@ -24,6 +25,8 @@ pub struct CapLedger {
     clock: fn() -> Date,
     /// Interfaces near whose cap the user was warned.
     warned: Mutex<BTreeSet<String>>,
+    /// Where the user is warned.
+    desk: Desk,
 }
 
 /// Where an interface stands.
@@ -104,11 +107,11 @@ impl CapLedger {
     ///
     /// # Errors
     /// If they can not be read and written: what is not counted must not go.
-    pub fn open(home: Home, rules: CapRules) -> io::Result<Option<Arc<Self>>> {
+    pub fn open(home: Home, rules: CapRules, desk: Desk) -> io::Result<Option<Arc<Self>>> {
         if rules.is_empty() {
             return Ok(None);
         }
-        let ledger = Self::at(home, rules, today);
+        let ledger = Self { desk, ..Self::at(home, rules, today) };
         for interface in ledger.named() {
             ledger.record(&interface, ByteCount::ZERO, Patience::Wait)?;
         }
@@ -116,7 +119,7 @@ impl CapLedger {
     }
 
     fn at(home: Home, rules: CapRules, clock: fn() -> Date) -> Self {
-        Self { home, rules, clock, warned: Mutex::default() }
+        Self { home, rules, clock, warned: Mutex::default(), desk: Desk::default() }
     }
 
     /// The interfaces that caps name, and those of which something was counted.
@@ -157,7 +160,7 @@ impl CapLedger {
             warned.remove(interface);
         } else if !state.is_reached() && warned.insert(interface.to_owned()) {
             let share = percent(state.used, state.cap.get());
-            tracing::warn!("{interface}: {} are used ({share}), until {}", state.text(), state.renewal);
+            self.desk.tell(&format!("{interface}: {} used ({share}), until {}", state.text(), state.renewal));
         }
     }
 }
@@ -256,12 +259,16 @@ mod tests {
         let (directory, ledger) = ledger("wwan*=1000");
         spend(&ledger, 300);
         let rules = CapRules::new(["wwan0=500".parse().unwrap()]);
-        let other = CapLedger::open(Home::at(directory.path()), rules).unwrap().unwrap();
+        let other = CapLedger::open(Home::at(directory.path()), rules, Desk::default()).unwrap().unwrap();
         let state = other.state("wwan0").unwrap();
         // The real clock is in another month, or in the same.
         assert!(state.is_some_and(|state| state.cap == ByteCount(500)));
         assert_eq!(spend(&ledger, 100).0, 600);
-        assert!(CapLedger::open(Home::at(directory.path()), CapRules::default()).unwrap().is_none());
+        assert!(
+            CapLedger::open(Home::at(directory.path()), CapRules::default(), Desk::default())
+                .unwrap()
+                .is_none()
+        );
     }
 
     #[test]
@@ -279,6 +286,6 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("usage"), "a file where a directory should be").unwrap();
         let rules = CapRules::new(["wwan0=500".parse().unwrap()]);
-        CapLedger::open(Home::at(directory.path()), rules).unwrap_err();
+        CapLedger::open(Home::at(directory.path()), rules, Desk::default()).unwrap_err();
     }
 }

@@ -112,7 +112,7 @@ pub fn caps(global: &GlobalArgs) -> Result<Option<Arc<CapLedger>>, CommandError>
     }
     let home = Home::find()?;
     let directory = home.usage_directory();
-    CapLedger::open(home, rules).map_err(|error| {
+    CapLedger::open(home, rules, global.desk.clone()).map_err(|error| {
         let text =
             format!("what goes over interfaces with a cap is counted in {}: {error}", directory.display());
         CommandError::new(ExitCode::Failed, text)

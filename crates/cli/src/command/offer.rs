@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use manyway::{ClosedBy, ConnectionError, Endpoint, EndpointOptions, Identity, ServerOptions, Ticket};
@@ -58,6 +58,7 @@ pub async fn run(global: &GlobalArgs, plan: PutPlan, limit: Option<Rate>) -> Res
     let guests = Guests {
         view: Arc::clone(&view),
         paths: paths.clone(),
+        watch: Mutex::default(),
         board: global.board.clone(),
         limits: limit.map(|rate| Arc::new(Limits::new(rate))),
     };
@@ -107,6 +108,7 @@ fn bind(mut options: EndpointOptions) -> Result<Endpoint, CommandError> {
 struct Guests {
     view: Arc<ProgressView>,
     paths: Paths,
+    watch: Mutex<Option<PathWatch>>,
     board: Board,
     limits: Option<Arc<Limits>>,
 }
@@ -121,9 +123,10 @@ impl Guests {
             let started = began.get().copied().unwrap_or_else(Instant::now);
             self.board.add(None, &connection);
             let (server, view, limits) = (server.clone(), Arc::clone(&self.view), self.limits.clone());
-            let paths = self.paths.clone();
+            // The paths of the newest guest are shown: one who was killed and comes back has two connections.
+            let watch = PathWatch::start(&connection, Arc::clone(&view), &self.paths, started);
+            *self.watch.lock().unwrap_or_else(PoisonError::into_inner) = Some(watch);
             tokio::spawn(async move {
-                let _watch = PathWatch::start(&connection, Arc::clone(&view), &paths, started);
                 server.run(&GuestSession::new(connection.clone(), limits)).await;
                 let end = connection.closed().await;
                 if matches!(end, ConnectionError::Closed { by: ClosedBy::Us, .. }) {

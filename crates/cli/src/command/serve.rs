@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use manyway::{
-    Authoriser, Connection, Endpoint, EndpointOptions, Host, HostPort, Seed, ServerOptions, Ticket,
+    Authoriser, ByteCount, Connection, Endpoint, EndpointOptions, Host, HostPort, Seed, ServerOptions, Ticket,
 };
 use manyway_egress::{Gateway, GatewayConfig, Rules, SystemAddresses};
 use manyway_transfer::{Access, Failure, Server, ServerConfig};
@@ -301,7 +301,10 @@ impl House {
             let server = server.observed_by(log(Way::In), log(Way::Out));
             let session = GuestSession::new(connection.clone(), pass.limits.clone());
             streams::answer(&session, &server, &egress, &client).await;
-            client.left(&connection.closed().await, session.carried().bytes());
+            let end = connection.closed().await;
+            let (received, written) = session.carried().bytes();
+            let waiting = connection.unacknowledged_at_end().map_or(0, ByteCount::get);
+            client.left(&end, (received, written.saturating_sub(waiting)));
         });
     }
 }

@@ -127,7 +127,8 @@ impl Summary {
             return;
         }
         let of = if totals.bytes > 0 { format!(" of {}", units::size(totals.bytes)) } else { String::new() };
-        let (moved, time) = (units::size(self.counts.moved), units::duration(self.elapsed));
+        let there = self.counts.moved.saturating_add(self.counts.resumed);
+        let (moved, time) = (units::size(there), units::duration(self.elapsed));
         note(&format!("{} {moved}{of} in {time}{}; not complete", self.verb, self.unmoved()));
         if !self.paths.is_empty() {
             let width = width_of_messages().unwrap_or(PLAIN_WIDTH);

@@ -85,6 +85,7 @@ impl Transfer<'_> {
             };
             view.message(&format!("{error}; reconnecting, attempt {of}"));
             view.set_reconnecting(format!("reconnecting, attempt {of}"));
+            view.set_paths(&paths.rows());
             if let Err(error) = pause().await {
                 break error;
             }
@@ -134,11 +135,16 @@ impl Transfer<'_> {
             result.map_err(|error| CommandError::of_transfer(&error, connection.close_reason()))
         })
         .await;
-        let info = connection.info().await.ok();
-        if let Some(info) = &info {
-            watch.note(info);
-            view.set_waiting(info.unacknowledged.get());
-            view.set_paths(&paths.rows());
+        let waiting = match connection.info().await {
+            Ok(info) => {
+                watch.note(&info);
+                Some(info.unacknowledged)
+            }
+            Err(_) => connection.unacknowledged_at_end(),
+        };
+        drop(watch);
+        if let Some(waiting) = waiting {
+            view.set_waiting(waiting.get());
         }
         let report = match result {
             Ok(report) => report,

@@ -8,6 +8,7 @@ use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
 use crate::output::book::{Observed, PathBook, PathRow};
+use crate::output::known::KnownPaths;
 use crate::output::path::{PathLabel, news_words, path_of};
 use crate::output::progress::ProgressView;
 use crate::output::rate::Pathless;
@@ -83,13 +84,21 @@ impl PathWatch {
         let paths = Arc::new(paths.connection());
         let noted = Arc::clone(&paths);
         let task = tokio::spawn(async move {
-            let mut pathless = Pathless::default();
+            let (mut pathless, mut known) = (Pathless::default(), KnownPaths::default());
             let mut tick = tokio::time::interval(EVERY);
+            let say = |event: &Event, paths: &PathsOf| {
+                if let Some(text) = describe(event, paths) {
+                    view.message(&format!("{} {text}", moment(started.elapsed())));
+                }
+            };
             loop {
                 tokio::select! {
                     _ = tick.tick() => match connection.info().await {
                         Ok(info) => {
                             paths.note(&info);
+                            for figures in known.beginnings(&info) {
+                                say(&Event::Path(figures.event()), &paths);
+                            }
                             let works = info.paths.iter().any(|path| path.statistics.state.carries_data());
                             view.set_pathless(pathless.note(Instant::now(), works, no_path_timeout()));
                             view.set_waiting(info.unacknowledged.get());
@@ -98,10 +107,16 @@ impl PathWatch {
                         Err(_) => return,
                     },
                     event = events.recv() => match event {
+                        Ok(event) if known.is_beginning(&event) => {}
                         Ok(event) => {
-                            if let Some(text) = describe(&event, &connection, &paths).await {
-                                view.message(&format!("{} {text}", moment(started.elapsed())));
+                            if let Some(path) = path_of(&event)
+                                && paths.name(path).is_none()
+                                && let Ok(info) = connection.info().await
+                            {
+                                // It came since the last look.
+                                paths.note(&info);
                             }
+                            say(&event, &paths);
                         }
                         Err(broadcast::error::RecvError::Lagged(_)) => {}
                         Err(broadcast::error::RecvError::Closed) => return,
@@ -132,14 +147,8 @@ pub fn moment(time: Duration) -> String {
 
 /// The words for a change that a user wants to know: a path that works is news if it did not before.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the library's list is open")]
-async fn describe(event: &Event, connection: &Connection, paths: &PathsOf) -> Option<String> {
+fn describe(event: &Event, paths: &PathsOf) -> Option<String> {
     let path = path_of(event)?;
-    if paths.name(path).is_none()
-        && let Ok(info) = connection.info().await
-    {
-        // It came since the last look.
-        paths.note(&info);
-    }
     let is_worth_it = match event {
         Event::Path(change) => paths.is_news(change) || change.state == PathState::Parked,
         Event::PrimaryPath(_) => true,

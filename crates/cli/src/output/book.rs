@@ -222,7 +222,8 @@ impl Row {
         let rate = self.rate.rate(now).filter(|rate| rate.bits_per_second() >= SHOWN);
         PathRow {
             path: Observed { counts: self.counts(), ..self.path.clone() },
-            rate: rate.filter(|_| self.path.state != PathState::Closed),
+            // What goes over a path that carries no data is questions.
+            rate: rate.filter(|_| self.path.state.carries_data()),
         }
     }
 }
@@ -289,7 +290,7 @@ pub fn state_cell(state: PathState) -> Cell {
 
 /// A round trip for a column: fractions of a millisecond only where they matter.
 pub fn milliseconds(time: Duration) -> String {
-    let micros = time.as_micros();
+    let micros = (time.as_nanos() + 500) / 1_000;
     match micros {
         0..1_000 => format!("0.{micros:03}"),
         1_000..10_000 => format!("{}.{:02}", micros / 1_000, micros % 1_000 / 10),

@@ -219,7 +219,7 @@ mod tests {
         for width in [80, 120] {
             insta::assert_snapshot!(format!("course_{width}"), course.line(now, width).plain());
         }
-        insta::assert_snapshot!(course.sentence(now), @"87.9 MiB of 200.0 MiB (44 %), 67.11 Mbit/s, 14 s left");
+        insta::assert_snapshot!(course.sentence(now), @"87.9 MiB of 200.0 MiB (44 %), 67.11 Mbit/s, 15 s left");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use manyway::{ConnectionInfo, PathId, PathState, PathStatistics};
+use manyway::{ConnectionInfo, Event, PathEvent, PathId, PathState, PathStatistics};
 
 use super::path::PathLabel;
 
@@ -13,6 +13,8 @@ pub struct KnownPaths {
     labels: BTreeMap<PathId, PathLabel>,
     open: Vec<PathId>,
     is_begun: bool,
+    /// What was told at the beginning and may come as an event, too.
+    told: Vec<PathEvent>,
 }
 
 impl KnownPaths {
@@ -33,7 +35,17 @@ impl KnownPaths {
             return Vec::new();
         }
         let figures = info.paths.iter().map(|path| &path.statistics);
-        figures.filter(|figures| figures.state == PathState::Active).collect()
+        let active: Vec<_> = figures.filter(|figures| figures.state == PathState::Active).collect();
+        self.told = active.iter().map(|figures| figures.event()).collect();
+        active
+    }
+
+    /// Whether an event tells no more than [`Self::beginnings`] did.
+    pub fn is_beginning(&mut self, event: &Event) -> bool {
+        let Event::Path(event) = event else { return false };
+        let same = self.told.iter().position(|told| told.path == event.path);
+        // Whatever follows is news, also if it is the same state again.
+        same.is_some_and(|same| self.told.swap_remove(same) == *event)
     }
 
     /// Whether the path was ever noted.

@@ -99,8 +99,8 @@ impl Pace {
     pub fn time_for(self, bytes: u64) -> Option<Duration> {
         match self {
             Self::Moving(rate) => {
-                let seconds = bytes.checked_div(rate.bytes_per_second())?;
-                Some(Duration::from_secs(seconds))
+                let rate = rate.bytes_per_second();
+                (rate > 0).then(|| Duration::from_secs(bytes.div_ceil(rate)))
             }
             Self::Unknown | Self::Stalled | Self::NoPath { .. } => None,
         }
@@ -201,7 +201,8 @@ mod tests {
     #[test]
     fn the_time_left_comes_from_the_same_rate() {
         let pace = Pace::Moving(Rate::from_bytes_per_second(1_000_000));
-        assert_eq!(pace.time_for(41_500_000), Some(Duration::from_secs(41)));
+        assert_eq!(pace.time_for(41_500_000), Some(Duration::from_secs(42)));
+        assert_eq!(pace.time_for(1), Some(Duration::from_secs(1)), "what is left takes some time");
         assert_eq!(Pace::Unknown.time_for(1), None);
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use manyway::{Connection, PathId, PathInfo};
+use manyway::{Connection, ConnectionInfo, PathId, PathInfo};
 
 use super::document::{Document, PathDocument, PeerDocument};
 use super::files::FileCounts;
@@ -102,13 +102,17 @@ impl Board {
             let peers: Vec<_> = open.map(|(number, peer)| (*number, peer.clone())).collect();
             (state.verb, state.started, state.files.so_far(), peers)
         };
-        let mut documents = Vec::new();
+        let (mut documents, mut files, mut waiting) = (Vec::new(), files, 0);
         for (number, peer) in peers {
             // One that is closing need not be told of.
             let info = tokio::time::timeout(PATIENCE, peer.connection.info()).await;
             if let Ok(Ok(info)) = info {
-                documents.push(peer.document(number, &info.paths, rates));
+                waiting += info.unacknowledged.get();
+                documents.push(peer.document(number, &info, rates));
             }
+        }
+        if let Some(files) = &mut files {
+            files.take_back(waiting);
         }
         Document {
             pid: std::process::id(),
@@ -158,9 +162,13 @@ impl Rates {
 }
 
 impl Peer {
-    fn document(&self, number: u64, paths: &[PathInfo], rates: &mut Rates) -> PeerDocument {
-        rates.keep(number, paths);
-        let paths: Vec<_> = paths.iter().map(|path| path_document(number, path, rates)).collect();
+    fn document(&self, number: u64, info: &ConnectionInfo, rates: &mut Rates) -> PeerDocument {
+        rates.keep(number, &info.paths);
+        let mut files = self.files.so_far();
+        if let Some(files) = &mut files {
+            files.take_back(info.unacknowledged.get());
+        }
+        let paths: Vec<_> = info.paths.iter().map(|path| path_document(number, path, rates)).collect();
         let sum = |pick: fn(&PathDocument) -> Option<u64>| {
             paths.iter().filter_map(pick).fold(None, |sum: Option<u64>, rate| Some(sum.unwrap_or(0) + rate))
         };
@@ -169,7 +177,7 @@ impl Peer {
             seconds: self.since.elapsed().as_secs_f64(),
             sent_bits_per_second: sum(|path| path.sent_bits_per_second),
             received_bits_per_second: sum(|path| path.received_bits_per_second),
-            files: self.files.so_far(),
+            files,
             paths,
         }
     }

@@ -50,6 +50,11 @@ impl Progress for FileCounts {
 }
 
 impl FilesDocument {
+    /// Of the bytes that count as done so many were given to a connection and have not arrived.
+    pub(super) fn take_back(&mut self, waiting: u64) {
+        self.bytes_done = self.bytes_done.saturating_sub(waiting);
+    }
+
     fn forget(&mut self, name: &str) {
         self.current.take_if(|current| current == name);
     }

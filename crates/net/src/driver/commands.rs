@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Weak;
 
-use manyway_proto::{ByteCount, Class, ClientConfig, ConnectionHandle, Instant, PathId, StreamId};
+use manyway_proto::{Class, ClientConfig, ConnectionHandle, Instant, PathId, StreamId};
 use tokio::sync::oneshot;
 use tokio::time::Instant as TokioInstant;
 
@@ -231,8 +231,7 @@ impl Driver {
 
     /// `None` once the end was told, although the protocol machine may remember the connection a while longer.
     fn info(&mut self, handle: ConnectionHandle) -> Option<ConnectionInfo> {
-        let streams = &self.connections.entries.get(&handle)?.streams;
-        let queued = streams.values().map(|pipes| pipes.send().queued()).sum();
+        let entry = self.connections.entries.get(&handle)?;
         let statistics = self.endpoint.connection(handle)?.statistics();
         let paths = statistics
             .paths
@@ -242,7 +241,7 @@ impl Driver {
                 statistics: *path,
             })
             .collect();
-        let unacknowledged = statistics.unacknowledged + ByteCount(queued);
+        let unacknowledged = entry.unacknowledged(statistics.unacknowledged);
         Some(ConnectionInfo { paths, statistics, unacknowledged })
     }
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use manyway_proto::identity::PublicKey;
 use manyway_proto::{
-    ClosedBy, ConnectionError, ConnectionHandle, Endpoint, Event, Initiator, Instant, LocalCandidate,
-    PathEvent, PathId, PathState, StreamConfig, StreamId,
+    ByteCount, ClosedBy, ConnectionError, ConnectionHandle, Endpoint, Event, Initiator, Instant,
+    LocalCandidate, PathEvent, PathId, PathState, StreamConfig, StreamId,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant as TokioInstant;
@@ -17,7 +17,7 @@ use tokio::time::Instant as TokioInstant;
 use super::Command;
 use super::pings::{PingReply, Pings};
 use crate::HostPort;
-use crate::connection::{Connection, Link, LinkDriver, LinkFacts, ended_with_endpoint};
+use crate::connection::{Connection, Ended, Link, LinkDriver, LinkFacts, ended_with_endpoint};
 use crate::error::{ConnectError, ReadError, WriteError};
 use crate::ledger::CAP_REACHED;
 use crate::stream::budget::Budget;
@@ -424,19 +424,27 @@ impl Connections {
         for (stream, pipes) in &entry.streams {
             super::streams::drain(endpoint, handle, *stream, pipes);
         }
-        entry.end(&error);
+        let machine = endpoint.connection(handle);
+        let unacknowledged =
+            machine.map_or(ByteCount::ZERO, |it| entry.unacknowledged(it.statistics().unacknowledged));
+        entry.end(&error, unacknowledged);
     }
 }
 
 impl Entry {
+    /// Stream bytes that the peer has not acknowledged, of which the protocol machine holds so many.
+    pub(super) fn unacknowledged(&self, held: ByteCount) -> ByteCount {
+        held + ByteCount(self.streams.values().map(|pipes| pipes.send().queued()).sum())
+    }
+
     fn hand_over_ends(&self) -> Option<TokioInstant> {
         self.closing.as_ref().map(|closing| closing.until)
     }
 
     /// Tells everybody who waits for anything of the connection; the reason first, since who is told by a stream asks for
     /// it.
-    fn end(self, error: &ConnectionError) {
-        self.driver.closed.send_replace(Some(error.clone()));
+    fn end(self, error: &ConnectionError, unacknowledged: ByteCount) {
+        self.driver.closed.send_replace(Some(Ended { error: error.clone(), unacknowledged }));
         for pipes in self.streams.values() {
             pipes.fail(&WriteError::Connection(error.clone()), &ReadError::Connection(error.clone()));
         }
@@ -450,7 +458,8 @@ impl Drop for Connections {
         let failed = std::thread::panicking();
         let reason = if failed { "the driver failed" } else { "the endpoint ended" };
         for entry in std::mem::take(&mut self.entries).into_values() {
-            entry.end(&ended_with_endpoint(reason));
+            let queued = entry.unacknowledged(ByteCount::ZERO);
+            entry.end(&ended_with_endpoint(reason), queued);
         }
     }
 }

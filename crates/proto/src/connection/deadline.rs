@@ -54,6 +54,7 @@ impl Connection {
         // Without an id of the peer no question can be asked; its arrival wakes the connection.
         earliest.take(path.prober.deadline().filter(|_| self.ids.remote.current(id).is_some()));
         earliest.take(path.mtu.deadline());
+        earliest.take(path.ping_deadline());
         earliest.take(self.keep_alive_deadline(id));
         if path.state().carries_data() {
             earliest.take(path.silence_deadline().filter(|at| self.another_works(*at, id)));
@@ -178,6 +179,7 @@ impl Connection {
         self.check_silence(now, id);
         let Some(path) = self.paths.get_mut(id) else { return };
         path.mtu.on_timeout(now);
+        path.on_ping_timeout(now);
         if path.space.recovery.deadline().is_some_and(|at| at <= now) {
             let mut outcome = std::mem::take(&mut self.shared.outcome);
             let kind = path.space.recovery.on_timeout(now, &mut outcome);

@@ -1,6 +1,7 @@
-//! Facts as `tracing` events: each packet at `trace`, what was decided at `debug`.
+//! Facts as `tracing` events: connections and paths at `info`, what was decided at `debug`, each
+//! packet at `trace`.
 
-use tracing::{debug, trace};
+use tracing::{debug, info, trace};
 
 use super::Fact;
 
@@ -22,14 +23,14 @@ pub(crate) fn log(fact: &Fact) {
             debug!(path = path.0, packets, "sent again on other paths");
         }
         Fact::Path(event) => {
-            debug!(path = event.path.0, state = %event.state, reason = %event.reason, "path");
+            info!(path = event.path.0, state = %event.state, reason = %event.reason, "path");
         }
         Fact::DatagramSize { path, size } => {
             debug!(path = path.0, bytes = size, "size of datagrams");
         }
         Fact::KeyUpdate => debug!("keys changed"),
         Fact::PeerKeyUpdate => debug!("keys changed by the peer"),
-        Fact::Established => debug!("established"),
+        Fact::Established => info!("established"),
         Fact::PacketLost { .. } | Fact::Metrics(_) => {}
     }
 }

@@ -216,6 +216,22 @@ impl Path {
         self.pings.as_deref_mut()
     }
 
+    /// When the answer to a ping is missing.
+    pub(crate) fn ping_deadline(&self) -> Option<Instant> {
+        self.pings.as_ref()?.deadline(self.space.recovery.pto())
+    }
+
+    /// A ping whose answer is missing is followed by a PTO probe, unless something came since: a ping is not tracked
+    /// in flight, so that nothing else would find the silence of an idle path.
+    // spec 6.37
+    pub(crate) fn on_ping_timeout(&mut self, now: Instant) {
+        let wait = self.space.recovery.pto();
+        let missed = self.pings.as_mut().and_then(|pings| pings.take_missed(now, wait));
+        if missed.is_some_and(|asked_at| self.heard_at < asked_at) && self.state.carries_data() {
+            self.owe_probes(1);
+        }
+    }
+
     /// What went over the path.
     pub(crate) fn counters(&self) -> PathCounters {
         self.counters

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::time::Duration;
 
 use super::ProbeAnswer;
 use crate::{FourTuple, Instant, Rng};
@@ -28,6 +29,8 @@ struct Asked {
     nonce: u64,
     tuple: FourTuple,
     at: Instant,
+    /// Whether its answer was found missing.
+    missed: bool,
 }
 
 /// The pings of one path.
@@ -58,8 +61,22 @@ impl Pings {
     pub(crate) fn next_question(&mut self, now: Instant, tuple: FourTuple, rng: &mut Rng) -> Option<u64> {
         let token = self.waiting.pop_front()?;
         let nonce = rng.next_u64();
-        self.asked.push_back(Asked { token, nonce, tuple, at: now });
+        self.asked.push_back(Asked { token, nonce, tuple, at: now, missed: false });
         Some(nonce)
+    }
+
+    /// When the answer to a ping is missing that is to be there after `wait`.
+    pub(crate) fn deadline(&self, wait: Duration) -> Option<Instant> {
+        self.asked.iter().find(|asked| !asked.missed).map(|asked| asked.at + wait)
+    }
+
+    /// When the latest of the pings was sent whose answer is found missing now; each is found so once.
+    pub(crate) fn take_missed(&mut self, now: Instant, wait: Duration) -> Option<Instant> {
+        let due = self.asked.iter_mut().filter(|asked| !asked.missed && asked.at + wait <= now);
+        due.fold(None, |_, asked| {
+            asked.missed = true;
+            Some(asked.at)
+        })
     }
 
     /// Takes an answer; `None` if it fits no ping, or came over another pair than was asked.
@@ -79,7 +96,6 @@ impl Pings {
 mod tests {
     use super::*;
     use crate::LocalAddress;
-    use std::time::Duration;
 
     fn tuple(port: u16) -> FourTuple {
         FourTuple {

@@ -7,6 +7,8 @@ mod rates;
 mod rows;
 mod summary;
 
+use std::time::Duration;
+
 use manyway::interfaces::InterfaceRule;
 use manyway::{Connection, ConnectionInfo, Event, Rate, Role};
 use manyway_transfer::{BenchFailure, BenchOutcome, BenchPlan, StreamInterval, TransferError, bench_until};
@@ -14,7 +16,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::{Instant, MissedTickBehavior};
 
 use super::error::CommandError;
 use super::network::connect_on;
@@ -29,7 +31,7 @@ use crate::output::path::{PathLabel, path_of};
 use crate::output::{json, note};
 use compare::{Comparison, Single};
 use output::{Mode, Output};
-use rates::PathRates;
+use rates::Paths;
 use rows::{Row, RowClock};
 use summary::{InVain, PathSum, Summary, Sums};
 
@@ -220,7 +222,7 @@ struct Run<'a> {
     plan: &'a BenchPlan,
     output: Output,
     clocks: Vec<RowClock>,
-    rates: PathRates,
+    paths: Paths,
     known: KnownPaths,
     /// The newest figures of the connection.
     seen: Option<ConnectionInfo>,
@@ -241,7 +243,7 @@ impl<'a> Run<'a> {
             plan,
             output: Output::new(mode, plan.flow),
             clocks: plan.flow.directions().map(|direction| RowClock::new(direction, plan)).collect(),
-            rates: PathRates::default(),
+            paths: Paths::default(),
             known: KnownPaths::default(),
             seen: None,
             start: None,
@@ -274,7 +276,7 @@ impl<'a> Run<'a> {
         let before = self.look().await?;
         self.start = Some(connection_json(&before));
         for direction in self.plan.flow.directions() {
-            self.rates.take(Instant::now(), direction, &before);
+            self.paths.take(Instant::now(), direction);
         }
         self.began = Instant::now();
         for figures in self.known.beginnings(&before) {
@@ -304,9 +306,7 @@ impl<'a> Run<'a> {
         };
         let (outcome, end) = match outcome {
             Ok(outcome) => (outcome, None),
-            Err(BenchFailure { error, partial }) => {
-                (*partial, Some(CommandError::of_measurement(&error, self.connection.close_reason())))
-            }
+            Err(BenchFailure { error, partial }) => (*partial, Some(self.why(&error))),
         };
         let elapsed = self.began.elapsed();
         for clock in std::mem::take(&mut self.clocks) {
@@ -322,11 +322,22 @@ impl<'a> Run<'a> {
             flow: self.plan.flow,
             elapsed,
             outcome: Sums::from(&outcome),
-            paths: PathSum::between(&before, after, &report),
+            paths: PathSum::between(&before, self.paths.all(), &report),
             in_vain: InVain::between(&before, after),
             comparison: None,
         };
         Ok((Some(summary), end))
+    }
+
+    /// Why a run ended early. A server that tells nothing while no path works is not to blame.
+    fn why(&self, error: &TransferError) -> CommandError {
+        let works =
+            |info: &ConnectionInfo| info.paths.iter().any(|path| path.statistics.state.carries_data());
+        let is_cut_off = self.seen.as_ref().is_some_and(|info| !works(info));
+        if matches!(error, TransferError::Silent { .. }) && is_cut_off {
+            return CommandError::new(ExitCode::Failed, "the server does not answer: no path works");
+        }
+        CommandError::of_measurement(error, self.connection.close_reason())
     }
 
     /// Shows rows and events until the run has told everything.
@@ -336,6 +347,8 @@ impl<'a> Run<'a> {
         events: &mut broadcast::Receiver<Event>,
     ) -> Result<(), CommandError> {
         let mut heard = true;
+        let mut tick = tokio::time::interval(LOOK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let due = self.clocks.iter().filter_map(RowClock::due).min();
             let due = due.and_then(|due| self.began.checked_add(due));
@@ -351,6 +364,8 @@ impl<'a> Run<'a> {
                     None => return Ok(()),
                 },
                 () = overdue => self.show_overdue().await?,
+                // Of a path that closes nothing is known afterwards but what was seen before.
+                _ = tick.tick() => drop(self.look().await),
                 event = events.recv(), if heard => match event {
                     Ok(event) => self.tell(&event).await?,
                     Err(RecvError::Lagged(_)) => {}
@@ -384,14 +399,16 @@ impl<'a> Run<'a> {
         {
             return Ok(());
         }
-        let Ok(info) = self.look().await else { return Ok(()) };
-        let paths = self.rates.take(Instant::now(), row.direction, &info);
+        // Of a connection that has ended the newest figures count.
+        let _ = self.look().await;
+        let paths = self.paths.take(Instant::now(), row.direction);
         self.output.row(row, &paths)
     }
 
     async fn look(&mut self) -> Result<ConnectionInfo, CommandError> {
         let info = self.connection.info().await?;
         self.known.note(&info);
+        self.paths.note(&info);
         self.seen = Some(info.clone());
         Ok(info)
     }
@@ -424,6 +441,8 @@ fn connection_json(info: &ConnectionInfo) -> Value {
     })
 }
 
+/// How often the figures of the paths are read.
+const LOOK: Duration = Duration::from_millis(100);
 /// An interval shorter than this part of a whole one is not printed for people.
 const SLIVER: u32 = 10;
 

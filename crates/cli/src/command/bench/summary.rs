@@ -112,10 +112,10 @@ pub(super) struct PathSum {
 }
 
 impl PathSum {
-    /// The paths at the end, without what went over them before the run, and what `report` says of them.
-    pub(super) fn between(
+    /// The paths of the run, without what went over them before it, and what `report` says of those that are open.
+    pub(super) fn between<'a>(
         before: &ConnectionInfo,
-        after: &ConnectionInfo,
+        after: impl Iterator<Item = &'a PathInfo>,
         report: &[PathReport],
     ) -> Vec<Self> {
         let earlier = |path: &PathInfo| {
@@ -142,7 +142,7 @@ impl PathSum {
                 why: why(now.id),
             }
         };
-        after.paths.iter().map(sum).collect()
+        after.map(sum).collect()
     }
 
     fn moved(&self, flow: BenchFlow) -> u64 {
@@ -177,6 +177,9 @@ impl Summary {
         let all: u64 = self.paths.iter().map(|path| path.moved(self.flow)).sum();
         let paths: Vec<_> = self.paths.iter().map(|path| path.json(self.flow, all)).collect();
         let cpu = |account: &BenchAccount| json!({ "seconds": account.cpu.as_secs_f64(), "percent": self.processor_share(account) });
+        let known = |account: &BenchAccount| {
+            Some(account.transport.congestion.clone()).filter(|name| !name.is_empty())
+        };
         let rest = json!({
             "bytes": self.outcome.up.bytes + self.outcome.down.bytes,
             "seconds": self.outcome.up.elapsed.max(self.outcome.down.elapsed).as_secs_f64(),
@@ -187,8 +190,8 @@ impl Summary {
             "bytes_in_vain": { "sent": self.in_vain.sent, "received": self.in_vain.received },
             "cpu": { "here": cpu(&self.outcome.here), "there": self.outcome.there.as_ref().map(cpu) },
             "congestion": {
-                "here": self.outcome.here.transport.congestion,
-                "there": self.outcome.there.as_ref().map(|there| &there.transport.congestion),
+                "here": known(&self.outcome.here),
+                "there": self.outcome.there.as_ref().and_then(known),
             },
             "comparison": self.comparison.as_ref().map(Comparison::json),
             "gain_percent": self.comparison.as_ref().map(Comparison::gain),

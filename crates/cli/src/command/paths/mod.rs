@@ -173,7 +173,13 @@ impl<'a> View<'a> {
                 }
                 event = events.recv() => match event {
                     Ok(Event::Closed(error)) => return Err(error.into()),
-                    Ok(event) => self.tell(&event, &pings)?,
+                    Ok(event) => {
+                        if path_of(&event).is_some_and(|path| pings.label(path).is_none()) {
+                            // It came since the last question.
+                            pings.look().await?;
+                        }
+                        self.tell(&event, &pings)?;
+                    }
                     Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => return Err(connection.closed().await.into()),
                 },

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use manyway::{Connection, PathId};
+use manyway::{Connection, ConnectionInfo, PathId};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -45,8 +45,7 @@ impl<'a> Pings<'a> {
 
     /// Asks on every path that there is.
     pub(super) async fn ask(&mut self) -> Result<(), CommandError> {
-        let info = self.connection.info().await?;
-        self.known.note(&info);
+        let info = self.look().await?;
         self.paths.retain(|id, _| info.paths.iter().any(|path| path.statistics.id == *id));
         for path in info.paths {
             let id = path.statistics.id;
@@ -59,6 +58,13 @@ impl<'a> Pings<'a> {
             });
         }
         Ok(())
+    }
+
+    /// Takes note of the paths that there are.
+    pub(super) async fn look(&mut self) -> Result<ConnectionInfo, CommandError> {
+        let info = self.connection.info().await?;
+        self.known.note(&info);
+        Ok(info)
     }
 
     pub(super) fn is_waiting(&self) -> bool {

@@ -15,6 +15,7 @@ use crate::output::units::fine_percent;
 #[derive(Debug, Default)]
 pub(super) struct Figures {
     rows: Vec<PathFigures>,
+    validating: Vec<PathId>,
 }
 
 #[derive(Debug)]
@@ -25,8 +26,8 @@ struct PathFigures {
     state: PathState,
     sent: u64,
     lost: u64,
-    /// What became of the last question.
-    last: Option<Fate>,
+    /// What became of the last question whose fate is known, and its number.
+    last: Option<(u64, Fate)>,
     answers: Vec<Duration>,
 }
 
@@ -72,24 +73,32 @@ impl Figures {
         }
     }
 
+    /// Whether a path was proven: it has an address that stays.
+    pub(super) fn is_settled(&self, id: PathId) -> bool {
+        !self.validating.contains(&id)
+    }
+
     /// Takes note of the states of the paths that are open.
     pub(super) fn note_states(&mut self, info: &ConnectionInfo) {
+        let figures = info.paths.iter().map(|path| &path.statistics);
+        let validating = figures.filter(|path| path.state == PathState::Validating);
+        self.validating = validating.map(|path| path.id).collect();
         for row in &mut self.rows {
             let present = info.paths.iter().find(|path| row.ids.contains(&path.statistics.id));
             row.state = present.map_or(PathState::Closed, |path| path.statistics.state);
         }
     }
 
-    pub(super) fn on_answer(&mut self, id: PathId, rtt: Duration) {
+    pub(super) fn on_answer(&mut self, id: PathId, sequence: u64, rtt: Duration) {
         if let Some(row) = self.row(id) {
             row.answers.push(rtt);
-            row.last = Some(Fate::Answered(rtt));
+            row.decide(sequence, Fate::Answered(rtt));
         }
     }
 
-    pub(super) fn on_lost(&mut self, id: PathId) {
+    pub(super) fn on_lost(&mut self, id: PathId, sequence: u64) {
         if let Some(row) = self.row(id) {
-            row.last = Some(Fate::Lost);
+            row.decide(sequence, Fate::Lost);
             row.lost += 1;
         }
     }
@@ -138,8 +147,8 @@ impl Figures {
             };
             let last = match row.last {
                 None => Cell::none(),
-                Some(Fate::Answered(rtt)) => Cell::from(milliseconds(rtt)),
-                Some(Fate::Lost) => Cell::new("lost", Tint::Bad),
+                Some((_, Fate::Answered(rtt))) => Cell::from(milliseconds(rtt)),
+                Some((_, Fate::Lost)) => Cell::new("lost", Tint::Bad),
             };
             let loss = fine_percent(row.lost, row.decided());
             let tint = match row.lost {
@@ -172,6 +181,13 @@ impl Figures {
 }
 
 impl PathFigures {
+    /// A question is given up later than the next ones are answered.
+    fn decide(&mut self, sequence: u64, fate: Fate) {
+        if self.last.is_none_or(|(last, _)| last <= sequence) {
+            self.last = Some((sequence, fate));
+        }
+    }
+
     fn received(&self) -> u64 {
         u64::try_from(self.answers.len()).unwrap_or(u64::MAX)
     }
@@ -229,9 +245,9 @@ mod tests {
         let open = [near.clone(), far.clone()];
         for micros in [10_000, 12_000, 14_000] {
             figures.on_sent(&near, &open);
-            figures.on_answer(near.id, Duration::from_micros(micros));
+            figures.on_answer(near.id, micros, Duration::from_micros(micros));
             figures.on_sent(&far, &open);
-            figures.on_lost(far.id);
+            figures.on_lost(far.id, micros);
         }
         figures.on_sent(&near, &open);
         figures.on_given_up(near.id);
@@ -256,12 +272,23 @@ mod tests {
     }
 
     #[test]
+    fn a_question_that_is_given_up_late_leaves_the_last_answer_as_it_is() {
+        let mut figures = figures();
+        let near = figures.rows[0].label.id;
+        figures.on_lost(near, 10_000);
+        assert_eq!(
+            (figures.rows[0].last, figures.rows[0].lost),
+            (Some((14_000, Fate::Answered(Duration::from_millis(14)))), 1,)
+        );
+    }
+
+    #[test]
     fn a_path_that_returns_goes_on_in_its_row() {
         let mut figures = figures();
         let returned = PathLabel { id: PathId(7), ..figures.rows[0].label.clone() };
         let open = [returned.clone(), figures.rows[1].label.clone()];
         figures.on_sent(&returned, &open);
-        figures.on_answer(returned.id, Duration::from_millis(9));
+        figures.on_answer(returned.id, 20_000, Duration::from_millis(9));
         assert_eq!((figures.rows.len(), figures.rows[0].sent, figures.rows[0].answers.len()), (2, 4, 4));
     }
 

@@ -16,6 +16,7 @@ use super::network::connect_on;
 use super::signal::{close, interrupted};
 use crate::args::{GlobalArgs, PingArgs};
 use crate::exit_code::ExitCode;
+use crate::output::book::milliseconds;
 use crate::output::json;
 use crate::output::known::KnownPaths;
 use crate::output::live::{Live, Quit};
@@ -23,7 +24,6 @@ use crate::output::path::{PathLabel, news_json, news_words, path_of};
 use crate::output::table::{Align, Columns};
 use crate::output::terminal::{fit, output_width};
 use crate::output::tint::Colour;
-use crate::output::units::milliseconds;
 use figures::Figures;
 
 /// Asks until it is enough, then sums up; [`ExitCode::Failed`] if nobody ever answered.
@@ -135,7 +135,10 @@ impl<'a> Pinger<'a> {
     async fn ask(&mut self, sequence: u64) -> Result<(), CommandError> {
         self.look().await?;
         let open = self.known.open();
-        for label in open.clone() {
+        // Where a path that is being validated will lie is not known yet.
+        let settled: Vec<_> =
+            open.iter().filter(|label| self.figures.is_settled(label.id)).cloned().collect();
+        for label in settled {
             self.figures.on_sent(&label, &open);
             let path = self.connection.path(label.id);
             let wait = self.arguments.wait;
@@ -171,11 +174,16 @@ impl<'a> Pinger<'a> {
     fn take(&mut self, answer: &Answer) -> Result<(), CommandError> {
         let rtt = match answer.fate {
             Fate::Answered(rtt) => {
-                self.figures.on_answer(answer.label.id, rtt);
+                self.figures.on_answer(answer.label.id, answer.sequence, rtt);
                 Some(rtt)
             }
+            // It lies somewhere else since: the question went where nobody is.
+            Fate::Lost if self.known.label(answer.label.id).is_some_and(|label| *label != answer.label) => {
+                self.figures.on_given_up(answer.label.id);
+                return Ok(());
+            }
             Fate::Lost => {
-                self.figures.on_lost(answer.label.id);
+                self.figures.on_lost(answer.label.id, answer.sequence);
                 None
             }
             Fate::Void => {
@@ -215,8 +223,8 @@ impl<'a> Pinger<'a> {
         let Some(path) = path_of(event).filter(|_| !self.global.quiet) else { return Ok(()) };
         // The path may have come since the last question. The end of the connection is told elsewhere.
         let _ = self.look().await;
-        if !self.known.has(path) {
-            return Ok(());
+        if !self.known.has(path) || self.known.is_beginning(event) {
+            return self.draw();
         }
         self.say(event)?;
         self.draw()
@@ -322,7 +330,7 @@ mod tests {
         ];
         insta::assert_snapshot!(lines.join("\n"), @r"
         seq  path             rtt ms  local            remote
-          0  eth0             12.345  192.0.2.7        192.0.2.1:4455
+          0  eth0               12.3  192.0.2.7        192.0.2.1:4455
           0  2001:db8::1   no answer  2001:db8::7      [2001:db8::1]:4455
         ");
     }
