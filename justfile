@@ -72,6 +72,14 @@ lab:
 test:
     cargo test --workspace
 
+# Runs the tests thoroughly: many seeds, others each day, and full durations; then 10 000 seeds of the random operations.
+nightly:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    export MANYWAY_NIGHTLY=1
+    cargo test --workspace --no-fail-fast
+    MANYWAY_SEEDS=10000 cargo test --workspace --test all -- --nocapture random_operations::every
+
 # Shows what Manyway does: three emulated links, one of them cut and restored.
 demo *ARGUMENTS:
     cargo run --release -- demo {{ARGUMENTS}}

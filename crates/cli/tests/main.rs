@@ -21,3 +21,8 @@ mod screens;
 mod status;
 mod statuses;
 mod stderr;
+
+#[test]
+fn zz_tests_that_were_skipped_are_counted() {
+    manyway_sim::skipped::tell_skipped();
+}

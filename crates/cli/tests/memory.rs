@@ -26,7 +26,7 @@ fn a_server_gives_its_memory_back_within_10_s_of_the_last_connection_and_keeps_i
     let idle = memory(process, "VmRSS:");
     for connections in [1, 3] {
         for way in [&["-R"][..], &["--bidir"]] {
-            let run = [&["bench", "-q", "-P", "128", "-t", "2", &server.ticket], way].concat();
+            let run = [&["bench", "-q", "-P", "128", "-t", "1", &server.ticket], way].concat();
             let clients: Vec<_> = (0..connections).map(|_| place.start(&run)).collect();
             for client in clients {
                 client.end().expect(0);

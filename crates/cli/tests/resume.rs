@@ -13,9 +13,9 @@ use crate::common::program::{
     MANYWAY, PATIENCE, Running, Server, assert_same_content, make_file, names, wait_until,
 };
 
-const SIZE: usize = 400_000_000;
+const SIZE: usize = 150_000_000;
 /// So much has arrived when something is killed.
-const ENOUGH: u64 = 40_000_000;
+const ENOUGH: u64 = 10_000_000;
 
 #[test]
 fn a_client_that_is_killed_goes_on_where_it_was() {

@@ -38,9 +38,11 @@
 pub mod forger;
 pub mod link;
 pub mod nat;
+pub mod nightly;
 pub mod pair;
 pub mod rule;
 pub mod scenario;
+pub mod skipped;
 pub mod traffic;
 
 mod clock;

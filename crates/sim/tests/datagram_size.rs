@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use manyway_proto::{ByteCount, ConnectionConfig, ConnectionError, PathReason, PathState};
 use manyway_sim::link::{LinkConfig, LossModel, Probability};
+use manyway_sim::nightly::seeds;
 use manyway_sim::pair::Direction;
 use manyway_sim::scenario::{
     MINUTE, MS, SECOND, connected, connected_with, mbit, megabytes, path_events, path_figures,
@@ -176,7 +177,7 @@ fn a_message_of_three_packets_is_enough_to_notice_that_the_only_path_carries_les
 // spec 6.34
 #[test]
 fn what_only_looks_like_a_smaller_path_costs_the_large_datagrams_a_moment() {
-    for seed in 0..10 {
+    for seed in seeds(3, 10) {
         let builder = PairBuilder::new().seed(seed).path_with(link(1500), link(1500));
         let mut pair = connected(builder).unwrap();
         // Acknowledgements without data are the small packets that arrive between the large ones.

@@ -9,6 +9,7 @@ use manyway_sim::link::{
     CellModel, DelayModel, GilbertElliott, LinkConfig, LossModel, Probability, QueueConfig, QueueLimit,
     RateModel,
 };
+use manyway_sim::nightly::{few_or_many, is_nightly};
 use manyway_sim::scenario::{MS, SECOND, connected_with, mbit, megabytes};
 use manyway_sim::traffic::Exchange;
 use manyway_sim::{EndpointPair, PairBuilder, Side};
@@ -59,7 +60,7 @@ fn books(pair: &EndpointPair, links: &[LinkConfig]) -> (Rate, u64) {
 #[test]
 fn a_near_link_that_fades_is_filled_beside_a_far_one() {
     let links = [near().with_loss(fading(20.0, 2.83)), LinkConfig::new(mbit(20), 40 * MS)];
-    for seed in 1..=4 {
+    for seed in 1..=few_or_many(2, 4) {
         let (share, _) = bulk(&links, Clone::clone, seed);
         assert!(share >= 95, "seed {seed}: {share}");
     }
@@ -68,10 +69,14 @@ fn a_near_link_that_fades_is_filled_beside_a_far_one() {
 // spec 9.33
 #[test]
 fn fades_of_every_length_and_depth_leave_what_they_do_not_swallow() {
-    for packets in [5.0, 20.0, 50.0, 100.0] {
-        for percent in [1.0, 2.0, 4.0, 8.0] {
+    for (row, packets) in [5.0, 20.0, 50.0, 100.0].into_iter().enumerate() {
+        for (column, percent) in [1.0, 2.0, 4.0, 8.0].into_iter().enumerate() {
+            // As on a chess board: every length with every second depth.
+            if (row + column) % 2 == 1 && !is_nightly() {
+                continue;
+            }
             let link = near().with_loss(fading(packets, percent));
-            for seed in 1..=2 {
+            for seed in 1..=few_or_many(1, 2) {
                 let (share, _) = bulk(std::slice::from_ref(&link), Clone::clone, seed);
                 let least = if percent > 4.0 { 87 } else { 93 };
                 assert!(share >= least, "{packets} packets, {percent} %, seed {seed}: {share}");

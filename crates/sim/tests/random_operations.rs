@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use manyway_proto::{ByteCount, ConnectionConfig, Order as MessageOrder, Rate};
 use manyway_sim::link::{Jitter, LinkConfig, LossModel, Order, Probability};
+use manyway_sim::nightly::{for_each_seed, rotating_seeds};
 use manyway_sim::pair::Chaos;
 use manyway_sim::traffic::{Messenger, Scribbler};
 use manyway_sim::{EndpointPair, PairBuilder, Side, endpoint_pair};
@@ -130,17 +131,8 @@ fn probes_of_a_path_that_answers_now_and_then_exceed_its_window_by_little() {
     survive_with(63, Chaos::everywhere);
 }
 
-/// As many seeds as `MANYWAY_SEEDS` says, from `MANYWAY_FIRST_SEED` on, on two threads.
 fn over_many_seeds(test: impl Fn(u64) + Sync) {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let first = number("MANYWAY_FIRST_SEED").unwrap_or(0);
-    let end = first + number("MANYWAY_SEEDS").unwrap_or(SEEDS);
-    std::thread::scope(|scope| {
-        for thread in 0..THREADS {
-            let (mine, test) = ((first..end).filter(move |seed| seed % THREADS == thread), &test);
-            scope.spawn(move || mine.for_each(test));
-        }
-    });
+    for_each_seed(rotating_seeds(30, 120), test);
 }
 
 #[test]
@@ -155,6 +147,3 @@ fn a_seed_repeats_its_course() {
     assert_eq!(survive(1), survive(1));
     assert_ne!(survive(1), survive(2));
 }
-
-const SEEDS: u64 = 120;
-const THREADS: u64 = 2;

@@ -11,6 +11,7 @@ use manyway_proto::{
     PathState, Rate,
 };
 use manyway_sim::link::{LinkConfig, LossModel, Probability};
+use manyway_sim::nightly::few_or_many;
 use manyway_sim::pair::Direction;
 use manyway_sim::scenario::{
     MINUTE, MS, connected_with, mbit, megabytes, path_events, percent as percent_of,
@@ -87,8 +88,14 @@ fn percent(run: &Run, paths: &[Path]) -> u64 {
 
 /// The share of the sum that the best path brings alone with the same window.
 fn best_alone(paths: &[Path], window: u64) -> u64 {
+    // A path that is both slower and farther than another is never the best.
+    let is_best = |path: &&Path| {
+        !paths.iter().any(|other| other.0 >= path.0 && other.1 < path.1)
+            && !paths.iter().any(|other| other.0 > path.0 && other.1 <= path.1)
+    };
     paths
         .iter()
+        .filter(is_best)
         .map(|path| percent(&run(std::slice::from_ref(path), "min-rtt", window), paths))
         .max()
         .unwrap()
@@ -96,8 +103,9 @@ fn best_alone(paths: &[Path], window: u64) -> u64 {
 
 #[test]
 fn the_table_of_schedulers_topologies_and_windows_is_as_reviewed() {
-    let mut table = String::new();
-    for (name, paths) in TOPOLOGIES {
+    // Every second topology; nightly all.
+    for (name, paths) in TOPOLOGIES.into_iter().step_by(few_or_many(2, 1)) {
+        let mut table = String::new();
         for tenths in [10, 20] {
             let window = window(&paths, tenths);
             let alone = best_alone(&paths, window);
@@ -117,8 +125,8 @@ fn the_table_of_schedulers_topologies_and_windows_is_as_reviewed() {
                 assert!(runs[0].wait < runs[1].wait, "{name}");
             }
         }
+        insta::assert_snapshot!(format!("over {name}").replace(['@', '+', ' '], "_"), table);
     }
-    insta::assert_snapshot!(table);
 }
 
 fn statistics(pair: &mut EndpointPair, side: Side) -> ConnectionStatistics {

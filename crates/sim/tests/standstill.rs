@@ -9,6 +9,7 @@
 use std::time::Duration;
 
 use manyway_proto::{ByteCount, Class, ConnectionConfig, Instant, Rng, StreamConfig};
+use manyway_sim::nightly::{for_each_seed, rotating_seeds};
 use manyway_sim::pair::Chaos;
 use manyway_sim::scenario::{MS, SECOND, mbit};
 use manyway_sim::traffic::{Application, Exchange, Streams};
@@ -100,7 +101,7 @@ fn crowd(pair: &EndpointPair, side: Side, rng: &mut Rng) -> Crowd {
 
 /// While one path is spared and not everything has arrived, something arrives in each stretch of time.
 fn never_stands_still(seed: u64) {
-    let mut rng = Rng::from_seed([u8::try_from(seed).unwrap(); 32]);
+    let mut rng = Rng::from_seed(std::array::from_fn(|place| seed.to_le_bytes()[place % 8]));
     let mut pair = pair(seed, &mut rng);
     let sides = [Side::Client, Side::Server];
     for side in sides {
@@ -124,11 +125,7 @@ fn never_stands_still(seed: u64) {
 
 #[test]
 fn no_combination_of_streams_credit_and_readers_stands_still() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let first = number("MANYWAY_FIRST_SEED").unwrap_or(0);
-    for seed in first..first + number("MANYWAY_SEEDS").unwrap_or(12) {
-        never_stands_still(seed);
-    }
+    for_each_seed(rotating_seeds(12, 120), never_stands_still);
 }
 
 /// More than a spared path and its reader ever rest together.

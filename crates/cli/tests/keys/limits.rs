@@ -24,10 +24,10 @@ fn a_ticket_moves_no_more_than_its_rate_in_each_direction() {
     let ticket = place.add_ticket("slow", &["--max-rate", "8M"]);
     // 8 Mbit/s are a megabyte a second, and one goes at once.
     for direction in [&[][..], &["-R"]] {
-        let arguments = [&["--json", "bench", "-n", "5MB", "-P", "2", &ticket], direction].concat();
+        let arguments = [&["--json", "bench", "-n", "3MB", "-P", "2", &ticket], direction].concat();
         let finished = place.client(&arguments).expect(0);
         // Not the rate that is told: whoever stands still for a moment reads what has come meanwhile at once.
-        assert!(finished.took >= Duration::from_millis(3900), "{finished:?}");
+        assert!(finished.took >= Duration::from_millis(1900), "{finished:?}");
         let summary = finished.summary();
         assert!(summary["bits_per_second"].as_f64().unwrap() > 3e6, "{summary}");
     }

@@ -45,6 +45,7 @@ fn at_a_terminal_the_user_is_asked_while_the_transfer_waits() {
             // It works again, and the data that waited go on.
             lab.release();
         }
+        lab.unlimit();
         let (code, shown) = asked.end();
         assert_eq!(code, Some(0), "{shown}");
         assert_eq!(shown.matches("[y/N]").count(), 1, "{shown}");
@@ -77,6 +78,7 @@ fn without_a_terminal_the_options_decide_and_waiting_is_told() {
             }
             None => client.wait_until("data on the other", || lab.client.sent("va2") > 2_000_000),
         }
+        lab.unlimit();
         client.end().expect(0);
         assert_same_content(&lab.here().join("file"), &lab.there().join("file"));
     }

@@ -54,6 +54,7 @@ fn a_black_hole_is_left_by_what_is_fetched() {
     until_more_over("vb1", 4 * MB);
     lab.release();
     until_more_over("vb2", MB);
+    lab.unlimit();
     client.end().expect(0);
     assert_same_content(&lab.there().join("big"), &lab.here().join("big"));
     server.stop().expect(0);
@@ -250,7 +251,9 @@ impl<'a> Sending<'a> {
         });
     }
 
+    /// What is left travels without limits.
     fn end(self) -> Finished {
+        self.lab.unlimit();
         let finished = self.client.end().expect(0);
         assert_same_content(&self.lab.here().join("big"), &self.lab.there().join("big"));
         assert_eq!(finished.summary()["verified"], 1);

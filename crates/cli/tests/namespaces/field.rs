@@ -25,6 +25,7 @@ fn two_modems_with_the_same_network_and_the_same_address_carry_both() {
         modems[0].lose_signal();
         client.wait_for(" dead: ");
         until_more_over("wwan2", 2_000_000);
+        modems[1].unlimit();
         client.end().expect(0);
         assert_same_content(&lab.here().join("big"), &lab.there().join("big"));
         server.stop().expect(0);
@@ -53,6 +54,7 @@ fn a_translator_that_forgets_in_the_middle_of_a_transfer_interrupts_nothing() {
             modem.forget();
             wait_until("another port", || modem.ports().len() == 1 && modem.ports() != mapped);
         }
+        modem.unlimit();
         let finished = client.end().expect(0);
         // The path stays: it is neither closed nor opened anew.
         assert!(!finished.err.contains("is closed"), "{}", finished.err);
@@ -74,6 +76,7 @@ fn a_client_that_is_stopped_in_the_middle_goes_on_although_its_translator_forgot
     client.wait_until("data", || lab.client.sent("wwan1") > 2_000_000);
     stop_for(&client, Duration::from_secs(4));
     client.wait_for("time was slept through");
+    modem.unlimit();
     client.end().expect(0);
     assert_same_content(&lab.here().join("big"), &lab.there().join("big"));
     server.stop().expect(0);
@@ -100,6 +103,7 @@ fn either_end_may_be_stopped_for_a_while_in_the_middle_of_a_transfer() {
     stop_for(&server.running, Duration::from_secs(3));
     server.running.wait_for("time was slept through");
     until_more_over_both(500_000);
+    lab.unlimit();
     client.end().expect(0);
     assert_same_content(&lab.here().join("big"), &lab.there().join("big"));
     server.stop().expect(0);
@@ -126,6 +130,11 @@ fn a_server_whose_only_address_is_replaced_speaks_from_the_new_one() {
         let client = lab.start_client(&arguments);
         client.wait_until("data", || lab.client.sent("va1") + lab.server.sent("vb1") > 3_000_000);
         replace_address(&lab);
+        // That it goes on from there is seen before the rest travels without limits.
+        let sent = || lab.client.sent("va1") + lab.server.sent("vb1");
+        let before = sent();
+        client.wait_until("data after the move", || sent() > before + 1_000_000);
+        lab.unlimit();
         client.end().expect(0);
         assert_same_content(&lab.here().join("big"), &lab.there().join("big"));
         server.stop().expect(0);
@@ -162,6 +171,7 @@ fn a_server_that_moves_is_found_by_its_name_though_other_addresses_of_the_name_a
     replace_address(&lab);
     name(&["10.7.1.8", "10.7.1.7"]);
     client.wait_for("the server has new addresses");
+    lab.unlimit();
     client.end().expect(0);
     assert_same_content(&lab.here().join("big"), &lab.there().join("big"));
     server.stop().expect(0);
@@ -218,6 +228,7 @@ fn a_family_that_breaks_in_the_middle_is_replaced_by_the_other_on_every_interfac
         lab.swallow_family(broken);
         until_more_over("va1", 1_500_000);
         until_more_over("va2", 1_500_000);
+        lab.unlimit();
         let sent = client.end().expect(0);
         assert_paths_avoid(&sent.summary(), broken);
         server.stop().expect(0);

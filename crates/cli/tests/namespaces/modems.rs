@@ -51,6 +51,11 @@ impl Modem {
         }
     }
 
+    /// Ends the limit.
+    pub(crate) fn unlimit(&self) {
+        self.router.unlimit();
+    }
+
     /// Lets it forget what is idle for so many seconds.
     pub(crate) fn forget_after(&self, seconds: u32) {
         for setting in ["udp_timeout", "udp_timeout_stream"] {

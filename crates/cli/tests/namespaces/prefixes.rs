@@ -43,7 +43,7 @@ fn each_prefix_of_an_interface_carries_a_path_of_its_own_where_pairs_are_disjoin
     let server = lab.serve(&[]);
     let send = |mode: &str| {
         // Each another one: what is there already takes no time.
-        make_file(&lab.here().join(mode), 8 * MB);
+        make_file(&lab.here().join(mode), 4 * MB);
         let sent = lab.run_client(&["--json", "--pairs", mode, "send", mode, &server.ticket]).expect(0);
         paths(&sent.summary())
     };
@@ -70,13 +70,14 @@ fn a_prefix_that_dies_in_silence_stops_nothing_in_any_mode() {
             let before = lab.client.sent("va1");
             client.wait_until(mode, || lab.client.sent("va1") > before + bytes);
         };
-        until_more(2_000_000);
+        until_more(1_000_000);
         // Whichever is in use: one of the two is.
         for prefix in PREFIXES {
             kill(&lab, prefix);
-            until_more(3_000_000);
+            until_more(1_500_000);
             lab.release();
         }
+        lab.unlimit();
         client.end().expect(0).says("dead");
         assert_same_content(&lab.here().join("big"), &lab.there().join("big"));
         server.stop().expect(0);

@@ -85,6 +85,7 @@ fn a_transfer_goes_on_when_both_ends_move_at_the_same_moment() {
         println!("a megabyte {took:?} after move {network}");
         assert!(took < Duration::from_secs(10), "{took:?}");
     }
+    town.lab.unlimit();
     client.end().expect(0);
     assert_same_content(&town.lab.here().join("big"), &town.lab.there().join("big"));
     meeting.signal("INT");
@@ -122,6 +123,8 @@ fn a_rendezvous_that_dies_does_no_harm() {
     let client = town.lab.start_client(&["-v", "--rendezvous", MEET, "send", "big", &server.ticket]);
     town.until_more(&client, 2 * MB);
     meeting.signal("KILL");
+    town.until_more(&client, MB);
+    town.lab.unlimit();
     client.end().expect(0);
     assert_same_content(&town.lab.here().join("big"), &town.lab.there().join("big"));
     town.lab

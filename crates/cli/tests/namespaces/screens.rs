@@ -45,6 +45,7 @@ fn a_link_that_goes_and_returns_is_told_of_with_times_and_stays_in_the_table() {
     let told = client.messages();
     let moments = told.lines().filter(|line| line.contains(" s  va2 ")).count();
     assert!(moments >= 2, "each with its time: {told}");
+    lab.unlimit();
     let sent = client.end().expect(0).out;
     let rows: Vec<_> = sent.lines().filter(|line| line.starts_with("va")).collect();
     assert_eq!(rows.len(), 2, "one row a link, also if it was away: {sent}");
@@ -63,6 +64,7 @@ fn without_a_path_the_user_is_told_when_the_transfer_is_given_up() {
     lab.client.ip("link set va1 down");
     client.wait_for("no working path; giving up in ");
     lab.client.ip("link set va1 up");
+    lab.unlimit();
     client.end().expect(0);
     server.stop().expect(0);
 }

@@ -183,13 +183,16 @@ fn copies_from_elsewhere_move_no_path() {
     let seen = sniff(&mut pair, Side::Client);
     let host = pair.host(Side::Client);
     pair.start(Side::Client, Box::new(Exchange::new(host, megabytes(5))));
+    let mut copies = 0;
     for _ in 0..100 {
         pair.run_for(20 * MS).unwrap();
         // Late: the original is there already.
         if let Some(data) = seen.try_iter().next() {
             inject(&mut pair, Side::Server, stranger(9), data);
+            copies += 1;
         }
     }
+    assert!(copies > 50, "{copies} copies");
     pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet()).unwrap();
     let moved =
         path_events(&mut pair, Side::Server).into_iter().any(|(_, event)| event.tuple.remote == stranger(9));
@@ -208,6 +211,7 @@ fn copies_of_a_server_s_packets_that_overtake_them_move_and_end_nothing() {
     });
     let attacker = stranger(9);
     let (client, server) = (pair.host(Side::Client), pair.host(Side::Server));
+    let mut copies = 0;
     for _ in 0..60 {
         // Nothing was heard for long, so what comes from elsewhere may mean that the server moved.
         pair.start(Side::Server, Box::new(Exchange::new(server, ByteCount(20_000))));
@@ -218,10 +222,12 @@ fn copies_of_a_server_s_packets_that_overtake_them_move_and_end_nothing() {
             let node = pair.world_mut().node_mut(client).unwrap();
             let tuple = manyway_proto::FourTuple { local, remote: attacker };
             manyway_sim::Node::handle_datagram(node, now, tuple, Ecn::NotEct, &mut data);
+            copies += 1;
         }
         pair.run_for(SECOND).unwrap();
         assert!(pair.is_quiet());
     }
+    assert!(copies >= 60, "{copies} copies");
     let events = path_events(&mut pair, Side::Client);
     assert!(events.iter().all(|(_, event)| event.state != PathState::Dead), "{events:?}");
     assert_eq!(sent_to(&pair, Side::Client, attacker), 0);
@@ -238,6 +244,7 @@ fn copies_from_elsewhere_while_a_server_is_gone_are_asked_within_the_budget_and_
     pair.start(Side::Client, Box::new(Exchange::new(client, megabytes(20))));
     pair.run_for(SECOND).unwrap();
     pair.cut(0, Direction::Both);
+    let mut copies = 0;
     for number in 0..200_u8 {
         pair.run_for(100 * MS).unwrap();
         let local = path_figures(&mut pair, Side::Client)[0].tuple.local;
@@ -247,8 +254,10 @@ fn copies_from_elsewhere_while_a_server_is_gone_are_asked_within_the_budget_and_
             let node = pair.world_mut().node_mut(client).unwrap();
             let tuple = manyway_proto::FourTuple { local, remote: stranger(number) };
             manyway_sim::Node::handle_datagram(node, now, tuple, Ecn::NotEct, &mut data);
+            copies += 1;
         }
     }
+    assert!(copies > 0);
     let asked: usize = (0..200).map(|number| sent_to(&pair, Side::Client, stranger(number))).sum();
     assert!((1..=20_000).contains(&asked), "{asked}");
     pair.restore(0, Direction::Both);
@@ -282,6 +291,7 @@ fn copies_that_overtake_the_originals_only_delay() {
             manyway_sim::Node::handle_datagram(node, now, tuple, Ecn::NotEct, &mut data);
         }
     }
+    assert!(copied > 0);
     let result = pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet());
     assert!(result.is_ok(), "{result:?}");
     let sent = sent_to(&pair, Side::Server, attacker);
