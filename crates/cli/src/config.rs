@@ -20,6 +20,7 @@ use crate::caps::{Cap, CapRule, InterfaceWish, ResetDay};
 use crate::command::error::CommandError;
 use crate::exit_code::ExitCode;
 use crate::home::Home;
+use crate::output::cause;
 use crate::output::units::{UnitError, parse_duration, parse_size};
 
 /// What the file may hold.
@@ -56,11 +57,25 @@ struct ServeSettings {
     read_only: bool,
     listen: Vec<Text<ListenAddress>>,
     advertise: Vec<Text<HostPort>>,
-    max_clients: Option<NonZeroUsize>,
+    max_clients: Option<Clients>,
     egress: bool,
     allow: Vec<Text<Opening>>,
     cert: Option<PathBuf>,
     key: Option<PathBuf>,
+}
+
+/// How many clients there may be at once.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "i64")]
+struct Clients(NonZeroUsize);
+
+impl TryFrom<i64> for Clients {
+    type Error = &'static str;
+
+    fn try_from(number: i64) -> Result<Self, Self::Error> {
+        let number = usize::try_from(number).ok().and_then(NonZeroUsize::new);
+        number.map(Self).ok_or("must be at least 1")
+    }
 }
 
 /// A value that is written as on the command line.
@@ -163,11 +178,12 @@ pub fn complete(cli: &mut Cli) -> Result<(), CommandError> {
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !must_exist => return Ok(()),
-        Err(error) if must_exist => return Err(failed(&error)),
+        Err(error) if must_exist => return Err(failed(&cause(&error))),
         Err(error) => {
             let text = format!(
-                "{}: {error}; MANYWAY_HOME can name another directory, and --no-config reads no settings",
-                path.display()
+                "{}: {}; MANYWAY_HOME can name another directory, and --no-config reads no settings",
+                path.display(),
+                cause(&error)
             );
             return Err(CommandError::new(ExitCode::Failed, text));
         }
@@ -246,7 +262,7 @@ impl ServeSettings {
         if arguments.advertise.is_empty() {
             arguments.advertise = advertise.into_iter().map(|host| host.0).collect();
         }
-        arguments.max_clients = arguments.max_clients.or(max_clients);
+        arguments.max_clients = arguments.max_clients.or_else(|| max_clients.map(|clients| clients.0));
         arguments.egress |= egress;
         if arguments.allow.is_empty() {
             arguments.allow = allow.into_iter().map(|opening| opening.0).collect();
@@ -378,7 +394,7 @@ key = "key.pem"
             ("[serve]\nreadonly = true", &["line 2", "readonly", "read-only"]),
             ("connect-timeout = \"soon\"", &["line 1", "connect-timeout", "15ms"]),
             ("interfaces = [\"eth0,role=first\"]", &["line 1", "role"]),
-            ("[serve]\nmax-clients = 0", &["line 2", "max-clients"]),
+            ("[serve]\nmax-clients = 0", &["line 2", "max-clients", "must be at least 1"]),
             ("[serve]\nlisten = [\"4455\"]", &["line 2", "listen"]),
             ("[serve]\nallow = [\"10.1.2.3/16\"]", &["line 2", "allow", "10.1.0.0/16"]),
             ("exclude = 3", &["line 1", "exclude"]),

@@ -6,7 +6,7 @@ use std::process::ExitCode as ProcessExitCode;
 use std::time::Duration;
 
 use clap::FromArgMatches as _;
-use manyway_cli::args::{self, Cli, Command, GlobalArgs};
+use manyway_cli::args::{self, Cli, Command, GlobalArgs, LogFormat};
 use manyway_cli::command::error::CommandError;
 use manyway_cli::command::names::check_interfaces;
 use manyway_cli::command::{
@@ -15,38 +15,44 @@ use manyway_cli::command::{
 };
 use manyway_cli::exit_code::ExitCode;
 use manyway_cli::output::tint::Colour;
+use manyway_cli::serving::journal::json_line;
 use manyway_cli::{config, documents, logging, output};
 
 fn main() -> ProcessExitCode {
-    if asks_for_shared_options() {
+    if is_alone(&["help", "options"]) {
         let printed = print(|out| write!(out, "{}", args::shared_options()));
-        return printed.unwrap_or_else(|error| fail(&error, Reader::Person)).into();
+        return printed.unwrap_or_else(|error| fail(&error, Reader::PERSON)).into();
+    }
+    if is_alone(&["lab-agent"]) {
+        logging::start(&GlobalArgs::default(), LogFormat::Text);
+        return lab_agent::run().unwrap_or_else(|error| fail(&error, Reader::PERSON)).into();
     }
     let (mut cli, unused) = match parse() {
         Ok(parsed) => parsed,
         Err(error) => return fail_to_parse(&error).into(),
     };
-    let reader = if cli.wants_json() { Reader::Program } else { Reader::Person };
+    let reader = Reader { wants_json: cli.wants_json(), log: cli.log_format() };
     if let Some(text) = unused {
         return fail(&CommandError::usage(text), reader).into();
     }
     if let Err(error) = config::complete(&mut cli) {
         return fail(&error, reader).into();
     }
-    logging::start(&cli.global);
+    logging::start(&cli.global, reader.log);
     run(&cli).unwrap_or_else(|error| fail(&error, reader)).into()
 }
 
 /// The command line, and what is wrong with it if an option means nothing to its command.
 fn parse() -> Result<(Cli, Option<String>), clap::Error> {
-    let matches = args::command().try_get_matches()?;
+    let words = args::with_help_as_option(std::env::args_os());
+    let matches = args::command().try_get_matches_from(words)?;
     let unused = args::unused(&matches);
     Ok((Cli::from_arg_matches(&matches)?, unused))
 }
 
-/// Whether it is `manyway help options`.
-fn asks_for_shared_options() -> bool {
-    std::env::args_os().skip(1).eq(["help", "options"])
+/// Whether these words are the whole command line: it is no list of commands that has them.
+fn is_alone(words: &[&str]) -> bool {
+    std::env::args_os().skip(1).eq(words.iter().copied())
 }
 
 fn run(cli: &Cli) -> Result<ExitCode, CommandError> {
@@ -82,7 +88,6 @@ fn run(cli: &Cli) -> Result<ExitCode, CommandError> {
         Command::Demo(arguments) => demo::run(global, arguments),
         Command::Lab(arguments) => lab::run(global, arguments),
         Command::Sim(arguments) => sim::run(global, arguments),
-        Command::LabAgent(_) => lab_agent::run(),
     }
 }
 
@@ -109,19 +114,28 @@ fn block_on(command: impl Future<Output = Result<ExitCode, CommandError>>) -> Re
 /// For threads that are busy with a file.
 const END_TIME: Duration = Duration::from_secs(1);
 
-/// Who reads standard output.
+/// Who reads what the command says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reader {
-    Person,
-    Program,
+struct Reader {
+    /// Whether a program reads standard output.
+    wants_json: bool,
+    /// The form of what goes to standard error.
+    log: LogFormat,
+}
+
+impl Reader {
+    const PERSON: Self = Self { wants_json: false, log: LogFormat::Text };
 }
 
 /// Tells why a command failed: people on standard error, programs that asked for JSON on standard output. A reader that
 /// has closed standard output is told by the status alone.
 fn fail(error: &CommandError, reader: Reader) -> ExitCode {
     if error.code != ExitCode::OutputClosed {
-        output::note(&format!("error: {error}"));
-        if reader == Reader::Program {
+        match reader.log {
+            LogFormat::Text => output::note(&format!("error: {error}")),
+            LogFormat::Json => output::stderr::line(&json_line("error", None, error.to_json())),
+        }
+        if reader.wants_json {
             // The error is told already.
             let _ = output::json::print(&error.to_json());
         }
@@ -133,12 +147,12 @@ fn fail(error: &CommandError, reader: Reader) -> ExitCode {
 fn fail_to_parse(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         let printed = error.print().and_then(|()| io::stdout().flush());
-        return printed.map_or_else(|error| fail(&error.into(), Reader::Person), |()| ExitCode::Ok);
+        return printed.map_or_else(|error| fail(&error.into(), Reader::PERSON), |()| ExitCode::Ok);
     }
     output::note(&usage_text(error));
     let asks = |word: &OsString| ["--json", "--json-document", "-J"].iter().any(|option| word == option);
     if std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| asks(&word)) {
-        let text = error.to_string();
+        let text = output::without_secrets(&error.to_string());
         // What is wrong, which may take several lines, ends before the usage.
         let lines: Vec<_> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
         let reason = lines.join(" ");
@@ -155,7 +169,7 @@ fn usage_text(error: &clap::Error) -> String {
         Colour::With => text.ansi().to_string(),
         Colour::Without => text.to_string(),
     };
-    text.trim_end().to_owned()
+    output::without_secrets(text.trim_end())
 }
 
 /// Writes a document to standard output.

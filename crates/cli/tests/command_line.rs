@@ -47,7 +47,14 @@ fn a_wrong_command_line_is_status_2_and_says_why_on_standard_error() {
     for (arguments, reason) in [
         (&["demo", "--link", "20Mbit"][..], "RATE,DELAY[,LOSS]"),
         (&["get", "mw1x", "../x"], "\"..\""),
-        (&["bench", "mw1x", "-P", "1000"], "1..=128"),
+        (&["bench", "mw1x", "-P", "1000"], "must be at most 128"),
+        (&["ping", "mw1x", "-c", "0"], "must be at least 1"),
+        (&["serve", "--max-clients", "0"], "must be at least 1"),
+        (&["pipe", "mw1x", "host", "http"], "http is not a port number"),
+        (&["forward", "mw1x", "-L", "80:host:http"], "http is not a port number"),
+        (&["proxy", "mw1x", "--listen", "1080"], "write it like 127.0.0.1:1080 or [::1]:1080"),
+        (&["--config", "/nowhere/c.toml", "ping", "mw1x"], "/nowhere/c.toml: no such file or directory\n"),
+        (&["lab-agen"], "unrecognized subcommand"),
         (&["bench", "mw1x", "--messages", "100", "-P", "2"], "-P is for bulk"),
         (&["bench", "mw1x", "--messages", "100", "-b", "5M"], "-b is for bulk"),
         (&["bench", "mw1x", "--messages", "100", "-i", "1s"], "--interval"),
@@ -75,15 +82,82 @@ fn a_wrong_command_line_is_status_2_and_says_why_on_standard_error() {
         assert!(output.stdout.is_empty(), "{arguments:?}");
         let text = String::from_utf8(output.stderr).unwrap();
         assert!(text.contains(reason), "{reason} in\n{text}");
+        assert!(!text.contains("lab-agent") && !text.contains("os error"), "{text}");
+    }
+}
+
+#[test]
+fn no_error_shows_a_ticket() {
+    let place = tempfile::TempDir::new().unwrap();
+    std::fs::write(place.path().join("six.txt"), "six").unwrap();
+    let ticket = format!("mw1{}", "aeaqcaib".repeat(9));
+    let mistyped = ticket.replacen("mw1", "nw1", 1);
+    for (arguments, reason) in [
+        (&["send", "--to", "home", "six.txt", &ticket][..], "two servers are named: --to home and a ticket"),
+        (&["send", "--to", &ticket, "six.txt", "@other"], "two servers are named: --to mw1… and a ticket"),
+        (&["send", &ticket, "six.txt"], "the ticket comes last"),
+        (&["get", &ticket, "six.txt"], "invalid ticket"),
+        (&["get", "six.txt", &ticket], "the ticket comes first"),
+        (&["ping", &mistyped], "looks like a mistyped ticket"),
+        (&["ping", &ticket, &ticket], "unexpected argument 'mw1…'"),
+        (&["ping", "--scheduler", &ticket, "home"], "mw1…"),
+        (&["decode", &ticket], "mw1…: no such file or directory"),
+    ] {
+        for form in [&[][..], &["--json"]] {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_manyway"));
+            command.current_dir(place.path()).env("MANYWAY_HOME", place.path().join("home"));
+            let output = command.args(form).args(arguments).output().unwrap();
+            assert!(output.status.code().is_some_and(|code| code != 0), "{arguments:?}: {output:?}");
+            let (out, err) =
+                (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+            assert!(err.contains(reason), "{reason} in\n{err}");
+            assert!(!format!("{out}{err}").contains(&ticket[3..30]), "{out}{err}");
+        }
+    }
+}
+
+#[test]
+fn the_settings_may_not_name_an_interface_that_is_not_there() {
+    let home = tempfile::TempDir::new().unwrap();
+    let run = |settings: &str| {
+        std::fs::write(home.path().join("config.toml"), settings).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_manyway"));
+        command.args(["ping", "-c", "1", "mw1x"]).env("MANYWAY_HOME", home.path());
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, text) = run("interfaces = [\"lo\", \"nope0\"]");
+    assert_eq!(code, Some(2), "{text}");
+    assert!(
+        text.contains("interfaces in the settings: nope0: no such interface; this machine has: "),
+        "{text}"
+    );
+    for settings in ["interfaces = [\"lo\", \"nope*\"]", "exclude = [\"nope0\"]"] {
+        let (_, text) = run(settings);
+        assert!(text.contains("invalid ticket"), "{text}");
     }
 }
 
 #[test]
 fn the_help_of_send_fits_one_screen_and_shared_options_have_a_page_of_their_own() {
-    let text = |arguments: &[&str]| String::from_utf8(manyway(arguments).stdout).unwrap();
+    let text = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_manyway"));
+        String::from_utf8(command.args(arguments).env("COLUMNS", "80").output().unwrap().stdout).unwrap()
+    };
     let send = text(&["send", "--help"]);
-    assert!((15..=42).contains(&send.lines().count()), "{send}");
-    assert!(send.contains("--retry") && !send.contains("--scheduler"), "{send}");
+    assert!((15..=40).contains(&send.lines().count()), "{send}");
+    assert!(send.lines().all(|line| line.chars().count() <= 80), "{send}");
+    assert!(send.contains("--retry") && !send.contains("--scheduler") && !send.contains("ROLE"), "{send}");
+    for other in [&["send", "-h"][..], &["help", "send"], &["-q", "help", "send"]] {
+        assert_eq!(text(other), send, "{other:?}");
+    }
+    for verb in ["send", "get", "bench", "ping", "paths", "pipe", "forward", "proxy"] {
+        assert!(text(&[verb, "--help"]).contains("@FILE"), "{verb}");
+    }
+    for verb in ["keys", "status", "serve"] {
+        assert!(!text(&["help", verb]).contains("--interface"), "{verb}");
+    }
+    assert!(text(&["help", "options"]).contains("role=ROLE"));
     let shared = text(&["help", "options"]);
     for part in ["--scheduler", "--interface", "--trust", "--no-config"] {
         assert!(shared.contains(part), "{part} in\n{shared}");
@@ -120,6 +194,10 @@ fn the_version_is_printed() {
 fn completion_and_manual_are_documents() {
     assert!(String::from_utf8(manyway(&["completion", "bash"]).stdout).unwrap().contains("_manyway"));
     assert!(String::from_utf8(manyway(&["man"]).stdout).unwrap().contains(".TH"));
+    for arguments in [&["completion", "bash"][..], &["completion", "zsh"], &["man"], &["--help"]] {
+        let text = String::from_utf8(manyway(arguments).stdout).unwrap();
+        assert!(!text.contains("lab-agent") && !text.contains("lab\\-agent"), "{arguments:?}");
+    }
 }
 
 fn manyway(arguments: &[&str]) -> Output {

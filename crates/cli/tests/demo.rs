@@ -74,7 +74,7 @@ fn a_file_that_is_not_there_is_named() {
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty() && !place.plot().exists());
     let told = text(&output.stderr);
-    assert!(told.contains("cannot read /no/such/film.mp4: No such file"), "{told}");
+    assert!(told.contains("cannot read /no/such/film.mp4: no such file"), "{told}");
     place.check_that_nothing_is_left();
 }
 

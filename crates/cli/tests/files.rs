@@ -47,6 +47,77 @@ fn standard_input_is_sent_and_standard_output_is_written_byte_for_byte() {
 }
 
 #[test]
+fn a_device_or_pipe_takes_a_file_as_a_stream_and_stays_what_it_is() {
+    use std::os::unix::fs::FileTypeExt as _;
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let (here, ticket) = (place.here(), &server.ticket);
+    make_file(&place.there().join("big"), 1_000_000);
+    std::fs::write(place.there().join("empty"), "").unwrap();
+    let script = format!(
+        "mkfifo pipe && ln -s pipe link && {{ cat pipe > back & $MANYWAY get {ticket} big -o link && wait; }}"
+    );
+    let fetched = shell(&place, &script);
+    assert!(fetched.status.success(), "{fetched:?}");
+    assert_same_content(&place.there().join("big"), &here.join("back"));
+    let fetched =
+        shell(&place, &format!("{{ cat pipe > none & $MANYWAY get {ticket} empty -o pipe && wait; }}"));
+    assert!(fetched.status.success(), "{fetched:?}");
+    assert_eq!(std::fs::read(here.join("none")).unwrap(), b"");
+    assert!(here.join("pipe").symlink_metadata().unwrap().file_type().is_fifo());
+    place.run(&["get", ticket, "big", "empty", "-o", "pipe"]).expect(2).says("only one file");
+    // Its reader has gone away.
+    let fetched = shell(&place, &format!("{{ head -c 10 pipe > few & $MANYWAY get {ticket} big -o pipe; }}"));
+    assert_eq!(fetched.status.code(), Some(1), "{fetched:?}");
+    assert!(String::from_utf8_lossy(&fetched.stderr).contains("pipe: broken pipe"), "{fetched:?}");
+
+    let _socket = std::os::unix::net::UnixListener::bind(here.join("socket")).unwrap();
+    place.run(&["get", ticket, "big", "-o", "socket"]).expect(2).says("-o: socket is a socket");
+
+    // A device of the test's own, where it may make one and the file system lets it be opened.
+    let device = here.join("null");
+    let made = Command::new("mknod").arg(&device).args(["c", "1", "3"]).output().unwrap().status.success();
+    if made && std::fs::File::options().write(true).open(&device).is_ok() {
+        place.run(&["get", ticket, "big", "-o", "null"]).expect(0).says("verified");
+        assert!(device.symlink_metadata().unwrap().file_type().is_char_device());
+    }
+}
+
+#[test]
+fn received_files_never_replace_a_device_pipe_or_socket() {
+    use std::os::unix::fs::FileTypeExt as _;
+    let place = Place::new();
+    let server = place.serve(&[]);
+    for side in [place.here(), place.there()] {
+        std::fs::create_dir_all(side.join("dir")).unwrap();
+    }
+    make_file(&place.here().join("dir/pipe"), 1000);
+    make_file(&place.here().join("dir/other"), 1000);
+    make_file(&place.there().join("taken"), 1000);
+    let made = shell(&place, "mkfifo ../server/dir/pipe taken");
+    assert!(made.status.success(), "{made:?}");
+    let told = "dir/pipe exists and is not a regular file";
+    place.run(&["send", "dir", &server.ticket]).expect(1).says(told);
+    assert!(place.there().join("dir/other").is_file(), "the others arrive");
+    assert!(place.there().join("dir/pipe").symlink_metadata().unwrap().file_type().is_fifo());
+    let told = "taken exists and is not a regular file";
+    place.run(&["get", &server.ticket, "taken", "-o", "."]).expect(1).says(told);
+    place.run(&["get", &server.ticket, "taken", "--backup"]).expect(1).says(told);
+    assert!(place.here().join("taken").symlink_metadata().unwrap().file_type().is_fifo());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_failure_of_a_file_with_a_new_name_names_the_output_as_it_was_given() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    make_file(&place.there().join("six.txt"), 6);
+    let failed = place.run(&["--json", "get", &server.ticket, "six.txt", "-o", "/proc/nope"]).expect(1);
+    assert_eq!(failed.summary()["failed"][0]["name"], "/proc/nope");
+    failed.says("no such file or directory: /proc/nope");
+}
+
+#[test]
 fn a_named_pipe_is_read_to_its_end() {
     let place = Place::new();
     let server = place.serve(&[]);

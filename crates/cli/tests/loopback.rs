@@ -104,7 +104,7 @@ fn caps_are_shown_set_and_forgotten() {
     assert!(listed["renewal"].as_str().unwrap().ends_with("-15"), "{listed}");
     assert_eq!(row(&["caps", "--json", "--cap", "wwan0=3GB"])["reached"], true);
     run(&["caps", "--cap", "wwan0=none"]).expect(0).says("no interface has a cap");
-    run(&["caps", "clear", "--all"]).expect(0).says("wwan0: the count begins anew");
+    run(&["caps", "clear", "--all"]).expect(0).says("wwan0: counter reset");
     run(&["caps", "clear", "wwan0"]).expect(0).says("nothing was counted");
     assert_eq!(row(&["caps", "--json"])["used"], 0);
     std::fs::write(home.path().join("usage/wwan0"), "nonsense").unwrap();

@@ -189,12 +189,22 @@ fn a_server_logs_json_to_who_wants_it_and_a_stranger_is_refused_in_it() {
     user.run(&["keys", "remove", "default"]);
     let refused = Running::start(other.own(place.command(&["-q", "send", "own", &server.ticket]))).end();
     assert_eq!(refused.code, Some(3), "{refused:?}");
+    let ticket = server.ticket.clone();
     let log = server.stop().expect(0).err;
-    let lines = log.lines().filter(|line| line.starts_with('{'));
-    let documents: Vec<Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
+    let documents: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(!log.contains(&ticket[3..30]), "{log}");
     let of = |event: &str| documents.iter().find(|line| line["event"] == event).unwrap_or(&Value::Null);
     assert_eq!((&of("connected")["name"], &of("received")["file"]), (&"default".into(), &"own".into()));
     assert_eq!(of("received")["bytes"], 1000);
     assert!(of("left")["bytes_received"].as_u64().unwrap() >= 1000, "{log}");
     assert_eq!(of("refused")["reason"], "unknown key", "{log}");
+    assert!(of("refused")["from"].as_str().unwrap().starts_with("127.0.0.1:"), "{log}");
+    let listening = of("listening");
+    assert_eq!(listening["directory"], place.there().display().to_string(), "{log}");
+    assert!(listening["addresses"][0].as_str().unwrap().starts_with("127.0.0.1:"), "{log}");
+    assert_eq!(of("stopping")["signal"], "SIGTERM", "{log}");
+
+    let failed = Running::start(place.serving(&["--listen", "192.0.2.1:1", "--log-format", "json"])).end();
+    let error: Value = serde_json::from_str(failed.err.trim()).unwrap();
+    assert_eq!((&error["event"], &error["error"]["code"]), (&"error".into(), &1.into()), "{failed:?}");
 }

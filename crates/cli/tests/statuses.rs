@@ -134,7 +134,7 @@ fn documents_that_do_not_fit_on_a_disk_are_an_error() {
         let output = command.args(arguments).stdout(full).stderr(Stdio::piped()).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
         let text = String::from_utf8(output.stderr).unwrap();
-        assert!(text.starts_with("error: No space left"), "{arguments:?}: {text}");
+        assert!(text.starts_with("error: the disk is full"), "{arguments:?}: {text}");
     }
 }
 

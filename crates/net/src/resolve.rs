@@ -88,6 +88,18 @@ fn interface_index(name: &str) -> Option<u32> {
     if_addrs::get_if_addrs().ok()?.into_iter().find(|found| found.name == name)?.index
 }
 
+/// The name of the interface of this host with a number.
+#[cfg(target_os = "linux")]
+pub(crate) fn interface_name(index: u32) -> Option<String> {
+    nix::net::if_::if_indextoname(index).ok()?.into_string().ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn interface_name(index: u32) -> Option<String> {
+    let found = if_addrs::get_if_addrs().ok()?.into_iter().find(|found| found.index == Some(index))?;
+    Some(found.name)
+}
+
 async fn look_up(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     let addresses = tokio::net::lookup_host((name, port)).await?;
     Ok(addresses.map(canonical).collect())

@@ -63,6 +63,11 @@ pub enum Event {
     /// Data waits because only this path works and it costs more than the last primary that needed no leave:
     /// [`allow_costly`](crate::Connection::allow_costly) lets it go on. Told once, by the scheduler `primary`.
     CostlyPathNeeded(PathId),
+    /// This server refused the client's key or its proof of it in the set-up, which ends the connection.
+    ClientRefused {
+        /// The client's address.
+        remote: SocketAddr,
+    },
     /// The connection ended; nothing follows.
     Closed(ConnectionError),
 }

@@ -19,6 +19,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::ALPN;
@@ -160,6 +161,11 @@ impl fmt::Debug for Identity {
 pub trait Authoriser: fmt::Debug + Send + Sync {
     /// Whether the client with this key may come in. To be quick: the connections of all others wait.
     fn is_authorised(&self, client: &PublicKey) -> bool;
+
+    /// A client at this address was not let in: its key was refused, or it did not own it. To be quick, too.
+    fn on_refused(&self, from: SocketAddr) {
+        let _ = from;
+    }
 }
 
 /// Lets in the clients with the keys of a fixed list.

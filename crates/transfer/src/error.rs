@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 
 use crate::codec::CodecError;
-use crate::failure::{Failure, Reason};
+use crate::failure::Failure;
 use crate::name::printable;
 
 /// Why a request failed as a whole.
@@ -80,11 +80,7 @@ impl fmt::Display for TransferError {
                 write!(f, "the other side sent something else instead of {wanted}")
             }
             Self::Silent { wanted } => write!(f, "the other side did not tell {wanted} in time"),
-            // The other side's text says it all.
-            Self::Refused(failure) if failure.reason == Reason::ReadOnly && !failure.text.is_empty() => {
-                write!(f, "refused: {}", printable(&failure.text))
-            }
-            Self::Refused(failure) => write!(f, "refused: {failure}"),
+            Self::Refused(failure) => write!(f, "refused: {}", failure.refusal()),
             Self::Local(failure) => failure.fmt(f),
             Self::NotOneFile(text) => f.write_str(&printable(text)),
             Self::Incomplete { verified: 0 } => f.write_str("connection lost"),

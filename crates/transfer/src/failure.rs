@@ -25,7 +25,7 @@ pub enum Reason {
     IsDirectory,
     /// A file stands where a directory should be.
     NotDirectory,
-    /// Neither a file nor a directory: a device, a socket, a pipe.
+    /// A device, a socket or a pipe where a file should be.
     NotFile,
     /// A symbolic link, which is not followed.
     SymbolicLink,
@@ -98,7 +98,7 @@ impl Reason {
             Self::ReadOnly => "read-only",
             Self::IsDirectory => "a directory is in the way",
             Self::NotDirectory => "not a directory",
-            Self::NotFile => "neither a file nor a directory",
+            Self::NotFile => "exists and is not a regular file",
             Self::SymbolicLink => "a symbolic link is in the way",
             Self::Name => "the name is not allowed",
             Self::Hash => "the content does not fit its hash",
@@ -155,6 +155,15 @@ impl Failure {
         Self::with_text(self.reason, text)
     }
 
+    /// The failure as the reason why something is refused.
+    pub fn refusal(&self) -> String {
+        // The text says itself what is read-only.
+        if self.reason == Reason::ReadOnly && !self.text.is_empty() {
+            return printable(&self.text);
+        }
+        self.to_string()
+    }
+
     /// Translates an error of the system.
     pub fn from_io(error: &io::Error) -> Self {
         #[expect(
@@ -170,7 +179,7 @@ impl Failure {
             io::ErrorKind::NotADirectory => Reason::NotDirectory,
             io::ErrorKind::InvalidFilename => Reason::Name,
             io::ErrorKind::ResourceBusy | io::ErrorKind::WouldBlock => Reason::Busy,
-            _ => return Self::with_text(Reason::Other, error.to_string()),
+            _ => return Self::with_text(Reason::Other, system_text(error)),
         };
         Self::new(reason)
     }
@@ -195,13 +204,30 @@ impl From<NameError> for Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.reason)?;
-        if self.text.is_empty() {
-            return Ok(());
-        }
         // The text may come from the other side.
-        write!(f, ": {}", printable(&self.text))
+        match (self.reason, printable(&self.text)) {
+            (reason, text) if text.is_empty() => reason.fmt(f),
+            // The text alone tells which error it is.
+            (Reason::Other, text) => f.write_str(&text),
+            (Reason::NotFile, name) => write!(f, "{name} {}", Reason::NotFile),
+            (reason, text) => write!(f, "{reason}: {text}"),
+        }
     }
+}
+
+/// An error of the system in the form of all messages: in lower case, without its number.
+fn system_text(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = match (error.raw_os_error(), text.rsplit_once(" (os error ")) {
+        (Some(_), Some((text, _))) => text,
+        _ => text.as_str(),
+    };
+    let mut characters = text.chars();
+    let Some(first) = characters.next() else { return String::new() };
+    let rest = characters.as_str();
+    // An abbreviation keeps its capitals.
+    let is_word = rest.chars().next().is_none_or(|second| !second.is_uppercase());
+    if is_word { format!("{}{rest}", first.to_lowercase()) } else { text.to_owned() }
 }
 
 impl std::error::Error for Failure {}
@@ -210,6 +236,19 @@ impl std::error::Error for Failure {}
 mod tests {
     use super::*;
     use std::io::Write;
+
+    #[test]
+    fn errors_of_the_system_are_told_in_lower_case_and_without_their_number() {
+        let text = |code| Failure::from_io(&io::Error::from_raw_os_error(code)).to_string();
+        assert_eq!(text(2), "no such file or directory");
+        assert_eq!(text(28), "the disk is full");
+        let other = text(5);
+        assert!(!other.contains("os error") && !other.contains("system reports"), "{other}");
+        assert!(other.starts_with(|first: char| first.is_lowercase()), "{other}");
+        assert_eq!(system_text(&io::Error::other("TLS failed")), "TLS failed");
+        let at = Failure::from_io(&io::Error::other("Odd")).at(Path::new("/x"));
+        assert_eq!(at.to_string(), "/x: odd");
+    }
 
     #[test]
     fn every_reason_survives_its_code() {
@@ -230,7 +269,7 @@ mod tests {
     fn a_failure_with_its_place_says_everything_once() {
         let at = |failure: Failure| failure.at(Path::new("a/b")).to_string();
         assert_eq!(at(Failure::new(Reason::NotFound)), "no such file or directory: a/b");
-        assert_eq!(at(Failure::with_text(Reason::Other, "odd")), "the system reports an error: a/b: odd");
+        assert_eq!(at(Failure::with_text(Reason::Other, "odd")), "a/b: odd");
     }
 
     #[test]

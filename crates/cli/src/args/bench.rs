@@ -6,6 +6,7 @@ use clap::Args;
 use manyway::Rate;
 use manyway_transfer::{BenchFlow, BenchLimit, BenchPlan, MessagePlan};
 
+use super::number::{port, within};
 use super::ping::parse_interval;
 use crate::output::units::{parse_duration, parse_rate, parse_size};
 
@@ -14,7 +15,7 @@ use crate::output::units::{parse_duration, parse_rate, parse_size};
 #[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct BenchArgs {
-    /// The ticket that `manyway serve` printed
+    /// The server: its ticket, @FILE with it, or its name
     #[arg(value_name = "TICKET")]
     pub ticket: String,
     /// How long to measure; 0 until Ctrl-C
@@ -28,7 +29,7 @@ pub struct BenchArgs {
     pub interval: Duration,
     /// How many streams at once
     #[arg(short = 'P', long = "parallel", value_name = "N", default_value_t = 1)]
-    #[arg(value_parser = clap::value_parser!(u16).range(1..=i64::from(BenchPlan::MAX_STREAMS)))]
+    #[arg(value_parser = parse_streams)]
     pub parallel: u16,
     /// Let the server send
     #[arg(short = 'R', long)]
@@ -49,7 +50,7 @@ pub struct BenchArgs {
     #[arg(short = 'C', long = "control", value_name = "NAME", conflicts_with = "congestion")]
     pub control: Option<String>,
     /// Connect to this port instead of the ticket's
-    #[arg(short = 'p', long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(short = 'p', long, value_name = "PORT", value_parser = port)]
     pub port: Option<u16>,
     /// Measure each path alone too, and print the gain over the best
     #[arg(long)]
@@ -66,7 +67,7 @@ pub struct BenchArgs {
     pub messages: Option<u32>,
     /// How many messages a second
     #[arg(long, value_name = "N", default_value_t = 100, requires = "messages")]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(MessagePlan::MAX_RATE)))]
+    #[arg(value_parser = parse_message_rate)]
     pub rate: u32,
     /// After so many ms a message that is measured is of no use: it is given up, or late
     #[arg(long, value_name = "MS", requires = "messages", value_parser = parse_deadline)]
@@ -74,6 +75,14 @@ pub struct BenchArgs {
     /// Send bulk beside the messages, as without --messages; -P and -b are for it
     #[arg(long, requires = "messages")]
     pub bulk: bool,
+}
+
+fn parse_streams(text: &str) -> Result<u16, String> {
+    within(text, 1..=BenchPlan::MAX_STREAMS.into())
+}
+
+fn parse_message_rate(text: &str) -> Result<u32, String> {
+    within(text, 1..=MessagePlan::MAX_RATE.into())
 }
 
 impl BenchArgs {
@@ -204,13 +213,13 @@ With --messages it prints how long messages take from one application to the oth
 There are no intervals (-i), and nothing is left out (-O).
 
 Examples:
-  manyway bench mw1…
-  manyway bench -t 30 -P 4 -R mw1…
-  manyway bench --bidir -b 5M -O 2 mw1…
-  manyway bench --min-gain 20 mw1…     20 % faster than the best path alone?
-  manyway bench --json -i 100ms mw1… | jq .bits_per_second
-  manyway bench -J mw1… > result.json
-  manyway bench --messages 100 --rate 50 --deadline 150 --bulk mw1…";
+  manyway bench @home.ticket
+  manyway bench -t 30 -P 4 -R home
+  manyway bench --bidir -b 5M -O 2 home
+  manyway bench --min-gain 20 home     20 % faster than the best path alone?
+  manyway bench --json -i 100ms home | jq .bits_per_second
+  manyway bench -J home > result.json
+  manyway bench --messages 100 --rate 50 --deadline 150 --bulk home";
 
 #[cfg(test)]
 mod tests {

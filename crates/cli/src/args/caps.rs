@@ -24,7 +24,7 @@ pub enum CapsAction {
     /// Set what went over an interface in this period, as the bill of its provider says
     #[command(after_help = "Example:\n  manyway caps set wwan0 3.2GB        the provider counts this much")]
     Set(SetArgs),
-    /// Forget what went over interfaces, so that their counts begin anew
+    /// Reset the usage counters of interfaces
     #[command(after_help = "Examples:\n  manyway caps clear wwan0\n  manyway caps clear --all")]
     Clear(ClearArgs),
 }
@@ -62,4 +62,4 @@ Examples:
   manyway caps                         how much is left?
   manyway caps --json                  the same for programs
   manyway caps set wwan0 3.2GB         the provider counts this much
-  manyway caps clear wwan0             begin anew";
+  manyway caps clear wwan0             reset the counter";

@@ -31,7 +31,7 @@ pub struct DecodeArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  SSLKEYLOGFILE=keys manyway bench mw1…
+  SSLKEYLOGFILE=keys manyway bench @home.ticket
   tcpdump -i any -w trace.pcap udp port 4455
   manyway decode --keylog keys trace.pcap
   tcpdump -i any -U -w - udp port 4455 | manyway decode --keylog keys

@@ -7,11 +7,13 @@ use std::str::FromStr;
 use clap::Args;
 use manyway_egress::Destination;
 
+use crate::output::address;
+
 /// Arguments of `forward`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ForwardArgs {
-    /// The server, started with --egress: its ticket, its name, or HOST:PORT
+    /// The server, started with --egress: its ticket, @FILE with it, its name, or HOST:PORT
     #[arg(value_name = "TICKET")]
     pub server: String,
     /// Listen on PORT here, and connect to HOST:HOSTPORT from the server; may be given several times
@@ -46,9 +48,10 @@ impl FromStr for ForwardRule {
             "*" | "" => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             address => address.parse().map_err(|_| format!("{bind:?} is no address to listen on"))?,
         };
-        let port = port.parse().map_err(|_| format!("{port:?} is no port to listen on"))?;
+        let port = port.parse().map_err(|_| format!("{port} is not a port number (0 to 65535)"))?;
         let (host, host_port) = destination;
-        let host_port = host_port.parse().map_err(|_| format!("{host_port:?} is no port"))?;
+        let host_port =
+            host_port.parse().map_err(|_| format!("{host_port} is not a port number (1 to 65535)"))?;
         let destination = Destination::parse(host, host_port).map_err(|error| error.to_string())?;
         Ok(Self { listen: SocketAddr::new(address, port), destination })
     }
@@ -56,7 +59,7 @@ impl FromStr for ForwardRule {
 
 impl fmt::Display for ForwardRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} -> {}", self.listen, self.destination)
+        write!(f, "{} -> {}", address(self.listen), self.destination)
     }
 }
 
@@ -76,9 +79,9 @@ fn parts(text: &str) -> Vec<&str> {
 
 const EXAMPLES: &str = "\
 Examples:
-  manyway forward mw1… -L 8080:example.org:80
-  manyway forward mw1… -L 2222:127.0.0.1:22 -L 5432:db.internal:5432
-  manyway forward mw1… -L [::1]:8080:[2001:db8::7]:80
+  manyway forward @home.ticket -L 8080:example.org:80
+  manyway forward home -L 2222:127.0.0.1:22 -L 5432:db.internal:5432
+  manyway forward home -L [::1]:8080:[2001:db8::7]:80
 
 BIND is 127.0.0.1 unless told otherwise. What is not on the public internet the \
 server must allow: manyway serve --egress --allow 127.0.0.1:22.";

@@ -11,13 +11,13 @@ use super::TransferArgs;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct GetArgs {
-    /// The ticket of the server, or the code of `manyway send`
+    /// The server: its ticket, @FILE with it, or its name; or the code of `manyway send`
     #[arg(value_name = "TICKET")]
     pub ticket: String,
     /// Files and directories there; everything if none is named
     #[arg(value_name = "PATH", value_parser = parse_path)]
     pub paths: Vec<RelativePath>,
-    /// Directory, new name or "-" for stdout
+    /// Directory, new name, device, pipe or "-" for stdout
     #[arg(short = 'o', long = "output", value_name = "DIR|NAME", default_value = ".")]
     pub output: PathBuf,
     /// Keep files that are there, whatever is in them
@@ -38,11 +38,11 @@ fn parse_path(text: &str) -> Result<RelativePath, String> {
 
 const EXAMPLES: &str = "\
 Examples:
-  manyway get mw1… film.mp4
-  manyway get mw1… film.mp4 -o holiday.mp4
-  manyway get mw1… photos.tar -o - | tar x
-  manyway get mw1… photos/2024 -o ~/pictures
-  manyway get mw1…                     everything
+  manyway get @home.ticket film.mp4
+  manyway get home film.mp4 -o holiday.mp4
+  manyway get home photos.tar -o - | tar x
+  manyway get home photos/2024 -o ~/pictures
+  manyway get home                     everything
 
 To resume after an interruption run the same command again. What an interrupted transfer leaves behind is called \
 .NAME.manyway-part.";

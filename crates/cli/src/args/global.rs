@@ -63,7 +63,7 @@ pub struct GlobalArgs {
     #[arg(long, global = true, value_name = "NAME")]
     #[arg(
         long_help = "How each path avoids congestion, by what it is to do or by name. bond, the default, is bbr: it models the path, \
-        bears random loss and keeps queues short. fair is coupled-cubic: paths that turn out to share a bottleneck compete \
+        tolerates random loss and keeps queues short. fair is coupled-cubic: paths that turn out to share a bottleneck compete \
         there as one flow of CUBIC. The others: cubic, new-reno, fixed (a constant window, for experiments), and lia, olia \
         and balia, which compete in a shared bottleneck as about one flow of Reno"
     )]

@@ -1,9 +1,12 @@
 //! Help that fits a screen: what a command needs, and where the options of every command are explained.
 
+use std::ffi::OsString;
+
 use clap::builder::StyledStr;
 use clap::{Arg, ArgAction, Command, CommandFactory as _};
 
 use super::Cli;
+use super::scope::shows_interfaces;
 
 /// The heading of the options that every command understands.
 pub(super) const SHARED: &str = "Options of every command";
@@ -13,7 +16,20 @@ const MORE: &str = "Options for interfaces, scheduling, trust and settings: many
 
 /// The command line as it is parsed: `--help` shows of the options of every command only some, each in one line.
 pub fn command() -> Command {
-    brief(hide_shared(Cli::command()))
+    brief(hide_interfaces(hide_shared(Cli::command())))
+}
+
+/// The words of a command line in which `help VERB` is written as `VERB --help`: clap's own gives each option a
+/// paragraph.
+pub fn with_help_as_option(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut words: Vec<_> = words.into_iter().collect();
+    let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
+    let verb = words.iter().skip(1).position(|word| !is_option(word)).map(|at| at + 1);
+    if let Some(at) = verb.filter(|at| words.get(*at).is_some_and(|word| word == "help")) {
+        words.remove(at);
+        words.push("--help".into());
+    }
+    words
 }
 
 /// What `manyway help options` prints: every option that all commands understand, explained at length.
@@ -40,11 +56,24 @@ fn hide_shared(command: Command) -> Command {
     })
 }
 
+/// Takes `-I` out of the help of the commands to which it means nothing.
+fn hide_interfaces(command: Command) -> Command {
+    let Some(option) = command.get_arguments().find(|argument| argument.get_id() == "interfaces") else {
+        return command;
+    };
+    let hidden = option.clone().hide(true);
+    command.mut_subcommands(|below| {
+        if shows_interfaces(below.get_name()) { below } else { below.arg(hidden.clone()) }
+    })
+}
+
 /// Gives a command and those below it a `--help` of one line an option, and says where the rest is.
 fn brief(command: Command) -> Command {
     let help = Arg::new("help").short('h').long("help").action(ArgAction::HelpShort).help("Print help");
     let names: Vec<_> = command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
-    let mut command = command.disable_help_flag(true).arg(help);
+    // `help` is a command of the first level alone.
+    let has_help_below = names.is_empty() || command.get_name() == "manyway";
+    let mut command = command.disable_help_flag(true).arg(help).disable_help_subcommand(!has_help_below);
     let after = command.get_after_help().map(|text| format!("{text}\n\n")).unwrap_or_default();
     command = command.after_help(after + MORE);
     for name in names {
@@ -81,6 +110,40 @@ mod tests {
             let lines = text.lines().count();
             assert!(lines <= most, "{name} has {lines} lines:\n{text}");
             assert!(text.contains("manyway help options"), "{text}");
+        }
+    }
+
+    #[test]
+    fn interfaces_are_in_the_help_of_the_commands_that_choose_them() {
+        for (name, is_shown) in [
+            ("send", true),
+            ("paths", true),
+            ("caps", true),
+            ("keys", false),
+            ("status", false),
+            ("serve", false),
+            ("demo", false),
+            ("decode", false),
+        ] {
+            assert_eq!(help_of(name, 80).contains("--interface"), is_shown, "{name}");
+        }
+        let mut command = command().term_width(80);
+        command.build();
+        let list = command.find_subcommand_mut("keys").unwrap().find_subcommand_mut("list").unwrap();
+        assert!(!list.render_help().to_string().contains("--interface"));
+    }
+
+    #[test]
+    fn help_before_a_verb_is_its_help_option() {
+        let words = |text: &str| with_help_as_option(text.split(' ').map(OsString::from)).join(" ".as_ref());
+        for (written, read) in [
+            ("manyway help send", "manyway send --help"),
+            ("manyway -q help keys add", "manyway -q keys add --help"),
+            ("manyway help", "manyway --help"),
+            ("manyway send help", "manyway send help"),
+            ("manyway keys list", "manyway keys list"),
+        ] {
+            assert_eq!(words(written), read);
         }
     }
 

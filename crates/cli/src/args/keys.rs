@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use manyway::HostPort;
 
+use super::number::within;
 use crate::home::{EntryName, KeyHash, RateText, Rights, Timestamp};
 use crate::output::units::parse_duration;
 
@@ -113,7 +114,7 @@ pub struct AddClientArgs {
 pub struct AddServerArgs {
     /// How to call it
     pub name: EntryName,
-    /// Its ticket, or where it is
+    /// Its ticket, @FILE with it, or where it is
     #[arg(required = true, value_name = "TICKET|HOST[:PORT]")]
     pub server: Vec<String>,
     /// Its key, as `manyway keys show` prints it there; a ticket holds it already
@@ -143,7 +144,7 @@ pub struct RightsArgs {
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     pub max_rate: Option<RateText>,
     /// Connections at the same time
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = parse_connections)]
     pub max_connections: Option<u32>,
 }
 
@@ -160,6 +161,10 @@ pub const DEFAULT_TICKET: &str = "default";
 fn parse_rate(text: &str) -> Result<RateText, String> {
     let rate: RateText = text.parse().map_err(|error: crate::output::units::UnitError| error.to_string())?;
     if rate.0.bytes_per_second() == 0 { Err("nothing could pass".to_owned()) } else { Ok(rate) }
+}
+
+fn parse_connections(text: &str) -> Result<u32, String> {
+    within(text, 1..=u32::MAX.into())
 }
 
 fn parse_expiry(text: &str) -> Result<Timestamp, String> {
@@ -202,7 +207,7 @@ const ADD_EXAMPLES: &str = "\
 Examples:
   manyway keys add ticket alice --expires 30d
   manyway keys add client laptop 3f2ac0d1e4b5968778695a4b3c2d1e0f
-  manyway keys add server home mw1…";
+  manyway keys add server home @home.ticket";
 
 const ADD_TICKET_EXAMPLES: &str = "\
 Examples:
@@ -217,7 +222,7 @@ Examples:
 
 const ADD_SERVER_EXAMPLES: &str = "\
 Examples:
-  manyway keys add server home mw1…
+  manyway keys add server home @home.ticket
   manyway keys add server nas nas.lan --key 3f2ac0d1e4b5968778695a4b3c2d1e0f
   manyway get nas notes.txt";
 

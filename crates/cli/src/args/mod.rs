@@ -12,7 +12,7 @@ mod global;
 mod help;
 mod keys;
 mod lab;
-mod lab_agent;
+mod number;
 mod paths;
 mod ping;
 mod pipe;
@@ -34,7 +34,7 @@ pub use demo::DemoArgs;
 pub use forward::{ForwardArgs, ForwardRule};
 pub use get::GetArgs;
 pub use global::{Costly, GlobalArgs, Memory, Trust};
-pub use help::{command, shared_options};
+pub use help::{command, shared_options, with_help_as_option};
 pub use keys::{
     AddArgs, AddClientArgs, AddServerArgs, AddTicketArgs, AddWhat, DEFAULT_TICKET, EntryKind, KeysAction,
     KeysArgs, ListArgs, RemoveArgs, RightsArgs, ShowArgs,
@@ -42,7 +42,6 @@ pub use keys::{
 #[cfg(all(test, target_os = "linux"))]
 pub(crate) use lab::PROPERTIES;
 pub use lab::{CpuArgs, LabAction, LabArgs, NameList, ShareArgs, UpArgs, ValidateArgs};
-pub use lab_agent::LabAgentArgs;
 pub use paths::PathsArgs;
 pub use ping::PingArgs;
 pub use pipe::PipeArgs;
@@ -77,6 +76,11 @@ impl Cli {
     /// Whether standard output is for programs.
     pub fn wants_json(&self) -> bool {
         self.global.json || matches!(&self.command, Command::Bench(bench) if bench.document)
+    }
+
+    /// In which form messages go to standard error.
+    pub fn log_format(&self) -> LogFormat {
+        if let Command::Serve(serve) = &self.command { serve.log_format } else { LogFormat::Text }
     }
 }
 
@@ -117,9 +121,6 @@ pub enum Command {
     Lab(LabArgs),
     /// Run Manyway through the same scenarios in virtual time
     Sim(SimArgs),
-    /// Be one end of a run of the lab, which starts this itself
-    #[command(hide = true)]
-    LabAgent(LabAgentArgs),
     /// Print a completion script for a shell
     Completion(CompletionArgs),
     /// Print the manual page
@@ -147,7 +148,6 @@ impl Command {
             | Self::Decode(_)
             | Self::Lab(_)
             | Self::Sim(_)
-            | Self::LabAgent(_)
             | Self::Completion(_)
             | Self::Man => true,
         }
@@ -158,7 +158,7 @@ const EXAMPLES: &str = "\
 Examples:
   manyway demo                         see it work, no network needed
   manyway serve --dir /srv/incoming    on the server; prints a ticket
-  manyway send film.mp4 mw1…           on the client, with that ticket
+  manyway send film.mp4 @home.ticket   on the client, with that ticket in a file
 
 Exit status:
   0    done
@@ -175,7 +175,9 @@ Commands that run until Ctrl-C then end with 0: serve, rendezvous, forward, prox
 lab up, and ping without -c if there was an answer.
 
 Settings may stand in ~/.config/manyway/config.toml; the command line wins. \
-Keys and tickets stand beside it (`manyway keys show`); MANYWAY_HOME moves all.";
+Keys and tickets stand beside it (`manyway keys show`); MANYWAY_HOME moves all.
+
+A ticket is a secret: where a command takes one, @FILE reads it from a file and keeps it out of the list of processes.";
 
 #[cfg(test)]
 mod tests {

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::number::port;
 use super::ping::parse_interval;
 
 /// Arguments of `paths`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PathsArgs {
-    /// The server: its ticket, @FILE, or its name; without it the addresses of this host are listed
+    /// The server: its ticket, @FILE with it, or its name; without it the addresses of this host are listed
     #[arg(value_name = "TICKET")]
     pub ticket: Option<String>,
     /// Show it again and again, until Ctrl-C
@@ -24,7 +25,7 @@ pub struct PathsArgs {
     pub interval: Duration,
     /// Connect to this port instead of the ticket's
     #[arg(short = 'p', long, value_name = "PORT", requires = "ticket")]
-    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(value_parser = port)]
     pub port: Option<u16>,
 }
 
@@ -34,6 +35,6 @@ of its own: rtt and loss are those of its pings. To look at a transfer that is r
 
 Examples:
   manyway paths                        which interfaces would be used?
-  manyway paths mw1…                   which of them lead to the server?
-  manyway paths -w mw1…                and now, with one cable pulled?
-  manyway paths --json mw1… | jq '.pairs[] | select(.used | not) | .why'";
+  manyway paths @home.ticket           which of them lead to the server?
+  manyway paths -w home                and now, with one cable pulled?
+  manyway paths --json home | jq '.pairs[] | select(.used | not) | .why'";

@@ -4,17 +4,18 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::number::{port, within};
 use crate::output::units::parse_duration;
 
 /// Arguments of `ping`; letters as in ping(8).
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PingArgs {
-    /// The server: its ticket, @FILE, or its name
+    /// The server: its ticket, @FILE with it, or its name
     #[arg(value_name = "TICKET")]
     pub ticket: String,
     /// Stop after N probes; default until Ctrl-C
-    #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'c', long, value_name = "N", value_parser = parse_count)]
     pub count: Option<u64>,
     /// How often to ask; at least 10ms
     #[arg(short = 'i', long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
@@ -23,8 +24,12 @@ pub struct PingArgs {
     #[arg(short = 'W', long = "wait", value_name = "TIME", default_value = "2s", value_parser = parse_duration)]
     pub wait: Duration,
     /// Connect to this port instead of the ticket's
-    #[arg(short = 'p', long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(short = 'p', long, value_name = "PORT", value_parser = port)]
     pub port: Option<u16>,
+}
+
+fn parse_count(text: &str) -> Result<u64, String> {
+    within(text, 1..=u64::MAX)
 }
 
 /// Reads a time that is not too short to repeat something.
@@ -43,7 +48,7 @@ Probes the server on every path at once: a live table at a terminal, a line for 
 summary of each path. Ends with status 0 if there was any answer, else with 1.
 
 Examples:
-  manyway ping mw1…
-  manyway ping -c 20 -i 100ms mw1…
-  manyway ping -I wwan0 -W 5s mw1…
-  manyway ping --json -c 5 mw1… | jq .rtt";
+  manyway ping @home.ticket
+  manyway ping -c 20 -i 100ms home
+  manyway ping -I wwan0 -W 5s home
+  manyway ping --json -c 5 home | jq .rtt";

@@ -3,30 +3,34 @@
 use clap::Args;
 use manyway_egress::Host;
 
+use super::number::port;
+
 /// Arguments of `pipe`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PipeArgs {
-    /// The server, started with --egress: its ticket, its name, or HOST:PORT
+    /// The server, started with --egress: its ticket, @FILE with it, its name, or HOST:PORT
     #[arg(value_name = "TICKET")]
     pub server: String,
     /// The host to connect to; the server finds its name
     #[arg(value_name = "HOST", value_parser = Host::parse)]
     pub host: Host,
     /// The TCP port to connect to
-    #[arg(value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(value_name = "PORT", value_parser = port)]
     pub port: u16,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  ssh -o ProxyCommand='manyway pipe mw1… %h %p' user@host.example.org
-  GIT_SSH_COMMAND=\"ssh -o ProxyCommand='manyway pipe mw1… %h %p'\" git pull
-  rsync -e \"ssh -o ProxyCommand='manyway pipe mw1… %h %p'\" film.mp4 host.lan:
-  printf 'GET / HTTP/1.0\\r\\n\\r\\n' | manyway pipe mw1… example.org 80
+  ssh -o ProxyCommand='manyway pipe home %h %p' user@host.example.org
+  GIT_SSH_COMMAND=\"ssh -o ProxyCommand='manyway pipe home %h %p'\" git pull
+  rsync -e \"ssh -o ProxyCommand='manyway pipe home %h %p'\" film.mp4 host.lan:
+  printf 'GET / HTTP/1.0\\r\\n\\r\\n' | manyway pipe @home.ticket example.org 80
 
 In ~/.ssh/config, for every ssh, scp, git and rsync to a host:
   Host host.example.org
-      ProxyCommand manyway pipe mw1… %h %p
+      ProxyCommand manyway pipe home %h %p
+
+`home` is a server that `manyway keys add server home @home.ticket` has named.
 
 The end of standard input is carried to the destination, which may go on.";

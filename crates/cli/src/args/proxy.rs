@@ -8,17 +8,22 @@ use clap::Args;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ProxyArgs {
-    /// The server, started with --egress: its ticket, its name, or HOST:PORT
+    /// The server, started with --egress: its ticket, @FILE with it, its name, or HOST:PORT
     #[arg(value_name = "TICKET")]
     pub server: String,
     /// Where programs of this host find the proxy; whoever can connect there uses it
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:1080", value_parser = super::parse_listen)]
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:1080", value_parser = parse_listen)]
     pub listen: SocketAddr,
+}
+
+/// On this host alone unless told otherwise: a proxy asks nobody who he is.
+fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+    super::serve::parse_address(text, "127.0.0.1:1080 or [::1]:1080")
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  manyway proxy mw1…
+  manyway proxy @home.ticket
   curl -x socks5h://127.0.0.1:1080 https://example.org
   git -c http.proxy=socks5h://127.0.0.1:1080 clone https://git.example.org/it
   ssh -o ProxyCommand='nc -X 5 -x 127.0.0.1:1080 %h %p' user@host.example.org

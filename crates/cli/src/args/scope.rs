@@ -21,10 +21,8 @@ const CLIENT: &[&str] = &["interfaces", "exclude", "ipv4", "ipv6", "trust", "tru
 const SIMULATED: &[&str] = &["scheduler", "congestion", "pairs", "qlog"];
 
 /// The options that a command takes beside those for output and settings, which all take.
-fn meaningful(verb: &str) -> Option<Vec<&'static str>> {
+fn meaningful(verb: &str) -> Vec<&'static str> {
     let lists: &[&[&str]] = match verb {
-        // The lab starts it and knows what it does.
-        "lab-agent" => return None,
         // A server, the demo and an offer say themselves why they take no interfaces.
         "lab" | "sim" => &[SIMULATED],
         "caps" => &[&["interfaces", "caps"]],
@@ -33,13 +31,19 @@ fn meaningful(verb: &str) -> Option<Vec<&'static str>> {
         "keys" | "decode" | "completion" | "man" | "status" => &[],
         _ => &[TRANSPORT, CLIENT],
     };
-    Some(lists.concat())
+    lists.concat()
+}
+
+/// Whether the help of a command shows the options that choose interfaces.
+pub(super) fn shows_interfaces(verb: &str) -> bool {
+    let takes_none = matches!(verb, "serve" | "demo");
+    !takes_none && meaningful(verb).contains(&"interfaces")
 }
 
 /// An option that was given although it means nothing to the command, and the command.
 pub fn unused(matches: &ArgMatches) -> Option<String> {
     let (verb, _) = matches.subcommand()?;
-    let meaningful = meaningful(verb)?;
+    let meaningful = meaningful(verb);
     let is_given = |id: &&str| matches.value_source(id) == Some(ValueSource::CommandLine);
     let all = TRANSPORT.iter().chain(CLIENT).copied();
     let id = all.filter(|id| !meaningful.contains(id)).find(is_given)?;

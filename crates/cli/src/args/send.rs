@@ -13,10 +13,10 @@ use crate::command::target::{is_ticket, names_ticket};
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES, override_usage = "manyway send [OPTIONS] <FILE>... [TICKET]")]
 pub struct SendArgs {
-    /// Files and directories ("-" is standard input), then the ticket; without one they are offered for `manyway get`
+    /// Files and directories ("-" is standard input), then the ticket or @FILE with it; without one they are offered for `manyway get`
     #[arg(required = true, value_names = ["FILE"])]
     arguments: Vec<OsString>,
-    /// Send to this server: a ticket, a name or HOST
+    /// Send to this server: a name, @FILE or HOST
     #[arg(long, value_name = "SERVER")]
     to: Option<String>,
     /// Call it NAME there; only with one argument
@@ -53,15 +53,19 @@ impl SendArgs {
 
     fn recipient_among(&self, exists: impl Fn(&Path) -> bool) -> Result<Recipient, String> {
         let paths = |arguments: &[OsString]| arguments.iter().map(PathBuf::from).collect();
-        if self.to.is_some() {
+        // A file may be called so.
+        let is_server = |text: &str| is_ticket(text) || names_ticket(text) && !exists(Path::new(text));
+        if let Some(to) = &self.to {
+            let is_named = |file: &OsString| file.to_str().is_some_and(is_server) && !exists(Path::new(file));
+            if self.arguments.iter().any(is_named) {
+                return Err(format!("two servers are named: --to {to} and a ticket"));
+            }
             return Ok(Recipient { files: paths(&self.arguments), server: self.to.clone() });
         }
         let Some((last, files)) = self.arguments.split_last() else {
             return Err("nothing to send".to_owned());
         };
         let is_misplaced = |file: &OsString| file.to_str().is_some_and(is_ticket) && !exists(Path::new(file));
-        // A file may be called so.
-        let is_server = |text: &str| is_ticket(text) || names_ticket(text) && !exists(Path::new(text));
         if !last.to_str().is_some_and(is_server) && files.iter().any(is_misplaced) {
             return Err("the ticket comes last: manyway send FILE… TICKET".to_owned());
         }
@@ -81,11 +85,11 @@ fn parse_name(text: &str) -> Result<RelativePath, String> {
 
 const EXAMPLES: &str = "\
 Examples:
-  manyway send film.mp4 mw1…           to a server, with its ticket
-  manyway send photos/ notes.txt mw1…
-  tar c photos | manyway send - --name photos.tar mw1…
+  manyway send film.mp4 @home.ticket   to a server, with its ticket in a file
+  manyway send photos/ notes.txt home  to one that `manyway keys` has named
+  tar c photos | manyway send - --name photos.tar home
   manyway send film.mp4                without a server: prints a code
-  manyway send -I eth0 -I wwan0,role=backup film.mp4 mw1…
+  manyway send -I eth0 -I wwan0,role=backup film.mp4 home
 
 To resume after an interruption run the same command again. What an interrupted transfer leaves behind is called \
 .NAME.manyway-part.";
@@ -118,6 +122,10 @@ mod tests {
     fn a_server_that_is_named_by_its_option_leaves_all_arguments_files() {
         let recipient = parse(&["--to", "home", "a", "b"]).unwrap();
         assert_eq!((recipient.files.len(), recipient.server.as_deref()), (2, Some("home")));
+        for ticket in ["mw1xyz", "@home.ticket"] {
+            let error = parse(&["--to", "home", "a", ticket]).unwrap_err();
+            assert_eq!(error, "two servers are named: --to home and a ticket");
+        }
     }
 
     fn parse(arguments: &[&str]) -> Result<Recipient, String> {

@@ -9,6 +9,8 @@ use manyway::HostPort;
 use manyway::resolve::socket_address;
 use manyway_egress::Opening;
 
+use super::number::within;
+
 /// Arguments of `serve`.
 #[derive(Debug, Clone, Default, Args)]
 #[command(after_help = EXAMPLES)]
@@ -27,7 +29,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "HOST:PORT")]
     pub advertise: Vec<HostPort>,
     /// Connections at the same time; default no limit
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_clients)]
     pub max_clients: Option<NonZeroUsize>,
     /// Show this certificate (PEM, own one first) to clients that trust authorities instead of the key
     #[arg(long, value_name = "FILE", requires = "key")]
@@ -59,14 +61,25 @@ pub enum LogFormat {
     Json,
 }
 
-/// Reads where to listen.
+fn parse_clients(text: &str) -> Result<NonZeroUsize, String> {
+    within(text, 1..=usize::MAX.try_into().unwrap_or(u64::MAX))
+        .and_then(|number: usize| NonZeroUsize::new(number).ok_or_else(|| "must be at least 1".to_owned()))
+}
+
+/// Reads where a server listens.
 ///
 /// # Errors
 /// What the text should be like.
 pub fn parse_listen(text: &str) -> Result<SocketAddr, String> {
-    let wrong = || {
-        format!("{text:?} is not ADDRESS:PORT; write it like 0.0.0.0:4455, [::]:4455 or [fe80::1%eth0]:4455")
-    };
+    parse_address(text, "0.0.0.0:4455, [::]:4455 or [fe80::1%eth0]:4455")
+}
+
+/// Reads an address with a port.
+///
+/// # Errors
+/// What the text should be like, with `examples`.
+pub(super) fn parse_address(text: &str, examples: &str) -> Result<SocketAddr, String> {
+    let wrong = || format!("{text:?} is not ADDRESS:PORT; write it like {examples}");
     if let Ok(address) = text.parse() {
         return Ok(address);
     }

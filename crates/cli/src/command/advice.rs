@@ -5,22 +5,29 @@ use manyway::{Advice, Endpoint};
 use crate::args::GlobalArgs;
 use crate::output::note;
 
-/// Tells what limits the rate, with the command that changes it; the log tells the rest, and with `-v` this too.
+/// Tells what limits the rate.
 pub fn print(global: &GlobalArgs, endpoint: &Endpoint) {
+    of(global, endpoint).iter().for_each(|advice| note(advice));
+}
+
+/// What limits the rate, with the command that changes it; the log tells the rest, and with `-v` this too.
+pub fn of(global: &GlobalArgs, endpoint: &Endpoint) -> Vec<String> {
     if global.quiet || global.verbose > 0 {
-        return;
+        return Vec::new();
     }
-    for advice in endpoint.advice() {
-        if matches!(advice, Advice::ReceiveBuffer { .. } | Advice::SendBuffer { .. }) {
-            note(&format!("note: {advice}"));
-        }
-    }
+    let limits = |advice: &Advice| matches!(advice, Advice::ReceiveBuffer { .. } | Advice::SendBuffer { .. });
+    endpoint.advice().into_iter().filter(limits).map(|advice| format!("note: {advice}")).collect()
 }
 
 /// Tells how to let clients through a firewall of this host.
 pub fn tell_firewall(port: Option<u16>) {
+    note(&firewall(port));
+}
+
+/// How to let clients through a firewall of this host.
+pub fn firewall(port: Option<u16>) -> String {
     let port = port.unwrap_or(manyway::DEFAULT_PORT);
-    note(&format!(
+    format!(
         "If a firewall is on, open UDP {port}, for example:\n  nft add rule inet filter input udp dport {port} accept"
-    ));
+    )
 }

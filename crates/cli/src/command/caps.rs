@@ -15,7 +15,7 @@ use crate::output::grid::{Cell, Grid};
 use crate::output::terminal::output_width;
 use crate::output::tint::{Colour, Tint};
 use crate::output::units::{percent, volume};
-use crate::output::{json, note, print_line};
+use crate::output::{cause, json, note, print_line};
 
 /// Does what is asked for. To be called in a runtime.
 ///
@@ -108,15 +108,12 @@ fn clear(global: &GlobalArgs, arguments: &ClearArgs) -> Result<(), CommandError>
     for name in names {
         let was_there = home.forget_count(&name).map_err(|error| failed(&name, &error))?;
         if !global.quiet {
-            note(&format!(
-                "{name}: {}",
-                if was_there { "the count begins anew" } else { "nothing was counted" }
-            ));
+            note(&format!("{name}: {}", if was_there { "counter reset" } else { "nothing was counted" }));
         }
     }
     Ok(())
 }
 
 fn failed(interface: &str, error: &std::io::Error) -> CommandError {
-    CommandError::new(ExitCode::Failed, format!("{interface}: {error}"))
+    CommandError::new(ExitCode::Failed, format!("{interface}: {}", cause(error)))
 }

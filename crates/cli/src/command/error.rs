@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::exit_code::ExitCode;
 use crate::home::HomeError;
+use crate::output::{address, cause, without_numbers, without_secrets};
 
 /// The code by which a server closes a connection that is one too many for it or for the client's rights, or for which a
 /// cap leaves it no interface.
@@ -27,9 +28,9 @@ pub struct CommandError {
 }
 
 impl CommandError {
-    /// An error with a code and a text.
+    /// An error with a code and a text, without tickets and numbers of the system.
     pub fn new(code: ExitCode, text: impl fmt::Display) -> Self {
-        Self { code, text: text.to_string(), facts: Map::new() }
+        Self { code, text: without_secrets(&without_numbers(&text.to_string())), facts: Map::new() }
     }
 
     /// The command line makes no sense.
@@ -43,10 +44,11 @@ impl CommandError {
             matches!(kind, ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable | ErrorKind::PermissionDenied)
         };
         match error {
-            BindFailure::Socket(at) if is_choice(at.source.kind()) => Self::new(
-                ExitCode::Failed,
-                format!("{error}; --listen ADDR:PORT chooses another address or port"),
-            ),
+            BindFailure::Socket(at) if is_choice(at.source.kind()) => {
+                let text = error.to_string().replace(&at.local.to_string(), &address(at.local.address));
+                let next = "--listen ADDR:PORT chooses another address or port";
+                Self::new(ExitCode::Failed, format!("{text}; {next}"))
+            }
             BindFailure::Socket(_) | BindFailure::System(_) | BindFailure::Config(_) | _ => {
                 Self::new(ExitCode::Failed, error)
             }
@@ -113,11 +115,14 @@ impl CommandError {
                 "no answer from any address of the server; is `manyway serve` running there, and does its firewall \
                  let UDP to its port through?",
             ),
-            ConnectionError::Unreachable { undelivered: Undelivered::PortClosed, .. } => Self::new(
-                ExitCode::Unreachable,
-                format!("{error}; is `manyway serve` running there, and at this port?"),
-            ),
-            ConnectionError::Unreachable { .. } => Self::new(ExitCode::Unreachable, error),
+            ConnectionError::Unreachable { remote, undelivered } => {
+                let text = error.to_string().replace(&remote.to_string(), &address(*remote));
+                let next = match undelivered {
+                    Undelivered::PortClosed => "; is `manyway serve` running there, and at this port?",
+                    Undelivered::Unreachable => "",
+                };
+                Self::new(ExitCode::Unreachable, text + next)
+            }
             other => Self::new(ExitCode::Failed, other),
         }
     }
@@ -184,7 +189,7 @@ impl From<std::io::Error> for CommandError {
     fn from(error: std::io::Error) -> Self {
         let is_broken = error.kind() == ErrorKind::BrokenPipe;
         let code = if is_broken { ExitCode::OutputClosed } else { ExitCode::Failed };
-        Self::new(code, error)
+        Self::new(code, cause(&error))
     }
 }
 
@@ -271,6 +276,7 @@ mod tests {
             assert_eq!(code.after_printing(Err(broken())).unwrap(), code, "the work was done");
         }
         let full = CommandError::from(io::Error::from(ErrorKind::StorageFull));
+        assert_eq!(full.text, "the disk is full");
         assert_eq!(ExitCode::Ok.after_printing(Err(full)).unwrap_err().code, ExitCode::Failed);
     }
 }

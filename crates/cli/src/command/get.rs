@@ -1,11 +1,17 @@
 //! `manyway get`: files and directories from a server, over every interface at once.
 
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use manyway_transfer::{Existing, Failure, GetPlan, Outlet, RelativePath, TransferError, fetch, get_with};
+use manyway_transfer::{
+    Existing, Failure, GetPlan, Outlet, Progress, ProgressEvent, RelativePath, Report, TransferError, fetch,
+    get_with,
+};
 
 use super::error::CommandError;
+use super::signal::until_interrupted;
 use super::summary::End;
 use super::target::{is_ticket, names_ticket};
 use super::transfer::Transfer;
@@ -27,6 +33,10 @@ pub async fn run(global: &GlobalArgs, arguments: &GetArgs) -> Result<ExitCode, C
     if arguments.output == Path::new("-") {
         return to_standard_output(&Transfer { end: End::Messages, ..transfer }, arguments).await;
     }
+    if let Some(kind) = special_file(&arguments.output) {
+        // It may be what standard output is, too.
+        return to_special_file(&Transfer { end: End::Messages, ..transfer }, arguments, kind).await;
+    }
     let plan = &plan(arguments)?;
     transfer
         .run(|session, progress| async move {
@@ -34,32 +44,127 @@ pub async fn run(global: &GlobalArgs, arguments: &GetArgs) -> Result<ExitCode, C
             if let Err(error) = std::fs::create_dir_all(&plan.into) {
                 return Err(TransferError::Local(Failure::from_io(&error).at(&plan.into)));
             }
-            get_with(&session, plan.clone(), progress).await
+            let Some(name) = &plan.name else { return get_with(&session, plan.clone(), progress).await };
+            let renamed = Renamed { name: name.to_string(), output: arguments.output.display().to_string() };
+            let report = get_with(&session, plan.clone(), renamed.clone().telling(progress)).await;
+            report.map(|report| renamed.in_report(report))
         })
         .await
 }
 
+/// A file that is put under another name: what fails is told with the output as the user wrote it.
+#[derive(Debug, Clone)]
+struct Renamed {
+    name: String,
+    output: String,
+}
+
+impl Renamed {
+    fn telling(self, progress: Arc<dyn Progress>) -> Arc<dyn Progress> {
+        Arc::new(move |event: ProgressEvent<'_>| {
+            if let ProgressEvent::Failed { name, failure, at } = event
+                && name == self.name
+            {
+                progress.on_progress(ProgressEvent::Failed { name: &self.output, failure, at });
+            } else {
+                progress.on_progress(event);
+            }
+        })
+    }
+
+    fn in_report(&self, mut report: Report) -> Report {
+        for failed in report.failed.iter_mut().filter(|failed| failed.name == self.name) {
+            failed.name.clone_from(&self.output);
+        }
+        report
+    }
+}
+
 /// One file, to whoever reads standard output.
 async fn to_standard_output(transfer: &Transfer<'_>, arguments: &GetArgs) -> Result<ExitCode, CommandError> {
-    let path = match arguments.paths.as_slice() {
-        [] => None,
-        [path] => Some(path.clone()),
-        [_, ..] => return Err(CommandError::usage("only one file goes to standard output (-o -)")),
-    };
+    let path = only_path(arguments)?;
     if transfer.global.json {
         return Err(CommandError::usage("with -o - the file goes to standard output; leave out --json"));
     }
     let outlet = Outlet::new(io::stdout());
-    let result = transfer
-        .run(|session, progress| {
-            let (outlet, path) = (outlet.clone(), path.clone());
-            async move { fetch(&session, path, &outlet, progress).await }
-        })
-        .await;
+    let result = stream(transfer, path, &outlet).await;
     match outlet.take_error() {
         Some(error) => Err(error.into()),
         None => result,
     }
+}
+
+/// One file, into a device or pipe that is there and stays.
+async fn to_special_file(
+    transfer: &Transfer<'_>,
+    arguments: &GetArgs,
+    kind: SpecialFile,
+) -> Result<ExitCode, CommandError> {
+    let (path, output) = (only_path(arguments)?, &arguments.output);
+    if kind == SpecialFile::Socket {
+        let text = format!("-o: {} is a socket, and a file can not be written to it", output.display());
+        return Err(CommandError::usage(text));
+    }
+    let failed = |error: &io::Error| CommandError::from(Failure::from_io(error).at(output));
+    // Opening a pipe waits for its reader.
+    let place = output.clone();
+    let opening = tokio::task::spawn_blocking(move || File::options().write(true).open(place));
+    let file = until_interrupted(async {
+        let opened = opening.await.map_err(|error| CommandError::new(ExitCode::Failed, error))?;
+        opened.map_err(|error| failed(&error))
+    });
+    let outlet = Outlet::new(file.await?);
+    let result = stream(transfer, path, &outlet).await;
+    match outlet.take_error() {
+        Some(error) => Err(failed(&error)),
+        None => result,
+    }
+}
+
+async fn stream(
+    transfer: &Transfer<'_>,
+    path: Option<RelativePath>,
+    outlet: &Outlet,
+) -> Result<ExitCode, CommandError> {
+    transfer
+        .run(|session, progress| {
+            let (outlet, path) = (outlet.clone(), path.clone());
+            async move { fetch(&session, path, &outlet, progress).await }
+        })
+        .await
+}
+
+/// The path of which the content goes to an output that takes one file; `None` for the only one that is served.
+fn only_path(arguments: &GetArgs) -> Result<Option<RelativePath>, CommandError> {
+    match arguments.paths.as_slice() {
+        [] => Ok(None),
+        [path] => Ok(Some(path.clone())),
+        [_, ..] => {
+            let output = arguments.output.display();
+            Err(CommandError::usage(format!("only one file can be written to this output (-o {output})")))
+        }
+    }
+}
+
+/// What an output is that is neither a regular file nor a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SpecialFile {
+    /// A device or pipe.
+    Stream,
+    Socket,
+}
+
+/// What stands at `path`, behind links, if that is no regular file and no directory.
+fn special_file(path: &Path) -> Option<SpecialFile> {
+    let kind = std::fs::metadata(path).ok()?.file_type();
+    if kind.is_file() || kind.is_dir() {
+        return None;
+    }
+    #[cfg(unix)]
+    if std::os::unix::fs::FileTypeExt::is_socket(&kind) {
+        return Some(SpecialFile::Socket);
+    }
+    Some(SpecialFile::Stream)
 }
 
 /// What is fetched and where to: into a directory, or one path under another name.

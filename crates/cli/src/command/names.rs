@@ -7,21 +7,23 @@ use manyway::interfaces::InterfaceWatcher;
 use super::error::CommandError;
 use crate::args::GlobalArgs;
 
-/// Checks that the interfaces of the command line are there; a pattern may mean none. Those of the settings may come
-/// later: a modem that is in them is not always plugged in.
+/// Checks that the interfaces of the command line and of the settings are there. A pattern may mean none, for a modem
+/// that is not always plugged in; what the settings exclude need not be there either.
 ///
 /// # Errors
 /// One is not there: the text lists those that are.
 pub fn check_interfaces(global: &GlobalArgs) -> Result<(), CommandError> {
-    if global.interfaces_of_settings || global.interfaces.is_empty() && global.exclude.is_empty() {
+    if global.interfaces.is_empty() && global.exclude.is_empty() {
         return Ok(());
     }
     // A system that does not tell its interfaces is no reason to refuse a name.
     let Ok(watcher) = InterfaceWatcher::new() else { return Ok(()) };
     let there: Vec<_> =
         watcher.snapshot().interfaces.iter().map(|interface| interface.name.as_str()).collect();
-    let named = global.interfaces.iter().map(|wish| ("-I", wish.rule.pattern.to_string()));
-    let excluded = global.exclude.iter().map(|name| ("--exclude", name.clone()));
+    let is_of_settings = global.interfaces_of_settings;
+    let option = if is_of_settings { "interfaces in the settings:" } else { "-I" };
+    let named = global.interfaces.iter().map(|wish| (option, wish.rule.pattern.to_string()));
+    let excluded = global.exclude.iter().filter(|_| !is_of_settings).map(|name| ("--exclude", name.clone()));
     named.chain(excluded).try_for_each(|(option, name)| check(option, &name, &there))
 }
 

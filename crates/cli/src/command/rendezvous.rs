@@ -9,7 +9,7 @@ use super::advice::tell_firewall;
 use super::error::CommandError;
 use super::signal::interrupted;
 use crate::args::{GlobalArgs, RendezvousArgs};
-use crate::output::{json, note};
+use crate::output::{address, json, note};
 use crate::serving::notify::{Notice, tell};
 
 /// Answers until Ctrl-C or SIGTERM.
@@ -32,7 +32,7 @@ pub async fn run(global: &GlobalArgs, arguments: &RendezvousArgs) -> Result<(), 
 
 fn announce(global: &GlobalArgs, server: &RendezvousServer) -> Result<(), CommandError> {
     let addresses = server.local_addresses();
-    let listening: Vec<_> = addresses.iter().map(ToString::to_string).collect();
+    let listening: Vec<_> = addresses.iter().copied().map(address).collect();
     if global.json {
         json::print(&json!({ "listening": listening }))?;
     }

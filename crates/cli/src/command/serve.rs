@@ -16,11 +16,11 @@ use super::error::CommandError;
 use super::keys::hosts_of;
 use super::network::{connection_config, ledger, rendezvous};
 use super::signal::{Farewell, close, interrupted};
-use crate::args::{DEFAULT_TICKET, GlobalArgs, Memory, ServeArgs};
+use crate::args::{DEFAULT_TICKET, GlobalArgs, LogFormat, Memory, ServeArgs};
 use crate::exit_code::ExitCode;
 pub(super) use crate::home::random;
 use crate::home::{ClientEntry, Entries, Home, HomeError, Rights, Secret, TicketEntry};
-use crate::output::{json, note, print_line};
+use crate::output::{address, json, note, print_line};
 use crate::serving::certificate::CertificateFiles;
 use crate::serving::guests::{Guest, Guests};
 use crate::serving::journal::{Journal, Way};
@@ -71,15 +71,18 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
     options.reset_key = Some(keys.seed.reset_key());
     let endpoint = Endpoint::bind(options).map_err(|error| CommandError::of_listen(&error))?;
     // A server that can not start leaves nothing behind.
-    make_directory(global, arguments)?;
+    make_directory(&journal, arguments)?;
     let services = Services::open(arguments)?;
     let ticket = keys.ticket(arguments, &endpoint)?;
     // Who reads the ticket may stop the server at once.
     let stop = interrupted();
-    announce(global, arguments, &endpoint, &keys, ticket.as_ref())?;
-    super::advice::print(global, &endpoint);
+    announce((global, arguments), &endpoint, (&keys, ticket.as_ref()), &journal)?;
+    for advice in super::advice::of(global, &endpoint) {
+        journal.remark(advice);
+    }
     tell(Notice::Ready);
     let visitors = Visitors::new(arguments.max_clients.map(Into::into));
+    let log = journal.clone();
     let house = House {
         guests: keys.guests,
         visitors,
@@ -93,8 +96,8 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
     };
     let (signal, mut clients) = house.serve(&endpoint, stop).await;
     tell(Notice::Stopping);
-    if let Some(name) = signal.filter(|_| !global.quiet) {
-        note(&format!("{name}: closing"));
+    if let Some(name) = signal {
+        log.server("stopping", &[format!("{name}: closing")], json!({ "signal": name }));
     }
     match close(&endpoint, "the server is stopping").await {
         Farewell::Said => {
@@ -121,15 +124,13 @@ pub(super) fn refuse_options_of_clients(global: &GlobalArgs, hint: &str) -> Resu
 }
 
 /// Makes the directory that is to be filled by clients, if it is not there.
-fn make_directory(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), CommandError> {
+fn make_directory(journal: &Journal, arguments: &ServeArgs) -> Result<(), CommandError> {
     let directory = arguments.dir();
     if arguments.read_only || directory.symlink_metadata().is_ok() {
         return Ok(());
     }
     std::fs::create_dir_all(directory).map_err(|error| Failure::from_io(&error).at(directory))?;
-    if !global.quiet {
-        note(&format!("created directory {}", directory.display()));
-    }
+    journal.remark(format!("created directory {}", directory.display()));
     Ok(())
 }
 
@@ -324,52 +325,59 @@ async fn advertised(arguments: &ServeArgs) -> Result<Vec<SocketAddr>, CommandErr
     Ok(addresses)
 }
 
-/// The ticket to standard output, everything else to standard error.
+/// The ticket to standard output, everything else to standard error; the ticket is never in the log.
 fn announce(
-    global: &GlobalArgs,
-    arguments: &ServeArgs,
+    (global, arguments): (&GlobalArgs, &ServeArgs),
     endpoint: &Endpoint,
-    keys: &Keys,
-    ticket: Option<&Ticket>,
+    (keys, ticket): (&Keys, Option<&Ticket>),
+    journal: &Journal,
 ) -> Result<(), CommandError> {
-    let listening: Vec<_> =
-        endpoint.local_addresses().iter().map(|local| local.address.to_string()).collect();
+    let locals = endpoint.local_addresses();
+    let listening: Vec<_> = locals.iter().map(|local| address(local.address)).collect();
     let key = keys.seed.identity().public_key().to_string();
+    let directory = arguments.dir().display().to_string();
+    let facts = json!({
+        "directory": directory, "read_only": arguments.read_only, "addresses": listening, "key": key,
+    });
     if global.json {
+        if arguments.log_format == LogFormat::Json {
+            journal.server("listening", &[], facts);
+        }
         let ticket = ticket.map(Ticket::to_string);
         json::print(&json!({ "ticket": ticket, "listening": listening, "key": key }))?;
         return Ok(());
     }
     let is_local = |host: &HostPort| matches!(host.host(), Host::Ip(ip) if ip.is_loopback());
     if ticket.is_some_and(|ticket| ticket.hosts().iter().all(is_local))
-        && endpoint.local_addresses().iter().any(|local| local.address.ip().is_unspecified())
+        && locals.iter().any(|local| local.address.ip().is_unspecified())
     {
-        note(
-            "warning: no interface has an address now, so the ticket works on this host only; start again once one has",
+        journal.remark(
+            "warning: no interface has an address now, so the ticket works on this host only; start again once one has"
+                .to_owned(),
         );
     }
-    if !global.quiet {
-        let access = if arguments.read_only { "for reading" } else { "for reading and writing" };
-        note(&format!("serving {} {access} on UDP {}", arguments.dir().display(), listening.join(", ")));
-        let port = endpoint.local_addresses().first().map(|local| local.address.port());
-        super::advice::tell_firewall(port);
-    }
-    let Some(ticket) = ticket else {
-        if !global.quiet {
+    let access = if arguments.read_only { "for reading" } else { "for reading and writing" };
+    let mut lines = vec![
+        format!("serving {directory} {access} on UDP {}", listening.join(", ")),
+        super::advice::firewall(locals.first().map(|local| local.address.port())),
+    ];
+    lines.extend(match (ticket, &keys.home) {
+        (None, _) => {
             let count = keys.guests.count();
-            note(&format!("{count} named tickets and clients may connect; `manyway keys list` shows them"));
-            note(&format!("the key of this server is {key}"));
+            vec![
+                format!("{count} named tickets and clients may connect; `manyway keys list` shows them"),
+                format!("the key of this server is {key}"),
+            ]
         }
-        return Ok(());
-    };
-    if !global.quiet {
-        note(match keys.home {
-            Some(_) => "Anyone with this ticket can connect; `manyway keys remove default` revokes it:",
-            None => "Anyone with this ticket can connect until this server ends:",
-        });
-    }
+        (Some(_), Some(_)) => {
+            vec!["Anyone with this ticket can connect; `manyway keys remove default` revokes it:".to_owned()]
+        }
+        (Some(_), None) => vec!["Anyone with this ticket can connect until this server ends:".to_owned()],
+    });
+    journal.server("listening", &lines, facts);
+    let Some(ticket) = ticket else { return Ok(()) };
     print_line(&ticket.to_string())?;
-    if !global.quiet {
+    if !global.quiet && arguments.log_format == LogFormat::Text {
         note(
             "On the other side: `manyway send FILE… TICKET`, `manyway get TICKET PATH…`, `manyway bench TICKET`",
         );

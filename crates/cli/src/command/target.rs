@@ -14,7 +14,7 @@ use super::offer::is_code;
 use crate::args::{GlobalArgs, Trust};
 use crate::exit_code::ExitCode;
 use crate::home::{Entries, Entry as _, Home, HomeError, KeyHash, ServerEntry};
-use crate::output::note;
+use crate::output::{cause, note};
 
 /// A server, before it is connected to.
 #[derive(Debug)]
@@ -62,9 +62,11 @@ impl Target {
             });
         }
         if is_like_ticket(text) {
+            // Nearly a secret.
+            let head: String = text.chars().take(3).collect();
             return Err(CommandError::usage(format!(
-                "{text:?} looks like a mistyped ticket: tickets begin with \"mw1\"; if it is a host, name its port, too: \
-                 {text}:{}",
+                "\"{head}…\" looks like a mistyped ticket: tickets begin with \"mw1\"; if it is a host, name its port, \
+                 too: {head}…:{}",
                 manyway::DEFAULT_PORT
             )));
         }
@@ -267,7 +269,7 @@ fn roots(trust: &Trust) -> Result<Option<RootCertificates>, CommandError> {
     };
     let usage =
         |reason: &dyn std::fmt::Display| CommandError::usage(format!("--trust {}: {reason}", file.display()));
-    let pem = std::fs::read(file).map_err(|error| usage(&error))?;
+    let pem = std::fs::read(file).map_err(|error| usage(&cause(&error)))?;
     RootCertificates::from_pem(&pem).map(Some).map_err(|fault| usage(&fault))
 }
 

@@ -10,6 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::command::error::CommandError;
 use crate::exit_code::ExitCode;
+use crate::output::cause;
 
 /// A directory for everything that must not stay behind; dropping it removes it.
 #[derive(Debug)]
@@ -41,7 +42,7 @@ impl Workshop {
         let path = self.directory.path().join(name);
         tokio::fs::create_dir(&path)
             .await
-            .map_err(|error| failed(format!("cannot make {}: {error}", path.display())))?;
+            .map_err(|error| failed(format!("cannot make {}: {}", path.display(), cause(&error))))?;
         Ok(path)
     }
 }
@@ -61,7 +62,7 @@ impl Source {
     /// # Errors
     /// It cannot be read, is no regular file, or is empty.
     pub async fn existing(path: &Path) -> Result<Self, CommandError> {
-        let cannot = |error: io::Error| failed(format!("cannot read {}: {error}", path.display()));
+        let cannot = |error: io::Error| failed(format!("cannot read {}: {}", path.display(), cause(&error)));
         // Opened as well, since a file that may not be read has facts nonetheless.
         let file = File::open(path).await.map_err(cannot)?;
         let facts = file.metadata().await.map_err(cannot)?;
@@ -116,7 +117,7 @@ async fn write_noise(path: &Path, bytes: u64) -> io::Result<()> {
 }
 
 async fn hash(path: &Path) -> Result<Hash, CommandError> {
-    let cannot = |error: io::Error| failed(format!("cannot read {}: {error}", path.display()));
+    let cannot = |error: io::Error| failed(format!("cannot read {}: {}", path.display(), cause(&error)));
     let mut file = File::open(path).await.map_err(cannot)?;
     let mut hasher = Hasher::new();
     let mut piece = vec![0; PIECE];

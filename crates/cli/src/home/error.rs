@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::output::cause;
+
 /// A file of keys can not be used.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -53,7 +55,7 @@ impl fmt::Display for HomeError {
                 write!(f, "there is no home directory to keep keys in; set MANYWAY_HOME to a directory")
             }
             Self::System { path, source } => {
-                write!(f, "{}: {source}; MANYWAY_HOME can name another directory", path.display())
+                write!(f, "{}: {}; MANYWAY_HOME can name another directory", path.display(), cause(source))
             }
             Self::Open { path, mode } => write!(
                 f,

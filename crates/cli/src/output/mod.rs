@@ -18,4 +18,4 @@ pub use manyway_proto::text as units;
 mod words;
 mod wrap;
 
-pub use words::{note, print_line, wrapped};
+pub use words::{address, cause, note, print_line, without_numbers, without_secrets, wrapped};

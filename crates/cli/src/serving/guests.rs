@@ -1,12 +1,14 @@
 //! Who may come in: the bearers of tickets, and clients with a key of their own.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use manyway::{Authoriser, PublicKey};
 
 use super::journal::Journal;
 use crate::home::{ClientEntry, Entries, Entry, Home, HomeError, KeyHash, Rights, Stamp, TicketEntry};
+use crate::output::address;
 
 /// Somebody who may come in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,11 +99,13 @@ impl Authoriser for Guests {
         if let Err(error) = self.refresh() {
             tracing::warn!(reason = %error, "the list of tickets and clients stays as it was");
         }
-        let is_known = self.find(client).is_some();
-        if let Some(journal) = self.journal.as_ref().filter(|_| !is_known) {
-            journal.stranger();
+        self.find(client).is_some()
+    }
+
+    fn on_refused(&self, from: SocketAddr) {
+        if let Some(journal) = &self.journal {
+            journal.stranger(&address(from));
         }
-        is_known
     }
 }
 

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use crate::args::LogFormat;
 use crate::home::Timestamp;
-use crate::output::{note, units};
+use crate::output::{note, stderr, units};
 use crate::status::FileCounts;
 
 /// Where lines go; `None` for nowhere.
@@ -60,7 +60,12 @@ impl Way {
 impl Journal {
     /// A log on standard error, or none.
     pub fn new(format: LogFormat, quiet: bool) -> Self {
-        let sink: Sink = if quiet { None } else { Some(Arc::new(note)) };
+        let sink: Sink = match (quiet, format) {
+            (true, _) => None,
+            (false, LogFormat::Text) => Some(Arc::new(note)),
+            // A document is one line at any width.
+            (false, LogFormat::Json) => Some(Arc::new(stderr::line)),
+        };
         Self::to(format, sink)
     }
 
@@ -86,7 +91,7 @@ impl Journal {
     }
 
     /// Somebody showed a key that opens nothing. Anybody can do that at any rate: at most one line a second tells it.
-    pub fn stranger(&self) {
+    pub fn stranger(&self, from: &str) {
         let mut strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
         let (last, untold) = &mut *strangers;
         if last.is_some_and(|at| at.elapsed() < STRANGERS) {
@@ -97,31 +102,50 @@ impl Journal {
         let others = std::mem::take(untold);
         drop(strangers);
         let more = if others > 0 { format!(", and {others} before") } else { String::new() };
-        let text = format!("a client with an unknown, revoked or expired ticket or key{more}");
-        self.write("refused", None, &text, json!({ "reason": "unknown key", "others": others }));
+        let text = format!("{from}: a client with an unknown, revoked or expired ticket or key{more}");
+        let facts = json!({ "from": from, "reason": "unknown key", "others": others });
+        self.write("refused", None, &text, facts);
+    }
+
+    /// Something about the server itself: `lines` for people, as they are, or the facts for programs.
+    pub fn server(&self, event: &str, lines: &[String], facts: Value) {
+        let Some(sink) = &self.sink else { return };
+        match self.format {
+            LogFormat::Text => lines.iter().for_each(|line| sink(line)),
+            LogFormat::Json => sink(&json_line(event, None, facts)),
+        }
+    }
+
+    /// A remark about the server.
+    pub fn remark(&self, text: String) {
+        let facts = json!({ "text": text });
+        self.server("note", &[text], facts);
     }
 
     fn write(&self, event: &str, client: Option<u64>, text: &str, facts: Value) {
         let Some(sink) = &self.sink else { return };
-        let time = Timestamp::now();
         let line = match self.format {
             LogFormat::Text => {
+                let time = Timestamp::now();
                 let who = client.map_or_else(String::new, |number| format!("client {number} "));
                 format!("{time} {who}{event} {}", printable(text)).trim_end().to_owned()
             }
-            LogFormat::Json => {
-                let mut document = Map::new();
-                document.insert("time".to_owned(), time.to_string().into());
-                document.insert("event".to_owned(), event.into());
-                document.extend(client.map(|number| ("client".to_owned(), number.into())));
-                if let Value::Object(facts) = facts {
-                    document.extend(facts);
-                }
-                Value::from(document).to_string()
-            }
+            LogFormat::Json => json_line(event, client, facts),
         };
         sink(&line);
     }
+}
+
+/// A line of the log for programs.
+pub fn json_line(event: &str, client: Option<u64>, facts: Value) -> String {
+    let mut document = Map::new();
+    document.insert("time".to_owned(), Timestamp::now().to_string().into());
+    document.insert("event".to_owned(), event.into());
+    document.extend(client.map(|number| ("client".to_owned(), number.into())));
+    if let Value::Object(facts) = facts {
+        document.extend(facts);
+    }
+    Value::from(document).to_string()
 }
 
 /// A client that was let in.
@@ -240,7 +264,7 @@ where
                 self.sizes().remove(name);
             }
             ProgressEvent::Refused { failure } => {
-                let reason = failure.to_string();
+                let reason = failure.refusal();
                 self.client.write("refused", &reason, json!({ "reason": reason }));
             }
             ProgressEvent::Totals(_)
@@ -338,8 +362,9 @@ mod tests {
         let end = ConnectionError::Closed { by: ClosedBy::Us, code: 0, reason: "stopping".to_owned() };
         client.left(&end, (214_000_000, 40_000));
         for _ in 0..3 {
-            journal.stranger();
+            journal.stranger("203.0.113.9:4321");
         }
+        journal.server("listening", &["serving".to_owned()], json!({ "directory": "films" }));
         let lines = written.lock().unwrap();
         lines.clone()
     }
@@ -347,7 +372,9 @@ mod tests {
     #[test]
     fn each_client_file_failure_and_refusal_is_one_line() {
         let without_time = |line: &String| line.split_once("Z ").unwrap().1.to_owned();
-        let lines: Vec<_> = lines(LogFormat::Text).iter().map(without_time).collect();
+        let mut lines = lines(LogFormat::Text);
+        assert_eq!(lines.pop().as_deref(), Some("serving"), "the server's own lines have no time");
+        let lines: Vec<_> = lines.iter().map(without_time).collect();
         assert_eq!(lines.len(), 10, "unknown clients are told of once a second: {lines:#?}");
         assert_eq!(lines[0], "client 1 connected ticket alice, from 203.0.113.7:50123");
         assert_eq!(lines[1], "client 1 received film.mp4, 204.0 MiB");
@@ -362,11 +389,12 @@ mod tests {
         );
         let lost = "client 1 failed late, not sent: connection lost after 1.0 MiB: no working path ";
         assert!(lines[5].starts_with(lost), "{}", lines[5]);
-        assert!(lines[6].starts_with("client 1 refused ") && lines[6].contains("for reading only"));
+        assert_eq!(lines[6], "client 1 refused for reading only");
         assert_eq!(lines[7], "client 1 refused 10.0.0.1:22: forbidden by the rules of the server");
         assert!(lines[8].starts_with("client 1 left after "), "{}", lines[8]);
         assert!(lines[8].ends_with("; closed by this end: stopping"), "{}", lines[8]);
-        assert_eq!(lines[9], "refused a client with an unknown, revoked or expired ticket or key");
+        let stranger = "refused 203.0.113.9:4321: a client with an unknown, revoked or expired ticket or key";
+        assert_eq!(lines[9], stranger);
     }
 
     #[test]
@@ -375,7 +403,14 @@ mod tests {
             lines(LogFormat::Json).iter().map(|line| serde_json::from_str(line).unwrap()).collect();
         let events: Vec<_> = documents.iter().map(|line| line["event"].as_str().unwrap()).collect();
         let events = events.join(" ");
-        assert_eq!(events, "connected received failed failed failed failed refused refused left refused");
+        assert_eq!(
+            events,
+            "connected received failed failed failed failed refused refused left refused listening"
+        );
+        assert_eq!(
+            (&documents[9]["from"], &documents[10]["directory"]),
+            (&"203.0.113.9:4321".into(), &"films".into())
+        );
         assert_eq!((&documents[2]["side"], &documents[3]["side"]), (&"server".into(), &"client".into()));
         assert_eq!(
             (&documents[4]["bytes"], &documents[4]["size"]),

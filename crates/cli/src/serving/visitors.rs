@@ -9,6 +9,7 @@ use super::guests::{Guest, Guests};
 use super::journal::Journal;
 use super::limit::Limits;
 use crate::command::error::REFUSED_BY_LIMIT;
+use crate::output::address;
 
 /// Every open connection with the guest at its other end.
 #[derive(Debug)]
@@ -56,7 +57,7 @@ impl Drop for Pass {
 pub async fn remote_of(connection: &Connection) -> String {
     let info = connection.info().await.ok();
     let path = info.as_ref().and_then(|info| info.paths.first());
-    path.map_or_else(|| "an unknown address".to_owned(), |path| path.statistics.tuple.remote.to_string())
+    path.map_or_else(|| "an unknown address".to_owned(), |path| address(path.statistics.tuple.remote))
 }
 
 impl Visitors {

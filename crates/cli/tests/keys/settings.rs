@@ -25,7 +25,7 @@ fn settings_hold_for_a_server_and_a_client_and_the_command_line_wins() {
     let own = place.home(Side::Client).join("config.toml");
     std::fs::create_dir_all(place.home(Side::Client)).unwrap();
     std::fs::write(&own, "interfaces = [\"none0\"]\n").unwrap();
-    place.client(&["get", &server.ticket, "film"]).expect(7).says("none0");
+    place.client(&["get", &server.ticket, "film"]).expect(2).says("none0: no such interface");
     place.client(&["-q", "--no-config", "get", &server.ticket, "film"]).expect(0);
     place.client(&["-q", "-I", "lo", "get", &server.ticket, "film"]).expect(0);
     let empty = place.files(Side::Client).join("empty.toml");

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::task::Context;
 use std::time::Duration;
 
-use manyway_proto::identity::PublicKey;
+use manyway_proto::identity::{Authoriser, PublicKey};
 use manyway_proto::{
     ByteCount, ClosedBy, ConnectionError, ConnectionHandle, Endpoint, Event, Initiator, Instant,
     LocalCandidate, PathEvent, PathId, PathState, StreamConfig, StreamId,
@@ -111,6 +111,8 @@ pub(super) struct Connections {
     commands: mpsc::WeakUnboundedSender<Command>,
     /// `None` once no more clients are taken.
     incoming: Option<mpsc::Sender<Connection>>,
+    /// A server's, which hears of clients that were refused.
+    pub(super) authoriser: Option<Arc<dyn Authoriser>>,
 }
 
 impl Connections {
@@ -133,6 +135,7 @@ impl Connections {
             streams,
             commands,
             incoming: Some(incoming),
+            authoriser: None,
         }
     }
 
@@ -225,6 +228,11 @@ impl Connections {
                 }
                 Event::PeerAddresses => {
                     self.address_news.insert(handle);
+                }
+                Event::ClientRefused { remote } => {
+                    if let Some(authoriser) = &self.authoriser {
+                        authoriser.on_refused(remote);
+                    }
                 }
                 _ => {}
             }

@@ -215,6 +215,7 @@ impl Driver {
             let listening = sockets.listening().into_iter();
             let candidate = |address| LocalCandidate { address, role: Role::Primary };
             connections.listening = listening.map(candidate).collect();
+            connections.authoriser = Some(Arc::clone(&server.authoriser));
             let mut connection = options.connection.clone();
             connection.advertised.clone_from(&server.advertise);
             advertises = connection.advertised.is_empty();

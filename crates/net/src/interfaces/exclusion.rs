@@ -219,12 +219,12 @@ impl fmt::Display for Exclusion {
             Self::MtuTooSmall { mtu } => {
                 write!(f, "its MTU of {mtu} is below {LEAST_MTU}, the least that a path needs")
             }
-            Self::Loopback => write!(f, "loopback does not lead to another host"),
+            Self::Loopback => write!(f, "loopback"),
             Self::PeerIsLocal => write!(f, "the peer is on this host and reached over loopback"),
             Self::NoAddress => write!(f, "it has no address"),
             Self::NoAddressOfFamily => write!(f, "it has no address of the peer's family (IPv4 or IPv6)"),
             Self::AddressNotReady => write!(f, "its address is not ready yet or is being given up"),
-            Self::LinkLocal => write!(f, "link-local: it leads no farther than the link"),
+            Self::LinkLocal => write!(f, "link-local, not routable"),
             Self::OtherAddress => write!(f, "another address of the interface is used"),
             Self::NoRoute => write!(f, "no route leads through it to the peer"),
         }
@@ -266,7 +266,7 @@ mod tests {
             told(&several),
             "wlan0: it is switched off; `ip link set dev wlan0 up`; wwan0: it is switched off; \
              `ip link set dev wwan0 up`; wg0: it is a wireguard tunnel over other interfaces; `-I wg0` uses it; \
-             lo: loopback does not lead to another host"
+             lo: loopback"
         );
         let small = Excluded { interface: "ppp0".to_owned(), reason: Exclusion::MtuTooSmall { mtu: 576 } };
         assert!(small.to_string().ends_with("`ip link set dev ppp0 mtu 1280`"), "{small}");

@@ -146,13 +146,13 @@ mod tests {
     #[test]
     fn every_address_is_told_once_with_its_reason() {
         insta::assert_snapshot!(told(&InterfacePolicy::new().with("wwan0".parse().unwrap()).with("*".parse().unwrap()), &[]), @r"
-        lo 127.0.0.1/8: loopback does not lead to another host
-        lo ::1/128: loopback does not lead to another host
+        lo 127.0.0.1/8: loopback
+        lo ::1/128: loopback
         eth0 192.0.2.7/24: used as primary
         eth0 192.0.2.8/24: used as primary
         eth0 2001:db8::7/64: used as primary
         eth0 2001:db8::8/64: another address of the interface is used
-        eth0 fe80::7/64: link-local: it leads no farther than the link
+        eth0 fe80::7/64: link-local, not routable
         wlan0 -: it is switched off
         wwan0 -: no such interface
         ");
@@ -161,13 +161,13 @@ mod tests {
     #[test]
     fn towards_a_peer_the_route_and_the_family_count() {
         insta::assert_snapshot!(told(&InterfacePolicy::new(), &["198.51.100.1:4455"]), @r"
-        lo 127.0.0.1/8: loopback does not lead to another host
-        lo ::1/128: loopback does not lead to another host
+        lo 127.0.0.1/8: loopback
+        lo ::1/128: loopback
         eth0 192.0.2.7/24: used as primary
         eth0 192.0.2.8/24: used as primary
         eth0 2001:db8::7/64: it has no address of the peer's family (IPv4 or IPv6)
         eth0 2001:db8::8/64: it has no address of the peer's family (IPv4 or IPv6)
-        eth0 fe80::7/64: link-local: it leads no farther than the link
+        eth0 fe80::7/64: link-local, not routable
         wlan0 -: it is switched off
         ");
     }
@@ -176,13 +176,13 @@ mod tests {
     fn the_family_that_was_asked_for_leaves_the_other_out() {
         let policy = InterfacePolicy::new().only(AddressFamily::V6);
         insta::assert_snapshot!(told(&policy, &["198.51.100.1:4455", "[2001:db8::1]:4455"]), @r"
-        lo 127.0.0.1/8: loopback does not lead to another host
-        lo ::1/128: loopback does not lead to another host
+        lo 127.0.0.1/8: loopback
+        lo ::1/128: loopback
         eth0 192.0.2.7/24: the other address family was asked for
         eth0 192.0.2.8/24: the other address family was asked for
         eth0 2001:db8::7/64: used as primary
         eth0 2001:db8::8/64: another address of the interface is used
-        eth0 fe80::7/64: link-local: it leads no farther than the link
+        eth0 fe80::7/64: link-local, not routable
         wlan0 -: it is switched off
         ");
         let selection = host().usable(&policy, &["198.51.100.1:4455".parse().unwrap()]);

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
 use crate::DEFAULT_PORT;
+use crate::resolve::interface_name;
 
 /// An IP address, or a name that is looked up.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -120,9 +121,13 @@ impl HostPort {
 }
 
 impl From<SocketAddr> for HostPort {
+    /// The zone of a link-local address is the name of its interface where this host has one of its number.
     fn from(address: SocketAddr) -> Self {
         let zone = match address {
-            SocketAddr::V6(v6) if v6.scope_id() != 0 => Some(v6.scope_id().to_string().into()),
+            SocketAddr::V6(v6) if v6.scope_id() != 0 => {
+                let index = v6.scope_id();
+                Some(interface_name(index).unwrap_or_else(|| index.to_string()).into())
+            }
             SocketAddr::V6(_) | SocketAddr::V4(_) => None,
         };
         Self { zone, ..Self::new(Host::Ip(address.ip()), address.port()) }

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use manyway_wire::ConnectionId;
 use manyway_wire::mmsp2::{Close, CloseStep, ErrorCode};
+use manyway_wire::{ConnectionId, PathId};
 
 use super::input::PacketFacts;
 use super::state::{DueClose, FLUSH_TIME, Farewell, LastWord, Life, Repeat};
 use super::{Connection, Initiator, Violation};
+use crate::event::Event;
 use crate::handshake::{Handshake, is_authentication_alert};
 use crate::protection::Level;
 use crate::{ClosedBy, ConnectionError, Instant};
@@ -49,6 +50,9 @@ impl Connection {
             // spec 7.38: a hello may come from anywhere, so its refusal must not count against its address.
             if self.side == Initiator::Server && handshake.is_some_and(Handshake::was_answered) {
                 self.counts.refused_client = Some(now);
+                if let Some(path) = self.paths.get(PathId::FIRST) {
+                    self.events.push(Event::ClientRefused { remote: path.tuple().remote });
+                }
             }
             let shown = handshake.and_then(Handshake::unexpected_key);
             ConnectionError::Authentication { reason: reason.clone(), shown }

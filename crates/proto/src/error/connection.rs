@@ -78,16 +78,18 @@ impl fmt::Display for ConnectionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Closed { by: ClosedBy::Us, .. } => write!(f, "closed by this end"),
-            Self::Closed { by: ClosedBy::Peer, code, reason } if reason.is_empty() => {
-                write!(f, "closed by the peer with code {code}")
-            }
-            Self::Closed { by: ClosedBy::Peer, code, reason } => {
-                write!(f, "closed by the peer with code {code}: {reason}")
+            Self::Closed { by: ClosedBy::Peer, code, reason } | Self::AbortedByPeer { code, reason } => {
+                f.write_str("closed by the peer")?;
+                // An application without codes of its own closes with 0; those of the protocol are hexadecimal in its
+                // specification.
+                match code {
+                    0 => {}
+                    1..=0xff => write!(f, " with code {code}")?,
+                    code => write!(f, " with code {code:#x}")?,
+                }
+                if reason.is_empty() { Ok(()) } else { write!(f, ": {reason}") }
             }
             Self::Violation(violation) => write!(f, "the peer broke the protocol: {violation}"),
-            Self::AbortedByPeer { code, reason } => {
-                write!(f, "the peer gave up with code {code:#x}: {reason}")
-            }
             Self::Reset => write!(f, "the peer has forgotten this connection (was it restarted?)"),
             Self::ConnectTimeout => write!(f, "no answer to the set-up from any address of the peer"),
             Self::Unreachable { remote, undelivered: Undelivered::PortClosed } => {
@@ -108,3 +110,23 @@ impl fmt::Display for ConnectionError {
 }
 
 impl std::error::Error for ConnectionError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_by_the_peer_has_one_form_and_no_code_where_there_is_none() {
+        let reason = || "interrupted".to_owned();
+        let closed =
+            |code| ConnectionError::Closed { by: ClosedBy::Peer, code, reason: reason() }.to_string();
+        let aborted = |code| ConnectionError::AbortedByPeer { code, reason: reason() }.to_string();
+        for text in [closed(0), aborted(0)] {
+            assert_eq!(text, "closed by the peer: interrupted");
+        }
+        assert_eq!(closed(7), "closed by the peer with code 7: interrupted");
+        assert_eq!(aborted(0x1002), "closed by the peer with code 0x1002: interrupted");
+        let silent = ConnectionError::Closed { by: ClosedBy::Peer, code: 0, reason: String::new() };
+        assert_eq!(silent.to_string(), "closed by the peer");
+    }
+}

@@ -1,4 +1,4 @@
-//! Fetching one file to where it cannot be taken back: standard output.
+//! Fetching one file to where it cannot be taken back: standard output, a pipe, a device.
 
 use std::io::{BufRead, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -97,9 +97,11 @@ pub async fn fetch<S: Session>(
 fn several(path: Option<&RelativePath>) -> TransferError {
     TransferError::NotOneFile(match path {
         Some(path) => {
-            format!("{path} is a directory, which does not go to standard output; name a file in it")
+            format!(
+                "{path} is a directory, and only one file can be written to this output; name a file in it"
+            )
         }
-        None => "there is more than one file; name the one for standard output".to_owned(),
+        None => "there is more than one file, and only one can be written to this output; name it".to_owned(),
     })
 }
 
@@ -175,12 +177,12 @@ impl Fetching {
         let refused = match &entry.kind {
             _ if self.file.is_some() => return Err(several(None)),
             EntryKind::Directory => return Err(several(Some(&entry.path))),
-            EntryKind::Link(_) => Some("a symbolic link does not go to standard output"),
+            EntryKind::Link(_) => Some("a symbolic link can not be written to this output"),
             EntryKind::Stream if state.written > 0 => Some("content of unknown length can be read only once"),
             EntryKind::File | EntryKind::Stream => None,
         };
         if let Some(text) = refused {
-            let failure = Failure::with_text(Reason::NotFile, text);
+            let failure = Failure::with_text(Reason::Other, text);
             self.judge(index, &entry, Err((Party::Local, failure)));
             return Ok(());
         }

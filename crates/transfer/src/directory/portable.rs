@@ -41,7 +41,7 @@ impl Directory {
             Err(failure) => return Err(failure),
         };
         let target = parent.join(path.last());
-        refuse_directory(&target)?;
+        check_replaceable(&target)?;
         let part = parent.join(part_name(path.last()));
         if let Ok(metadata) = part.symlink_metadata() {
             let identity = own_part(&metadata)?;
@@ -62,7 +62,7 @@ impl Directory {
     // transfer 5.1, 5.2
     pub(crate) fn open_part(&self, path: &RelativePath) -> Result<PartFile, Failure> {
         let parent = self.parent(path, Missing::Make)?;
-        refuse_directory(&parent.join(path.last()))?;
+        check_replaceable(&parent.join(path.last()))?;
         let temporary = parent.join(part_name(path.last()));
         if let Ok(metadata) = temporary.symlink_metadata() {
             own_part(&metadata)?;
@@ -315,9 +315,11 @@ fn facts(metadata: &Metadata) -> Result<Facts, Failure> {
     Ok(Facts { kind, size, room: size, device: 0, inode: 0, links: 1, modified, mode })
 }
 
-fn refuse_directory(target: &Path) -> Result<(), Failure> {
+// transfer 5.13
+fn check_replaceable(target: &Path) -> Result<(), Failure> {
     match target.symlink_metadata() {
         Ok(metadata) if metadata.is_dir() => Err(Failure::new(Reason::IsDirectory)),
+        Ok(metadata) if !metadata.is_file() && !metadata.is_symlink() => Err(Failure::new(Reason::NotFile)),
         Ok(_) | Err(_) => Ok(()),
     }
 }

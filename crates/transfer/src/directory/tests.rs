@@ -23,6 +23,30 @@ macro_rules! laws {
                 directory.settle(&path(name), &closed, attributes, (Durability::Unsafe, target))
             }
 
+            #[cfg(unix)]
+            #[test]
+            fn a_pipe_or_socket_never_makes_way_for_a_file_or_link() {
+                use std::os::unix::fs::FileTypeExt as _;
+                let place = tempfile::tempdir().unwrap();
+                let directory = Directory::open(place.path()).unwrap();
+                let mut part = directory.open_part(&path("late")).unwrap();
+                part.file().write_all(b"content").unwrap();
+                make_pipe(&place.path().join("pipe"));
+                let _socket = std::os::unix::net::UnixListener::bind(place.path().join("socket")).unwrap();
+                for name in ["pipe", "socket"] {
+                    assert_eq!(directory.look(&path(name), 7).unwrap_err().reason, Reason::NotFile);
+                    assert_eq!(directory.open_part(&path(name)).unwrap_err().reason, Reason::NotFile);
+                }
+                // One that appears while the file arrives.
+                make_pipe(&place.path().join("late"));
+                let failure = settle(&directory, "late", part, Timestamp::default()).unwrap_err();
+                assert_eq!(failure.to_string(), "exists and is not a regular file");
+                for name in ["pipe", "late"] {
+                    assert!(place.path().join(name).symlink_metadata().unwrap().file_type().is_fifo());
+                }
+                assert!(place.path().join("socket").symlink_metadata().unwrap().file_type().is_socket());
+            }
+
             #[test]
             fn a_file_has_its_name_only_when_it_is_finished() {
                 let place = tempfile::tempdir().unwrap();
@@ -283,17 +307,15 @@ fn a_link_in_the_place_of_a_temporary_file_is_refused() {
 #[test]
 fn a_pipe_does_not_hold_us_up() {
     let place = tempfile::tempdir().unwrap();
-    let name = place.path().join("pipe");
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        &name,
-        rustix::fs::FileType::Fifo,
-        rustix::fs::Mode::from_raw_mode(0o600),
-        0,
-    )
-    .unwrap();
+    make_pipe(&place.path().join("pipe"));
     let directory = Directory::open(place.path()).unwrap();
     assert_eq!(directory.read(&path("pipe")).unwrap_err().reason, Reason::NotFile);
+}
+
+#[cfg(unix)]
+fn make_pipe(name: &std::path::Path) {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    mknodat(CWD, name, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
 }
 
 fn path(name: &str) -> RelativePath {

@@ -42,7 +42,7 @@ impl Directory {
             Err(failure) if failure.reason == Reason::NotFound => return Ok(Existing::Nothing),
             Err(failure) => return Err(failure),
         };
-        refuse_directory(&parent, path.last())?;
+        check_replaceable(&parent, path.last())?;
         let part = part_name(path.last());
         if let Ok(file) = rustix::fs::openat(&parent, &*part, READ, Mode::empty()) {
             let identity = own_part(&file, &part)?;
@@ -67,7 +67,7 @@ impl Directory {
     // transfer 5.1, 5.2
     pub(crate) fn open_part(&self, path: &RelativePath) -> Result<PartFile, Failure> {
         let parent = self.parent(path, Missing::Make)?;
-        refuse_directory(&parent, path.last())?;
+        check_replaceable(&parent, path.last())?;
         let temporary = part_name(path.last());
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         for _ in 0..OPEN_ATTEMPTS {
@@ -100,6 +100,7 @@ impl Directory {
         (durability, target): (Durability, Target),
     ) -> Result<(), Failure> {
         let parent = self.parent(path, Missing::Refuse)?;
+        check_replaceable(&parent, path.last())?;
         let temporary = part_name(path.last());
         let file = rustix::fs::openat(&parent, &*temporary, READ, Mode::empty()).map_err(failure)?;
         if own_part(&file, &temporary)? != *closed {
@@ -309,12 +310,18 @@ fn step(directory: &OwnedFd, component: &str) -> Result<OwnedFd, Failure> {
     })
 }
 
-fn refuse_directory(parent: &OwnedFd, last: &str) -> Result<(), Failure> {
-    match rustix::fs::statat(parent, last, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
-            Err(Failure::new(Reason::IsDirectory))
-        }
-        Ok(_) | Err(_) => Ok(()),
+/// Refuses a name under which a directory, device, pipe or socket stands: only files and links make way for another one.
+// transfer 5.13
+fn check_replaceable(parent: &OwnedFd, last: &str) -> Result<(), Failure> {
+    let Ok(stat) = rustix::fs::statat(parent, last, AtFlags::SYMLINK_NOFOLLOW) else { return Ok(()) };
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile | FileType::Symlink => Ok(()),
+        FileType::Directory => Err(Failure::new(Reason::IsDirectory)),
+        FileType::Fifo
+        | FileType::Socket
+        | FileType::CharacterDevice
+        | FileType::BlockDevice
+        | FileType::Unknown => Err(Failure::new(Reason::NotFile)),
     }
 }
 
@@ -337,7 +344,7 @@ fn own_part(file: &OwnedFd, name: &str) -> Result<Identity, Failure> {
     }
     let stat = rustix::fs::fstat(file).map_err(failure)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || stat.st_nlink > 1 {
-        return Err(Failure::with_text(Reason::NotFile, format!("{} is in the way", printable(name))));
+        return Err(Failure::with_text(Reason::NotFile, printable(name)));
     }
     Ok(identity(&stat))
 }

@@ -16,6 +16,7 @@ use manyway_inspect::{Inside, Inspector, KeyLog, Packet, Sealed};
 use super::error::CommandError;
 use crate::args::{DecodeArgs, GlobalArgs};
 use crate::exit_code::ExitCode;
+use crate::output::cause;
 
 /// What is said of a packet beside what stands in it.
 #[derive(Debug, Clone, Copy)]
@@ -139,7 +140,7 @@ fn key_log(arguments: &DecodeArgs) -> Result<KeyLog, CommandError> {
 }
 
 fn of_file(path: &Path, error: &io::Error) -> CommandError {
-    CommandError::new(ExitCode::Failed, format!("{}: {error}", name(path)))
+    CommandError::new(ExitCode::Failed, format!("{}: {}", name(path), cause(error)))
 }
 
 fn of_capture(path: &Path, error: &CaptureError) -> CommandError {

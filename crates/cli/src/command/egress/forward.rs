@@ -10,7 +10,7 @@ use super::bond::Bond;
 use super::listening::{carry, listen, reset, run as run_ports, serve};
 use crate::args::{ForwardArgs, ForwardRule, GlobalArgs};
 use crate::exit_code::ExitCode;
-use crate::output::{json, note, print_line};
+use crate::output::{address, json, note, print_line};
 
 /// Forwards until Ctrl-C or SIGTERM.
 ///
@@ -48,7 +48,7 @@ fn announce<'a>(
 ) -> Result<(), CommandError> {
     if global.json {
         let ports: Vec<_> = rules
-            .map(|rule| json!({ "listening": rule.listen.to_string(), "destination": rule.destination.to_string() }))
+            .map(|rule| json!({ "listening": address(rule.listen), "destination": rule.destination.to_string() }))
             .collect();
         return Ok(json::print(&json!({ "forwards": ports }))?);
     }

@@ -16,7 +16,7 @@ use super::super::signal::interrupted;
 use super::bond::{Bond, Connected};
 use crate::args::GlobalArgs;
 use crate::exit_code::ExitCode;
-use crate::output::note;
+use crate::output::{address as shown, cause, note};
 
 /// Programs' connections at the same time on one port; more wait.
 const MOST: usize = 1024;
@@ -36,9 +36,14 @@ pub(super) async fn listen(option: &str, address: SocketAddr) -> Result<TcpListe
             std::io::ErrorKind::PermissionDenied => {
                 "ports below 1024 require root or CAP_NET_BIND_SERVICE; choose another one"
             }
-            _ => return CommandError::new(ExitCode::Failed, format!("{option} {address}: {error}")),
+            _ => {
+                return CommandError::new(
+                    ExitCode::Failed,
+                    format!("{option} {}: {}", shown(address), cause(&error)),
+                );
+            }
         };
-        CommandError::new(ExitCode::Failed, format!("{option} {address}: {hint}"))
+        CommandError::new(ExitCode::Failed, format!("{option} {}: {hint}", shown(address)))
     })
 }
 

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
-use super::{Directory, Missing, back_up, failure, refuse_directory};
+use super::{Directory, Missing, back_up, check_replaceable, failure};
 use crate::directory::Target;
 use crate::failure::{Failure, Reason};
 use crate::link::LinkTarget;
@@ -24,7 +24,7 @@ impl Directory {
             .map_err(|_| Failure::with_text(Reason::Name, "the target of the link is not UTF-8"))
     }
 
-    /// Makes a symbolic link in the place of what stands there, unless that is a directory. Nothing is ever written
+    /// Makes a symbolic link in the place of the file or link that stands there. Nothing is ever written
     /// through it: every other operation refuses a link on its way.
     // transfer 5.10
     pub(crate) fn make_link(
@@ -34,7 +34,7 @@ impl Directory {
         expected: Target,
     ) -> Result<(), Failure> {
         let parent = self.parent(path, Missing::Make)?;
-        refuse_directory(&parent, path.last())?;
+        check_replaceable(&parent, path.last())?;
         if has_target(&parent, path.last(), target) {
             return Ok(());
         }

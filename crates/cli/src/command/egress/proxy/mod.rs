@@ -16,7 +16,7 @@ use super::bond::Bond;
 use super::listening::{listen, run as run_ports, serve};
 use crate::args::{GlobalArgs, ProxyArgs};
 use crate::exit_code::ExitCode;
-use crate::output::{json, note, print_line};
+use crate::output::{address as shown, json, note, print_line};
 
 /// How long a program may take to say where it wants to go.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -51,12 +51,13 @@ async fn attend(socket: TcpStream, bond: Arc<Bond>) {
 
 /// The proxy's address to standard output, the rest to standard error.
 fn announce(global: &GlobalArgs, address: SocketAddr) -> Result<(), CommandError> {
-    let (socks, http) = (format!("socks5h://{address}"), format!("http://{address}"));
+    let address_text = shown(address);
+    let (socks, http) = (format!("socks5h://{address_text}"), format!("http://{address_text}"));
     if global.json {
-        return Ok(json::print(&json!({ "listening": address.to_string(), "socks5": socks, "http": http }))?);
+        return Ok(json::print(&json!({ "listening": address_text, "socks5": socks, "http": http }))?);
     }
     if !address.ip().is_loopback() && !global.quiet {
-        note(&format!("warning: everybody who reaches {address} can use this proxy"));
+        note(&format!("warning: everybody who reaches {address_text} can use this proxy"));
     }
     print_line(&socks)?;
     if !global.quiet {
@@ -64,7 +65,7 @@ fn announce(global: &GlobalArgs, address: SocketAddr) -> Result<(), CommandError
             "SOCKS5 and HTTP CONNECT until Ctrl-C, for example:\n  \
              curl -x {socks} https://example.org\n  \
              git -c http.proxy={socks} clone https://git.example.org/it\n  \
-             ssh -o ProxyCommand='nc -X 5 -x {address} %h %p' user@host.example.org\n  \
+             ssh -o ProxyCommand='nc -X 5 -x {address_text} %h %p' user@host.example.org\n  \
              export ALL_PROXY={socks}"
         ));
     }
