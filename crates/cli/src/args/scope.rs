@@ -17,16 +17,13 @@ const TRANSPORT: &[&str] = &[
 ];
 /// What a client chooses.
 const CLIENT: &[&str] = &["interfaces", "exclude", "ipv4", "ipv6", "trust", "trust_on_first_use"];
-/// Algorithms, where links are not real. The lab says itself why it writes no qlog.
-const SIMULATED: &[&str] = &["scheduler", "congestion", "pairs", "qlog"];
 
 /// The options that a command takes beside those for output and settings, which all take.
 fn meaningful(verb: &str) -> Option<Vec<&'static str>> {
     let lists: &[&[&str]] = match verb {
-        // The lab starts it and knows what it does.
-        "lab-agent" => return None,
+        // `manyway-lab` says itself which it takes.
+        "lab" | "sim" => return None,
         // A server, the demo and an offer say themselves why they take no interfaces.
-        "lab" | "sim" => &[SIMULATED],
         "caps" => &[&["interfaces", "caps"]],
         // It says itself that caps do not hold for it.
         "rendezvous" => &[&["caps"]],
@@ -63,8 +60,8 @@ mod tests {
     #[test]
     fn an_option_that_means_nothing_is_refused_by_its_name() {
         for (words, part) in [
-            (&["sim", "-I", "wifi0"][..], "`manyway sim` does not use -I, --interface"),
-            (&["--exclude", "x", "lab", "list"], "--exclude"),
+            (&["decode", "-I", "wifi0", "x"][..], "`manyway decode` does not use -I, --interface"),
+            (&["--exclude", "x", "keys", "list"], "--exclude"),
             (&["keys", "list", "--scheduler", "blest"], "--scheduler"),
             (&["decode", "--trust", "system", "x"], "--trust"),
             (&["status", "--connect-timeout", "1s"], "--connect-timeout"),
@@ -78,7 +75,6 @@ mod tests {
     fn what_means_something_is_taken() {
         for words in [
             &["get", "mw1x", "-I", "a", "--exclude", "b", "--trust", "keys", "-4"][..],
-            &["sim", "two-50", "--scheduler", "blest", "--json", "-q"],
             &["caps", "--cap", "wwan0=5GB"],
             &["keys", "list", "--json", "--no-config"],
         ] {

@@ -3,14 +3,13 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use manyway_terminal::{CommandError, ExitCode};
 use manyway_transfer::{Existing, Failure, GetPlan, Outlet, RelativePath, TransferError, fetch, get_with};
 
-use super::error::CommandError;
 use super::summary::End;
 use super::target::{is_ticket, names_ticket};
 use super::transfer::Transfer;
 use crate::args::{GetArgs, GlobalArgs};
-use crate::exit_code::ExitCode;
 
 /// Fetches and verifies.
 ///

@@ -9,6 +9,7 @@ mod summary;
 
 use manyway::interfaces::InterfaceRule;
 use manyway::{Connection, ConnectionInfo, Event, Rate, Role};
+use manyway_terminal::{CommandError, ExitCode, json, note};
 use manyway_transfer::{BenchFailure, BenchOutcome, BenchPlan, StreamInterval, TransferError, bench_until};
 use serde_json::{Map, Value, json};
 use tokio::sync::broadcast::error::RecvError;
@@ -16,17 +17,15 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::error::CommandError;
+use super::error::{of_connection, of_measurement};
 use super::network::connect_on;
 use super::session::NetSession;
 use super::signal::{close, close_soon, interrupted};
 use crate::args::{BenchArgs, GlobalArgs};
 use crate::caps::InterfaceWish;
-use crate::exit_code::ExitCode;
 use crate::output::book::rtt_of;
 use crate::output::known::KnownPaths;
 use crate::output::path::{PathLabel, path_of};
-use crate::output::{json, note};
 use compare::{Comparison, Single};
 use output::{Mode, Output};
 use rates::PathRates;
@@ -70,7 +69,7 @@ pub async fn run(global: &GlobalArgs, arguments: &BenchArgs) -> Result<ExitCode,
     let mut end = end.filter(|error| summary.is_none() || !is_regular(arguments, error));
     let start = run.start.take();
     let members = match end {
-        None if arguments.compares() => compare::interfaces(&connection.info().await?),
+        None if arguments.compares() => compare::interfaces(&connection.info().await.map_err(of_connection)?),
         _ => Vec::new(),
     };
     match end {
@@ -300,12 +299,12 @@ impl<'a> Run<'a> {
         self.follow(&mut reports, &mut events).await?;
         let outcome: Outcome = match task.join_next().await {
             Some(outcome) => outcome.map_err(|error| CommandError::new(ExitCode::Failed, error))?,
-            None => return Err(CommandError::new(ExitCode::Failed, TransferError::Internal)),
+            None => return Err(CommandError::failed(TransferError::Internal)),
         };
         let (outcome, end) = match outcome {
             Ok(outcome) => (outcome, None),
             Err(BenchFailure { error, partial }) => {
-                (*partial, Some(CommandError::of_measurement(&error, self.connection.close_reason())))
+                (*partial, Some(of_measurement(&error, self.connection.close_reason())))
             }
         };
         let elapsed = self.began.elapsed();
@@ -390,7 +389,7 @@ impl<'a> Run<'a> {
     }
 
     async fn look(&mut self) -> Result<ConnectionInfo, CommandError> {
-        let info = self.connection.info().await?;
+        let info = self.connection.info().await.map_err(of_connection)?;
         self.known.note(&info);
         self.seen = Some(info.clone());
         Ok(info)

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use manyway::{Connection, PathId};
+use manyway_terminal::CommandError;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::rows::Pinged;
-use crate::command::error::CommandError;
+use crate::command::error::of_connection;
 use crate::output::known::KnownPaths;
 use crate::output::path::PathLabel;
 
@@ -45,7 +46,7 @@ impl<'a> Pings<'a> {
 
     /// Asks on every path that there is.
     pub(super) async fn ask(&mut self) -> Result<(), CommandError> {
-        let info = self.connection.info().await?;
+        let info = self.connection.info().await.map_err(of_connection)?;
         self.known.note(&info);
         self.paths.retain(|id, _| info.paths.iter().any(|path| path.statistics.id == *id));
         for path in info.paths {

@@ -1,0 +1,29 @@
+//! Lines for people: data on stdout, messages on stderr.
+
+use std::io::Write as _;
+
+use crate::CommandError;
+use crate::screen::width_of_messages;
+use crate::stderr;
+use crate::wrap::wrap;
+
+/// Writes a message, in lines that fit the terminal if there is one.
+pub fn note(text: &str) {
+    stderr::line(&wrapped(text));
+}
+
+/// A message in lines that fit the terminal behind standard error; one line where there is none.
+pub fn wrapped(text: &str) -> String {
+    width_of_messages().map_or_else(|| text.to_owned(), |width| wrap(text, width))
+}
+
+/// Writes a line of data, which is there at once.
+///
+/// # Errors
+/// If standard output is closed or full.
+pub fn print_line(text: &str) -> Result<(), CommandError> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{text}")?;
+    out.flush()?;
+    Ok(())
+}
