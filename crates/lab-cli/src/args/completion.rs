@@ -43,8 +43,8 @@ mod tests {
         manual(Cli::command(), &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
         for name in ["sim", "gates", "agree", "share", "validate", "cpu", "up"] {
-            assert!(text.contains(&format!(".TH {name}")), "{name}");
+            assert!(text.contains(&format!(".TH manyway-lab-{name} ")), "{name}");
         }
-        assert!(!text.contains("agent"));
+        assert!(!text.contains("lab-agent"));
     }
 }

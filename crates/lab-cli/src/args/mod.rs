@@ -23,15 +23,15 @@ use clap::{Parser, Subcommand};
 #[command(name = "manyway-lab", version, max_term_width = 100, after_help = lab::EXAMPLES)]
 #[command(arg_required_else_help = true, propagate_version = true)]
 pub struct Cli {
-    /// What every command understands.
-    #[command(flatten)]
-    pub global: GlobalArgs,
-    /// Something else than running scenarios on real sockets.
-    #[command(subcommand)]
-    pub action: Option<Action>,
     /// What to run on real sockets.
     #[command(flatten)]
     pub scenarios: ScenarioArgs,
+    /// Something else than running scenarios on real sockets.
+    #[command(subcommand)]
+    pub action: Option<Action>,
+    /// What every command understands; last, since its heading holds for whatever follows.
+    #[command(flatten)]
+    pub global: GlobalArgs,
 }
 
 /// What to do.
