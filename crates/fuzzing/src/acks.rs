@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use manyway_proto::fuzzing::{Kind, Recovery};
 use manyway_proto::{ByteCount, Instant, PathId};
-use manyway_wire::{Block, Blocks, PathAck, Writer, encode_path_ack};
+use manyway_wire::Writer;
+use manyway_wire::mmsp2::{Block, Blocks, PathAck, encode_path_ack};
 
 use crate::script::Script;
 

@@ -1,6 +1,7 @@
 //! Blocks: whatever is read can be written again, as long as it said, and then reads the same.
 
-use manyway_wire::{Block, BlockedBy, Blocks, Liveness, Writer};
+use manyway_wire::Writer;
+use manyway_wire::mmsp2::{Block, BlockedBy, Blocks, Liveness};
 
 /// Reads the input as the inside of a packet.
 pub fn run(data: &[u8]) {

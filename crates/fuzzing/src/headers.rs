@@ -1,9 +1,10 @@
 //! Headers and packet numbers: a walk over a datagram ends, stays inside, and what is written is read again.
 
-use manyway_wire::{
-    ConnectionId, HeaderForm, LongHeader, LongKind, MIN_SEALED, VERSION, Writer, decode_protected,
-    encode_short, encode_version_list, number_length, packet_number, patch_length,
+use manyway_wire::mmsp2::{
+    HeaderForm, LongHeader, LongKind, MIN_SEALED, VERSION, decode_protected, encode_short,
+    encode_version_list, number_length, packet_number, patch_length,
 };
+use manyway_wire::{ConnectionId, Writer};
 
 use crate::script::Script;
 

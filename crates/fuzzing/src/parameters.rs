@@ -1,6 +1,6 @@
 //! The parameters of TLS: whatever is read can be written again.
 
-use manyway_wire::Parameters;
+use manyway_wire::mmsp2::Parameters;
 
 /// Reads the input as the extension.
 pub fn run(data: &[u8]) {

@@ -1,6 +1,7 @@
 //! The blocks of a packet with their places.
 
-use manyway_wire::{Block, Blocks, DecodeError};
+use manyway_wire::DecodeError;
+use manyway_wire::mmsp2::{Block, Blocks};
 
 /// A block, or why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]

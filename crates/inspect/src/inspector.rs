@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use manyway_wire::{ConnectionId, HeaderForm, Initiator, LongKind, MIN_SEALED, PathId, decode_protected};
+use manyway_wire::mmsp2::{HeaderForm, LongKind, MIN_SEALED, decode_protected};
+use manyway_wire::{ConnectionId, Initiator, PathId};
 
 use crate::key_log::KeyLog;
 use crate::packet::{Inside, Level, Packet, Sealed};

@@ -148,7 +148,7 @@ impl HeaderKey {
         let [mask_first, mask_number @ ..] = self.0.new_mask(sample).ok()?;
         let masked = *packet.first()?;
         let first = masked ^ (mask_first & if masked & 0x80 == 0 { 0x1f } else { 0x0f });
-        let number_length = manyway_wire::number_length(first);
+        let number_length = manyway_wire::mmsp2::number_length(first);
         let mut bytes = packet.get(..number_offset.checked_add(number_length)?)?.to_vec();
         *bytes.first_mut()? = first;
         let mut truncated = 0;

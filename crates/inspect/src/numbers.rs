@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use manyway_wire::{Initiator, PathId, packet_number};
+use manyway_wire::mmsp2::packet_number;
+use manyway_wire::{Initiator, PathId};
 
 use crate::packet::Level;
 

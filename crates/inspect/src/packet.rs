@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use manyway_wire::{DecodeError, HeaderForm, Initiator, LongKind, PathId};
+use manyway_wire::mmsp2::{HeaderForm, LongKind};
+use manyway_wire::{DecodeError, Initiator, PathId};
 
 use crate::blocks::{BlocksAt, blocks};
 use crate::key_log::Label;

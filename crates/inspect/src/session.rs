@@ -1,6 +1,7 @@
 //! One connection as the capture shows it.
 
-use manyway_wire::{Block, ConnectionId, Initiator, LongKind, PathId, reserved_bits_are_clear};
+use manyway_wire::mmsp2::{Block, LongKind, reserved_bits_are_clear};
+use manyway_wire::{ConnectionId, Initiator, PathId};
 
 use crate::blocks::blocks;
 use crate::key_log::{KeyLog, Label};
@@ -89,7 +90,7 @@ impl Session {
         let space = (sender, level, if level == Level::Data { path } else { PathId::FIRST });
         let number = self.numbers.expand(space, header.truncated, header.number_length);
         let opened = if level == Level::Data {
-            let bit = manyway_wire::key_phase(header.first);
+            let bit = manyway_wire::mmsp2::key_phase(header.first);
             let opened = keys.open_in_phase(bit, (path, number), &header.bytes, sealed);
             opened.map(|(phase, payload)| (Some(phase), payload))
         } else {

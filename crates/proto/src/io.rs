@@ -53,6 +53,17 @@ pub enum Ecn {
     Ce,
 }
 
+/// Packets of a path by their mark, since the path began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct EcnCounts {
+    /// Marked ECT(0).
+    pub(crate) ect0: u64,
+    /// Marked ECT(1).
+    pub(crate) ect1: u64,
+    /// Marked "congestion experienced".
+    pub(crate) ce: u64,
+}
+
 /// One or more datagrams of equal size to send in one call; they stand in the buffer given to
 /// [`poll_transmit`](crate::Endpoint::poll_transmit).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -132,11 +132,13 @@ pub use error::{ClosedBy, ConnectionError, Misuse, Undelivered, Violation};
 pub use event::{Event, PathEvent};
 pub use handshake::{ALPN, HandshakeError, is_authentication_alert};
 pub use io::{Ecn, FourTuple, LocalAddress, Transmit};
-pub use manyway_wire::{ConnectionId, Initiator, PathAvailability, PathId, StreamId};
+pub use manyway_wire::{ConnectionId, Initiator, PathId, StreamId};
 pub use message::{
     Carries, Message, MessageOptions, MessageOutcome, MessageStatistics, MessageToken, Order, SendError,
 };
-pub use path::{LocalCandidate, PairMode, PathReason, PathState, PingToken, Role, SendRefusal};
+pub use path::{
+    LocalCandidate, PairMode, PathAvailability, PathReason, PathState, PingToken, Role, SendRefusal,
+};
 pub use protection::{KeyLimits, Level};
 pub use recovery::{EcnFailure, EcnState, RecoveryConfig};
 pub use rendezvous::{Relay, RelayCounters, RelayLimits};
@@ -147,4 +149,4 @@ pub use units::{ByteCount, Rate};
 
 /// The code that ends a connection whose peer may not be there any more; that end sees
 /// [`ConnectionError::Authentication`].
-pub const UNAUTHORISED: u64 = manyway_wire::ErrorCode::UNAUTHORISED.0;
+pub const UNAUTHORISED: u64 = manyway_wire::mmsp2::ErrorCode::UNAUTHORISED.0;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant as Clock};
 
 use manyway_proto::{ConnectionConfig, Ecn, Endpoint, Initiator, Instant, PathId};
 use manyway_sim::forger::{Duel, Stranger};
-use manyway_wire::{Block, HandshakeBytes, Syn};
+use manyway_wire::mmsp2::{Block, HandshakeBytes, Syn};
 
 const ROUNDS: u32 = 5;
 const PACKETS: u32 = 20_000;

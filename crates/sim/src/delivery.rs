@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use manyway_proto::observe::{Direction, Fact, ObservedPacket, Observer};
 use manyway_proto::{ByteCount, Instant, StreamId};
-use manyway_wire::Block;
+use manyway_wire::mmsp2::Block;
 
 use crate::pair::Side;
 

@@ -11,7 +11,7 @@ use manyway_sim::pair;
 use manyway_sim::scenario::{MINUTE, MS, SECOND, connected_with, mbit, megabytes, path_events};
 use manyway_sim::traffic::Exchange;
 use manyway_sim::{EndpointPair, PairBuilder, Side};
-use manyway_wire::{Block, Blocks};
+use manyway_wire::mmsp2::{Block, Blocks};
 
 /// The ranges of all PATH-ACKs that an end sent.
 #[derive(Debug, Clone, Copy, Default)]

@@ -14,9 +14,10 @@ use std::time::Duration;
 
 use manyway_proto::{ConnectionConfig, Ecn, Initiator, Instant, PathId, StreamId};
 use manyway_sim::forger::{CLIENT, Duel, SERVER, Stranger};
-use manyway_wire::{
-    AddAddress, Block, ConnectionId, HandshakeBytes, NewCid, Ping, Probe, ProbeAck, StreamData, StreamReset,
-    StreamStop, StreamWindow, Syn, Window,
+use manyway_wire::ConnectionId;
+use manyway_wire::mmsp2::{
+    AddAddress, Block, HandshakeBytes, NewCid, Ping, Probe, ProbeAck, StreamData, StreamReset, StreamStop,
+    StreamWindow, Syn, Window,
 };
 
 /// Bytes in use and the most there ever were, for one thread.

@@ -14,7 +14,7 @@ use manyway_sim::pair::Direction;
 use manyway_sim::scenario::{MINUTE, MS, SECOND, connected, connected_with, mbit, megabytes, path_figures};
 use manyway_sim::traffic::{Delivery, Exchange};
 use manyway_sim::{EndpointPair, PairBuilder, Side};
-use manyway_wire::{Block, ErrorCode, MessageData, MessageId, MessagePlace, StreamData};
+use manyway_wire::mmsp2::{Block, ErrorCode, MessageData, MessageId, MessagePlace, StreamData};
 
 fn two_paths() -> PairBuilder {
     PairBuilder::new().path(mbit(20), 10 * MS).path(mbit(10), 30 * MS)
@@ -535,8 +535,9 @@ fn a_peer_that_skips_every_second_number_for_ever_is_refused() {
     let mut skipped = 0_u64;
     while duel.ended().is_none() && skipped < 1 << 20 {
         let mut payload = Vec::new();
-        let entries = (0..100).map(|n| manyway_wire::Skipped { number: 2 * (skipped + n) + 1, reach: 0 });
-        manyway_wire::encode_skip(
+        let entries =
+            (0..100).map(|n| manyway_wire::mmsp2::Skipped { number: 2 * (skipped + n) + 1, reach: 0 });
+        manyway_wire::mmsp2::encode_skip(
             &mut manyway_wire::Writer::new(&mut payload, 1_200),
             stream(0),
             true,

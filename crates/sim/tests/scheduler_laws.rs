@@ -15,7 +15,7 @@ use manyway_sim::pair::Direction;
 use manyway_sim::scenario::{MINUTE, MS, SECOND, connected_with, mbit, megabytes, path_figures};
 use manyway_sim::traffic::{Exchange, Requests};
 use manyway_sim::{EndpointPair, PairBuilder, Side, endpoint_pair};
-use manyway_wire::Block;
+use manyway_wire::mmsp2::Block;
 
 /// Connects with a scheduler over paths of so many Mbit/s and milliseconds one way.
 fn connected(scheduler: &str, paths: &[(u64, u32)]) -> EndpointPair {

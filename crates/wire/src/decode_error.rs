@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use crate::error_code::ErrorCode;
-
 /// What was being read when it went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -123,27 +121,6 @@ pub enum DecodeError {
     },
 }
 
-impl DecodeError {
-    /// The code with which a connection ends for this (spec 4.18).
-    pub fn error_code(&self) -> ErrorCode {
-        match self {
-            Self::UnknownParameter { .. }
-            | Self::DuplicateParameter { .. }
-            | Self::MissingParameter { .. }
-            | Self::Truncated { part: Part::Parameters | Part::Parameter(_), .. }
-            | Self::TrailingBytes { part: Part::Parameters | Part::Parameter(_), .. }
-            | Self::OutOfRange { part: Part::Parameters | Part::Parameter(_), .. } => ErrorCode::PARAMETERS,
-            Self::Truncated { .. }
-            | Self::TrailingBytes { .. }
-            | Self::OutOfRange { .. }
-            | Self::BlockLength { .. }
-            | Self::UnknownBlock { .. }
-            | Self::UnknownFlags { .. }
-            | Self::FirstByte { .. } => ErrorCode::MALFORMED,
-        }
-    }
-}
-
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -180,15 +157,6 @@ impl std::error::Error for DecodeError {}
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    // spec 4.18: the code tells parameters and packets apart
-    #[test]
-    fn a_bad_parameter_and_a_bad_block_earn_different_codes() {
-        let in_block = DecodeError::Truncated { part: Part::Block(0x80), offset: 0, needed: 1, left: 0 };
-        let in_parameter = DecodeError::Truncated { part: Part::Parameter(1), offset: 0, needed: 1, left: 0 };
-        assert_eq!(in_block.error_code(), ErrorCode::MALFORMED);
-        assert_eq!(in_parameter.error_code(), ErrorCode::PARAMETERS);
-    }
 
     #[test]
     fn the_text_names_the_block_and_the_place() {

@@ -1,7 +1,7 @@
 //! Helpers of the tests inside this crate.
 
-use crate::block::{Block, Blocks};
 use crate::decode_error::DecodeError;
+use crate::mmsp2::{Block, Blocks};
 use crate::writer::Writer;
 
 /// All blocks of a payload.

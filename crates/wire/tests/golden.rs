@@ -8,15 +8,15 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use manyway_wire::rendezvous::{Body, Message};
-use manyway_wire::{
-    AddAddress, Block, Blocked, BlockedBy, Blocks, Close, CloseStep, ConnectionId, EcnCounts, ErrorCode,
-    HandshakeBytes, HeaderForm, Liveness, LongHeader, LongKind, MessageData, MessageId, MessagePlace, NewCid,
-    Pad, Parameters, PathAvailability, PathClose, PathId, PathLimit, PathStatus, Ping, Probe, ProbeAck,
-    RemoveAddress, RetireCid, Skipped, StreamData, StreamId, StreamLimit, StreamReset, StreamStop,
-    StreamWindow, Syn, SynAck, VERSION, Window, Writer, decode_protected, encode_path_ack, encode_short,
-    encode_skip, encode_version_list, patch_length,
+use manyway_wire::mmsp2::{
+    AddAddress, Block, Blocked, BlockedBy, Blocks, Close, CloseStep, EcnCounts, ErrorCode, HandshakeBytes,
+    HeaderForm, Liveness, LongHeader, LongKind, MessageData, MessageId, MessagePlace, NewCid, Pad,
+    Parameters, PathAvailability, PathClose, PathLimit, PathStatus, Ping, Probe, ProbeAck, RemoveAddress,
+    RetireCid, Skipped, StreamData, StreamLimit, StreamReset, StreamStop, StreamWindow, Syn, SynAck, VERSION,
+    Window, decode_protected, encode_path_ack, encode_short, encode_skip, encode_version_list, patch_length,
 };
+use manyway_wire::rendezvous::{Body, Message};
+use manyway_wire::{ConnectionId, PathId, StreamId, Writer};
 
 const INFO: &[u8] = &[0xa1, 0xa2, 0xa3, 0xa4, 0xa5];
 const NONCE: u64 = 0x0102_0304_0506_0708;

@@ -2,11 +2,11 @@
 
 #![expect(clippy::indexing_slicing, reason = "a test may fail")]
 
-use manyway_wire::rendezvous::{self, Message};
-use manyway_wire::{
-    Block, Blocks, ConnectionId, LongHeader, LongKind, Parameters, Writer, decode_protected, packet_number,
-    patch_length,
+use manyway_wire::mmsp2::{
+    Block, Blocks, LongHeader, LongKind, Parameters, decode_protected, packet_number, patch_length,
 };
+use manyway_wire::rendezvous::{self, Message};
+use manyway_wire::{ConnectionId, Writer};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

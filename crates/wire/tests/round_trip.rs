@@ -1,11 +1,11 @@
 //! What is written is read again, for any values.
 
-use manyway_wire::rendezvous::{self, Body, Message};
-use manyway_wire::{
-    Block, Blocks, ConnectionId, HeaderForm, Initiator, LongHeader, LongKind, Parameters, Reader, StreamId,
-    VERSION, Writer, decode_protected, encode_short, encode_version_list, key_phase, number_length,
-    packet_number, patch_length, varint_len,
+use manyway_wire::mmsp2::{
+    Block, Blocks, HeaderForm, LongHeader, LongKind, Parameters, VERSION, decode_protected, encode_short,
+    encode_version_list, key_phase, number_length, packet_number, patch_length,
 };
+use manyway_wire::rendezvous::{self, Body, Message};
+use manyway_wire::{ConnectionId, Initiator, Reader, StreamId, Writer, varint_len};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

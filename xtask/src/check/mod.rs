@@ -3,6 +3,7 @@
 mod citations;
 mod clippy_files;
 mod files;
+mod layers;
 mod leftovers;
 mod licences;
 mod links;
@@ -61,6 +62,7 @@ fn check_files(files: &[SourceFile]) -> Vec<Finding> {
         citations::check,
         shape::check,
         path_words::check,
+        layers::check,
         links::check,
         leftovers::check,
         machine_paths::check,

@@ -215,7 +215,7 @@ fn bench_has_rows_also_while_nothing_arrives() {
     let client = lab.start_client(&["bench", "-t", "6", "-i", "500ms", &server.ticket]);
     client.wait_until("a row", || client.printed().contains("0.50-1.00"));
     lab.swallow_all(&[1, 2]);
-    client.wait_until("an empty row", || client.printed().contains("no figures from the server yet"));
+    client.wait_until("an empty row", || client.printed().contains("no figures from the server"));
     lab.release();
     let bench = client.end().expect(0).says("longest silence");
     // The rows follow each other without a gap.

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use manyway_wire::rendezvous::{Body, Message, SEALED_LEN, encode_addresses};
-use manyway_wire::{
-    AddAddress, Block, Blocked, BlockedBy, Close, CloseStep, ConnectionId, EcnCounts, HandshakeBytes,
-    Initiator, Liveness, MessageData, MessageId, MessagePlace, NewCid, Parameters, PathAvailability,
-    PathClose, PathId, PathLimit, PathStatus, Ping, Probe, ProbeAck, RemoveAddress, RetireCid, Skipped,
-    StreamData, StreamId, StreamLimit, StreamReset, StreamStop, StreamWindow, Syn, SynAck, Window, Writer,
-    encode_path_ack, encode_skip, encode_version_list,
+use manyway_wire::mmsp2::{
+    AddAddress, Block, Blocked, BlockedBy, Close, CloseStep, EcnCounts, HandshakeBytes, Liveness,
+    MessageData, MessageId, MessagePlace, NewCid, Parameters, PathAvailability, PathClose, PathLimit,
+    PathStatus, Ping, Probe, ProbeAck, RemoveAddress, RetireCid, Skipped, StreamData, StreamLimit,
+    StreamReset, StreamStop, StreamWindow, Syn, SynAck, Window, encode_path_ack, encode_skip,
+    encode_version_list,
 };
+use manyway_wire::rendezvous::{Body, Message, SEALED_LEN, encode_addresses};
+use manyway_wire::{ConnectionId, Initiator, PathId, StreamId, Writer};
 
 use super::Seed;
 use crate::lab::Lab;
@@ -237,7 +238,7 @@ fn path_ack(ranges: &[std::ops::RangeInclusive<u64>], ecn: Option<EcnCounts>) ->
 
 fn parameters(reset_token: Option<[u8; 16]>) -> Parameters {
     Parameters {
-        version: manyway_wire::VERSION,
+        version: manyway_wire::mmsp2::VERSION,
         first_destination: reset_token.map(|_| ConnectionId::from_u64(1)),
         source: ConnectionId::from_u64(2),
         idle_timeout: Duration::from_secs(30),

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use manyway_inspect::{Inside, Label, Level, Packet, Sealed};
 use manyway_proto::{ByteCount, Initiator, StreamId};
-use manyway_wire::{Block, PathId};
+use manyway_wire::PathId;
+use manyway_wire::mmsp2::Block;
 
 use crate::common::{connection, inspect, pcap, pcapng};
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use manyway_wire::Parameters;
+use manyway_wire::mmsp2::Parameters;
 
 use crate::congestion::{self, Controllers, Factory as ControllerFactory};
 use crate::observe::Observers;

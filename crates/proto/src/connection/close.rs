@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use manyway_wire::{Close, CloseStep, ConnectionId, ErrorCode};
+use manyway_wire::ConnectionId;
+use manyway_wire::mmsp2::{Close, CloseStep, ErrorCode};
 
 use super::input::PacketFacts;
 use super::state::{DueClose, FLUSH_TIME, Farewell, LastWord, Life, Repeat};

@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
-use manyway_wire::{
-    AddAddress, Liveness, PathAvailability, PathClose, PathId, PathLimit, PathStatus, Pong, RemoveAddress,
-    Writer,
-};
+use manyway_wire::mmsp2::{AddAddress, Liveness, PathClose, PathLimit, PathStatus, Pong, RemoveAddress};
+use manyway_wire::{PathId, Writer, mmsp2};
 
 use super::rates::RatesTold;
 use crate::packet::content::{Contents, SentContent};
+use crate::path::PathAvailability;
 use crate::{Instant, Rate};
 
 /// Questions and answers about paths that wait to be sent, at most.
@@ -196,7 +195,8 @@ impl Control {
         for (path, status) in
             self.statuses.iter_mut().filter(|(_, status)| status.delivery == Delivery::Wanted)
         {
-            let Status { sequence, availability: state, .. } = *status;
+            let Status { sequence, availability, .. } = *status;
+            let state = said(availability);
             let rate = self.rates.as_ref().and_then(|rates| rates.told_with(*path, sequence));
             let rate = rate.map(Rate::bytes_per_second);
             let block = PathStatus { path: *path, sequence, state, cost: 0, rate };
@@ -296,14 +296,36 @@ impl Control {
     }
 }
 
+/// What the peer says of a path.
+pub(super) fn heard(state: mmsp2::PathAvailability) -> PathAvailability {
+    match state {
+        mmsp2::PathAvailability::Available => PathAvailability::Available,
+        mmsp2::PathAvailability::Backup => PathAvailability::Backup,
+        mmsp2::PathAvailability::Suspect => PathAvailability::Suspect,
+        mmsp2::PathAvailability::Dead => PathAvailability::Dead,
+    }
+}
+
+/// What this end says of a path.
+fn said(state: PathAvailability) -> mmsp2::PathAvailability {
+    match state {
+        PathAvailability::Available => mmsp2::PathAvailability::Available,
+        PathAvailability::Backup => mmsp2::PathAvailability::Backup,
+        PathAvailability::Suspect => mmsp2::PathAvailability::Suspect,
+        PathAvailability::Dead => mmsp2::PathAvailability::Dead,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use manyway_wire::{Block, Blocks, Liveness, PathAvailability, PathId, Writer};
+    use manyway_wire::mmsp2::{Block, Blocks, Liveness};
+    use manyway_wire::{PathId, Writer, mmsp2};
 
     use super::{Control, MAX_LIVENESS};
     use crate::packet::content::{Contents, SentContent};
+    use crate::path::PathAvailability;
     use crate::path::remotes::Remotes;
     use crate::{Instant, Rate};
 
@@ -349,7 +371,7 @@ mod tests {
     fn a_rate_goes_with_its_own_statement_once_a_second_and_only_where_it_is_wanted() {
         let start = Instant::from_nanos(1_000_000_000);
         let rate = Rate::from_bytes_per_second(2_500_000);
-        let said = |control: &mut Control| {
+        let told = |control: &mut Control| {
             let mut buffer = Vec::new();
             control.write_into(&mut Writer::new(&mut buffer, 1200), &mut Contents::new());
             let Block::PathStatus(status) = Blocks::new(&buffer).next().unwrap().unwrap() else { panic!() };
@@ -361,11 +383,11 @@ mod tests {
         control.tell_rates();
         assert!(wants(&control, start, 1));
         control.send_rate(start, PathId(1), PathAvailability::Available, rate);
-        assert_eq!(said(&mut control), (PathAvailability::Available, Some(2_500_000)));
+        assert_eq!(told(&mut control), (mmsp2::PathAvailability::Available, Some(2_500_000)));
         control.send_status(PathId(1), PathAvailability::Available);
         assert!(!control.wants(), "that is no news");
         control.send_status(PathId(1), PathAvailability::Suspect);
-        assert_eq!(said(&mut control), (PathAvailability::Suspect, None));
+        assert_eq!(told(&mut control), (mmsp2::PathAvailability::Suspect, None));
         let almost = start + Duration::from_millis(999);
         assert!(!wants(&control, almost, 1) && wants(&control, almost, 2));
         assert!(wants(&control, start + Duration::from_secs(1), 1));

@@ -164,7 +164,7 @@ impl Connection {
         let reference = self.fastest_one_way(now);
         self.sending.views.clear();
         for path in self.paths.iter_mut() {
-            let room = path.amplification.room();
+            let room = path.place.amplification().room();
             let (sendable, next_departure) = match path.space.recovery.allowance(now) {
                 Allowance::Ready { bytes } => (bytes.min(ByteCount::of(room)), None),
                 Allowance::Window => (ByteCount::ZERO, None),
@@ -177,7 +177,7 @@ impl Connection {
             let mut view = path.view(now);
             view.sendable = sendable;
             view.next_departure = next_departure;
-            view.terms = self.manager.terms_of(&path.tuple.local);
+            view.terms = self.manager.terms_of(&path.tuple().local);
             if let (Some((fastest, delay)), Some(own)) = (reference, path.space.recovery.one_way(now)) {
                 let micros = u64::from(one_way_difference(own.smallest, fastest).unsigned_abs());
                 view.delay = delay + Duration::from_micros(micros) + view.present_queue(own.queue, own.age);

@@ -6,7 +6,7 @@ use manyway_wire::PathId;
 
 use super::Connection;
 use crate::observe::Fact;
-use crate::path::{InterfaceMtus, MtuSearch, SizeLimit};
+use crate::path::{InterfaceMtus, SizeLimit};
 use crate::recovery::Outcome;
 use crate::{FourTuple, Instant};
 
@@ -17,7 +17,7 @@ impl Connection {
 
     /// Starts the search on a path that is proven now.
     pub(super) fn start_size_search(&mut self, now: Instant, id: PathId) {
-        let Some(limit) = self.paths.get(id).map(|path| self.size_limit(&path.tuple)) else { return };
+        let Some(limit) = self.paths.get(id).map(|path| self.size_limit(&path.tuple())) else { return };
         if let Some(path) = self.paths.get_mut(id).filter(|path| path.mtu.is_off()) {
             path.mtu.start(now, limit);
         }
@@ -26,7 +26,7 @@ impl Connection {
     /// The path leads elsewhere now: what was known of its size holds no more.
     pub(super) fn forget_size(&mut self, now: Instant, id: PathId) {
         if let Some(path) = self.paths.get_mut(id) {
-            path.mtu = MtuSearch::new();
+            path.mtu.reset();
         }
         self.adopt_size(now, id);
     }
@@ -60,7 +60,7 @@ impl Connection {
     pub(crate) fn set_interface_mtus(&mut self, now: Instant, interfaces: InterfaceMtus) {
         self.shared.interfaces = interfaces;
         for id in self.paths.ids() {
-            let Some(limit) = self.paths.get(id).map(|path| self.size_limit(&path.tuple)) else { continue };
+            let Some(limit) = self.paths.get(id).map(|path| self.size_limit(&path.tuple())) else { continue };
             if let Some(path) = self.paths.get_mut(id) {
                 path.mtu.set_limit(now, limit);
             }
@@ -73,7 +73,7 @@ impl Connection {
     pub fn on_datagram_too_large(&mut self, now: Instant, tuple: FourTuple, size: usize) {
         let size = u16::try_from(size).unwrap_or(u16::MAX);
         for id in self.paths.ids() {
-            if let Some(path) = self.paths.get_mut(id).filter(|path| path.tuple == tuple) {
+            if let Some(path) = self.paths.get_mut(id).filter(|path| path.tuple() == tuple) {
                 path.mtu.on_refused(now, size);
             }
             self.adopt_size(now, id);

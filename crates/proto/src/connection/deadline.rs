@@ -107,7 +107,7 @@ impl Connection {
 
     fn keep_alive_deadline(&self, id: PathId) -> Option<Instant> {
         let interval = self.config.keep_alive?;
-        let path = self.paths.get(id).filter(|path| path.is_live() && path.probes_due == 0)?;
+        let path = self.paths.get(id).filter(|path| path.is_live() && !path.owes_probes())?;
         if !self.can_send(path) {
             return None;
         }
@@ -162,10 +162,10 @@ impl Connection {
                 // The leg that answered first may have died since; unless data came over it, and only PONG is late.
                 let path = self.paths.get_mut(PathId::FIRST);
                 if let Some(path) = path.filter(|path| path.space.received.largest().is_none())
-                    && let Some(next) = setup.race.after(&path.tuple)
+                    && let Some(next) = setup.race.after(&path.tuple())
                 {
-                    path.tuple = next;
-                    path.role = self.manager.role_of(&next.local);
+                    path.place.choose(next);
+                    path.set_role(self.manager.role_of(&next.local));
                     path.prober.set_targets(now, self.manager.targets(next.local));
                 }
             }
@@ -190,7 +190,7 @@ impl Connection {
         if self.keep_alive_deadline(id).is_some_and(|at| at <= now)
             && let Some(path) = self.paths.get_mut(id)
         {
-            path.probes_due = 1;
+            path.owe_probes(1);
         }
         self.give_up_move(now, id);
         self.end_suspicion(now, id);

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use manyway_wire::{Block, Liveness, PathAck, PathId, Probe, ProbeAck};
+use manyway_wire::PathId;
+use manyway_wire::mmsp2::{Block, Liveness, PathAck, Probe, ProbeAck};
 
 use smallvec::SmallVec;
 
@@ -10,6 +11,7 @@ use super::input::PacketFacts;
 use super::{Checked, Connection, Initiator};
 use crate::congestion::{Bottleneck, Sibling};
 use crate::event::Event;
+use crate::io::EcnCounts;
 use crate::path::{Path, PathReason, PathState, PingToken};
 use crate::protection::Level;
 use crate::recovery::{Outcome, ReceivedAck};
@@ -141,15 +143,15 @@ impl Connection {
         let Some(path) = self.paths.get_mut(block.path) else { return Ok(()) };
         // Over another path it only tells that the peer got something, perhaps long ago.
         let in_doubt = path.state() == PathState::Suspect && facts.path != block.path;
-        let recovery = &mut path.space.recovery;
-        let in_flight = recovery.packets_in_flight();
+        let in_flight = path.space.recovery.packets_in_flight();
         let ack = ReceivedAck::new(block.path, block.ranges.iter(), block.delay, block.receive_time_micros)
             .over(facts.path)
-            .with_ecn(block.ecn);
-        recovery.on_ack(facts.now, ack, &siblings, outcome)?;
+            .with_ecn(block.ecn.map(|marks| EcnCounts { ect0: marks.ect0, ect1: marks.ect1, ce: marks.ce }));
+        path.space.recovery.on_ack(facts.now, ack, &siblings, outcome)?;
         if outcome.progress && !in_doubt {
             path.silence.on_progress(facts.now, in_flight);
-            path.probes_due = 0;
+            path.forgive_probes();
+            let recovery = &path.space.recovery;
             if recovery.packets_in_flight() == 0 {
                 path.silence.on_pause();
             }
@@ -185,8 +187,7 @@ impl Connection {
     fn on_probe_ack(&mut self, facts: &PacketFacts, block: &ProbeAck) {
         let Some(path) = self.paths.get_mut(facts.path) else { return };
         let answer =
-            match path.pings.as_mut().and_then(|pings| pings.on_answer(facts.now, &facts.tuple, block.nonce))
-            {
+            match path.pings_mut().and_then(|pings| pings.on_answer(facts.now, &facts.tuple, block.nonce)) {
                 Some((token, answer)) => {
                     self.events.push(Event::Pong { path: facts.path, token, rtt: answer.rtt });
                     Some(answer)
@@ -229,7 +230,7 @@ impl Connection {
     pub fn ping(&mut self, path: PathId) -> Result<PingToken, Misuse> {
         self.check_usable()?;
         let path = self.paths.get_mut(path).ok_or(Misuse::UnknownPath { path })?;
-        Ok(path.pings.get_or_insert_default().wish())
+        Ok(path.wish_ping())
     }
 
     /// A path closed by the application.

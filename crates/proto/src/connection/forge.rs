@@ -1,6 +1,7 @@
 //! What a peer could say that has the keys and keeps no rule.
 
-use manyway_wire::{LongKind, PathId};
+use manyway_wire::PathId;
+use manyway_wire::mmsp2::LongKind;
 
 use super::Connection;
 use crate::handshake::NewKeys;
@@ -62,7 +63,7 @@ impl Connection {
         &mut self,
         now: Instant,
         keys: NewKeys,
-        peer: manyway_wire::Parameters,
+        peer: manyway_wire::mmsp2::Parameters,
     ) -> Result<(), Violation> {
         if let NewKeys::Data(keys, secrets) = keys {
             self.protector.install_data(keys, secrets);

@@ -1,6 +1,7 @@
 //! From the first packet to the confirmation: keys, parameters, and who the peer is.
 
-use manyway_wire::{Parameters, PathId};
+use manyway_wire::PathId;
+use manyway_wire::mmsp2::Parameters;
 
 use super::input::PacketFacts;
 use super::setup::Setup;
@@ -23,7 +24,7 @@ impl Connection {
     /// together with the `ClientHello` (spec 4.12, 7.4). A newer one replaces it: the one before may be too old by now,
     /// or made for another address. Since anybody can write one, only so many are taken.
     pub(super) fn on_syn_ack(&mut self, facts: &PacketFacts, info: &[u8]) {
-        let here = self.paths.get(PathId::FIRST).is_some_and(|path| path.tuple == facts.tuple);
+        let here = self.paths.get(PathId::FIRST).is_some_and(|path| path.tuple() == facts.tuple);
         let Some(setup) = &mut self.setup else { return };
         let usable = !info.is_empty() && info.len() <= LONGEST_INFO && setup.info != info;
         if here && usable && setup.infos_taken < MOST_INFOS {
@@ -40,9 +41,9 @@ impl Connection {
             setup.info == info && setup.info_for == facts.tuple.remote && setup.race.only_leg_is(&facts.tuple)
         };
         let proven = !info.is_empty() && self.setup.as_deref().is_some_and(fits);
-        let path = self.paths.get_mut(PathId::FIRST).filter(|path| path.tuple == facts.tuple);
+        let path = self.paths.get_mut(PathId::FIRST).filter(|path| path.tuple() == facts.tuple);
         if let Some(path) = path.filter(|_| proven) {
-            path.amplification.lift();
+            path.on_proven();
         }
     }
 
@@ -79,7 +80,7 @@ impl Connection {
     pub(super) fn establish(&mut self, now: Instant, peer: Parameters) -> Checked {
         let Some(setup) = &mut self.setup else { return Ok(()) };
         let refuse = |reason| Err(Violation::Parameters { reason });
-        if peer.version != manyway_wire::VERSION {
+        if peer.version != manyway_wire::mmsp2::VERSION {
             return refuse("the version differs from that of the packets");
         }
         if Some(peer.source) != setup.remote_id {
@@ -107,8 +108,8 @@ impl Connection {
             if let Some(rtt) = rtt {
                 path.space.recovery.seed_rtt(rtt);
             }
-            if !path.amplification.is_lifted() {
-                path.prober.start(now, vec![path.tuple], rtt);
+            if !path.place.is_proven() {
+                path.prober.start(now, vec![path.tuple()], rtt);
             }
             let working = path.working_state();
             self.advance_path(now, PathId::FIRST, working, PathReason::SetUp);

@@ -5,7 +5,8 @@
 
 use std::time::Duration;
 
-use manyway_wire::{Liveness, PathAvailability, PathId};
+use manyway_wire::PathId;
+use manyway_wire::mmsp2::Liveness;
 
 use super::Connection;
 use super::selection::is_leaving;
@@ -72,13 +73,13 @@ impl Connection {
             PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation
                 if another && heard && has_little && count < HEARD_TIMEOUTS =>
             {
-                self.set_probes_due(id, 1);
+                self.owe_probes(id, 1);
                 self.reinject_suspect(now, id);
             }
             PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation if another => {
                 self.suspect(now, id, reason);
             }
-            PathState::Suspect if heard => self.set_probes_due(id, 1),
+            PathState::Suspect if heard => self.owe_probes(id, 1),
             PathState::Suspect => self.declare_dead(now, id, reason),
             PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation
                 if count >= LONE_TIMEOUTS && unanswered >= LONE_SILENCE =>
@@ -86,16 +87,16 @@ impl Connection {
                 self.declare_dead(now, id, reason);
             }
             PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation => {
-                self.set_probes_due(id, 2);
+                self.owe_probes(id, 2);
                 self.reinject(now, id, Portion { packets: 2, ..Portion::ALL });
             }
             PathState::Validating | PathState::Dead | PathState::Closed => {}
         }
     }
 
-    fn set_probes_due(&mut self, id: PathId, probes: u8) {
+    fn owe_probes(&mut self, id: PathId, probes: u8) {
         if let Some(path) = self.paths.get_mut(id) {
-            path.probes_due = probes;
+            path.owe_probes(probes);
         }
     }
 
@@ -104,10 +105,10 @@ impl Connection {
             return;
         }
         if let Some(path) = self.paths.get_mut(id) {
-            let tuple = path.tuple;
+            let tuple = path.tuple();
             let wait = path.space.recovery.rtt().smoothed();
             path.prober.start(now, vec![tuple], Some(wait));
-            path.probes_due = 1;
+            path.owe_probes(1);
             path.space.recovery.snapshot(now);
         }
         self.tell_status(id);
@@ -135,7 +136,7 @@ impl Connection {
     pub(super) fn clear_suspicion(&mut self, now: Instant, id: PathId, working: PathState) {
         if self.advance_path(now, id, working, PathReason::Answered) {
             // A path that moved meanwhile is asked until its new address is proven.
-            if let Some(path) = self.paths.get_mut(id).filter(|path| path.amplification.is_lifted()) {
+            if let Some(path) = self.paths.get_mut(id).filter(|path| path.place.is_proven()) {
                 path.prober.stop();
             }
             self.tell_status(id);
@@ -174,12 +175,12 @@ impl Connection {
         let mut targets = self.targets(id);
         if let Some(path) = self.paths.get_mut(id) {
             if !matches!(reason, PathReason::CapReached { .. }) {
-                targets.retain(|target| *target != path.tuple);
-                targets.insert(0, path.tuple);
+                targets.retain(|target| *target != path.tuple());
+                targets.insert(0, path.tuple());
             }
             let wait = path.space.recovery.rtt().smoothed();
             path.prober.start(now, targets, Some(wait));
-            path.probes_due = 0;
+            path.forgive_probes();
             path.silence.on_pause();
             path.mtu.interrupt();
             path.space.recovery.abandon(now, &mut outcome);
@@ -201,7 +202,7 @@ impl Connection {
     pub(super) fn on_path_answered(&mut self, now: Instant, id: PathId, answer: ProbeAnswer) {
         let is_taken = self.is_taken(id, &answer.tuple);
         let Some(path) = self.paths.get_mut(id) else { return };
-        if is_taken && path.tuple != answer.tuple {
+        if is_taken && path.tuple() != answer.tuple {
             // Another path came to lie there meanwhile.
             return;
         }
@@ -210,8 +211,8 @@ impl Connection {
         if path.state() == PathState::Dead && path.prober.doubts(now, &answer, usual) {
             return;
         }
-        if path.tuple == answer.tuple && path.state() != PathState::Validating {
-            let before = path.fallback.as_deref().copied();
+        if path.tuple() == answer.tuple && path.state() != PathState::Validating {
+            let before = path.place.fallback();
             path.on_proven();
             if before.is_some_and(|before| Self::leads_elsewhere(&before, &answer.tuple)) {
                 self.begin_anew(now, id);
@@ -224,12 +225,11 @@ impl Connection {
         if matches!(path.state(), PathState::Suspect | PathState::Dead) && !path.peer_ready() {
             // What the peer said of the path before is outdated by its answer on it; its newer word may have no other
             // path to come by.
-            path.peer_status.1 = PathAvailability::Available;
+            path.outdate_peer_status();
         }
         match path.state() {
             PathState::Validating => {
-                path.tuple = answer.tuple;
-                path.amplification.lift();
+                path.place.prove(answer.tuple);
                 path.prober.stop();
                 path.space.recovery.seed_rtt(answer.rtt);
                 let working = path.working_state();
@@ -243,10 +243,9 @@ impl Connection {
                 self.clear_suspicion(now, id, working);
             }
             PathState::Dead => {
-                let same = path.tuple == answer.tuple;
-                let elsewhere = Self::leads_elsewhere(&path.tuple, &answer.tuple);
-                path.tuple = answer.tuple;
-                path.on_proven();
+                let same = path.tuple() == answer.tuple;
+                let elsewhere = Self::leads_elsewhere(&path.tuple(), &answer.tuple);
+                path.place.prove(answer.tuple);
                 path.prober.stop();
                 path.space.recovery.restart(now, same.then_some(answer.rtt));
                 if elsewhere {
@@ -259,7 +258,7 @@ impl Connection {
             }
             // An answer from where the path was before proves nothing of where it is now.
             PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation
-                if answer.tuple != path.tuple => {}
+                if answer.tuple != path.tuple() => {}
             PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation => {
                 path.prober.stop();
             }
@@ -306,10 +305,10 @@ impl Connection {
         let Some(path) = self.paths.get_mut(id).filter(|path| path.state() == PathState::Dead) else {
             return false;
         };
-        let (Some(flaps), Some(since)) = (&path.flaps, path.prober.answered_since()) else { return false };
-        let until = flaps.dwells_until(since).filter(|until| does_without && *until > now);
-        let Some(until) = until else { return false };
-        let reason = PathReason::Flaps { times: flaps.times() };
+        let Some(since) = path.prober.answered_since() else { return false };
+        let dwell = path.dwell(since).filter(|(until, _)| does_without && *until > now);
+        let Some((until, times)) = dwell else { return false };
+        let reason = PathReason::Flaps { times };
         path.prober.ask_by(until.min(now + DWELL_QUESTIONS));
         if path.reason() != reason {
             self.change_reason(now, id, reason);

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use manyway_wire::{ConnectionId, NewCid, PathId, RetireCid, Writer};
+use manyway_wire::mmsp2::{NewCid, RetireCid};
+use manyway_wire::{ConnectionId, PathId, Writer};
 
 use std::sync::Arc;
 

@@ -1,6 +1,7 @@
 //! Datagrams in: open each packet, find its path, pass its blocks on.
 
-use manyway_wire::{Block, Blocks, ConnectionId, HeaderForm, LongKind, PathId, ProtectedPacket};
+use manyway_wire::mmsp2::{Block, Blocks, HeaderForm, LongKind, ProtectedPacket};
+use manyway_wire::{ConnectionId, PathId};
 
 use super::{Checked, Connection, Life, Setup};
 use crate::observe::{Direction, Fact, ObservedPacket};
@@ -67,13 +68,13 @@ impl Connection {
             return;
         }
         self.note_stir(now);
-        if let Some(path) = self.paths.get_mut(path).filter(|path| path.tuple == tuple) {
+        if let Some(path) = self.paths.get_mut(path).filter(|path| path.tuple() == tuple) {
             path.on_datagram(now, datagram.len());
         }
         let size = datagram.len();
         let mut rest = datagram;
         let mut destination = None;
-        while let Ok(packet) = manyway_wire::decode_protected(rest) {
+        while let Ok(packet) = manyway_wire::mmsp2::decode_protected(rest) {
             let length = packet.length.min(rest.len());
             let (current, next) = rest.split_at_mut(length);
             // spec 4.9: packets that share a datagram share their destination
@@ -183,7 +184,7 @@ impl Connection {
                 self.setup.as_ref().is_some_and(|setup| setup.race.contains(&facts.tuple))
             }
             (Level::Data, Some(path)) => {
-                path.tuple == facts.tuple
+                path.tuple() == facts.tuple
                     || path.prober.is_target(&facts.tuple)
                     || self.manager.is_surveyed(&facts.tuple)
             }
@@ -210,7 +211,7 @@ impl Connection {
         let role = self.manager.role_of(&facts.tuple.local);
         let mut path = Path::new(facts.path, facts.tuple, role, space, facts.now);
         // The datagram came before the path, so nobody has counted it yet.
-        path.amplification.on_received(size);
+        path.place.on_received(size);
         self.paths.insert(path);
         self.report_opened(facts.now, facts.path, PathReason::OpenedByPeer);
         if let Some(path) = self.paths.get_mut(facts.path) {
@@ -229,10 +230,10 @@ impl Connection {
             self.on_setup_packet(facts, source);
         }
         if let Some(path) = self.paths.get_mut(facts.path) {
-            path.counters.bytes_received += size as u64;
+            path.count_received(size);
             // The answer of another pair tells nothing of this one; a server follows its client (spec 6.30).
             if self.side == Initiator::Client
-                && path.tuple != facts.tuple
+                && path.tuple() != facts.tuple
                 && !path.prober.is_target(&facts.tuple)
             {
                 return;
@@ -255,23 +256,20 @@ impl Connection {
                 }
                 if !setup.race.is_settled() {
                     setup.race.settle();
-                    path.tuple = facts.tuple;
-                    path.role = self.manager.role_of(&facts.tuple.local);
+                    path.place.choose(facts.tuple);
+                    path.set_role(self.manager.role_of(&facts.tuple.local));
                 }
             }
             Initiator::Server => {
-                let moved = path.tuple != facts.tuple;
+                let moved = path.tuple() != facts.tuple;
                 // Who has these keys got our answer. It proves the address if the answer went to no other
                 // (RFC 9000, section 8.1): with several, one of them may be somebody else's.
                 let proven = facts.level == Level::SetUp && setup.race.only_leg_is(&facts.tuple);
                 if proven {
-                    path.tuple = facts.tuple;
-                    path.amplification.lift();
-                } else if moved && (facts.level == Level::SetUp || !path.amplification.is_lifted()) {
+                    path.place.prove(facts.tuple);
+                } else if moved && (facts.level == Level::SetUp || !path.place.is_proven()) {
                     // Another leg of the race: answer where the newest question came from, under a limit of its own.
-                    path.tuple = facts.tuple;
-                    path.amplification = crate::path::Amplification::limited();
-                    path.amplification.on_received(facts.datagram);
+                    path.place.start_anew(facts.tuple, facts.datagram);
                     setup.race.add_leg(facts.tuple);
                     setup.handshake.resend_all(Level::Open);
                     setup.handshake.resend_all(Level::SetUp);

@@ -22,7 +22,7 @@ impl Connection {
         if self.side == Initiator::Client || !self.life.is_open() {
             return;
         }
-        let has = |path: &Path, news| news_of(&path.tuple) == Some(news);
+        let has = |path: &Path, news| news_of(&path.tuple()) == Some(news);
         // spec 6.24: if all links are lost, it helps nobody to believe it.
         if self.paths.iter().any(|path| path.is_live() && !has(path, LinkNews::Lost)) {
             for id in self.paths.ids() {
@@ -33,7 +33,7 @@ impl Connection {
                 }
                 self.declare_dead(now, id, PathReason::AddressGone);
                 if let Some(path) = self.paths.get_mut(id) {
-                    path.flaps = None;
+                    path.forget_flaps();
                 }
             }
         }

@@ -128,7 +128,7 @@ impl Connection {
 fn window_room(path: &Path) -> ByteCount {
     let recovery = &path.space.recovery;
     let room = recovery.window() - recovery.bytes_in_flight();
-    let room = room.min(ByteCount::of(path.amplification.room()));
+    let room = room.min(ByteCount::of(path.place.amplification().room()));
     if room >= ByteCount(u64::from(path.mtu.current())) { room } else { ByteCount::ZERO }
 }
 

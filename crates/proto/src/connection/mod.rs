@@ -41,7 +41,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use manyway_wire::{ConnectionId, Initiator, Parameters, PathId, StreamId};
+use manyway_wire::mmsp2::Parameters;
+use manyway_wire::{ConnectionId, Initiator, PathId, StreamId};
 
 pub(crate) use ids::IdChange;
 pub(crate) use input::Arrival;
@@ -190,7 +191,7 @@ impl Connection {
         let mut connection = Self::new(Initiator::Client, start, manager, tuple, Race::new(now, legs), None);
         if let Some(path) = connection.paths.get_mut(PathId::FIRST) {
             // The client may send what it likes: the limit protects those who did not ask.
-            path.amplification.lift();
+            path.on_proven();
         }
         Some(connection)
     }
@@ -212,7 +213,7 @@ impl Connection {
             setup.open.recovery.begin_at(FIRST_KEPT_NUMBER);
         }
         if let Some(path) = connection.paths.get_mut(PathId::FIRST).filter(|_| proven) {
-            path.amplification.lift();
+            path.on_proven();
         }
         connection
     }
@@ -482,7 +483,7 @@ impl Connection {
             return false;
         }
         path.space.recovery.set_in_doubt(state == PathState::Suspect);
-        let event = PathEvent { path: id, tuple: path.tuple, role: path.role, state, reason };
+        let event = PathEvent { path: id, tuple: path.tuple(), role: path.role(), state, reason };
         self.announce_path(now, event);
         true
     }
@@ -491,7 +492,8 @@ impl Connection {
     fn change_reason(&mut self, now: Instant, id: PathId, reason: PathReason) {
         let Some(path) = self.paths.get_mut(id) else { return };
         path.set_reason(reason);
-        let event = PathEvent { path: id, tuple: path.tuple, role: path.role, state: path.state(), reason };
+        let event =
+            PathEvent { path: id, tuple: path.tuple(), role: path.role(), state: path.state(), reason };
         self.announce_path(now, event);
     }
 
@@ -554,7 +556,7 @@ pub(crate) fn own_parameters(
     server: Option<(ConnectionId, &ResetKey)>,
 ) -> Parameters {
     Parameters {
-        version: manyway_wire::VERSION,
+        version: manyway_wire::mmsp2::VERSION,
         first_destination: server.map(|(first, _)| first),
         source: local_id,
         idle_timeout: config.idle_timeout,

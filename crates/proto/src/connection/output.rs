@@ -1,9 +1,11 @@
 //! Packets out: what is due goes in fixed order, each call gives one batch for one address pair.
 
-use manyway_wire::{AckNow, PathId, Probe, ProbeAck, Writer};
+use manyway_wire::mmsp2::{AckNow, Probe, ProbeAck};
+use manyway_wire::{PathId, Writer, mmsp2};
 
 use super::probing::{Probing, next_probing};
 use super::{BASE_DATAGRAM, Connection, Initiator};
+use crate::io::EcnCounts;
 use crate::observe::Fact;
 use crate::packet::builder::{HeaderFacts, PacketBuilder};
 use crate::packet::content::{Contents, SentContent};
@@ -101,7 +103,7 @@ impl Connection {
             else {
                 continue;
             };
-            let limited = path.tuple == tuple;
+            let limited = path.tuple() == tuple;
             let facts = HeaderFacts {
                 path: id,
                 destination: self.ids.remote.use_current(id)?,
@@ -112,7 +114,7 @@ impl Connection {
             let mut builder = PacketBuilder::short(buffer, &facts, self.protector.key_phase());
             let mut writer = builder.writer(buffer);
             // Not to an address where perhaps nobody is: an acknowledgement is written once.
-            let settled = path.amplification.is_lifted() && tuple == path.tuple;
+            let settled = path.place.is_proven() && tuple == path.tuple();
             if carries_own_acks && settled && path.space.acks.is_waiting() {
                 write_ack(now, id, &mut path.space, &mut writer, &mut builder.contents);
             }
@@ -130,12 +132,11 @@ impl Connection {
             }
             let size = builder.finish(buffer, &mut self.protector)?;
             if limited {
-                path.amplification.on_sent(size);
+                path.place.on_sent(size);
             } else {
                 path.space.recovery.on_sent_astray(facts.packet_number);
             }
-            path.counters.bytes_sent += size as u64;
-            path.counters.packets_sent += 1;
+            path.count_sent(size);
             // Not tracked as in flight: the answer tells, and a path that is dead has nothing in flight.
             path.space.recovery.on_sent(now, sent_packet(&builder, size, PacketKind::AckOnly));
             self.on_packet_out(now, id, &builder, size, true);
@@ -155,12 +156,12 @@ impl Connection {
     fn transmit_timeout_probes(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
         for id in self.paths.ids() {
             let lone = self.paths.best_live(Some(id)).is_none();
-            let Some(path) = self.paths.get_mut(id).filter(|path| path.probes_due > 0) else { continue };
+            let Some(path) = self.paths.get_mut(id).filter(|path| path.owes_probes()) else { continue };
             // spec 6.35: such an address gets questions of the prober alone.
-            if self.manager.is_hearsay(path.tuple.remote) {
+            if self.manager.is_hearsay(path.tuple().remote) {
                 continue;
             }
-            path.probes_due -= 1;
+            path.pay_probe();
             let datagram = usize::from(path.mtu.current());
             let load = if lone && path.is_live() { Load::Data } else { Load::Acks };
             let carry = Carry { load, question: true, ..Carry::default() };
@@ -198,10 +199,10 @@ impl Connection {
         carry: Carry,
     ) -> Option<Transmit> {
         let path = self.paths.get(id)?;
-        let (tuple, datagram) = (path.tuple, usize::from(path.mtu.current()));
+        let (tuple, datagram) = (path.tuple(), usize::from(path.mtu.current()));
         // spec 9.49: a batch has one mark, since one system call sends it.
         let carry = Carry { ecn: path.space.recovery.ecn().mark(), ..carry };
-        let mut left = quantum.to_usize().min(path.amplification.room());
+        let mut left = quantum.to_usize().min(path.place.amplification().room());
         let mut segment = None;
         for _ in 0..MAX_SEGMENTS {
             if left == 0 || buffer.len() + datagram > MAX_BATCH {
@@ -230,7 +231,7 @@ impl Connection {
             if let Some(path) = self.paths.get_mut(id) {
                 path.mtu.on_probe_sent();
                 // Behind it something small, whose answer tells of its loss: else the probe timer had to.
-                path.probes_due = path.probes_due.max(1);
+                path.owe_probes(1);
             }
             return Some(transmit);
         }
@@ -265,7 +266,7 @@ impl Connection {
 
     /// Whether a packet could go on a path: else no deadline that wants one may be waited for.
     pub(super) fn can_send(&self, path: &Path) -> bool {
-        self.ids.remote.current(path.id).is_some() && path.amplification.has_room()
+        self.ids.remote.current(path.id).is_some() && path.place.amplification().has_room()
     }
 
     fn transmit_one(
@@ -276,7 +277,7 @@ impl Connection {
         size: usize,
         carry: Carry,
     ) -> Option<Transmit> {
-        let tuple = self.paths.get(id)?.tuple;
+        let tuple = self.paths.get(id)?.tuple();
         self.build_packet(now, buffer, id, size, carry)?;
         Some(single(tuple, buffer.len()))
     }
@@ -291,7 +292,7 @@ impl Connection {
         carry: Carry,
     ) -> Option<usize> {
         let path = self.paths.get_mut(id)?;
-        let room = path.amplification.room();
+        let room = path.place.amplification().room();
         if room == 0 || carry.mtu_probe.is_some_and(|size| room < usize::from(size)) {
             return None;
         }
@@ -357,9 +358,8 @@ impl Connection {
         packet.moved = carry.load == Load::Copies;
         packet.marked = carry.ecn == Ecn::Ect0;
         path.space.recovery.on_sent(now, packet);
-        path.amplification.on_sent(size);
-        path.counters.bytes_sent += size as u64;
-        path.counters.packets_sent += 1;
+        path.place.on_sent(size);
+        path.count_sent(size);
         self.on_packet_out(now, id, &builder, size, builder.asks_for_ack);
         Some(size)
     }
@@ -444,7 +444,8 @@ pub(super) fn write_ack(
     // The receiver's clock wraps every 71 minutes; only differences count.
     let received_at = u32::try_from(received_at % (1 << 32)).unwrap_or_default();
     let ranges = space.received.ranges();
-    if manyway_wire::encode_path_ack(writer, path, delay, received_at, ranges, space.received.ecn()) > 0 {
+    let ecn = space.received.ecn().map(|EcnCounts { ect0, ect1, ce }| mmsp2::EcnCounts { ect0, ect1, ce });
+    if mmsp2::encode_path_ack(writer, path, delay, received_at, ranges, ecn) > 0 {
         contents.push(SentContent::PathAck { path, largest });
         space.acks.on_ack_sent();
     }

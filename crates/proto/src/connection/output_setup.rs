@@ -1,6 +1,7 @@
 //! Packets of the set-up, and CLOSE, which goes at every level.
 
-use manyway_wire::{AckNow, Close, LongKind, PathId, Ping, Syn, SynAck, Writer};
+use manyway_wire::mmsp2::{AckNow, Close, LongKind, Ping, Syn, SynAck};
+use manyway_wire::{PathId, Writer};
 
 use super::output::{sent_packet, single, write_ack};
 use super::state::DueClose;
@@ -27,7 +28,7 @@ impl Connection {
                 self.build_setup_packet(now, buffer, level, Some(&close));
             }
         }
-        let (id, tuple) = self.paths.by_turn(due.turn).map(|path| (path.id, path.tuple))?;
+        let (id, tuple) = self.paths.by_turn(due.turn).map(|path| (path.id, path.tuple()))?;
         if self.protector.has(Level::Data)
             && let Some(destination) = self.ids.remote.use_current(id)
             && let Some(path) = self.paths.get_mut(id)
@@ -48,17 +49,17 @@ impl Connection {
             }
             let size = builder.finish(buffer, &mut self.protector)?;
             path.space.recovery.on_sent(now, sent_packet(&builder, size, PacketKind::AckOnly));
-            path.counters.bytes_sent += size as u64;
+            path.count_sent_bytes(size);
             if let Some(packet) = builder.observed(size) {
                 self.observe_packet(now, &packet);
             }
         }
         if let Some(path) = self.paths.get_mut(id) {
-            if path.amplification.room() < buffer.len() {
+            if path.place.amplification().room() < buffer.len() {
                 buffer.clear();
                 return None;
             }
-            path.amplification.on_sent(buffer.len());
+            path.place.on_sent(buffer.len());
         }
         (!buffer.is_empty()).then(|| single(tuple, buffer.len()))
     }
@@ -67,8 +68,8 @@ impl Connection {
     pub(super) fn transmit_setup(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
         let path = self.paths.get(PathId::FIRST)?;
         let setup = self.setup.as_ref()?;
-        let tuple = if setup.race.is_settled() { path.tuple } else { setup.race.current()? };
-        if path.amplification.room() < LEAST_SETUP_PACKET {
+        let tuple = if setup.race.is_settled() { path.tuple() } else { setup.race.current()? };
+        if path.place.amplification().room() < LEAST_SETUP_PACKET {
             return None;
         }
         let open = self.wants_setup(now, Level::Open);
@@ -87,15 +88,17 @@ impl Connection {
             return None;
         }
         if let Some(path) = self.paths.get_mut(PathId::FIRST) {
-            path.amplification.on_sent(buffer.len());
-            path.counters.bytes_sent += buffer.len() as u64;
+            path.place.on_sent(buffer.len());
+            path.count_sent_bytes(buffer.len());
         }
         Some(single(tuple, buffer.len()))
     }
 
     /// Whether the amplification limit lets the set-up speak at all.
     pub(super) fn may_send_setup(&self) -> bool {
-        self.paths.get(PathId::FIRST).is_some_and(|path| path.amplification.room() >= LEAST_SETUP_PACKET)
+        self.paths
+            .get(PathId::FIRST)
+            .is_some_and(|path| path.place.amplification().room() >= LEAST_SETUP_PACKET)
     }
 
     fn wants_setup(&self, now: Instant, level: Level) -> bool {

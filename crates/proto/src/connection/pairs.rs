@@ -59,7 +59,7 @@ impl Connection {
     }
 
     fn usage(&self, tuple: &FourTuple) -> PairUse {
-        if let Some(path) = self.paths.iter().find(|path| path.tuple == *tuple) {
+        if let Some(path) = self.paths.iter().find(|path| path.tuple() == *tuple) {
             return PairUse::Path(path.id);
         }
         if let Some(selection) = &self.manager.selection {
@@ -71,7 +71,7 @@ impl Connection {
             };
         }
         let of_interface = |other: &LocalAddress| crate::path::manager::same_interface(other, &tuple.local);
-        let Some(path) = self.paths.iter().find(|path| of_interface(&path.tuple.local)) else {
+        let Some(path) = self.paths.iter().find(|path| of_interface(&path.tuple().local)) else {
             let aside = self.manager.is_set_aside(&tuple.local);
             return if aside { PairUse::SetAside } else { PairUse::NoRoom };
         };

@@ -1,22 +1,22 @@
 //! Paths come, move and go.
 
-use std::time::Duration;
+use manyway_wire::PathId;
+use manyway_wire::mmsp2::{AddAddress, PathStatus, RemoveAddress};
 
-use manyway_wire::{AddAddress, PathAvailability, PathId, PathStatus, RemoveAddress};
-
+use super::control::heard;
 use super::input::PacketFacts;
 use super::settle::Portion;
 use super::setup::race_order;
 use super::{Connection, Initiator};
 use crate::event::{Event, PathEvent};
 use crate::path::remotes::MAX_REMOTES;
-use crate::path::{Amplification, LocalCandidate, Path, PathReason, PathState, Role, SendRefusal};
+use crate::path::{
+    Followed, LocalCandidate, Path, PathAvailability, PathReason, PathState, Role, SendRefusal,
+};
 use crate::{FourTuple, Instant};
 
 /// The code of a PATH-CLOSE whose reason needs none.
 const NO_ERROR: u64 = 0;
-/// A peer is followed so often, unless the address that it went to last was proven (spec 6.30).
-const BETWEEN_MOVES: Duration = Duration::from_secs(1);
 /// If that many packets sent last were sent again elsewhere, all were.
 const LOOKED_AT: usize = 64;
 
@@ -51,7 +51,7 @@ impl Connection {
 
     /// Why the own address of a path is not used any more.
     pub(super) fn why_left(&self, id: PathId) -> PathReason {
-        let local = self.paths.get(id).map(|path| path.tuple.local);
+        let local = self.paths.get(id).map(|path| path.tuple().local);
         local.map_or(PathReason::AddressGone, |local| self.manager.why_left(&local))
     }
 
@@ -65,14 +65,14 @@ impl Connection {
         }
         self.declare_dead(now, id, reason);
         if let Some(path) = self.paths.get_mut(id) {
-            path.flaps = None;
+            path.forget_flaps();
         }
         let others = self.paths.iter().filter(|path| path.id != id);
-        let busy: Vec<_> = others.map(|path| path.tuple.local).collect();
+        let busy: Vec<_> = others.map(|path| path.tuple().local).collect();
         let Some(open) = self.manager.missing(&busy).into_iter().next() else { return true };
         if let (Some(path), Some(tuple)) = (self.paths.get_mut(id), open.targets.first()) {
-            path.tuple = *tuple;
-            path.role = open.role;
+            path.place.choose(*tuple);
+            path.set_role(open.role);
             path.prober.start(now, open.targets, None);
             self.ids.remote.rotate(id);
             self.forget_size(now, id);
@@ -82,7 +82,7 @@ impl Connection {
     }
 
     fn keeps(&self, path: &Path) -> bool {
-        self.manager.has_local(&path.tuple.local)
+        self.manager.has_local(&path.tuple().local)
     }
 
     /// The addresses that this end was told to use by [`set_local_addresses`](Self::set_local_addresses), or at the start.
@@ -99,7 +99,7 @@ impl Connection {
     /// them, they take the places of others that no working path uses.
     pub fn add_remote_addresses(&mut self, now: Instant, remotes: &[std::net::SocketAddr]) {
         let working = self.paths.iter().filter(|path| path.is_live());
-        let used: Vec<_> = working.map(|path| path.tuple.remote).collect();
+        let used: Vec<_> = working.map(|path| path.tuple().remote).collect();
         self.manager.refresh_remotes(remotes, &used);
         self.retarget_paths(now);
         self.open_missing_paths(now);
@@ -123,10 +123,10 @@ impl Connection {
     /// own, and the others of its interface that no path has only while nothing works.
     pub(super) fn targets(&self, id: PathId) -> Vec<FourTuple> {
         let Some(path) = self.paths.get(id) else { return Vec::new() };
-        let mut targets = self.manager.targets(path.tuple.local);
+        let mut targets = self.manager.targets(path.tuple().local);
         if self.manager.selection.is_some() {
             let stuck = !self.paths.iter().any(Path::is_live);
-            targets.retain(|tuple| *tuple == path.tuple || (stuck && !self.is_taken(id, tuple)));
+            targets.retain(|tuple| *tuple == path.tuple() || (stuck && !self.is_taken(id, tuple)));
         }
         targets
     }
@@ -135,18 +135,18 @@ impl Connection {
     /// keep them from a dead one: perhaps the peer has no id to answer with (spec 6.11).
     pub(super) fn is_taken(&self, id: PathId, tuple: &FourTuple) -> bool {
         let is_dead = self.paths.get(id).is_some_and(|path| path.state() == PathState::Dead);
-        let holds = |other: &Path| other.id != id && other.tuple == *tuple;
+        let holds = |other: &Path| other.id != id && other.tuple() == *tuple;
         self.paths.iter().any(|other| holds(other) && !(is_dead && is_unproven(other)))
     }
 
     /// A path has come to where others asked in vain: these close (spec 6.50).
     pub(super) fn close_twins(&mut self, now: Instant, id: PathId) {
-        let Some(tuple) = self.paths.get(id).map(|path| path.tuple) else { return };
+        let Some(tuple) = self.paths.get(id).map(|path| path.tuple()) else { return };
         if self.manager.selection.is_none() {
             return;
         }
         for twin in self.paths.ids() {
-            let is_twin = |path: &&Path| path.id != id && path.tuple == tuple && is_unproven(path);
+            let is_twin = |path: &&Path| path.id != id && path.tuple() == tuple && is_unproven(path);
             if self.paths.get(twin).filter(is_twin).is_some() {
                 self.close_own_path(now, twin, PathReason::Replaced);
             }
@@ -163,7 +163,7 @@ impl Connection {
 
     /// Whether a path lies between these addresses, or may during the set-up.
     pub(crate) fn uses(&self, tuple: &FourTuple) -> bool {
-        self.is_handshaking() || (self.life.is_open() && self.paths.iter().any(|path| path.tuple == *tuple))
+        self.is_handshaking() || (self.life.is_open() && self.paths.iter().any(|path| path.tuple() == *tuple))
     }
 
     /// The system refuses to send between these addresses: the path is dead at once. During the set-up, the other address
@@ -180,7 +180,7 @@ impl Connection {
             SendRefusal::Denied => PathReason::SendDenied,
         };
         for id in self.paths.ids() {
-            if self.paths.get(id).is_some_and(|path| path.tuple == tuple) {
+            if self.paths.get(id).is_some_and(|path| path.tuple() == tuple) {
                 self.declare_dead(now, id, reason);
             }
         }
@@ -194,8 +194,8 @@ impl Connection {
         if self.manager.selection.is_some() {
             return self.manager.survey(now);
         }
-        let staying = self.paths.iter().filter(|path| !self.manager.is_leaving(path.tuple.remote));
-        let busy: Vec<_> = staying.map(|path| path.tuple.local).collect();
+        let staying = self.paths.iter().filter(|path| !self.manager.is_leaving(path.tuple().remote));
+        let busy: Vec<_> = staying.map(|path| path.tuple().local).collect();
         for open in self.manager.missing(&busy) {
             if !self.open_path(now, open.targets, open.role) {
                 return;
@@ -213,7 +213,7 @@ impl Connection {
         }
         self.agreed.next_path = PathId(id.0 + 1);
         let mut path = Path::new(id, tuple, role, self.another_space(id), now);
-        path.amplification.lift();
+        path.on_proven();
         path.prober.start(now, targets, None);
         self.paths.insert(path);
         self.report_opened(now, id, PathReason::Opened);
@@ -224,7 +224,7 @@ impl Connection {
         if let Some(path) = self.paths.get_mut(id) {
             path.set_reason(reason);
             let event =
-                PathEvent { path: id, tuple: path.tuple, role: path.role, state: path.state(), reason };
+                PathEvent { path: id, tuple: path.tuple(), role: path.role(), state: path.state(), reason };
             self.announce_path(now, event);
         }
     }
@@ -244,7 +244,7 @@ impl Connection {
         if let Some(mut path) = self.paths.remove(id) {
             path.space.recovery.abandon(now, &mut outcome);
             if matches!(reason, PathReason::ClosedByApplication | PathReason::ClosedByPeer) {
-                self.manager.set_aside(path.tuple);
+                self.manager.set_aside(path.tuple());
             }
         }
         self.settle(now, crate::protection::Level::Data, id, &mut outcome);
@@ -313,12 +313,9 @@ impl Connection {
 
     pub(super) fn on_path_status(&mut self, now: Instant, block: &PathStatus) {
         let Some(path) = self.paths.get_mut(block.path) else { return };
-        if block.sequence <= path.peer_status.0 {
-            return;
-        }
         let was_ready = path.peer_ready();
-        let before = path.peer_status.1;
-        path.peer_status = (block.sequence, block.state);
+        let state = heard(block.state);
+        let Some(before) = path.on_peer_status(block.sequence, state) else { return };
         let is_ready = path.peer_ready();
         if was_ready && !is_ready {
             // Acknowledge elsewhere, at once; and say something here: if only a NAT forgot this end, the peer learns the
@@ -327,10 +324,10 @@ impl Connection {
             if path.state() == PathState::Dead {
                 path.prober.hurry(now);
             } else {
-                path.probes_due = path.probes_due.max(1);
+                path.owe_probes(1);
             }
         }
-        if block.state == PathAvailability::Dead && before != PathAvailability::Dead {
+        if state == PathAvailability::Dead && before != PathAvailability::Dead {
             // What is on its way there may never arrive: send it elsewhere too. A mere suspicion of the peer is about
             // what it sends itself; of what this end sends the acknowledgements tell more.
             // A peer that says so again and again must not cost a look at everything in flight each time.
@@ -351,39 +348,28 @@ impl Connection {
         if self.side == Initiator::Client {
             return;
         }
-        let Some(path) = self.paths.get_mut(facts.path).filter(|path| path.tuple != facts.tuple) else {
+        let Some(path) = self.paths.get_mut(facts.path).filter(|path| path.tuple() != facts.tuple) else {
             return;
         };
-        let old = path.tuple;
-        let too_soon = path.moved_at.is_some_and(|moved| facts.now - moved < BETWEEN_MOVES);
-        if too_soon && path.state() != PathState::Validating && path.fallback.as_deref() != Some(&facts.tuple)
-        {
-            return;
-        }
+        let old = path.tuple();
         if path.state() == PathState::Validating {
             // Several pairs were tried, and the client settled on this one.
-            path.tuple = facts.tuple;
-            path.amplification = Amplification::limited();
-            path.amplification.on_received(facts.datagram);
+            path.place.start_anew(facts.tuple, facts.datagram);
             path.prober.start(facts.now, vec![facts.tuple], None);
             return;
         }
-        path.tuple = facts.tuple;
-        if path.fallback.as_deref() == Some(&facts.tuple) {
-            // Back at an address that is proven: somebody in between had sent copies, or a NAT changed its mind.
-            path.move_back(facts.now);
-        } else {
-            if path.amplification.is_lifted() {
-                path.fallback = Some(Box::new(old));
+        if !path.place.may_follow(facts.now, &facts.tuple) {
+            return;
+        }
+        match path.place.follow(facts.now, facts.tuple, facts.datagram) {
+            Followed::Back => path.on_back(facts.now),
+            Followed::Away => {
+                let wait = path.space.recovery.pto();
+                path.prober.start(facts.now, vec![facts.tuple], Some(wait));
             }
-            path.amplification = Amplification::limited();
-            path.amplification.on_received(facts.datagram);
-            path.moved_at = Some(facts.now);
-            let wait = path.space.recovery.pto();
-            path.prober.start(facts.now, vec![facts.tuple], Some(wait));
         }
         self.ids.remote.rotate(facts.path);
-        let (role, state) = (path.role, path.state());
+        let (role, state) = (path.role(), path.state());
         if Self::leads_elsewhere(&old, &facts.tuple) {
             self.forget_size(facts.now, facts.path);
             self.start_size_search(facts.now, facts.path);
@@ -396,14 +382,14 @@ impl Connection {
     /// A new address of the peer does not answer: back to where the path worked.
     pub(super) fn give_up_move(&mut self, now: Instant, id: PathId) {
         let Some(path) = self.paths.get_mut(id) else { return };
-        if let Some(old) = path.fallback.as_deref().copied().filter(|_| path.prober.rounds() > 3) {
-            let elsewhere = Self::leads_elsewhere(&path.tuple, &old);
-            path.tuple = old;
-            path.move_back(now);
+        if let Some(old) = path.place.fallback().filter(|_| path.prober.rounds() > 3) {
+            let elsewhere = Self::leads_elsewhere(&path.tuple(), &old);
+            path.place.move_back();
+            path.on_back(now);
             let event = PathEvent {
                 path: id,
                 tuple: old,
-                role: path.role,
+                role: path.role(),
                 state: path.state(),
                 reason: PathReason::NoAnswer,
             };

@@ -33,18 +33,18 @@ pub(super) fn next_probing(
     }
     // spec 6.33: who answered a small question is asked a full one before the path counts.
     if let Some(tuple) = path.prober.take_full_due() {
-        let fits = path.tuple != tuple || path.amplification.room() >= usize::from(BASE_DATAGRAM);
+        let fits = path.tuple() != tuple || path.place.amplification().room() >= usize::from(BASE_DATAGRAM);
         let question = fits.then(|| path.prober.ask(now, tuple, rng))?;
         path.prober.on_filled();
         return Some(Probing { tuple, answer: None, question: Some(question), is_full: true });
     }
     if let Some((tuple, nonce)) = path.prober.next_question(now, rng, |address| manager.may_ask(now, address))
     {
-        if path.tuple == tuple && !path.amplification.has_room_for_probe() {
+        if path.tuple() == tuple && !path.place.amplification().has_room_for_probe() {
             path.prober.on_held_back();
             return None;
         }
-        let is_proven = is_client || (path.tuple == tuple && path.amplification.is_lifted());
+        let is_proven = is_client || (path.tuple() == tuple && path.place.is_proven());
         let is_full = path.state() == PathState::Dead
             && is_proven
             && path.prober.is_hopeful()
@@ -54,9 +54,10 @@ pub(super) fn next_probing(
         }
         return Some(Probing { tuple, answer: None, question: Some(nonce), is_full });
     }
-    let tuple = path.tuple;
-    let pings = path.pings.as_mut().filter(|pings| pings.is_due())?;
-    if !path.amplification.has_room_for_probe() || manager.is_hearsay(tuple.remote) {
+    let tuple = path.tuple();
+    let has_room = path.place.amplification().has_room_for_probe();
+    let pings = path.pings_mut().filter(|pings| pings.is_due())?;
+    if !has_room || manager.is_hearsay(tuple.remote) {
         return None;
     }
     let question = pings.next_question(now, tuple, rng);

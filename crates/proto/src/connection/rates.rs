@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use manyway_wire::{PathId, PathStatus};
+use manyway_wire::PathId;
+use manyway_wire::mmsp2::PathStatus;
 
 use super::Connection;
 use crate::path::Path;
@@ -61,7 +62,7 @@ impl Connection {
         let Some(rate) = block.rate.map(Rate::from_bytes_per_second) else { return };
         let Some(path) = self.paths.get(block.path).filter(|path| path.is_live()) else { return };
         if let Some(selection) = &mut self.manager.selection {
-            selection.is_due |= selection.survey.on_told(now, &path.tuple, rate);
+            selection.is_due |= selection.survey.on_told(now, &path.tuple(), rate);
         }
     }
 }

@@ -12,28 +12,28 @@ impl Connection {
     /// others that are dead already. A client is told by [`set_local_addresses`](Self::set_local_addresses) instead; here
     /// it does nothing.
     pub fn relocate(&mut self, now: Instant, homes: &[LocalAddress], has_lost: impl Fn(&FourTuple) -> bool) {
-        let has_home = |path: &Path| path.is_live() && !has_lost(&path.tuple);
+        let has_home = |path: &Path| path.is_live() && !has_lost(&path.tuple());
         if self.side == Initiator::Client || !self.life.is_open() || self.paths.iter().any(has_home) {
             return;
         }
         for id in self.paths.ids() {
             let Some(path) = self.paths.get_mut(id) else { continue };
             // Where the client was followed to last may not be proven: then it is looked for where it was before.
-            let remote = path.fallback.as_deref().unwrap_or(&path.tuple).remote;
+            let remote = path.place.fallback().unwrap_or_else(|| path.tuple()).remote;
             let alike = homes.iter().filter(|home| home.address.is_ipv4() == remote.is_ipv4());
             let mut targets: Vec<_> = alike.map(|home| FourTuple { local: *home, remote }).collect();
             let Some(first) = targets.first().copied() else { continue };
-            let is_lost = has_lost(&path.tuple);
+            let is_lost = has_lost(&path.tuple());
             if path.state() == PathState::Dead && !is_lost {
-                targets.retain(|target| *target != path.tuple);
-                targets.insert(0, path.tuple);
+                targets.retain(|target| *target != path.tuple());
+                targets.insert(0, path.tuple());
                 path.prober.set_targets(now, targets);
             } else if path.state() != PathState::Validating && is_lost {
                 self.declare_dead(now, id, PathReason::AddressGone);
                 if let Some(path) = self.paths.get_mut(id) {
                     // It is asked where it was proven, and what was known of flaps holds for where this end was.
-                    path.on_proven();
-                    (path.tuple, path.flaps) = (first, None);
+                    path.place.prove(first);
+                    path.forget_flaps();
                     let distance = path.space.recovery.rtt().smoothed();
                     path.prober.start(now, targets, Some(distance));
                 }
@@ -61,11 +61,11 @@ impl Connection {
         let Some(path) = self.paths.get_mut(facts.path) else { return };
         if any_live {
             if path.is_live() && path.space.recovery.packets_in_flight() == 0 {
-                path.probes_due = path.probes_due.max(1);
+                path.owe_probes(1);
             }
             return;
         }
-        let (peer, port) = (path.tuple.remote.ip(), self.config.peer_port);
+        let (peer, port) = (path.tuple().remote.ip(), self.config.peer_port);
         let is_fit = port.is_none_or(|port| port == facts.tuple.remote.port());
         if is_fit && self.manager.on_stray(facts.tuple.remote, peer) {
             self.retarget_paths(facts.now);

@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 
+use manyway_wire::ConnectionId;
+use manyway_wire::mmsp2::Parameters;
 use manyway_wire::rendezvous::Body;
-use manyway_wire::{ConnectionId, Parameters};
 
 use super::output::single;
 use super::{Connection, Initiator};
@@ -39,7 +40,7 @@ impl Connection {
 
     /// Leaves out addresses that a peer must not aim this host at (spec 6.7).
     fn keep_fit(&self, addresses: &mut Vec<SocketAddr>) {
-        let peer = self.paths.iter().next().map(|path| path.tuple.remote.ip());
+        let peer = self.paths.iter().next().map(|path| path.tuple().remote.ip());
         addresses.retain(|address| peer.is_some_and(|peer| may_be_probed(*address, peer)));
     }
 
@@ -61,7 +62,7 @@ impl Connection {
         let Some(meeting) = &mut self.meeting else { return };
         let mut sockets = self.manager.locals();
         if sockets.is_empty() && self.side == Initiator::Server {
-            sockets = self.paths.iter().map(|path| path.tuple.local).collect();
+            sockets = self.paths.iter().map(|path| path.tuple().local).collect();
         }
         let mut own: Vec<_> = self.control.announced().collect();
         if own.is_empty() {
@@ -94,7 +95,7 @@ impl Connection {
     }
 
     fn on_peer_met(&mut self, now: Instant, addresses: &[SocketAddr]) {
-        let Some(peer) = self.paths.iter().next().map(|path| path.tuple.remote.ip()) else { return };
+        let Some(peer) = self.paths.iter().next().map(|path| path.tuple().remote.ip()) else { return };
         let port = self.config.peer_port;
         let fit = addresses.iter().filter(|address| port.is_none_or(|port| port == address.port()));
         let fit: Vec<_> = fit.copied().collect();

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use manyway_wire::{PathId, Probe};
+use manyway_wire::PathId;
+use manyway_wire::mmsp2::Probe;
 use smallvec::SmallVec;
 
 use super::Connection;
@@ -39,14 +40,14 @@ impl Connection {
         let Some(mut selection) = self.manager.selection.take() else { return };
         selection.survey.on_timeout(now);
         for path in self.paths.iter().filter(|path| path.is_live()) {
-            let counts = is_full(path) || selection.survey.lacks_rate(&path.tuple);
+            let counts = is_full(path) || selection.survey.lacks_rate(&path.tuple());
             let rate = measured_rate(path).filter(|_| counts);
-            selection.survey.note(now, &path.tuple, path.space.recovery.rtt().minimum(), rate);
+            selection.survey.note(now, &path.tuple(), path.space.recovery.rtt().minimum(), rate);
         }
         selection.survey.age(now);
         let any_live = self.paths.iter().any(Path::is_live);
         for path in self.paths.iter().filter(|path| is_lost(path, now, any_live)) {
-            selection.survey.on_lost(&path.tuple);
+            selection.survey.on_lost(&path.tuple());
         }
         if self.trial_ends(&selection).is_some_and(|at| at <= now) {
             selection.give_up_trial(now);
@@ -64,7 +65,7 @@ impl Connection {
         }
         for tuple in &wanted {
             let role = self.manager.role_of(&tuple.local);
-            let known = self.paths.iter().find(|path| path.tuple == *tuple);
+            let known = self.paths.iter().find(|path| path.tuple() == *tuple);
             match known.map(|path| (path.id, is_leaving(path))) {
                 Some((id, true)) => self.take_back(now, id, role),
                 Some((_, false)) => {}
@@ -103,7 +104,7 @@ impl Connection {
     }
 
     fn has_path(&self, tuple: &FourTuple) -> bool {
-        self.paths.iter().any(|path| path.tuple == *tuple)
+        self.paths.iter().any(|path| path.tuple() == *tuple)
     }
 
     /// The pairs that work, as far as is known. In a full mesh, where all are used for which there is room, rates do not
@@ -136,10 +137,11 @@ impl Connection {
 
     /// Whether others work that take the place of a path.
     fn is_replaced(&self, path: &Path, mode: PairMode, wanted: &[FourTuple]) -> bool {
-        if wanted.is_empty() || wanted.contains(&path.tuple) {
+        if wanted.is_empty() || wanted.contains(&path.tuple()) {
             return false;
         }
-        let works = |tuple: &FourTuple| self.paths.iter().any(|path| path.tuple == *tuple && path.is_live());
+        let works =
+            |tuple: &FourTuple| self.paths.iter().any(|path| path.tuple() == *tuple && path.is_live());
         match mode {
             PairMode::FullMesh => {
                 wanted.iter().any(|tuple| !self.has_path(tuple)) && wanted.iter().any(works)
@@ -147,7 +149,7 @@ impl Connection {
             PairMode::LocalDisjoint | PairMode::Disjoint => {
                 let takes_over = |tuple: &FourTuple| works(tuple) && !self.is_tried(tuple, path);
                 let mut rivals =
-                    wanted.iter().filter(|tuple| share_an_address(tuple, &path.tuple)).peekable();
+                    wanted.iter().filter(|tuple| share_an_address(tuple, &path.tuple())).peekable();
                 rivals.peek().is_some() && rivals.all(takes_over)
             }
         }
@@ -159,14 +161,14 @@ impl Connection {
         let Some(Selection { survey, trial: Some(trial), .. }) = self.manager.selection.as_deref() else {
             return false;
         };
-        trial.left.contains(&path.tuple) && survey.lacks_rate(tuple)
+        trial.left.contains(&path.tuple()) && survey.lacks_rate(tuple)
     }
 
     /// A path that is not wanted any more gets nothing new, and closes when what is on its way had time to arrive.
     fn retire(&mut self, now: Instant, id: PathId) {
         let Some(path) = self.paths.get_mut(id) else { return };
         if matches!(path.state(), PathState::Active | PathState::Probation) {
-            path.role = Role::Backup;
+            path.set_role(Role::Backup);
             self.advance_path(now, id, PathState::Backup, PathReason::Replaced);
             self.tell_status(id);
         } else if !is_leaving(path) || closes_at(path) <= now {
@@ -177,7 +179,7 @@ impl Connection {
     /// A path that was about to close is wanted again.
     fn take_back(&mut self, now: Instant, id: PathId, role: Role) {
         let Some(path) = self.paths.get_mut(id) else { return };
-        path.role = role;
+        path.set_role(role);
         let working = path.working_state();
         self.advance_path(now, id, working, PathReason::TriedAgain);
         self.tell_status(id);
@@ -188,13 +190,13 @@ impl Connection {
         if !self.manager.has_leaving() {
             return;
         }
-        let leaves = |path: &Path| self.manager.is_leaving(path.tuple.remote);
+        let leaves = |path: &Path| self.manager.is_leaving(path.tuple().remote);
         let stays = self.paths.iter().any(|path| path.is_live() && !leaves(path));
         if !stays {
             return;
         }
         for id in self.paths.ids() {
-            if self.paths.get(id).is_some_and(|path| self.manager.is_leaving(path.tuple.remote)) {
+            if self.paths.get(id).is_some_and(|path| self.manager.is_leaving(path.tuple().remote)) {
                 self.close_own_path(now, id, PathReason::AddressGone);
             }
         }
@@ -206,7 +208,7 @@ impl Connection {
         let selection = self.manager.selection.as_ref().filter(|_| self.life.is_established())?;
         let lost = self.paths.iter().filter(|path| {
             matches!(path.state(), PathState::Validating | PathState::Dead)
-                && selection.wanted.contains(&path.tuple)
+                && selection.wanted.contains(&path.tuple())
         });
         let lost_at = lost.map(|path| path.since() + LOST_FOR).min();
         let leaving = self
@@ -225,8 +227,8 @@ impl Connection {
     fn trial_ends(&self, selection: &Selection) -> Option<Instant> {
         let trial = selection.trial.as_ref()?;
         let is_open = |path: &&Path| {
-            let is_tried = selection.tried().any(|tuple| *tuple == path.tuple);
-            path.is_live() && is_tried && selection.survey.lacks_rate(&path.tuple)
+            let is_tried = selection.tried().any(|tuple| *tuple == path.tuple());
+            path.is_live() && is_tried && selection.survey.lacks_rate(&path.tuple())
         };
         let tried = self.paths.iter().filter(is_open).map(|path| path.since() + TRIED_FOR);
         tried.chain([trial.since + TRIED_AT_MOST]).min()
@@ -235,7 +237,7 @@ impl Connection {
     /// At once, if what a path delivers can be told by now, and was not known.
     fn rate_news(&self, selection: &Selection) -> Option<Instant> {
         let is_news = |path: &&Path| {
-            path.is_live() && selection.survey.lacks_rate(&path.tuple) && measured_rate(path).is_some()
+            path.is_live() && selection.survey.lacks_rate(&path.tuple()) && measured_rate(path).is_some()
         };
         self.paths.iter().find(is_news).map(Path::since)
     }
@@ -265,7 +267,7 @@ impl Connection {
         let id = self.survey_carrier()?;
         let carried_at = self.carried_at();
         let mut selection = self.manager.selection.take()?;
-        let used: SmallVec<[FourTuple; 8]> = self.paths.iter().map(|path| path.tuple).collect();
+        let used: SmallVec<[FourTuple; 8]> = self.paths.iter().map(|path| path.tuple()).collect();
         let question = selection.survey.next_question(
             now,
             &mut self.shared.rng,
@@ -290,8 +292,7 @@ impl Connection {
             builder.keep_clear(buffer);
         }
         let size = builder.finish(buffer, &mut self.protector)?;
-        path.counters.bytes_sent += size as u64;
-        path.counters.packets_sent += 1;
+        path.count_sent(size);
         path.space.recovery.on_sent_astray(facts.packet_number);
         path.space.recovery.on_sent(now, sent_packet(&builder, size, PacketKind::AckOnly));
         self.on_packet_out(now, id, &builder, size, true);

@@ -85,8 +85,7 @@ impl Connection {
         let packets = lost;
         let spurious = u64::from(outcome.spurious);
         if let Some(path) = self.paths.get_mut(id) {
-            path.counters.packets_lost += packets;
-            path.counters.spurious_losses += spurious;
+            path.count_lost(packets, spurious);
         }
         if packets > 0 {
             let bytes = outcome.lost_bytes;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use manyway_wire::CloseStep;
+use manyway_wire::mmsp2::CloseStep;
 
 use crate::{ClosedBy, ConnectionError, Instant};
 
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn the_last_word_is_repeated_ever_more_rarely() {
-        let step = manyway_wire::CloseStep::FinDone;
+        let step = manyway_wire::mmsp2::CloseStep::FinDone;
         let mut word = LastWord::new(step, 0, String::new());
         assert_eq!(word.take_due().map(|due| due.turn), Some(0));
         let mut said = Vec::new();

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use manyway_wire::{PathAvailability, PathId};
+use manyway_wire::PathId;
 
 use super::Connection;
 use crate::congestion::{Bottleneck, ControllerConfig};
-use crate::path::{BASE_DATAGRAM, Path, PathReason, PathState, Role};
+use crate::path::{BASE_DATAGRAM, Path, PathAvailability, PathReason, PathState, Role};
 use crate::recovery::EcnState;
 use crate::{ByteCount, FourTuple, Instant, MessageStatistics, PathEvent, Rate};
 
@@ -137,18 +137,18 @@ impl Connection {
 }
 
 fn path_statistics(path: &Path, group: PathId) -> PathStatistics {
-    let recovery = &path.space.recovery;
+    let (recovery, counters) = (&path.space.recovery, path.counters());
     PathStatistics {
         id: path.id,
-        tuple: path.tuple,
+        tuple: path.tuple(),
         state: path.state(),
         reason: path.reason(),
         since: path.since(),
         heard_at: path.last_heard(),
         data_at: path.last_data(),
         data_sent_at: path.last_data_sent(),
-        peer_says: path.peer_status.1,
-        role: path.role,
+        peer_says: path.peer_availability(),
+        role: path.role(),
         group,
         smoothed_rtt: recovery.rtt().smoothed(),
         minimum_rtt: recovery.rtt().minimum(),
@@ -156,10 +156,10 @@ fn path_statistics(path: &Path, group: PathId) -> PathStatistics {
         in_flight: recovery.bytes_in_flight(),
         delivery_rate: recovery.delivery_rate(),
         datagram: path.mtu.current(),
-        bytes_sent: ByteCount(path.counters.bytes_sent),
-        bytes_received: ByteCount(path.counters.bytes_received),
-        packets_sent: path.counters.packets_sent,
-        packets_lost: path.counters.packets_lost.saturating_sub(path.counters.spurious_losses),
+        bytes_sent: ByteCount(counters.bytes_sent),
+        bytes_received: ByteCount(counters.bytes_received),
+        packets_sent: counters.packets_sent,
+        packets_lost: counters.packets_lost.saturating_sub(counters.spurious_losses),
         ecn: recovery.ecn().state(),
     }
 }

@@ -46,7 +46,7 @@ impl Connection {
             return;
         }
         for path in self.paths.iter_mut().filter(|path| path.is_live()) {
-            path.probes_due = path.probes_due.max(1);
+            path.owe_probes(1);
         }
     }
 

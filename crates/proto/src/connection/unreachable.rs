@@ -64,7 +64,7 @@ impl Connection {
     /// The path to that address whose packets look as quoted.
     fn quoted_path(&self, remote: SocketAddr, quoted: &[u8]) -> Option<PathId> {
         let quoted = quoted.get(1..)?.get(..ConnectionId::LENGTH)?;
-        let to_it = self.paths.iter().filter(|path| path.tuple.remote == remote);
+        let to_it = self.paths.iter().filter(|path| path.tuple().remote == remote);
         let mut named = to_it.filter(|path| {
             let used = self.ids.remote.current(path.id);
             used.is_some_and(|used| used.as_slice() == quoted)

@@ -21,7 +21,7 @@ impl Connection {
             path.space.recovery.on_wake(now);
             path.prober.hurry(now);
             if path.is_live() {
-                path.probes_due = path.probes_due.max(1);
+                path.owe_probes(1);
             }
         }
     }

@@ -53,7 +53,7 @@ impl Connection {
     pub fn purposes(&self, now: Instant) -> Vec<(PathId, Purpose)> {
         let figures = |path: &Path| {
             let view = path.view(now);
-            let terms = self.manager.terms_of(&path.tuple.local);
+            let terms = self.manager.terms_of(&path.tuple().local);
             PathView { sendable: view.window - view.in_flight, terms, ..view }
         };
         let paths: Vec<PathView> = self.paths.iter().map(figures).collect();

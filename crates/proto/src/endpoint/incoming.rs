@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use manyway_wire::{
-    Block, Blocks, ConnectionId, HeaderForm, LongKind, PathId, SynAck, VERSION, Writer, encode_version_list,
-};
+use manyway_wire::mmsp2::{Block, Blocks, HeaderForm, LongKind, SynAck, VERSION, encode_version_list};
+use manyway_wire::{ConnectionId, PathId, Writer};
 
 use super::Endpoint;
 use super::admission::{Answer, Prefix};
@@ -69,7 +68,7 @@ impl Endpoint {
     /// Opens a copy of the datagram without keeping anything; `None` if that fails.
     fn look_into(&self, now: Instant, facts: &CookieFacts, datagram: &[u8]) -> Option<FirstPacket> {
         let mut copy = datagram.to_vec();
-        let packet = manyway_wire::decode_protected(&copy).ok()?;
+        let packet = manyway_wire::mmsp2::decode_protected(&copy).ok()?;
         let bytes = copy.get_mut(..packet.length)?;
         let mut protector = open_protector(&facts.first_destination);
         let incoming = Incoming {
@@ -285,7 +284,7 @@ mod tests {
         let mut buffer = Vec::new();
         client.poll_transmit(now, &mut buffer).unwrap();
         let HeaderForm::Long { destination, source, .. } =
-            manyway_wire::decode_protected(&buffer).unwrap().form
+            manyway_wire::mmsp2::decode_protected(&buffer).unwrap().form
         else {
             panic!("a client begins with a long header")
         };
@@ -304,7 +303,7 @@ mod tests {
             protector.set_open_keys(&destination);
             let mut bytes = Vec::new();
             let mut builder = PacketBuilder::long(&mut bytes, &facts, LongKind::Open, source);
-            manyway_wire::AckNow.encode(&mut builder.writer(&mut bytes));
+            manyway_wire::mmsp2::AckNow.encode(&mut builder.writer(&mut bytes));
             builder.finish(&mut bytes, &mut protector).unwrap();
             let victim = at(if number % 2 == 0 { "203.0.113.1:53" } else { "203.0.113.1:54" });
             server.handle_datagram(now, from(victim.address), Ecn::NotEct, &mut bytes);

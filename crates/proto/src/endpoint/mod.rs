@@ -16,8 +16,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
+use manyway_wire::mmsp2::HeaderForm;
 use manyway_wire::rendezvous::Message;
-use manyway_wire::{ConnectionId, HeaderForm, PathId};
+use manyway_wire::{ConnectionId, PathId};
 
 pub(crate) use admission::Prefix;
 pub use connect::{ClientConfig, ConnectError};
@@ -124,13 +125,13 @@ impl Endpoint {
         if Message::is_meant(datagram) {
             return self.handle_rendezvous(now, tuple, datagram);
         }
-        let Ok(packet) = manyway_wire::decode_protected(datagram) else { return };
+        let Ok(packet) = manyway_wire::mmsp2::decode_protected(datagram) else { return };
         match &packet.form {
             HeaderForm::Long { destination, source, kind, .. } => match self.find(destination) {
                 Some((handle, path)) => {
                     self.deliver(now, handle, Arrival { tuple, ecn, path, datagram });
                 }
-                None if *kind == manyway_wire::LongKind::Open => {
+                None if *kind == manyway_wire::mmsp2::LongKind::Open => {
                     self.handle_stranger(now, tuple, ecn, datagram, (*destination, *source));
                 }
                 None => {}

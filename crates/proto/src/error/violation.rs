@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use manyway_wire::{DecodeError, ErrorCode, PathId, StreamId};
+use manyway_wire::mmsp2::ErrorCode;
+use manyway_wire::{DecodeError, PathId, StreamId};
 
 /// A breach of the protocol by the peer; it ends the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -136,7 +137,7 @@ impl Violation {
     /// The code that the peer is told.
     pub fn code(&self) -> ErrorCode {
         match self {
-            Self::Decode(error) => error.error_code(),
+            Self::Decode(error) => ErrorCode::from(error),
             Self::FlowControl { .. } => ErrorCode::FLOW_CONTROL,
             Self::StreamLimit { .. } => ErrorCode::STREAM_LIMIT,
             Self::StreamState { .. } => ErrorCode::STREAM_STATE,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use manyway_wire::PathAck;
+use manyway_wire::mmsp2::PathAck;
 
 use crate::congestion::{self, ControllerConfig};
 use crate::packet::content::{Contents, SentContent};

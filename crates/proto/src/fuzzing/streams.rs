@@ -1,7 +1,8 @@
 //! The streams of one end.
 
 use bytes::Bytes;
-use manyway_wire::{Block, Blocks, Initiator, StreamId, Writer};
+use manyway_wire::mmsp2::{Block, Blocks};
+use manyway_wire::{Initiator, StreamId, Writer};
 
 use std::time::Duration;
 

@@ -1,6 +1,7 @@
 //! Ordered, retransmitted TLS bytes of one protection level.
 
-use manyway_wire::{HandshakeBytes, Writer, handshake_overhead};
+use manyway_wire::Writer;
+use manyway_wire::mmsp2::{HandshakeBytes, handshake_overhead};
 
 use super::ranges::Ranges;
 use crate::Violation;

@@ -16,7 +16,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-use manyway_wire::{HandshakeBytes, Initiator, Parameters, Writer};
+use manyway_wire::mmsp2::{HandshakeBytes, Parameters};
+use manyway_wire::{Initiator, Writer};
 use rustls::pki_types::ServerName;
 use rustls::quic::{ClientConnection, Connection, KeyChange, Keys, Secrets, ServerConnection, Version};
 use rustls::{AlertDescription, CertificateError};

@@ -13,7 +13,8 @@ use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, DigitallySignedStruct, DistinguishedName, ServerConfig, SignatureScheme};
 
 use super::*;
-use manyway_wire::{ConnectionId, VERSION};
+use manyway_wire::ConnectionId;
+use manyway_wire::mmsp2::VERSION;
 
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
@@ -184,8 +185,10 @@ pub(crate) fn write(handshake: &mut Handshake, level: Level, room: usize) -> (Ve
 
 /// Gives the HANDSHAKE blocks of a packet to the other end.
 pub(crate) fn read(handshake: &mut Handshake, level: Level, payload: &[u8]) -> Result<(), Violation> {
-    for block in manyway_wire::Blocks::new(payload) {
-        let Ok(manyway_wire::Block::Handshake(bytes)) = block else { panic!("only HANDSHAKE is sent") };
+    for block in manyway_wire::mmsp2::Blocks::new(payload) {
+        let Ok(manyway_wire::mmsp2::Block::Handshake(bytes)) = block else {
+            panic!("only HANDSHAKE is sent")
+        };
         handshake.on_bytes(level, bytes.offset, bytes.data)?;
     }
     Ok(())

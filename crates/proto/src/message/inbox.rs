@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use manyway_wire::{MessageData, MessageId, MessagePlace};
+use manyway_wire::mmsp2::{MessageData, MessageId, MessagePlace};
 
 use super::assembly::{Assembly, Piece};
 use super::{Message, Order, cost};

@@ -13,7 +13,7 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use manyway_wire::MessageId;
+use manyway_wire::mmsp2::MessageId;
 
 use crate::{Class, Misuse, WriteError};
 

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
 use bytes::Bytes;
-use manyway_wire::{
-    MessageData, MessageId, MessagePlace, Skipped, StreamId, Writer, encode_message_header, encode_padding,
-    encode_skip, message_overhead,
+use manyway_wire::frame::encode_padding;
+use manyway_wire::mmsp2::{
+    MessageData, MessageId, MessagePlace, Skipped, encode_message_header, encode_skip, message_overhead,
 };
+use manyway_wire::{StreamId, Writer};
 use smallvec::SmallVec;
 
 use super::inbox::MOST_INCOMPLETE;

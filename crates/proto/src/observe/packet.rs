@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use manyway_wire::{Blocks, ConnectionId, Initiator, PathId};
+use manyway_wire::mmsp2::Blocks;
+use manyway_wire::{ConnectionId, Initiator, PathId};
 
 use super::Observer;
 use crate::protection::Level;

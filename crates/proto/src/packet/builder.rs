@@ -1,6 +1,7 @@
 //! One packet in the making: header, then blocks, then the seal.
 
-use manyway_wire::{ConnectionId, LengthField, LongHeader, LongKind, Pad, PathId, Writer, packet_number};
+use manyway_wire::mmsp2::{LengthField, LongHeader, LongKind, Pad, packet_number};
+use manyway_wire::{ConnectionId, PathId, Writer};
 
 use crate::observe::{Direction, ObservedPacket};
 use crate::packet::content::Contents;
@@ -46,7 +47,7 @@ impl PacketBuilder {
         let start = buffer.len();
         let number_length = packet_number::truncated_len(facts.packet_number, facts.largest_acked);
         let mut writer = Writer::new(buffer, start + facts.size);
-        manyway_wire::encode_short(
+        manyway_wire::mmsp2::encode_short(
             &mut writer,
             &facts.destination,
             key_phase,
@@ -161,7 +162,7 @@ impl PacketBuilder {
         debug_assert!(buffer.len() <= self.end, "the packet has {} bytes too many", buffer.len() - self.end);
         if let Some(field) = self.length_field.take() {
             let end = buffer.len() + Protector::TAG_LENGTH;
-            manyway_wire::patch_length(buffer, field, end);
+            manyway_wire::mmsp2::patch_length(buffer, field, end);
         }
         let outgoing = Outgoing {
             level: self.level,

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use manyway_wire::{MessageId, PathId, StreamId};
+use manyway_wire::mmsp2::MessageId;
+use manyway_wire::{PathId, StreamId};
 use smallvec::SmallVec;
 
 /// One item of a sent packet.

@@ -2,9 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use manyway_wire::EcnCounts;
-
 use crate::collections::range_set::RangeSet;
+use crate::io::EcnCounts;
 use crate::{Ecn, Instant};
 
 /// The packets of one number space that arrived and whose arrival the peer may not know.

@@ -1,6 +1,7 @@
 //! Paths: pairs of addresses that carry packets, each with its own numbers, round-trip time and window.
 
 mod amplification;
+mod availability;
 pub(crate) mod crossing;
 mod flaps;
 mod health;
@@ -8,6 +9,7 @@ mod interface_mtu;
 pub(crate) mod manager;
 mod mtu;
 mod ping;
+mod place;
 mod probe;
 mod probe_budget;
 mod rate_memory;
@@ -20,9 +22,10 @@ pub(crate) mod survey;
 
 use std::time::Duration;
 
-use manyway_wire::{PathAvailability, PathId};
+use manyway_wire::PathId;
 
 pub(crate) use amplification::Amplification;
+pub use availability::PathAvailability;
 use flaps::Flaps;
 pub(crate) use health::{FEWEST_IN_FLIGHT, SilenceDetector};
 pub(crate) use interface_mtu::InterfaceMtus;
@@ -30,6 +33,7 @@ pub use manager::LocalCandidate;
 pub(crate) use mtu::{BASE as BASE_DATAGRAM, LARGEST as LARGEST_DATAGRAM, MtuSearch, SizeLimit};
 pub use ping::PingToken;
 pub(crate) use ping::Pings;
+pub(crate) use place::{Followed, Place};
 pub(crate) use probe::{ProbeAnswer, Prober};
 pub use selection::PairMode;
 pub(crate) use set::PathSet;
@@ -52,10 +56,8 @@ const LONGEST_GAP: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub(crate) struct Path {
     pub(crate) id: PathId,
-    pub(crate) tuple: FourTuple,
-    /// Where the path worked before the peer's address changed, until the new one is proven.
-    pub(crate) fallback: Option<Box<FourTuple>>,
-    pub(crate) role: Role,
+    pub(crate) place: Place,
+    role: Role,
     state: PathState,
     /// Why it came into its state.
     reason: PathReason,
@@ -63,17 +65,16 @@ pub(crate) struct Path {
     pub(crate) space: Space,
     pub(crate) prober: Prober,
     /// Most paths never have any.
-    pub(crate) pings: Option<Box<Pings>>,
-    pub(crate) amplification: Amplification,
+    pings: Option<Box<Pings>>,
     pub(crate) silence: SilenceDetector,
     /// Most paths never die.
-    pub(crate) flaps: Option<Box<Flaps>>,
+    flaps: Option<Box<Flaps>>,
     pub(crate) mtu: MtuSearch,
     answers: Vec<Answer>,
-    /// What the peer says of the path, and the sequence of that word.
-    pub(crate) peer_status: (u64, PathAvailability),
-    /// Packets that go out whatever the window says, because the probe timer ran out.
-    pub(crate) probes_due: u8,
+    /// What the peer says of the path, and the sequence number of that PATH-STATUS.
+    peer_status: (u64, PathAvailability),
+    /// PTO probes that go out whatever the window says.
+    probes_due: u8,
     /// When something that asks for an answer was sent last.
     asked_at: Instant,
     /// When any packet of the peer arrived last on it.
@@ -85,9 +86,7 @@ pub(crate) struct Path {
     data_received_at: Instant,
     /// When it was last suspected because somebody called the peer unreachable.
     unreachable_at: Instant,
-    /// When the peer's address on it changed last; `None` once the new one was proven.
-    pub(crate) moved_at: Option<Instant>,
-    pub(crate) counters: PathCounters,
+    counters: PathCounters,
 }
 
 /// A PROBE of the peer that waits for its answer.
@@ -112,8 +111,7 @@ impl Path {
     pub(crate) fn new(id: PathId, tuple: FourTuple, role: Role, space: Space, now: Instant) -> Self {
         Self {
             id,
-            tuple,
-            fallback: None,
+            place: Place::new(tuple),
             role,
             state: PathState::Validating,
             reason: PathReason::Opened,
@@ -121,7 +119,6 @@ impl Path {
             space,
             prober: Prober::new(),
             pings: None,
-            amplification: Amplification::limited(),
             silence: SilenceDetector::default(),
             flaps: None,
             mtu: MtuSearch::new(),
@@ -134,13 +131,113 @@ impl Path {
             data_sent_at: NEVER,
             data_received_at: NEVER,
             unreachable_at: NEVER,
-            moved_at: None,
             counters: PathCounters::default(),
         }
     }
 
     pub(crate) fn state(&self) -> PathState {
         self.state
+    }
+
+    /// Its addresses.
+    pub(crate) fn tuple(&self) -> FourTuple {
+        self.place.tuple()
+    }
+
+    pub(crate) fn role(&self) -> Role {
+        self.role
+    }
+
+    pub(crate) fn set_role(&mut self, role: Role) {
+        self.role = role;
+    }
+
+    /// So many PTO probes are to go out, unless more are already.
+    pub(crate) fn owe_probes(&mut self, count: u8) {
+        self.probes_due = self.probes_due.max(count);
+    }
+
+    /// Nothing is left to be probed for.
+    pub(crate) fn forgive_probes(&mut self) {
+        self.probes_due = 0;
+    }
+
+    /// One of the PTO probes goes out.
+    pub(crate) fn pay_probe(&mut self) {
+        self.probes_due = self.probes_due.saturating_sub(1);
+    }
+
+    pub(crate) fn owes_probes(&self) -> bool {
+        self.probes_due > 0
+    }
+
+    /// Takes what the peer says of the path; gives what it said before, or `None` if it has said something newer.
+    pub(crate) fn on_peer_status(
+        &mut self,
+        sequence: u64,
+        state: PathAvailability,
+    ) -> Option<PathAvailability> {
+        if sequence <= self.peer_status.0 {
+            return None;
+        }
+        let before = std::mem::replace(&mut self.peer_status, (sequence, state));
+        Some(before.1)
+    }
+
+    /// The peer answered on the path: what it said against it before is outdated, and its newer word may have no other
+    /// path to come by.
+    pub(crate) fn outdate_peer_status(&mut self) {
+        self.peer_status.1 = PathAvailability::Available;
+    }
+
+    /// What the peer says of the path.
+    pub(crate) fn peer_availability(&self) -> PathAvailability {
+        self.peer_status.1
+    }
+
+    /// What was known of its flaps holds for a link that it has left.
+    pub(crate) fn forget_flaps(&mut self) {
+        self.flaps = None;
+    }
+
+    /// Until when a dead path that answers since `since` is left alone because it flaps, and how often it did.
+    pub(crate) fn dwell(&self, since: Instant) -> Option<(Instant, u8)> {
+        let flaps = self.flaps.as_deref()?;
+        Some((flaps.dwells_until(since)?, flaps.times()))
+    }
+
+    /// The application wants to know the round trip on the path.
+    pub(crate) fn wish_ping(&mut self) -> PingToken {
+        self.pings.get_or_insert_default().wish()
+    }
+
+    /// The pings of the application, if any were wished for.
+    pub(crate) fn pings_mut(&mut self) -> Option<&mut Pings> {
+        self.pings.as_deref_mut()
+    }
+
+    /// What went over the path.
+    pub(crate) fn counters(&self) -> PathCounters {
+        self.counters
+    }
+
+    pub(crate) fn count_sent(&mut self, bytes: usize) {
+        self.count_sent_bytes(bytes);
+        self.counters.packets_sent += 1;
+    }
+
+    /// Bytes of the handshake, whose packets count in spaces of their own.
+    pub(crate) fn count_sent_bytes(&mut self, bytes: usize) {
+        self.counters.bytes_sent += bytes as u64;
+    }
+
+    pub(crate) fn count_received(&mut self, bytes: usize) {
+        self.counters.bytes_received += bytes as u64;
+    }
+
+    pub(crate) fn count_lost(&mut self, packets: u64, spurious: u64) {
+        self.counters.packets_lost += packets;
+        self.counters.spurious_losses += spurious;
     }
 
     pub(crate) fn on_asked(&mut self, now: Instant) {
@@ -252,17 +349,13 @@ impl Path {
 
     /// An answer came from where the path is.
     pub(crate) fn on_proven(&mut self) {
-        self.amplification.lift();
-        self.moved_at = None;
-        self.fallback = None;
+        self.place.prove(self.tuple());
     }
 
     /// The path is where it was proven before it moved. A dead one is asked there: nothing else brings it back.
-    pub(crate) fn move_back(&mut self, now: Instant) {
-        self.fallback = None;
-        self.amplification.lift();
+    pub(crate) fn on_back(&mut self, now: Instant) {
         if self.state == PathState::Dead {
-            self.prober.start(now, vec![self.tuple], Some(self.space.recovery.pto()));
+            self.prober.start(now, vec![self.tuple()], Some(self.space.recovery.pto()));
         } else {
             self.prober.stop();
         }
@@ -325,7 +418,8 @@ impl Path {
     /// The next answer that may go out: at an address that is not proven, one waits until there is room for it.
     pub(crate) fn pop_answer(&mut self, now: Instant) -> Option<(FourTuple, u64)> {
         self.answers.retain(|waiting| now - waiting.asked_at < ANSWER_KEEPS);
-        let may_go = |waiting: &Answer| waiting.tuple != self.tuple || self.amplification.has_room();
+        let place = &self.place;
+        let may_go = |waiting: &Answer| waiting.tuple != place.tuple() || place.amplification().has_room();
         let at = self.answers.iter().position(may_go)?;
         let Answer { tuple, nonce, .. } = self.answers.remove(at);
         Some((tuple, nonce))
@@ -338,8 +432,8 @@ impl Path {
 
     /// A datagram came between the addresses of the path.
     pub(crate) fn on_datagram(&mut self, now: Instant, bytes: usize) {
-        self.amplification.on_received(bytes);
-        if self.amplification.has_room_for_probe() {
+        self.place.on_received(bytes);
+        if self.place.amplification().has_room_for_probe() {
             self.prober.on_room(now);
         }
     }

@@ -93,6 +93,11 @@ impl MtuSearch {
         Self { current: BASE, failing: BASE + 1, limit, after_black_hole: false, phase: Phase::Off }
     }
 
+    /// Forgets all: the path leads through another network.
+    pub(crate) fn reset(&mut self) {
+        *self = Self::new();
+    }
+
     /// Tells whether no search was started yet, or the last one was interrupted.
     pub(crate) fn is_off(&self) -> bool {
         matches!(self.phase, Phase::Off)

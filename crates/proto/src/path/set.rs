@@ -81,7 +81,7 @@ impl PathSet {
     pub(crate) fn best_live(&self, except: Option<PathId>) -> Option<&Path> {
         self.paths.iter().filter(|path| path.is_live() && Some(path.id) != except).min_by_key(|path| {
             let reserve = path.state() != PathState::Active || path.joint_role() >= Role::Backup;
-            (!path.amplification.has_room(), reserve, path.space.recovery.rtt().smoothed())
+            (!path.place.amplification().has_room(), reserve, path.space.recovery.rtt().smoothed())
         })
     }
 

@@ -106,7 +106,7 @@ impl Protector {
         let data = self.data.as_mut().ok_or(OpenError::NoKeys)?;
         let header = unmask(data.remote_header(), at, packet, replay)?;
         // The long form has no key phase; no long header leads here, but the bit must not be misread.
-        let bit = header.first & LONG_FORM == 0 && manyway_wire::key_phase(header.first);
+        let bit = header.first & LONG_FORM == 0 && manyway_wire::mmsp2::key_phase(header.first);
         let (age, key) = data.opening(bit, at.path, header.number);
         let payload = decrypt(key, at.path, &header, packet)?;
         let key_phase_changed =
@@ -140,11 +140,11 @@ fn unmask(
     .ok_or(OpenError::Failed)?;
 
     let first = packet.first().copied().ok_or(OpenError::Failed)?;
-    let length = manyway_wire::number_length(first);
+    let length = manyway_wire::mmsp2::number_length(first);
     let payload_offset = at.number_offset + length;
     let bytes = packet.get(at.number_offset..payload_offset).ok_or(OpenError::Failed)?;
     let truncated = bytes.iter().fold(0_u32, |number, byte| (number << 8) | u32::from(*byte));
-    let number = manyway_wire::packet_number::expand(truncated, length, at.expected);
+    let number = manyway_wire::mmsp2::packet_number::expand(truncated, length, at.expected);
     if number >= NUMBERS {
         return Err(OpenError::Failed);
     }
@@ -165,7 +165,7 @@ fn decrypt(
         key.decrypt_in_place_for_path(path.0, header.number, head, body).map_err(|_| OpenError::Failed)?;
     let payload = header.payload_offset..header.payload_offset + plain.len();
     // Only now is it known that the peer, not somebody else, has set them (RFC 9000, section 17.2).
-    if manyway_wire::reserved_bits_are_clear(header.first) {
+    if manyway_wire::mmsp2::reserved_bits_are_clear(header.first) {
         Ok(payload)
     } else {
         Err(OpenError::ReservedBits)

@@ -1,4 +1,5 @@
-use manyway_wire::{LongHeader, LongKind, Writer, decode_protected, encode_short, patch_length};
+use manyway_wire::Writer;
+use manyway_wire::mmsp2::{LongHeader, LongKind, decode_protected, encode_short, patch_length};
 
 use super::open::Opened;
 use super::seal::SealError;

@@ -6,10 +6,9 @@
 
 use std::fmt;
 
-use manyway_wire::EcnCounts;
-
 use super::sent_packets::{PacketKind, SentPacket};
 use crate::Ecn;
+use crate::io::EcnCounts;
 
 /// So many packets are marked before the outcome of a test is known.
 const TEST: u8 = 10;

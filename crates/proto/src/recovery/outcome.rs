@@ -3,9 +3,10 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use manyway_wire::{EcnCounts, PathId};
+use manyway_wire::PathId;
 
 use super::delivery_rate::PeerTime;
+use crate::io::EcnCounts;
 use crate::observe::LossReason;
 use crate::packet::content::Contents;
 use crate::{ByteCount, Instant};

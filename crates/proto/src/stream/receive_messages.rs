@@ -1,6 +1,6 @@
 //! The receiving half of a stream that carries messages.
 
-use manyway_wire::{MessageData, MessageId};
+use manyway_wire::mmsp2::{MessageData, MessageId};
 
 use super::{Counted, ReceiveHalf};
 use crate::message::inbox::{Inbox, Refusal, Toll};

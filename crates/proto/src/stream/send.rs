@@ -3,7 +3,9 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use manyway_wire::{StreamId, Writer, encode_padding, encode_stream_header, stream_overhead};
+use manyway_wire::frame::encode_padding;
+use manyway_wire::mmsp2::{encode_stream_header, stream_overhead};
+use manyway_wire::{StreamId, Writer};
 
 use super::event::WriteError;
 use super::flow_control::SendCredit;

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use manyway_wire::{MessageId, Writer};
+use manyway_wire::Writer;
+use manyway_wire::mmsp2::MessageId;
 
 use super::SendHalf;
 use crate::packet::content::SentContent;

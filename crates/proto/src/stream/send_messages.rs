@@ -3,7 +3,9 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use manyway_wire::{MessageId, Writer, encode_padding, encode_stream_header, stream_overhead};
+use manyway_wire::Writer;
+use manyway_wire::frame::encode_padding;
+use manyway_wire::mmsp2::{MessageId, encode_stream_header, stream_overhead};
 
 use super::{Fresh, Progress, Ready, SendHalf};
 use crate::message::outbox::Outbox;

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use manyway_proto::{ConnectionId, Initiator, PathId};
-use manyway_wire::{HeaderForm, decode_protected, number_length, packet_number};
+use manyway_wire::mmsp2::{HeaderForm, decode_protected, number_length, packet_number};
 use ring::aead::{AES_128_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey, quic};
 use ring::hkdf;
 

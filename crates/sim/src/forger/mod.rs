@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use manyway_sim::forger::Duel;
-//! use manyway_wire::{Block, Window};
+//! use manyway_wire::mmsp2::{Block, Window};
 //! use manyway_proto::Initiator;
 //!
 //! let mut duel = Duel::new(Initiator::Server, &Default::default());
@@ -28,7 +28,8 @@ use manyway_proto::{
     Endpoint, EndpointConfig, Event, FourTuple, Initiator, Instant, LocalAddress, LocalCandidate, PathId,
     Rng, Role, ServerConfig,
 };
-use manyway_wire::{Block, Blocks, HeaderForm, Writer, encode_path_ack, encode_short};
+use manyway_wire::Writer;
+use manyway_wire::mmsp2::{Block, Blocks, HeaderForm, encode_path_ack, encode_short};
 
 pub use self::keys::{Cipher, Keys, Opened};
 pub use self::stranger::{Stranger, first_flight};

@@ -7,7 +7,8 @@ use manyway_proto::{
     ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, FourTuple, Initiator, Instant, LocalCandidate,
     PathId, Rng, Role,
 };
-use manyway_wire::{Block, Blocks, HeaderForm, LongHeader, LongKind, Pad, Writer, patch_length};
+use manyway_wire::Writer;
+use manyway_wire::mmsp2::{Block, Blocks, HeaderForm, LongHeader, LongKind, Pad, patch_length};
 
 use super::{CLIENT, Keys, SERVER, Secrets, keys, local, settings};
 

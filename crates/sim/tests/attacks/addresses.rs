@@ -8,7 +8,9 @@ use manyway_proto::{
     ConnectionConfig, Initiator, Instant, LocalAddress, LocalCandidate, PathId, PathReason, Role,
 };
 use manyway_sim::forger::{CLIENT, Duel, SERVER, Sent};
-use manyway_wire::{AddAddress, Block, PathAvailability, PathStatus, Probe, RemoveAddress, StreamData};
+use manyway_wire::mmsp2::{
+    AddAddress, Block, PathAvailability, PathStatus, Probe, RemoveAddress, StreamData,
+};
 
 const MS: Duration = Duration::from_millis(1);
 const MINUTE: Duration = Duration::from_secs(60);

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use manyway_proto::{ClosedBy, ConnectionConfig, ConnectionError, Initiator, Instant, PathId, StreamId};
 use manyway_sim::forger::Duel;
-use manyway_wire::{Block, Close, CloseStep, ConnectionId, NewCid, StreamData};
+use manyway_wire::ConnectionId;
+use manyway_wire::mmsp2::{Block, Close, CloseStep, NewCid, StreamData};
 
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use manyway_proto::{ConnectionConfig, ConnectionError, Event, Initiator, PathId, ReadOutcome, StreamId};
 use manyway_sim::forger::{CLIENT, Duel, Sent};
-use manyway_wire::{
+use manyway_wire::mmsp2::{
     Block, Blocked, BlockedBy, ErrorCode, Liveness, PathAvailability, PathClose, PathLimit, PathStatus,
     Probe, RetireCid, StreamData, StreamReset, StreamStop,
 };

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use manyway_proto::{ConnectionConfig, ConnectionError, Initiator, PathId, StreamId, Violation};
 use manyway_sim::forger::Duel;
-use manyway_wire::{
-    Block, ConnectionId, ErrorCode, NewCid, RetireCid, StreamData, StreamLimit, StreamReset, StreamStop,
-    StreamWindow, Window,
+use manyway_wire::ConnectionId;
+use manyway_wire::mmsp2::{
+    Block, ErrorCode, NewCid, RetireCid, StreamData, StreamLimit, StreamReset, StreamStop, StreamWindow,
+    Window,
 };
 
 const MS: Duration = Duration::from_millis(1);

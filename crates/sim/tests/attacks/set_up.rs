@@ -13,7 +13,7 @@ use manyway_sim::forger::{SERVER, Stranger, first_flight};
 use manyway_sim::pair::Direction;
 use manyway_sim::scenario::{MINUTE, MS, SECOND, mbit, megabytes};
 use manyway_sim::{EndpointPair, Node, PairBuilder, Side, client_identity, endpoint_pair, server_identity};
-use manyway_wire::{Block, Blocks, HandshakeBytes, Ping, Syn};
+use manyway_wire::mmsp2::{Block, Blocks, HandshakeBytes, Ping, Syn};
 
 const START: Instant = Instant::from_nanos(1_000_000_000);
 
@@ -48,8 +48,8 @@ fn size(sent: &[Vec<u8>]) -> usize {
 /// Whether any packet of the datagram has a short header.
 fn has_data_packet(datagram: &[u8]) -> bool {
     let mut rest = datagram;
-    while let Ok(packet) = manyway_wire::decode_protected(rest) {
-        if let manyway_wire::HeaderForm::Short { .. } = packet.form {
+    while let Ok(packet) = manyway_wire::mmsp2::decode_protected(rest) {
+        if let manyway_wire::mmsp2::HeaderForm::Short { .. } = packet.form {
             return true;
         }
         rest = &rest[packet.length.min(rest.len())..];

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use manyway_proto::{ConnectionConfig, ConnectionId, Ecn, Endpoint, Initiator, Instant, Rng};
 use manyway_sim::forger::{Duel, Stranger, first_flight};
-use manyway_wire::{Block, Blocks, HandshakeBytes, Ping, Syn};
+use manyway_wire::mmsp2::{Block, Blocks, HandshakeBytes, Ping, Syn};
 
 const START: Instant = Instant::from_nanos(1_000_000_000);
 const SECOND: Duration = Duration::from_secs(1);

@@ -4,13 +4,13 @@
 //! | type 0x98 | flags 0 | length 16 = 4 |
 //! ```
 
-use crate::block::{BLOCK_HEADER_LEN, check_flags, encode_block};
 use crate::decode_error::DecodeError;
+use crate::frame::{BLOCK_HEADER_LEN, check_flags, encode_block};
 use crate::reader::Reader;
 use crate::writer::Writer;
 
 /// Asks for an acknowledgement of this packet without delay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AckNow;
 
 impl AckNow {
@@ -40,7 +40,7 @@ impl AckNow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::Block;
+    use crate::mmsp2::Block;
     use crate::testing::{framed, refusal, round_trip};
 
     // spec 5.98

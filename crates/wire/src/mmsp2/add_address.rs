@@ -8,8 +8,8 @@
 use std::net::SocketAddr;
 
 use crate::address::{SOCKET_ADDRESS_LEN, decode_socket_address, encode_socket_address};
-use crate::block::{check_flags, encode_block, padded_block_len};
 use crate::decode_error::DecodeError;
+use crate::frame::{check_flags, encode_block, padded_block_len};
 use crate::reader::Reader;
 use crate::varint::varint_len;
 use crate::writer::Writer;
@@ -72,7 +72,7 @@ impl AddAddress {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::Block;
+    use crate::mmsp2::Block;
     use crate::testing::round_trip;
 
     // spec 5.92

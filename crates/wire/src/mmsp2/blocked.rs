@@ -7,8 +7,8 @@
 //! | 2 | limit (varint) |                        number of streams
 //! ```
 
-use crate::block::{check_flags, encode_block, padded_block_len};
 use crate::decode_error::DecodeError;
+use crate::frame::{check_flags, encode_block, padded_block_len};
 use crate::ids::StreamId;
 use crate::reader::Reader;
 use crate::varint::varint_len;
@@ -103,7 +103,7 @@ impl Blocked {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::Block;
+    use crate::mmsp2::Block;
     use crate::testing::{framed, refusal, round_trip};
 
     // spec 5.8a

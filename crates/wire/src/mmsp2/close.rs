@@ -5,8 +5,8 @@
 //! | step 8: 0 FIN, 1 FIN-ACK, 2 FIN-DONE, 3 ABORT | code (varint) | text, 0-512 bytes |
 //! ```
 
-use crate::block::{check_flags, encode_block, padded_block_len};
 use crate::decode_error::DecodeError;
+use crate::frame::{check_flags, encode_block, padded_block_len};
 use crate::reader::Reader;
 use crate::varint::varint_len;
 use crate::writer::Writer;
@@ -16,7 +16,7 @@ use crate::writer::Writer;
 pub struct Close<'a> {
     /// How far the end has come.
     pub step: CloseStep,
-    /// Why, as an [`ErrorCode`](crate::ErrorCode).
+    /// Why, as an [`ErrorCode`](crate::mmsp2::ErrorCode).
     pub code: u64,
     /// The reason for people, UTF-8 unless the peer is careless; at most [`Close::MAX_TEXT`] bytes.
     pub text: &'a [u8],
@@ -106,7 +106,7 @@ impl<'a> Close<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::Block;
+    use crate::mmsp2::Block;
     use crate::testing::{encoded, framed, refusal, round_trip, walk};
 
     // spec 5.9b

@@ -5,8 +5,8 @@
 //! | offset (varint) | TLS bytes … |
 //! ```
 
-use crate::block::{BLOCK_HEADER_LEN, check_flags, encode_block, padded_block_len};
 use crate::decode_error::DecodeError;
+use crate::frame::{BLOCK_HEADER_LEN, check_flags, encode_block, padded_block_len};
 use crate::reader::Reader;
 use crate::varint::{VARINT_MAX, varint_len};
 use crate::writer::Writer;
@@ -65,7 +65,7 @@ pub fn handshake_overhead(offset: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::Block;
+    use crate::mmsp2::Block;
     use crate::testing::{encoded, framed, refusal, round_trip};
 
     // spec 5.81

@@ -8,8 +8,8 @@
 
 use std::time::Duration;
 
-use crate::block::{check_flags, encode_block, padded_block_len};
 use crate::decode_error::DecodeError;
+use crate::frame::{check_flags, encode_block, padded_block_len};
 use crate::ids::PathId;
 use crate::reader::Reader;
 use crate::varint::varint_len;
@@ -107,7 +107,7 @@ fn micros(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::Block;
+    use crate::mmsp2::Block;
     use crate::testing::{framed, refusal, round_trip};
 
     // spec 5.96

@@ -6,8 +6,8 @@
 //! | stream (varint) | number (varint) | offset (varint)           | data … |     without B
 //! ```
 
-use crate::block::{BLOCK_HEADER_LEN, check_flags, encode_header, encode_padding, padded_block_len};
 use crate::decode_error::DecodeError;
+use crate::frame::{BLOCK_HEADER_LEN, check_flags, encode_header, encode_padding, padded_block_len};
 use crate::ids::StreamId;
 use crate::reader::Reader;
 use crate::varint::varint_len;
@@ -20,7 +20,7 @@ pub(super) const UNORDERED: u8 = 0x04;
 /// Which message of a stream: ordered and unordered ones count apart, each from 0.
 ///
 /// ```
-/// use manyway_wire::MessageId;
+/// use manyway_wire::mmsp2::MessageId;
 /// assert!(MessageId::ordered(7) != MessageId::unordered(7));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -170,7 +170,7 @@ pub fn encode_message_header(w: &mut Writer<'_>, head: &MessageData<'_>, length:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::Block;
+    use crate::mmsp2::Block;
     use crate::testing::{framed, refusal, round_trip};
 
     // spec 5.83

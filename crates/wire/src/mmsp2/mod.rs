@@ -1,14 +1,27 @@
-//! The blocks of MMSP/2, one file each (spec section 5).
+//! MMSP/2 on the wire: packets, blocks and TLS parameters.
+//!
+//! - A datagram: [`decode_protected`] reads the header of its first packet, whoever holds the keys opens it, [`Blocks`]
+//!   walks over its inside.
+//! - A packet to send: [`LongHeader`] or [`encode_short`] into a [`Writer`](crate::Writer), then blocks, each by its own
+//!   `encode` after asking `encoded_len`. Each block has a file of its own (spec section 5).
+//! - The TLS extension: [`Parameters`].
 
 mod ack_now;
 mod add_address;
+mod block;
 mod blocked;
 mod close;
+mod error_code;
+mod fields;
 mod handshake;
+mod header;
 mod liveness;
 mod message;
 mod new_cid;
+pub mod packet_number;
 mod pad;
+mod parameter;
+mod parameters;
 mod path_ack;
 mod path_close;
 mod path_limit;
@@ -31,13 +44,22 @@ mod window;
 
 pub use ack_now::AckNow;
 pub use add_address::AddAddress;
+pub use block::{Block, Blocks};
 pub use blocked::{Blocked, BlockedBy};
 pub use close::{Close, CloseStep};
+pub use error_code::ErrorCode;
+pub use fields::Field;
 pub use handshake::{HandshakeBytes, handshake_overhead};
+pub use header::{
+    HeaderForm, LengthField, LongHeader, LongKind, MIN_SEALED, ProtectedPacket, VERSION, decode_protected,
+    encode_short, encode_version_list, key_phase, number_length, patch_length, reserved_bits_are_clear,
+    short_header_len,
+};
 pub use liveness::Liveness;
 pub use message::{MessageData, MessageId, MessagePlace, encode_message_header, message_overhead};
 pub use new_cid::NewCid;
 pub use pad::Pad;
+pub use parameters::Parameters;
 pub use path_ack::{AckRanges, AckRangesIter, EcnCounts, PathAck, encode_path_ack};
 pub use path_close::PathClose;
 pub use path_limit::PathLimit;

@@ -5,8 +5,8 @@
 //! | path (varint) | sequence (varint) | retire prior to (varint) | id 64 | reset token 128 |
 //! ```
 
-use crate::block::{check_flags, encode_block, padded_block_len};
 use crate::decode_error::DecodeError;
+use crate::frame::{check_flags, encode_block, padded_block_len};
 use crate::ids::{ConnectionId, PathId};
 use crate::reader::Reader;
 use crate::varint::varint_len;
@@ -78,7 +78,7 @@ impl NewCid {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::Block;
+    use crate::mmsp2::Block;
     use crate::testing::{encoded, refusal, round_trip};
 
     fn sample(sequence: u64, retire_prior_to: u64) -> NewCid {

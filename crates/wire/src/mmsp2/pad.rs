@@ -4,8 +4,8 @@
 //! | type 0x9d | flags 0 | length 16 | any number of zero bytes |
 //! ```
 
-use crate::block::{BLOCK_HEADER_LEN, check_flags, encode_header};
 use crate::decode_error::DecodeError;
+use crate::frame::{BLOCK_HEADER_LEN, check_flags, encode_header};
 use crate::reader::Reader;
 use crate::writer::Writer;
 
@@ -57,7 +57,7 @@ impl Pad {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::Block;
+    use crate::mmsp2::Block;
     use crate::testing::walk;
 
     // spec 5.9d

@@ -12,8 +12,8 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use crate::block::{BLOCK_HEADER_LEN, check_flags, encode_header, encode_padding, padded_block_len};
 use crate::decode_error::DecodeError;
+use crate::frame::{BLOCK_HEADER_LEN, check_flags, encode_header, encode_padding, padded_block_len};
 use crate::ids::PathId;
 use crate::reader::Reader;
 use crate::varint::{VARINT_MAX, varint_len};

@@ -5,8 +5,8 @@
 //! | path (varint) | code (varint) |
 //! ```
 
-use crate::block::{check_flags, encode_block, padded_block_len};
 use crate::decode_error::DecodeError;
+use crate::frame::{check_flags, encode_block, padded_block_len};
 use crate::ids::PathId;
 use crate::reader::Reader;
 use crate::varint::varint_len;
@@ -17,7 +17,7 @@ use crate::writer::Writer;
 pub struct PathClose {
     /// The path.
     pub path: PathId,
-    /// Why, as an [`ErrorCode`](crate::ErrorCode).
+    /// Why, as an [`ErrorCode`](crate::mmsp2::ErrorCode).
     pub code: u64,
 }
 
@@ -58,7 +58,7 @@ impl PathClose {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::Block;
+    use crate::mmsp2::Block;
     use crate::testing::round_trip;
 
     // spec 5.95

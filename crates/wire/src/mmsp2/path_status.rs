@@ -6,8 +6,8 @@
 //! | rate (varint) |                                          with flag 0x01 only
 //! ```
 
-use crate::block::{check_flags, encode_block, padded_block_len};
 use crate::decode_error::DecodeError;
+use crate::frame::{check_flags, encode_block, padded_block_len};
 use crate::ids::PathId;
 use crate::reader::Reader;
 use crate::varint::{VARINT_MAX, varint_len};
@@ -27,7 +27,7 @@ pub struct PathStatus {
     /// What traffic costs there: 0 nothing, 255 most.
     pub cost: u8,
     /// What it delivers of what the sender sends there, in bytes per second, below 2⁶²; only to an end that named
-    /// *rates* ([`Parameters::rates`](crate::Parameters::rates)).
+    /// *rates* ([`Parameters::rates`](crate::mmsp2::Parameters::rates)).
     pub rate: Option<u64>,
 }
 
@@ -115,7 +115,7 @@ impl PathStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::Block;
+    use crate::mmsp2::Block;
     use crate::testing::{framed, refusal, round_trip};
 
     // spec 5.94

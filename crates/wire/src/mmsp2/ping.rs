@@ -5,9 +5,9 @@
 //! | parameter type 16 = 0 | length 16 | INFO … | padding |
 //! ```
 
-use crate::block::{check_flags, encode_block, padded_block_len};
 use crate::decode_error::DecodeError;
-use crate::parameter::{decode_info, encode_info, info_len};
+use crate::frame::{check_flags, encode_block, padded_block_len};
+use crate::mmsp2::parameter::{decode_info, encode_info, info_len};
 use crate::reader::Reader;
 use crate::writer::Writer;
 
@@ -45,7 +45,7 @@ impl<'a> Ping<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::Block;
+    use crate::mmsp2::Block;
     use crate::testing::{encoded, round_trip};
 
     // spec 5.04

@@ -4,13 +4,13 @@
 //! | type 0x05 | flags 0 | length 16 = 4 |
 //! ```
 
-use crate::block::{BLOCK_HEADER_LEN, check_flags, encode_block};
 use crate::decode_error::DecodeError;
+use crate::frame::{BLOCK_HEADER_LEN, check_flags, encode_block};
 use crate::reader::Reader;
 use crate::writer::Writer;
 
 /// Confirms that the server knows its client: keys of the set-up may go, keys of the data may change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pong;
 
 impl Pong {
@@ -40,7 +40,7 @@ impl Pong {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::Block;
+    use crate::mmsp2::Block;
     use crate::testing::{framed, refusal, round_trip};
 
     // spec 5.05

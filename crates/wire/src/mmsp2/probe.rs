@@ -5,8 +5,8 @@
 //! | nonce 64 |
 //! ```
 
-use crate::block::{check_flags, encode_block, padded_block_len};
 use crate::decode_error::DecodeError;
+use crate::frame::{check_flags, encode_block, padded_block_len};
 use crate::reader::Reader;
 use crate::writer::Writer;
 
@@ -48,7 +48,7 @@ impl Probe {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::Block;
+    use crate::mmsp2::Block;
     use crate::testing::round_trip;
 
     // spec 5.0b

@@ -8,8 +8,8 @@
 use std::net::SocketAddr;
 
 use crate::address::{decode_socket_address, encode_socket_address};
-use crate::block::{check_flags, encode_block, padded_block_len};
 use crate::decode_error::DecodeError;
+use crate::frame::{check_flags, encode_block, padded_block_len};
 use crate::reader::Reader;
 use crate::writer::Writer;
 
@@ -55,7 +55,7 @@ impl ProbeAck {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::Block;
+    use crate::mmsp2::Block;
     use crate::testing::round_trip;
 
     // spec 5.0c

@@ -5,8 +5,8 @@
 //! | path (varint) | sequence (varint) |
 //! ```
 
-use crate::block::{check_flags, encode_block, padded_block_len};
 use crate::decode_error::DecodeError;
+use crate::frame::{check_flags, encode_block, padded_block_len};
 use crate::ids::PathId;
 use crate::reader::Reader;
 use crate::varint::varint_len;
@@ -58,7 +58,7 @@ impl RetireCid {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::Block;
+    use crate::mmsp2::Block;
     use crate::testing::round_trip;
 
     // spec 5.91

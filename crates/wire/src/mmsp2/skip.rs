@@ -5,8 +5,8 @@
 //! | stream (varint) | number (varint) | reach (varint) | number | reach …      to the end of the block
 //! ```
 
-use crate::block::{BLOCK_HEADER_LEN, check_flags, encode_block, padded_block_len};
 use crate::decode_error::DecodeError;
+use crate::frame::{BLOCK_HEADER_LEN, check_flags, encode_block, padded_block_len};
 use crate::ids::StreamId;
 use crate::mmsp2::message::{MessageId, UNORDERED};
 use crate::reader::Reader;
@@ -160,7 +160,7 @@ fn put(w: &mut Writer<'_>, skipped: Skipped) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::Block;
+    use crate::mmsp2::Block;
     use crate::testing::{framed, refusal, round_trip, walk};
 
     fn entries(count: u64) -> impl Iterator<Item = Skipped> + Clone {

@@ -5,8 +5,8 @@
 //! | stream (varint) | offset (varint) | data … |
 //! ```
 
-use crate::block::{BLOCK_HEADER_LEN, check_flags, encode_header, encode_padding, padded_block_len};
 use crate::decode_error::DecodeError;
+use crate::frame::{BLOCK_HEADER_LEN, check_flags, encode_header, encode_padding, padded_block_len};
 use crate::ids::StreamId;
 use crate::reader::Reader;
 use crate::varint::{VARINT_MAX, varint_len};
@@ -78,7 +78,7 @@ pub fn encode_stream_header(w: &mut Writer<'_>, stream: StreamId, offset: u64, l
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::Block;
+    use crate::mmsp2::Block;
     use crate::testing::{framed, refusal, round_trip};
 
     // spec 5.82

@@ -5,8 +5,8 @@
 //! | credit (varint) |
 //! ```
 
-use crate::block::{check_flags, encode_block, padded_block_len};
 use crate::decode_error::DecodeError;
+use crate::frame::{check_flags, encode_block, padded_block_len};
 use crate::reader::Reader;
 use crate::varint::varint_len;
 use crate::writer::Writer;
@@ -53,7 +53,7 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::Block;
+    use crate::mmsp2::Block;
     use crate::testing::round_trip;
     use crate::varint::VARINT_MAX;
 

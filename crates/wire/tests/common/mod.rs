@@ -4,13 +4,13 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use manyway_wire::{
-    AddAddress, Block, Blocked, BlockedBy, Close, CloseStep, ConnectionId, EcnCounts, HandshakeBytes,
-    Liveness, MessageData, MessageId, MessagePlace, NewCid, Parameters, PathAvailability, PathClose, PathId,
-    PathLimit, PathStatus, Ping, Probe, ProbeAck, RemoveAddress, RetireCid, Skipped, StreamData, StreamId,
-    StreamLimit, StreamReset, StreamStop, StreamWindow, Syn, SynAck, VARINT_MAX, Window, Writer,
-    encode_path_ack, encode_skip,
+use manyway_wire::mmsp2::{
+    AddAddress, Block, Blocked, BlockedBy, Close, CloseStep, EcnCounts, HandshakeBytes, Liveness,
+    MessageData, MessageId, MessagePlace, NewCid, Parameters, PathAvailability, PathClose, PathLimit,
+    PathStatus, Ping, Probe, ProbeAck, RemoveAddress, RetireCid, Skipped, StreamData, StreamLimit,
+    StreamReset, StreamStop, StreamWindow, Syn, SynAck, Window, encode_path_ack, encode_skip,
 };
+use manyway_wire::{ConnectionId, PathId, StreamId, VARINT_MAX, Writer};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

@@ -4,7 +4,8 @@ use std::io::{self, Write};
 
 use manyway_inspect::capture::Skip;
 use manyway_inspect::{BlockAt, Inside, Packet, blocks, handshake_message};
-use manyway_wire::{Block, ConnectionId, Field, HeaderForm, Initiator};
+use manyway_wire::mmsp2::{Block, Field, HeaderForm};
+use manyway_wire::{ConnectionId, Initiator};
 use serde_json::{Map, Value, json};
 
 use super::{Place, Show, Summary};

@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use manyway_inspect::capture::Skip;
 use manyway_inspect::{BlockAt, Inside, Opened, Packet, blocks, handshake_message};
 use manyway_terminal::note;
-use manyway_wire::{Block, HeaderForm, Initiator};
+use manyway_wire::Initiator;
+use manyway_wire::mmsp2::{Block, HeaderForm};
 
 use super::{Place, Show, Summary};
 use crate::args::GlobalArgs;
@@ -232,7 +233,7 @@ mod tests {
             let mut out = Vec::new();
             let mut text = Text::new(&mut out, Detail::Quiet);
             if name == "parameters" {
-                let parameters = manyway_wire::Parameters::decode(&bytes).unwrap();
+                let parameters = manyway_wire::mmsp2::Parameters::decode(&bytes).unwrap();
                 parameters.fields(&mut |name, field| {
                     let _ = writeln!(all, "parameters: {name} {field}");
                 });

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use manyway_wire::{Block, Blocks};
+use manyway_wire::mmsp2::{Block, Blocks};
 
 use super::*;
 use crate::Class;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use manyway_wire::{Block, PathId, StreamId};
+use manyway_wire::mmsp2::Block;
+use manyway_wire::{PathId, StreamId};
 
 use super::json::Object;
 use super::{METRICS_INTERVAL, Qlog, frames};

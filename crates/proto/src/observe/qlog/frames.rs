@@ -1,6 +1,6 @@
 //! Blocks as frames of qlog: under the names of QUIC where they mean the same, under names of our own else.
 
-use manyway_wire::{Block, Blocked, BlockedBy, Field, MessageData};
+use manyway_wire::mmsp2::{Block, Blocked, BlockedBy, Field, MessageData};
 
 use super::json::{Array, Object};
 

@@ -1,9 +1,9 @@
 //! Blocks of the peer.
 
-use manyway_wire::{
-    Block, Blocked, BlockedBy, Initiator, StreamData, StreamId, StreamLimit, StreamReset, StreamStop,
-    StreamWindow, Window,
+use manyway_wire::mmsp2::{
+    Block, Blocked, BlockedBy, StreamData, StreamLimit, StreamReset, StreamStop, StreamWindow, Window,
 };
+use manyway_wire::{Initiator, StreamId};
 
 use super::StreamSet;
 use super::agenda::ControlBlocks;

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use manyway_wire::{MessageData, MessageId, Skip, StreamId};
+use manyway_wire::StreamId;
+use manyway_wire::mmsp2::{MessageData, MessageId, Skip};
 
 use super::agenda::Turn;
 use super::input::{is_known, over_connection_credit};

@@ -1,8 +1,9 @@
 //! Blocks for the peer, and what became of them.
 
-use manyway_wire::{
-    Block, Blocked, BlockedBy, StreamId, StreamLimit, StreamReset, StreamStop, StreamWindow, Window, Writer,
+use manyway_wire::mmsp2::{
+    Block, Blocked, BlockedBy, StreamLimit, StreamReset, StreamStop, StreamWindow, Window,
 };
+use manyway_wire::{StreamId, Writer};
 
 use super::agenda::ControlBlocks;
 use super::{Stream, StreamSet};

@@ -11,7 +11,8 @@ mod transfer;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use manyway_wire::{Block, Blocks, Initiator, StreamId, Writer};
+use manyway_wire::mmsp2::{Block, Blocks};
+use manyway_wire::{Initiator, StreamId, Writer};
 
 use super::StreamSet;
 use crate::packet::content::Contents;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::block::Block;
+use crate::mmsp2::Block;
 use crate::testing::{encoded, framed, refusal, round_trip, walk};
 
 const DELAY: Duration = Duration::from_micros(2500);

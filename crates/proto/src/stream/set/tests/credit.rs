@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use manyway_wire::{Blocked, BlockedBy, StreamData, StreamReset};
+use manyway_wire::mmsp2::{Blocked, BlockedBy, StreamData, StreamReset};
 
 use super::*;
 use crate::{ByteCount, Class};

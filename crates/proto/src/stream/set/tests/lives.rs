@@ -1,6 +1,6 @@
 //! Opening, ending, abandoning and forgetting streams.
 
-use manyway_wire::{StreamData, StreamReset};
+use manyway_wire::mmsp2::{StreamData, StreamReset};
 
 use super::*;
 use crate::{Misuse, WriteError};

@@ -1,4 +1,5 @@
 use super::*;
+use crate::decode_error::Part;
 use crate::ids::{PathId, StreamId};
 use crate::testing;
 

@@ -4,14 +4,14 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::block::Block;
-use crate::error_code::ErrorCode;
 use crate::ids::{ConnectionId, PathId, StreamId};
+use crate::mmsp2::Block;
+use crate::mmsp2::ErrorCode;
+use crate::mmsp2::Parameters;
 use crate::mmsp2::{
     AckRanges, BlockedBy, CloseStep, EcnCounts, Liveness, MessageData, MessagePlace, PathAvailability, Skip,
     SkippedMessages,
 };
-use crate::parameters::Parameters;
 
 /// A value within a block, as [`Block::fields`] gives it. [`Display`](fmt::Display) shows it in words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,9 +132,9 @@ impl Block<'_> {
     /// reset tokens included: who must not know them must not be shown.
     pub fn fields(&self, see: &mut dyn FnMut(&'static str, Field<'_>)) {
         match self {
-            Self::Syn(crate::Syn { info })
-            | Self::SynAck(crate::SynAck { info })
-            | Self::Ping(crate::Ping { info }) => {
+            Self::Syn(crate::mmsp2::Syn { info })
+            | Self::SynAck(crate::mmsp2::SynAck { info })
+            | Self::Ping(crate::mmsp2::Ping { info }) => {
                 if !info.is_empty() {
                     see("info", Field::Bytes(info));
                 }
@@ -274,7 +274,7 @@ impl fmt::Display for Block<'_> {
     }
 }
 
-fn path_ack_fields(block: &crate::PathAck<'_>, see: &mut dyn FnMut(&'static str, Field<'_>)) {
+fn path_ack_fields(block: &crate::mmsp2::PathAck<'_>, see: &mut dyn FnMut(&'static str, Field<'_>)) {
     see("path", Field::Path(block.path));
     see("ranges", Field::Ranges(block.ranges));
     see("delay", Field::Duration(block.delay));
@@ -396,7 +396,7 @@ impl PathAvailability {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::Blocks;
+    use crate::mmsp2::Blocks;
     use crate::mmsp2::{Close, MessageId, StreamData, encode_path_ack};
     use crate::writer::Writer;
 

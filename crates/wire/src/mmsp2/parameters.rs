@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use crate::address::{SOCKET_ADDRESS_LEN, decode_socket_address, encode_socket_address};
 use crate::decode_error::{DecodeError, Part};
-use crate::header::VERSION;
 use crate::ids::ConnectionId;
 use crate::mmsp2::StreamLimit;
-use crate::parameter::{check_skippable, encode_unpadded, next_parameter};
+use crate::mmsp2::header::VERSION;
+use crate::mmsp2::parameter::{check_skippable, encode_unpadded, next_parameter};
 use crate::reader::Reader;
 use crate::varint::{VARINT_MAX, varint_len};
 use crate::writer::Writer;
@@ -66,7 +66,7 @@ pub struct Parameters {
     /// Where both ends find each other again when both moved, at most [`Parameters::MAX_RENDEZVOUS`]; from the server
     /// only. Default none.
     pub rendezvous: Vec<SocketAddr>,
-    /// Whether the sender wants to hear what paths deliver ([`PathStatus::rate`](crate::PathStatus::rate)), since it
+    /// Whether the sender wants to hear what paths deliver ([`PathStatus::rate`](crate::mmsp2::PathStatus::rate)), since it
     /// chooses pairs of addresses by that. Default no.
     pub rates: bool,
 }

@@ -9,7 +9,7 @@
 
 use crate::decode_error::{DecodeError, Part};
 use crate::ids::ConnectionId;
-use crate::packet_number;
+use crate::mmsp2::packet_number;
 use crate::reader::Reader;
 use crate::writer::Writer;
 

@@ -6,8 +6,8 @@
 //! ```
 //! `length` counts header and value, not the padding; the last parameter may lack its padding.
 
-use crate::block::padded;
 use crate::decode_error::{DecodeError, Part};
+use crate::frame::padded;
 use crate::reader::Reader;
 use crate::writer::Writer;
 

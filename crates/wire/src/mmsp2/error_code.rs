@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::decode_error::{DecodeError, Part};
 use crate::varint::VARINT_MAX;
 
 /// The code in CLOSE and PATH-CLOSE. Below [`ErrorCode::APPLICATION`] the protocol speaks, from there on the
@@ -98,6 +99,27 @@ impl fmt::Display for ErrorCode {
     }
 }
 
+impl From<&DecodeError> for ErrorCode {
+    /// The code with which a connection ends for bytes that could not be read (spec 4.18).
+    fn from(error: &DecodeError) -> Self {
+        match error {
+            DecodeError::UnknownParameter { .. }
+            | DecodeError::DuplicateParameter { .. }
+            | DecodeError::MissingParameter { .. }
+            | DecodeError::Truncated { part: Part::Parameters | Part::Parameter(_), .. }
+            | DecodeError::TrailingBytes { part: Part::Parameters | Part::Parameter(_), .. }
+            | DecodeError::OutOfRange { part: Part::Parameters | Part::Parameter(_), .. } => Self::PARAMETERS,
+            DecodeError::Truncated { .. }
+            | DecodeError::TrailingBytes { .. }
+            | DecodeError::OutOfRange { .. }
+            | DecodeError::BlockLength { .. }
+            | DecodeError::UnknownBlock { .. }
+            | DecodeError::UnknownFlags { .. }
+            | DecodeError::FirstByte { .. } => Self::MALFORMED,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,6 +133,15 @@ mod tests {
         let code = ErrorCode::from_application(3);
         assert_eq!((code.alert(), code.application()), (None, Some(3)));
         assert_eq!(ErrorCode::from_application(u64::MAX).0, VARINT_MAX);
+    }
+
+    // spec 4.18: the code tells parameters and packets apart
+    #[test]
+    fn a_bad_parameter_and_a_bad_block_earn_different_codes() {
+        let in_block = DecodeError::Truncated { part: Part::Block(0x80), offset: 0, needed: 1, left: 0 };
+        let in_parameter = DecodeError::Truncated { part: Part::Parameter(1), offset: 0, needed: 1, left: 0 };
+        assert_eq!(ErrorCode::from(&in_block), ErrorCode::MALFORMED);
+        assert_eq!(ErrorCode::from(&in_parameter), ErrorCode::PARAMETERS);
     }
 
     #[test]

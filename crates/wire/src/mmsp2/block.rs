@@ -1,0 +1,185 @@
+//! The blocks of MMSP/2, and the walk over those of a packet (spec 2.6 to 2.9).
+
+use super::{
+    AckNow, AddAddress, Blocked, Close, HandshakeBytes, Liveness, MessageData, NewCid, Pad, PathAck,
+    PathClose, PathLimit, PathStatus, Ping, Pong, Probe, ProbeAck, RemoveAddress, RetireCid, Skip,
+    StreamData, StreamLimit, StreamReset, StreamStop, StreamWindow, Syn, SynAck, Window,
+};
+use crate::decode_error::DecodeError;
+use crate::frame::{RawBlock, RawBlocks};
+use crate::writer::Writer;
+
+/// Lists the blocks once: those with a body of their own, and those that say all by their type.
+macro_rules! blocks {
+    (
+        $($(#[$doc:meta])* $name:ident($body:ty),)+
+        ---
+        $($(#[$empty_doc:meta])* $empty:ident,)+
+    ) => {
+        /// One block of an MMSP/2 packet.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Block<'a> {
+            $($(#[$doc])* $name($body),)+
+            $($(#[$empty_doc])* $empty,)+
+        }
+
+        impl<'a> Block<'a> {
+            /// Type of the block on the wire.
+            pub fn kind(&self) -> u8 {
+                match self {
+                    $(Self::$name(_) => <$body>::KIND,)+
+                    $(Self::$empty => $empty::KIND,)+
+                }
+            }
+
+            /// Bytes on the wire, with header and padding.
+            pub fn encoded_len(&self) -> usize {
+                match self {
+                    $(Self::$name(block) => block.encoded_len(),)+
+                    $(Self::$empty => $empty::default().encoded_len(),)+
+                }
+            }
+
+            /// Appends the block; PAD in its shortest form (for more see [`Pad`]).
+            pub fn encode(&self, w: &mut Writer<'_>) {
+                match self {
+                    $(Self::$name(block) => block.encode(w),)+
+                    $(Self::$empty => $empty::default().encode(w),)+
+                }
+            }
+
+            fn decode(frame: RawBlock<'a>) -> Result<Self, DecodeError> {
+                let RawBlock { kind, flags, offset, body } = frame;
+                Ok(match kind {
+                    $(<$body>::KIND => Self::$name(<$body>::decode(flags, body)?),)+
+                    $($empty::KIND => $empty::decode(flags, body).map(|_| Self::$empty)?,)+
+                    _ => return Err(DecodeError::UnknownBlock { kind, offset }),
+                })
+            }
+        }
+    };
+}
+
+blocks! {
+    /// Asks for a connection.
+    Syn(Syn<'a>),
+    /// Answers it.
+    SynAck(SynAck<'a>),
+    /// Brings the server's INFO back.
+    Ping(Ping<'a>),
+    /// Asks whether an address answers.
+    Probe(Probe),
+    /// Answers it.
+    ProbeAck(ProbeAck),
+    /// Tells which packets of a path arrived.
+    PathAck(PathAck<'a>),
+    /// TLS bytes.
+    Handshake(HandshakeBytes<'a>),
+    /// Bytes of a stream.
+    Stream(StreamData<'a>),
+    /// A piece of a message.
+    Message(MessageData<'a>),
+    /// Tells which messages are abandoned.
+    Skip(Skip<'a>),
+    /// Credit of the connection.
+    Window(Window),
+    /// Credit of a stream.
+    StreamWindow(StreamWindow),
+    /// How many streams the peer may open.
+    StreamLimit(StreamLimit),
+    /// Abandons the sending half of a stream.
+    StreamReset(StreamReset),
+    /// Asks to stop sending on a stream.
+    StreamStop(StreamStop),
+    /// Tells which limit holds the sender back.
+    Blocked(Blocked),
+    /// Gives an id for a path.
+    NewCid(NewCid),
+    /// Gives an id back.
+    RetireCid(RetireCid),
+    /// Names an address of the sender.
+    AddAddress(AddAddress),
+    /// Takes it back.
+    RemoveAddress(RemoveAddress),
+    /// State of a path as its sender sees it.
+    PathStatus(PathStatus),
+    /// Ends a path.
+    PathClose(PathClose),
+    /// Asks or tells what arrived last on a path.
+    Liveness(Liveness),
+    /// Ends the connection, in steps.
+    Close(Close<'a>),
+    /// Highest path id the peer may use.
+    PathLimit(PathLimit),
+    ---
+    /// Confirms the set-up.
+    Pong,
+    /// Asks for an acknowledgement at once.
+    AckNow,
+    /// Nothing, to make the packet larger.
+    Pad,
+}
+
+impl Block<'_> {
+    /// Whether its sender wants to hear that it arrived.
+    pub fn asks_for_ack(&self) -> bool {
+        // spec 2.8
+        !matches!(self, Self::SynAck(_) | Self::PathAck(_) | Self::Pad | Self::Close(_))
+    }
+
+    /// Whether a packet of nothing but such blocks leaves the peer's choice of address alone (as in RFC 9000,
+    /// section 9.1).
+    pub fn is_probing(&self) -> bool {
+        // spec 2.9
+        matches!(self, Self::Probe(_) | Self::ProbeAck(_) | Self::NewCid(_) | Self::Pad)
+    }
+}
+
+/// The blocks of an opened packet, in their order. After an error nothing more comes.
+///
+/// # Example
+///
+/// ```
+/// use manyway_wire::Writer;
+/// use manyway_wire::mmsp2::{Block, Blocks, Window};
+///
+/// let mut payload = Vec::new();
+/// let mut w = Writer::new(&mut payload, 1200);
+/// Window { credit: 4096 }.encode(&mut w);
+/// let blocks: Result<Vec<_>, _> = Blocks::new(&payload).collect();
+/// assert_eq!(blocks, Ok(vec![Block::Window(Window { credit: 4096 })]));
+/// ```
+#[derive(Debug, Clone)]
+pub struct Blocks<'a> {
+    frames: RawBlocks<'a>,
+}
+
+impl<'a> Blocks<'a> {
+    /// Walks over `payload`, the whole inside of a packet.
+    pub fn new(payload: &'a [u8]) -> Self {
+        Self { frames: RawBlocks::new(payload) }
+    }
+
+    /// Where the next block begins; after the last one, where the filling behind it does.
+    pub fn offset(&self) -> usize {
+        self.frames.offset()
+    }
+}
+
+impl<'a> Iterator for Blocks<'a> {
+    type Item = Result<Block<'a>, DecodeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let block = self.frames.next()?.and_then(Block::decode);
+        if block.is_err() {
+            self.frames.stop();
+        }
+        Some(block)
+    }
+}
+
+impl std::iter::FusedIterator for Blocks<'_> {}
+
+#[cfg(test)]
+#[path = "block/tests.rs"]
+mod tests;
