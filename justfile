@@ -56,8 +56,8 @@ lab:
     #!/usr/bin/env bash
     set -euo pipefail
     # With any test, for the reason that `rules` gives.
-    cargo build --quiet --workspace --bin manyway --test all
-    program="${CARGO_TARGET_DIR:-target}/debug/manyway"
+    cargo build --quiet --workspace --bin manyway-lab --test all
+    program="${CARGO_TARGET_DIR:-target}/debug/manyway-lab"
     "$program" sim table --repeat 1 --duration 1s --budget 60s --strict
     if [ "$(id -u)" != 0 ]; then
         echo "the lab on real sockets needs root, and was left out"
@@ -66,7 +66,7 @@ lab:
     contenders=manyway,tcp-cubic,possible-cubic
     # Kernels differ in what they have; what they have must run.
     if [ "$(cat /proc/sys/net/mptcp/enabled 2>/dev/null)" = 1 ]; then contenders+=,mptcp-cubic; fi
-    "$program" lab two-50 black-hole --contenders "$contenders" --repeat 1 --duration 3s --budget 90s --strict
+    "$program" two-50 black-hole --contenders "$contenders" --repeat 1 --duration 3s --budget 90s --strict
 
 # Runs the tests.
 test:

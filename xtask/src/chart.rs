@@ -1,4 +1,4 @@
-//! Draws the bar chart of the README from a table of runs that `manyway lab --csv` wrote.
+//! Draws the bar chart of the README from a table of runs that `manyway-lab --csv` wrote.
 
 use std::fmt::Write as _;
 use std::{fs, io, path::Path};

@@ -13,12 +13,11 @@ use std::time::Duration;
 use manyway::interfaces::InterfacePattern;
 use manyway::{ByteCount, ConfigError, ConnectionConfig, HostPort, PairMode};
 use manyway_egress::Opening;
+use manyway_terminal::{CommandError, ExitCode};
 use serde::{Deserialize, Deserializer};
 
 use crate::args::{Cli, Command, Costly, GlobalArgs, Memory, ServeArgs, Trust, parse_listen};
 use crate::caps::{Cap, CapRule, InterfaceWish, ResetDay};
-use crate::command::error::CommandError;
-use crate::exit_code::ExitCode;
 use crate::home::Home;
 use crate::output::cause;
 use crate::output::units::{UnitError, parse_duration, parse_size};

@@ -1,45 +1,55 @@
 //! The command.
 
-use std::ffi::OsString;
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::process::ExitCode as ProcessExitCode;
 use std::time::Duration;
 
-use clap::FromArgMatches as _;
+use clap::{CommandFactory as _, FromArgMatches as _};
 use manyway_cli::args::{self, Cli, Command, GlobalArgs, LogFormat};
-use manyway_cli::command::error::CommandError;
 use manyway_cli::command::names::check_interfaces;
 use manyway_cli::command::{
-    bench, caps, decode, demo, egress, get, keys, lab, lab_agent, paths, ping, rendezvous, send, serve, sim,
-    status,
+    bench, caps, decode, demo, egress, get, keys, lab, paths, ping, rendezvous, send, serve, status,
 };
-use manyway_cli::exit_code::ExitCode;
-use manyway_cli::output::tint::Colour;
+use manyway_cli::config;
 use manyway_cli::serving::journal::json_line;
-use manyway_cli::{config, documents, logging, output};
+use manyway_terminal::ending::{Reader, fail, fail_to_parse, fail_with, print};
+use manyway_terminal::{CommandError, ExitCode, documents, logging, stderr};
+use serde_json::json;
 
 fn main() -> ProcessExitCode {
     if is_alone(&["help", "options"]) {
         let printed = print(|out| write!(out, "{}", args::shared_options()));
-        return printed.unwrap_or_else(|error| fail(&error, Reader::PERSON)).into();
+        return printed.unwrap_or_else(|error| fail(&error, Reader::Person)).into();
     }
-    if is_alone(&["lab-agent"]) {
-        logging::start(&GlobalArgs::default(), LogFormat::Text);
-        return lab_agent::run().unwrap_or_else(|error| fail(&error, Reader::PERSON)).into();
+    if lab::is_named(std::env::args_os().nth(1)) {
+        return run_lab().unwrap_or_else(|error| fail(&error, Reader::of_this_process())).into();
     }
     let (mut cli, unused) = match parse() {
         Ok(parsed) => parsed,
         Err(error) => return fail_to_parse(&error).into(),
     };
-    let reader = Reader { wants_json: cli.wants_json(), log: cli.log_format() };
+    let reader = if cli.wants_json() { Reader::Program } else { Reader::Person };
+    let format = cli.log_format();
+    let fail = |error: &CommandError| match format {
+        LogFormat::Text => fail(error, reader),
+        LogFormat::Json => {
+            fail_with(error, reader, |error| stderr::line(&json_line("error", None, error.to_json())))
+        }
+    };
     if let Some(text) = unused {
-        return fail(&CommandError::usage(text), reader).into();
+        return fail(&CommandError::usage(text)).into();
     }
     if let Err(error) = config::complete(&mut cli) {
-        return fail(&error, reader).into();
+        return fail(&error).into();
     }
-    logging::start(&cli.global, reader.log);
-    run(&cli).unwrap_or_else(|error| fail(&error, reader)).into()
+    let document: Option<logging::Document> = match format {
+        LogFormat::Text => None,
+        LogFormat::Json => {
+            Some(|level, text| json_line("log", None, json!({ "level": level, "text": text })))
+        }
+    };
+    logging::start(cli.global.verbosity(), document);
+    run(&cli).unwrap_or_else(|error| fail(&error)).into()
 }
 
 /// The command line, and what is wrong with it if an option means nothing to its command.
@@ -58,8 +68,10 @@ fn is_alone(words: &[&str]) -> bool {
 fn run(cli: &Cli) -> Result<ExitCode, CommandError> {
     let global = &cli.global;
     match &cli.command {
-        Command::Completion(arguments) => print(|out| documents::completion(arguments.shell, out)),
-        Command::Man => print(documents::manual),
+        Command::Completion(arguments) => {
+            print(|out| documents::completion(Cli::command(), arguments.shell, out))
+        }
+        Command::Man => print(|out| documents::manual(Cli::command(), out)),
         Command::Keys(arguments) => block_on(async {
             keys::run(global, arguments)?;
             Ok(ExitCode::Ok)
@@ -86,9 +98,13 @@ fn run(cli: &Cli) -> Result<ExitCode, CommandError> {
         }),
         Command::Decode(arguments) => decode::run(global, arguments),
         Command::Demo(arguments) => demo::run(global, arguments),
-        Command::Lab(arguments) => lab::run(global, arguments),
-        Command::Sim(arguments) => sim::run(global, arguments),
+        Command::Lab(_) | Command::Sim(_) => run_lab(),
     }
+}
+
+/// Runs `manyway-lab` with the words of the command line as they are.
+fn run_lab() -> Result<ExitCode, CommandError> {
+    lab::run(std::env::args_os().skip(1))
 }
 
 /// Runs a command so that `manyway status` sees it.
@@ -113,70 +129,3 @@ fn block_on(command: impl Future<Output = Result<ExitCode, CommandError>>) -> Re
 
 /// For threads that are busy with a file.
 const END_TIME: Duration = Duration::from_secs(1);
-
-/// Who reads what the command says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Reader {
-    /// Whether a program reads standard output.
-    wants_json: bool,
-    /// The form of what goes to standard error.
-    log: LogFormat,
-}
-
-impl Reader {
-    const PERSON: Self = Self { wants_json: false, log: LogFormat::Text };
-}
-
-/// Tells why a command failed: people on standard error, programs that asked for JSON on standard output. A reader that
-/// has closed standard output is told by the status alone.
-fn fail(error: &CommandError, reader: Reader) -> ExitCode {
-    if error.code != ExitCode::OutputClosed {
-        match reader.log {
-            LogFormat::Text => output::note(&format!("error: {error}")),
-            LogFormat::Json => output::stderr::line(&json_line("error", None, error.to_json())),
-        }
-        if reader.wants_json {
-            // The error is told already.
-            let _ = output::json::print(&error.to_json());
-        }
-    }
-    error.code
-}
-
-/// Help and version are asked for; all else is a wrong command line.
-fn fail_to_parse(error: &clap::Error) -> ExitCode {
-    if !error.use_stderr() {
-        let printed = error.print().and_then(|()| io::stdout().flush());
-        return printed.map_or_else(|error| fail(&error.into(), Reader::PERSON), |()| ExitCode::Ok);
-    }
-    output::note(&usage_text(error));
-    let asks = |word: &OsString| ["--json", "--json-document", "-J"].iter().any(|option| word == option);
-    if std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| asks(&word)) {
-        let text = output::without_secrets(&error.to_string());
-        // What is wrong, which may take several lines, ends before the usage.
-        let lines: Vec<_> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
-        let reason = lines.join(" ");
-        let reason = reason.strip_prefix("error: ").unwrap_or(&reason);
-        let _ = output::json::print(&CommandError::usage(reason).to_json());
-    }
-    ExitCode::Usage
-}
-
-/// What is wrong with a command line, with colours where they are shown.
-fn usage_text(error: &clap::Error) -> String {
-    let text = error.render();
-    let text = match Colour::of_messages() {
-        Colour::With => text.ansi().to_string(),
-        Colour::Without => text.to_string(),
-    };
-    output::without_secrets(text.trim_end())
-}
-
-/// Writes a document to standard output.
-fn print(
-    write: impl FnOnce(&mut io::StdoutLock<'static>) -> io::Result<()>,
-) -> Result<ExitCode, CommandError> {
-    let mut out = io::stdout().lock();
-    write(&mut out).and_then(|()| out.flush())?;
-    Ok(ExitCode::Ok)
-}

@@ -8,22 +8,9 @@ fn help_goes_to_standard_output_and_shows_examples() {
     let output = manyway(&["--help"]);
     assert_eq!(output.status.code(), Some(0));
     let text = String::from_utf8(output.stdout).unwrap();
-    let commands = [
-        "demo",
-        "serve",
-        "send",
-        "get",
-        "bench",
-        "ping",
-        "paths",
-        "keys",
-        "caps",
-        "decode",
-        "lab",
-        "sim",
-        "completion",
-    ];
-    for part in ["Usage: manyway", "Examples:", "Exit status:"].iter().chain(&commands) {
+    let commands =
+        ["demo", "serve", "send", "get", "bench", "ping", "paths", "keys", "caps", "decode", "completion"];
+    for part in ["Usage: manyway", "Examples:", "Exit status:", "lab", "sim"].iter().chain(&commands) {
         assert!(text.contains(part), "{part} in\n{text}");
     }
     for command in commands {
@@ -69,7 +56,6 @@ fn a_wrong_command_line_is_status_2_and_says_why_on_standard_error() {
         (&["keys", "add", "ticket", "mw1x"], "can not be a name"),
         (&["ping", "-I", "nope0", "mw1x"], "-I nope0: no such interface; this machine has: "),
         (&["get", "--exclude", "lo0", "mw1x"], "did you mean lo?"),
-        (&["sim", "two-50", "-I", "lo"], "does not use -I"),
         (&["keys", "list", "--scheduler", "blest"], "does not use --scheduler"),
         (&["ping", "--scheduler", "earlyest", "host"], "did you mean earliest?"),
         (&["ping", "--congestion", "cubik", "host"], "did you mean cubic?"),
@@ -197,6 +183,63 @@ fn completion_and_manual_are_documents() {
     for arguments in [&["completion", "bash"][..], &["completion", "zsh"], &["man"], &["--help"]] {
         let text = String::from_utf8(manyway(arguments).stdout).unwrap();
         assert!(!text.contains("lab-agent") && !text.contains("lab\\-agent"), "{arguments:?}");
+    }
+}
+
+/// A directory with a copy of the program. Another process copies: a file that this one had open for writing could be
+/// held by the child of another test, and then not run.
+#[cfg(unix)]
+fn copy() -> tempfile::TempDir {
+    let place = tempfile::TempDir::new().unwrap();
+    let mut copy = Command::new("cp");
+    copy.args([env!("CARGO_BIN_EXE_manyway"), "manyway"]).current_dir(place.path());
+    assert!(copy.status().unwrap().success());
+    place
+}
+
+/// Puts a program there that says how it was called.
+#[cfg(unix)]
+fn install_lab(place: &std::path::Path, name: &str, status: u8) {
+    let script =
+        format!("echo '#!/bin/sh\necho {name}: \"$@\"\nexit {status}' > manyway-lab; chmod +x manyway-lab");
+    std::fs::create_dir_all(place).unwrap();
+    assert!(Command::new("sh").args(["-c", &script]).current_dir(place).status().unwrap().success());
+}
+
+#[cfg(unix)]
+#[test]
+fn lab_and_sim_run_the_other_program_and_end_as_it_does() {
+    let place = copy();
+    let search = place.path().join("search");
+    install_lab(&search, "found", 0);
+    let run = |words: &[&str]| {
+        let mut command = Command::new(place.path().join("manyway"));
+        let output = command.args(words).env("PATH", &search).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    assert_eq!(run(&["lab", "two-50", "-n", "3"]), (Some(0), "found: two-50 -n 3\n".to_owned()));
+    install_lab(place.path(), "beside", 6);
+    for (words, told) in [
+        (&["lab", "--help"][..], "--help"),
+        (&["lab", "gates", "--strict", "--json"], "gates --strict --json"),
+        (&["sim", "-c", "manyway,possible", "two-50"], "sim -c manyway,possible two-50"),
+        (&["--json", "lab", "list"], "--json list"),
+        (&["-q", "sim", "list", "-x"], "-q sim list -x"),
+    ] {
+        assert_eq!(run(words), (Some(6), format!("beside: {told}\n")), "{words:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn without_the_other_program_lab_and_sim_say_in_one_line_how_to_get_it() {
+    let place = copy();
+    for words in [&["lab", "two-50"][..], &["sim", "list"], &["lab", "--help"]] {
+        let mut command = Command::new(place.path().join("manyway"));
+        let output = command.args(words).env("PATH", place.path()).output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), text.lines().count()), (Some(1), 1), "{text}");
+        assert!(text.contains("cargo install") && output.stdout.is_empty(), "{text}");
     }
 }
 

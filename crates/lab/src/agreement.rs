@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
+use manyway_chart::{Align, Table};
 use serde::Serialize;
 
 use crate::campaign::Results;
-use crate::columns::{Align, Table};
 use crate::measures::{Measures, Spread};
 
 /// By how much the medians of the goodput may differ, as a share of that on real sockets.

@@ -19,7 +19,6 @@ pub mod agent;
 #[cfg(target_os = "linux")]
 pub mod agreement;
 pub mod campaign;
-pub mod columns;
 pub mod contender;
 #[cfg(target_os = "linux")]
 pub mod cpu;

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use manyway_chart::{Align, Table};
 use serde::Serialize;
 
-use crate::columns::{Align, Table};
 use crate::measures::{Spread, megabits};
 use crate::outcome::Outcome;
 use crate::{Contender, Scenario};

@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 use std::time::Duration;
 
-use manyway_cli::output::table::{Align, Table};
+use manyway_chart::{Align, Table};
 use serde_json::{Value, json};
 
 use super::Figure;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use manyway::{HostPort, PairMode};
+use manyway_terminal::logging::Verbosity;
 use serde::Deserialize;
 
 use crate::caps::{CapRule, CapRules, InterfaceWish};
@@ -163,6 +164,11 @@ impl GlobalArgs {
     /// How to verify a server given by name: as the option says, or else the settings.
     pub fn trust(&self) -> Option<&Trust> {
         self.trust.as_ref().or(self.settings_trust.as_ref())
+    }
+
+    /// How much is told on standard error.
+    pub fn verbosity(&self) -> Verbosity {
+        if self.quiet { Verbosity::Quiet } else { Verbosity::Level(self.verbose) }
     }
 
     /// How long to try to reach the other side.

@@ -84,6 +84,11 @@ fn brief(command: Command) -> Command {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use manyway::{congestion, scheduler};
+
     use super::*;
 
     fn help_of(name: &str, width: usize) -> String {
@@ -182,5 +187,38 @@ mod tests {
         let matches =
             command().try_get_matches_from(["manyway", "get", "mw1x", "--scheduler", "blest"]).unwrap();
         assert_eq!(matches.get_one::<String>("scheduler").map(String::as_str), Some("blest"));
+    }
+
+    /// The names in the first column of the table with this head.
+    fn names_in(page: &str, head: &str) -> BTreeSet<String> {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
+        let text = std::fs::read_to_string(path).unwrap();
+        let rows = text.lines().skip_while(|line| !line.starts_with(head)).skip(2);
+        let cells = rows.map_while(|line| line.strip_prefix('|')?.split('|').next());
+        cells.map(|cell| cell.split('`').nth(1).unwrap_or_default().to_owned()).collect()
+    }
+
+    /// The words in the long help of an option of every command.
+    fn words_of_help(option: &str) -> BTreeSet<String> {
+        let command = Cli::command();
+        let argument = command.get_arguments().find(|argument| argument.get_id() == option).unwrap();
+        let text = argument.get_long_help().unwrap().to_string();
+        text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn pages_and_help_name_every_scheduler_congestion_control_and_profile_and_no_other() {
+        let profiles = congestion::PROFILES.map(|(profile, _)| profile);
+        for (page, head, option, names) in [
+            ("schedulers.md", "| name | settings |", "scheduler", scheduler::names().collect::<Vec<_>>()),
+            ("congestion.md", "| name | what it is |", "congestion", congestion::names().collect()),
+            ("congestion.md", "| profile |", "congestion", profiles.to_vec()),
+        ] {
+            let names: BTreeSet<_> = names.into_iter().map(str::to_owned).collect();
+            assert_eq!(names_in(page, head), names, "{page}");
+            let help = words_of_help(option);
+            let left_out: Vec<_> = names.difference(&help).collect();
+            assert!(left_out.is_empty(), "--{option} does not name {left_out:?}");
+        }
     }
 }

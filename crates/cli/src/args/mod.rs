@@ -1,7 +1,6 @@
 //! The command line: one file a command.
 
 mod bench;
-mod campaign;
 mod caps;
 mod completion;
 mod decode;
@@ -21,12 +20,10 @@ mod rendezvous;
 mod scope;
 mod send;
 mod serve;
-mod sim;
 mod status;
 mod transfer;
 
 pub use bench::BenchArgs;
-pub use campaign::{CampaignArgs, Ways};
 pub use caps::{CapsAction, CapsArgs, ClearArgs, SetArgs};
 pub use completion::CompletionArgs;
 pub use decode::DecodeArgs;
@@ -39,9 +36,7 @@ pub use keys::{
     AddArgs, AddClientArgs, AddServerArgs, AddTicketArgs, AddWhat, DEFAULT_TICKET, EntryKind, KeysAction,
     KeysArgs, ListArgs, RemoveArgs, RightsArgs, ShowArgs,
 };
-#[cfg(all(test, target_os = "linux"))]
-pub(crate) use lab::PROPERTIES;
-pub use lab::{CpuArgs, LabAction, LabArgs, NameList, ShareArgs, UpArgs, ValidateArgs};
+pub use lab::PassedOn;
 pub use paths::PathsArgs;
 pub use ping::PingArgs;
 pub use pipe::PipeArgs;
@@ -50,7 +45,6 @@ pub use rendezvous::RendezvousArgs;
 pub use scope::unused;
 pub use send::{Recipient, SendArgs};
 pub use serve::{LogFormat, ServeArgs, parse_listen};
-pub use sim::{MatrixArgs, SimAction, SimArgs};
 pub use status::StatusArgs;
 pub use transfer::{Retries, TransferArgs};
 
@@ -118,9 +112,11 @@ pub enum Command {
     /// Show packets and blocks in words, from a capture or hex text
     Decode(DecodeArgs),
     /// Compare Manyway with TCP and others on real sockets over emulated links, as root
-    Lab(LabArgs),
+    #[command(after_help = lab::LAB_EXAMPLES)]
+    Lab(PassedOn),
     /// Run Manyway through the same scenarios in virtual time
-    Sim(SimArgs),
+    #[command(after_help = lab::SIM_EXAMPLES)]
+    Sim(PassedOn),
     /// Print a completion script for a shell
     Completion(CompletionArgs),
     /// Print the manual page
@@ -167,12 +163,12 @@ Exit status:
   3    authentication failed
   4    incomplete: run the same command again
   5    limit reached
-  6    below the requested threshold (--min-gain, gates)
+  6    below the requested threshold (--min-gain)
   7    peer not reached
   130  ended by Ctrl-C or SIGTERM before it was done
   141  standard output was closed before it was done
 Commands that run until Ctrl-C then end with 0: serve, rendezvous, forward, proxy, bench -t 0, paths -w, status -w, \
-lab up, and ping without -c if there was an answer.
+and ping without -c if there was an answer.
 
 Settings may stand in ~/.config/manyway/config.toml; the command line wins. \
 Keys and tickets stand beside it (`manyway keys show`); MANYWAY_HOME moves all.

@@ -1,9 +1,9 @@
 //! What the system of this host may keep from a connection.
 
 use manyway::{Advice, Endpoint};
+use manyway_terminal::note;
 
 use crate::args::GlobalArgs;
-use crate::output::note;
 
 /// Tells what limits the rate.
 pub fn print(global: &GlobalArgs, endpoint: &Endpoint) {

@@ -3,19 +3,18 @@
 use std::collections::BTreeSet;
 
 use manyway::interfaces::InterfaceWatcher;
+use manyway_terminal::screen::output_width;
+use manyway_terminal::{Colour, CommandError, ExitCode, json, note, print_line};
 use serde_json::json;
 
-use super::error::CommandError;
 use super::network;
 use crate::args::{CapsAction, CapsArgs, ClearArgs, GlobalArgs, SetArgs};
 use crate::caps::{CapLedger, CapState, Period, today};
-use crate::exit_code::ExitCode;
 use crate::home::{Count, Home, Patience};
+use crate::output::cause;
 use crate::output::grid::{Cell, Grid};
-use crate::output::terminal::output_width;
-use crate::output::tint::{Colour, Tint};
+use crate::output::tint::Tint;
 use crate::output::units::{percent, volume};
-use crate::output::{cause, json, note, print_line};
 
 /// Does what is asked for. To be called in a runtime.
 ///

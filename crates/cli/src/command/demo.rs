@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use manyway::ConnectionConfig;
+use manyway_chart::{PathSeries, RatePlot};
 use manyway_proto::{ByteCount, Rate};
+use manyway_terminal::screen::{output_width, width_of_messages};
+use manyway_terminal::{Colour, CommandError, ExitCode, ProgressMode, json};
 
-use super::error::CommandError;
 use super::network::connection_config;
 use super::signal::until_interrupted;
 use crate::args::{DemoArgs, GlobalArgs};
@@ -19,13 +21,9 @@ use crate::demo::source::{Source, Workshop};
 use crate::demo::stage::MOST_LINKS;
 use crate::demo::table::{DemoReport, HashCheck};
 use crate::demo::trial::{Outcome, Trial};
-use crate::exit_code::ExitCode;
 use crate::output::grid::wrap;
-use crate::output::progress::{ProgressMode, ProgressView};
-use crate::output::terminal::{output_width, width_of_messages};
-use crate::output::tint::Colour;
-use crate::output::{json, units};
-use manyway_lab::report::figure::{PathSeries, RatePlot};
+use crate::output::progress::ProgressView;
+use crate::output::units;
 
 /// Runs the command.
 ///

@@ -5,18 +5,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use manyway_terminal::{CommandError, ExitCode};
 use manyway_transfer::{
     Existing, Failure, GetPlan, Outlet, Progress, ProgressEvent, RelativePath, Report, TransferError, fetch,
     get_with,
 };
 
-use super::error::CommandError;
 use super::signal::until_interrupted;
 use super::summary::End;
 use super::target::{is_ticket, names_ticket};
 use super::transfer::Transfer;
 use crate::args::{GetArgs, GlobalArgs};
-use crate::exit_code::ExitCode;
 
 /// Fetches and verifies.
 ///
@@ -105,7 +104,7 @@ async fn to_special_file(
         let text = format!("-o: {} is a socket, and a file can not be written to it", output.display());
         return Err(CommandError::usage(text));
     }
-    let failed = |error: &io::Error| CommandError::from(Failure::from_io(error).at(output));
+    let failed = |error: &io::Error| CommandError::failed(Failure::from_io(error).at(output));
     // Opening a pipe waits for its reader.
     let place = output.clone();
     let opening = tokio::task::spawn_blocking(move || File::options().write(true).open(place));

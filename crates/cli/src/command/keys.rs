@@ -4,19 +4,17 @@ mod list;
 
 use manyway::interfaces::InterfaceWatcher;
 use manyway::{HostPort, Identity, LocalAddress, Ticket, reachable_addresses};
+use manyway_terminal::{CommandError, ExitCode, json, note, print_line};
 use serde_json::json;
 
-use super::error::CommandError;
 use super::target::{names_ticket, ticket};
 use crate::args::{
     AddClientArgs, AddServerArgs, AddTicketArgs, AddWhat, DEFAULT_TICKET, GlobalArgs, KeysAction, KeysArgs,
     ShowArgs,
 };
-use crate::exit_code::ExitCode;
 use crate::home::{
     ClientEntry, Entries, Entry, Home, HostText, KeyHash, Secret, ServerEntry, TicketEntry, random,
 };
-use crate::output::{json, note, print_line};
 
 /// Does what is asked for.
 ///

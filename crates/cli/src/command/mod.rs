@@ -2,7 +2,6 @@
 
 pub mod advice;
 pub mod bench;
-pub mod campaign;
 pub mod caps;
 pub mod costly;
 pub mod decode;
@@ -12,7 +11,6 @@ pub mod error;
 pub mod get;
 pub mod keys;
 pub mod lab;
-pub mod lab_agent;
 pub mod names;
 pub mod network;
 pub mod offer;
@@ -23,7 +21,6 @@ pub mod send;
 pub mod serve;
 pub mod session;
 pub mod signal;
-pub mod sim;
 pub mod status;
 pub mod summary;
 pub mod tally;

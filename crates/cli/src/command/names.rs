@@ -3,8 +3,8 @@
 use std::fmt::Display;
 
 use manyway::interfaces::InterfaceWatcher;
+use manyway_terminal::CommandError;
 
-use super::error::CommandError;
 use crate::args::GlobalArgs;
 
 /// Checks that the interfaces of the command line and of the settings are there. A pattern may mean none, for a modem
@@ -58,8 +58,10 @@ const NEAR: f64 = 0.8;
 
 #[cfg(test)]
 mod tests {
+
+    use manyway_terminal::ExitCode;
+
     use super::*;
-    use crate::exit_code::ExitCode;
 
     #[test]
     fn an_interface_that_is_not_there_is_an_error_that_lists_those_there_are() {

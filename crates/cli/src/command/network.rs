@@ -12,16 +12,15 @@ use manyway::{
     ConnectError, Connection, ConnectionConfig, ConnectionError, Endpoint, EndpointOptions, Host, HostPort,
     Ledger, Locals,
 };
+use manyway_terminal::{CommandError, ExitCode};
 
 use super::costly;
-use super::error::CommandError;
 use super::names::unknown;
 use super::paths::reverse_path::advice_for;
 use super::signal::{close, until_interrupted};
 use super::target::{Target, public_name};
 use crate::args::{GlobalArgs, Memory};
 use crate::caps::CapLedger;
-use crate::exit_code::ExitCode;
 use crate::home::Home;
 
 /// How often a quiet path is asked while a command runs.
@@ -170,7 +169,7 @@ pub async fn connect_on(
     let mut options = client_options(global)?;
     options.connection.peer_port = port;
     options.connection.rendezvous = rendezvous(global).await?;
-    let endpoint = Endpoint::bind(options)?;
+    let endpoint = Endpoint::bind(options).map_err(CommandError::failed)?;
     let attempt = async {
         let connected = endpoint.connect_to(&hosts, trust, &client).await;
         connected.map_err(|error| {

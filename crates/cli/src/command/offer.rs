@@ -7,11 +7,11 @@ use std::time::Instant;
 
 use manyway::{ClosedBy, ConnectionError, Endpoint, EndpointOptions, Identity, ServerOptions, Ticket};
 use manyway_proto::Rate;
+use manyway_terminal::{CommandError, ExitCode, ProgressMode, json, note, print_line};
 use manyway_transfer::{PutPlan, Server, ServerConfig};
 use serde_json::json;
 
 use super::advice::tell_firewall;
-use super::error::CommandError;
 use super::network::{connection_config, ledger, rendezvous};
 use super::serve::{own_hosts, random, refuse_options_of_clients};
 use super::signal::{close, until_interrupted_over};
@@ -19,9 +19,7 @@ use super::summary::{End, Summary};
 use super::tally::Tally;
 use super::watch::{PathWatch, Paths};
 use crate::args::GlobalArgs;
-use crate::exit_code::ExitCode;
-use crate::output::progress::{ProgressMode, ProgressView};
-use crate::output::{json, note, print_line};
+use crate::output::progress::ProgressView;
 use crate::serving::limit::Limits;
 use crate::serving::session::GuestSession;
 use crate::status::Board;
@@ -40,7 +38,7 @@ pub async fn run(global: &GlobalArgs, plan: PutPlan, limit: Option<Rate>) -> Res
     let tally = Arc::new(Tally::new(Arc::clone(&view)));
     let mut config = ServerConfig::default();
     config.application = concat!("manyway ", env!("CARGO_PKG_VERSION")).to_owned();
-    let server = Server::offer(plan, config, tally.clone())?;
+    let server = Server::offer(plan, config, tally.clone()).map_err(CommandError::failed)?;
     let (identity, secret) = (Identity::from_seed(&random()?), code_secret(random()?));
     let mut options = EndpointOptions::default();
     options.connection = connection_config(global)?;
@@ -101,7 +99,7 @@ fn bind(mut options: EndpointOptions) -> Result<Endpoint, CommandError> {
     if let Some(server) = &mut options.server {
         server.listen = vec![v6];
     }
-    Ok(Endpoint::bind(options)?)
+    Endpoint::bind(options).map_err(CommandError::failed)
 }
 
 /// What all who come meet.

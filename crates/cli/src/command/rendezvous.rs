@@ -3,13 +3,14 @@
 use std::net::SocketAddr;
 
 use manyway::{RelayLimits, RendezvousServer};
+use manyway_terminal::{CommandError, json, note};
 use serde_json::json;
 
 use super::advice::tell_firewall;
-use super::error::CommandError;
+use super::error::of_listen;
 use super::signal::interrupted;
 use crate::args::{GlobalArgs, RendezvousArgs};
-use crate::output::{address, json, note};
+use crate::output::address;
 use crate::serving::notify::{Notice, tell};
 
 /// Answers until Ctrl-C or SIGTERM.
@@ -18,7 +19,7 @@ use crate::serving::notify::{Notice, tell};
 /// If a port can not be bound, or standard output is closed.
 pub async fn run(global: &GlobalArgs, arguments: &RendezvousArgs) -> Result<(), CommandError> {
     let mut server = RendezvousServer::bind(&arguments.listen, RelayLimits::default())
-        .map_err(|error| CommandError::of_listen(&error))?;
+        .map_err(|error| of_listen(&error))?;
     let stop = interrupted();
     announce(global, &server)?;
     tell(Notice::Ready);

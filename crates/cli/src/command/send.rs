@@ -4,14 +4,13 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use manyway_terminal::{CommandError, ExitCode};
 use manyway_transfer::{Failure, Feed, PutItem, PutPlan, RelativePath, put};
 
-use super::error::CommandError;
 use super::offer;
 use super::summary::End;
 use super::transfer::Transfer;
 use crate::args::{GlobalArgs, SendArgs};
-use crate::exit_code::ExitCode;
 
 /// Sends and waits until the server has verified everything; without a server, waits until somebody has fetched it.
 ///
@@ -45,7 +44,8 @@ fn item(path: &Path, name: Option<RelativePath>) -> Result<PutItem, CommandError
         let name = name.map_or_else(|| RelativePath::parse("stdin"), Ok).map_err(CommandError::usage)?;
         return Ok(PutItem::Feed(Feed::new(name, io::stdin())));
     }
-    let facts = std::fs::metadata(path).map_err(|error| Failure::from_io(&error).at(path))?;
+    let facts =
+        std::fs::metadata(path).map_err(|error| CommandError::failed(Failure::from_io(&error).at(path)))?;
     if !is_pipe(&facts) {
         return Ok(PutItem::Path { path: path.to_owned(), name });
     }

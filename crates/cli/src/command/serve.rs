@@ -8,19 +8,19 @@ use manyway::{
     Authoriser, ByteCount, Connection, Endpoint, EndpointOptions, Host, HostPort, Seed, ServerOptions, Ticket,
 };
 use manyway_egress::{Gateway, GatewayConfig, Rules, SystemAddresses};
+use manyway_terminal::{CommandError, ExitCode, json, note, print_line};
 use manyway_transfer::{Access, Failure, Server, ServerConfig};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use super::error::CommandError;
+use super::error::of_listen;
 use super::keys::hosts_of;
 use super::network::{connection_config, ledger, rendezvous};
 use super::signal::{Farewell, close, interrupted};
 use crate::args::{DEFAULT_TICKET, GlobalArgs, LogFormat, Memory, ServeArgs};
-use crate::exit_code::ExitCode;
 pub(super) use crate::home::random;
 use crate::home::{ClientEntry, Entries, Home, HomeError, Rights, Secret, TicketEntry};
-use crate::output::{address, json, note, print_line};
+use crate::output::address;
 use crate::serving::certificate::CertificateFiles;
 use crate::serving::guests::{Guest, Guests};
 use crate::serving::journal::{Journal, Way};
@@ -69,7 +69,7 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
     options.key_log = true;
     options.server = Some(server);
     options.reset_key = Some(keys.seed.reset_key());
-    let endpoint = Endpoint::bind(options).map_err(|error| CommandError::of_listen(&error))?;
+    let endpoint = Endpoint::bind(options).map_err(|error| of_listen(&error))?;
     // A server that can not start leaves nothing behind.
     make_directory(&journal, arguments)?;
     let services = Services::open(arguments)?;
@@ -129,7 +129,8 @@ fn make_directory(journal: &Journal, arguments: &ServeArgs) -> Result<(), Comman
     if arguments.read_only || directory.symlink_metadata().is_ok() {
         return Ok(());
     }
-    std::fs::create_dir_all(directory).map_err(|error| Failure::from_io(&error).at(directory))?;
+    std::fs::create_dir_all(directory)
+        .map_err(|error| CommandError::failed(Failure::from_io(&error).at(directory)))?;
     journal.remark(format!("created directory {}", directory.display()));
     Ok(())
 }
@@ -148,7 +149,7 @@ impl Services {
             config.application = concat!("manyway ", env!("CARGO_PKG_VERSION")).to_owned();
             config.access = access;
             Server::new(arguments.dir(), config)
-                .map_err(|failure| CommandError::from(failure.at(arguments.dir())))
+                .map_err(|failure| CommandError::failed(failure.at(arguments.dir())))
         };
         let read_only = server(Access::ReadOnly)?;
         let read_write = if arguments.read_only { read_only.clone() } else { server(Access::ReadWrite)? };

@@ -6,9 +6,8 @@ use std::sync::{Once, mpsc};
 use std::time::Duration;
 
 use manyway::Endpoint;
-
-use super::error::CommandError;
-use crate::exit_code::ExitCode;
+use manyway_terminal::signal::signalled;
+use manyway_terminal::{CommandError, ExitCode};
 
 /// Runs `work` until it is done or the user has had enough.
 ///
@@ -94,27 +93,6 @@ fn start_guard() {
     // Without a thread the command ends in order or not at all.
     if std::thread::Builder::new().name("signals".to_owned()).spawn(wait).is_ok() {
         let _ = is_ready.recv();
-    }
-}
-
-/// As [`interrupted`], for a command that has more to put in order than two seconds allow. It must be called inside a runtime.
-pub fn signalled() -> impl Future<Output = &'static str> {
-    #[cfg(unix)]
-    let signals = {
-        use tokio::signal::unix::{SignalKind, signal};
-        signal(SignalKind::interrupt()).and_then(|first| Ok((first, signal(SignalKind::terminate())?)))
-    };
-    async move {
-        #[cfg(unix)]
-        if let Ok((mut interrupt, mut terminate)) = signals {
-            return tokio::select! {
-                _ = interrupt.recv() => "Ctrl-C",
-                _ = terminate.recv() => "SIGTERM",
-            };
-        }
-        // Without the handler the system's default ends the process all the same.
-        let _ = tokio::signal::ctrl_c().await;
-        "Ctrl-C"
     }
 }
 

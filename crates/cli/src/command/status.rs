@@ -1,8 +1,8 @@
 //! `manyway status`: what every running command of this user is doing.
 
-use super::error::CommandError;
+use manyway_terminal::{CommandError, ExitCode};
+
 use crate::args::{GlobalArgs, StatusArgs};
-use crate::exit_code::ExitCode;
 
 /// Shows it once, or again and again.
 ///
@@ -40,15 +40,14 @@ pub async fn run(_global: &GlobalArgs, _arguments: &StatusArgs) -> Result<ExitCo
 
 #[cfg(unix)]
 mod on_unix {
+    use manyway_terminal::screen::output_width;
+    use manyway_terminal::{Colour, CommandError, json, print_line};
     use serde_json::json;
     use tokio::time::MissedTickBehavior;
 
     use crate::args::{GlobalArgs, StatusArgs};
-    use crate::command::error::CommandError;
     use crate::output::live::Live;
-    use crate::output::terminal::output_width;
-    use crate::output::tint::{Colour, block};
-    use crate::output::{json, print_line};
+    use crate::output::tint::block;
     use crate::status::reader::Reader;
     use crate::status::{Document, prometheus, table};
 

@@ -3,17 +3,16 @@
 use std::time::Duration;
 
 use manyway::{ByteCount, PathState, Rate};
+use manyway_terminal::screen::{output_width, width_of_messages};
+use manyway_terminal::{Colour, CommandError, ExitCode, json, note};
 use manyway_transfer::Reason;
 use serde_json::{Map, Value, json};
 
-use super::error::CommandError;
+use super::error::code_of_report;
 use super::tally::{Counts, failure_of};
 use crate::args::GlobalArgs;
-use crate::exit_code::ExitCode;
 use crate::output::book::{PathRow, final_table};
-use crate::output::terminal::{output_width, width_of_messages};
-use crate::output::tint::Colour;
-use crate::output::{json, note, units};
+use crate::output::units;
 
 /// Where a summary goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +48,7 @@ impl Summary {
     /// # Errors
     /// If files failed: for programs the error is the document, with all figures. Or if standard output is full.
     pub fn conclude(&self, global: &GlobalArgs, end: End) -> Result<ExitCode, CommandError> {
-        let code = ExitCode::of_report(&self.counts.report);
+        let code = code_of_report(&self.counts.report);
         let printed = match (global.json, global.quiet) {
             (true, _) if code != ExitCode::Ok => Ok(()),
             (true, _) => json::print(&Value::from(self.to_json())).map_err(CommandError::from),

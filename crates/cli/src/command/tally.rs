@@ -123,8 +123,10 @@ const MOST_SAID: usize = 1000;
 
 #[cfg(test)]
 mod tests {
+
+    use manyway_terminal::ProgressMode;
+
     use super::*;
-    use crate::output::progress::ProgressMode;
 
     #[test]
     fn what_an_earlier_attempt_sent_does_not_count_as_there_before() {

@@ -7,14 +7,14 @@ use manyway::{
     Ticket,
 };
 
+use manyway_terminal::{CommandError, ExitCode, note};
 use manyway_transfer::Failure;
 
-use super::error::CommandError;
+use super::error::of_connect;
 use super::offer::is_code;
 use crate::args::{GlobalArgs, Trust};
-use crate::exit_code::ExitCode;
 use crate::home::{Entries, Entry as _, Home, HomeError, KeyHash, ServerEntry};
-use crate::output::{cause, note};
+use crate::output::cause;
 
 /// A server, before it is connected to.
 #[derive(Debug)]
@@ -132,7 +132,7 @@ impl Target {
                 text: "this code was used or its sender has ended, or a firewall there keeps UDP out; ask for a new \
                        code, which `manyway send FILE` prints"
                     .to_owned(),
-                ..CommandError::from(error)
+                ..of_connect(error)
             },
             (
                 Way::Key { home, name, known: Some(entry) },
@@ -149,12 +149,12 @@ impl Target {
                 ),
             ),
             (_, ConnectError::Resolve(_)) => {
-                let told = CommandError::from(error);
+                let told = of_connect(error);
                 let names = self.hosts.iter().map(|host| host.host().to_string());
                 let hint = names.map(|name| file_hint(&name)).find(|hint| !hint.is_empty());
                 CommandError { text: told.text + hint.unwrap_or_default(), ..told }
             }
-            _ => error.into(),
+            _ => of_connect(error),
         }
     }
 

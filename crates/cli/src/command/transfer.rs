@@ -4,17 +4,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use manyway_proto::Rate;
+use manyway_terminal::{CommandError, ExitCode, ProgressMode};
 use manyway_transfer::{Progress, Report, TransferError};
 
-use super::error::CommandError;
+use super::error::of_transfer;
 use super::network::connect;
 use super::signal::{close, until_interrupted, until_interrupted_over};
 use super::summary::{End, Summary};
 use super::tally::Tally;
 use super::watch::{PathWatch, Paths};
 use crate::args::{GlobalArgs, Retries};
-use crate::exit_code::ExitCode;
-use crate::output::progress::{ProgressMode, ProgressView};
+use crate::output::progress::ProgressView;
 use crate::serving::limit::Limits;
 use crate::serving::session::GuestSession;
 
@@ -132,7 +132,7 @@ impl Transfer<'_> {
         let result = until_interrupted_over(&endpoint, async {
             let progress = Arc::clone(tally) as Arc<dyn Progress>;
             let result = work(session.clone(), progress).await;
-            result.map_err(|error| CommandError::of_transfer(&error, connection.close_reason()))
+            result.map_err(|error| of_transfer(&error, connection.close_reason()))
         })
         .await;
         let waiting = match connection.info().await {

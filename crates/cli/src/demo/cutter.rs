@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use manyway_chart::{Mark, MarkKind};
+
 use super::emulator::{Direction, LinkHandle};
-use manyway_lab::report::figure::{Mark, MarkKind};
 
 /// A link stays cut no longer, however slow the others are.
 pub const LONGEST_CUT: Duration = Duration::from_secs(8);

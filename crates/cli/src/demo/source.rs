@@ -4,12 +4,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use blake3::{Hash, Hasher};
+use manyway_terminal::{CommandError, ExitCode};
 use tempfile::TempDir;
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::command::error::CommandError;
-use crate::exit_code::ExitCode;
 use crate::output::cause;
 
 /// A directory for everything that must not stay behind; dropping it removes it.

@@ -9,6 +9,7 @@ use manyway::{
     Connection, ConnectionConfig, Endpoint, EndpointOptions, HostPort, Identity, LocalAddress, Locals, Role,
     ServerOptions, Ticket,
 };
+use manyway_terminal::{CommandError, ExitCode};
 use manyway_transfer::{Progress, Server, ServerConfig};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::task::JoinSet;
@@ -16,8 +17,7 @@ use tokio::task::JoinSet;
 use super::emulator::{Emulator, EmulatorConfig, LinkHandle};
 use super::link_spec::LinkSpec;
 use super::meter::{Meter, MeteredSession};
-use crate::command::error::CommandError;
-use crate::exit_code::ExitCode;
+use crate::command::error::of_connect;
 
 /// Most links of a stage: so many addresses does a connection try, and so many paths does it open.
 pub const MOST_LINKS: usize = 8;
@@ -61,7 +61,8 @@ impl Stage {
         options.listen = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
         // With no address here the server would name its own, and the client would go around the links.
         options.advertise = fronts.addresses();
-        let server = Endpoint::bind(endpoint_options(config, Locals::default(), Some(options)))?;
+        let server = Endpoint::bind(endpoint_options(config, Locals::default(), Some(options)))
+            .map_err(CommandError::failed)?;
         let listening = server.local_addresses().first().map(|local| local.address);
         let emulator = fronts.start(listening.ok_or_else(|| {
             CommandError::new(ExitCode::Failed, "the server listens nowhere: this is a bug")
@@ -71,10 +72,10 @@ impl Stage {
         let server = Arc::new(server);
         let serving = serve(&server, directory, progress, meter.clone())?;
         let locals = Locals::Fixed(emulator.links().iter().map(local).collect());
-        let client = Endpoint::bind(endpoint_options(config, locals, None))?;
+        let client = Endpoint::bind(endpoint_options(config, locals, None)).map_err(CommandError::failed)?;
         let hosts = emulator.links().iter().map(|link| HostPort::from(link.front())).collect();
         let ticket = Ticket::new(identity.public_key().hash(), secret, hosts).map_err(CommandError::usage)?;
-        let connection = client.connect(&ticket).await?;
+        let connection = client.connect(&ticket).await.map_err(of_connect)?;
         Ok(Self { connection, client, server, meter, emulator, serving })
     }
 
@@ -118,7 +119,8 @@ fn serve(
     progress: Arc<dyn Progress>,
     meter: Meter,
 ) -> Result<JoinSet<()>, CommandError> {
-    let files = Server::with_progress(directory, ServerConfig::default(), progress)?;
+    let files =
+        Server::with_progress(directory, ServerConfig::default(), progress).map_err(CommandError::failed)?;
     let server = Arc::clone(server);
     let mut serving = JoinSet::new();
     serving.spawn(async move {

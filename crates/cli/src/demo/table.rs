@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use manyway_proto::Rate;
+use manyway_terminal::Colour;
 use serde::Serialize;
 
 use super::cutter::CutReport;
 use crate::output::grid::{Cell, Grid, wrap};
-use crate::output::tint::{Colour, Line, Tint, block};
+use crate::output::tint::{Line, Tint, block};
 use crate::output::units;
 
 /// The figures of one run of the demo.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use manyway::{ConnectionConfig, ConnectionInfo, Event};
 use manyway_proto::{ByteCount, Rate};
+use manyway_terminal::{CommandError, ExitCode};
 use manyway_transfer::{NoProgress, put};
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 use tokio::time::{MissedTickBehavior, interval, interval_at};
@@ -17,10 +18,9 @@ use super::source::Source;
 use super::stage::Stage;
 use super::table::LinkReport;
 use super::watch::{Watch, link_name};
-use crate::command::error::CommandError;
+use crate::command::error::of_transfer;
 use crate::command::session::NetSession;
 use crate::command::watch::moment;
-use crate::exit_code::ExitCode;
 use crate::output::progress::ProgressView;
 use crate::output::units;
 
@@ -70,7 +70,7 @@ impl Trial<'_> {
             error = conductor.run() => return Err(error),
         };
         let time = started.elapsed();
-        let report = report.map_err(|error| CommandError::of_transfer(&error, session.0.close_reason()))?;
+        let report = report.map_err(|error| of_transfer(&error, session.0.close_reason()))?;
         if let Some(failed) = report.failed.first() {
             let text = format!("{}: {}", failed.name, failed.failure);
             return Err(CommandError::new(ExitCode::Failed, text));

@@ -1,6 +1,7 @@
 //! Paths that come, go and return.
 
-use super::super::tint::Colour;
+use manyway_terminal::Colour;
+
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use manyway_terminal::note;
+
 use super::progress::ProgressView;
-use super::words::note;
 
 /// The terminal of one run of the program, with the answers that were given at it. Clones are the same one.
 #[derive(Debug, Clone, Default)]

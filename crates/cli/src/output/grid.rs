@@ -5,8 +5,10 @@
 //! remark, a sentence of each row, ends the row where there is some room and stands below it elsewhere, wrapped between
 //! words.
 
-use super::table::Align;
-use super::tint::{Colour, Line, Tint, block};
+use manyway_chart::Align;
+use manyway_terminal::Colour;
+
+use super::tint::{Line, Tint, block};
 
 /// What becomes of a column where there is no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

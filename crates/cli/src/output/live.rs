@@ -11,6 +11,8 @@ use crossterm::cursor::Show;
 use crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use crossterm::execute;
 use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use manyway_terminal::Colour;
+use manyway_terminal::screen::is_live;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::style::{Color, Modifier, Style};
@@ -19,8 +21,7 @@ use ratatui::widgets::Paragraph;
 use tokio::sync::Notify;
 
 use super::desk::Desk;
-use super::terminal::is_live;
-use super::tint::{Colour, Line, Tint};
+use super::tint::{Line, Tint};
 use crate::args::GlobalArgs;
 
 /// The whole terminal: a title, a body that changes, and the last messages below it. Dropping it gives the terminal

@@ -1,41 +1,16 @@
 //! Progress on standard error: one line for everything and one for each path, redrawn on a terminal, plain elsewhere.
 
-use std::io::IsTerminal as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use manyway_terminal::screen::width_of_messages;
+use manyway_terminal::{Colour, ProgressMode, note, wrapped};
 
 use super::book::{PathRow, live_table};
 use super::course::Course;
-use super::terminal::width_of_messages;
-use super::tint::Colour;
-use super::{note, units, wrapped};
+use super::units;
 use crate::status::FileCounts;
-
-/// How progress is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProgressMode {
-    /// Lines that are redrawn in place.
-    Terminal,
-    /// A line now and then.
-    Plain,
-    /// Nothing.
-    Silent,
-}
-
-impl ProgressMode {
-    /// What suits standard error, unless the user wants silence.
-    pub fn detect(quiet: bool) -> Self {
-        if quiet {
-            Self::Silent
-        } else if std::io::stderr().is_terminal() {
-            Self::Terminal
-        } else {
-            Self::Plain
-        }
-    }
-}
 
 /// The progress of one transfer. Dropping it leaves the terminal as [`ProgressView::finish`] does.
 #[derive(Debug)]

@@ -1,8 +1,7 @@
 //! Text with a little colour, for a terminal, for a file, or for a live screen.
 
-use std::io::IsTerminal as _;
-
 use manyway::PathState;
+use manyway_terminal::Colour;
 
 /// What a text means; the terminal's own colours show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -95,31 +94,6 @@ impl From<&str> for Line {
 /// Lines as one text, each ended.
 pub fn block(lines: &[Line], colour: Colour) -> String {
     lines.iter().map(|line| line.text(colour) + "\n").collect()
-}
-
-/// Whether colours are shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Colour {
-    /// By the codes of terminals.
-    With,
-    /// Not at all.
-    Without,
-}
-
-impl Colour {
-    /// What suits standard output.
-    pub fn of_output() -> Self {
-        Self::suits(std::io::stdout().is_terminal())
-    }
-
-    /// What suits standard error.
-    pub fn of_messages() -> Self {
-        Self::suits(std::io::stderr().is_terminal())
-    }
-
-    fn suits(is_terminal: bool) -> Self {
-        if is_terminal && !crate::logging::no_colour() { Self::With } else { Self::Without }
-    }
 }
 
 #[cfg(test)]

@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use manyway::ServerCertificate;
+use manyway_terminal::{CommandError, ExitCode};
 
-use crate::command::error::CommandError;
-use crate::exit_code::ExitCode;
 use crate::home::Timestamp;
 
 /// A certificate with the files that it comes from.

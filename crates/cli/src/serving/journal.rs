@@ -12,12 +12,13 @@ use std::time::{Duration, Instant};
 
 use manyway::{ClosedBy, ConnectionError};
 use manyway_egress::{EgressError, RequestError};
+use manyway_terminal::{note, stderr};
 use manyway_transfer::{Party, Progress, ProgressEvent, TransferError};
 use serde_json::{Map, Value, json};
 
 use crate::args::LogFormat;
 use crate::home::Timestamp;
-use crate::output::{note, stderr, units};
+use crate::output::units;
 use crate::status::FileCounts;
 
 /// Where lines go; `None` for nowhere.

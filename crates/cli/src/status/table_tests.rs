@@ -1,8 +1,10 @@
 //! What `manyway status` shows.
 
+use manyway_terminal::Colour;
+
 use super::super::prometheus;
 use super::*;
-use crate::output::tint::{Colour, block};
+use crate::output::tint::block;
 
 fn path(id: u32, interface: Option<&str>, state: &str, out: u64) -> PathDocument {
     PathDocument {

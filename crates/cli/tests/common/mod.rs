@@ -7,8 +7,6 @@
     reason = "helpers of tests fail as tests do, and say why they skip"
 )]
 
-pub(crate) mod command;
-pub(crate) mod hosts;
 pub(crate) mod lab;
 pub(crate) mod place;
 pub(crate) mod program;

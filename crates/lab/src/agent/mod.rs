@@ -1,4 +1,4 @@
-//! A process at one end of a run: it sends, receives and measures. `manyway lab-agent` is nothing else, and any program
+//! A process at one end of a run: it sends, receives and measures. `manyway-lab lab-agent` is nothing else, and any program
 //! can be one that calls [`run_with`] when `lab-agent` is its argument.
 //!
 //! The lab starts one in each host, gives it a JSON document on standard input, and reads JSON lines from its standard

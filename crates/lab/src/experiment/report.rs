@@ -2,14 +2,13 @@
 
 use std::fmt::Write as _;
 
+use manyway_chart::{Align, Curve, CurvePlot, Table};
 use serde_json::{Map, Value, json};
 
 use super::{Bound, Curves, Finding, Findings, Phase, Quantity, Row, Unit};
-use crate::columns::{Align, Table};
 use crate::error::LabError;
 use crate::gates::Judgement;
 use crate::measures::Spread;
-use crate::report::figure::{Curve, CurvePlot};
 use crate::report::{Picture, remarks};
 
 /// What the document found, the table, what does not hold, and what a reader must know.

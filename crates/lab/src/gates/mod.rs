@@ -39,8 +39,8 @@ const FADES: &str = "fades";
 
 /// What belongs to the gates and is not judged by a campaign.
 pub const NOT_JUDGED: &str = "not judged here: fifty flaps without a leak (the test \
-fifty_flaps_leave_nothing_behind of the simulator), fairness (`manyway lab share --within 0.7..1.4`), and gates 5 and 6: \
-processor time (`manyway lab cpu`) and idle connections (`xtask scale`)";
+fifty_flaps_leave_nothing_behind of the simulator), fairness (`manyway-lab share --within 0.7..1.4`), and gates 5 and 6: \
+processor time (`manyway-lab cpu`) and idle connections (`xtask scale`)";
 
 /// Which gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

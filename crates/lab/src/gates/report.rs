@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
+use manyway_chart::{Align, Table};
 use serde_json::{Value, json};
 
 use super::{Gate, Judgement, NOT_JUDGED, Unit, Verdict, Verdicts};
-use crate::columns::{Align, Table};
 
 /// What falls short and by how much, and for each gate how many comparisons passed.
 pub fn text(verdicts: &Verdicts) -> String {

@@ -55,10 +55,11 @@ impl Hosts {
     ///
     /// # Errors
     /// [`LabError::Unsupported`]: the user is not root, `ip` or `/dev/net/tun` is missing, or the system allows no
-    /// namespaces. The text says what `manyway sim` can do instead.
+    /// namespaces. The text says what `manyway-lab sim` can do instead.
     pub fn check() -> Result<(), LabError> {
         let without = |reason: String| {
-            let text = format!("{reason}. Without it, `manyway sim` runs the same scenarios in virtual time");
+            let text =
+                format!("{reason}. Without it, `manyway-lab sim` runs the same scenarios in virtual time");
             Err(LabError::Unsupported(text))
         };
         if !rustix::process::geteuid().is_root() {

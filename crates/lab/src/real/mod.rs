@@ -32,7 +32,7 @@ pub struct Real {
 }
 
 impl Real {
-    /// Takes the `manyway` program, which runs at either end as `manyway lab-agent`.
+    /// Takes the `manyway` program, which runs at either end as `manyway-lab lab-agent`.
     ///
     /// # Errors
     /// [`LabError::Unsupported`] if this user or this machine can not make the hosts.

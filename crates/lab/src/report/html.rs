@@ -3,17 +3,17 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use manyway_chart::{
+    Align, Bar, BarChart, BytesPlot, BytesSeries, Extent, FigureError, Mark, MarkKind, PathSeries, RatePlot,
+    Values,
+};
 use manyway_proto::{ByteCount, Rate, text};
 
-use super::figure::{
-    Bar, BarChart, BytesPlot, BytesSeries, Extent, FigureError, Mark, MarkKind, PathSeries, RatePlot,
-};
 use super::table::{self, Grid};
 use super::{Lead, Origin, describe, result};
 use crate::campaign::{Case, End, Results, Run, Timing};
-use crate::columns::Align;
 use crate::error::LabError;
-use crate::measures::{Fault, Recovery, counted};
+use crate::measures::{Fault, Recovery, Spread, counted};
 use crate::outcome::{Arrivals, Outcome};
 use crate::scenario::{Scenario, Side};
 
@@ -44,7 +44,11 @@ fn draw(results: &Results, place: usize, case: &Case, figures: &mut Vec<Figure>)
     let base = file_name(&label);
     let mut add =
         |what: &str, svg: String| figures.push(Figure { case: place, file: format!("{base}-{what}"), svg });
-    let bar = |row: &table::Row| Bar { name: row.name.clone(), value: results.goodput(place, &row.name) };
+    let values = |Spread { median, least, most, .. }| Values { median, least, most };
+    let bar = |row: &table::Row| Bar {
+        name: row.name.clone(),
+        value: results.goodput(place, &row.name).map(values),
+    };
     let bars = BarChart {
         title: format!("{label}: median, least and greatest of all repetitions"),
         unit: "goodput (Mbit/s)".to_owned(),

@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
+use manyway_chart::{Align, Table};
+
 use super::table::remarks;
 use crate::campaign::{Case, Results, Way};
-use crate::columns::{Align, Table};
 use crate::contender::{Contender, RouteChoice};
 use crate::measures::{DeliveryFigures, Measures, count, megabits};
 use crate::scenario::Direction;

@@ -2,7 +2,6 @@
 
 mod csv;
 mod describe;
-pub mod figure;
 mod html;
 mod json;
 mod matrix;

@@ -1,8 +1,9 @@
 //! The table for people.
 
+use manyway_chart::{Align, Table};
+
 use super::numbers::{self, milliseconds, seconds};
 use crate::campaign::{End, Results, Run, Skip};
-use crate::columns::{Align, Table};
 use crate::measures::{Measures, MessageFigures, Spread};
 
 /// A contender in a case.

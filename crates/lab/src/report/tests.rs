@@ -20,7 +20,7 @@ fn results(title: &str) -> Results {
 }
 
 fn origin() -> Origin {
-    let command = ["manyway", "sim", "two-50", "--external", "a;b c;d"];
+    let command = ["manyway-lab", "sim", "two-50", "--external", "a;b c;d"];
     Origin {
         version: "0.1.0".into(),
         command: command.map(str::to_owned).to_vec(),
@@ -78,7 +78,7 @@ fn the_page_refers_to_nothing_outside_and_takes_no_text_for_html() {
         assert!(!page.contains(outside), "{outside}");
     }
     assert!(page.contains("&lt;script src=&quot;https://example.org/x.js&quot;&gt;alert(&#39;x&#39;)"));
-    assert!(page.contains("manyway sim two-50 --external &#39;a;b c;d&#39;"));
+    assert!(page.contains("manyway-lab sim two-50 --external &#39;a;b c;d&#39;"));
     assert_eq!(page.matches("<svg").count(), figures.len());
     // Bars and bytes for both scenarios, and the rates of two contenders in each.
     assert_eq!(figures.len(), 2 * (2 + 2));
@@ -138,7 +138,7 @@ fn a_report_is_written_also_of_what_was_interrupted() {
 
 #[test]
 fn a_command_can_be_given_to_a_shell_again() {
-    assert_eq!(origin().command_line(), "manyway sim two-50 --external 'a;b c;d'");
+    assert_eq!(origin().command_line(), "manyway-lab sim two-50 --external 'a;b c;d'");
     let quoted = Origin { command: vec!["it's".into(), String::new()], ..origin() };
     assert_eq!(quoted.command_line(), r"'it'\''s' ''");
 }

@@ -80,7 +80,7 @@ impl Runner for Simulated {
             Contender::External(program) => &program.name,
         };
         Err(LabError::Unsupported(format!(
-            "{who} needs real sockets, which virtual time does not have: run it with \"manyway lab\" as root"
+            "{who} needs real sockets, which virtual time does not have: run it with \"manyway-lab\" as root"
         )))
     }
 }

@@ -1,6 +1,6 @@
 //! The emulator against theory: what a link must do by its settings, and what it does.
 //!
-//! Each [`Property`] is measured with UDP over real links between two hosts. `manyway lab validate` prints the figures, and
+//! Each [`Property`] is measured with UDP over real links between two hosts. `manyway-lab validate` prints the figures, and
 //! a test holds them to the same bounds.
 //!
 //! * `theory`: what the numbers must be;

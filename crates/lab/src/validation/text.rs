@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
+use manyway_chart::{Align, Table};
+
 use super::{Report, Row};
-use crate::columns::{Align, Table};
 
 /// The table, and below it what a reader must know.
 pub fn text(report: &Report) -> String {

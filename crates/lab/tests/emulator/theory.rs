@@ -1,4 +1,4 @@
-//! What links do against what their settings say: as `manyway lab validate`, by the same bounds.
+//! What links do against what their settings say: as `manyway-lab validate`, by the same bounds.
 
 use manyway_lab::validation::{Extent, Options, Property, Report, Row, run, text};
 

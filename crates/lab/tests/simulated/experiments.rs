@@ -18,7 +18,7 @@ fn run(experiment: &Experiment, length: Option<Duration>, runner: &mut dyn Runne
     campaign::run(plan, runner, &mut Nobody, &Stop::default())
 }
 
-/// What `manyway sim NAME --quick` prints, and that it ends with status 0: a change of the protocol shows here.
+/// What `manyway-lab sim NAME --quick` prints, and that it ends with status 0: a change of the protocol shows here.
 fn review(name: &str) {
     let experiment = experiment::find(name).unwrap();
     let results = run(experiment, None, &mut Simulated::new());

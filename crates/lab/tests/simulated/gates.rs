@@ -9,7 +9,7 @@ use manyway_lab::{Scenario, Stop};
 use super::Nobody;
 
 /// Unlike rates, unlike delays, loss, a mesh, jitter, a satellite: gate 1 on few short runs, both ways alternating.
-/// `manyway sim gates` runs all of them twenty times.
+/// `manyway-lab sim gates` runs all of them twenty times.
 #[test]
 fn all_routes_together_are_never_below_the_best_one_alone() {
     let library = Library::builtin().unwrap();

@@ -8,7 +8,7 @@ use manyway_proto::scheduler;
 
 use super::Nobody;
 
-/// What `manyway sim matrix SCENARIOS -t TIME --congestions CONGESTION` prints.
+/// What `manyway-lab sim matrix SCENARIOS -t TIME --congestions CONGESTION` prints.
 fn matrix(scenarios: &[Scenario], time: Duration, congestion: &str, ways: &[Way]) -> String {
     let pair = |name: &str| format!("manyway:scheduler={name},congestion={congestion}");
     let names = std::iter::once(format!("manyway-best:congestion={congestion}"));

@@ -21,7 +21,7 @@ fn contenders_that_need_sockets_are_sent_to_the_lab() {
         ] {
             assert!(matches!(error, LabError::Unsupported(_)));
             assert!(error.to_string().starts_with(&format!("{name} needs real sockets")), "{error}");
-            assert!(error.to_string().contains("\"manyway lab\""), "{error}");
+            assert!(error.to_string().contains("\"manyway-lab\""), "{error}");
         }
     }
 }

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use manyway::Rate;
+use manyway_terminal::{CommandError, ExitCode, json};
 use manyway_transfer::{
     BenchLimit, BenchOutcome, BenchPlan, MessageOutcome, MessagePlan, TransferError, bench_messages,
     bench_until,
@@ -13,12 +14,10 @@ use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 
 use crate::args::{BenchArgs, GlobalArgs};
-use crate::command::error::CommandError;
+use crate::command::error::of_measurement;
 use crate::command::network::connect_on;
 use crate::command::session::NetSession;
 use crate::command::signal::{close, interrupted};
-use crate::exit_code::ExitCode;
-use crate::output::json;
 use crate::output::units::megabits;
 
 /// What came of a run.
@@ -76,7 +75,7 @@ pub(super) async fn run(
         }
     };
     close(&endpoint, "done").await;
-    let failed = |error| CommandError::of_measurement(&error, connection.close_reason());
+    let failed = |error| of_measurement(&error, connection.close_reason());
     let (messages, bulk) = results;
     let (messages, broken) = match messages {
         Ok(messages) => (messages, None),

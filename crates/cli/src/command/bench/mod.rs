@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use manyway::interfaces::InterfaceRule;
 use manyway::{Connection, ConnectionInfo, Event, Rate, Role};
+use manyway_terminal::{CommandError, ExitCode, json, note};
 use manyway_transfer::{BenchFailure, BenchOutcome, BenchPlan, StreamInterval, TransferError, bench_until};
 use serde_json::{Map, Value, json};
 use tokio::sync::broadcast::error::RecvError;
@@ -18,17 +19,15 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::error::CommandError;
+use super::error::{of_connection, of_measurement};
 use super::network::connect_on;
 use super::session::NetSession;
 use super::signal::{close, close_soon, interrupted};
 use crate::args::{BenchArgs, GlobalArgs};
 use crate::caps::InterfaceWish;
-use crate::exit_code::ExitCode;
 use crate::output::book::rtt_of;
 use crate::output::known::KnownPaths;
 use crate::output::path::{PathLabel, path_of};
-use crate::output::{json, note};
 use compare::{Comparison, Single};
 use output::{Mode, Output};
 use rates::Paths;
@@ -72,7 +71,7 @@ pub async fn run(global: &GlobalArgs, arguments: &BenchArgs) -> Result<ExitCode,
     let mut end = end.filter(|error| summary.is_none() || !is_regular(arguments, error));
     let start = run.start.take();
     let members = match end {
-        None if arguments.compares() => compare::interfaces(&connection.info().await?),
+        None if arguments.compares() => compare::interfaces(&connection.info().await.map_err(of_connection)?),
         _ => Vec::new(),
     };
     match end {
@@ -302,7 +301,7 @@ impl<'a> Run<'a> {
         self.follow(&mut reports, &mut events).await?;
         let outcome: Outcome = match task.join_next().await {
             Some(outcome) => outcome.map_err(|error| CommandError::new(ExitCode::Failed, error))?,
-            None => return Err(CommandError::new(ExitCode::Failed, TransferError::Internal)),
+            None => return Err(CommandError::failed(TransferError::Internal)),
         };
         let (outcome, end) = match outcome {
             Ok(outcome) => (outcome, None),
@@ -337,7 +336,7 @@ impl<'a> Run<'a> {
         if matches!(error, TransferError::Silent { .. }) && is_cut_off {
             return CommandError::new(ExitCode::Failed, "the server does not answer: no path works");
         }
-        CommandError::of_measurement(error, self.connection.close_reason())
+        of_measurement(error, self.connection.close_reason())
     }
 
     /// Shows rows and events until the run has told everything.
@@ -406,7 +405,7 @@ impl<'a> Run<'a> {
     }
 
     async fn look(&mut self) -> Result<ConnectionInfo, CommandError> {
-        let info = self.connection.info().await?;
+        let info = self.connection.info().await.map_err(of_connection)?;
         self.known.note(&info);
         self.paths.note(&info);
         self.seen = Some(info.clone());

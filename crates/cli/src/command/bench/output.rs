@@ -3,16 +3,15 @@
 use std::io::Write as _;
 
 use manyway::{ByteCount, Event, Rate};
+use manyway_chart::{Align, Columns};
+use manyway_terminal::screen::output_width;
+use manyway_terminal::{CommandError, json};
 use manyway_transfer::{BenchDirection, BenchFlow};
 use serde_json::{Value, json};
 
 use super::rates::PathRate;
 use super::rows::Row;
-use crate::command::error::CommandError;
-use crate::output::json;
 use crate::output::path::{PathLabel, news_json, news_words};
-use crate::output::table::{Align, Columns};
-use crate::output::terminal::output_width;
 use crate::output::units::{megabits, size};
 
 /// Where the rows go.

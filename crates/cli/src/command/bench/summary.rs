@@ -4,6 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use manyway::{ByteCount, ConnectionInfo, EcnState, PathInfo, PathReport, PathState, Rate, Why};
+use manyway_chart::{Align, Table};
+use manyway_terminal::Colour;
+use manyway_terminal::screen::output_width;
 use manyway_transfer::{BenchAccount, BenchDirection, BenchFlow, BenchOutcome, BenchSummary};
 use serde_json::{Map, Value, json};
 
@@ -12,9 +15,6 @@ use super::output::direction_word;
 use crate::output::book::{milliseconds, rtt_of, state_cell};
 use crate::output::grid::{Cell, Grid};
 use crate::output::path::{PathLabel, why_words};
-use crate::output::table::{Align, Table};
-use crate::output::terminal::output_width;
-use crate::output::tint::Colour;
 use crate::output::units::{duration, fine_percent, megabits, size};
 
 /// What came of a run.

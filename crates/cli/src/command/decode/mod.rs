@@ -12,10 +12,9 @@ use std::time::Duration;
 
 use manyway_inspect::capture::{self, CaptureError, Datagram, Item, Skip};
 use manyway_inspect::{Inside, Inspector, KeyLog, Packet, Sealed};
+use manyway_terminal::{CommandError, ExitCode};
 
-use super::error::CommandError;
 use crate::args::{DecodeArgs, GlobalArgs};
-use crate::exit_code::ExitCode;
 use crate::output::cause;
 
 /// What is said of a packet beside what stands in it.

@@ -5,12 +5,12 @@ use std::io::{self, Write};
 
 use manyway_inspect::capture::Skip;
 use manyway_inspect::{BlockAt, Inside, Opened, Packet, blocks, handshake_message};
+use manyway_terminal::note;
 use manyway_wire::Initiator;
 use manyway_wire::mmsp2::{Block, HeaderForm};
 
 use super::{Place, Show, Summary};
 use crate::args::GlobalArgs;
-use crate::output::note;
 
 /// How far blocks stand to the right of their packet.
 const INDENT: &str = "        ";

@@ -5,17 +5,16 @@ use std::time::{Duration, Instant};
 
 use manyway::Endpoint;
 use manyway_egress::{Destination, EgressError, Opened, Reason, Refusal, check, connect};
+use manyway_terminal::{CommandError, ExitCode, note};
 use manyway_transfer::Session;
 use tokio::sync::watch;
 
-use super::super::error::CommandError;
+use super::super::error::of_connection;
 use super::super::network;
 use super::super::session::NetSession;
 use super::super::signal::close_soon;
 use super::explain;
 use crate::args::GlobalArgs;
-use crate::exit_code::ExitCode;
-use crate::output::note;
 
 /// A connection to a server that lets its clients out.
 #[derive(Debug)]
@@ -86,7 +85,7 @@ impl Bond {
             let Some(session) = self.session.borrow().clone() else {
                 return CommandError::new(ExitCode::Failed, "the connection is gone");
             };
-            let reason = CommandError::from(session.0.closed().await);
+            let reason = of_connection(session.0.closed().await);
             self.session.send_replace(None);
             self.end("the connection broke").await;
             if is_final(&reason) {

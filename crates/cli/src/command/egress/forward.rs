@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
+use manyway_terminal::{CommandError, ExitCode, json, note, print_line};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use super::super::error::CommandError;
 use super::bond::Bond;
 use super::listening::{carry, listen, reset, run as run_ports, serve};
 use crate::args::{ForwardArgs, ForwardRule, GlobalArgs};
-use crate::exit_code::ExitCode;
-use crate::output::{address, json, note, print_line};
+use crate::output::address;
 
 /// Forwards until Ctrl-C or SIGTERM.
 ///

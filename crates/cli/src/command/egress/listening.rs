@@ -6,17 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use manyway_egress::{Quota, relay_tcp};
+use manyway_terminal::{CommandError, ExitCode, note};
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::super::error::CommandError;
 use super::super::signal::interrupted;
 use super::bond::{Bond, Connected};
 use crate::args::GlobalArgs;
-use crate::exit_code::ExitCode;
-use crate::output::{address as shown, cause, note};
+use crate::output::{address as shown, cause};
 
 /// Programs' connections at the same time on one port; more wait.
 const MOST: usize = 1024;

@@ -9,9 +9,9 @@ mod listening;
 
 use manyway::ConnectionError;
 use manyway_egress::{EgressError, Reason};
+use manyway_terminal::{CommandError, ExitCode};
 
-use super::error::CommandError;
-use crate::exit_code::ExitCode;
+use super::error::of_connection;
 
 /// Why a request failed, with what the connection says of it.
 pub(super) fn explain(error: &EgressError, connection: Option<ConnectionError>) -> CommandError {
@@ -22,7 +22,7 @@ pub(super) fn explain(error: &EgressError, connection: Option<ConnectionError>) 
             let code = if is_policy { ExitCode::Policy } else { ExitCode::Failed };
             CommandError::new(code, refusal)
         }
-        (_, Some(reason)) => CommandError::from(reason),
+        (_, Some(reason)) => of_connection(reason),
         (error, None) => CommandError::new(ExitCode::Failed, error),
     }
 }

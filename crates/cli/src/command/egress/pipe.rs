@@ -5,15 +5,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use manyway_egress::{Destination, Quota, RelayError, connect, relay};
+use manyway_terminal::{CommandError, ExitCode};
 use tokio::io::{AsyncWrite, Stdout};
 
-use super::super::error::CommandError;
+use super::super::error::of_connection;
 use super::super::network;
 use super::super::session::NetSession;
 use super::super::signal::{close_soon, until_interrupted};
 use super::explain;
 use crate::args::{GlobalArgs, PipeArgs};
-use crate::exit_code::ExitCode;
 
 /// Connects, and copies until both directions have ended.
 ///
@@ -39,7 +39,7 @@ async fn carry(session: &NetSession, destination: &Destination) -> Result<(), Co
         Ok(_) => Ok(()),
         Err(RelayError::Local(error)) => Err(error.into()),
         Err(error) => Err(match session.0.close_reason() {
-            Some(reason) => reason.into(),
+            Some(reason) => of_connection(reason),
             None => CommandError::new(ExitCode::Failed, format!("{destination}: {error}")),
         }),
     }

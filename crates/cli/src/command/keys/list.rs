@@ -2,15 +2,13 @@
 
 use std::io::Write as _;
 
+use manyway_terminal::screen::output_width;
+use manyway_terminal::{Colour, CommandError, json};
 use serde_json::{Map, Value, json};
 
 use crate::args::{EntryKind, GlobalArgs};
-use crate::command::error::CommandError;
 use crate::home::{ClientEntry, Home, HostText, Rights, ServerEntry, TicketEntry, Timestamp};
 use crate::output::grid::{Cell, Grid};
-use crate::output::json;
-use crate::output::terminal::output_width;
-use crate::output::tint::Colour;
 
 /// Prints the entries of one kind, or of all.
 pub(super) fn run(global: &GlobalArgs, home: &Home, kind: Option<EntryKind>) -> Result<(), CommandError> {

@@ -14,18 +14,16 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::error::CommandError;
+use super::error::of_connection;
 use super::network::{caps, connect_on, interface_policy};
 use super::signal::{close, interrupted};
 use crate::args::{GlobalArgs, PathsArgs};
 use crate::caps::{CapLedger, CapState};
-use crate::exit_code::ExitCode;
-use crate::output::json;
 use crate::output::live::{Live, Quit};
 use crate::output::path::{PathLabel, news_json, news_words, path_of};
-use crate::output::print_line;
-use crate::output::terminal::output_width;
-use crate::output::tint::{Colour, Line, Tint, block};
+use crate::output::tint::{Line, Tint, block};
+use manyway_terminal::screen::output_width;
+use manyway_terminal::{Colour, CommandError, ExitCode, json, print_line};
 use pings::Pings;
 use rates::Rates;
 use rows::{
@@ -172,7 +170,7 @@ impl<'a> View<'a> {
                     }
                 }
                 event = events.recv() => match event {
-                    Ok(Event::Closed(error)) => return Err(error.into()),
+                    Ok(Event::Closed(error)) => return Err(of_connection(error)),
                     Ok(event) => {
                         if path_of(&event).is_some_and(|path| pings.label(path).is_none()) {
                             // It came since the last question.
@@ -181,14 +179,14 @@ impl<'a> View<'a> {
                         self.tell(&event, &pings)?;
                     }
                     Err(RecvError::Lagged(_)) => {}
-                    Err(RecvError::Closed) => return Err(connection.closed().await.into()),
+                    Err(RecvError::Closed) => return Err(of_connection(connection.closed().await)),
                 },
             }
         }
     }
 
     async fn refresh(&mut self, connection: &Connection, pings: &Pings<'_>) -> Result<(), CommandError> {
-        let report = connection.report().await?;
+        let report = connection.report().await.map_err(of_connection)?;
         self.rates.take(Instant::now(), report.iter().filter_map(|row| row.path.as_ref()));
         let rows: Vec<_> = report
             .iter()

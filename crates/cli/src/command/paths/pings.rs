@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use manyway::{Connection, ConnectionInfo, PathId};
+use manyway_terminal::CommandError;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::rows::Pinged;
-use crate::command::error::CommandError;
+use crate::command::error::of_connection;
 use crate::output::known::KnownPaths;
 use crate::output::path::PathLabel;
 
@@ -62,7 +63,7 @@ impl<'a> Pings<'a> {
 
     /// Takes note of the paths that there are.
     pub(super) async fn look(&mut self) -> Result<ConnectionInfo, CommandError> {
-        let info = self.connection.info().await?;
+        let info = self.connection.info().await.map_err(of_connection)?;
         self.known.note(&info);
         Ok(info)
     }

@@ -1,10 +1,10 @@
 //! The lines of `manyway paths` in every situation.
 
 use super::*;
-use crate::output::tint::Colour;
 use manyway::Used;
 use manyway::interfaces::{Interface, InterfaceAddress, InterfacePolicy, Route, Snapshot};
 use manyway::scheduler::Purpose;
+use manyway_terminal::Colour;
 
 fn rows() -> Vec<PairRow> {
     let row = |interface: &str, local: &str, why: Why| PairRow {

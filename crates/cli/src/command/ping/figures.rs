@@ -230,8 +230,10 @@ impl Spread {
 
 #[cfg(test)]
 mod tests {
+
+    use manyway_terminal::Colour;
+
     use super::*;
-    use crate::output::tint::Colour;
 
     fn figures() -> Figures {
         let label = |id, interface: &str, local: &str| PathLabel {

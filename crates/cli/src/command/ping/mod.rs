@@ -11,20 +11,18 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
-use super::error::CommandError;
+use super::error::of_connection;
 use super::network::connect_on;
 use super::signal::{close, interrupted};
 use crate::args::{GlobalArgs, PingArgs};
-use crate::exit_code::ExitCode;
 use crate::output::book::milliseconds;
-use crate::output::json;
 use crate::output::known::KnownPaths;
 use crate::output::live::{Live, Quit};
 use crate::output::path::{PathLabel, news_json, news_words, path_of};
-use crate::output::table::{Align, Columns};
-use crate::output::terminal::{fit, output_width};
-use crate::output::tint::Colour;
 use figures::Figures;
+use manyway_chart::{Align, Columns};
+use manyway_terminal::screen::{fit, output_width};
+use manyway_terminal::{Colour, CommandError, ExitCode, json};
 
 /// Asks until it is enough, then sums up; [`ExitCode::Failed`] if nobody ever answered.
 ///
@@ -125,7 +123,7 @@ impl<'a> Pinger<'a> {
                 event = events.recv() => match event {
                     Ok(event) => self.tell(&event).await?,
                     Err(RecvError::Lagged(_)) => {}
-                    Err(RecvError::Closed) => return Err(self.connection.closed().await.into()),
+                    Err(RecvError::Closed) => return Err(of_connection(self.connection.closed().await)),
                 },
             }
         }
@@ -155,7 +153,7 @@ impl<'a> Pinger<'a> {
     }
 
     async fn look(&mut self) -> Result<(), CommandError> {
-        let info = self.connection.info().await?;
+        let info = self.connection.info().await.map_err(of_connection)?;
         for figures in self.known.beginnings(&info) {
             self.say(&Event::Path(figures.event()))?;
         }
@@ -218,7 +216,7 @@ impl<'a> Pinger<'a> {
     /// Says which paths come, fail and go.
     async fn tell(&mut self, event: &Event) -> Result<(), CommandError> {
         if let Event::Closed(error) = event {
-            return Err(error.clone().into());
+            return Err(of_connection(error.clone()));
         }
         let Some(path) = path_of(event).filter(|_| !self.global.quiet) else { return Ok(()) };
         // The path may have come since the last question. The end of the connection is told elsewhere.

@@ -7,16 +7,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use manyway_terminal::{CommandError, ExitCode, json, note, print_line};
 use serde_json::json;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use super::super::error::CommandError;
 use super::bond::Bond;
 use super::listening::{listen, run as run_ports, serve};
 use crate::args::{GlobalArgs, ProxyArgs};
-use crate::exit_code::ExitCode;
-use crate::output::{address as shown, json, note, print_line};
+use crate::output::address as shown;
 
 /// How long a program may take to say where it wants to go.
 const PATIENCE: Duration = Duration::from_secs(10);

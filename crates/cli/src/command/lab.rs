@@ -1,0 +1,86 @@
+//! `manyway lab` and `manyway sim`: they run `manyway-lab`, which has all that compares over emulated links.
+
+use std::env::consts::EXE_SUFFIX;
+use std::ffi::OsString;
+use std::io::{self, ErrorKind};
+use std::process::Command;
+
+use manyway_terminal::{CommandError, ExitCode};
+
+/// Whether the command line begins with the name of such a command. Its options are not those of `manyway`.
+pub fn is_named(first: Option<OsString>) -> bool {
+    first.is_some_and(|word| is_verb(&word))
+}
+
+/// Runs `manyway-lab` with the words of a command line, in the place of this process.
+///
+/// # Errors
+/// It is not installed, or the system can not run it.
+pub fn run(words: impl Iterator<Item = OsString>) -> Result<ExitCode, CommandError> {
+    let program = program();
+    let error = replace_by(Command::new(&program).args(arguments(words)));
+    Err(if error.kind() == ErrorKind::NotFound {
+        CommandError::failed(NOT_INSTALLED)
+    } else {
+        CommandError::failed(format!("{}: {error}", program.display()))
+    })
+}
+
+/// What `manyway-lab` is told: everything but the word `lab`. The word `sim` is a command there, too.
+fn arguments(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut words: Vec<_> = words.collect();
+    let verb = words.iter().position(is_verb);
+    if let Some(lab) = verb.filter(|verb| words.get(*verb).is_some_and(|word| word == "lab")) {
+        words.remove(lab);
+    }
+    words
+}
+
+fn is_verb(word: &OsString) -> bool {
+    word == "lab" || word == "sim"
+}
+
+/// The program beside this one, or else that of the search path.
+fn program() -> OsString {
+    let name = format!("manyway-lab{EXE_SUFFIX}");
+    let beside = std::env::current_exe().map(|here| here.with_file_name(&name));
+    match beside {
+        Ok(program) if program.is_file() => program.into(),
+        Ok(_) | Err(_) => name.into(),
+    }
+}
+
+#[cfg(unix)]
+fn replace_by(command: &mut Command) -> io::Error {
+    use std::os::unix::process::CommandExt as _;
+    command.exec()
+}
+
+/// Here no process can take the place of another: this one waits, and ends as the other does.
+#[cfg(not(unix))]
+fn replace_by(command: &mut Command) -> io::Error {
+    match command.status() {
+        Ok(status) => std::process::exit(status.code().unwrap_or(1)),
+        Err(error) => error,
+    }
+}
+
+const NOT_INSTALLED: &str = "manyway-lab is not installed, neither beside manyway nor in PATH; \
+    `cargo install --locked --path crates/lab-cli` in a clone of the repository installs it";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lab_is_told_everything_but_its_own_name() {
+        for (words, expected) in [
+            (&["lab", "two-50", "-n", "3"][..], &["two-50", "-n", "3"][..]),
+            (&["--json", "lab", "list"], &["--json", "list"]),
+            (&["sim", "lab", "--quick"], &["sim", "lab", "--quick"]),
+            (&["lab", "lab"], &["lab"]),
+        ] {
+            assert_eq!(arguments(words.iter().map(OsString::from)), expected, "{words:?}");
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! From the command line to a plan.
+
+use std::time::Duration;
+
+use manyway_lab::campaign::{Case, Course, Plan, Timing, Way};
+use manyway_lab::contender::{Contender, ExternalProgram};
+use manyway_lab::gates::{self, Contest};
+use manyway_lab::scenario::{Library, Scenario};
+use manyway_proto::{congestion, scheduler};
+use manyway_terminal::CommandError;
+
+use super::of_lab;
+use crate::args::{CampaignArgs, MatrixArgs, NameList, SettingsArgs, Ways};
+
+/// What the command line need not say.
+#[derive(Debug, Clone, Copy)]
+pub struct Defaults {
+    /// Who runs.
+    pub contenders: &'static [&'static str],
+    /// How often.
+    pub repetitions: u32,
+    /// What makes runs differ.
+    pub timing: Timing,
+}
+
+/// Plans scenarios for contenders.
+///
+/// # Errors
+/// A scenario or a contender is unknown or wrong.
+pub fn of_scenarios(
+    arguments: &CampaignArgs,
+    (names, externals): (&[NameList], &[ExternalProgram]),
+    defaults: Defaults,
+) -> Result<Plan, CommandError> {
+    let contenders = contenders(&arguments.settings, names, externals, defaults.contenders)?;
+    let scenarios = scenarios(arguments, "table", Ways::Up)?;
+    let case = |(scenario, way)| Case { scenario, way, contenders: contenders.clone() };
+    Ok(Plan {
+        cases: scenarios.into_iter().map(case).collect(),
+        repetitions: repetitions(arguments, defaults.repetitions),
+        seed: arguments.seed,
+        timing: defaults.timing,
+        budget: arguments.budget,
+        course: if arguments.report.is_some() { Course::Kept } else { Course::Dropped },
+    })
+}
+
+/// Plans every scheduler with every congestion control, and for each of these the best path alone.
+///
+/// # Errors
+/// A scenario, a scheduler or a congestion control is unknown.
+pub fn of_matrix(arguments: &MatrixArgs, defaults: Defaults) -> Result<Plan, CommandError> {
+    let or_all = |given: &[String], all: &mut dyn Iterator<Item = &'static str>| -> Vec<String> {
+        if given.is_empty() { all.map(str::to_owned).collect() } else { given.to_vec() }
+    };
+    let schedulers = or_all(&arguments.schedulers, &mut scheduler::names());
+    let congestions = or_all(&arguments.congestions, &mut congestion::names());
+    let mut names = Vec::new();
+    for congestion in &congestions {
+        names.push(format!("manyway-best:congestion={congestion}"));
+        let pair = |scheduler| format!("manyway:scheduler={scheduler},congestion={congestion}");
+        names.extend(schedulers.iter().map(pair));
+    }
+    let mut campaign = arguments.campaign.clone();
+    if campaign.names.is_empty() {
+        campaign.names = MATRIX.map(str::to_owned).to_vec();
+    }
+    campaign.direction = campaign.direction.or(Some(Ways::Both));
+    let defaults = Defaults { repetitions: 1, ..defaults };
+    of_scenarios(&campaign, (&[NameList(names)], &[]), defaults)
+}
+
+/// The groups that show what schedulers are good for.
+const MATRIX: [&str; 3] = ["unequal", "environments", "simult-flows"];
+
+/// Plans what the gates judge.
+///
+/// # Errors
+/// A scenario is unknown or wrong, or the command line sets what the gates leave at its default.
+pub fn of_gates(arguments: &CampaignArgs, contest: Contest) -> Result<Plan, CommandError> {
+    if !arguments.settings.are_default() {
+        return Err(CommandError::usage(
+            "the gates judge default settings: leave --scheduler, --congestion and --pairs out",
+        ));
+    }
+    let way = match contest {
+        Contest::Simulated => Ways::Both,
+        Contest::Real => Ways::Up,
+    };
+    let scenarios = scenarios(arguments, "all", way)?;
+    let mut plan = gates::plan(&scenarios, contest).map_err(CommandError::usage)?;
+    plan.repetitions = repetitions(arguments, plan.repetitions);
+    plan.seed = arguments.seed;
+    plan.budget = arguments.budget;
+    if arguments.report.is_some() {
+        plan.course = Course::Kept;
+    }
+    Ok(plan)
+}
+
+fn repetitions(arguments: &CampaignArgs, default: u32) -> u32 {
+    arguments.repeat.unwrap_or(if arguments.quick { 1 } else { default })
+}
+
+/// Everybody named, once; `settings` are those of each Manyway that has none of its own.
+fn contenders(
+    settings: &SettingsArgs,
+    names: &[NameList],
+    externals: &[ExternalProgram],
+    defaults: &[&str],
+) -> Result<Vec<Contender>, CommandError> {
+    let mut named: Vec<String> = names.iter().flat_map(|list| list.0.clone()).collect();
+    if named.is_empty() {
+        named = defaults.iter().map(|name| (*name).to_owned()).collect();
+        named.extend(externals.iter().map(|program| format!("external:{}", program.name)));
+    }
+    let mut found: Vec<Contender> = Vec::new();
+    for name in &named {
+        let contender = contender(settings, name, externals)?;
+        if !found.contains(&contender) {
+            found.push(contender);
+        }
+    }
+    Ok(found)
+}
+
+/// Who is meant by a name; `settings` are those of a Manyway that has none of its own.
+///
+/// # Errors
+/// Nobody is called so, or there is no such setting.
+pub fn contender(
+    settings: &SettingsArgs,
+    name: &str,
+    externals: &[ExternalProgram],
+) -> Result<Contender, CommandError> {
+    let mut contender = Contender::find(name, externals).map_err(CommandError::usage)?;
+    if let Contender::Manyway(own) = &mut contender {
+        own.scheduler = own.scheduler.take().or_else(|| settings.scheduler.clone());
+        own.congestion = own.congestion.take().or_else(|| settings.congestion.clone());
+        own.pairs = own.pairs.or(settings.pairs);
+        // A name that the command line let through must be known here, too.
+        contender = contender.to_string().parse().map_err(CommandError::usage)?;
+    }
+    Ok(contender)
+}
+
+/// The scenarios, each once, in every way asked for.
+fn scenarios(
+    arguments: &CampaignArgs,
+    default: &str,
+    way: Ways,
+) -> Result<Vec<(Scenario, Way)>, CommandError> {
+    let library = Library::builtin().map_err(of_lab)?;
+    let names: Vec<&str> = arguments.names.iter().map(String::as_str).collect();
+    let names = if names.is_empty() { vec![default] } else { names };
+    let mut found: Vec<Scenario> = Vec::new();
+    for name in names {
+        for scenario in library.find(name).map_err(of_lab)? {
+            match found.iter().find(|other| other.name == scenario.name) {
+                None => found.push(scenario),
+                Some(other) if is_same(other, &scenario) => {}
+                Some(other) => {
+                    return Err(CommandError::usage(format!(
+                        "two scenarios are called {}: that of {} and that of {}; give one another `name`",
+                        scenario.name, other.source, scenario.source
+                    )));
+                }
+            }
+        }
+    }
+    let ways = match arguments.direction.unwrap_or(way) {
+        Ways::Up => vec![Way::AsWritten],
+        Ways::Down => vec![Way::Turned],
+        Ways::Both => vec![Way::AsWritten, Way::Turned],
+    };
+    let mut cases = Vec::new();
+    for scenario in found {
+        let scenario = lasting(scenario, arguments);
+        for way in &ways {
+            let turned = scenario.clone().turned();
+            match way {
+                Way::AsWritten => cases.push((scenario.clone(), Way::AsWritten)),
+                // Traffic that goes both ways does so turned, too.
+                Way::Turned if ways.len() > 1 && turned.traffic == scenario.traffic => {}
+                Way::Turned => cases.push((turned, Way::Turned)),
+            }
+        }
+    }
+    Ok(cases)
+}
+
+/// Whether two scenarios are the same in all that they say; every part of one is printed for that.
+fn is_same(one: &Scenario, other: &Scenario) -> bool {
+    format!("{one:?}") == format!("{other:?}")
+}
+
+/// The scenario with the duration asked for.
+fn lasting(scenario: Scenario, arguments: &CampaignArgs) -> Scenario {
+    match arguments.duration {
+        Some(duration) => scenario.with_duration(duration),
+        None if arguments.quick && scenario.duration > QUICK => {
+            // What happens to links needs time to be seen.
+            let length = if scenario.events.is_empty() { QUICK } else { (scenario.duration / 2).max(QUICK) };
+            scenario.with_duration(length)
+        }
+        None => scenario,
+    }
+}
+
+const QUICK: Duration = Duration::from_secs(3);

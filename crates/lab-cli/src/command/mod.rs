@@ -1,0 +1,6 @@
+//! What each command does.
+
+pub mod agent;
+pub mod campaign;
+pub mod lab;
+pub mod sim;

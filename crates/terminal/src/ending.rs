@@ -1,0 +1,82 @@
+//! How a program ends that did not understand its command line, failed, or printed a document.
+
+use std::ffi::OsString;
+use std::io::{self, Write as _};
+
+use crate::{Colour, CommandError, ExitCode, json, note, without_secrets};
+
+/// Who reads standard output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reader {
+    /// A person.
+    Person,
+    /// A program, which asked for JSON.
+    Program,
+}
+
+impl Reader {
+    /// Who reads it by the words of this process, where they were not or could not be understood.
+    pub fn of_this_process() -> Self {
+        let asks = |word: &OsString| ["--json", "--json-document", "-J"].iter().any(|option| word == option);
+        let mut words = std::env::args_os().skip(1).take_while(|word| word != "--");
+        if words.any(|word| asks(&word)) { Self::Program } else { Self::Person }
+    }
+}
+
+/// Tells why a command failed: people on standard error, programs that asked for JSON on standard output. A reader that
+/// has closed standard output is told by the status alone.
+pub fn fail(error: &CommandError, reader: Reader) -> ExitCode {
+    fail_with(error, reader, |error| note(&format!("error: {error}")))
+}
+
+/// As [`fail`], with another form on standard error.
+pub fn fail_with(error: &CommandError, reader: Reader, tell: impl FnOnce(&CommandError)) -> ExitCode {
+    if error.code != ExitCode::OutputClosed {
+        tell(error);
+        if reader == Reader::Program {
+            // The error is told already.
+            let _ = json::print(&error.to_json());
+        }
+    }
+    error.code
+}
+
+/// Help and version are asked for; all else is a wrong command line.
+pub fn fail_to_parse(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        let printed = error.print().and_then(|()| io::stdout().flush());
+        return printed.map_or_else(|error| fail(&error.into(), Reader::Person), |()| ExitCode::Ok);
+    }
+    note(&usage_text(error));
+    if Reader::of_this_process() == Reader::Program {
+        let text = without_secrets(&error.to_string());
+        // What is wrong, which may take several lines, ends before the usage.
+        let lines: Vec<_> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+        let reason = lines.join(" ");
+        let reason = reason.strip_prefix("error: ").unwrap_or(&reason);
+        let _ = json::print(&CommandError::usage(reason).to_json());
+    }
+    ExitCode::Usage
+}
+
+/// What is wrong with a command line, with colours where they are shown.
+fn usage_text(error: &clap::Error) -> String {
+    let text = error.render();
+    let text = match Colour::of_messages() {
+        Colour::With => text.ansi().to_string(),
+        Colour::Without => text.to_string(),
+    };
+    without_secrets(text.trim_end())
+}
+
+/// Writes a document to standard output.
+///
+/// # Errors
+/// Standard output is closed or full.
+pub fn print(
+    write: impl FnOnce(&mut io::StdoutLock<'static>) -> io::Result<()>,
+) -> Result<ExitCode, CommandError> {
+    let mut out = io::stdout().lock();
+    write(&mut out).and_then(|()| out.flush())?;
+    Ok(ExitCode::Ok)
+}

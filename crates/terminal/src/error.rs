@@ -1,0 +1,94 @@
+//! Why a command failed, and what the shell is told.
+
+use std::fmt;
+use std::io::ErrorKind;
+
+use serde_json::{Map, Value, json};
+
+use crate::{ExitCode, without_numbers, without_secrets};
+
+/// The end of a command that did not do what it should.
+#[derive(Debug)]
+pub struct CommandError {
+    /// What the shell is told.
+    pub code: ExitCode,
+    /// What the user is told: the cause, and the next step where there is one.
+    pub text: String,
+    /// What programs are told beside it: how far the command came.
+    pub facts: Map<String, Value>,
+}
+
+impl CommandError {
+    /// An error with a code and a text, without tickets and numbers of the system.
+    pub fn new(code: ExitCode, text: impl fmt::Display) -> Self {
+        Self { code, text: without_secrets(&without_numbers(&text.to_string())), facts: Map::new() }
+    }
+
+    /// The command line makes no sense.
+    pub fn usage(text: impl fmt::Display) -> Self {
+        Self::new(ExitCode::Usage, text)
+    }
+
+    /// It did not work.
+    pub fn failed(text: impl fmt::Display) -> Self {
+        Self::new(ExitCode::Failed, text)
+    }
+
+    /// The same error with what is known of the work all the same.
+    pub fn with_facts(self, facts: Map<String, Value>) -> Self {
+        Self { facts, ..self }
+    }
+
+    /// The error as the one document for programs, with its facts.
+    pub fn to_json(&self) -> Value {
+        let mut document = self.facts.clone();
+        let error = json!({ "code": self.code.number(), "kind": self.code.name(), "text": self.text });
+        document.insert("error".to_owned(), error);
+        document.into()
+    }
+}
+
+impl From<std::io::Error> for CommandError {
+    /// Nothing but standard output breaks as a pipe here: its reader has seen enough (`| head`).
+    fn from(error: std::io::Error) -> Self {
+        let is_broken = error.kind() == ErrorKind::BrokenPipe;
+        let code = if is_broken { ExitCode::OutputClosed } else { ExitCode::Failed };
+        Self::new(code, error)
+    }
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for CommandError {}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn programs_are_told_the_code_its_name_and_the_text() {
+        let error = CommandError::usage("no such thing");
+        let expected = json!({ "error": { "code": 2, "kind": "usage", "text": "no such thing" } });
+        assert_eq!(error.to_json(), expected);
+        let facts = Map::from_iter([("bytes".to_owned(), 7.into())]);
+        let with_facts = error.with_facts(facts).to_json();
+        assert_eq!((&with_facts["bytes"], &with_facts["error"]), (&7.into(), &expected["error"]));
+    }
+
+    #[test]
+    fn a_reader_that_has_seen_enough_is_told_by_the_status_alone() {
+        let broken = || CommandError::from(io::Error::from(ErrorKind::BrokenPipe));
+        assert_eq!(broken().code, ExitCode::OutputClosed);
+        for code in [ExitCode::Ok, ExitCode::Failed] {
+            assert_eq!(code.after_printing(Err(broken())).unwrap(), code, "the work was done");
+        }
+        let full = CommandError::from(io::Error::from(ErrorKind::StorageFull));
+        assert_eq!(ExitCode::Ok.after_printing(Err(full)).unwrap_err().code, ExitCode::Failed);
+    }
+}

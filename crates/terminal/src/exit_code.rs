@@ -1,0 +1,83 @@
+//! How the process ends.
+
+use std::process::ExitCode as ProcessExitCode;
+
+use crate::CommandError;
+
+/// What the shell is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ExitCode {
+    /// 0: done.
+    Ok,
+    /// 1: failed.
+    Failed,
+    /// 2: the command line makes no sense.
+    Usage,
+    /// 3: one side did not accept the other's key.
+    Authentication,
+    /// 4: incomplete; the same command takes it up again.
+    Incomplete,
+    /// 5: a policy forbids it, such as a cap on a link.
+    Policy,
+    /// 6: worse than was asked for, by `--min-gain`, the gates of the lab, its comparison with virtual time or with theory.
+    Gain,
+    /// 7: the peer was not reached on any path.
+    Unreachable,
+    /// 130: ended by Ctrl-C or SIGTERM before the work was done.
+    Interrupted,
+    /// 141: the reader of standard output closed it before the work was done, as for programs that SIGPIPE ends.
+    OutputClosed,
+}
+
+impl ExitCode {
+    /// The number.
+    pub fn number(self) -> u8 {
+        match self {
+            Self::Ok => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Authentication => 3,
+            Self::Incomplete => 4,
+            Self::Policy => 5,
+            Self::Gain => 6,
+            Self::Unreachable => 7,
+            Self::Interrupted => 130,
+            Self::OutputClosed => 141,
+        }
+    }
+
+    /// Its name in documents for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Failed => "failed",
+            Self::Usage => "usage",
+            Self::Authentication => "authentication",
+            Self::Incomplete => "incomplete",
+            Self::Policy => "policy",
+            Self::Gain => "gain",
+            Self::Unreachable => "unreachable",
+            Self::Interrupted => "interrupted",
+            Self::OutputClosed => "output-closed",
+        }
+    }
+
+    /// The code of a command that has done its work and printed `printed`: a reader that has seen enough changes
+    /// nothing.
+    ///
+    /// # Errors
+    /// That of `printed` otherwise.
+    pub fn after_printing(self, printed: Result<(), CommandError>) -> Result<Self, CommandError> {
+        match printed {
+            Err(error) if error.code != Self::OutputClosed => Err(error),
+            Err(_) | Ok(()) => Ok(self),
+        }
+    }
+}
+
+impl From<ExitCode> for ProcessExitCode {
+    fn from(code: ExitCode) -> Self {
+        Self::from(code.number())
+    }
+}

@@ -1,0 +1,27 @@
+//! How `manyway` and `manyway-lab` speak to people, programs and the shell.
+//!
+//! * Lines: [`print_line`] for data on standard output, [`note`] for messages on standard error, [`json`] for programs;
+//! * [`screen`]: what the terminal can show; [`Colour`] and [`ProgressMode`]: what suits it;
+//! * [`CommandError`] and [`ExitCode`]: why a command failed, and what the shell is told; [`ending`] tells it;
+//! * [`documents`]: completion and manual page, from the definition of a command line;
+//! * [`logging`] and [`signal`].
+
+mod colour;
+pub mod documents;
+pub mod ending;
+mod error;
+mod exit_code;
+pub mod json;
+pub mod logging;
+mod progress;
+pub mod screen;
+pub mod signal;
+pub mod stderr;
+mod words;
+mod wrap;
+
+pub use colour::Colour;
+pub use error::CommandError;
+pub use exit_code::ExitCode;
+pub use progress::ProgressMode;
+pub use words::{note, print_line, without_numbers, without_secrets, wrapped};

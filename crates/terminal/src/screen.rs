@@ -1,0 +1,67 @@
+//! What the terminals behind standard output and standard error can show.
+
+use std::io::{self, IsTerminal as _};
+
+/// Where there is no terminal, rows are as long as they are: each stays one line for other programs.
+const UNLIMITED: usize = 10_000;
+/// A terminal that says it is narrower is not believed.
+const LEAST: usize = 20;
+
+/// Characters in a line of standard output; more than any line has if it is no terminal.
+pub fn output_width() -> usize {
+    width_of_output().unwrap_or(UNLIMITED)
+}
+
+/// Characters in a line of the terminal behind standard output, if there is one.
+pub fn width_of_output() -> Option<usize> {
+    let out = io::stdout();
+    if out.is_terminal() { width(&out) } else { None }
+}
+
+/// Characters in a line of the terminal behind standard error, if there is one.
+pub fn width_of_messages() -> Option<usize> {
+    let err = io::stderr();
+    if err.is_terminal() { width(&err) } else { None }
+}
+
+/// Cuts a line so that a terminal behind standard output does not wrap it; leaves it alone elsewhere.
+pub fn fit(line: &str) -> String {
+    width_of_output().map_or_else(|| line.to_owned(), |width| clip(line, width))
+}
+
+/// Whether a live screen can be shown: standard output is a terminal that can move its cursor.
+pub fn is_live() -> bool {
+    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    io::stdout().is_terminal() && !is_dumb
+}
+
+#[cfg(unix)]
+fn width(file: &impl std::os::fd::AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(file).ok()?;
+    let columns = usize::from(size.ws_col);
+    (columns > 0).then(|| columns.max(LEAST))
+}
+
+#[cfg(not(unix))]
+fn width<T>(_file: &T) -> Option<usize> {
+    crossterm::terminal::size().ok().map(|(columns, _)| usize::from(columns).max(LEAST))
+}
+
+/// Cuts a line so that a terminal of that width does not wrap it.
+fn clip(line: &str, width: usize) -> String {
+    if line.chars().count() <= width {
+        return line.to_owned();
+    }
+    line.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_never_wraps() {
+        assert_eq!(clip("0123456789", 10), "0123456789");
+        assert_eq!(clip("Grüße aus 0", 8), "Grüße a…");
+    }
+}
