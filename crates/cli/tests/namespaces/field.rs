@@ -71,7 +71,7 @@ fn a_client_that_is_stopped_in_the_middle_goes_on_although_its_translator_forgot
     modem.limit(20);
     modem.forget_after(1);
     let server = lab.serve(&["--advertise", SERVER]);
-    make_file(&lab.here().join("big"), 8 * MB);
+    make_file(&lab.here().join("big"), 16 * MB);
     let client = lab.start_client(&["-v", "send", "big", &server.ticket]);
     client.wait_until("data", || lab.client.sent("wwan1") > 2_000_000);
     stop_for(&client, Duration::from_secs(4));

@@ -119,7 +119,7 @@ fn a_rendezvous_that_dies_does_no_harm() {
     let Some(town) = Town::start() else { return };
     let meeting = town.rendezvous(&[]);
     let server = town.lab.serve(&["--rendezvous", MEET]);
-    make_file(&town.lab.here().join("big"), 10 * MB);
+    make_file(&town.lab.here().join("big"), 20 * MB);
     let client = town.lab.start_client(&["-v", "--rendezvous", MEET, "send", "big", &server.ticket]);
     town.until_more(&client, 2 * MB);
     meeting.signal("KILL");

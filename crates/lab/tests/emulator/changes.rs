@@ -31,7 +31,7 @@ fn events_happen_at_their_times() {
         })
     };
     measured(is_right, || {
-        let bench = Bench::start(&scenario)?;
+        let bench = Bench::alone(&scenario)?;
         let (near, far) = bench.pair(0);
         let begun = bench.emulator.begin();
         assert_eq!(bench.emulator.begin(), begun);
@@ -52,7 +52,7 @@ fn edges(arrived: &[Arrived], begun: std::time::Instant) -> Vec<i128> {
 
 #[test]
 fn a_rate_changes_under_way_and_the_figures_tell() {
-    let Some(bench) = Bench::start(&single(&LinkConfig::new(mbit(4), 5 * MS).with_queue_time(200 * MS)))
+    let Some(bench) = Bench::alone(&single(&LinkConfig::new(mbit(4), 5 * MS).with_queue_time(200 * MS)))
     else {
         return;
     };
@@ -82,7 +82,7 @@ fn a_rate_changes_under_way_and_the_figures_tell() {
 
 #[test]
 fn an_interface_goes_down_and_comes_up_again() {
-    let Some(bench) = Bench::start(&side_by_side(&[open(MS), open(MS)])) else { return };
+    let Some(bench) = Bench::shared(&side_by_side(&[open(MS), open(MS)])) else { return };
     let (near, far) = bench.pair(0);
     let control = bench.emulator.control();
     assert!(passes(&near, &far));
@@ -101,7 +101,7 @@ fn an_interface_goes_down_and_comes_up_again() {
 
 #[test]
 fn routes_follow_an_interface_to_its_new_address() {
-    let Some(bench) = Bench::start(&side_by_side(&[open(MS), open(MS)])) else { return };
+    let Some(bench) = Bench::shared(&side_by_side(&[open(MS), open(MS)])) else { return };
     let (near, far) = bench.pair(0);
     let control = bench.emulator.control();
     assert!(passes(&near, &far));
@@ -137,7 +137,7 @@ fn interfaces_change_by_events_as_well() {
         Event { at: 100 * MS, change: Change::InterfaceDown { side, interface } },
         Event { at: 500 * MS, change: Change::InterfaceUp { side, interface } },
     ];
-    let Some(bench) = Bench::start(&scenario) else { return };
+    let Some(bench) = Bench::alone(&scenario) else { return };
     let (near, far) = bench.pair(0);
     let begun = bench.emulator.begin();
     let arrived = send_numbered((&near, &far), 900, 100, 900 * MS, 100 * MS);
@@ -150,7 +150,7 @@ fn interfaces_change_by_events_as_well() {
 
 #[test]
 fn hosts_may_be_removed_before_the_links() {
-    let Some(bench) = Bench::start(&single(&open(MS))) else { return };
+    let Some(bench) = Bench::alone(&single(&open(MS))) else { return };
     let Bench { emulator, hosts, turn: _turn } = bench;
     drop(hosts);
     let before = emulator.control().snapshot().unwrap().busy;

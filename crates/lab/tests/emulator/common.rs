@@ -1,7 +1,7 @@
 //! Two hosts, links between them, and sockets on both.
 
 use std::net::{IpAddr, UdpSocket};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use manyway_lab::emulator::Emulator;
@@ -11,6 +11,7 @@ use manyway_lab::validation::datagrams::{self, Load};
 pub(crate) use manyway_lab::validation::{datagrams::Arrived, open, side_by_side, socket};
 use manyway_proto::Rate;
 use manyway_sim::link::LinkConfig;
+use manyway_sim::skipped::skip;
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
 
@@ -21,30 +22,53 @@ pub(crate) const FULL: usize = 1_472;
 pub(crate) struct Bench {
     pub(crate) emulator: Emulator,
     pub(crate) hosts: Hosts,
-    /// The tests measure time: one at a time.
-    pub(crate) turn: MutexGuard<'static, ()>,
+    pub(crate) turn: Turn,
 }
 
-static TURN: Mutex<()> = Mutex::new(());
+/// The right to use the machine.
+pub(crate) enum Turn {
+    /// Nothing runs beside it: it measures time, or looks at the hosts of others.
+    Alone(#[expect(dead_code, reason = "held until the test ends")] RwLockWriteGuard<'static, ()>),
+    /// Others of its kind run beside it: it counts packets.
+    Shared(#[expect(dead_code, reason = "held until the test ends")] RwLockReadGuard<'static, ()>),
+}
 
-/// Waits for the other tests; `None`, with the reason printed, where hosts cannot be made.
-pub(crate) fn turn() -> Option<MutexGuard<'static, ()>> {
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Err(reason) = Hosts::check() {
-        assert!(std::env::var_os("MANYWAY_REQUIRE_NAMESPACES").is_none(), "{reason}");
-        println!("skipped: {reason}");
-        return None;
+static TURN: RwLock<()> = RwLock::new(());
+
+impl Turn {
+    /// Waits for all other tests; `None`, and the test counts as skipped, where hosts cannot be made.
+    pub(crate) fn alone() -> Option<Self> {
+        can_make_hosts().then(|| Self::Alone(TURN.write().unwrap_or_else(PoisonError::into_inner)))
     }
-    Some(turn)
+
+    /// Waits for tests that run alone.
+    pub(crate) fn shared() -> Option<Self> {
+        can_make_hosts().then(|| Self::Shared(TURN.read().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
+
+fn can_make_hosts() -> bool {
+    // Looking makes a namespace for a moment.
+    static POSSIBLE: LazyLock<Result<(), String>> =
+        LazyLock::new(|| Hosts::check().map_err(|reason| reason.to_string()));
+    POSSIBLE.as_ref().map_err(skip).is_ok()
 }
 
 impl Bench {
-    /// Starts the emulator, or prints why it cannot.
-    pub(crate) fn start(scenario: &Scenario) -> Option<Self> {
-        let turn = turn()?;
+    /// Starts the emulator alone on the machine, so that times can be measured.
+    pub(crate) fn alone(scenario: &Scenario) -> Option<Self> {
+        Turn::alone().map(|turn| Self::start(scenario, turn))
+    }
+
+    /// Starts the emulator beside others, so that packets can be counted.
+    pub(crate) fn shared(scenario: &Scenario) -> Option<Self> {
+        Turn::shared().map(|turn| Self::start(scenario, turn))
+    }
+
+    fn start(scenario: &Scenario, turn: Turn) -> Self {
         let hosts = Hosts::make(scenario).unwrap();
         let emulator = Emulator::start(scenario, &hosts, 7).unwrap();
-        Some(Self { emulator, hosts, turn })
+        Self { emulator, hosts, turn }
     }
 
     /// The first address of an interface.

@@ -13,7 +13,7 @@ use crate::common::{Bench, MS, mbit, open, passes, send_numbered, single};
 #[test]
 fn a_stale_checksum_makes_the_system_drop_what_was_damaged() {
     const COUNT: u64 = 3_000;
-    let Some(bench) = Bench::start(&damaging(Checksum::Stale)) else { return };
+    let Some(bench) = Bench::shared(&damaging(Checksum::Stale)) else { return };
     let (near, far) = bench.pair(0);
     let arrived = send_numbered((&near, &far), COUNT, 300, 600 * MS, 200 * MS);
     let damaged = bench.emulator.finish().unwrap().totals.links[0].up.corrupted.packets;
@@ -27,7 +27,7 @@ fn a_repaired_checksum_lets_the_damage_through() {
     const COUNT: u64 = 3_000;
     for family in [Family::V4, Family::V6] {
         let scenario = with_family(damaging(Checksum::Repaired), family);
-        let Some(bench) = Bench::start(&scenario) else { return };
+        let Some(bench) = Bench::shared(&scenario) else { return };
         let (near, far) = bench.pair(0);
         let arrived = send_numbered((&near, &far), COUNT, 400, 600 * MS, 200 * MS);
         let damaged = bench.emulator.finish().unwrap().totals.links[0].up.corrupted.packets;
@@ -48,7 +48,7 @@ fn damaging(checksum: Checksum) -> Scenario {
 #[test]
 fn a_link_takes_packets_up_to_its_mtu() {
     for (family, header) in [(Family::V4, 28), (Family::V6, 48)] {
-        let Some(bench) = Bench::start(&with_family(single(&open(MS).with_mtu(1_300)), family)) else {
+        let Some(bench) = Bench::shared(&with_family(single(&open(MS).with_mtu(1_300)), family)) else {
             return;
         };
         let (near, far) = bench.pair(0);
@@ -62,7 +62,7 @@ fn a_link_takes_packets_up_to_its_mtu() {
 
 #[test]
 fn an_outage_of_one_direction_leaves_the_other() {
-    let Some(bench) = Bench::start(&single(&open(MS))) else { return };
+    let Some(bench) = Bench::shared(&single(&open(MS))) else { return };
     let (near, far) = bench.pair(0);
     let control = bench.emulator.control();
     assert!(passes(&near, &far) && passes(&far, &near));
@@ -83,7 +83,7 @@ fn a_translator_hides_the_host_forgets_in_time_and_rebinds() {
     let outer = "192.0.2.77".parse().unwrap();
     let timeout = 600 * MS;
     scenario.client[0].nat = Some(NatConfig::new(outer).with_timeout(timeout));
-    let Some(bench) = Bench::start(&scenario) else { return };
+    let Some(bench) = Bench::shared(&scenario) else { return };
     let (near, far) = (bench.socket(Side::Client, 0), bench.socket(Side::Server, 0));
     near.connect(far.local_addr().unwrap()).unwrap();
     let first = seen_from(&near, &far);
@@ -125,7 +125,7 @@ fn a_queue_marks_what_may_be_marked_and_drops_the_rest() {
     let config = LinkConfig::new(mbit(10), 2 * MS).with_queue(QueueConfig::codel(Reaction::Mark));
     for family in [Family::V4, Family::V6] {
         for (mark, is_marked) in [(Some(EcnCodepoint::Ect0), true), (None, false)] {
-            let Some(bench) = Bench::start(&with_family(single(&config), family)) else { return };
+            let Some(bench) = Bench::alone(&with_family(single(&config), family)) else { return };
             let (near, far) = bench.pair(0);
             let marks = flood_marked(&near, &far, mark);
             let seen = marks.iter().filter(|mark| **mark == Some(EcnCodepoint::Ce)).count();

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use manyway_lab::hosts::Hosts;
 use manyway_lab::scenario::Side;
 
-use crate::common::{MS, open, single, turn};
+use crate::common::{MS, Turn, open, single};
 
 /// Set for the run of this test program that is to be killed.
 const INSIDE: &str = "MANYWAY_TEST_LEFTOVERS";
@@ -22,7 +22,7 @@ fn leftovers_of_a_killed_process_are_removed_and_nothing_else() {
         sleeper.wait().unwrap();
         return;
     }
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = Turn::alone() else { return };
     let stranger = Namespace::new(format!("mwlabel{}-0c", std::process::id()));
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args([
@@ -62,7 +62,7 @@ fn leftovers_of_a_killed_process_are_removed_and_nothing_else() {
 
 #[test]
 fn leftovers_of_a_process_whose_id_is_used_again_are_removed() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = Turn::alone() else { return };
     let me = std::process::id();
     // Of another process with this id; of none; and of nobody, since no start is told.
     let [reused, gone, strange] =

@@ -1,5 +1,5 @@
-//! The emulator against theory, on real sockets in network namespaces. Needs root; without, each test says so and
-//! passes, unless `MANYWAY_REQUIRE_NAMESPACES` is set.
+//! The emulator against theory, on real sockets in network namespaces. Needs root; without, each test is skipped,
+//! or fails if `MANYWAY_REQUIRE_NAMESPACES` is set.
 #![cfg(target_os = "linux")]
 #![expect(
     clippy::unwrap_used,
@@ -15,3 +15,8 @@ mod faults;
 mod kernel;
 mod leftovers;
 mod theory;
+
+#[test]
+fn zz_tests_that_were_skipped_are_counted() {
+    manyway_sim::skipped::tell_skipped();
+}

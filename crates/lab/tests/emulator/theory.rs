@@ -1,8 +1,9 @@
 //! What links do against what their settings say: as `manyway-lab validate`, by the same bounds.
 
 use manyway_lab::validation::{Extent, Options, Property, Report, Row, run, text};
+use manyway_sim::nightly::few_or_many;
 
-use crate::common::{measured, turn};
+use crate::common::{Turn, measured};
 
 #[test]
 fn fixed_rates_are_kept() {
@@ -68,16 +69,8 @@ fn holds(property: Property) {
 /// Measures once, and again if something else on the machine may have disturbed it.
 #[track_caller]
 fn judged(property: Property, is_right: impl Fn(&[Row]) -> bool) {
-    let Some(_turn) = turn() else { return };
-    let extent = match property {
-        Property::Trace | Property::Jitter | Property::Corruption | Property::Duplication => Extent::Quick,
-        Property::Rate
-        | Property::Delay
-        | Property::Queue
-        | Property::Loss
-        | Property::Codel
-        | Property::Speed => Extent::Full,
-    };
+    let Some(_turn) = Turn::alone() else { return };
+    let extent = few_or_many(Extent::Quick, Extent::Full);
     let options = Options { properties: vec![property], repetitions: 1, extent, ..Options::default() };
     let report = measured(|report: &Report| is_right(&report.rows), || run(&options, |_| {}).unwrap());
     println!("{}", text(&report));

@@ -5,6 +5,7 @@ use manyway_lab::scenario::Library;
 use manyway_lab::simulated::Simulated;
 use manyway_lab::{Contender, Scenario, Stop, report};
 use manyway_proto::scheduler;
+use manyway_sim::nightly::few_or_many;
 
 use super::Nobody;
 
@@ -34,19 +35,23 @@ fn matrix(scenarios: &[Scenario], time: Duration, congestion: &str, ways: &[Way]
     report::matrix(&campaign::run(plan, &mut Simulated::new(), &mut Nobody, &Stop::default()))
 }
 
-/// A change of a scheduler shows here.
+/// A change of a scheduler shows here: over every second scenario, nightly over all.
 #[test]
 fn the_matrix_of_schedulers_over_unequal_paths_is_as_reviewed() {
     let scenarios = Library::builtin().unwrap().find("unequal").unwrap();
-    insta::assert_snapshot!(matrix(&scenarios, Duration::from_secs(2), "cubic", &[Way::AsWritten]));
+    let scenarios: Vec<_> = scenarios.into_iter().step_by(few_or_many(2, 1)).collect();
+    let name = few_or_many("every-second-unequal-scenario", "all-unequal-scenarios");
+    insta::assert_snapshot!(name, matrix(&scenarios, Duration::from_secs(2), "cubic", &[Way::AsWritten]));
 }
 
-/// The same under the default, both ways, over the kinds of inequality: of rates, of delays and of queues.
+/// The same under the default, from the server, nightly both ways, over the kinds of inequality: of rates, of delays and of queues.
 #[test]
-fn the_matrix_of_schedulers_under_bbr_both_ways_is_as_reviewed() {
+fn the_matrix_of_schedulers_under_bbr_is_as_reviewed() {
     let library = Library::builtin().unwrap();
     let names = ["rate-4to1", "delay-10to1", "deep-queue"];
     let scenarios: Vec<Scenario> = names.iter().flat_map(|name| library.find(name).unwrap()).collect();
     let ways = [Way::AsWritten, Way::Turned];
-    insta::assert_snapshot!(matrix(&scenarios, Duration::from_millis(1500), "bbr", &ways));
+    let ways = &ways[few_or_many(1, 0)..];
+    let name = few_or_many("bbr-from-the-server", "bbr-both-ways");
+    insta::assert_snapshot!(name, matrix(&scenarios, Duration::from_millis(1500), "bbr", ways));
 }
