@@ -35,7 +35,7 @@ pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
         let forbidden: Vec<_> = FORBIDDEN
             .iter()
             .filter(|(places, ..)| {
-                places.iter().any(|place| starts(&place)) && !EXCEPT.iter().any(|it| starts(&it))
+                places.iter().any(|place| starts(place)) && !EXCEPT.iter().any(|it| starts(it))
             })
             .collect();
         let uses_paths = starts(&CORE) && !starts(&PATHS);

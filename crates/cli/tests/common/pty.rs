@@ -13,6 +13,9 @@ use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
 use super::program::PATIENCE;
 
+/// A title of the window, which shows nowhere.
+const END: &str = "\x1b]2;the end\x07";
+
 /// A program whose input and output are a terminal; dropping it kills it.
 pub(crate) struct AtScreen {
     child: Child,
@@ -123,6 +126,9 @@ impl AtScreen {
             assert!(start.elapsed() < PATIENCE, "it does not end:\n{}", self.text());
             std::thread::sleep(Duration::from_millis(20));
         };
+        // Behind all that the program wrote.
+        self.side.write_all(END.as_bytes()).unwrap();
+        self.wait_until("its last words", |_| self.written().ends_with(END));
         let modes = tcgetattr(&self.side).unwrap().local_modes;
         assert!(modes.contains(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG), "{modes:?}");
         self.wait_until("the ordinary screen", |_| !self.is_full_screen());
