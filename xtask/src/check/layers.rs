@@ -34,9 +34,7 @@ pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
         let starts = |place: &&str| file.path.starts_with(place);
         let forbidden: Vec<_> = FORBIDDEN
             .iter()
-            .filter(|(places, ..)| {
-                places.iter().any(|place| starts(place)) && !EXCEPT.iter().any(|it| starts(it))
-            })
+            .filter(|(places, ..)| places.iter().any(&starts) && !EXCEPT.iter().any(&starts))
             .collect();
         let uses_paths = starts(&CORE) && !starts(&PATHS);
         for (line, text) in file.lines() {
