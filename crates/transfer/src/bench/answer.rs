@@ -170,6 +170,14 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
+    /// For ten seconds.
+    async fn ten_bytes_each_100_ms(far: &mut tokio::io::DuplexStream) {
+        for _ in 0..100 {
+            tokio::time::sleep(SECOND / 10).await;
+            drop(far.write(&[0; 10]).await);
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_stream_that_starts_late_ends_with_the_others_and_its_intervals_cover_the_same_time() {
         let tally = Tally::default();
@@ -187,15 +195,9 @@ mod tests {
             tokio::time::sleep(wait).await;
             let (mut near, mut far) = tokio::io::duplex(100);
             let reports = Reports { direction: request.direction, stream: index, queue: queue.clone() };
-            let fill = async {
-                for _ in 0..100 {
-                    tokio::time::sleep(SECOND / 10).await;
-                    drop(far.write(&[0; 10]).await);
-                }
-            };
             tokio::select! {
                 counted = count(&mut near, &request, std::future::pending(), &tally, &reports) => counted.unwrap(),
-                () = fill => panic!("it goes on for too long"),
+                () = ten_bytes_each_100_ms(&mut far) => panic!("it goes on for too long"),
             }
         };
         let began = Instant::now();
