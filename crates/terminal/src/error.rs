@@ -53,6 +53,9 @@ impl From<std::io::Error> for CommandError {
     fn from(error: std::io::Error) -> Self {
         let is_broken = error.kind() == ErrorKind::BrokenPipe;
         let code = if is_broken { ExitCode::OutputClosed } else { ExitCode::Failed };
+        if error.kind() == ErrorKind::StorageFull {
+            return Self::new(code, "the disk is full");
+        }
         Self::new(code, error)
     }
 }

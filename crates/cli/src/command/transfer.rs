@@ -142,7 +142,6 @@ impl Transfer<'_> {
             }
             Err(_) => connection.unacknowledged_at_end(),
         };
-        drop(watch);
         if let Some(waiting) = waiting {
             view.set_waiting(waiting.get());
         }

@@ -74,7 +74,7 @@ fn what_is_over_a_cap_goes_another_way_and_the_count_is_that_of_the_kernel() {
         };
         let limit = cap * MB as u64;
         let finished = run(&lab, home.path(), &[&["--cap", &rule], &words[..]].concat()).expect(0);
-        let finished = finished.says("va2").says("cap reached, again from 2").says("are used (8");
+        let finished = finished.says("va2").says("cap reached, again from 2").says("used (8");
         let state = counted(&lab, home.path(), &rule);
         let used = state["used"].as_u64().unwrap();
         assert_eq!(state["reached"], true, "{state} {finished:?}");
@@ -119,7 +119,7 @@ fn an_interface_whose_cap_is_reached_is_not_used_and_paths_says_until_when() {
     let own = run(&lab, home.path(), &["paths"]).expect(0);
     own.says("3 MB of 3 MB").says("cap of 3 MB reached, again from 2");
     // Without a restart, once there is something left again.
-    run(&lab, home.path(), &["caps", "clear", "va2"]).expect(0).says("begins anew");
+    run(&lab, home.path(), &["caps", "clear", "va2"]).expect(0).says("counter reset");
     watching.wait_until("the path again", || last().is_some_and(|row| row["used"] == true));
     watching.signal("INT");
     watching.end().expect(0);

@@ -102,7 +102,7 @@ fn a_server_hears_of_the_system_that_a_link_of_its_own_is_lost_and_back() {
         lab.server.ip(command);
     }
     let server = lab.serve(&["-vv"]);
-    let client = lab.start_client(&["paths", "-w", &server.ticket]);
+    let client = lab.start_client(&["ping", "-i", "60s", &server.ticket]);
     server.running.wait_for("path=1 state=active");
     lab.server.run("bridge", "link set dev vb1 state 0");
     server.running.wait_for("state=dead reason=local address is gone");

@@ -192,7 +192,10 @@ impl<'a> View<'a> {
             .iter()
             .map(|row| {
                 let path = row.path.as_ref().map(|path| path.id);
-                let (pinged, rate) = (path.map(|id| pings.of(id)), path.and_then(|id| self.rates.of(id)));
+                // What goes over a path that carries no data is questions.
+                let carries = row.path.as_ref().is_some_and(|path| path.state.carries_data());
+                let rate = path.filter(|_| carries).and_then(|id| self.rates.of(id));
+                let pinged = path.map(|id| pings.of(id));
                 PairRow { cap: self.cap(row.interface.as_deref()), ..PairRow::of(row, pinged, rate) }
             })
             .collect();

@@ -15,7 +15,6 @@ use crate::output::units::fine_percent;
 #[derive(Debug, Default)]
 pub(super) struct Figures {
     rows: Vec<PathFigures>,
-    validating: Vec<PathId>,
 }
 
 #[derive(Debug)]
@@ -73,16 +72,8 @@ impl Figures {
         }
     }
 
-    /// Whether a path was proven: it has an address that stays.
-    pub(super) fn is_settled(&self, id: PathId) -> bool {
-        !self.validating.contains(&id)
-    }
-
     /// Takes note of the states of the paths that are open.
     pub(super) fn note_states(&mut self, info: &ConnectionInfo) {
-        let figures = info.paths.iter().map(|path| &path.statistics);
-        let validating = figures.filter(|path| path.state == PathState::Validating);
-        self.validating = validating.map(|path| path.id).collect();
         for row in &mut self.rows {
             let present = info.paths.iter().find(|path| row.ids.contains(&path.statistics.id));
             row.state = present.map_or(PathState::Closed, |path| path.statistics.state);

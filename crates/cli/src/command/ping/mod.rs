@@ -133,10 +133,7 @@ impl<'a> Pinger<'a> {
     async fn ask(&mut self, sequence: u64) -> Result<(), CommandError> {
         self.look().await?;
         let open = self.known.open();
-        // Where a path that is being validated will lie is not known yet.
-        let settled: Vec<_> =
-            open.iter().filter(|label| self.figures.is_settled(label.id)).cloned().collect();
-        for label in settled {
+        for label in open.clone() {
             self.figures.on_sent(&label, &open);
             let path = self.connection.path(label.id);
             let wait = self.arguments.wait;
