@@ -3,8 +3,7 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "helpers of tests fail as tests do, and say why they skip"
+    reason = "helpers of tests fail as tests do"
 )]
 
 pub(crate) mod lab;
