@@ -201,8 +201,9 @@ fn fifty_flaps_leave_no_socket_and_no_memory_behind() {
     };
     let (early, late) = (flap(15), flap(35));
     for ((sockets, memory), (sockets_later, memory_later)) in early.into_iter().zip(late) {
-        assert!(sockets_later <= sockets + 2, "{early:?}, later {late:?}");
-        assert!(memory_later <= memory + 2048, "{early:?}, later {late:?}");
+        // A socket left behind by each flap would be 35 more; a few come and go with the paths of the moment.
+        assert!(sockets_later <= sockets + 6, "{early:?}, later {late:?}");
+        assert!(memory_later <= memory + 4096, "{early:?}, later {late:?}");
     }
     client.signal("INT");
     client.end();
