@@ -232,7 +232,9 @@ impl Driver {
     /// `None` once the end was told, although the protocol machine may remember the connection a while longer.
     fn info(&mut self, handle: ConnectionHandle) -> Option<ConnectionInfo> {
         let entry = self.connections.entries.get(&handle)?;
-        let statistics = self.endpoint.connection(handle)?.statistics();
+        let connection = self.endpoint.connection(handle)?;
+        let statistics = connection.statistics();
+        let unacknowledged = entry.unacknowledged(connection.unacknowledged());
         let paths = statistics
             .paths
             .iter()
@@ -241,7 +243,6 @@ impl Driver {
                 statistics: *path,
             })
             .collect();
-        let unacknowledged = entry.unacknowledged(statistics.unacknowledged);
         Some(ConnectionInfo { paths, statistics, unacknowledged })
     }
 }

@@ -434,7 +434,7 @@ impl Connections {
         }
         let machine = endpoint.connection(handle);
         let unacknowledged =
-            machine.map_or(ByteCount::ZERO, |it| entry.unacknowledged(it.statistics().unacknowledged));
+            machine.map_or(ByteCount::ZERO, |machine| entry.unacknowledged(machine.unacknowledged()));
         entry.end(&error, unacknowledged);
     }
 }

@@ -80,9 +80,6 @@ pub struct ConnectionStatistics {
     pub congestion: &'static str,
     /// Stream bytes waiting to be sent for the first time or again.
     pub backlog: ByteCount,
-    /// Stream bytes that the application has written and the peer has not acknowledged: sent, to be sent, or waiting for
-    /// flow-control credit.
-    pub unacknowledged: ByteCount,
     /// What became of messages, own ones and those of the peer.
     pub messages: MessageStatistics,
     /// Bytes of streams sent that arrived twice, or when nobody wanted them any more: copies, and repeats that were not
@@ -101,14 +98,13 @@ pub struct ConnectionStatistics {
 }
 
 impl Connection {
-    /// Reads all figures; costs O(paths + streams).
+    /// Reads all figures; costs O(paths).
     pub fn statistics(&self) -> ConnectionStatistics {
         ConnectionStatistics {
             paths: self.paths.iter().map(|path| path_statistics(path, self.group_of(path))).collect(),
             scheduler: self.sending.scheduler.name(),
             congestion: self.congestion(),
             backlog: self.streams.backlog(),
-            unacknowledged: self.streams.unacknowledged(),
             messages: self.streams.message_statistics(),
             sent_in_vain: ByteCount(self.streams.tally().sent_in_vain),
             received_in_vain: ByteCount(self.streams.tally().received_in_vain),
@@ -121,6 +117,12 @@ impl Connection {
 }
 
 impl Connection {
+    /// Stream bytes that the application has written and the peer has not acknowledged: sent, to be sent, or waiting for
+    /// flow-control credit. Costs O(streams).
+    pub fn unacknowledged(&self) -> ByteCount {
+        self.streams.unacknowledged()
+    }
+
     fn group_of(&self, path: &Path) -> PathId {
         let shares = |other: &&Path| {
             other.is_live() && self.paths.bottleneck_of([path.id, other.id]) == Bottleneck::Same
