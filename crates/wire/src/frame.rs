@@ -13,7 +13,7 @@ use crate::writer::Writer;
 /// Bytes of a block's header.
 pub const BLOCK_HEADER_LEN: usize = 4;
 
-/// A block whose type nobody has looked at.
+/// A block before its type is interpreted.
 #[derive(Debug, Clone)]
 pub struct RawBlock<'a> {
     /// Its type.

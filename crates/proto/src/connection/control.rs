@@ -196,7 +196,7 @@ impl Control {
             self.statuses.iter_mut().filter(|(_, status)| status.delivery == Delivery::Wanted)
         {
             let Status { sequence, availability, .. } = *status;
-            let state = said(availability);
+            let state = to_wire(availability);
             let rate = self.rates.as_ref().and_then(|rates| rates.told_with(*path, sequence));
             let rate = rate.map(Rate::bytes_per_second);
             let block = PathStatus { path: *path, sequence, state, cost: 0, rate };
@@ -297,7 +297,7 @@ impl Control {
 }
 
 /// What the peer says of a path.
-pub(super) fn heard(state: mmsp2::PathAvailability) -> PathAvailability {
+pub(super) fn from_wire(state: mmsp2::PathAvailability) -> PathAvailability {
     match state {
         mmsp2::PathAvailability::Available => PathAvailability::Available,
         mmsp2::PathAvailability::Backup => PathAvailability::Backup,
@@ -307,7 +307,7 @@ pub(super) fn heard(state: mmsp2::PathAvailability) -> PathAvailability {
 }
 
 /// What this end says of a path.
-fn said(state: PathAvailability) -> mmsp2::PathAvailability {
+fn to_wire(state: PathAvailability) -> mmsp2::PathAvailability {
     match state {
         PathAvailability::Available => mmsp2::PathAvailability::Available,
         PathAvailability::Backup => mmsp2::PathAvailability::Backup,

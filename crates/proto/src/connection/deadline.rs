@@ -108,7 +108,7 @@ impl Connection {
 
     fn keep_alive_deadline(&self, id: PathId) -> Option<Instant> {
         let interval = self.config.keep_alive?;
-        let path = self.paths.get(id).filter(|path| path.is_live() && !path.owes_probes())?;
+        let path = self.paths.get(id).filter(|path| path.is_live() && !path.has_probes_due())?;
         if !self.can_send(path) {
             return None;
         }
@@ -192,7 +192,7 @@ impl Connection {
         if self.keep_alive_deadline(id).is_some_and(|at| at <= now)
             && let Some(path) = self.paths.get_mut(id)
         {
-            path.owe_probes(1);
+            path.schedule_probes(1);
         }
         self.give_up_move(now, id);
         self.end_suspicion(now, id);

@@ -150,7 +150,7 @@ impl Connection {
         path.space.recovery.on_ack(facts.now, ack, &siblings, outcome)?;
         if outcome.progress && !in_doubt {
             path.silence.on_progress(facts.now, in_flight);
-            path.forgive_probes();
+            path.cancel_probes();
             let recovery = &path.space.recovery;
             if recovery.packets_in_flight() == 0 {
                 path.silence.on_pause();

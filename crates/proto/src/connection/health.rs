@@ -73,13 +73,13 @@ impl Connection {
             PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation
                 if another && heard && has_little && count < HEARD_TIMEOUTS =>
             {
-                self.owe_probes(id, 1);
+                self.schedule_probes(id, 1);
                 self.reinject_suspect(now, id);
             }
             PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation if another => {
                 self.suspect(now, id, reason);
             }
-            PathState::Suspect if heard => self.owe_probes(id, 1),
+            PathState::Suspect if heard => self.schedule_probes(id, 1),
             PathState::Suspect => self.declare_dead(now, id, reason),
             PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation
                 if count >= LONE_TIMEOUTS && unanswered >= LONE_SILENCE =>
@@ -87,16 +87,16 @@ impl Connection {
                 self.declare_dead(now, id, reason);
             }
             PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation => {
-                self.owe_probes(id, 2);
+                self.schedule_probes(id, 2);
                 self.reinject(now, id, Portion { packets: 2, ..Portion::ALL });
             }
             PathState::Validating | PathState::Dead | PathState::Closed => {}
         }
     }
 
-    fn owe_probes(&mut self, id: PathId, probes: u8) {
+    fn schedule_probes(&mut self, id: PathId, probes: u8) {
         if let Some(path) = self.paths.get_mut(id) {
-            path.owe_probes(probes);
+            path.schedule_probes(probes);
         }
     }
 
@@ -108,7 +108,7 @@ impl Connection {
             let tuple = path.tuple();
             let wait = path.space.recovery.rtt().smoothed();
             path.prober.start(now, vec![tuple], Some(wait));
-            path.owe_probes(1);
+            path.schedule_probes(1);
             path.space.recovery.snapshot(now);
         }
         self.tell_status(id);
@@ -180,7 +180,7 @@ impl Connection {
             }
             let wait = path.space.recovery.rtt().smoothed();
             path.prober.start(now, targets, Some(wait));
-            path.forgive_probes();
+            path.cancel_probes();
             path.silence.on_pause();
             path.mtu.interrupt();
             path.space.recovery.abandon(now, &mut outcome);

@@ -156,12 +156,12 @@ impl Connection {
     fn transmit_timeout_probes(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
         for id in self.paths.ids() {
             let lone = self.paths.best_live(Some(id)).is_none();
-            let Some(path) = self.paths.get_mut(id).filter(|path| path.owes_probes()) else { continue };
+            let Some(path) = self.paths.get_mut(id).filter(|path| path.has_probes_due()) else { continue };
             // spec 6.35: such an address gets questions of the prober alone.
             if self.manager.is_hearsay(path.tuple().remote) {
                 continue;
             }
-            path.pay_probe();
+            path.on_pto_probe_sent();
             let datagram = usize::from(path.mtu.current());
             let load = if lone && path.is_live() { Load::Data } else { Load::Acks };
             let carry = Carry { load, question: true, ..Carry::default() };
@@ -231,7 +231,7 @@ impl Connection {
             if let Some(path) = self.paths.get_mut(id) {
                 path.mtu.on_probe_sent();
                 // Behind it something small, whose answer tells of its loss: else the probe timer had to.
-                path.owe_probes(1);
+                path.schedule_probes(1);
             }
             return Some(transmit);
         }

@@ -3,7 +3,7 @@
 use manyway_wire::PathId;
 use manyway_wire::mmsp2::{AddAddress, PathStatus, RemoveAddress};
 
-use super::control::heard;
+use super::control::from_wire;
 use super::input::PacketFacts;
 use super::settle::Portion;
 use super::setup::race_order;
@@ -314,7 +314,7 @@ impl Connection {
     pub(super) fn on_path_status(&mut self, now: Instant, block: &PathStatus) {
         let Some(path) = self.paths.get_mut(block.path) else { return };
         let was_ready = path.peer_ready();
-        let state = heard(block.state);
+        let state = from_wire(block.state);
         let Some(before) = path.on_peer_status(block.sequence, state) else { return };
         let is_ready = path.peer_ready();
         if was_ready && !is_ready {
@@ -324,7 +324,7 @@ impl Connection {
             if path.state() == PathState::Dead {
                 path.prober.hurry(now);
             } else {
-                path.owe_probes(1);
+                path.schedule_probes(1);
             }
         }
         if state == PathAvailability::Dead && before != PathAvailability::Dead {

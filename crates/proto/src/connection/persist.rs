@@ -60,7 +60,7 @@ impl Persist {
 impl Connection {
     /// Where the next question goes, if one is needed: to each live path in turn, as any of them may have died.
     fn persist_path(&self) -> Option<&Path> {
-        let asks_anyway = |path: &Path| path.owes_probes() || path.space.recovery.packets_in_flight() > 0;
+        let asks_anyway = |path: &Path| path.has_probes_due() || path.space.recovery.packets_in_flight() > 0;
         if !self.streams.is_blocked() || self.paths.iter().any(|path| path.is_live() && asks_anyway(path)) {
             return None;
         }

@@ -61,7 +61,7 @@ impl Connection {
         let Some(path) = self.paths.get_mut(facts.path) else { return };
         if any_live {
             if path.is_live() && path.space.recovery.packets_in_flight() == 0 {
-                path.owe_probes(1);
+                path.schedule_probes(1);
             }
             return;
         }

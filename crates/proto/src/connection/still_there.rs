@@ -46,7 +46,7 @@ impl Connection {
             return;
         }
         for path in self.paths.iter_mut().filter(|path| path.is_live()) {
-            path.owe_probes(1);
+            path.schedule_probes(1);
         }
     }
 

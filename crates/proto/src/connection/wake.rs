@@ -21,7 +21,7 @@ impl Connection {
             path.space.recovery.on_wake(now);
             path.prober.hurry(now);
             if path.is_live() {
-                path.owe_probes(1);
+                path.schedule_probes(1);
             }
         }
     }

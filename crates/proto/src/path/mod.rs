@@ -19,6 +19,8 @@ mod set;
 mod space;
 mod state;
 pub(crate) mod survey;
+#[cfg(test)]
+mod testing;
 
 use std::time::Duration;
 
@@ -153,21 +155,21 @@ impl Path {
     }
 
     /// So many PTO probes are to go out, unless more are already.
-    pub(crate) fn owe_probes(&mut self, count: u8) {
+    pub(crate) fn schedule_probes(&mut self, count: u8) {
         self.probes_due = self.probes_due.max(count);
     }
 
-    /// Nothing is left to be probed for.
-    pub(crate) fn forgive_probes(&mut self) {
+    /// The path answered, or is dead: no PTO probe goes out.
+    pub(crate) fn cancel_probes(&mut self) {
         self.probes_due = 0;
     }
 
     /// One of the PTO probes goes out.
-    pub(crate) fn pay_probe(&mut self) {
+    pub(crate) fn on_pto_probe_sent(&mut self) {
         self.probes_due = self.probes_due.saturating_sub(1);
     }
 
-    pub(crate) fn owes_probes(&self) -> bool {
+    pub(crate) fn has_probes_due(&self) -> bool {
         self.probes_due > 0
     }
 
@@ -228,7 +230,7 @@ impl Path {
         let wait = self.space.recovery.pto();
         let missed = self.pings.as_mut().and_then(|pings| pings.take_missed(now, wait));
         if missed.is_some_and(|asked_at| self.heard_at < asked_at) && self.state.carries_data() {
-            self.owe_probes(1);
+            self.schedule_probes(1);
         }
     }
 

@@ -29,7 +29,7 @@ struct Asked {
     nonce: u64,
     tuple: FourTuple,
     at: Instant,
-    /// Whether its answer was found missing.
+    /// Whether [`Pings::take_missed`] has reported it.
     missed: bool,
 }
 
@@ -65,12 +65,12 @@ impl Pings {
         Some(nonce)
     }
 
-    /// When the answer to a ping is missing that is to be there after `wait`.
+    /// When the next unanswered ping has waited for `wait`.
     pub(crate) fn deadline(&self, wait: Duration) -> Option<Instant> {
         self.asked.iter().find(|asked| !asked.missed).map(|asked| asked.at + wait)
     }
 
-    /// When the latest of the pings was sent whose answer is found missing now; each is found so once.
+    /// When the latest ping was sent that has waited for `wait` without an answer; reports each ping once.
     pub(crate) fn take_missed(&mut self, now: Instant, wait: Duration) -> Option<Instant> {
         let due = self.asked.iter_mut().filter(|asked| !asked.missed && asked.at + wait <= now);
         due.fold(None, |_, asked| {
@@ -95,14 +95,7 @@ impl Pings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::LocalAddress;
-
-    fn tuple(port: u16) -> FourTuple {
-        FourTuple {
-            local: LocalAddress { interface: 1, address: "10.0.0.1:1".parse().unwrap() },
-            remote: format!("10.0.0.2:{port}").parse().unwrap(),
-        }
-    }
+    use crate::path::testing::tuple;
 
     #[test]
     fn an_answer_counts_once_and_only_from_where_was_asked() {

@@ -75,7 +75,7 @@ impl Place {
         self.fallback = None;
     }
 
-    /// A peer of which nothing was proven yet is somewhere else.
+    /// The peer is at other addresses before any of its addresses was proven.
     pub(crate) fn start_anew(&mut self, tuple: FourTuple, received: usize) {
         self.tuple = tuple;
         self.amplification = Amplification::limited();
@@ -91,7 +91,7 @@ impl Place {
     /// Follows the peer to other addresses.
     pub(crate) fn follow(&mut self, now: Instant, tuple: FourTuple, received: usize) -> Followed {
         if self.fallback.as_deref() == Some(&tuple) {
-            // Somebody in between had sent copies, or a NAT changed its mind.
+            // The move was a copy of its packets sent from elsewhere, or a NAT rebinding that was undone.
             self.move_back();
             return Followed::Back;
         }
@@ -116,14 +116,7 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::LocalAddress;
-
-    fn tuple(port: u16) -> FourTuple {
-        FourTuple {
-            local: LocalAddress { interface: 1, address: "10.0.0.1:1".parse().unwrap() },
-            remote: format!("10.0.0.2:{port}").parse().unwrap(),
-        }
-    }
+    use crate::path::testing::tuple;
 
     #[test]
     fn a_path_that_moved_is_limited_until_it_is_proven_and_goes_back_to_where_it_was() {
@@ -140,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_was_proven_there_is_no_way_back() {
+    fn a_path_that_was_never_proven_has_no_fallback() {
         let (mut place, now) = (Place::new(tuple(1)), Instant::from_nanos(1));
         assert_eq!(place.follow(now, tuple(2), 100), Followed::Away);
         place.move_back();

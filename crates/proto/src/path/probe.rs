@@ -322,17 +322,11 @@ mod tests {
     use std::time::Duration;
 
     use super::{ProbeAnswer, Prober};
-    use crate::{FourTuple, Instant, LocalAddress, Rng};
+    use crate::path::testing::tuple;
+    use crate::{Instant, Rng};
 
     fn is_due(prober: &Prober, now: Instant) -> bool {
         prober.inquiry.as_ref().is_some_and(|inquiry| inquiry.is_due(now))
-    }
-
-    fn tuple(port: u16) -> FourTuple {
-        FourTuple {
-            local: LocalAddress { interface: 1, address: "10.0.0.1:1".parse().unwrap() },
-            remote: format!("10.0.0.2:{port}").parse().unwrap(),
-        }
     }
 
     #[test]
