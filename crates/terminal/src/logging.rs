@@ -7,7 +7,7 @@ use tracing_subscriber::EnvFilter;
 use crate::colour::Colour;
 use crate::stderr;
 
-/// How much is told on standard error.
+/// How much is logged to standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verbosity {
     /// `-q`: errors alone.

@@ -166,7 +166,7 @@ impl GlobalArgs {
         self.trust.as_ref().or(self.settings_trust.as_ref())
     }
 
-    /// How much is told on standard error.
+    /// How much is logged to standard error.
     pub fn verbosity(&self) -> Verbosity {
         if self.quiet { Verbosity::Quiet } else { Verbosity::Level(self.verbose) }
     }

@@ -7,7 +7,7 @@ use clap::Args;
 /// Arguments of `lab` and `sim`.
 #[derive(Debug, Clone, Args)]
 pub struct PassedOn {
-    /// What `manyway-lab` is told
+    /// Arguments of `manyway-lab`
     #[arg(value_name = "ARGUMENTS", trailing_var_arg = true, allow_hyphen_values = true)]
     pub arguments: Vec<OsString>,
 }

@@ -16,7 +16,7 @@ pub struct ProxyArgs {
     pub listen: SocketAddr,
 }
 
-/// On this host alone unless told otherwise: a proxy asks nobody who he is.
+/// On loopback by default: the proxy does not authenticate its clients.
 fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     super::serve::parse_address(text, "127.0.0.1:1080 or [::1]:1080")
 }

@@ -51,7 +51,7 @@ pub async fn run(global: &GlobalArgs, arguments: &GetArgs) -> Result<ExitCode, C
         .await
 }
 
-/// A file that is put under another name: what fails is told with the output as the user wrote it.
+/// A file that is stored under another name. Its failures name the output as the user wrote it.
 #[derive(Debug, Clone)]
 struct Renamed {
     name: String,

@@ -26,7 +26,7 @@ pub fn run(words: impl Iterator<Item = OsString>) -> Result<ExitCode, CommandErr
     })
 }
 
-/// What `manyway-lab` is told: everything but the word `lab`. The word `sim` is a command there, too.
+/// The arguments of `manyway-lab`: all but the word `lab`. The word `sim` is one of its own commands.
 fn arguments(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<_> = words.collect();
     let verb = words.iter().position(is_verb);

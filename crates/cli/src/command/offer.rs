@@ -79,8 +79,7 @@ pub async fn run(global: &GlobalArgs, plan: PutPlan, limit: Option<Rate>) -> Res
             return Err(summary.explain(error));
         }
     };
-    tally.end(report);
-    let summary = Summary::new("sent", tally.so_far(), elapsed, paths.rows());
+    let summary = Summary::new("sent", tally.end(report), elapsed, paths.rows());
     close(&endpoint, "everything has been fetched").await;
     summary.conclude(global, End::Output)
 }
@@ -121,7 +120,7 @@ impl Guests {
             let started = began.get().copied().unwrap_or_else(Instant::now);
             self.board.add(None, &connection);
             let (server, view, limits) = (server.clone(), Arc::clone(&self.view), self.limits.clone());
-            // The paths of the newest guest are shown: one who was killed and comes back has two connections.
+            // Only the newest connection is shown: a receiver that was killed and came back has two.
             let watch = PathWatch::start(&connection, Arc::clone(&view), &self.paths, started);
             *self.watch.lock().unwrap_or_else(PoisonError::into_inner) = Some(watch);
             tokio::spawn(async move {

@@ -222,7 +222,7 @@ impl Row {
         let rate = self.rate.rate(now).filter(|rate| rate.bits_per_second() >= SHOWN);
         PathRow {
             path: Observed { counts: self.counts(), ..self.path.clone() },
-            // What goes over a path that carries no data is questions.
+            // A path that carries no data has probes on it alone.
             rate: rate.filter(|_| self.path.state.carries_data()),
         }
     }

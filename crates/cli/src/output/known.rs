@@ -40,7 +40,7 @@ impl KnownPaths {
         active
     }
 
-    /// Whether an event tells no more than [`Self::beginnings`] did.
+    /// Whether an event repeats what [`Self::beginnings`] reported.
     pub fn is_beginning(&mut self, event: &Event) -> bool {
         let Event::Path(event) = event else { return false };
         let same = self.told.iter().position(|told| told.path == event.path);
@@ -64,5 +64,5 @@ impl KnownPaths {
     }
 }
 
-/// Paths that are remembered; more is the life of a connection whose links come and go all day.
+/// The most paths that are remembered beside open ones; flapping links make ever new ones.
 const MOST: usize = 256;

@@ -104,7 +104,7 @@ impl Authoriser for Guests {
 
     fn on_refused(&self, from: SocketAddr) {
         if let Some(journal) = &self.journal {
-            journal.stranger(&address(from));
+            journal.unknown_client(&address(from));
         }
     }
 }

@@ -91,8 +91,8 @@ impl Journal {
         self.write("refused", None, &format!("{from}: {reason}"), json!({ "from": from, "reason": reason }));
     }
 
-    /// Somebody showed a key that opens nothing. Anybody can do that at any rate: at most one line a second tells it.
-    pub fn stranger(&self, from: &str) {
+    /// A client without a valid key was refused. Anyone can cause that at any rate: at most one line a second is logged.
+    pub fn unknown_client(&self, from: &str) {
         let mut strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
         let (last, untold) = &mut *strangers;
         if last.is_some_and(|at| at.elapsed() < STRANGERS) {
@@ -179,8 +179,8 @@ impl Client {
         Arc::new(Files { client: self.clone(), way, counts, end, sizes: Mutex::default() })
     }
 
-    /// It did not get the connection to another host that it asked for. Those that broke later are not told of.
-    pub fn not_let_out(&self, error: &RequestError) {
+    /// The server refused it a connection to another host. Connections that broke later are not logged.
+    pub fn egress_refused(&self, error: &RequestError) {
         if matches!(error.error, EgressError::Stream(_)) {
             return;
         }
@@ -357,13 +357,13 @@ mod tests {
         files.on_progress(ProgressEvent::Refused { failure: &refusal });
         let destination = Destination::parse("10.0.0.1", 22).ok();
         let refusal = Refusal::new(manyway_egress::Reason::Forbidden);
-        client.not_let_out(&RequestError { destination, error: refusal.into() });
+        client.egress_refused(&RequestError { destination, error: refusal.into() });
         let broken = EgressError::Stream(std::io::ErrorKind::ConnectionReset.into());
-        client.not_let_out(&RequestError { destination: None, error: broken });
+        client.egress_refused(&RequestError { destination: None, error: broken });
         let end = ConnectionError::Closed { by: ClosedBy::Us, code: 0, reason: "stopping".to_owned() };
         client.left(&end, (214_000_000, 40_000));
         for _ in 0..3 {
-            journal.stranger("203.0.113.9:4321");
+            journal.unknown_client("203.0.113.9:4321");
         }
         journal.server("listening", &["serving".to_owned()], json!({ "directory": "films" }));
         let lines = written.lock().unwrap();

@@ -61,7 +61,7 @@ pub async fn answer<S: Session>(session: &S, server: &Server, egress: &ClientEgr
             streams.spawn(async move {
                 if let Err(error) = sort(send, receive, files, egress).await {
                     tracing::debug!(%error, "a program's connection ended");
-                    log.not_let_out(&error);
+                    log.egress_refused(&error);
                 }
             });
             while streams.try_join_next().is_some() {}

@@ -117,7 +117,7 @@ fn a_destination_that_a_client_is_not_connected_to_is_logged_with_the_reason() {
     for line in [
         "client 1 refused 10.1.2.3:80: forbidden by the rules of the server: a private address",
         "client 2 refused 127.0.0.1:22: forbidden by the rules of the server: ",
-        // Without a name server nobody knows whether it exists.
+        // Without a name server it is unknown whether the name exists.
         "client 3 refused not-there.invalid:443: ",
     ] {
         assert!(log.contains(line), "{line} in\n{log}");

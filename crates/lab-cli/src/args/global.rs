@@ -19,7 +19,7 @@ pub struct GlobalArgs {
 }
 
 impl GlobalArgs {
-    /// How much is told on standard error.
+    /// How much is logged to standard error.
     pub fn verbosity(&self) -> Verbosity {
         if self.quiet { Verbosity::Quiet } else { Verbosity::Level(self.verbose) }
     }

@@ -92,7 +92,7 @@ impl Tally {
         self.sent.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// A stream that counts begins: gives the start of the run's clock, which is now for the first one.
+    /// Gives the start of the run's clock to a stream that begins to count; the first one starts it.
     // transfer 6.4
     pub(crate) fn start_clock(&self) -> Instant {
         let now = Instant::now();
@@ -114,7 +114,7 @@ impl Tally {
     /// Something arrived, or the time in which it could began or ended.
     pub(crate) fn on_sign(&self, now: Instant) {
         let mut silence = self.silence.lock().unwrap_or_else(PoisonError::into_inner);
-        // A stream that starts late names the start of the clock, which is no news by then.
+        // A stream that starts late gives the start of the clock, which lies before the last sign.
         let since = silence.since.map_or(now, |since| since.max(now));
         if let Some(before) = silence.since.replace(since) {
             silence.longest = silence.longest.max(since.saturating_duration_since(before));

@@ -9,8 +9,8 @@ use crate::progress::{Progress, ProgressEvent};
 /// Hands everything on, and knows which files a request that breaks off leaves behind.
 pub(super) struct Underway {
     progress: Arc<dyn Progress>,
-    /// In the order in which they began; `None` once the request has broken off: what its threads still say is told
-    /// nobody, since every file has had its end.
+    /// In the order in which they began; `None` once the request has broken off: later events of its threads are
+    /// dropped, since every file has been reported.
     files: Mutex<Option<VecDeque<File>>>,
 }
 
@@ -72,7 +72,7 @@ impl Progress for Underway {
     }
 }
 
-/// Content travels in the order of the files; nobody may know the size of the last one.
+/// Content travels in the order of the files; the size of the last one may be unknown.
 fn advance(files: &mut VecDeque<File>, mut bytes: u64) {
     let is_complete = |file: &File| file.size > 0 && file.done >= file.size;
     let complete = files.iter().rposition(is_complete).map_or(0, |place| place + 1);

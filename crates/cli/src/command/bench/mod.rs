@@ -413,7 +413,7 @@ impl<'a> Run<'a> {
     }
 
     async fn tell(&mut self, event: &Event) -> Result<(), CommandError> {
-        let Some(path) = path_of(event) else { return Ok(()) };
+        let Some(path) = path_of(event).filter(|_| !self.known.is_beginning(event)) else { return Ok(()) };
         if !self.known.has(path) {
             // A path of which nothing was known; the end of the connection is told elsewhere.
             let _ = self.look().await;

@@ -192,7 +192,7 @@ impl<'a> View<'a> {
             .iter()
             .map(|row| {
                 let path = row.path.as_ref().map(|path| path.id);
-                // What goes over a path that carries no data is questions.
+                // A path that carries no data has probes on it alone.
                 let carries = row.path.as_ref().is_some_and(|path| path.state.carries_data());
                 let rate = path.filter(|_| carries).and_then(|id| self.rates.of(id));
                 let pinged = path.map(|id| pings.of(id));

@@ -172,7 +172,7 @@ impl<'a> Pinger<'a> {
                 self.figures.on_answer(answer.label.id, answer.sequence, rtt);
                 Some(rtt)
             }
-            // It lies somewhere else since: the question went where nobody is.
+            // The path moved since: the ping went to an address that the path has left.
             Fate::Lost if self.known.label(answer.label.id).is_some_and(|label| *label != answer.label) => {
                 self.figures.on_given_up(answer.label.id);
                 return Ok(());
@@ -216,7 +216,7 @@ impl<'a> Pinger<'a> {
             return Err(of_connection(error.clone()));
         }
         let Some(path) = path_of(event).filter(|_| !self.global.quiet) else { return Ok(()) };
-        // The path may have come since the last question. The end of the connection is told elsewhere.
+        // The path may be newer than the last ping. The end of the connection is reported elsewhere.
         let _ = self.look().await;
         if !self.known.has(path) || self.known.is_beginning(event) {
             return self.draw();
