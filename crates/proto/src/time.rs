@@ -79,3 +79,20 @@ impl fmt::Debug for Instant {
         write!(f, "{:?}", Duration::from_nanos(self.as_nanos()))
     }
 }
+
+/// The smallest of several deadlines.
+#[derive(Debug, Default)]
+pub(crate) struct Earliest(Option<Instant>);
+
+impl Earliest {
+    pub(crate) fn take(&mut self, deadline: Option<Instant>) {
+        self.0 = match (self.0, deadline) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+    }
+
+    pub(crate) fn get(self) -> Option<Instant> {
+        self.0
+    }
+}

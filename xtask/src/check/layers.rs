@@ -4,7 +4,7 @@ use super::Finding;
 use super::files::{SourceFile, code_of};
 
 /// Files below these places may not name those modules.
-const FORBIDDEN: [(&[&str], &str, &str); 2] = [
+const FORBIDDEN: [(&[&str], &str, &str); 3] = [
     (
         &["crates/wire/src/"],
         "crate::mmsp2",
@@ -14,6 +14,7 @@ const FORBIDDEN: [(&[&str], &str, &str); 2] = [
         &[
             "crates/proto/src/collections/",
             "crates/proto/src/congestion/",
+            "crates/proto/src/engine/",
             "crates/proto/src/path/",
             "crates/proto/src/recovery/",
             "crates/proto/src/scheduler/",
@@ -21,12 +22,18 @@ const FORBIDDEN: [(&[&str], &str, &str); 2] = [
         "manyway_wire::mmsp2",
         "what both wires share names no block: convert it where blocks are read and written",
     ),
+    (
+        &["crates/proto/src/engine/"],
+        "crate::mmsp2",
+        "the engine knows no wire but by crate::wire: ask there, or leave a notice",
+    ),
 ];
 /// Where one wire, and tests, may name it.
 const EXCEPT: [&str; 2] = ["crates/wire/src/mmsp2/", "crates/wire/src/testing.rs"];
 /// The owner of paths, and who changes them by its methods: elsewhere `path` is a view of one, or a link of a test.
 const PATHS: &str = "crates/proto/src/path/";
-const USER_OF_PATHS: &str = "crates/proto/src/connection/";
+const USERS_OF_PATHS: [&str; 3] =
+    ["crates/proto/src/connection/", "crates/proto/src/engine/", "crates/proto/src/mmsp2/"];
 
 pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -36,7 +43,7 @@ pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
             .iter()
             .filter(|(places, ..)| places.iter().any(&starts) && !EXCEPT.iter().any(&starts))
             .collect();
-        let uses_paths = starts(&USER_OF_PATHS);
+        let uses_paths = USERS_OF_PATHS.iter().any(&starts);
         for (line, text) in file.lines() {
             let code = code_of(text);
             for (_, module, advice) in &forbidden {
@@ -73,7 +80,9 @@ mod tests {
             ("crates/wire/src/mmsp2/probe.rs", "use crate::mmsp2::Block;", 0),
             ("crates/wire/src/reader.rs", "// as in crate::mmsp2", 0),
             ("crates/proto/src/recovery/ecn.rs", "use manyway_wire::mmsp2::EcnCounts;", 1),
-            ("crates/proto/src/connection/input.rs", "use manyway_wire::mmsp2::Blocks;", 0),
+            ("crates/proto/src/engine/health.rs", "use manyway_wire::mmsp2::Liveness;", 1),
+            ("crates/proto/src/engine/health.rs", "use crate::mmsp2::Control;", 1),
+            ("crates/proto/src/mmsp2/input.rs", "use manyway_wire::mmsp2::Blocks;", 0),
         ] {
             assert_eq!(check(&[file(path, text)]).len(), findings, "{path}: {text}");
         }
@@ -82,10 +91,10 @@ mod tests {
     #[test]
     fn a_field_of_a_path_that_is_written_elsewhere_is_found() {
         for (path, text, findings) in [
-            ("crates/proto/src/connection/health.rs", "    path.role = Role::Backup;", 1),
-            ("crates/proto/src/connection/health.rs", "    path.owed -= 1;", 1),
-            ("crates/proto/src/connection/health.rs", "    path.set_role(Role::Backup);", 0),
-            ("crates/proto/src/connection/health.rs", "    if path.id == id {", 0),
+            ("crates/proto/src/engine/health.rs", "    path.role = Role::Backup;", 1),
+            ("crates/proto/src/engine/health.rs", "    path.owed -= 1;", 1),
+            ("crates/proto/src/engine/health.rs", "    path.set_role(Role::Backup);", 0),
+            ("crates/proto/src/engine/health.rs", "    if path.id == id {", 0),
             ("crates/proto/src/path/mod.rs", "    path.role = Role::Backup;", 0),
             ("crates/proto/src/scheduler/background.rs", "    path.sendable = ByteCount::ZERO;", 0),
         ] {

@@ -9,8 +9,9 @@ use rustls::pki_types::ServerName;
 
 use super::demux::Route;
 use super::{ConnectionHandle, Endpoint};
-use crate::connection::{Connection, Start, own_parameters};
+use crate::connection::Connection;
 use crate::handshake::{Handshake, HandshakeError};
+use crate::mmsp2::{Start, own_parameters};
 use crate::{ConnectionConfig, Instant, LocalCandidate};
 
 /// Settings for a connection that this end opens.

@@ -7,9 +7,10 @@ use manyway_wire::{ConnectionId, Initiator, PathId};
 
 use super::demux::Route;
 use super::{ConnectError, ConnectionHandle, Endpoint, ResetKey};
-use crate::connection::{Connection, Start, own_parameters};
+use crate::connection::Connection;
 use crate::fuzzing::SharedKeys;
 use crate::handshake::{Handshake, NewKeys};
+use crate::mmsp2::{Start, own_parameters};
 use crate::{ConnectionConfig, FourTuple, Instant, LocalCandidate};
 
 /// The ids of both ends; every connection made here has the same.

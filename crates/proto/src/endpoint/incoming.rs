@@ -10,9 +10,10 @@ use super::admission::{Answer, Prefix};
 use super::cookie::{CookieFacts, CookieKeys};
 use super::demux::Route;
 use super::slots::HalfOpen;
-use crate::connection::FIRST_KEPT_NUMBER;
-use crate::connection::{Arrival, Connection, Start, own_parameters};
+
+use crate::connection::Connection;
 use crate::handshake::Handshake;
+use crate::mmsp2::{Arrival, FIRST_KEPT_NUMBER, Start, own_parameters};
 use crate::packet::builder::{HeaderFacts, PacketBuilder};
 use crate::protection::{Incoming, KeyLimits, Level, Protector, ReplayWindow};
 use crate::{ConnectionError, Ecn, FourTuple, Initiator, Instant, Transmit};

@@ -26,8 +26,9 @@ pub(crate) use reset_token::ResetKey;
 pub use slots::ConnectionHandle;
 
 use crate::collections::timer_heap::TimerHeap;
-use crate::connection::{Arrival, Connection, IdChange};
+use crate::connection::Connection;
 use crate::event::Event;
+use crate::mmsp2::{Arrival, IdChange};
 use crate::path::InterfaceMtus;
 use crate::{ConnectionConfig, Ecn, FourTuple, Instant, Rng, SendRefusal, Transmit, Undelivered};
 
@@ -263,10 +264,8 @@ impl Endpoint {
     ) {
         for handle in self.handles() {
             let connection = self.slots.get_mut(handle);
-            let took = connection.is_some_and(|connection| {
-                connection.on_unreachable(now, tuple.remote, quoted)
-                    || connection.on_leg_unreachable(now, &tuple, quoted, undelivered)
-            });
+            let took = connection
+                .is_some_and(|connection| connection.on_undelivered(now, &tuple, quoted, undelivered));
             if took {
                 self.touch(handle);
             }

@@ -180,9 +180,10 @@ mod tests {
     use manyway_wire::ConnectionId;
 
     use super::{ConnectionHandle, Slots};
-    use crate::connection::{Connection, Start};
+    use crate::connection::Connection;
     use crate::endpoint::ResetKey;
     use crate::handshake::testing;
+    use crate::mmsp2::Start;
     use crate::{ConnectionConfig, FourTuple, Instant, LocalAddress, Rng};
 
     fn connection() -> Connection {

@@ -19,6 +19,8 @@ use std::time::Duration;
 
 use manyway_wire::{Initiator, StreamId};
 
+pub(crate) use data::Outlook;
+
 use self::agenda::{Agenda, ControlBlocks, Entry};
 use super::event::StreamEvent;
 use super::flow_control::{Epoch, ReceiveCredit, SendCredit};

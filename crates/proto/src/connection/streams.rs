@@ -1,0 +1,138 @@
+//! Streams and messages.
+
+use bytes::Bytes;
+use manyway_wire::StreamId;
+
+use super::Connection;
+use crate::message::{Carries, MessageOptions, MessageOutcome, MessageToken, SendError};
+use crate::stream::{ReadOutcome, WriteError};
+use crate::{ByteCount, Class, Instant, Misuse};
+
+impl Connection {
+    /// Opens a stream.
+    ///
+    /// # Errors
+    /// [`Misuse::NoStreamCredit`] if the peer allows no more now, [`Misuse::ConnectionClosed`] at the end.
+    pub fn open_stream(&mut self) -> Result<StreamId, Misuse> {
+        self.check_usable()?;
+        self.mmsp2_mut().streams.open()
+    }
+
+    /// Takes the next stream that the peer opened.
+    pub fn accept_stream(&mut self) -> Option<StreamId> {
+        self.mmsp2_mut().streams.accept()
+    }
+
+    /// Gives bytes to a stream without copying them; returns how many were taken. When that is less than all,
+    /// [`Event::StreamWritable`] follows.
+    ///
+    /// # Errors
+    /// If nothing more can be written to the stream, or the peer stopped it.
+    pub fn write(&mut self, stream: StreamId, data: Bytes) -> Result<usize, WriteError> {
+        self.check_usable()?;
+        self.mmsp2_mut().streams.write(stream, data)
+    }
+
+    /// Marks the end of what is written to a stream; [`Event::StreamFinished`] follows when the peer has all of it.
+    ///
+    /// # Errors
+    /// If the stream's sending half has ended, or the peer stopped it.
+    pub fn finish(&mut self, stream: StreamId) -> Result<(), WriteError> {
+        self.check_usable()?;
+        self.mmsp2_mut().streams.finish(stream)
+    }
+
+    /// Gives up the sending half of a stream; the peer learns `code`.
+    ///
+    /// # Errors
+    /// If the stream's sending half has ended.
+    pub fn reset(&mut self, stream: StreamId, code: u64) -> Result<(), Misuse> {
+        self.check_usable()?;
+        self.mmsp2_mut().streams.reset(stream, code)
+    }
+
+    /// Asks the peer to send no more on a stream.
+    ///
+    /// # Errors
+    /// If the stream's receiving half has ended.
+    pub fn stop(&mut self, stream: StreamId, code: u64) -> Result<(), Misuse> {
+        self.check_usable()?;
+        self.mmsp2_mut().streams.stop(stream, code)
+    }
+
+    /// Sets a stream's priority: higher goes first, equal ones share. Default 0.
+    ///
+    /// # Errors
+    /// If there is no such stream.
+    pub fn set_priority(&mut self, stream: StreamId, priority: i8) -> Result<(), Misuse> {
+        self.mmsp2_mut().streams.set_priority(stream, priority)
+    }
+
+    /// Takes at most `max` bytes from a stream, in order.
+    ///
+    /// # Errors
+    /// If the stream's receiving half has ended.
+    pub fn read(&mut self, stream: StreamId, max: usize) -> Result<ReadOutcome, Misuse> {
+        self.mmsp2_mut().streams.read(stream, max)
+    }
+
+    /// Sends a message on a stream: as a whole or, if `options` allow it, not at all. The first one decides that this
+    /// direction of the stream carries messages, and no bytes ever.
+    ///
+    /// # Errors
+    /// [`SendError::TooLarge`] above [`Self::max_message`], [`SendError::Full`] if too many wait already, and if nothing
+    /// can be sent on the stream; nothing was taken then.
+    pub fn send_message(
+        &mut self,
+        now: Instant,
+        stream: StreamId,
+        data: Bytes,
+        options: MessageOptions,
+    ) -> Result<MessageToken, SendError> {
+        self.check_usable()?;
+        self.mmsp2_mut().streams.send_message(now, stream, data, options)
+    }
+
+    /// Takes the next message of a stream: ordered ones in their order, others as they come.
+    ///
+    /// # Errors
+    /// If the stream's receiving half has ended, or carries bytes.
+    pub fn receive_message(&mut self, stream: StreamId) -> Result<MessageOutcome, Misuse> {
+        self.mmsp2_mut().streams.receive_message(stream)
+    }
+
+    /// The size in bytes of the message that [`Self::receive_message`] would take next; `None` if none waits, or there is
+    /// no such stream.
+    pub fn next_message(&self, stream: StreamId) -> Option<usize> {
+        self.mmsp2().streams.next_message(stream)
+    }
+
+    /// The size of the largest message that may be sent, in bytes; `None` if one of the ends takes none at all.
+    pub fn max_message(&self) -> Option<u64> {
+        self.mmsp2().streams.most_message()
+    }
+
+    /// What the peer sends on a stream, as far as anything has arrived.
+    ///
+    /// # Errors
+    /// If there is no such stream.
+    pub fn carries(&mut self, stream: StreamId) -> Result<Carries, Misuse> {
+        self.mmsp2_mut().streams.carries(stream)
+    }
+
+    /// Sets what a stream is for: among equal priorities the more urgent class goes first, and what is interactive or has
+    /// a deadline goes by the path on which it arrives first. Default [`Class::Bulk`]. Of messages it counts for those
+    /// that are sent from now on, as far as they have no class of their own.
+    ///
+    /// # Errors
+    /// If there is no such stream.
+    pub fn set_class(&mut self, stream: StreamId, class: Class) -> Result<(), Misuse> {
+        self.mmsp2_mut().streams.set_class(stream, class)
+    }
+
+    /// Stream bytes that the application has written and the peer has not acknowledged: sent, to be sent, or waiting for
+    /// flow-control credit. Costs O(streams).
+    pub fn unacknowledged(&self) -> ByteCount {
+        self.mmsp2().streams.unacknowledged()
+    }
+}

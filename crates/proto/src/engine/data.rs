@@ -1,0 +1,282 @@
+//! Bytes of streams out: the scheduler is asked burst by burst, and its answers are carried out.
+
+use std::time::Duration;
+
+use smallvec::SmallVec;
+
+use super::Engine;
+use super::output::{Carry, Load};
+use super::settle::Portion;
+use crate::packet::content::SentContent;
+use crate::path::Path;
+use crate::recovery::{Allowance, one_way_difference};
+use crate::scheduler::{Decision, Event, PathList, PathView, Source, Stuck, View, background};
+use crate::stream::priority::Pick;
+use crate::wire::Wire;
+use crate::{ByteCount, Instant, Transmit};
+
+/// So many of the oldest packets of a path are looked at for the one that holds up delivery.
+const LOOKED_AT: usize = 3;
+
+impl Engine {
+    /// The next batch of what the scheduler wants.
+    pub(crate) fn transmit_data(
+        &mut self,
+        wire: &mut Wire,
+        now: Instant,
+        buffer: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        self.clock.paced_until = None;
+        self.expire_messages(wire, now);
+        let pick = match self.transmit_urgent(wire, now, buffer) {
+            Ok(transmit) => return Some(transmit),
+            Err(pick) => pick,
+        };
+        match self.transmit_copies(wire, now, buffer) {
+            Ok(transmit) => return Some(transmit),
+            Err(paced_until) => self.clock.paced_until = paced_until,
+        }
+        let wants = wire.wants_data(pick);
+        let mut stuck = if self.sending.scheduler.sends_copies() { self.find_stuck(wire) } else { None };
+        if !wants && pick == Pick::All {
+            self.note_idle(wire);
+        }
+        if !wants && stuck.is_none() {
+            self.note_unused(now);
+            return None;
+        }
+        let paced_until = self.look_at_paths(now);
+        if self.sending.scheduler.chooses_streams() {
+            wire.ready_streams(pick, &mut self.sending.ready);
+        }
+        let until = loop {
+            let (paths, quantum, source) = match self.ask(wire, now, stuck, pick) {
+                Decision::Wait { until } => break until.filter(|at| *at > now),
+                Decision::Send { path, quantum, source } => (PathList::from_iter([path]), quantum, source),
+                Decision::Copy { paths, quantum, source } => (paths, quantum, source),
+            };
+            let Some(path) = paths.as_slice().first().copied() else { break None };
+            if source == Source::Reinject {
+                // What cannot be sent after all waits among the repeats.
+                let stuck = stuck.take().filter(|stuck| stuck.path != path);
+                self.reinject_stuck(now, stuck, quantum);
+                wire.carry_out(self, now);
+            }
+            let carry = Carry { load: Load::Data, source, pick, ..Carry::default() };
+            let sent = self.transmit_burst(wire, now, buffer, (paths, quantum), carry);
+            if sent.is_some() {
+                return sent;
+            }
+            // Nothing goes there, whatever the figures say: the others must not wait for it.
+            let chosen = self.sending.views.iter_mut().find(|view| view.id == path);
+            let Some(chosen) = chosen.filter(|view| view.sendable > ByteCount::ZERO) else { break None };
+            chosen.sendable = ByteCount::ZERO;
+        };
+        if wants {
+            self.note_withheld(now);
+        } else {
+            self.note_unused(now);
+        }
+        let moments = [self.clock.paced_until, paced_until.filter(|_| wants), until];
+        self.clock.paced_until = moments.into_iter().flatten().min();
+        None
+    }
+
+    fn ask(&mut self, wire: &Wire, now: Instant, stuck: Option<Stuck>, pick: Pick) -> Decision {
+        let outlook = wire.outlook(pick);
+        let sending = &mut self.sending;
+        let bounded: SmallVec<[PathView; 8]>;
+        let mut view = View::new(now, &sending.views);
+        view.backlog = outlook.backlog;
+        view.skipped = outlook.skipped;
+        view.repeats = outlook.repeats;
+        view.repeats_from = sending.repeats_from.filter(|_| outlook.repeats > ByteCount::ZERO);
+        view.window_left = outlook.window_left;
+        view.window_total = outlook.window_total;
+        view.copy_budget = sending.stuck_budget.left(now);
+        view.next = outlook.next;
+        view.ready = &sending.ready;
+        view.stuck = stuck;
+        if background::is_next(&view) {
+            bounded = view.paths.iter().map(background::bounded).collect();
+            view.paths = &bounded;
+        }
+        sending.scheduler.decide(&view)
+    }
+
+    /// Writes a burst as the scheduler decided it, for the first of the paths; the others get a copy next.
+    fn transmit_burst(
+        &mut self,
+        wire: &mut Wire,
+        now: Instant,
+        buffer: &mut Vec<u8>,
+        (paths, quantum): (PathList, ByteCount),
+        carry: Carry,
+    ) -> Option<Transmit> {
+        let path = paths.as_slice().first().copied()?;
+        let source = carry.source;
+        let transmit = self.transmit_copied(wire, now, buffer, (paths, quantum), carry)?;
+        let bytes = ByteCount::of(transmit.length);
+        self.sending.scheduler.on_event(&Event::Sent { path, bytes, source });
+        Some(transmit)
+    }
+
+    /// Writes a burst for the first of the paths, and takes note of it for the others.
+    pub(crate) fn transmit_copied(
+        &mut self,
+        wire: &mut Wire,
+        now: Instant,
+        buffer: &mut Vec<u8>,
+        (paths, quantum): (PathList, ByteCount),
+        carry: Carry,
+    ) -> Option<Transmit> {
+        let id = paths.as_slice().first().copied()?;
+        let first = self.paths.get(id)?.space.recovery.next_packet_number();
+        let transmit = self.transmit_batch(wire, now, buffer, (id, quantum), carry)?;
+        if let Some(path) = self.paths.get(id).filter(|_| paths.as_slice().len() > 1) {
+            let packets: SmallVec<[_; 64]> = path.space.recovery.sent_since(first).collect();
+            self.sending.copies.add(paths, packets.iter().rev().flat_map(|packet| packet.contents.iter()));
+        }
+        Some(transmit)
+    }
+
+    /// Nothing may go now, which is no path's fault, so the guard does not judge by it (spec 6.42): unless bytes wait for
+    /// credit that those in flight may hold. With none in flight the peer's application holds it.
+    fn note_idle(&mut self, wire: &Wire) {
+        let in_flight = |path: &Path| path.space.recovery.packets_in_flight() > 0;
+        if let Some(guard) = &mut self.sending.guard
+            && !(wire.is_blocked() && self.paths.iter().any(in_flight))
+        {
+            guard.on_idle();
+        }
+    }
+
+    /// The paths have room that the scheduler does not want: what is measured now says less of them than they can do.
+    fn note_withheld(&mut self, now: Instant) {
+        for view in self.sending.views.iter().filter(|view| view.sendable > ByteCount::ZERO) {
+            if let Some(path) = self.paths.get_mut(view.id) {
+                path.space.recovery.on_unused(now);
+            }
+        }
+    }
+
+    /// The same for want of anything that may go now.
+    fn note_unused(&mut self, now: Instant) {
+        for path in self.paths.iter_mut() {
+            path.space.recovery.on_unused(now);
+        }
+    }
+
+    /// Takes the figures of all paths down for the scheduler; tells when the pacer next lets one of them send.
+    pub(crate) fn look_at_paths(&mut self, now: Instant) -> Option<Instant> {
+        let mut earliest: Option<Instant> = None;
+        let reference = self.fastest_one_way(now);
+        self.sending.views.clear();
+        for path in self.paths.iter_mut() {
+            let room = path.place.amplification().room();
+            let (sendable, next_departure) = match path.space.recovery.allowance(now) {
+                Allowance::Ready { bytes } => (bytes.min(ByteCount::of(room)), None),
+                Allowance::Window => (ByteCount::ZERO, None),
+                Allowance::PacedUntil(at) => (ByteCount::ZERO, Some(at)),
+            };
+            earliest = match (earliest, next_departure) {
+                (Some(earliest), Some(at)) => Some(earliest.min(at)),
+                (earliest, at) => earliest.or(at),
+            };
+            let mut view = path.view(now);
+            view.sendable = sendable;
+            view.next_departure = next_departure;
+            view.terms = self.manager.terms_of(&path.tuple().local);
+            if let (Some((fastest, delay)), Some(own)) = (reference, path.space.recovery.one_way(now)) {
+                let micros = u64::from(one_way_difference(own.smallest, fastest).unsigned_abs());
+                view.delay = delay + Duration::from_micros(micros) + view.present_queue(own.queue, own.age);
+            }
+            self.sending.views.push(view);
+        }
+        earliest
+    }
+
+    /// Of the path on which packets need the least time to the peer without queues: that time by a clock of its own, and
+    /// half of its smallest round trip. `None` unless two paths can be compared.
+    fn fastest_one_way(&self, now: Instant) -> Option<(u32, Duration)> {
+        let mut measured = self.paths.iter().filter_map(|path| {
+            let recovery = &path.space.recovery;
+            Some((recovery.one_way(now)?.smallest, recovery.rtt().minimum() / 2))
+        });
+        let first = measured.next()?;
+        let mut compared = false;
+        let fastest = measured.fold(first, |best, other| {
+            compared = true;
+            if one_way_difference(other.0, best.0) < 0 { other } else { best }
+        });
+        compared.then_some(fastest)
+    }
+
+    /// What holds up delivery longest and is in flight; `None` if there is no other path to send it on.
+    fn find_stuck(&self, wire: &Wire) -> Option<Stuck> {
+        if wire.is_idle() || self.paths.iter().filter(|path| path.is_live()).nth(1).is_none() {
+            return None;
+        }
+        let mut oldest: Option<Stuck> = None;
+        let mut copies = 0;
+        for path in self.paths.iter().filter(|path| path.state().carries_data()) {
+            for packet in path.space.recovery.oldest().take(LOOKED_AT) {
+                let Some(content) = packet.contents.iter().find(|content| wire.is_held_up_by(content)) else {
+                    continue;
+                };
+                let SentContent::Stream { stream, length, .. } = *content else { continue };
+                if packet.moved {
+                    copies += 1;
+                } else if oldest.is_none_or(|stuck| packet.time_sent() < stuck.sent_at) {
+                    let bytes = ByteCount(u64::from(length));
+                    let sent_at = packet.time_sent();
+                    oldest = Some(Stuck { stream, path: path.id, bytes, sent_at, copies: 0 });
+                }
+            }
+        }
+        oldest.map(|stuck| Stuck { copies, ..stuck })
+    }
+
+    /// Makes what holds up delivery, and what follows it on its path, ready to be sent once more, within the budget.
+    fn reinject_stuck(&mut self, now: Instant, stuck: Option<Stuck>, most: ByteCount) {
+        let Some(stuck) = stuck else { return };
+        let Some(path) = self.paths.get(stuck.path) else { return };
+        let before = path.space.recovery.oldest().take(LOOKED_AT);
+        let skip = before.take_while(|packet| packet.time_sent() < stuck.sent_at).count();
+        let bytes = self.sending.stuck_budget.left(now).min(most);
+        let moved = self.reinject(now, stuck.path, Portion { skip, bytes, ..Portion::ALL });
+        self.sending.stuck_budget.on_copied(now, moved);
+    }
+
+    /// The next batch of copies on a path that has room, or when the pacer lets one go.
+    fn transmit_copies(
+        &mut self,
+        wire: &mut Wire,
+        now: Instant,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Transmit, Option<Instant>> {
+        let mut earliest: Option<Instant> = None;
+        for id in self.sending.copies.paths().as_slice().iter().copied() {
+            let Some(path) = self.paths.get_mut(id).filter(|path| path.is_live()) else {
+                self.sending.copies.give_up(id);
+                continue;
+            };
+            if !self.sending.copies.needs_copies(id, |content| wire.has_arrived(content)) {
+                continue;
+            }
+            match path.space.recovery.allowance(now) {
+                Allowance::Ready { bytes } => {
+                    let carry = Carry { load: Load::Copies, ..Carry::default() };
+                    if let Some(transmit) = self.transmit_batch(wire, now, buffer, (id, bytes), carry) {
+                        return Ok(transmit);
+                    }
+                }
+                Allowance::Window => {}
+                Allowance::PacedUntil(at) => {
+                    earliest = Some(earliest.map_or(at, |earliest| earliest.min(at)));
+                }
+            }
+        }
+        Err(earliest)
+    }
+}

@@ -1,0 +1,332 @@
+//! The health of paths: silence, suspicion, death and return (spec 6).
+//!
+//! Suspicion is cheap: it only sends a bounded number of bytes twice. So it may come early, and only confirmation by
+//! the peer, or by a probe timeout in doubt, makes a path dead.
+
+use std::time::Duration;
+
+use manyway_wire::PathId;
+
+use super::Engine;
+use super::notices::Notice;
+use super::selection::is_leaving;
+use super::settle::Portion;
+use crate::Instant;
+use crate::path::{FEWEST_IN_FLIGHT, Path, PathReason, PathState, ProbeAnswer};
+
+/// Probe timeouts in a row that kill a path which has no other beside it.
+const LONE_TIMEOUTS: u32 = 3;
+/// And the silence that it takes: radio links often rest for half a second, and go on where they stopped.
+const LONE_SILENCE: Duration = Duration::from_secs(1);
+/// Slack in the question whether the peer should have heard something by now.
+const HEARD_SLACK: Duration = Duration::from_millis(20);
+/// Probe timeouts in a row that raise suspicion on a path that is heard and has little in flight.
+const HEARD_TIMEOUTS: u32 = 3;
+/// Small questions that a dead path answers before the size of the full ones is to blame: some of them are lost.
+const SMALL_ANSWERS: u32 = 3;
+const LONGEST_PROBATION: Duration = Duration::from_millis(400);
+/// From the answer of a path that stays dead to the next question: its outages are shorter than the waits of others.
+const DWELL_QUESTIONS: Duration = Duration::from_millis(100);
+
+impl Engine {
+    /// Silence on a path with data in flight, while another path works: looks whether it is long enough.
+    pub(crate) fn check_silence(&mut self, now: Instant, id: PathId) {
+        let Some(path) = self.paths.get(id) else { return };
+        let Some(at) = path.silence_deadline().filter(|at| *at <= now) else { return };
+        // Judged at the moment that the deadline names, as the deadline itself was: else a late call finds both paths of
+        // an outage silent, does nothing, and is due again at once.
+        if !path.state().carries_data() || !self.another_works(at, id) {
+            return;
+        }
+        let heard = path.last_heard();
+        let lasted = now - path.space.recovery.oldest_unacked_time().unwrap_or(heard).max(heard);
+        self.suspect(now, id, PathReason::Silence { lasted });
+    }
+
+    /// Tells whether a path other than `id` is heard: else the whole network is out, and suspicion helps nobody.
+    pub(crate) fn another_works(&self, at: Instant, id: PathId) -> bool {
+        self.paths.iter().any(|path| path.id != id && path.works(at))
+    }
+
+    /// The probe timer of a path ran out for the `count`-th time in a row.
+    pub(crate) fn on_probe_timeout(&mut self, now: Instant, id: PathId, count: u32) {
+        let another = self.another_works(now, id);
+        let reason = PathReason::ProbeTimeout { count };
+        let lone = self.paths.best_live(Some(id)).is_none();
+        if !lone && self.paths.get(id).is_some_and(is_leaving) {
+            // spec 6.50: others have its place, and what it had on its way is for them.
+            return self.close_own_path(now, id, PathReason::Replaced);
+        }
+        let Some(path) = self.paths.get_mut(id) else { return };
+        // What is heard on it tells nothing of the way there.
+        let unanswered = path.space.recovery.oldest_unacked_time().map_or(Duration::ZERO, |sent| now - sent);
+        // The probes of a lone path carry data, so they are large; beside others they are small, and their loss says
+        // nothing of the size.
+        let (state, heard) = (path.state(), path.is_heard(now));
+        let has_little = path.space.recovery.packets_in_flight() < FEWEST_IN_FLIGHT;
+        if count >= 2 && lone {
+            path.mtu.on_silence();
+            self.adopt_size(now, id);
+        }
+        match state {
+            // spec 6.21: a receiver's round trip grows unseen with the queue of what it receives.
+            PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation
+                if another && heard && has_little && count < HEARD_TIMEOUTS =>
+            {
+                self.schedule_probes(id, 1);
+                self.reinject_suspect(now, id);
+            }
+            PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation if another => {
+                self.suspect(now, id, reason);
+            }
+            PathState::Suspect if heard => self.schedule_probes(id, 1),
+            PathState::Suspect => self.declare_dead(now, id, reason),
+            PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation
+                if count >= LONE_TIMEOUTS && unanswered >= LONE_SILENCE =>
+            {
+                self.declare_dead(now, id, reason);
+            }
+            PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation => {
+                self.schedule_probes(id, 2);
+                self.reinject(now, id, Portion { packets: 2, ..Portion::ALL });
+            }
+            PathState::Validating | PathState::Dead | PathState::Closed => {}
+        }
+    }
+
+    fn schedule_probes(&mut self, id: PathId, probes: u8) {
+        if let Some(path) = self.paths.get_mut(id) {
+            path.schedule_probes(probes);
+        }
+    }
+
+    pub(crate) fn suspect(&mut self, now: Instant, id: PathId, reason: PathReason) {
+        if !self.advance_path(now, id, PathState::Suspect, reason) {
+            return;
+        }
+        if let Some(path) = self.paths.get_mut(id) {
+            let tuple = path.tuple();
+            let wait = path.space.recovery.rtt().smoothed();
+            path.prober.start(now, vec![tuple], Some(wait));
+            path.schedule_probes(1);
+            path.space.recovery.snapshot(now);
+        }
+        self.tell_status(id);
+        self.notices.push(Notice::Liveness(id));
+        self.reinject_suspect(now, id);
+    }
+
+    /// When a path is dead that stays silent although it was questioned. Its acknowledgements may well come over other
+    /// paths, since the peer hears it: a path works in both directions or it does not work.
+    pub(crate) fn suspicion_ends(&self, id: PathId) -> Option<Instant> {
+        let path = self.paths.get(id).filter(|path| path.state() == PathState::Suspect)?;
+        let patience = path.space.recovery.pto() * 2;
+        let heard = path.last_heard() > path.since();
+        let ends_at = path.since() + patience;
+        Some(if heard { ends_at.max(path.heard_until()) } else { ends_at })
+    }
+
+    pub(crate) fn end_suspicion(&mut self, now: Instant, id: PathId) {
+        if self.suspicion_ends(id).is_some_and(|at| at <= now) {
+            self.declare_dead(now, id, PathReason::NoAnswer);
+        }
+    }
+
+    /// Something arrived on the path itself after all.
+    pub(crate) fn clear_suspicion(&mut self, now: Instant, id: PathId, working: PathState) {
+        if self.advance_path(now, id, working, PathReason::Answered) {
+            // A path that moved meanwhile is asked until its new address is proven.
+            if let Some(path) = self.paths.get_mut(id).filter(|path| path.place.is_proven()) {
+                path.prober.stop();
+            }
+            self.tell_status(id);
+        }
+    }
+
+    /// The peer told what it heard last on a suspect path.
+    pub(crate) fn on_liveness_answer(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        largest: Option<u64>,
+        age: Duration,
+    ) {
+        let Some(path) = self.paths.get(id).filter(|path| path.state() == PathState::Suspect) else { return };
+        let recovery = &path.space.recovery;
+        // More: it arrived, only the way back is broken; the acknowledgement is on its way over this path. Less: the
+        // answer to an earlier question.
+        if largest != recovery.largest_acked() {
+            return;
+        }
+        let rtt = recovery.rtt();
+        let should_be_there = rtt.smoothed() + rtt.variation() * 4 + HEARD_SLACK;
+        let unheard = recovery.oldest_unacked_time().is_some_and(|sent| now - sent > should_be_there);
+        if unheard && age > should_be_there {
+            self.declare_dead(now, id, PathReason::PeerHeardNothing);
+        }
+    }
+
+    /// The path carries nothing any more; it is probed until it answers.
+    pub(crate) fn declare_dead(&mut self, now: Instant, id: PathId, reason: PathReason) {
+        if !self.advance_path(now, id, PathState::Dead, reason) {
+            return;
+        }
+        let mut outcome = std::mem::take(&mut self.shared.outcome);
+        let mut targets = self.targets(id);
+        if let Some(path) = self.paths.get_mut(id) {
+            if !matches!(reason, PathReason::CapReached { .. }) {
+                targets.retain(|target| *target != path.tuple());
+                targets.insert(0, path.tuple());
+            }
+            let wait = path.space.recovery.rtt().smoothed();
+            path.prober.start(now, targets, Some(wait));
+            path.cancel_probes();
+            path.silence.on_pause();
+            path.mtu.interrupt();
+            path.space.recovery.abandon(now, &mut outcome);
+        }
+        self.settle(now, id, &mut outcome);
+        self.shared.outcome = outcome;
+        self.tell_status(id);
+    }
+
+    /// The controller of a path that was just proven learns of the others before the first bytes go out.
+    fn introduce(&mut self, now: Instant, id: PathId) {
+        let siblings = self.siblings(now, id);
+        if let Some(path) = self.paths.get_mut(id) {
+            path.space.recovery.on_proven(&siblings);
+        }
+    }
+
+    /// A PROBE of a path was answered from one of its address pairs.
+    pub(crate) fn on_path_answered(&mut self, now: Instant, id: PathId, answer: ProbeAnswer) {
+        let is_taken = self.is_taken(id, &answer.tuple);
+        let Some(path) = self.paths.get_mut(id) else { return };
+        if is_taken && path.tuple() != answer.tuple {
+            // Another path came to lie there meanwhile.
+            return;
+        }
+        let usual = path.space.recovery.pto();
+        // spec 6.41
+        if path.state() == PathState::Dead && path.prober.doubts(now, &answer, usual) {
+            return;
+        }
+        if path.tuple() == answer.tuple && path.state() != PathState::Validating {
+            let before = path.place.fallback();
+            path.on_proven();
+            if before.is_some_and(|before| Self::leads_elsewhere(&before, &answer.tuple)) {
+                self.begin_anew(now, id);
+            }
+        }
+        if self.lacks_proof_of_size(now, id, &answer) || self.dwells(now, id) {
+            return;
+        }
+        let Some(path) = self.paths.get_mut(id) else { return };
+        if matches!(path.state(), PathState::Suspect | PathState::Dead) && !path.peer_ready() {
+            // What the peer said of the path before is outdated by its answer on it; its newer word may have no other
+            // path to come by.
+            path.outdate_peer_status();
+        }
+        match path.state() {
+            PathState::Validating => {
+                path.place.prove(answer.tuple);
+                path.prober.stop();
+                path.space.recovery.seed_rtt(answer.rtt);
+                let working = path.working_state();
+                self.start_size_search(now, id);
+                self.advance_path(now, id, working, PathReason::Validated);
+                self.introduce(now, id);
+                self.tell_status(id);
+            }
+            PathState::Suspect => {
+                let working = path.working_state();
+                self.clear_suspicion(now, id, working);
+            }
+            PathState::Dead => {
+                let same = path.tuple() == answer.tuple;
+                let elsewhere = Self::leads_elsewhere(&path.tuple(), &answer.tuple);
+                path.place.prove(answer.tuple);
+                path.prober.stop();
+                path.space.recovery.restart(now, same.then_some(answer.rtt));
+                if elsewhere {
+                    self.forget_size(now, id);
+                }
+                self.start_size_search(now, id);
+                self.advance_path(now, id, PathState::Probation, PathReason::Answered);
+                self.tell_status(id);
+                self.close_twins(now, id);
+            }
+            // An answer from where the path was before proves nothing of where it is now.
+            PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation
+                if answer.tuple != path.tuple() => {}
+            PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation => {
+                path.prober.stop();
+            }
+            PathState::Closed => {}
+        }
+    }
+
+    /// A path leads through another network now: what was learnt of the one before counts no more, and what is on its
+    /// way there is sent again (RFC 9000, section 9.4). Not before its new address is proven, or anybody who sends copies
+    /// of packets from elsewhere could slow it down.
+    pub(crate) fn begin_anew(&mut self, now: Instant, id: PathId) {
+        let mut outcome = std::mem::take(&mut self.shared.outcome);
+        if let Some(path) = self.paths.get_mut(id) {
+            path.space.recovery.abandon(now, &mut outcome);
+            path.space.recovery.restart(now, None);
+        }
+        self.settle(now, id, &mut outcome);
+        self.shared.outcome = outcome;
+        self.paths.forget_bottlenecks(id);
+    }
+
+    /// Whether a dead path that answers stays dead, since only a small question was answered. A full one follows at once; if
+    /// those come to nothing, the size is what is wrong.
+    // spec 6.33
+    fn lacks_proof_of_size(&mut self, now: Instant, id: PathId, answer: &ProbeAnswer) -> bool {
+        let Some(path) = self.paths.get_mut(id).filter(|path| path.state() == PathState::Dead) else {
+            return false;
+        };
+        if answer.is_full {
+            return false;
+        }
+        let small_answers = path.prober.ask_full(answer.tuple);
+        if small_answers > SMALL_ANSWERS && path.reason() != PathReason::OnlySmall {
+            self.change_reason(now, id, PathReason::OnlySmall);
+        }
+        true
+    }
+
+    /// Whether a dead path that answers stays dead, since it flaps and another one works (spec 6.51).
+    fn dwells(&mut self, now: Instant, id: PathId) -> bool {
+        let does_without =
+            |path: &Path| path.id != id && path.works(now) && !path.space.recovery.is_probing();
+        let does_without = self.paths.iter().any(does_without);
+        let Some(path) = self.paths.get_mut(id).filter(|path| path.state() == PathState::Dead) else {
+            return false;
+        };
+        let Some(since) = path.prober.answered_since() else { return false };
+        let dwell = path.dwell(since).filter(|(until, _)| does_without && *until > now);
+        let Some((until, times)) = dwell else { return false };
+        let reason = PathReason::Flaps { times };
+        path.prober.ask_by(until.min(now + DWELL_QUESTIONS));
+        if path.reason() != reason {
+            self.change_reason(now, id, reason);
+        }
+        true
+    }
+
+    /// When a path on probation becomes a full member again.
+    pub(crate) fn probation_ends(&self, id: PathId) -> Option<Duration> {
+        let path = self.paths.get(id).filter(|path| path.state() == PathState::Probation)?;
+        let rtt = path.space.recovery.rtt().smoothed();
+        Some((rtt * 4).min(LONGEST_PROBATION).max(rtt * 2))
+    }
+
+    /// Tells the peer where a path stands.
+    pub(crate) fn tell_status(&mut self, id: PathId) {
+        if let Some(path) = self.paths.get(id) {
+            self.notices.push(Notice::Status(id, path.availability()));
+        }
+    }
+}

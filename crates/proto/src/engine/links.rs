@@ -1,0 +1,47 @@
+//! What the system says of the links below a server's paths.
+
+use super::{Engine, Initiator};
+use crate::path::{Path, PathReason, PathState};
+use crate::{FourTuple, Instant};
+
+/// What became of the link below a path, as the system of this end tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkNews {
+    /// The own address is gone, or its interface is down or without a carrier.
+    Lost,
+    /// They are there again, or for the first time.
+    Back,
+}
+
+impl Engine {
+    /// What became of the links below a server's paths; `None` for those of which nothing changed.
+    pub(crate) fn on_links_changed(
+        &mut self,
+        now: Instant,
+        news_of: impl Fn(&FourTuple) -> Option<LinkNews>,
+    ) {
+        if self.side == Initiator::Client || !self.phase.is_open() {
+            return;
+        }
+        let has = |path: &Path, news| news_of(&path.tuple()) == Some(news);
+        // spec 6.24: if all links are lost, it helps nobody to believe it.
+        if self.paths.iter().any(|path| path.is_live() && !has(path, LinkNews::Lost)) {
+            for id in self.paths.ids() {
+                let is_used =
+                    |path: &&Path| path.state().carries_data() || path.state() == PathState::Suspect;
+                if !self.paths.get(id).filter(is_used).is_some_and(|path| has(path, LinkNews::Lost)) {
+                    continue;
+                }
+                self.declare_dead(now, id, PathReason::AddressGone);
+                if let Some(path) = self.paths.get_mut(id) {
+                    path.forget_flaps();
+                }
+            }
+        }
+        for path in self.paths.iter_mut().filter(|path| path.state() == PathState::Dead) {
+            if has(path, LinkNews::Back) {
+                path.prober.ask_by(now);
+            }
+        }
+    }
+}

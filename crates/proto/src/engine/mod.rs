@@ -1,0 +1,266 @@
+//! What every wire shares of a connection: paths and their life, what goes where and when, and the timers of both.
+//!
+//! The engine names no block and no key. It decides; what has to be written for that it leaves to the wire
+//! ([`Wire`](crate::wire::Wire)) in two ways: it asks the wire to build a packet, and it leaves [`notices`] that the wire
+//! carries out.
+
+mod data;
+mod datagram_size;
+mod deadline;
+mod events;
+mod expiry;
+mod health;
+mod links;
+
+pub(crate) mod notices;
+mod output;
+mod pairs;
+mod paths;
+mod persist;
+mod phase;
+mod probing;
+mod rates;
+mod relocation;
+mod selection;
+mod sending;
+mod settle;
+pub(crate) mod statistics;
+mod still_there;
+mod tidy;
+mod transitions;
+mod unreachable;
+mod urgent;
+mod wake;
+mod wishes;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use manyway_wire::PathId;
+
+pub use links::LinkNews;
+pub(crate) use output::{Carry, Load, single};
+pub use pairs::{AddressPair, PairUse};
+pub(crate) use paths::Heard;
+pub(crate) use phase::Phase;
+pub(crate) use probing::Probing;
+pub(crate) use rates::{is_full, measured_rate};
+pub use statistics::PathStatistics;
+
+use crate::congestion::{self, ControllerConfig};
+use crate::observe::{Fact, ObservedPacket, Observer};
+use crate::packet::ack_policy::AckPolicy;
+use crate::path::manager::PathManager;
+use crate::path::{BASE_DATAGRAM, InterfaceMtus, Path, PathSet, Space};
+use crate::recovery::{Outcome, PathRecovery, RecoveryConfig};
+use crate::{ConfigError, ConnectionConfig, FourTuple, Initiator, Instant, Rng};
+
+use events::Events;
+use notices::Notices;
+use persist::Persist;
+use sending::Sending;
+
+/// What both ends agreed on, and what follows from it.
+#[derive(Debug)]
+pub(crate) struct Limits {
+    pub(crate) idle_timeout: Duration,
+    pub(crate) max_datagram: u16,
+    /// How long the peer may hold an acknowledgement back.
+    pub(crate) peer_ack_delay: Duration,
+    /// Highest path id that the peer allows.
+    pub(crate) peer_paths: u32,
+    /// Highest path id that this end allows.
+    pub(crate) own_paths: u32,
+    /// The next path id that this end opens; only a client does.
+    next_path: PathId,
+}
+
+/// Moments that belong to the connection as a whole.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    /// From when on the time for the set-up counts.
+    pub(crate) set_up_since: Instant,
+    /// The last packet of the peer, or the first packet sent after it.
+    pub(crate) last_activity: Instant,
+    asked_since_heard: bool,
+    /// When the pacer lets the next data go.
+    paced_until: Option<Instant>,
+    /// Whether the peer was asked if it is still there.
+    asked: still_there::Asked,
+    /// Since when no path is live.
+    pathless_since: Option<Instant>,
+    /// The last packet in or out.
+    stirred_at: Instant,
+    /// When to look whether the connection rests; `None` once memory was given back.
+    tidy_at: Option<Instant>,
+}
+
+/// What every part may need for a moment.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) rng: Rng,
+    pub(crate) outcome: Outcome,
+    pub(crate) observer: Option<Box<dyn Observer>>,
+    interfaces: InterfaceMtus,
+    /// Differs between connections; with the number of a path it decides when that path is probed for bandwidth.
+    probing_seed: u64,
+}
+
+/// What both wires share of one connection.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    pub(crate) side: Initiator,
+    pub(crate) config: Arc<ConnectionConfig>,
+    pub(crate) phase: Phase,
+    pub(crate) paths: PathSet,
+    pub(crate) manager: PathManager,
+    /// The paths, those that are not open yet included, on which the wire has a name for the peer.
+    reachable: BTreeSet<PathId>,
+    pub(crate) limits: Limits,
+    pub(crate) sending: Sending,
+    pub(crate) persist: Persist,
+    pub(crate) clock: Clock,
+    pub(crate) events: Events,
+    pub(crate) notices: Notices,
+    pub(crate) shared: Shared,
+}
+
+/// With what an engine begins.
+#[derive(Debug)]
+pub(crate) struct Beginnings {
+    pub(crate) now: Instant,
+    pub(crate) side: Initiator,
+    pub(crate) config: Arc<ConnectionConfig>,
+    pub(crate) interfaces: InterfaceMtus,
+    pub(crate) rng: Rng,
+    pub(crate) observer: Option<Box<dyn Observer>>,
+    pub(crate) manager: PathManager,
+    /// Where the first path lies.
+    pub(crate) tuple: FourTuple,
+    /// Differs between connections.
+    pub(crate) probing_seed: u64,
+}
+
+impl Engine {
+    pub(crate) fn new(beginnings: Beginnings) -> Self {
+        let Beginnings { now, side, config, interfaces, rng, observer, manager, tuple, probing_seed } =
+            beginnings;
+        let mut paths = PathSet::default();
+        let role = manager.role_of(&tuple.local);
+        let space = data_space(&config, PathId::FIRST, probing_seed);
+        paths.insert(Path::new(PathId::FIRST, tuple, role, space, now));
+        Self {
+            side,
+            phase: Phase::Handshaking,
+            paths,
+            manager,
+            reachable: BTreeSet::new(),
+            sending: Sending::new(config.scheduler.make()),
+            limits: Limits {
+                idle_timeout: config.idle_timeout,
+                max_datagram: BASE_DATAGRAM,
+                peer_ack_delay: AckPolicy::MAX_ACK_DELAY,
+                peer_paths: 0,
+                own_paths: config.path_limit,
+                next_path: PathId(1),
+            },
+            clock: Clock {
+                set_up_since: now,
+                last_activity: now,
+                asked_since_heard: false,
+                asked: still_there::Asked::default(),
+                paced_until: None,
+                pathless_since: None,
+                stirred_at: now,
+                tidy_at: None,
+            },
+            persist: Persist::new(now),
+            events: Events::default(),
+            notices: Notices::default(),
+            shared: Shared { rng, outcome: Outcome::default(), observer, interfaces, probing_seed },
+            config,
+        }
+    }
+
+    /// Whether the wire has a name for the peer on a path: without one nothing can be sent there.
+    pub(crate) fn is_reachable(&self, path: PathId) -> bool {
+        self.reachable.contains(&path)
+    }
+
+    /// The wire has a name for the peer on a path now, or has none any more.
+    pub(crate) fn set_reachable(&mut self, path: PathId, reachable: bool) {
+        if reachable {
+            self.reachable.insert(path);
+        } else {
+            self.reachable.remove(&path);
+        }
+    }
+
+    /// Changes the congestion control of every path, also of those that come later.
+    pub(crate) fn set_congestion(&mut self, name: &str) -> Result<(), ConfigError> {
+        let mut config = ConnectionConfig::clone(&self.config);
+        config.set_congestion(name)?;
+        for path in self.paths.iter_mut() {
+            let controller = controller_config(path.mtu.current(), path.id, self.shared.probing_seed);
+            path.space.recovery.set_controller((config.congestion)(&controller));
+        }
+        self.config = Arc::new(config);
+        Ok(())
+    }
+
+    pub(crate) fn observe(&mut self, now: Instant, fact: &Fact) {
+        crate::observe::log::log(fact);
+        if let Some(observer) = &mut self.shared.observer {
+            observer.on_fact(now, fact);
+        }
+    }
+
+    pub(crate) fn observe_packet(&mut self, now: Instant, packet: &ObservedPacket<'_>) {
+        if let Some(observer) = &mut self.shared.observer {
+            observer.on_packet(now, packet);
+        }
+    }
+
+    /// Three probe timeouts: what is still on its way has arrived by then.
+    pub(crate) fn drain_time(&self) -> Duration {
+        self.longest_pto() * 3
+    }
+
+    pub(crate) fn longest_pto(&self) -> Duration {
+        let paths = self.paths.iter().filter(|path| path.is_live()).map(|path| path.space.recovery.pto());
+        paths.max().unwrap_or(Duration::from_secs(1)).min(Duration::from_secs(3))
+    }
+
+    /// The longest smoothed round-trip time of the live paths.
+    pub(crate) fn longest_rtt(&self) -> Option<Duration> {
+        let live = self.paths.iter().filter(|path| path.is_live());
+        live.map(|path| path.space.recovery.rtt().smoothed()).max()
+    }
+
+    /// The number space of a path that is added to the first.
+    pub(crate) fn another_space(&self, id: PathId) -> Space {
+        let mut space = data_space(&self.config, id, self.shared.probing_seed);
+        space.recovery.set_max_ack_delay(self.limits.peer_ack_delay);
+        space
+    }
+}
+
+/// A number space of the set-up, which takes part in no congestion control.
+pub(crate) fn setup_space(config: &ConnectionConfig) -> Space {
+    let controller = congestion::Fixed::new(&ControllerConfig::new(BASE_DATAGRAM));
+    Space::new(PathRecovery::new(Box::new(controller), &recovery_config(config)))
+}
+
+fn data_space(config: &ConnectionConfig, id: PathId, probing_seed: u64) -> Space {
+    let controller = (config.congestion)(&controller_config(BASE_DATAGRAM, id, probing_seed));
+    Space::new(PathRecovery::new(controller, &recovery_config(config)))
+}
+
+fn controller_config(datagram: u16, id: PathId, probing_seed: u64) -> ControllerConfig {
+    ControllerConfig { seed: probing_seed.wrapping_add(id.0.into()), ..ControllerConfig::new(datagram) }
+}
+
+fn recovery_config(config: &ConnectionConfig) -> RecoveryConfig {
+    RecoveryConfig { initial_rtt: config.initial_rtt, ..RecoveryConfig::default() }
+}

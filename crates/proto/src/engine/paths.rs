@@ -1,0 +1,383 @@
+//! Paths come, move and go.
+
+use std::net::{IpAddr, SocketAddr};
+
+use manyway_wire::PathId;
+
+use super::notices::Notice;
+use super::settle::Portion;
+use super::{Engine, Initiator};
+use crate::event::{Event, PathEvent};
+use crate::path::{Followed, Path, PathAvailability, PathReason, PathState, Role, SendRefusal, Space};
+use crate::{FourTuple, Instant, Rate};
+
+/// If that many packets sent last were sent again elsewhere, all were.
+const LOOKED_AT: usize = 64;
+
+/// Where a packet with content came from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Heard {
+    pub(crate) now: Instant,
+    pub(crate) path: PathId,
+    pub(crate) tuple: FourTuple,
+    /// Bytes of the whole datagram: what its source earns under the amplification limit.
+    pub(crate) datagram: usize,
+}
+
+impl Engine {
+    /// The addresses of this host changed: at a client, paths over missing ones close at once, and new ones are tried.
+    pub(crate) fn on_locals_changed(&mut self, now: Instant) {
+        if self.side == Initiator::Server || self.phase.is_handshaking() {
+            return;
+        }
+        for id in self.paths.ids() {
+            let gone = self.paths.get(id).is_some_and(|path| !self.keeps(path));
+            let Some(reason) = gone.then(|| self.why_left(id)) else { continue };
+            if !self.carry_over(now, id, reason) {
+                self.close_own_path(now, id, reason);
+            }
+        }
+        self.retarget_paths(now);
+        self.open_missing_paths(now);
+    }
+
+    /// Why the own address of a path is not used any more.
+    pub(crate) fn why_left(&self, id: PathId) -> PathReason {
+        let local = self.paths.get(id).map(|path| path.tuple().local);
+        local.map_or(PathReason::AddressGone, |local| self.manager.why_left(&local))
+    }
+
+    /// While no other path works the peer can not be told of a close and grants no further ids, and right after the
+    /// set-up there may be none yet. So the last path keeps its id when its address is gone, and tries another
+    /// interface, now or when one appears; false if it has to be closed.
+    fn carry_over(&mut self, now: Instant, id: PathId, reason: PathReason) -> bool {
+        let silent = |path: &Path| matches!(path.state(), PathState::Validating | PathState::Dead);
+        if self.paths.iter().any(|path| path.id != id && !silent(path)) {
+            return false;
+        }
+        self.declare_dead(now, id, reason);
+        if let Some(path) = self.paths.get_mut(id) {
+            path.forget_flaps();
+        }
+        let others = self.paths.iter().filter(|path| path.id != id);
+        let busy: Vec<_> = others.map(|path| path.tuple().local).collect();
+        let Some(open) = self.manager.missing(&busy).into_iter().next() else { return true };
+        if let (Some(path), Some(tuple)) = (self.paths.get_mut(id), open.targets.first()) {
+            path.place.choose(*tuple);
+            path.set_role(open.role);
+            path.prober.start(now, open.targets, None);
+            self.notices.push(Notice::Migrated(id));
+            self.forget_size(now, id);
+            self.begin_anew(now, id);
+        }
+        true
+    }
+
+    fn keeps(&self, path: &Path) -> bool {
+        self.manager.has_local(&path.tuple().local)
+    }
+
+    /// Adds addresses of the peer and has them asked first.
+    pub(crate) fn add_remote_addresses(&mut self, now: Instant, remotes: &[SocketAddr]) {
+        let working = self.paths.iter().filter(|path| path.is_live());
+        let used: Vec<_> = working.map(|path| path.tuple().remote).collect();
+        self.manager.refresh_remotes(remotes, &used);
+        self.retarget_paths(now);
+        self.open_missing_paths(now);
+    }
+
+    /// Addresses came or went: paths that nobody answers on try the present ones.
+    pub(crate) fn retarget_paths(&mut self, now: Instant) {
+        if self.side == Initiator::Server {
+            return;
+        }
+        for id in self.paths.ids() {
+            let targets = self.targets(id);
+            let looks = |path: &&mut Path| matches!(path.state(), PathState::Validating | PathState::Dead);
+            if let Some(path) = self.paths.get_mut(id).filter(looks) {
+                path.prober.set_targets(now, targets);
+            }
+        }
+    }
+
+    /// The pairs that a path without an answer asks: all of its interface. Where pairs are chosen one by one it is its
+    /// own, and the others of its interface that no path has only while nothing works.
+    pub(crate) fn targets(&self, id: PathId) -> Vec<FourTuple> {
+        let Some(path) = self.paths.get(id) else { return Vec::new() };
+        let mut targets = self.manager.targets(path.tuple().local);
+        if self.manager.selection.is_some() {
+            let stuck = !self.paths.iter().any(Path::is_live);
+            targets.retain(|tuple| *tuple == path.tuple() || (stuck && !self.is_taken(id, tuple)));
+        }
+        targets
+    }
+
+    /// Whether another path than this one lies between some addresses. One on which nothing was ever acknowledged does not
+    /// keep them from a dead one: perhaps the peer has no id to answer with (spec 6.11).
+    pub(crate) fn is_taken(&self, id: PathId, tuple: &FourTuple) -> bool {
+        let is_dead = self.paths.get(id).is_some_and(|path| path.state() == PathState::Dead);
+        let holds = |other: &Path| other.id != id && other.tuple() == *tuple;
+        self.paths.iter().any(|other| holds(other) && !(is_dead && is_unproven(other)))
+    }
+
+    /// A path has come to where others asked in vain: these close (spec 6.50).
+    pub(crate) fn close_twins(&mut self, now: Instant, id: PathId) {
+        let Some(tuple) = self.paths.get(id).map(|path| path.tuple()) else { return };
+        if self.manager.selection.is_none() {
+            return;
+        }
+        for twin in self.paths.ids() {
+            let is_twin = |path: &&Path| path.id != id && path.tuple() == tuple && is_unproven(path);
+            if self.paths.get(twin).filter(is_twin).is_some() {
+                self.close_own_path(now, twin, PathReason::Replaced);
+            }
+        }
+    }
+
+    /// The system refuses to send between these addresses: the path is dead at once.
+    pub(crate) fn on_send_refused(&mut self, now: Instant, tuple: FourTuple, refusal: SendRefusal) {
+        let reason = match refusal {
+            SendRefusal::Unreachable => PathReason::SendRefused,
+            SendRefusal::Denied => PathReason::SendDenied,
+        };
+        for id in self.paths.ids() {
+            if self.paths.get(id).is_some_and(|path| path.tuple() == tuple) {
+                self.declare_dead(now, id, reason);
+            }
+        }
+    }
+
+    /// Opens every path that the addresses allow and the peer's ids reach.
+    pub(crate) fn open_missing_paths(&mut self, now: Instant) {
+        if self.side == Initiator::Server || !self.phase.is_established() {
+            return;
+        }
+        if self.manager.selection.is_some() {
+            return self.manager.survey(now);
+        }
+        let staying = self.paths.iter().filter(|path| !self.manager.is_leaving(path.tuple().remote));
+        let busy: Vec<_> = staying.map(|path| path.tuple().local).collect();
+        for open in self.manager.missing(&busy) {
+            if !self.open_path(now, open.targets, open.role) {
+                return;
+            }
+        }
+    }
+
+    /// Opens a path that tries some pairs; false if it has to wait for an id.
+    pub(crate) fn open_path(&mut self, now: Instant, targets: Vec<FourTuple>, role: Role) -> bool {
+        let id = self.limits.next_path;
+        let within = id.0 <= self.limits.peer_paths.min(self.limits.own_paths);
+        let Some(tuple) = targets.first().copied().filter(|_| within) else { return false };
+        if !self.is_reachable(id) {
+            return false;
+        }
+        self.limits.next_path = PathId(id.0 + 1);
+        let mut path = Path::new(id, tuple, role, self.another_space(id), now);
+        path.on_proven();
+        path.prober.start(now, targets, None);
+        self.paths.insert(path);
+        self.report_opened(now, id, PathReason::Opened);
+        true
+    }
+
+    pub(crate) fn report_opened(&mut self, now: Instant, id: PathId, reason: PathReason) {
+        if let Some(path) = self.paths.get_mut(id) {
+            path.set_reason(reason);
+            let event =
+                PathEvent { path: id, tuple: path.tuple(), role: path.role(), state: path.state(), reason };
+            self.announce_path(now, event);
+        }
+    }
+
+    /// Closes a path from this end and tells the peer.
+    pub(crate) fn close_own_path(&mut self, now: Instant, id: PathId, reason: PathReason) {
+        self.remove_path(now, id, reason, true);
+    }
+
+    /// Forgets a path, and may tell the peer of it; what was in flight on it is sent again on the others.
+    fn remove_path(&mut self, now: Instant, id: PathId, reason: PathReason, tell: bool) {
+        if !self.advance_path(now, id, PathState::Closed, reason) {
+            return;
+        }
+        let mut outcome = std::mem::take(&mut self.shared.outcome);
+        if let Some(mut path) = self.paths.remove(id) {
+            path.space.recovery.abandon(now, &mut outcome);
+            if matches!(reason, PathReason::ClosedByApplication | PathReason::ClosedByPeer) {
+                self.manager.set_aside(path.tuple());
+            }
+        }
+        self.settle(now, id, &mut outcome);
+        self.shared.outcome = outcome;
+        self.on_closed(id, tell);
+        self.open_missing_paths(now);
+    }
+
+    /// The peer closed a path; perhaps one of which nothing else ever arrived here.
+    pub(crate) fn on_peer_closed_path(&mut self, now: Instant, id: PathId) {
+        if self.paths.get(id).is_some() {
+            self.remove_path(now, id, PathReason::ClosedByPeer, false);
+        } else if id.0 <= self.limits.own_paths && !self.paths.is_spent(id) {
+            self.paths.spend(id);
+            self.on_closed(id, false);
+        }
+    }
+
+    /// For each path that closed the peer gets one more id, so that the number of open paths stays the same.
+    fn on_closed(&mut self, path: PathId, tell: bool) {
+        self.set_reachable(path, false);
+        self.limits.own_paths = self.limits.own_paths.saturating_add(1);
+        self.notices.push(Notice::Closed { path, tell });
+    }
+
+    /// The highest path id that both ends allow.
+    pub(crate) fn highest_path(&self) -> PathId {
+        PathId(self.limits.own_paths.min(self.limits.peer_paths))
+    }
+
+    /// A path that the peer opened: its first packet came from `heard`.
+    pub(crate) fn accept_path(&mut self, heard: &Heard, space: Space, size: usize) {
+        let role = self.manager.role_of(&heard.tuple.local);
+        let mut path = Path::new(heard.path, heard.tuple, role, space, heard.now);
+        // The datagram came before the path, so nobody has counted it yet.
+        path.place.on_received(size);
+        self.paths.insert(path);
+        self.report_opened(heard.now, heard.path, PathReason::OpenedByPeer);
+        if let Some(path) = self.paths.get_mut(heard.path) {
+            path.prober.start(heard.now, vec![heard.tuple], None);
+        }
+    }
+
+    /// The peer at `peer` names an address of its own.
+    pub(crate) fn on_add_address(
+        &mut self,
+        now: Instant,
+        peer: IpAddr,
+        (id, sequence): (u64, u64),
+        address: SocketAddr,
+    ) {
+        if self.config.peer_port.is_some_and(|port| port != address.port()) {
+            return;
+        }
+        if self.manager.on_add_address(id, sequence, address, peer) {
+            self.retarget_paths(now);
+            self.open_missing_paths(now);
+            self.events.push(Event::PeerAddresses);
+        }
+    }
+
+    /// The peer takes an address back.
+    pub(crate) fn on_remove_address(&mut self, now: Instant, (id, sequence): (u64, u64)) {
+        let Some(address) = self.manager.on_remove_address(id, sequence) else { return };
+        // It may still be there for a moment, and until another path works there is nothing better.
+        self.manager.set_leaving(address);
+        self.close_leaving(now);
+        self.retarget_paths(now);
+        self.open_missing_paths(now);
+        self.events.push(Event::PeerAddresses);
+    }
+
+    /// The peer tells how it sees a path, and what the path delivers, if it does.
+    pub(crate) fn on_peer_status(
+        &mut self,
+        now: Instant,
+        (id, sequence): (PathId, u64),
+        state: PathAvailability,
+        rate: Option<Rate>,
+    ) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        let was_ready = path.peer_ready();
+        let Some(before) = path.on_peer_status(sequence, state) else { return };
+        let is_ready = path.peer_ready();
+        if was_ready && !is_ready {
+            // Acknowledge elsewhere, at once; and say something here: if only a NAT forgot this end, the peer learns the
+            // new address from it.
+            path.space.acks.force();
+            if path.state() == PathState::Dead {
+                path.prober.hurry(now);
+            } else {
+                path.schedule_probes(1);
+            }
+        }
+        if state == PathAvailability::Dead && before != PathAvailability::Dead {
+            // What is on its way there may never arrive: send it elsewhere too. A mere suspicion of the peer is about
+            // what it sends itself; of what this end sends the acknowledgements tell more.
+            // A peer that says so again and again must not cost a look at everything in flight each time.
+            let has_new = path.space.recovery.in_flight().rev().take(LOOKED_AT).any(|packet| !packet.moved);
+            if has_new && self.paths.best_live(Some(id)).is_some() {
+                self.reinject(now, id, Portion::ALL);
+            }
+        } else if is_ready && !was_ready && path.state() == PathState::Dead {
+            path.prober.hurry(now);
+        }
+        self.weigh_paths(now);
+        if let Some(rate) = rate {
+            self.on_peer_rate(now, id, rate);
+        }
+    }
+
+    /// The peer sends real data on a path from another address than before: a NAT gave it a new one. Follow it, prove
+    /// the address, go back if it does not answer (RFC 9000, section 9.3).
+    pub(crate) fn follow_peer(&mut self, heard: &Heard) {
+        if self.side == Initiator::Client {
+            return;
+        }
+        let Some(path) = self.paths.get_mut(heard.path).filter(|path| path.tuple() != heard.tuple) else {
+            return;
+        };
+        let old = path.tuple();
+        if path.state() == PathState::Validating {
+            // Several pairs were tried, and the client settled on this one.
+            path.place.start_anew(heard.tuple, heard.datagram);
+            path.prober.start(heard.now, vec![heard.tuple], None);
+            return;
+        }
+        if !path.place.may_follow(heard.now, &heard.tuple) {
+            return;
+        }
+        match path.place.follow(heard.now, heard.tuple, heard.datagram) {
+            Followed::Back => path.on_back(heard.now),
+            Followed::Away => {
+                let wait = path.space.recovery.pto();
+                path.prober.start(heard.now, vec![heard.tuple], Some(wait));
+            }
+        }
+        self.notices.push(Notice::Migrated(heard.path));
+        let (role, state) = (path.role(), path.state());
+        if Self::leads_elsewhere(&old, &heard.tuple) {
+            self.forget_size(heard.now, heard.path);
+            self.start_size_search(heard.now, heard.path);
+        }
+        let event =
+            PathEvent { path: heard.path, tuple: heard.tuple, role, state, reason: PathReason::Moved };
+        self.announce_path(heard.now, event);
+    }
+
+    /// A new address of the peer does not answer: back to where the path worked.
+    pub(crate) fn give_up_move(&mut self, now: Instant, id: PathId) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        if let Some(old) = path.place.fallback().filter(|_| path.prober.rounds() > 3) {
+            let elsewhere = Self::leads_elsewhere(&path.tuple(), &old);
+            path.place.move_back();
+            path.on_back(now);
+            let event = PathEvent {
+                path: id,
+                tuple: old,
+                role: path.role(),
+                state: path.state(),
+                reason: PathReason::NoAnswer,
+            };
+            if elsewhere {
+                self.forget_size(now, id);
+                self.start_size_search(now, id);
+            }
+            self.announce_path(now, event);
+        }
+    }
+}
+
+/// Whether a path has not shown yet that it works.
+fn is_unproven(path: &Path) -> bool {
+    let never = path.space.recovery.last_progress().is_none();
+    path.state() == PathState::Validating || (path.state() == PathState::Dead && never)
+}

@@ -1,0 +1,65 @@
+//! Which PROBE or PROBE-ACK goes out next on a path, and to where.
+
+use super::BASE_DATAGRAM;
+use crate::path::manager::PathManager;
+use crate::path::{Path, PathState};
+use crate::{FourTuple, Instant, Rng};
+
+/// What a packet for an address pair carries.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Probing {
+    pub(crate) tuple: FourTuple,
+    /// The number to send back.
+    pub(crate) answer: Option<u64>,
+    /// The number to ask with.
+    pub(crate) question: Option<u64>,
+    /// Whether the packet fills the datagram that every path must carry.
+    pub(crate) is_full: bool,
+}
+
+/// The next PROBE or PROBE-ACK of a path; `None` if there is none now, or what is due has to wait.
+pub(crate) fn next_probing(
+    now: Instant,
+    path: &mut Path,
+    manager: &mut PathManager,
+    rng: &mut Rng,
+    is_client: bool,
+) -> Option<Probing> {
+    if let Some((tuple, nonce)) = path.pop_answer(now) {
+        // Who asks on a path that is not proven yet is asked back at the same address.
+        let asks_back = path.state() == PathState::Validating && path.prober.asks_back(now, &tuple);
+        let question = asks_back.then(|| path.prober.ask(now, tuple, rng));
+        return Some(Probing { tuple, answer: Some(nonce), question, is_full: false });
+    }
+    // spec 6.33: who answered a small question is asked a full one before the path counts.
+    if let Some(tuple) = path.prober.take_full_due() {
+        let fits = path.tuple() != tuple || path.place.amplification().room() >= usize::from(BASE_DATAGRAM);
+        let question = fits.then(|| path.prober.ask(now, tuple, rng))?;
+        path.prober.on_filled();
+        return Some(Probing { tuple, answer: None, question: Some(question), is_full: true });
+    }
+    if let Some((tuple, nonce)) = path.prober.next_question(now, rng, |address| manager.may_ask(now, address))
+    {
+        if path.tuple() == tuple && !path.place.amplification().has_room_for_probe() {
+            path.prober.on_held_back();
+            return None;
+        }
+        let is_proven = is_client || (path.tuple() == tuple && path.place.is_proven());
+        let is_full = path.state() == PathState::Dead
+            && is_proven
+            && path.prober.is_hopeful()
+            && !manager.is_hearsay(tuple.remote);
+        if is_full {
+            path.prober.on_filled();
+        }
+        return Some(Probing { tuple, answer: None, question: Some(nonce), is_full });
+    }
+    let tuple = path.tuple();
+    let has_room = path.place.amplification().has_room_for_probe();
+    let pings = path.pings_mut().filter(|pings| pings.is_due())?;
+    if !has_room || manager.is_hearsay(tuple.remote) {
+        return None;
+    }
+    let question = pings.next_question(now, tuple, rng);
+    Some(Probing { tuple, answer: None, question, is_full: false })
+}

@@ -1,0 +1,312 @@
+//! Pairs of addresses chosen one by one: measured, opened, and closed once those work that take their place
+//! (spec 6.47 to 6.50).
+
+use std::time::Duration;
+
+use manyway_wire::PathId;
+use smallvec::SmallVec;
+
+use super::rates::{is_full, measured_rate};
+use super::{Engine, Probing};
+use crate::path::manager::Selection;
+use crate::path::selection::{Candidate, PairMode, share_an_address};
+use crate::path::survey::differ;
+use crate::path::{Path, PathReason, PathState, Role};
+use crate::wire::Wire;
+use crate::{FourTuple, Instant, LocalAddress, Rate, Transmit};
+
+/// A path that does not work for so long is not counted on any more.
+const LOST_FOR: Duration = Duration::from_secs(10);
+/// A pair of unknown rate is tried for so long beside those whose place it may take.
+const TRIED_FOR: Duration = Duration::from_secs(5);
+/// Whatever becomes of its path.
+const TRIED_AT_MOST: Duration = Duration::from_secs(15);
+/// What is on its way on a path that was replaced has so long to arrive.
+const DRAINS_FOR: Duration = Duration::from_secs(2);
+/// What an interface costs beside its distance, if it is for reserve, or if its use costs something.
+const RESERVE: Duration = Duration::from_secs(10);
+const METERED: Duration = Duration::from_secs(1);
+
+impl Engine {
+    /// Looks again at the choice of pairs, if there is one to make and something happened that may change it.
+    pub(crate) fn select_pairs(&mut self, now: Instant) {
+        let is_due = self.manager.selection.as_ref().is_some_and(|selection| selection.is_due);
+        if !is_due || !self.phase.is_established() {
+            return;
+        }
+        let Some(mut selection) = self.manager.selection.take() else { return };
+        selection.survey.on_timeout(now);
+        for path in self.paths.iter().filter(|path| path.is_live()) {
+            let counts = is_full(path) || selection.survey.lacks_rate(&path.tuple());
+            let rate = measured_rate(path).filter(|_| counts);
+            selection.survey.note(now, &path.tuple(), path.space.recovery.rtt().minimum(), rate);
+        }
+        selection.survey.age(now);
+        let any_live = self.paths.iter().any(Path::is_live);
+        for path in self.paths.iter().filter(|path| is_lost(path, now, any_live)) {
+            selection.survey.on_lost(&path.tuple());
+        }
+        if self.trial_ends(&selection).is_some_and(|at| at <= now) {
+            selection.give_up_trial(now);
+        }
+        let candidates = self.candidates(&selection);
+        if self.is_open_question(&selection, &candidates) {
+            let most = self.most(selection.mode);
+            let is_full = self.paths.iter().any(is_full) || selection.survey.is_told(now);
+            selection.choose(now, &candidates, most, is_full);
+        }
+        let (mode, wanted) = (selection.mode, selection.wanted.clone());
+        self.manager.selection = Some(selection);
+        if !any_live {
+            self.retarget_paths(now);
+        }
+        for tuple in &wanted {
+            let role = self.manager.role_of(&tuple.local);
+            let known = self.paths.iter().find(|path| path.tuple() == *tuple);
+            match known.map(|path| (path.id, is_leaving(path))) {
+                Some((id, true)) => self.take_back(now, id, role),
+                Some((_, false)) => {}
+                None => drop(self.open_path(now, vec![*tuple], role)),
+            }
+        }
+        self.close_replaced(now, mode, &wanted);
+        if let Some(selection) = &mut self.manager.selection {
+            selection.is_due = false;
+        }
+    }
+
+    /// How many pairs are chosen at most. Of an assignment one path less than there may be, so that another pair can be
+    /// tried before the one that it replaces closes.
+    fn most(&self, mode: PairMode) -> usize {
+        let limit = usize::try_from(self.config.path_limit).unwrap_or(usize::MAX);
+        match mode {
+            PairMode::FullMesh => limit + 1,
+            PairMode::LocalDisjoint | PairMode::Disjoint => limit.max(1),
+        }
+    }
+
+    /// Whether the choice has to be made anew: addresses or costs changed, and all pairs had their time to answer; or one
+    /// that is in use is lost.
+    fn is_open_question(&self, selection: &Selection, candidates: &[Candidate]) -> bool {
+        let is_lost = |tuple: &FourTuple| !candidates.iter().any(|candidate| candidate.tuple == *tuple);
+        if selection.wanted.iter().any(is_lost) || selection.is_trial_over(candidates) {
+            return true;
+        }
+        let is_news = |candidate: &Candidate| {
+            let before = selection.judged.iter().find(|(tuple, _)| *tuple == candidate.tuple);
+            before.is_none_or(|(_, cost)| differ(*cost, candidate.cost()))
+        };
+        (selection.is_stale || candidates.iter().any(is_news))
+            && selection.survey.settles_at(|tuple| self.has_path(tuple)).is_none()
+    }
+
+    fn has_path(&self, tuple: &FourTuple) -> bool {
+        self.paths.iter().any(|path| path.tuple() == *tuple)
+    }
+
+    /// The pairs that work, as far as is known. In a full mesh, where all are used for which there is room, rates do not
+    /// count.
+    fn candidates(&self, selection: &Selection) -> Vec<Candidate> {
+        let candidate = |(tuple, rtt, rate): (FourTuple, Option<Duration>, Option<Rate>)| {
+            let rate = rate.filter(|_| selection.mode == PairMode::Disjoint);
+            let rests = selection.survey.rests(&tuple);
+            Some(Candidate { tuple, rtt: rtt?, rate, rests, penalty: self.penalty(&tuple.local) })
+        };
+        selection.survey.pairs().filter_map(candidate).collect()
+    }
+
+    fn penalty(&self, local: &LocalAddress) -> Duration {
+        let reserve = match self.manager.role_of(local) {
+            Role::Primary | Role::Secondary => Duration::ZERO,
+            Role::Backup | Role::Never => RESERVE,
+        };
+        if self.manager.terms_of(local).cost > 0 { reserve + METERED } else { reserve }
+    }
+
+    /// Make before break: a path closes when all that take its place work.
+    fn close_replaced(&mut self, now: Instant, mode: PairMode, wanted: &[FourTuple]) {
+        let replaced = self.paths.iter().filter(|path| self.is_replaced(path, mode, wanted));
+        let replaced: SmallVec<[PathId; 8]> = replaced.map(|path| path.id).collect();
+        for id in replaced {
+            self.retire(now, id);
+        }
+    }
+
+    /// Whether others work that take the place of a path.
+    fn is_replaced(&self, path: &Path, mode: PairMode, wanted: &[FourTuple]) -> bool {
+        if wanted.is_empty() || wanted.contains(&path.tuple()) {
+            return false;
+        }
+        let works =
+            |tuple: &FourTuple| self.paths.iter().any(|path| path.tuple() == *tuple && path.is_live());
+        match mode {
+            PairMode::FullMesh => {
+                wanted.iter().any(|tuple| !self.has_path(tuple)) && wanted.iter().any(works)
+            }
+            PairMode::LocalDisjoint | PairMode::Disjoint => {
+                let takes_over = |tuple: &FourTuple| works(tuple) && !self.is_tried(tuple, path);
+                let mut rivals =
+                    wanted.iter().filter(|tuple| share_an_address(tuple, &path.tuple())).peekable();
+                rivals.peek().is_some() && rivals.all(takes_over)
+            }
+        }
+    }
+
+    /// Whether a pair is tried beside a path, which stays until it is known what the other delivers: a slow pair would
+    /// hold up everything if it was alone.
+    fn is_tried(&self, tuple: &FourTuple, path: &Path) -> bool {
+        let Some(Selection { survey, trial: Some(trial), .. }) = self.manager.selection.as_deref() else {
+            return false;
+        };
+        trial.left.contains(&path.tuple()) && survey.lacks_rate(tuple)
+    }
+
+    /// A path that is not wanted any more gets nothing new, and closes when what is on its way had time to arrive.
+    fn retire(&mut self, now: Instant, id: PathId) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        if matches!(path.state(), PathState::Active | PathState::Probation) {
+            path.set_role(Role::Backup);
+            self.advance_path(now, id, PathState::Backup, PathReason::Replaced);
+            self.tell_status(id);
+        } else if !is_leaving(path) || closes_at(path) <= now {
+            self.close_own_path(now, id, PathReason::Replaced);
+        }
+    }
+
+    /// A path that was about to close is wanted again.
+    fn take_back(&mut self, now: Instant, id: PathId, role: Role) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        path.set_role(role);
+        let working = path.working_state();
+        self.advance_path(now, id, working, PathReason::TriedAgain);
+        self.tell_status(id);
+    }
+
+    /// Closes paths to addresses that the peer took back, once another path works.
+    pub(crate) fn close_leaving(&mut self, now: Instant) {
+        if !self.manager.has_leaving() {
+            return;
+        }
+        let leaves = |path: &Path| self.manager.is_leaving(path.tuple().remote);
+        let stays = self.paths.iter().any(|path| path.is_live() && !leaves(path));
+        if !stays {
+            return;
+        }
+        for id in self.paths.ids() {
+            if self.paths.get(id).is_some_and(|path| self.manager.is_leaving(path.tuple().remote)) {
+                self.close_own_path(now, id, PathReason::AddressGone);
+            }
+        }
+        self.manager.forget_leaving();
+    }
+
+    /// When to look at the choice again, or to ask a pair.
+    pub(crate) fn selection_deadline(&self) -> Option<Instant> {
+        let selection = self.manager.selection.as_ref().filter(|_| self.phase.is_established())?;
+        let lost = self.paths.iter().filter(|path| {
+            matches!(path.state(), PathState::Validating | PathState::Dead)
+                && selection.wanted.contains(&path.tuple())
+        });
+        let lost_at = lost.map(|path| path.since() + LOST_FOR).min();
+        let leaving = self
+            .paths
+            .iter()
+            .filter(|path| is_leaving(path) && self.is_replaced(path, selection.mode, &selection.wanted));
+        let closes = leaving.map(closes_at).min();
+        let is_used = |tuple: &FourTuple| self.has_path(tuple);
+        let survey = &selection.survey;
+        let asks = self.survey_carrier().and_then(|_| survey.deadline(self.carried_at(), is_used));
+        let rates = [self.trial_ends(selection), self.rate_news(selection)];
+        [lost_at, closes, asks, survey.settles_at(is_used)].into_iter().chain(rates).flatten().min()
+    }
+
+    /// When what is tried has had its time.
+    fn trial_ends(&self, selection: &Selection) -> Option<Instant> {
+        let trial = selection.trial.as_ref()?;
+        let is_open = |path: &&Path| {
+            let is_tried = selection.tried().any(|tuple| *tuple == path.tuple());
+            path.is_live() && is_tried && selection.survey.lacks_rate(&path.tuple())
+        };
+        let tried = self.paths.iter().filter(is_open).map(|path| path.since() + TRIED_FOR);
+        tried.chain([trial.since + TRIED_AT_MOST]).min()
+    }
+
+    /// At once, if what a path delivers can be told by now, and was not known.
+    fn rate_news(&self, selection: &Selection) -> Option<Instant> {
+        let is_news = |path: &&Path| {
+            path.is_live() && selection.survey.lacks_rate(&path.tuple()) && measured_rate(path).is_some()
+        };
+        self.paths.iter().find(is_news).map(Path::since)
+    }
+
+    /// Time has passed.
+    pub(crate) fn selection_timeout(&mut self, now: Instant) {
+        if self.selection_deadline().is_some_and(|at| at <= now) {
+            self.manager.reconsider();
+            self.select_pairs(now);
+        }
+    }
+
+    /// When bytes of streams went over any path last.
+    fn carried_at(&self) -> Option<Instant> {
+        self.paths.iter().filter_map(Path::last_data).max()
+    }
+
+    /// The path whose id stands in questions about other pairs.
+    fn survey_carrier(&self) -> Option<PathId> {
+        self.paths.best_live(None).filter(|path| self.can_send(path)).map(|path| path.id)
+    }
+
+    /// A PROBE between addresses that no path uses, over the id of one that works. It is no packet in flight, and its
+    /// acknowledgement says nothing of the path (spec 6.49).
+    pub(crate) fn transmit_survey(
+        &mut self,
+        wire: &mut Wire,
+        now: Instant,
+        buffer: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        self.manager.selection.as_ref()?;
+        let id = self.survey_carrier()?;
+        let carried_at = self.carried_at();
+        let mut selection = self.manager.selection.take()?;
+        let used: SmallVec<[FourTuple; 8]> = self.paths.iter().map(|path| path.tuple()).collect();
+        let question = selection.survey.next_question(
+            now,
+            &mut self.shared.rng,
+            (carried_at, |tuple: &FourTuple| used.contains(tuple)),
+            |address| self.manager.may_ask(now, address),
+        );
+        // The second question about a pair may be what the choice waited for.
+        selection.is_due |= question.is_some();
+        self.manager.selection = Some(selection);
+        let (tuple, nonce) = question?;
+        let probing = Probing { tuple, answer: None, question: Some(nonce), is_full: false };
+        wire.build_probe(self, now, buffer, id, &probing)
+    }
+}
+
+/// Whether a path is not counted on any more: it has not worked for long, or for a moment while no other works either.
+fn is_lost(path: &Path, now: Instant, any_live: bool) -> bool {
+    match path.state() {
+        PathState::Dead => !any_live || path.in_state_for(now) >= LOST_FOR,
+        PathState::Validating => path.in_state_for(now) >= LOST_FOR,
+        PathState::Active
+        | PathState::Backup
+        | PathState::Parked
+        | PathState::Suspect
+        | PathState::Probation
+        | PathState::Closed => false,
+    }
+}
+
+/// Whether others have taken the place of a path, which rests until it closes.
+pub(crate) fn is_leaving(path: &Path) -> bool {
+    path.state() == PathState::Backup && path.reason() == PathReason::Replaced
+}
+
+/// When a path closes whose place others have taken.
+fn closes_at(path: &Path) -> Instant {
+    let recovery = &path.space.recovery;
+    let had_time = if recovery.packets_in_flight() == 0 { recovery.pto() * 2 } else { DRAINS_FOR };
+    path.since() + had_time.min(DRAINS_FOR)
+}

@@ -1,0 +1,180 @@
+//! What an acknowledgement or a timeout means for a path, the scheduler, and what packets carried.
+
+use manyway_wire::PathId;
+use smallvec::SmallVec;
+
+use super::Engine;
+use crate::observe::{Fact, Metrics};
+use crate::packet::content::SentContent;
+use crate::path::{Path, PathState};
+use crate::recovery::{LostNote, Outcome};
+use crate::scheduler::Event;
+use crate::scheduler::guard::{Candidate, Guard, Verdict};
+use crate::{ByteCount, Instant};
+
+/// Which of the packets in flight on a path.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Portion {
+    /// Not these, the oldest.
+    pub(crate) skip: usize,
+    /// At most so many.
+    pub(crate) packets: usize,
+    /// Until they have so many bytes.
+    pub(crate) bytes: ByteCount,
+}
+
+impl Portion {
+    pub(crate) const ALL: Self = Self { skip: 0, packets: usize::MAX, bytes: ByteCount::MAX };
+}
+
+impl Engine {
+    /// Draws the consequences of an acknowledgement or a timeout for a path, leaves to the wire what became of the
+    /// content, and empties the outcome.
+    pub(crate) fn settle(&mut self, now: Instant, path: PathId, outcome: &mut Outcome) {
+        let lost = outcome.lost.len() as u64;
+        self.tell_scheduler(path, outcome);
+        if lost > 0 || outcome.lost_bytes > ByteCount::ZERO || outcome.spurious > 0 {
+            self.note_losses(now, path, outcome, lost);
+        }
+        if self.shared.observer.is_some() {
+            self.observe_recovery(now, path, outcome);
+        }
+        self.settle_size(now, path, outcome);
+        let fates = &mut self.notices.fates;
+        if outcome.newly_acked_bytes > ByteCount::ZERO {
+            fates.progress.push(path);
+        }
+        fates.delivered.append(&mut outcome.delivered);
+        fates.lost.append(&mut outcome.lost);
+        self.notices.on_settled();
+        outcome.clear();
+    }
+
+    fn tell_scheduler(&mut self, id: PathId, outcome: &Outcome) {
+        let carries_bytes = |content: &SentContent| {
+            matches!(content, SentContent::Stream { .. } | SentContent::Message { .. })
+        };
+        if outcome.lost.iter().flatten().any(carries_bytes) {
+            self.sending.repeats_from = Some(id);
+        }
+        let Some(path) = self.paths.get(id) else { return };
+        let latest_rtt = path.space.recovery.rtt().latest();
+        if outcome.newly_acked_bytes > ByteCount::ZERO {
+            let bytes = outcome.newly_acked_bytes;
+            self.sending.scheduler.on_event(&Event::Acked { path: id, bytes, latest_rtt });
+        }
+        if outcome.lost_bytes > ByteCount::ZERO {
+            self.sending.scheduler.on_event(&Event::Lost { path: id, bytes: outcome.lost_bytes });
+        }
+    }
+
+    fn note_losses(&mut self, now: Instant, id: PathId, outcome: &Outcome, lost: u64) {
+        let packets = lost;
+        let spurious = u64::from(outcome.spurious);
+        if let Some(path) = self.paths.get_mut(id) {
+            path.count_lost(packets, spurious);
+        }
+        if packets > 0 {
+            let bytes = outcome.lost_bytes;
+            self.observe(now, &Fact::PacketsLost { path: id, packets, bytes });
+        }
+        if spurious > 0 {
+            self.observe(now, &Fact::SpuriousLoss { path: id, packets: spurious });
+        }
+    }
+
+    /// What only observers hear: each lost packet, and the figures of the path.
+    fn observe_recovery(&mut self, now: Instant, id: PathId, outcome: &Outcome) {
+        for lost in &outcome.lost_packets {
+            let LostNote { packet_number, size, reason } = *lost;
+            self.observe(now, &Fact::PacketLost { path: id, packet_number, size, reason });
+        }
+        let Some(path) = self.paths.get(id) else { return };
+        let recovery = &path.space.recovery;
+        let metrics = Metrics {
+            path: id,
+            latest_rtt: recovery.rtt().latest(),
+            smoothed_rtt: recovery.rtt().smoothed(),
+            minimum_rtt: recovery.rtt().minimum(),
+            rtt_variation: recovery.rtt().variation(),
+            window: recovery.window(),
+            in_flight: recovery.bytes_in_flight(),
+            packets_in_flight: recovery.packets_in_flight() as u64,
+            pacing_rate: recovery.pacing_rate(),
+            is_in_slow_start: recovery.is_in_slow_start(),
+        };
+        self.observe(now, &Fact::Metrics(metrics));
+    }
+
+    /// Sends again, elsewhere, what is in flight on a suspect path, as far as the budget goes, which each packet counts
+    /// on once: the path's capacity for a round trip, and a share of what was sent lately (spec 6.26).
+    pub(crate) fn reinject_suspect(&mut self, now: Instant, id: PathId) {
+        let Some(path) = self.paths.get(id) else { return };
+        let recovery = &path.space.recovery;
+        let pipe = recovery.delivery_rate() * recovery.rtt().minimum();
+        let datagram = ByteCount(u64::from(path.mtu.current()));
+        let budget = pipe.max(datagram * 10) + self.sending.suspect_budget.left(now);
+        let moved = self.reinject(now, id, Portion { bytes: budget, ..Portion::ALL });
+        self.sending.suspect_budget.on_copied(now, moved);
+    }
+
+    /// Sends again, elsewhere, what is in flight on a path; the originals stay there, in doubt. Tells how many bytes the
+    /// packets have.
+    pub(crate) fn reinject(&mut self, now: Instant, id: PathId, portion: Portion) -> ByteCount {
+        let Some(path) = self.paths.get_mut(id) else { return ByteCount::ZERO };
+        let (mut packets, mut moved) = (0, ByteCount::ZERO);
+        let once = path.space.recovery.in_flight().skip(portion.skip).filter(|packet| !packet.moved);
+        for packet in once.take(portion.packets) {
+            if moved >= portion.bytes {
+                break;
+            }
+            packet.moved = true;
+            packets += 1;
+            moved += packet.bytes();
+            self.notices.fates.reinjected.push(packet.contents.clone());
+        }
+        if packets > 0 {
+            self.sending.repeats_from = Some(id);
+            self.observe(now, &Fact::Reinjected { path: id, packets });
+        }
+        moved
+    }
+
+    /// Acknowledgements brought progress, and `arrived` bytes of streams are in order at the peer: lets the guard park a
+    /// path that does not pay, and take it back.
+    pub(crate) fn on_progress(&mut self, now: Instant, arrived: ByteCount) {
+        if self.config.guard && self.sending.scheduler.is_guarded() {
+            self.ask_guard(now, arrived);
+        }
+    }
+
+    fn ask_guard(&mut self, now: Instant, arrived: ByteCount) {
+        let guard = self.sending.guard.get_or_insert_with(|| Box::new(Guard::new()));
+        if !guard.is_due(now) {
+            return;
+        }
+        guard.end_stretch(now, self.paths.iter().map(|path| (path.id, path.space.recovery.delivered())));
+        let works =
+            |path: &&Path| path.peer_ready() && matches!(path.state(), PathState::Active | PathState::Parked);
+        let candidates = self.paths.iter().filter(works).map(|path| {
+            let recovery = &path.space.recovery;
+            let rtt = recovery.rtt();
+            Candidate {
+                path: path.id,
+                rate: recovery.delivery_rate().min(guard.pace_of(path.id)),
+                delay: rtt.smoothed() / 2,
+                smoothed_rtt: rtt.smoothed(),
+            }
+        });
+        let candidates: SmallVec<[Candidate; 8]> = candidates.collect();
+        for Verdict { path, is_parked, reason } in guard.on_arrived(now, arrived, candidates.iter().copied())
+        {
+            let state = if is_parked { PathState::Parked } else { PathState::Active };
+            if self.paths.get(path).is_some_and(|path| path.state() == state) {
+                self.change_reason(now, path, reason);
+            } else {
+                self.advance_path(now, path, state, reason);
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! A receiver that hears nothing in the middle of a stream asks whether its peer is still there (spec 7.43).
+//!
+//! It has nothing in flight, so it does not notice that no path works any more; its peer, which does, waits for one
+//! beyond the idle time (spec 7.35), and has to be waited for as well (RFC 9000, section 10.1.2). And behind a translator
+//! that gave its path another port, only its own packets tell the peer the new one.
+
+use std::time::Duration;
+
+use super::Engine;
+use crate::Instant;
+use crate::wire::Wire;
+
+/// The first question is not asked before so many probe timeouts, nor before this time: senders pause, too.
+const FIRST_TIMEOUTS: u32 = 4;
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+
+/// Which questions were asked.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Asked {
+    /// Bytes of streams that had come by then.
+    after: u64,
+    /// How often, since they came.
+    times: u8,
+}
+
+impl Engine {
+    /// Soon after the peer fell silent, and after half of the idle time; once each for all bytes of streams that came
+    /// before.
+    pub(crate) fn still_there_deadline(&self, wire: &Wire) -> Option<Instant> {
+        let idle_at = self.idle_deadline().filter(|_| !self.clock.asked_since_heard)?;
+        let heard_at = self.clock.last_activity;
+        let half = (idle_at - heard_at) / 2;
+        match self.times_asked(wire) {
+            0 if wire.bytes_received() > 0 => Some(heard_at + self.first_wait().min(half)),
+            1 => Some(heard_at + half),
+            _ => None,
+        }
+    }
+
+    /// Asks on all paths if it is time.
+    pub(crate) fn ask_still_there(&mut self, wire: &Wire, now: Instant) {
+        if self.still_there_deadline(wire).is_none_or(|at| at > now) {
+            return;
+        }
+        self.clock.asked = Asked { after: wire.bytes_received(), times: self.times_asked(wire) + 1 };
+        if !wire.expects_more() {
+            return;
+        }
+        for path in self.paths.iter_mut().filter(|path| path.is_live()) {
+            path.schedule_probes(1);
+        }
+    }
+
+    fn times_asked(&self, wire: &Wire) -> u8 {
+        let Asked { after, times } = self.clock.asked;
+        if wire.bytes_received() > after { 0 } else { times }
+    }
+
+    fn first_wait(&self) -> Duration {
+        let live = self.paths.iter().filter(|path| path.is_live());
+        let timeout = live.map(|path| path.space.recovery.pto()).max().unwrap_or_default();
+        (timeout * FIRST_TIMEOUTS).max(FIRST_WAIT)
+    }
+}

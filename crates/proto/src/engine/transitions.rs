@@ -1,0 +1,98 @@
+//! Every change of a path's state goes through here, and everything that follows it hears of it.
+
+use manyway_wire::PathId;
+use smallvec::SmallVec;
+use std::time::Duration;
+
+use super::Engine;
+use super::notices::Notice;
+use crate::congestion::{Bottleneck, Sibling};
+use crate::event::{Event, PathEvent};
+use crate::observe::Fact;
+use crate::path::{Path, PathReason, PathState};
+use crate::{Instant, scheduler};
+
+impl Engine {
+    /// Moves a path to `state` and tells everybody; nothing happens if the table does not allow it.
+    pub(crate) fn advance_path(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        state: PathState,
+        reason: PathReason,
+    ) -> bool {
+        let Some(path) = self.paths.get_mut(id) else { return false };
+        if !path.advance(now, state, reason) {
+            return false;
+        }
+        path.space.recovery.set_in_doubt(state == PathState::Suspect);
+        let event = PathEvent { path: id, tuple: path.tuple(), role: path.role(), state, reason };
+        self.announce_path(now, event);
+        true
+    }
+
+    /// The path stays in its state, for another reason.
+    pub(crate) fn change_reason(&mut self, now: Instant, id: PathId, reason: PathReason) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        path.set_reason(reason);
+        let event =
+            PathEvent { path: id, tuple: path.tuple(), role: path.role(), state: path.state(), reason };
+        self.announce_path(now, event);
+    }
+
+    pub(super) fn announce_path(&mut self, now: Instant, event: PathEvent) {
+        self.observe(now, &Fact::Path(event));
+        let PathEvent { path, state, .. } = event;
+        self.sending.scheduler.on_event(&scheduler::Event::Path { path, state });
+        if matches!(state, PathState::Suspect | PathState::Dead | PathState::Closed)
+            && let Some(guard) = &mut self.sending.guard
+        {
+            guard.forget(path);
+        }
+        self.events.push(Event::Path(event));
+        self.manager.reconsider();
+        self.weigh_paths(now);
+    }
+
+    /// Whether any path is live, and which have live ones beside them, changes with every word about a path.
+    pub(super) fn weigh_paths(&mut self, now: Instant) {
+        let live = self.paths.iter().any(Path::is_live);
+        let was_pathless = self.clock.pathless_since.is_some();
+        if live {
+            self.clock.pathless_since = None;
+        } else if !was_pathless && !self.phase.is_handshaking() {
+            self.clock.pathless_since = Some(now);
+            self.manager.on_stuck();
+        }
+        let is_pathless = self.clock.pathless_since.is_some();
+        if is_pathless != was_pathless {
+            self.notices.push(Notice::Pathless(is_pathless));
+        }
+        let live_paths = self.paths.iter().filter(|path| path.is_live()).count();
+        for path in self.paths.iter_mut() {
+            let others = live_paths - usize::from(path.is_live());
+            path.space.recovery.set_other_path_alive(others > 0);
+        }
+    }
+
+    /// What the controller of a path learns of the other live ones.
+    pub(crate) fn siblings(&mut self, now: Instant, id: PathId) -> SmallVec<[Sibling; 8]> {
+        self.paths.judge_bottlenecks(now);
+        let others = self.paths.iter().filter(|path| path.id != id && path.is_live());
+        let sibling = |path: &Path| {
+            // The window of a path that carries nothing takes nothing from anybody.
+            let bottleneck =
+                if rests(path, now) { Bottleneck::Other } else { self.paths.bottleneck_of([id, path.id]) };
+            path.space.recovery.as_sibling().with_bottleneck(bottleneck)
+        };
+        others.map(sibling).collect()
+    }
+}
+
+/// Whether a path that carried bytes of streams has not done so for a while, and has nothing on its way.
+fn rests(path: &Path, now: Instant) -> bool {
+    path.last_data().is_some_and(|at| now - at > RESTS_AFTER) && path.space.recovery.packets_in_flight() == 0
+}
+
+/// After so long without bytes of streams a path is none that competes.
+const RESTS_AFTER: Duration = Duration::from_secs(1);

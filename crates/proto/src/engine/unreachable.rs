@@ -1,0 +1,33 @@
+//! What routers and hosts say of packets that they did not deliver (spec 6.52, 7.44).
+//!
+//! Anybody can say so, also who only guesses the addresses. So it must quote an id that only those on the way know, and on
+//! a path it raises no more than suspicion, and that rarely: the path answers, and is active again. Who is on the way can
+//! end a connection attempt in any case.
+
+use std::time::Duration;
+
+use manyway_wire::PathId;
+
+use super::Engine;
+use crate::Instant;
+use crate::path::PathReason;
+
+/// A path that was suspected on such a word is not suspected on another one for so long.
+const REST: Duration = Duration::from_secs(5);
+
+impl Engine {
+    /// Somebody says that a packet of this path was not delivered. True if the path became suspect.
+    pub(crate) fn on_unreachable(&mut self, now: Instant, id: PathId) -> bool {
+        let Some(path) = self.paths.get(id) else { return false };
+        let rests = path.last_unreachable().is_some_and(|last| now - last < REST);
+        let in_flight = path.space.recovery.packets_in_flight() > 0;
+        if rests || !in_flight || !path.state().carries_data() || !self.another_works(now, id) {
+            return false;
+        }
+        if let Some(path) = self.paths.get_mut(id) {
+            path.on_unreachable(now);
+        }
+        self.suspect(now, id, PathReason::Unreachable);
+        true
+    }
+}

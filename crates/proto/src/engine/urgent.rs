@@ -1,0 +1,138 @@
+//! What somebody waits for: the path on which it arrives first, and when messages lose their use.
+
+use std::time::Duration;
+
+use manyway_wire::PathId;
+use smallvec::SmallVec;
+
+use super::Engine;
+use super::output::{Carry, Load};
+use crate::path::Path;
+use crate::scheduler::{PathList, PathView, View, in_use_for_urgent};
+use crate::stream::priority::Pick;
+use crate::wire::Wire;
+use crate::{ByteCount, Instant, Transmit};
+
+impl Engine {
+    /// The least time that something sent now needs to the peer: half of the smallest round trip ever seen.
+    fn fastest_way(&self) -> Duration {
+        let live = self.paths.iter().filter(|path| path.is_live());
+        live.map(|path| path.space.recovery.rtt().minimum() / 2).min().unwrap_or_default()
+    }
+
+    /// Gives up the messages that can't arrive in time any more.
+    pub(crate) fn expire_messages(&self, wire: &mut Wire, now: Instant) {
+        if wire.next_expiry().is_some() {
+            wire.expire_messages(now + self.fastest_way());
+        }
+    }
+
+    /// When the next message can't arrive in time any more.
+    pub(crate) fn message_deadline(&self, wire: &Wire) -> Option<Instant> {
+        wire.next_expiry().map(|at| at - self.fastest_way())
+    }
+
+    /// What somebody waits for goes first, by the path on which it arrives first, as far as its window allows. The pacer
+    /// does not hold it back: it is little, and what follows pays for it. Some schedulers want it on further paths as well
+    /// (spec 8.36). Tells which of what waits is for the scheduler if nothing is sent: all, unless it waits for such a path.
+    pub(crate) fn transmit_urgent(
+        &mut self,
+        wire: &mut Wire,
+        now: Instant,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Transmit, Pick> {
+        let way = self.way_of_urgent(wire, now).ok_or(Pick::All)?;
+        let carry = Carry { load: Load::Data, pick: Pick::Urgent, ..Carry::default() };
+        self.transmit_copied(wire, now, buffer, way, carry).ok_or(Pick::Patient)
+    }
+
+    /// The path on which what is urgent arrives first and those for copies of it, and for how much the first has room;
+    /// `None` if nothing is urgent, or no path may carry it.
+    fn way_of_urgent(&mut self, wire: &Wire, now: Instant) -> Option<(PathList, ByteCount)> {
+        let backlog = ByteCount(wire.urgent_backlog()?);
+        self.look_at_paths(now);
+        let outlook = wire.outlook(Pick::All);
+        let scheduler = &mut *self.sending.scheduler;
+        let mut view = View::new(now, &self.sending.views);
+        (view.backlog, view.repeats, view.next) = (outlook.backlog, outlook.repeats, outlook.next);
+        scheduler.on_urgent(&view);
+        for view in &mut self.sending.views {
+            view.sendable = self.paths.get(view.id).map_or(ByteCount::ZERO, window_room);
+        }
+        let mut view = View::new(now, &self.sending.views);
+        view.next = wire.next_up(Pick::Urgent);
+        let candidates = in_use_for_urgent(scheduler, &view);
+        let first = fastest(candidates.clone(), backlog)?;
+        let mut paths = PathList::from_iter([first.id]);
+        // Mostly no copies are wanted: then there is nothing to sort.
+        let copies = scheduler.urgent_copies(&view, first);
+        if copies > 0 {
+            let others = candidates.filter(|path| path.id != first.id);
+            arrivals(others, backlog).iter().take(copies).for_each(|(_, other)| paths.push(*other));
+        }
+        Some((paths, first.sendable))
+    }
+}
+
+/// What the window of a path has room for, if it is a datagram at least.
+fn window_room(path: &Path) -> ByteCount {
+    let recovery = &path.space.recovery;
+    let room = recovery.window() - recovery.bytes_in_flight();
+    let room = room.min(ByteCount::of(path.place.amplification().room()));
+    if room >= ByteCount(u64::from(path.mtu.current())) { room } else { ByteCount::ZERO }
+}
+
+/// The path of these on which the last of `backlog` bytes arrives first: those for which its window has no room wait until it has.
+fn fastest<'a>(paths: impl Iterator<Item = &'a PathView>, backlog: ByteCount) -> Option<&'a PathView> {
+    paths.min_by_key(|path| arrival(path, backlog))
+}
+
+/// When the last of `backlog` bytes arrives on each of these paths, the first of them first.
+fn arrivals<'a>(
+    paths: impl Iterator<Item = &'a PathView>,
+    backlog: ByteCount,
+) -> SmallVec<[(Duration, PathId); 8]> {
+    let mut arrivals: SmallVec<_> = paths.map(|path| arrival(path, backlog)).collect();
+    arrivals.sort_unstable();
+    arrivals
+}
+
+fn arrival(path: &PathView, backlog: ByteCount) -> (Duration, PathId) {
+    let waits = backlog.max(path.datagram) - path.sendable;
+    (path.delay.saturating_add(waits / path.expected_rate()), path.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use manyway_wire::PathId;
+
+    use super::*;
+
+    const BACKLOG: ByteCount = ByteCount(100);
+
+    fn path(id: u32, delay: u64, room: u64) -> PathView {
+        let mut view = PathView::new(PathId(id));
+        view.delay = Duration::from_millis(delay);
+        view.delivery_rate = crate::Rate::from_bits_per_second(8_000_000);
+        view.sendable = ByteCount(room);
+        view
+    }
+
+    fn chosen(paths: &[PathView], backlog: ByteCount) -> u32 {
+        fastest(View::new(Instant::from_nanos(0), paths).in_use(), backlog).unwrap().id.0
+    }
+
+    #[test]
+    fn a_full_fast_path_is_waited_for_if_that_is_faster_than_the_slow_one() {
+        // 1200 bytes need 1.2 ms.
+        assert_eq!(chosen(&[path(0, 50, 10_000), path(1, 5, 0)], BACKLOG), 1);
+        assert_eq!(chosen(&[path(0, 6, 10_000), path(1, 5, 0)], BACKLOG), 0);
+    }
+
+    #[test]
+    fn much_goes_where_the_last_byte_arrives_first() {
+        // 100 000 bytes need 100 ms where there is no room for them.
+        assert_eq!(chosen(&[path(0, 50, 200_000), path(1, 5, 10_000)], ByteCount(100_000)), 0);
+        assert_eq!(chosen(&[path(0, 50, 200_000), path(1, 5, 10_000)], ByteCount(20_000)), 1);
+    }
+}

@@ -1,0 +1,24 @@
+//! A host that slept, or a program that was stopped, goes on (spec 6.40).
+
+use super::Engine;
+use crate::Instant;
+
+impl Engine {
+    /// This host slept until now: asks all paths at once, and counts the times for idleness and for the silence of
+    /// paths from now on.
+    pub(crate) fn on_wake(&mut self, now: Instant) {
+        self.clock.set_up_since = now;
+        self.clock.last_activity = now;
+        self.clock.pathless_since = self.clock.pathless_since.map(|_| now);
+        self.persist.on_wake(now);
+        for path in self.paths.iter_mut() {
+            path.on_heard(now);
+            path.silence.on_pause();
+            path.space.recovery.on_wake(now);
+            path.prober.hurry(now);
+            if path.is_live() {
+                path.schedule_probes(1);
+            }
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! What the application wants of the scheduler, and what the scheduler has to say.
+
+use manyway_wire::PathId;
+
+use super::Engine;
+use crate::Instant;
+use crate::event::Event;
+use crate::path::Path;
+use crate::scheduler::{Notice, PathView, Purpose, View, in_use_for_urgent, purpose_of, with_purpose};
+use crate::stream::priority::Pick;
+use crate::wire::Wire;
+
+impl Engine {
+    /// What the scheduler of this end has each path for that is in use; for people who ask why it carries data or none.
+    pub(crate) fn purposes(&self, wire: &Wire, now: Instant) -> Vec<(PathId, Purpose)> {
+        let figures = |path: &Path| {
+            let view = path.view(now);
+            let terms = self.manager.terms_of(&path.tuple().local);
+            PathView { sendable: view.window - view.in_flight, terms, ..view }
+        };
+        let paths: Vec<PathView> = self.paths.iter().map(figures).collect();
+        let scheduler = &*self.sending.scheduler;
+        let mut view = View::new(now, &paths);
+        let urgent_has_path = in_use_for_urgent(scheduler, &view).next().is_some();
+        let outlook = wire.outlook(if urgent_has_path { Pick::Patient } else { Pick::All });
+        (view.backlog, view.repeats, view.next) = (outlook.backlog, outlook.repeats, outlook.next);
+        with_purpose(scheduler, &view).map(|path| (path.id, purpose_of(scheduler, path, &view))).collect()
+    }
+
+    /// Makes events of what the scheduler has to say; true if there were any.
+    pub(crate) fn forward_notices(&mut self) -> bool {
+        let mut any = false;
+        while let Some(notice) = self.sending.scheduler.poll_notice() {
+            any = true;
+            self.events.push(match notice {
+                Notice::PrimaryIs(path) => Event::PrimaryPath(path),
+                Notice::AsksForCostly(path) => Event::CostlyPathNeeded(path),
+            });
+        }
+        any
+    }
+}

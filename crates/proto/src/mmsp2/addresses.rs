@@ -1,0 +1,81 @@
+//! Addresses as far as MMSP/2 is concerned: those of its handshake, those it advertises, and what a quoted packet names.
+
+use std::net::SocketAddr;
+
+use manyway_wire::{ConnectionId, PathId};
+
+use super::Mmsp2;
+use super::setup::race_order;
+use crate::engine::Engine;
+use crate::error::{ConnectionError, Undelivered};
+use crate::path::remotes::MAX_REMOTES;
+use crate::protection::Level;
+use crate::{FourTuple, Initiator, Instant};
+
+impl Mmsp2 {
+    /// The addresses of this host changed: a set-up tries the present ones, rendezvous servers hear of them.
+    pub(crate) fn on_locals_changed(&mut self, engine: &Engine) {
+        self.tell_meeting(engine);
+        if engine.side == Initiator::Server || !engine.phase.is_handshaking() {
+            return;
+        }
+        let legs = race_order(&engine.manager);
+        if let Some(setup) = &mut self.setup {
+            setup.race.set_legs(legs);
+            setup.handshake.resend_all(Level::Open);
+        }
+    }
+
+    /// Tells the peer by which addresses this server can be reached from now on.
+    pub(crate) fn advertise(&mut self, engine: &Engine, addresses: &[SocketAddr]) {
+        if engine.phase.is_established() && engine.side == Initiator::Server {
+            self.control.announce(addresses.get(..MAX_REMOTES).unwrap_or(addresses));
+            self.tell_meeting(engine);
+        }
+    }
+
+    /// The system refuses to send between these addresses, of a set-up.
+    pub(crate) fn on_send_refused(&mut self, now: Instant, tuple: &FourTuple) {
+        if let Some(setup) = &mut self.setup {
+            setup.race.on_refused(now, tuple);
+        }
+    }
+
+    /// Somebody says that a packet of a handshake to which nobody answered yet was not delivered. The attempt ends once that was said of all pairs of
+    /// addresses; true if it counts.
+    // spec 7.44
+    pub(crate) fn on_leg_unreachable(
+        &mut self,
+        engine: &mut Engine,
+        now: Instant,
+        tuple: &FourTuple,
+        quoted: &[u8],
+        undelivered: Undelivered,
+    ) -> bool {
+        if !engine.phase.is_handshaking() || engine.side != Initiator::Client {
+            return false;
+        }
+        let Some(setup) = &mut self.setup else { return false };
+        let is_heard = setup.peer_keeps_state || setup.infos_taken > 0 || setup.race.is_settled();
+        // spec 4.3: behind the first byte stand the version and the length of the id.
+        let is_quoted = quoted.get(6..).is_some_and(|id| id.starts_with(setup.first_destination.as_slice()));
+        if is_heard || !is_quoted || !setup.race.on_unreachable(now, tuple) {
+            return false;
+        }
+        if setup.race.is_lost() {
+            self.give_up(engine, now, ConnectionError::Unreachable { remote: tuple.remote, undelivered });
+        }
+        true
+    }
+
+    /// The path to that address whose packets look as quoted.
+    pub(crate) fn quoted_path(&self, engine: &Engine, remote: SocketAddr, quoted: &[u8]) -> Option<PathId> {
+        let quoted = quoted.get(1..)?.get(..ConnectionId::LENGTH)?;
+        let to_it = engine.paths.iter().filter(|path| path.tuple().remote == remote);
+        let mut named = to_it.filter(|path| {
+            let used = self.ids.remote.current(path.id);
+            used.is_some_and(|used| used.as_slice() == quoted)
+        });
+        named.next().map(|path| path.id)
+    }
+}

@@ -1,0 +1,160 @@
+//! What the engine leaves for the wire: paths to speak of, and content that arrived or got lost.
+
+use super::Mmsp2;
+use crate::engine::Engine;
+use crate::engine::notices::{Fates, Notice};
+use crate::packet::content::SentContent;
+use crate::protection::Level;
+use crate::{ByteCount, Instant};
+use manyway_wire::PathId;
+use manyway_wire::mmsp2::Liveness;
+
+/// The code of a PATH-CLOSE whose reason needs none.
+const NO_ERROR: u64 = 0;
+
+impl Mmsp2 {
+    /// Carries out what the engine has for this wire. Costs nothing if there is nothing.
+    pub(crate) fn carry_out(&mut self, engine: &mut Engine, now: Instant) {
+        while !engine.notices.is_empty() {
+            let mut notices = engine.notices.take();
+            self.settle(engine, now, &mut notices.fates);
+            for notice in notices.news.drain(..) {
+                self.on_notice(engine, now, notice);
+            }
+            engine.notices.reuse(notices);
+        }
+    }
+
+    fn on_notice(&mut self, engine: &mut Engine, now: Instant, notice: Notice) {
+        match notice {
+            Notice::Status(path, availability) => self.control.send_status(path, availability),
+            Notice::Liveness(path) => self.control.send_liveness(Liveness::Question { path }),
+            Notice::Migrated(path) => {
+                self.ids.remote.rotate(path);
+                self.tell_reach(engine, path);
+            }
+            Notice::Closed { path, tell } => {
+                if tell {
+                    self.control.send_close(path, NO_ERROR);
+                }
+                self.control.forget_status(path);
+                self.ids.remote.forget(path);
+                self.protector.forget_path(path);
+                self.control.send_path_limit(engine.limits.own_paths);
+                self.issue_ids(engine);
+            }
+            Notice::Pathless(is_pathless) => {
+                if let Some(meeting) = &mut self.meeting {
+                    meeting.set_pathless(now, is_pathless);
+                }
+            }
+        }
+    }
+
+    /// The engine has to know whether there is an id of the peer for a path.
+    pub(super) fn tell_reach(&self, engine: &mut Engine, path: PathId) {
+        engine.set_reachable(path, self.ids.remote.current(path).is_some());
+    }
+
+    /// Issues ids for every path that both ends allow and that has none yet.
+    pub(super) fn issue_ids(&mut self, engine: &mut Engine) {
+        self.ids.local.issue_up_to(engine.highest_path(), &mut engine.shared.rng);
+    }
+
+    /// Hands on what became of the content of packets, and lets those act whom progress concerns.
+    fn settle(&mut self, engine: &mut Engine, now: Instant, fates: &mut Fates) {
+        self.streams.on_time(now);
+        for content in fates.delivered.drain(..).flatten() {
+            self.on_content_delivered(engine, Level::Data, &content);
+        }
+        for content in fates.lost.drain(..).flatten() {
+            self.on_content_lost(Level::Data, &content);
+        }
+        for content in fates.reinjected.drain(..).flatten() {
+            if let SentContent::Stream { .. } | SentContent::Message { .. } = content {
+                self.streams.reinject(&content);
+            } else {
+                self.on_content_lost(Level::Data, &content);
+            }
+        }
+        if let Some(longest) = engine.longest_rtt() {
+            self.streams.on_rtt(now, longest);
+        }
+        if !fates.progress.is_empty() {
+            engine.on_progress(now, ByteCount(self.streams.tally().arrived_in_order));
+        }
+        for path in fates.progress.drain(..) {
+            self.tell_rate(engine, now, path);
+        }
+    }
+
+    pub(super) fn on_content_delivered(&mut self, engine: &mut Engine, level: Level, content: &SentContent) {
+        match content {
+            SentContent::Handshake { .. } => {
+                if let Some(setup) = &mut self.setup {
+                    setup.handshake.on_delivered(level, content);
+                }
+            }
+            SentContent::PathAck { path: acked, largest } => {
+                let space = match level {
+                    Level::Open => self.setup.as_mut().map(|setup| &mut setup.open),
+                    Level::SetUp => self.setup.as_mut().map(|setup| &mut setup.set_up),
+                    Level::Data => engine.paths.get_mut(*acked).map(|path| &mut path.space),
+                };
+                if let Some(space) = space {
+                    space.received.on_ack_delivered(*largest);
+                }
+            }
+            SentContent::Stream { .. }
+            | SentContent::Message { .. }
+            | SentContent::Skip { .. }
+            | SentContent::Window
+            | SentContent::StreamWindow { .. }
+            | SentContent::StreamLimit
+            | SentContent::StreamReset { .. }
+            | SentContent::StreamStop { .. }
+            | SentContent::Blocked { .. } => self.streams.on_delivered(content),
+            SentContent::RetireCid { path, sequence } => self.ids.remote.on_delivered(*path, *sequence),
+            SentContent::PathClose { path } => {
+                // Only now its ids may lead nowhere: before, they would earn a reset of the whole connection.
+                self.ids.local.forget(*path);
+                self.control.on_delivered(content);
+            }
+            SentContent::PathStatus { .. }
+            | SentContent::PathLimit
+            | SentContent::AddAddress { .. }
+            | SentContent::RemoveAddress { .. } => self.control.on_delivered(content),
+            SentContent::Pong => self.on_pong_delivered(),
+            SentContent::NewCid { .. } | SentContent::MtuProbe { .. } => {}
+        }
+    }
+
+    pub(super) fn on_content_lost(&mut self, level: Level, content: &SentContent) {
+        match content {
+            SentContent::Handshake { .. } => {
+                if let Some(setup) = &mut self.setup {
+                    setup.handshake.on_lost(level, content);
+                }
+            }
+            SentContent::Stream { .. }
+            | SentContent::Message { .. }
+            | SentContent::Skip { .. }
+            | SentContent::Window
+            | SentContent::StreamWindow { .. }
+            | SentContent::StreamLimit
+            | SentContent::StreamReset { .. }
+            | SentContent::StreamStop { .. }
+            | SentContent::Blocked { .. } => self.streams.on_lost(content),
+            SentContent::NewCid { path, sequence } => self.ids.local.on_lost(*path, *sequence),
+            SentContent::RetireCid { path, sequence } => self.ids.remote.on_lost(*path, *sequence),
+            SentContent::PathStatus { .. }
+            | SentContent::PathClose { .. }
+            | SentContent::PathLimit
+            | SentContent::AddAddress { .. }
+            | SentContent::RemoveAddress { .. }
+            | SentContent::Pong => self.control.on_lost(content),
+            // Acknowledgements are sent anew, not again; an MTU probe's size stands in the outcome.
+            SentContent::PathAck { .. } | SentContent::MtuProbe { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! The end of a connection: in order by FIN, FIN-ACK, FIN-DONE, or at once by ABORT (spec 5.9b).
+
+use manyway_wire::mmsp2::{Close, CloseStep, ErrorCode};
+use manyway_wire::{ConnectionId, PathId};
+
+use super::Mmsp2;
+use super::input::PacketFacts;
+use super::state::{DueClose, FLUSH_TIME, Farewell, LastWord, Life, Repeat};
+use crate::engine::Engine;
+use crate::event::Event;
+use crate::handshake::{Handshake, is_authentication_alert};
+use crate::protection::Level;
+use crate::{ClosedBy, ConnectionError, Initiator, Instant, Violation};
+
+impl Mmsp2 {
+    /// Closes in order: what was written still arrives, then the peer is told `code` and `reason`.
+    ///
+    /// [`Event::Closed`](crate::Event::Closed) follows. What the peer still writes is taken for 30 s at most.
+    pub(crate) fn close(&mut self, engine: &mut Engine, now: Instant, code: u64, reason: &str) {
+        match self.life {
+            Life::Established => {
+                let farewell = Farewell { code, reason: shortened(reason) };
+                self.enter(engine, Life::Flushing { until: now + FLUSH_TIME, farewell });
+                self.drive_close(engine, now);
+            }
+            Life::Handshaking => self.abort(engine, now, code, reason),
+            Life::Flushing { .. }
+            | Life::FinSent { .. }
+            | Life::PeerClosing { .. }
+            | Life::FinAckSent { .. }
+            | Life::Draining { .. }
+            | Life::Closed => {}
+        }
+    }
+
+    /// Ends at once: nothing is flushed, the peer is told `code` and `reason`.
+    pub(crate) fn abort(&mut self, engine: &mut Engine, now: Instant, code: u64, reason: &str) {
+        let error = ConnectionError::Closed { by: ClosedBy::Us, code, reason: shortened(reason) };
+        self.end(engine, now, error, Some((CloseStep::Abort, code, shortened(reason))));
+    }
+
+    /// The peer broke the protocol.
+    pub(crate) fn fail(&mut self, engine: &mut Engine, now: Instant, violation: Violation) {
+        let (code, text) = (violation.code().0, shortened(&violation.to_string()));
+        let error = if let Violation::Tls { alert, reason } = &violation
+            && is_authentication_alert(*alert)
+        {
+            let handshake = self.setup.as_ref().map(|setup| &setup.handshake);
+            // spec 7.38: a hello may come from anywhere, so its refusal must not count against its address.
+            if engine.side == Initiator::Server && handshake.is_some_and(Handshake::was_answered) {
+                self.counts.refused_client = Some(now);
+                if let Some(path) = engine.paths.get(PathId::FIRST) {
+                    engine.events.push(Event::ClientRefused { remote: path.tuple().remote });
+                }
+            }
+            let shown = handshake.and_then(Handshake::unexpected_key);
+            ConnectionError::Authentication { reason: reason.clone(), shown }
+        } else {
+            ConnectionError::Violation(violation)
+        };
+        self.end(engine, now, error, Some((CloseStep::Abort, code, text)));
+    }
+
+    /// The peer showed that it issued an id of this connection and knows nothing of it any more.
+    pub(crate) fn on_stateless_reset(&mut self, engine: &mut Engine, now: Instant) {
+        self.end(engine, now, ConnectionError::Reset, None);
+    }
+
+    /// Ends without a word, because nobody hears it.
+    pub(crate) fn give_up(&mut self, engine: &mut Engine, now: Instant, error: ConnectionError) {
+        self.end(engine, now, error, None);
+    }
+
+    /// Ends at once and leaves nothing behind: a set-up of a client gives way to newer ones. Returns this end's id.
+    pub(crate) fn give_way(&mut self, engine: &mut Engine, now: Instant) -> Option<ConnectionId> {
+        let id = self.setup.as_ref().map(|setup| setup.local_id);
+        if engine.phase.is_open() {
+            conclude(engine, now, ConnectionError::ConnectTimeout);
+        }
+        self.vanish(engine);
+        id
+    }
+
+    /// Nothing is left to say or to hear.
+    fn vanish(&mut self, engine: &mut Engine) {
+        self.enter(engine, Life::Closed);
+        self.leave_rendezvous();
+        self.ids.local.forget_all();
+        self.ids.remote.forget_all();
+        if let Some(setup) = self.setup.take() {
+            self.ids.local.release(setup.first_destination);
+        }
+    }
+
+    fn end(
+        &mut self,
+        engine: &mut Engine,
+        now: Instant,
+        error: ConnectionError,
+        word: Option<(CloseStep, u64, String)>,
+    ) {
+        if !engine.phase.is_open() {
+            return;
+        }
+        let told = matches!(self.life, Life::PeerClosing { .. } | Life::FinAckSent { .. });
+        let last_word = word.map(|(step, code, reason)| LastWord::new(step, code, reason));
+        if engine.phase.is_handshaking() && last_word.is_none() {
+            // Nobody expects a word of it, and strangers must not make it cost more.
+            self.vanish(engine);
+        } else {
+            self.enter(engine, Life::Draining { until: now + engine.drain_time(), last_word });
+        }
+        if !told {
+            conclude(engine, now, error);
+        }
+    }
+
+    pub(crate) fn on_close(&mut self, engine: &mut Engine, facts: &PacketFacts, block: &Close<'_>) {
+        let now = facts.now;
+        let reason = String::from_utf8_lossy(block.text).into_owned();
+        let farewell = Farewell { code: block.code, reason };
+        let repeat = Repeat::new(now, engine.longest_pto());
+        match (block.step, &mut self.life) {
+            // Anybody can write an open packet: it ends only the attempt over these addresses.
+            (CloseStep::Abort, Life::Handshaking)
+                if facts.level == Level::Open
+                    && engine.side == Initiator::Client
+                    && self.setup.as_mut().is_some_and(|setup| setup.race.drop_leg(&facts.tuple)) =>
+            {
+                if let Some(setup) = &mut self.setup {
+                    setup.handshake.resend_all(Level::Open);
+                }
+            }
+            (CloseStep::Abort, _) => {
+                let code = ErrorCode(block.code);
+                // spec 7.42: rights may end later than at the set-up
+                let is_refusal = code.alert().is_some_and(is_authentication_alert);
+                let error = if is_refusal || code == ErrorCode::UNAUTHORISED {
+                    ConnectionError::Authentication { reason: farewell.reason, shown: None }
+                } else {
+                    ConnectionError::AbortedByPeer { code: block.code, reason: farewell.reason }
+                };
+                self.end(engine, now, error, None);
+            }
+            (CloseStep::Fin, Life::Established | Life::Flushing { .. }) => {
+                conclude(engine, now, farewell.clone().into_error(ClosedBy::Peer));
+                self.enter(engine, Life::PeerClosing { until: now + FLUSH_TIME, farewell });
+                self.drive_close(engine, now);
+            }
+            // Both closed at once: each answers the other.
+            (CloseStep::Fin, Life::FinSent { farewell, .. }) => {
+                let own = farewell.clone();
+                conclude(engine, now, own.clone().into_error(ClosedBy::Us));
+                self.enter(engine, Life::FinAckSent { until: now + FLUSH_TIME, repeat, farewell: own });
+            }
+            (CloseStep::Fin, Life::FinAckSent { repeat: pending, .. }) => *pending = repeat,
+            (CloseStep::FinAck, Life::FinSent { farewell, .. }) => {
+                let own = farewell.clone();
+                let word = Some((CloseStep::FinDone, own.code, String::new()));
+                self.end(engine, now, own.into_error(ClosedBy::Us), word);
+            }
+            (CloseStep::FinAck, Life::FinAckSent { farewell, .. }) => {
+                let own = farewell.clone();
+                let word = Some((CloseStep::FinDone, own.code, String::new()));
+                self.end(engine, now, own.into_error(ClosedBy::Peer), word);
+            }
+            (CloseStep::FinDone, Life::FinAckSent { farewell, .. }) => {
+                let own = farewell.clone();
+                self.end(engine, now, own.into_error(ClosedBy::Peer), None);
+            }
+            (
+                CloseStep::Fin | CloseStep::FinAck | CloseStep::FinDone,
+                Life::Handshaking
+                | Life::Established
+                | Life::Flushing { .. }
+                | Life::FinSent { .. }
+                | Life::PeerClosing { .. }
+                | Life::Draining { .. }
+                | Life::Closed,
+            ) => {}
+        }
+    }
+
+    /// Takes the close as far as it can go now.
+    pub(crate) fn drive_close(&mut self, engine: &mut Engine, now: Instant) {
+        let flushed = self.streams.is_idle();
+        let wait = engine.longest_pto();
+        match &self.life {
+            Life::Flushing { farewell, .. } if flushed => {
+                let farewell = farewell.clone();
+                self.enter(
+                    engine,
+                    Life::FinSent { until: now + FLUSH_TIME, repeat: Repeat::new(now, wait), farewell },
+                );
+            }
+            Life::PeerClosing { farewell, .. } if flushed => {
+                let farewell = farewell.clone();
+                let repeat = Repeat::new(now, wait);
+                self.enter(engine, Life::FinAckSent { until: now + FLUSH_TIME, repeat, farewell });
+            }
+            Life::Flushing { until, farewell } if *until <= now => {
+                let farewell = farewell.clone();
+                self.abort(engine, now, farewell.code, &farewell.reason);
+            }
+            Life::PeerClosing { until, farewell } if *until <= now => {
+                let farewell = farewell.clone();
+                self.abort(engine, now, farewell.code, &farewell.reason);
+            }
+            // The peer still flushes, but its time is up.
+            Life::FinSent { until, farewell, .. } if *until <= now => {
+                let farewell = farewell.clone();
+                self.abort(engine, now, farewell.code, &farewell.reason);
+            }
+            Life::FinSent { repeat, farewell, .. } if repeat.is_exhausted(now) => {
+                let farewell = farewell.clone();
+                self.give_up(engine, now, farewell.into_error(ClosedBy::Us));
+            }
+            Life::FinAckSent { until, repeat, farewell } if *until <= now || repeat.is_exhausted(now) => {
+                let farewell = farewell.clone();
+                self.give_up(engine, now, farewell.into_error(ClosedBy::Peer));
+            }
+            Life::Draining { until, .. } if *until <= now => {
+                self.vanish(engine);
+            }
+            Life::Handshaking
+            | Life::Established
+            | Life::Flushing { .. }
+            | Life::FinSent { .. }
+            | Life::PeerClosing { .. }
+            | Life::FinAckSent { .. }
+            | Life::Draining { .. }
+            | Life::Closed => {}
+        }
+    }
+
+    /// The CLOSE to send now, if one is due.
+    pub(crate) fn take_due_close(&mut self, now: Instant) -> Option<DueClose> {
+        match &mut self.life {
+            Life::FinSent { repeat, farewell, .. } => {
+                let (code, reason) = (farewell.code, farewell.reason.clone());
+                repeat.take_due(now).map(|turn| DueClose { step: CloseStep::Fin, code, reason, turn })
+            }
+            Life::FinAckSent { repeat, farewell, .. } => {
+                let (code, reason) = (farewell.code, String::new());
+                repeat.take_due(now).map(|turn| DueClose { step: CloseStep::FinAck, code, reason, turn })
+            }
+            Life::Draining { last_word: Some(word), .. } => word.take_due(),
+            Life::Handshaking
+            | Life::Established
+            | Life::Flushing { .. }
+            | Life::PeerClosing { .. }
+            | Life::Draining { last_word: None, .. }
+            | Life::Closed => None,
+        }
+    }
+}
+
+/// Tells everybody how the connection ends.
+fn conclude(engine: &mut Engine, now: Instant, error: ConnectionError) {
+    if let Some(observer) = &mut engine.shared.observer {
+        observer.on_closed(now, &error);
+    }
+    engine.events.push(Event::Closed(error));
+}
+
+/// Cuts a text to what a CLOSE carries, between characters.
+fn shortened(text: &str) -> String {
+    let end =
+        (0..=text.len().min(Close::MAX_TEXT)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    text.get(..end).unwrap_or_default().to_owned()
+}

@@ -1,0 +1,235 @@
+//! One arm a block, one call an arm: each block goes to its owner.
+
+use manyway_wire::PathId;
+use manyway_wire::mmsp2::{Block, Liveness, PathAck, PathStatus, Probe, ProbeAck};
+
+use super::control::from_wire;
+use super::input::PacketFacts;
+use super::{Checked, Mmsp2};
+use crate::engine::Engine;
+use crate::event::Event;
+use crate::io::EcnCounts;
+use crate::path::PathState;
+use crate::protection::Level;
+use crate::recovery::{Outcome, ReceivedAck};
+use crate::{Initiator, Rate, Violation};
+
+impl Mmsp2 {
+    pub(crate) fn dispatch(
+        &mut self,
+        engine: &mut Engine,
+        facts: &PacketFacts,
+        block: &Block<'_>,
+    ) -> Checked {
+        if !may_stand_in(block, facts.level) || !may_come_from_peer(engine.side, block) {
+            return Err(Violation::UnexpectedBlock { kind: block.kind() });
+        }
+        match block {
+            Block::Syn(_) | Block::AckNow | Block::Pad => {}
+            Block::SynAck(block) => self.on_syn_ack(engine, facts, block.info),
+            Block::Ping(block) => self.on_ping(engine, facts, block.info),
+            Block::Pong => self.on_confirmed(engine, facts.now),
+            Block::Handshake(block) => self.on_handshake_bytes(facts.level, block.offset, block.data)?,
+            Block::PathAck(block) => self.on_path_ack(engine, facts, block)?,
+            Block::Probe(block) => on_probe(engine, facts, block),
+            Block::ProbeAck(block) => on_probe_ack(engine, facts, block),
+            Block::Stream(_) | Block::Message(_) => {
+                note_data(engine, facts);
+                self.streams.on_block(block)?;
+            }
+            Block::Skip(_)
+            | Block::Window(_)
+            | Block::StreamWindow(_)
+            | Block::StreamLimit(_)
+            | Block::StreamReset(_)
+            | Block::StreamStop(_)
+            | Block::Blocked(_) => self.streams.on_block(block)?,
+            // A late copy of an id for a path that is closed.
+            Block::NewCid(block) if engine.paths.is_spent(block.path) => {}
+            Block::NewCid(block) => {
+                self.ids.remote.on_new(block, PathId(engine.limits.own_paths))?;
+                self.tell_reach(engine, block.path);
+                engine.open_missing_paths(facts.now);
+            }
+            Block::RetireCid(block) => self.ids.local.on_retire(block, &mut engine.shared.rng)?,
+            Block::AddAddress(block) => {
+                let (peer, named) = (facts.tuple.remote.ip(), (block.id, block.sequence));
+                engine.on_add_address(facts.now, peer, named, block.address);
+            }
+            Block::RemoveAddress(block) => {
+                engine.on_remove_address(facts.now, (block.id, block.sequence));
+            }
+            Block::PathStatus(block) => on_path_status(engine, facts, block),
+            Block::PathClose(block) => {
+                engine.on_peer_closed_path(facts.now, block.path);
+                self.carry_out(engine, facts.now);
+                self.ids.local.forget(block.path);
+            }
+            Block::PathLimit(block) => {
+                if block.limit > engine.limits.peer_paths {
+                    engine.limits.peer_paths = block.limit;
+                    self.issue_ids(engine);
+                }
+            }
+            Block::Liveness(block) => self.on_liveness(engine, facts, block),
+            Block::Close(block) => self.on_close(engine, facts, block),
+        }
+        Ok(())
+    }
+
+    fn on_path_ack(&mut self, engine: &mut Engine, facts: &PacketFacts, block: &PathAck<'_>) -> Checked {
+        let now = facts.now;
+        let mut outcome = std::mem::take(&mut engine.shared.outcome);
+        let result = match facts.level {
+            Level::Data => self.on_data_ack(engine, facts, block, &mut outcome),
+            Level::Open | Level::SetUp => {
+                let Some(setup) = &mut self.setup else { return Ok(()) };
+                let space = if facts.level == Level::Open { &mut setup.open } else { &mut setup.set_up };
+                let ack = ReceivedAck::new(
+                    PathId::FIRST,
+                    block.ranges.iter(),
+                    block.delay,
+                    block.receive_time_micros,
+                );
+                space.recovery.on_ack(now, ack, &[], &mut outcome)
+            }
+        };
+        match facts.level {
+            Level::Data => engine.settle(now, block.path, &mut outcome),
+            level @ (Level::Open | Level::SetUp) => self.settle_setup(engine, level, &mut outcome),
+        }
+        engine.shared.outcome = outcome;
+        self.carry_out(engine, now);
+        result
+    }
+
+    fn on_data_ack(
+        &mut self,
+        engine: &mut Engine,
+        facts: &PacketFacts,
+        block: &PathAck<'_>,
+        outcome: &mut Outcome,
+    ) -> Checked {
+        let siblings = engine.siblings(facts.now, block.path);
+        // An acknowledgement of a path that is gone is late, not wrong.
+        let Some(path) = engine.paths.get_mut(block.path) else { return Ok(()) };
+        // Over another path it only tells that the peer got something, perhaps long ago.
+        let in_doubt = path.state() == PathState::Suspect && facts.path != block.path;
+        let in_flight = path.space.recovery.packets_in_flight();
+        let ack = ReceivedAck::new(block.path, block.ranges.iter(), block.delay, block.receive_time_micros)
+            .over(facts.path)
+            .with_ecn(block.ecn.map(|marks| EcnCounts { ect0: marks.ect0, ect1: marks.ect1, ce: marks.ce }));
+        path.space.recovery.on_ack(facts.now, ack, &siblings, outcome)?;
+        if outcome.progress && !in_doubt {
+            path.silence.on_progress(facts.now, in_flight);
+            path.cancel_probes();
+            let recovery = &path.space.recovery;
+            if recovery.packets_in_flight() == 0 {
+                path.silence.on_pause();
+            }
+            let (smoothed, largest) = (recovery.rtt().smoothed(), recovery.largest_acked());
+            path.space.acks.set_rtt(smoothed);
+            self.protector.on_acked(facts.now, block.path, largest.unwrap_or_default());
+            if path.state() == PathState::Suspect {
+                let working = path.working_state();
+                engine.clear_suspicion(facts.now, block.path, working);
+            }
+        }
+        Ok(())
+    }
+
+    fn on_liveness(&mut self, engine: &mut Engine, facts: &PacketFacts, block: &Liveness) {
+        match *block {
+            Liveness::Question { path } => {
+                let Some(asked) = engine.paths.get_mut(path) else { return };
+                // The answer carries the newest acknowledgement of that path with it.
+                asked.space.acks.force();
+                let received = &asked.space.received;
+                let age = received.largest_time().map_or_else(Default::default, |at| facts.now - at);
+                let answer = Liveness::Answer { path, largest: received.largest(), age };
+                self.control.send_liveness(answer);
+            }
+            Liveness::Answer { path, largest, age } => {
+                engine.on_liveness_answer(facts.now, path, largest, age);
+            }
+        }
+    }
+}
+
+/// spec 5.1: some blocks have one direction.
+fn may_come_from_peer(side: Initiator, block: &Block<'_>) -> bool {
+    match side {
+        Initiator::Client => !matches!(block, Block::Syn(_) | Block::Ping(_)),
+        // Only servers name their addresses: nobody makes a server probe others.
+        Initiator::Server => {
+            !matches!(block, Block::SynAck(_) | Block::Pong | Block::AddAddress(_) | Block::RemoveAddress(_))
+        }
+    }
+}
+
+/// Bytes of a stream came over a path.
+fn note_data(engine: &mut Engine, facts: &PacketFacts) {
+    if let Some(path) = engine.paths.get_mut(facts.path) {
+        path.on_data_received(facts.now);
+    }
+}
+
+fn on_probe(engine: &mut Engine, facts: &PacketFacts, block: &Probe) {
+    let Some(path) = engine.paths.get_mut(facts.path) else { return };
+    path.push_answer(facts.now, facts.tuple, block.nonce);
+}
+
+fn on_probe_ack(engine: &mut Engine, facts: &PacketFacts, block: &ProbeAck) {
+    let Some(path) = engine.paths.get_mut(facts.path) else { return };
+    let answer =
+        match path.pings_mut().and_then(|pings| pings.on_answer(facts.now, &facts.tuple, block.nonce)) {
+            Some((token, answer)) => {
+                engine.events.push(Event::Pong { path: facts.path, token, rtt: answer.rtt });
+                Some(answer)
+            }
+            None => path.prober.on_answer(facts.now, &facts.tuple, block.nonce),
+        };
+    let Some(answer) = answer else {
+        return engine.manager.on_survey_answer(facts.now, &facts.tuple, block.nonce);
+    };
+    engine.manager.on_answered(answer.tuple.remote);
+    let address = block.observed;
+    if address != facts.tuple.local.address {
+        engine.events.push(Event::AddressObserved { path: facts.path, address });
+    }
+    engine.on_path_answered(facts.now, facts.path, answer);
+}
+
+fn on_path_status(engine: &mut Engine, facts: &PacketFacts, block: &PathStatus) {
+    let rate = block.rate.map(Rate::from_bytes_per_second);
+    engine.on_peer_status(facts.now, (block.path, block.sequence), from_wire(block.state), rate);
+}
+
+/// spec 5.2: the set-up's packets carry only what the set-up needs.
+fn may_stand_in(block: &Block<'_>, level: Level) -> bool {
+    match block {
+        Block::PathAck(_) | Block::Pad | Block::Close(_) | Block::AckNow => true,
+        Block::Handshake(_) | Block::Ping(_) => level != Level::Data,
+        Block::Syn(_) | Block::SynAck(_) => level == Level::Open,
+        Block::Pong
+        | Block::Probe(_)
+        | Block::ProbeAck(_)
+        | Block::Stream(_)
+        | Block::Message(_)
+        | Block::Skip(_)
+        | Block::Window(_)
+        | Block::StreamWindow(_)
+        | Block::StreamLimit(_)
+        | Block::StreamReset(_)
+        | Block::StreamStop(_)
+        | Block::Blocked(_)
+        | Block::NewCid(_)
+        | Block::RetireCid(_)
+        | Block::AddAddress(_)
+        | Block::RemoveAddress(_)
+        | Block::PathStatus(_)
+        | Block::PathClose(_)
+        | Block::Liveness(_)
+        | Block::PathLimit(_) => level == Level::Data,
+    }
+}

@@ -1,0 +1,84 @@
+//! What a peer could say that has the keys and keeps no rule.
+
+use manyway_wire::PathId;
+use manyway_wire::mmsp2::LongKind;
+
+use super::Mmsp2;
+use crate::engine::Engine;
+use crate::handshake::NewKeys;
+use crate::packet::builder::{HeaderFacts, PacketBuilder};
+use crate::protection::Level;
+use crate::{Instant, Violation};
+
+/// Bytes that header, number and tag of a packet take at most.
+const AROUND: usize = 100;
+
+impl Mmsp2 {
+    /// Makes a packet of any content in the name of this end: sealed with its keys, with its next packet number after
+    /// `skipped` others. Loss recovery knows nothing of it.
+    ///
+    /// `None` if there are no keys or no id for it, or the payload is too short for a packet.
+    pub(crate) fn forge(
+        &mut self,
+        engine: &mut Engine,
+        (level, path): (Level, PathId),
+        skipped: u8,
+        payload: &[u8],
+    ) -> Option<Vec<u8>> {
+        let setup = self.setup.as_deref_mut();
+        let (recovery, destination, long) = match level {
+            Level::Data => {
+                let path_space = &mut engine.paths.get_mut(path)?.space;
+                (&mut path_space.recovery, self.ids.remote.current(path)?, None)
+            }
+            Level::Open => {
+                let setup = setup?;
+                let destination = setup.destination();
+                (&mut setup.open.recovery, destination, Some((LongKind::Open, setup.local_id)))
+            }
+            Level::SetUp => {
+                let setup = setup?;
+                let destination = setup.destination();
+                (&mut setup.set_up.recovery, destination, Some((LongKind::SetUp, setup.local_id)))
+            }
+        };
+        for _ in 0..skipped {
+            recovery.take_packet_number();
+        }
+        let facts = HeaderFacts {
+            path,
+            destination,
+            packet_number: recovery.take_packet_number(),
+            largest_acked: recovery.largest_acked(),
+            size: payload.len() + AROUND,
+        };
+        let mut packet = Vec::new();
+        let mut builder = match long {
+            None => PacketBuilder::short(&mut packet, &facts, self.protector.key_phase()),
+            Some((kind, source)) => PacketBuilder::long(&mut packet, &facts, kind, source),
+        };
+        builder.writer(&mut packet).bytes(payload);
+        builder.finish(&mut packet, &mut self.protector)?;
+        Some(packet)
+    }
+
+    /// Completes the set-up without a handshake: with these keys, as if TLS had shown these parameters.
+    ///
+    /// # Errors
+    /// As for a peer that sends such parameters.
+    pub(crate) fn establish_with(
+        &mut self,
+        engine: &mut Engine,
+        now: Instant,
+        keys: NewKeys,
+        peer: manyway_wire::mmsp2::Parameters,
+    ) -> Result<(), Violation> {
+        if let NewKeys::Data(keys, secrets) = keys {
+            self.protector.install_data(keys, secrets);
+        }
+        if let Some(setup) = &mut self.setup {
+            setup.remote_id = Some(peer.source);
+        }
+        self.establish(engine, now, peer)
+    }
+}

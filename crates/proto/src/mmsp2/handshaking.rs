@@ -1,0 +1,163 @@
+//! From the first packet to the confirmation: keys, parameters, and who the peer is.
+
+use manyway_wire::PathId;
+use manyway_wire::mmsp2::Parameters;
+
+use super::input::PacketFacts;
+use super::setup::Setup;
+use super::state::Life;
+use super::{Checked, Mmsp2};
+use crate::engine::Engine;
+use crate::event::Event;
+use crate::handshake::NewKeys;
+use crate::observe::Fact;
+use crate::path::PathReason;
+use crate::protection::Level;
+use crate::{Initiator, Instant, Violation};
+
+/// INFOs that a client takes in one set-up.
+const MOST_INFOS: u8 = 8;
+/// Bytes of an INFO that a client takes.
+const LONGEST_INFO: usize = 256;
+
+impl Mmsp2 {
+    /// The server's INFO came. Without TLS bytes beside it the server keeps no state yet and wants the INFO back
+    /// together with the `ClientHello` (spec 4.12, 7.4). A newer one replaces it: the one before may be too old by now,
+    /// or made for another address. Since anybody can write one, only so many are taken.
+    pub(crate) fn on_syn_ack(&mut self, engine: &Engine, facts: &PacketFacts, info: &[u8]) {
+        let here = engine.paths.get(PathId::FIRST).is_some_and(|path| path.tuple() == facts.tuple);
+        let Some(setup) = &mut self.setup else { return };
+        let usable = !info.is_empty() && info.len() <= LONGEST_INFO && setup.info != info;
+        if here && usable && setup.infos_taken < MOST_INFOS {
+            setup.infos_taken += 1;
+            setup.info = info.to_vec();
+            setup.handshake.resend_all(Level::Open);
+        }
+    }
+
+    /// The client returns the INFO: it hears what is sent to its address.
+    pub(crate) fn on_ping(&self, engine: &mut Engine, facts: &PacketFacts, info: &[u8]) {
+        // With several legs the INFO went to each of them, so one who hears it may be somewhere else.
+        let fits = |setup: &Setup| {
+            setup.info == info && setup.info_for == facts.tuple.remote && setup.race.only_leg_is(&facts.tuple)
+        };
+        let proven = !info.is_empty() && self.setup.as_deref().is_some_and(fits);
+        let path = engine.paths.get_mut(PathId::FIRST).filter(|path| path.tuple() == facts.tuple);
+        if let Some(path) = path.filter(|_| proven) {
+            path.on_proven();
+        }
+    }
+
+    pub(crate) fn on_handshake_bytes(&mut self, level: Level, offset: u64, data: &[u8]) -> Checked {
+        match &mut self.setup {
+            Some(setup) => {
+                setup.peer_keeps_state = true;
+                setup.handshake.on_bytes(level, offset, data)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Takes the keys that TLS has ready, and completes the set-up when it is complete.
+    pub(crate) fn drive_handshake(&mut self, engine: &mut Engine, now: Instant) -> Checked {
+        let handshaking = engine.phase.is_handshaking();
+        let Some(setup) = &mut self.setup else { return Ok(()) };
+        while let Some(keys) = setup.handshake.poll_keys() {
+            match keys {
+                NewKeys::SetUp(keys) => self.protector.install_set_up(keys),
+                NewKeys::Data(keys, secrets) => self.protector.install_data(keys, secrets),
+            }
+        }
+        if handshaking && setup.handshake.is_complete() {
+            let parameters = setup.handshake.take_peer_parameters();
+            self.establish(
+                engine,
+                now,
+                parameters.unwrap_or(Err(Violation::Parameters { reason: "none were sent" }))?,
+            )?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn establish(&mut self, engine: &mut Engine, now: Instant, peer: Parameters) -> Checked {
+        let Some(setup) = &mut self.setup else { return Ok(()) };
+        let refuse = |reason| Err(Violation::Parameters { reason });
+        if peer.version != manyway_wire::mmsp2::VERSION {
+            return refuse("the version differs from that of the packets");
+        }
+        if Some(peer.source) != setup.remote_id {
+            return refuse("the connection id differs from that of the packets");
+        }
+        if engine.side == Initiator::Client && peer.first_destination != Some(setup.first_destination) {
+            return refuse("the first connection id differs from that of the packets");
+        }
+        if peer.application != engine.config.application {
+            return refuse("the peer speaks another application protocol");
+        }
+        self.ids.remote.set_first(peer.source, peer.reset_token);
+        engine.set_reachable(PathId::FIRST, true);
+        let rtt = [&setup.set_up, &setup.open]
+            .into_iter()
+            .map(|space| space.recovery.rtt())
+            .find(|r| r.has_sample());
+        let rtt = rtt.map(crate::recovery::RttEstimator::smoothed);
+        self.peer_key = setup.handshake.peer_public_key();
+        self.agree(engine, &peer);
+        self.enter(engine, Life::Established);
+        self.counts.established = true;
+        engine.observe(now, &Fact::Established);
+        if let Some(path) = engine.paths.get_mut(PathId::FIRST) {
+            path.space.recovery.set_max_ack_delay(peer.max_ack_delay);
+            if let Some(rtt) = rtt {
+                path.space.recovery.seed_rtt(rtt);
+            }
+            if !path.place.is_proven() {
+                path.prober.start(now, vec![path.tuple()], rtt);
+            }
+            let working = path.working_state();
+            engine.advance_path(now, PathId::FIRST, working, PathReason::SetUp);
+        }
+        engine.start_size_search(now, PathId::FIRST);
+        self.protector.discard(Level::Open);
+        if engine.side == Initiator::Server {
+            self.protector.discard(Level::SetUp);
+            self.protector.on_confirmed();
+            self.control.send_pong();
+            self.control.announce(&engine.config.advertised);
+        }
+        self.issue_ids(engine);
+        self.join_rendezvous(engine, now, &peer);
+        engine.events.push(Event::Connected);
+        Ok(())
+    }
+
+    fn agree(&mut self, engine: &mut Engine, peer: &Parameters) {
+        let idle =
+            [engine.config.idle_timeout, peer.idle_timeout].into_iter().filter(|time| !time.is_zero()).min();
+        engine.limits.idle_timeout = idle.unwrap_or(engine.config.idle_timeout);
+        engine.limits.max_datagram = engine.config.max_datagram.min(peer.max_datagram);
+        engine.limits.peer_ack_delay = peer.max_ack_delay;
+        engine.limits.peer_paths = peer.path_limit;
+        if peer.rates {
+            self.control.tell_rates();
+        }
+        self.streams.set_peer_limits(peer.connection_window, peer.stream_window, peer.stream_limit);
+        self.streams.set_peer_message_limit(peer.max_message);
+    }
+
+    /// PONG: the server has everything, the set-up's keys are not needed any more.
+    pub(crate) fn on_confirmed(&mut self, engine: &mut Engine, now: Instant) {
+        if engine.phase.is_open() && !engine.phase.is_handshaking() && self.setup.take().is_some() {
+            self.protector.discard(Level::SetUp);
+            self.protector.on_confirmed();
+            engine.open_missing_paths(now);
+        }
+    }
+
+    /// The client knows that the set-up is complete: nothing of it can still arrive that would matter.
+    pub(crate) fn on_pong_delivered(&mut self) {
+        if let Some(setup) = self.setup.take() {
+            self.ids.local.release(setup.first_destination);
+        }
+    }
+}

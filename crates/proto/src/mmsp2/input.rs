@@ -1,0 +1,353 @@
+//! Datagrams in: open each packet, find its path, pass its blocks on.
+
+use manyway_wire::mmsp2::{Block, Blocks, HeaderForm, LongKind, ProtectedPacket};
+use manyway_wire::{ConnectionId, PathId};
+
+use super::{Checked, Life, Mmsp2, Setup};
+use crate::engine::{Engine, Heard};
+use crate::observe::{Direction, Fact, ObservedPacket};
+use crate::packet::ack_policy::Demand;
+use crate::path::{BASE_DATAGRAM, PathState, Space};
+use crate::protection::{Incoming, Level, OpenError};
+use crate::{Ecn, FourTuple, Initiator, Instant, Violation};
+
+/// What is known of a packet while its blocks are read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PacketFacts {
+    pub(crate) now: Instant,
+    pub(crate) level: Level,
+    pub(crate) path: PathId,
+    pub(crate) tuple: FourTuple,
+    /// Bytes of the whole datagram: what its source earns under the amplification limit.
+    pub(crate) datagram: usize,
+}
+
+impl PacketFacts {
+    fn heard(&self) -> Heard {
+        let Self { now, path, tuple, datagram, .. } = *self;
+        Heard { now, path, tuple, datagram }
+    }
+}
+
+/// What the blocks of a packet were like.
+#[derive(Debug, Clone, Copy)]
+struct PacketTraits {
+    demand: Demand,
+    carries_more_than_probes: bool,
+}
+
+impl PacketTraits {
+    fn add(&mut self, block: &Block<'_>) {
+        if matches!(block, Block::AckNow) {
+            self.demand = Demand::Immediate;
+        } else if self.demand == Demand::None && block.asks_for_ack() {
+            self.demand = Demand::Normal;
+        }
+        self.carries_more_than_probes |= !block.is_probing();
+    }
+
+    /// What the packet demands, given the mark in its IP header.
+    fn demand(self, ecn: Ecn) -> Demand {
+        match self.demand {
+            Demand::Normal if ecn == Ecn::Ce => Demand::Immediate,
+            Demand::None | Demand::Normal | Demand::Immediate => self.demand,
+        }
+    }
+}
+
+/// A datagram and where it came from.
+#[derive(Debug)]
+pub(crate) struct Arrival<'a> {
+    pub(crate) tuple: FourTuple,
+    pub(crate) ecn: Ecn,
+    /// The path that the destination id belongs to.
+    pub(crate) path: PathId,
+    pub(crate) datagram: &'a mut [u8],
+}
+
+impl Mmsp2 {
+    /// Takes a datagram whose id belongs to this connection.
+    pub(crate) fn handle_datagram(&mut self, engine: &mut Engine, now: Instant, arrival: Arrival<'_>) {
+        let Arrival { tuple, ecn, path, datagram } = arrival;
+        if let Life::Draining { last_word: Some(word), .. } = &mut self.life {
+            word.on_packet();
+        }
+        if !engine.phase.is_open() {
+            return;
+        }
+        engine.note_stir(now);
+        if let Some(path) = engine.paths.get_mut(path).filter(|path| path.tuple() == tuple) {
+            path.on_datagram(now, datagram.len());
+        }
+        let size = datagram.len();
+        let mut rest = datagram;
+        let mut destination = None;
+        while let Ok(packet) = manyway_wire::mmsp2::decode_protected(rest) {
+            let length = packet.length.min(rest.len());
+            let (current, next) = rest.split_at_mut(length);
+            // spec 4.9: packets that share a datagram share their destination
+            let this = destination_of(&packet);
+            let same = *destination.get_or_insert(this) == this || self.is_setup_id(this);
+            if same && engine.phase.is_open() {
+                let facts = PacketFacts { now, level: level_of(&packet), path, tuple, datagram: size };
+                self.handle_packet(engine, &facts, &packet, ecn, current);
+            }
+            rest = next;
+            if rest.is_empty() {
+                break;
+            }
+        }
+    }
+
+    /// The set-up knows this end by two ids: the one that the client invented for it, and its own.
+    fn is_setup_id(&self, id: Option<ConnectionId>) -> bool {
+        self.setup
+            .as_ref()
+            .is_some_and(|setup| id == Some(setup.first_destination) || id == Some(setup.local_id))
+    }
+
+    fn handle_packet(
+        &mut self,
+        engine: &mut Engine,
+        facts: &PacketFacts,
+        packet: &ProtectedPacket,
+        ecn: Ecn,
+        bytes: &mut [u8],
+    ) {
+        let (HeaderForm::Long { .. } | HeaderForm::Short { .. }) = packet.form else { return };
+        let is_stray = !self.is_expected_source(engine, facts);
+        if is_stray && !(facts.level == Level::Data && engine.heeds_strays(&facts.heard())) {
+            return;
+        }
+        // spec 4.14: a server's answers are paid for by full datagrams
+        let small = facts.datagram < usize::from(BASE_DATAGRAM);
+        if engine.side == Initiator::Server && facts.level == Level::Open && small {
+            return;
+        }
+        let unknown_path = facts.level == Level::Data && engine.paths.get(facts.path).is_none();
+        let may_open = engine.side == Initiator::Server
+            && facts.path.0 <= engine.limits.own_paths
+            && !engine.paths.is_spent(facts.path);
+        if unknown_path && !may_open {
+            return;
+        }
+        let fresh = unknown_path.then(|| engine.another_space(facts.path));
+        let space = match (&fresh, facts.level) {
+            (Some(space), _) => Some(space),
+            (None, Level::Data) => engine.paths.get(facts.path).map(|path| &path.space),
+            (None, Level::Open) => self.setup.as_ref().map(|setup| &setup.open),
+            (None, Level::SetUp) => self.setup.as_ref().map(|setup| &setup.set_up),
+        };
+        let Some(space) = space.filter(|_| facts.level != Level::Data || !engine.phase.is_handshaking())
+        else {
+            return;
+        };
+        let incoming = Incoming {
+            level: facts.level,
+            path: facts.path,
+            number_offset: packet.number_offset,
+            expected: space.replay.next(),
+        };
+        let opened = match self.protector.open(&incoming, bytes, &space.replay) {
+            Ok(opened) => opened,
+            Err(error) => return self.on_unopened(engine, facts, error),
+        };
+        if is_stray {
+            // What was sent before something that arrived tells nothing of where the peer is now.
+            if opened.packet_number >= incoming.expected {
+                engine.on_stray(&facts.heard());
+            }
+            return;
+        }
+        if let Some(space) = fresh {
+            engine.accept_path(&facts.heard(), space, bytes.len());
+        }
+        let size = bytes.len();
+        let payload = bytes.get(opened.payload.clone()).unwrap_or_default();
+        self.on_opened(engine, facts, packet, size);
+        let number = opened.packet_number;
+        if opened.key_phase_changed {
+            engine.observe(facts.now, &Fact::PeerKeyUpdate);
+        }
+        let observed = ObservedPacket {
+            direction: Direction::Received,
+            level: facts.level,
+            path: facts.path,
+            packet_number: number,
+            size,
+            payload,
+        };
+        engine.observe_packet(facts.now, &observed);
+        let result = self.read_packet(engine, facts, number, ecn, payload);
+        match result {
+            Ok(()) => {}
+            // spec 4.20: anybody can write an open packet; only what TLS refuses can not be taken back
+            Err(violation) if facts.level == Level::Open && !matches!(violation, Violation::Tls { .. }) => {
+                tracing::debug!(reason = %violation, "open packet refused");
+                self.counts.refused += 1;
+            }
+            Err(violation) => self.fail(engine, facts.now, violation),
+        }
+    }
+
+    /// Clients hear servers only from where they asked them; servers learn where clients are.
+    fn is_expected_source(&self, engine: &Engine, facts: &PacketFacts) -> bool {
+        if engine.side == Initiator::Server {
+            return true;
+        }
+        match (facts.level, engine.paths.get(facts.path)) {
+            (Level::Open | Level::SetUp, _) => {
+                self.setup.as_ref().is_some_and(|setup| setup.race.contains(&facts.tuple))
+            }
+            (Level::Data, Some(path)) => {
+                path.tuple() == facts.tuple
+                    || path.prober.is_target(&facts.tuple)
+                    || engine.manager.is_surveyed(&facts.tuple)
+            }
+            (Level::Data, None) => false,
+        }
+    }
+
+    fn on_unopened(&mut self, engine: &mut Engine, facts: &PacketFacts, error: OpenError) {
+        self.counts.refused += 1;
+        match error {
+            OpenError::NoKeys | OpenError::Replayed => {}
+            OpenError::KeyUpdate => self.fail(engine, facts.now, Violation::KeyUpdate),
+            OpenError::ReservedBits if facts.level == Level::Open => {}
+            OpenError::ReservedBits => self.fail(engine, facts.now, Violation::ReservedBits),
+            OpenError::Failed => {
+                if self.protector.integrity_exhausted() {
+                    self.fail(engine, facts.now, Violation::IntegrityLimit);
+                }
+            }
+        }
+    }
+
+    fn on_opened(&mut self, engine: &mut Engine, facts: &PacketFacts, packet: &ProtectedPacket, size: usize) {
+        self.counts.heard = true;
+        engine.on_packet_in(facts.now);
+        if let Life::FinSent { repeat, .. } = &mut self.life {
+            repeat.on_heard();
+        }
+        if let HeaderForm::Long { source, .. } = packet.form {
+            self.on_setup_packet(engine, facts, source);
+        }
+        if let Some(path) = engine.paths.get_mut(facts.path) {
+            path.count_received(size);
+            // The answer of another pair tells nothing of this one; a server follows its client (spec 6.30).
+            if engine.side == Initiator::Client
+                && path.tuple() != facts.tuple
+                && !path.prober.is_target(&facts.tuple)
+            {
+                return;
+            }
+            path.on_heard(facts.now);
+            if path.state() == PathState::Dead {
+                path.prober.hurry(facts.now);
+            }
+        }
+    }
+
+    fn on_setup_packet(&mut self, engine: &mut Engine, facts: &PacketFacts, source: ConnectionId) {
+        let Some(setup) = &mut self.setup else { return };
+        engine.set_reachable(PathId::FIRST, true);
+        let Some(path) = engine.paths.get_mut(PathId::FIRST) else { return };
+        match engine.side {
+            Initiator::Client => {
+                if setup.remote_id.is_none() {
+                    setup.remote_id = Some(source);
+                    self.ids.remote.set_first(source, None);
+                }
+                if !setup.race.is_settled() {
+                    setup.race.settle();
+                    path.place.choose(facts.tuple);
+                    path.set_role(engine.manager.role_of(&facts.tuple.local));
+                }
+            }
+            Initiator::Server => {
+                let moved = path.tuple() != facts.tuple;
+                // Who has these keys got our answer. It proves the address if the answer went to no other
+                // (RFC 9000, section 8.1): with several, one of them may be somebody else's.
+                let proven = facts.level == Level::SetUp && setup.race.only_leg_is(&facts.tuple);
+                if proven {
+                    path.place.prove(facts.tuple);
+                } else if moved && (facts.level == Level::SetUp || !path.place.is_proven()) {
+                    // Another leg of the race: answer where the newest question came from, under a limit of its own.
+                    path.place.start_anew(facts.tuple, facts.datagram);
+                    setup.race.add_leg(facts.tuple);
+                    setup.handshake.resend_all(Level::Open);
+                    setup.handshake.resend_all(Level::SetUp);
+                }
+            }
+        }
+    }
+
+    fn read_packet(
+        &mut self,
+        engine: &mut Engine,
+        facts: &PacketFacts,
+        number: u64,
+        ecn: Ecn,
+        payload: &[u8],
+    ) -> Checked {
+        let newest = self.space_mut(engine, facts).is_some_and(|space| {
+            let newest = number >= space.replay.next();
+            space.replay.mark(number);
+            newest
+        });
+        let mut traits = PacketTraits { demand: Demand::None, carries_more_than_probes: false };
+        for block in Blocks::new(payload) {
+            let block = block.map_err(Violation::Decode)?;
+            traits.add(&block);
+            self.dispatch(engine, facts, &block)?;
+            if !engine.phase.is_open() {
+                return Ok(());
+            }
+        }
+        if let Some(space) = self.space_mut(engine, facts) {
+            let arrival = space.received.insert(number, facts.now);
+            space.received.count_ecn(ecn);
+            space.acks.on_packet(facts.now, arrival, traits.demand(ecn), payload.len());
+        }
+        engine.observe(
+            facts.now,
+            &Fact::PacketReceived {
+                path: facts.path,
+                packet_number: number,
+                size: u16::try_from(payload.len()).unwrap_or(u16::MAX),
+            },
+        );
+        if facts.level == Level::Data && newest && traits.carries_more_than_probes {
+            engine.follow_peer(&facts.heard());
+        }
+        if facts.level != Level::Data {
+            self.drive_handshake(engine, facts.now)?;
+        }
+        Ok(())
+    }
+
+    fn space_mut<'a>(&'a mut self, engine: &'a mut Engine, facts: &PacketFacts) -> Option<&'a mut Space> {
+        match facts.level {
+            Level::Open => self.setup.as_mut().map(|setup| &mut setup.open),
+            Level::SetUp => self.setup.as_mut().map(|setup: &mut Box<Setup>| &mut setup.set_up),
+            Level::Data => engine.paths.get_mut(facts.path).map(|path| &mut path.space),
+        }
+    }
+}
+
+fn destination_of(packet: &ProtectedPacket) -> Option<ConnectionId> {
+    match &packet.form {
+        HeaderForm::Long { destination, .. } | HeaderForm::Short { destination } => Some(*destination),
+        HeaderForm::OtherVersion { .. } | HeaderForm::VersionList { .. } => None,
+    }
+}
+
+fn level_of(packet: &ProtectedPacket) -> Level {
+    match packet.form {
+        HeaderForm::Long { kind: LongKind::Open, .. } => Level::Open,
+        HeaderForm::Long { kind: LongKind::SetUp, .. } => Level::SetUp,
+        HeaderForm::Short { .. } | HeaderForm::OtherVersion { .. } | HeaderForm::VersionList { .. } => {
+            Level::Data
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Packets of the 1-RTT level: header, blocks, seal.
+
+use manyway_wire::mmsp2::{AckNow, Probe, ProbeAck};
+use manyway_wire::{PathId, Writer, mmsp2};
+
+use super::Mmsp2;
+use crate::engine::{Carry, Engine, Load, Probing, single};
+use crate::io::EcnCounts;
+use crate::packet::builder::{HeaderFacts, PacketBuilder};
+use crate::packet::content::{Contents, SentContent};
+use crate::path::{BASE_DATAGRAM, Space};
+use crate::recovery::{PacketKind, SentPacket};
+use crate::{Ecn, Instant, Transmit};
+
+impl Mmsp2 {
+    /// A PROBE, a PROBE-ACK or both, alone between the addresses that they are about. Between addresses that no path uses
+    /// it bears the id of one that works; it is no packet in flight, and its acknowledgement says nothing of the path
+    /// (spec 6.49).
+    pub(crate) fn build_probe(
+        &mut self,
+        engine: &mut Engine,
+        now: Instant,
+        buffer: &mut Vec<u8>,
+        id: PathId,
+        probing: &Probing,
+    ) -> Option<Transmit> {
+        let Probing { tuple, answer, question, is_full } = *probing;
+        let carries_own_acks = engine.paths.get(id).and_then(|path| engine.ack_carrier(path)) == Some(id);
+        let path = engine.paths.get_mut(id)?;
+        let limited = path.tuple() == tuple;
+        let facts = HeaderFacts {
+            path: id,
+            destination: self.ids.remote.use_current(id)?,
+            packet_number: path.space.recovery.take_packet_number(),
+            largest_acked: path.space.recovery.largest_acked(),
+            size: usize::from(BASE_DATAGRAM),
+        };
+        let mut builder = PacketBuilder::short(buffer, &facts, self.protector.key_phase());
+        let mut writer = builder.writer(buffer);
+        // Not to an address where perhaps nobody is: an acknowledgement is written once.
+        let settled = path.place.is_proven() && tuple == path.tuple();
+        if carries_own_acks && settled && path.space.acks.is_waiting() {
+            write_ack(now, id, &mut path.space, &mut writer, &mut builder.contents);
+        }
+        if let Some(nonce) = answer {
+            ProbeAck { nonce, observed: tuple.remote }.encode(&mut writer);
+        }
+        if let Some(nonce) = question {
+            Probe { nonce }.encode(&mut writer);
+        }
+        if is_full {
+            builder.pad_to(buffer, usize::from(BASE_DATAGRAM));
+        }
+        if engine.shared.observer.is_some() {
+            builder.keep_clear(buffer);
+        }
+        let size = builder.finish(buffer, &mut self.protector)?;
+        if limited {
+            path.place.on_sent(size);
+        } else {
+            path.space.recovery.on_sent_astray(facts.packet_number);
+        }
+        path.count_sent(size);
+        // Not tracked as in flight: the answer tells, and a path that is dead has nothing in flight.
+        path.space.recovery.on_sent(now, sent_packet(&builder, size, PacketKind::AckOnly));
+        on_packet_out(engine, now, id, &builder, size, true);
+        Some(single(tuple, buffer.len()))
+    }
+
+    /// Whether there are facts for the peer.
+    pub(crate) fn wants_control(&self) -> bool {
+        self.control.wants()
+            || self.ids.local.wants()
+            || self.ids.remote.wants()
+            || self.streams.wants_control()
+    }
+
+    /// Appends one packet; `None` if there was nothing to put into it, or no room to send it.
+    pub(crate) fn build(
+        &mut self,
+        engine: &mut Engine,
+        now: Instant,
+        buffer: &mut Vec<u8>,
+        (id, size): (PathId, usize),
+        carry: Carry,
+    ) -> Option<usize> {
+        let path = engine.paths.get_mut(id)?;
+        let room = path.place.amplification().room();
+        if room == 0 || carry.mtu_probe.is_some_and(|size| room < usize::from(size)) {
+            return None;
+        }
+        let destination = self.ids.remote.use_current(id)?;
+        let size = size.min(room);
+        path.space.recovery.set_trap(&mut engine.shared.rng);
+        let facts = HeaderFacts {
+            path: id,
+            destination,
+            packet_number: path.space.recovery.next_packet_number(),
+            largest_acked: path.space.recovery.largest_acked(),
+            size,
+        };
+        let mut builder = PacketBuilder::short(buffer, &facts, self.protector.key_phase());
+        let mut writer = builder.writer(buffer);
+        // First, while there is room for certain: all others take what is left.
+        if carry.question {
+            AckNow.encode(&mut writer);
+            builder.asks_for_ack = true;
+        }
+        write_acks(engine, now, id, &mut writer, &mut builder.contents);
+        let carries_data = self.write_load(engine, (id, carry), &mut writer, &mut builder);
+        let has_room = writer.remaining() >= AckNow.encoded_len();
+        if !builder.asks_for_ack && has_room && asks_about_acks(engine, now, id, &builder.contents) {
+            AckNow.encode(&mut writer);
+            builder.asks_about_acks = true;
+        }
+        if let Some(size) = carry.mtu_probe {
+            builder.contents.push(SentContent::MtuProbe { size });
+            builder.pad_to(buffer, usize::from(size));
+        }
+        if builder.is_empty(buffer) {
+            builder.cancel(buffer);
+            return None;
+        }
+        if engine.shared.observer.is_some() {
+            builder.keep_clear(buffer);
+        }
+        let size = builder.finish(buffer, &mut self.protector)?;
+        let path = engine.paths.get_mut(id)?;
+        if carries_data {
+            path.on_data_sent(now);
+            engine.persist.on_data(now);
+        }
+        path.space.recovery.take_packet_number();
+        let kind = if carry.mtu_probe.is_some() { PacketKind::MtuProbe } else { builder.kind() };
+        let mut packet = sent_packet(&builder, size, kind);
+        packet.moved = carry.load == Load::Copies;
+        packet.marked = carry.ecn == Ecn::Ect0;
+        path.space.recovery.on_sent(now, packet);
+        path.place.on_sent(size);
+        path.count_sent(size);
+        on_packet_out(engine, now, id, &builder, size, builder.asks_for_ack);
+        Some(size)
+    }
+
+    /// Writes facts and bytes of streams as far as they fit; true if there were any of the latter.
+    fn write_load(
+        &mut self,
+        engine: &mut Engine,
+        (id, carry): (PathId, Carry),
+        writer: &mut Writer<'_>,
+        builder: &mut PacketBuilder,
+    ) -> bool {
+        // Asked first: in bulk there is nothing to say, and walking over every id would cost each packet.
+        if matches!(carry.load, Load::Control | Load::Data) && self.wants_control() {
+            let before = writer.position();
+            self.control.write_into(writer, &mut builder.contents);
+            self.ids.local.write_into(writer, &mut builder.contents);
+            self.ids.remote.write_into(writer, &mut builder.contents);
+            self.streams.write_control(writer, &mut builder.contents);
+            builder.asks_for_ack |= writer.position() > before;
+        }
+        let contents = &mut builder.contents;
+        let carries_data = match carry.load {
+            Load::Acks | Load::Control => false,
+            Load::Copies => {
+                let before = contents.len();
+                let streams = &self.streams;
+                let write = |copied: &SentContent, from| streams.write_copy(copied, from, writer, contents);
+                engine.sending.copies.write(id, write);
+                contents.len() > before
+            }
+            Load::Data => self.streams.write_data(writer, contents, carry.source, carry.pick),
+        };
+        builder.asks_for_ack |= carries_data;
+        carries_data
+    }
+}
+
+fn write_acks(
+    engine: &mut Engine,
+    now: Instant,
+    carrier: PathId,
+    writer: &mut Writer<'_>,
+    contents: &mut Contents,
+) {
+    for id in engine.paths.ids() {
+        let Some(path) = engine.paths.get(id) else { continue };
+        let is_own = id == carrier;
+        let asked = if is_own { path.space.acks.is_waiting() } else { path.space.acks.due(now) };
+        if !asked {
+            continue;
+        }
+        let chosen = engine.ack_carrier(path);
+        if let Some(path) = engine.paths.get_mut(id).filter(|_| is_own || chosen == Some(carrier)) {
+            write_ack(now, id, &mut path.space, writer, contents);
+            // It may not arrive on a path in doubt: the other one has to bring it.
+            if chosen.is_some_and(|chosen| chosen != carrier) {
+                path.space.acks.force();
+            }
+        }
+    }
+}
+
+/// Whether a packet of nothing but acknowledgements asks if they arrive: they name gaps that the peer, once it has them,
+/// need not be told of again.
+fn asks_about_acks(engine: &Engine, now: Instant, carrier: PathId, contents: &Contents) -> bool {
+    let mut acked = contents.iter().filter_map(|content| {
+        if let SentContent::PathAck { path, .. } = content { engine.paths.get(*path) } else { None }
+    });
+    acked.any(|path| path.space.received.has_gaps())
+        && engine.paths.get(carrier).is_some_and(|path| path.space.recovery.may_ask_about_acks(now))
+}
+
+fn on_packet_out(
+    engine: &mut Engine,
+    now: Instant,
+    path: PathId,
+    builder: &PacketBuilder,
+    size: usize,
+    asks_for_ack: bool,
+) {
+    engine.on_packet_out(now, path, (builder.packet_number, size), asks_for_ack);
+    if let Some(packet) = builder.observed(size) {
+        engine.observe_packet(now, &packet);
+    }
+}
+
+pub(crate) fn write_ack(
+    now: Instant,
+    path: PathId,
+    space: &mut Space,
+    writer: &mut Writer<'_>,
+    contents: &mut Contents,
+) {
+    let Some(largest) = space.received.largest() else {
+        // Somebody asked, but there is nothing to tell.
+        return space.acks.on_ack_sent();
+    };
+    let delay = space.received.largest_time().map_or_else(Default::default, |at| now - at);
+    let received_at = space.received.largest_time().unwrap_or(now).as_nanos() / 1000;
+    // The receiver's clock wraps every 71 minutes; only differences count.
+    let received_at = u32::try_from(received_at % (1 << 32)).unwrap_or_default();
+    let ranges = space.received.ranges();
+    let ecn = space.received.ecn().map(|EcnCounts { ect0, ect1, ce }| mmsp2::EcnCounts { ect0, ect1, ce });
+    if mmsp2::encode_path_ack(writer, path, delay, received_at, ranges, ecn) > 0 {
+        contents.push(SentContent::PathAck { path, largest });
+        space.acks.on_ack_sent();
+    }
+}
+
+pub(crate) fn sent_packet(builder: &PacketBuilder, size: usize, kind: PacketKind) -> SentPacket {
+    SentPacket::new(
+        builder.packet_number,
+        u16::try_from(size).unwrap_or(u16::MAX),
+        kind,
+        builder.contents.clone(),
+    )
+}

@@ -1,0 +1,120 @@
+//! The connection at its rendezvous servers: what they are told, and what their answers change.
+
+use std::net::SocketAddr;
+
+use manyway_wire::ConnectionId;
+use manyway_wire::mmsp2::Parameters;
+use manyway_wire::rendezvous::Body;
+
+use super::Mmsp2;
+use crate::engine::{Engine, single};
+use crate::event::Event;
+use crate::path::remotes::may_be_probed;
+use crate::rendezvous::{LABEL, Learnt, Meeting, Secrets};
+use crate::{Initiator, Instant, Transmit};
+
+impl Mmsp2 {
+    /// The set-up is complete: goes to the rendezvous servers of the own configuration, or as a client to those of the
+    /// peer (spec 10.1, 10.3).
+    pub(crate) fn join_rendezvous(&mut self, engine: &mut Engine, now: Instant, peer: &Parameters) {
+        let mut relays = engine.config.rendezvous.clone();
+        if relays.is_empty() && engine.side == Initiator::Client {
+            relays.clone_from(&peer.rendezvous);
+            keep_fit(engine, &mut relays);
+        }
+        let derived = self.setup.as_ref().filter(|_| !relays.is_empty());
+        let secrets = derived
+            .and_then(|setup| setup.handshake.derive(LABEL))
+            .and_then(|derived| Secrets::new(engine.side, &derived));
+        let Some(secrets) = secrets else { return };
+        if let Some(id) = ConnectionId::from_slice(&secrets.token()) {
+            self.ids.local.add_alias(id);
+        }
+        self.meeting = Some(Box::new(Meeting::new(now, engine.side, secrets, &relays)));
+        self.tell_meeting(engine);
+        if engine.side == Initiator::Client {
+            // Perhaps another interface leads to the rendezvous servers.
+            engine.events.push(Event::PeerAddresses);
+        }
+    }
+
+    /// The rendezvous servers that this end goes to.
+    pub(crate) fn rendezvous_servers(&self) -> &[SocketAddr] {
+        self.meeting.as_ref().map_or(&[], |meeting| meeting.relays())
+    }
+
+    /// The connection has ended.
+    pub(crate) fn leave_rendezvous(&mut self) {
+        let id = self.meeting.take().and_then(|meeting| ConnectionId::from_slice(&meeting.token()));
+        if let Some(id) = id {
+            self.ids.local.release(id);
+        }
+    }
+
+    /// Own addresses may have changed (spec 10.4).
+    pub(crate) fn tell_meeting(&mut self, engine: &Engine) {
+        let Some(meeting) = &mut self.meeting else { return };
+        let mut sockets = engine.manager.locals();
+        if sockets.is_empty() && engine.side == Initiator::Server {
+            sockets = engine.paths.iter().map(|path| path.tuple().local).collect();
+        }
+        let mut own: Vec<_> = self.control.announced().collect();
+        if own.is_empty() {
+            let named = sockets.iter().map(|local| local.address);
+            own = named.filter(|address| !address.ip().is_unspecified()).collect();
+        }
+        meeting.set_own(&sockets, &own);
+    }
+
+    pub(crate) fn transmit_rendezvous(
+        &mut self,
+        engine: &mut Engine,
+        now: Instant,
+        buffer: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        let tuple = self.meeting.as_mut()?.poll_transmit(now, &mut engine.shared.rng, buffer)?;
+        Some(single(tuple, buffer.len()))
+    }
+
+    /// A datagram with the token of this connection came from `from`.
+    pub(crate) fn on_rendezvous(
+        &mut self,
+        engine: &mut Engine,
+        now: Instant,
+        from: SocketAddr,
+        body: &Body<'_>,
+    ) {
+        let Some(meeting) = &mut self.meeting else { return };
+        let Learnt::PeerIsAt(mut addresses) = meeting.on_message(now, from, body) else { return };
+        keep_fit(engine, &mut addresses);
+        match engine.side {
+            // spec 10.9
+            Initiator::Server => {
+                if let Some(meeting) = &mut self.meeting {
+                    meeting.knock(&addresses);
+                }
+            }
+            // spec 10.8
+            Initiator::Client => on_peer_met(engine, now, &addresses),
+        }
+    }
+}
+
+/// Leaves out addresses that a peer must not aim this host at (spec 6.7).
+fn keep_fit(engine: &Engine, addresses: &mut Vec<SocketAddr>) {
+    let peer = engine.paths.iter().next().map(|path| path.tuple().remote.ip());
+    addresses.retain(|address| peer.is_some_and(|peer| may_be_probed(*address, peer)));
+}
+
+fn on_peer_met(engine: &mut Engine, now: Instant, addresses: &[SocketAddr]) {
+    let Some(peer) = engine.paths.iter().next().map(|path| path.tuple().remote.ip()) else { return };
+    let port = engine.config.peer_port;
+    let fit = addresses.iter().filter(|address| port.is_none_or(|port| port == address.port()));
+    let fit: Vec<_> = fit.copied().collect();
+    if engine.manager.on_met(&fit, peer) {
+        tracing::info!("the peer left new addresses at the rendezvous");
+        engine.retarget_paths(now);
+        engine.open_missing_paths(now);
+        engine.events.push(Event::PeerAddresses);
+    }
+}

@@ -1,0 +1,192 @@
+//! Packets of the set-up, and CLOSE, which goes at every level.
+
+use manyway_wire::mmsp2::{AckNow, Close, LongKind, Ping, Syn, SynAck};
+use manyway_wire::{PathId, Writer};
+
+use super::Mmsp2;
+use super::output::{sent_packet, write_ack};
+use super::state::DueClose;
+use crate::engine::{Engine, single};
+use crate::packet::builder::{HeaderFacts, PacketBuilder};
+use crate::path::BASE_DATAGRAM;
+use crate::protection::Level;
+use crate::recovery::PacketKind;
+use crate::{Initiator, Instant, Transmit};
+
+/// A server under the amplification limit waits until a whole datagram is allowed.
+const LEAST_SETUP_PACKET: usize = BASE_DATAGRAM as usize;
+
+impl Mmsp2 {
+    /// CLOSE goes at every level that the peer may be able to open.
+    pub(crate) fn transmit_close(
+        &mut self,
+        engine: &mut Engine,
+        now: Instant,
+        buffer: &mut Vec<u8>,
+        due: &DueClose,
+    ) -> Option<Transmit> {
+        let close = Close { step: due.step, code: due.code, text: due.reason.as_bytes() };
+        for level in [Level::Open, Level::SetUp] {
+            if self.setup.is_some() && self.protector.has(level) {
+                self.build_setup_packet(engine, now, buffer, level, Some(&close));
+            }
+        }
+        let (id, tuple) = engine.paths.by_turn(due.turn).map(|path| (path.id, path.tuple()))?;
+        if self.protector.has(Level::Data)
+            && let Some(destination) = self.ids.remote.use_current(id)
+            && let Some(path) = engine.paths.get_mut(id)
+        {
+            let facts = HeaderFacts {
+                path: id,
+                destination,
+                packet_number: path.space.recovery.take_packet_number(),
+                largest_acked: path.space.recovery.largest_acked(),
+                size: usize::from(BASE_DATAGRAM).saturating_sub(buffer.len()),
+            };
+            let mut builder = PacketBuilder::short(buffer, &facts, self.protector.key_phase());
+            let mut writer = builder.writer(buffer);
+            write_ack(now, id, &mut path.space, &mut writer, &mut builder.contents);
+            close.encode(&mut writer);
+            if engine.shared.observer.is_some() {
+                builder.keep_clear(buffer);
+            }
+            let size = builder.finish(buffer, &mut self.protector)?;
+            path.space.recovery.on_sent(now, sent_packet(&builder, size, PacketKind::AckOnly));
+            path.count_sent_bytes(size);
+            if let Some(packet) = builder.observed(size) {
+                engine.observe_packet(now, &packet);
+            }
+        }
+        if let Some(path) = engine.paths.get_mut(id) {
+            if path.place.amplification().room() < buffer.len() {
+                buffer.clear();
+                return None;
+            }
+            path.place.on_sent(buffer.len());
+        }
+        (!buffer.is_empty()).then(|| single(tuple, buffer.len()))
+    }
+
+    /// Packets of the set-up: open and set-up level share a datagram.
+    pub(crate) fn transmit_setup(
+        &mut self,
+        engine: &mut Engine,
+        now: Instant,
+        buffer: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        let path = engine.paths.get(PathId::FIRST)?;
+        let setup = self.setup.as_ref()?;
+        let tuple = if setup.race.is_settled() { path.tuple() } else { setup.race.current()? };
+        if path.place.amplification().room() < LEAST_SETUP_PACKET {
+            return None;
+        }
+        let open = self.wants_setup(now, Level::Open);
+        let set_up = self.wants_setup(now, Level::SetUp);
+        if open {
+            self.build_setup_packet(engine, now, buffer, Level::Open, None);
+        }
+        if set_up {
+            self.build_setup_packet(engine, now, buffer, Level::SetUp, None);
+        }
+        let setup = self.setup.as_mut()?;
+        if !setup.race.is_settled() && !setup.handshake.wants(Level::Open) && setup.race.advance() {
+            setup.handshake.resend_all(Level::Open);
+        }
+        if buffer.is_empty() {
+            return None;
+        }
+        if let Some(path) = engine.paths.get_mut(PathId::FIRST) {
+            path.place.on_sent(buffer.len());
+            path.count_sent_bytes(buffer.len());
+        }
+        Some(single(tuple, buffer.len()))
+    }
+
+    fn wants_setup(&self, now: Instant, level: Level) -> bool {
+        let Some(setup) = self.setup.as_ref().filter(|_| self.protector.has(level)) else { return false };
+        let (space, probes) = match level {
+            Level::Open => (&setup.open, setup.open_probes),
+            Level::SetUp | Level::Data => (&setup.set_up, setup.set_up_probes),
+        };
+        setup.handshake.wants(level) || probes > 0 || space.acks.due(now)
+    }
+
+    fn build_setup_packet(
+        &mut self,
+        engine: &mut Engine,
+        now: Instant,
+        buffer: &mut Vec<u8>,
+        level: Level,
+        close: Option<&Close<'_>>,
+    ) {
+        let client = engine.side == Initiator::Client;
+        let other_follows = level == Level::Open && self.wants_setup(now, Level::SetUp);
+        let Some(setup) = &mut self.setup else { return };
+        let destination = setup.destination();
+        let wants_bytes = setup.handshake.wants(level);
+        let (space, probes, kind) = match level {
+            Level::Open => (&mut setup.open, &mut setup.open_probes, LongKind::Open),
+            Level::SetUp | Level::Data => (&mut setup.set_up, &mut setup.set_up_probes, LongKind::SetUp),
+        };
+        let facts = HeaderFacts {
+            path: PathId::FIRST,
+            destination,
+            packet_number: space.recovery.take_packet_number(),
+            largest_acked: space.recovery.largest_acked(),
+            size: usize::from(BASE_DATAGRAM).saturating_sub(buffer.len()),
+        };
+        let mut builder = PacketBuilder::long(buffer, &facts, kind, setup.local_id);
+        let mut writer = builder.writer(buffer);
+        let probing = std::mem::take(probes) > 0;
+        // spec 4.12: SYN or PING first, so that the server sees at once which it is
+        if close.is_none() && (wants_bytes || probing) {
+            write_greeting(client, level, &setup.info, &mut writer);
+            builder.asks_for_ack = true;
+        }
+        if space.acks.is_waiting() {
+            write_ack(now, PathId::FIRST, space, &mut writer, &mut builder.contents);
+        }
+        match close {
+            Some(close) => close.encode(&mut writer),
+            None => setup.handshake.write_into(level, &mut writer, &mut builder.contents),
+        }
+        if probing {
+            AckNow.encode(&mut writer);
+        }
+        // spec 4.14: the first flights prove that the path carries 1200 bytes
+        let padded = close.is_none() && !other_follows && (client || builder.asks_for_ack);
+        if padded && (level == Level::Open || self.protector.has(Level::Open)) {
+            let rest = usize::from(BASE_DATAGRAM).saturating_sub(buffer.len() - builder.len(buffer));
+            builder.pad_to(buffer, rest);
+        }
+        if builder.is_empty(buffer) {
+            return builder.cancel(buffer);
+        }
+        if engine.shared.observer.is_some() {
+            builder.keep_clear(buffer);
+        }
+        if let Some(size) = builder.finish(buffer, &mut self.protector) {
+            space.recovery.on_sent(now, sent_packet(&builder, size, builder.kind()));
+            if let Some(packet) = builder.observed(size) {
+                engine.observe_packet(now, &packet);
+            }
+        }
+    }
+}
+
+/// Whether the amplification limit lets the set-up speak at all.
+pub(super) fn may_send_setup(engine: &Engine) -> bool {
+    engine
+        .paths
+        .get(PathId::FIRST)
+        .is_some_and(|path| path.place.amplification().room() >= LEAST_SETUP_PACKET)
+}
+
+fn write_greeting(client: bool, level: Level, info: &[u8], writer: &mut Writer<'_>) {
+    match (client, level) {
+        (true, Level::Open) if info.is_empty() => Syn { info }.encode(writer),
+        (true, Level::Open | Level::SetUp) => Ping { info }.encode(writer),
+        (false, Level::Open) => SynAck { info }.encode(writer),
+        (_, Level::SetUp | Level::Data) => {}
+    }
+}

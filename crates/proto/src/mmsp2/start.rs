@@ -1,0 +1,163 @@
+//! How a connection over MMSP/2 begins, at either end.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use manyway_wire::mmsp2::Parameters;
+use manyway_wire::{ConnectionId, PathId};
+
+use super::setup::{Race, Setup, race_order};
+use super::{Control, Counts, Ids, Life, LocalIds, Mmsp2, RemoteIds};
+use crate::endpoint::ResetKey;
+use crate::engine::{Beginnings, Engine, setup_space};
+use crate::handshake::Handshake;
+use crate::observe::Beginning;
+use crate::packet::ack_policy::AckPolicy;
+use crate::path::manager::PathManager;
+use crate::path::{InterfaceMtus, LocalCandidate, PairMode};
+use crate::protection::Protector;
+use crate::stream::set::StreamSet;
+use crate::{ConnectionConfig, FourTuple, Initiator, Instant, Rng};
+
+/// The packet number in the open space with which a server that keeps state begins (spec 4.13).
+pub(crate) const FIRST_KEPT_NUMBER: u64 = 1 << 16;
+
+/// What the endpoint gives to a new connection, beside its configuration.
+#[derive(Debug)]
+pub(crate) struct Start {
+    pub(crate) now: Instant,
+    pub(crate) config: Arc<ConnectionConfig>,
+    pub(crate) interfaces: InterfaceMtus,
+    pub(crate) rng: Rng,
+    pub(crate) reset_key: Arc<ResetKey>,
+    pub(crate) first_destination: ConnectionId,
+    pub(crate) local_id: ConnectionId,
+    pub(crate) handshake: Handshake,
+}
+
+impl Mmsp2 {
+    /// Starts a set-up towards `remotes` from `locals`.
+    pub(crate) fn client(
+        start: Start,
+        locals: &[LocalCandidate],
+        remotes: &[SocketAddr],
+    ) -> Option<(Engine, Self)> {
+        let manager = PathManager::new(locals, remotes).with_mode(start.config.pairs);
+        let legs = race_order(&manager);
+        let tuple = *legs.first()?;
+        let race = Race::new(start.now, legs);
+        let (mut engine, mmsp2) = Self::new(Initiator::Client, start, manager, tuple, race, None);
+        if let Some(path) = engine.paths.get_mut(PathId::FIRST) {
+            // The client may send what it likes: the limit protects those who did not ask.
+            path.on_proven();
+        }
+        Some((engine, mmsp2))
+    }
+
+    /// Answers a client; `proven` if its address was proven by a cookie before.
+    pub(crate) fn server(
+        start: Start,
+        tuple: FourTuple,
+        remote_id: ConnectionId,
+        info: Vec<u8>,
+        proven: bool,
+    ) -> (Engine, Self) {
+        let (manager, race) = (PathManager::default(), Race::settled(tuple));
+        let (mut engine, mut mmsp2) =
+            Self::new(Initiator::Server, start, manager, tuple, race, Some(remote_id));
+        if let Some(setup) = &mut mmsp2.setup {
+            setup.info = info;
+            // spec 4.13: those below belong to answers without state
+            setup.open.recovery.begin_at(FIRST_KEPT_NUMBER);
+        }
+        if let Some(path) = engine.paths.get_mut(PathId::FIRST).filter(|_| proven) {
+            path.on_proven();
+        }
+        (engine, mmsp2)
+    }
+
+    fn new(
+        side: Initiator,
+        start: Start,
+        manager: PathManager,
+        tuple: FourTuple,
+        race: Race,
+        remote_id: Option<ConnectionId>,
+    ) -> (Engine, Self) {
+        let Start { now, config, interfaces, rng, reset_key, first_destination, local_id, handshake } = start;
+        let beginning = Beginning { now, side, first_destination, local_id, tuple };
+        let observer = config.observers.as_ref().and_then(|observers| observers.observer(&beginning));
+        let mut protector = Protector::new(side, config.key_limits);
+        protector.set_open_keys(&first_destination);
+        let setup = Setup {
+            first_destination,
+            local_id,
+            remote_id,
+            peer_keeps_state: side == Initiator::Server,
+            handshake,
+            open: setup_space(&config),
+            set_up: setup_space(&config),
+            info: Vec::new(),
+            infos_taken: 0,
+            info_for: tuple.remote,
+            race,
+            open_probes: 0,
+            set_up_probes: 0,
+        };
+        let streams = StreamSet::new(side, &config.streams);
+        let probing_seed = local_id.leading_u64();
+        let mut engine = Engine::new(Beginnings {
+            now,
+            side,
+            config,
+            interfaces,
+            rng,
+            observer,
+            manager,
+            tuple,
+            probing_seed,
+        });
+        let mut ids = Ids { local: LocalIds::new(local_id, reset_key), remote: RemoteIds::default() };
+        if let Some(id) = remote_id {
+            ids.remote.set_first(id, None);
+            engine.set_reachable(PathId::FIRST, true);
+        }
+        let mmsp2 = Self {
+            life: Life::Handshaking,
+            setup: Some(Box::new(setup)),
+            protector,
+            meeting: None,
+            ids,
+            streams,
+            control: Control::default(),
+            counts: Counts::default(),
+            peer_key: None,
+        };
+        (engine, mmsp2)
+    }
+}
+
+/// The parameters of this end.
+pub(crate) fn own_parameters(
+    config: &ConnectionConfig,
+    local_id: ConnectionId,
+    server: Option<(ConnectionId, &ResetKey)>,
+) -> Parameters {
+    Parameters {
+        version: manyway_wire::mmsp2::VERSION,
+        first_destination: server.map(|(first, _)| first),
+        source: local_id,
+        idle_timeout: config.idle_timeout,
+        connection_window: config.streams.connection_window,
+        stream_window: config.streams.stream_window,
+        stream_limit: config.streams.peer_streams,
+        path_limit: config.path_limit,
+        max_ack_delay: AckPolicy::MAX_ACK_DELAY,
+        max_datagram: config.max_datagram,
+        reset_token: server.map(|(_, key)| key.token(&local_id)),
+        application: config.application.clone(),
+        max_message: config.streams.message_limit(),
+        rendezvous: server.map_or_else(Vec::new, |_| config.rendezvous.clone()),
+        rates: server.is_none() && config.pairs == PairMode::Disjoint,
+    }
+}

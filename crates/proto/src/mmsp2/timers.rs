@@ -1,0 +1,137 @@
+//! The times of MMSP/2 itself: its handshake, its close, its rendezvous.
+
+use manyway_wire::PathId;
+
+use super::Mmsp2;
+use super::setup_output::may_send_setup;
+use crate::engine::Engine;
+use crate::protection::Level;
+use crate::recovery::{Outcome, TimeoutKind};
+use crate::time::Earliest;
+use crate::{Initiator, Instant};
+
+impl Mmsp2 {
+    /// When [`Self::on_timeout`] has to be called next.
+    pub(crate) fn deadline(&self, engine: &Engine) -> Option<Instant> {
+        let mut earliest = Earliest::default();
+        earliest.take(self.life.deadline());
+        if !engine.phase.is_open() {
+            return earliest.get();
+        }
+        if let Some(setup) = &self.setup {
+            earliest.take(setup.race.deadline());
+            for (level, space) in [(Level::Open, &setup.open), (Level::SetUp, &setup.set_up)] {
+                if self.protector.has(level) {
+                    earliest.take(space.recovery.deadline());
+                    earliest.take(space.acks.deadline().filter(|_| may_send_setup(engine)));
+                }
+            }
+            earliest.take(self.nudge_deadline(engine));
+        }
+        if !engine.phase.is_handshaking() {
+            earliest.take(self.meeting.as_ref().and_then(|meeting| meeting.deadline()));
+        }
+        earliest.get()
+    }
+
+    /// Does what is due at `now`; too early a call does no harm.
+    pub(crate) fn on_timeout(&mut self, engine: &mut Engine, now: Instant) {
+        self.drive_close(engine, now);
+        if !engine.phase.is_open() {
+            return;
+        }
+        if let Some(error) = engine.expired(now) {
+            return self.give_up(engine, now, error);
+        }
+        self.setup_timeouts(engine, now);
+    }
+
+    /// This host slept until now: says again what belongs to a set-up or an end under way, and gives both all their time
+    /// once more.
+    pub(crate) fn on_wake(&mut self, engine: &Engine, now: Instant) {
+        self.life.on_wake(now, engine.longest_pto(), engine.drain_time());
+        self.wake_setup(engine, now);
+    }
+
+    /// A client whose flight was heard but not answered in full asks again: the server may be waiting for bytes that
+    /// raise its limit (RFC 9002, section 6.2.2.1).
+    fn nudge_deadline(&self, engine: &Engine) -> Option<Instant> {
+        let setup = self.setup.as_ref()?;
+        let waits = engine.side == Initiator::Client
+            && engine.phase.is_handshaking()
+            && setup.race.is_settled()
+            && setup.open.recovery.packets_in_flight() == 0
+            && setup.set_up.recovery.packets_in_flight() == 0;
+        waits.then(|| engine.clock.last_activity + setup.open.recovery.pto())
+    }
+
+    fn setup_timeouts(&mut self, engine: &mut Engine, now: Instant) {
+        if self.nudge_deadline(engine).is_some_and(|at| at <= now) {
+            engine.clock.last_activity = now;
+            if let Some(setup) = &mut self.setup {
+                setup.open_probes = 1;
+            }
+        }
+        let Some(setup) = &mut self.setup else { return };
+        if setup.race.on_timeout(now) {
+            setup.handshake.resend_all(Level::Open);
+        }
+        for level in [Level::Open, Level::SetUp] {
+            self.setup_level_timeout(engine, now, level);
+        }
+    }
+
+    fn setup_level_timeout(&mut self, engine: &mut Engine, now: Instant, level: Level) {
+        if !self.protector.has(level) {
+            return;
+        }
+        let Some(setup) = &mut self.setup else { return };
+        let space = if level == Level::Open { &mut setup.open } else { &mut setup.set_up };
+        if space.recovery.deadline().is_none_or(|at| at > now) {
+            return;
+        }
+        let mut outcome = std::mem::take(&mut engine.shared.outcome);
+        let kind = space.recovery.on_timeout(now, &mut outcome);
+        if let TimeoutKind::ProbeTimeout { count } = kind {
+            setup.say_again(level);
+            if setup.race.is_settled() && count >= 2 && engine.side == Initiator::Client {
+                // The leg that answered first may have died since; unless data came over it, and only PONG is late.
+                let path = engine.paths.get_mut(PathId::FIRST);
+                if let Some(path) = path.filter(|path| path.space.received.largest().is_none())
+                    && let Some(next) = setup.race.after(&path.tuple())
+                {
+                    path.place.choose(next);
+                    path.set_role(engine.manager.role_of(&next.local));
+                    path.prober.set_targets(now, engine.manager.targets(next.local));
+                }
+            }
+        }
+        self.settle_setup(engine, level, &mut outcome);
+        engine.shared.outcome = outcome;
+    }
+
+    /// A client says again what was not answered: what came meanwhile to a host that slept is lost. The server waits for
+    /// that.
+    fn wake_setup(&mut self, engine: &Engine, now: Instant) {
+        let Some(setup) = &mut self.setup else { return };
+        for level in [Level::Open, Level::SetUp] {
+            let space = if level == Level::Open { &mut setup.open } else { &mut setup.set_up };
+            space.recovery.on_wake(now);
+            let waits = space.recovery.packets_in_flight() > 0 && self.protector.has(level);
+            if engine.side == Initiator::Client && waits {
+                setup.say_again(level);
+            }
+        }
+    }
+
+    /// Hands on what became of the packets of a set-up.
+    pub(super) fn settle_setup(&mut self, engine: &mut Engine, level: Level, outcome: &mut Outcome) {
+        for content in outcome.delivered.drain(..).flatten() {
+            self.on_content_delivered(engine, level, &content);
+        }
+        for content in outcome.lost.drain(..).flatten() {
+            self.on_content_lost(level, &content);
+        }
+        outcome.clear();
+    }
+}
