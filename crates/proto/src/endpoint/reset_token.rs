@@ -35,7 +35,7 @@ impl ResetKey {
     }
 
     /// An id from 48 random bits: two more bytes, a keyed hash of them, tell this endpoint later that the id is one of
-    /// its own. To anybody else the whole id is random (spec 4.11).
+    /// its own. To anybody else the whole id is random (spec 4.23).
     pub(crate) fn issue_id(&self, random: u64) -> ConnectionId {
         let mut bytes = random.to_be_bytes();
         let (random, proof) = bytes.split_at_mut(RANDOM);
@@ -105,7 +105,7 @@ mod tests {
         assert_ne!(key.token(&id), other.token(&id));
     }
 
-    // spec 4.11
+    // spec 4.11, 4.23
     #[test]
     fn an_endpoint_knows_its_own_ids_and_hardly_any_other() {
         let (key, other) = (ResetKey::new(&[1; 32]), ResetKey::new(&[2; 32]));

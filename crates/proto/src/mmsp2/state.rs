@@ -7,7 +7,7 @@ use manyway_wire::mmsp2::CloseStep;
 use crate::engine::Phase;
 use crate::{ClosedBy, ConnectionError, Instant};
 
-/// Longest time that both sides may take to flush what was written before the close (spec 5.9b).
+/// Longest time that both sides may take to flush what was written before the close (spec 7.28).
 pub(crate) const FLUSH_TIME: Duration = Duration::from_secs(30);
 /// How often a step of the close is repeated.
 const MAX_TRIES: u32 = 6;
