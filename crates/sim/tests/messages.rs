@@ -188,7 +188,7 @@ fn an_end_that_takes_no_messages_is_sent_none() {
     assert_eq!(client.send_message(now, stream, Bytes::new(), unordered()), Err(SendError::NotAgreed));
 }
 
-// spec 8.34
+// spec 8.49
 #[test]
 fn what_can_not_arrive_in_its_lifetime_is_dropped_before_it_is_sent() {
     let mut pair = connected(PairBuilder::new().path(mbit(20), 30 * MS)).unwrap();
@@ -205,7 +205,7 @@ fn what_can_not_arrive_in_its_lifetime_is_dropped_before_it_is_sent() {
     assert!(events.iter().any(|(_, event)| *event == told));
 }
 
-// spec 8.34
+// spec 8.34, 8.49
 #[test]
 fn a_message_whose_lifetime_ends_is_passed_over_and_its_followers_are_not_held_up() {
     let mut pair = connected(two_paths()).unwrap();
@@ -221,7 +221,7 @@ fn a_message_whose_lifetime_ends_is_passed_over_and_its_followers_are_not_held_u
     assert_eq!((figures.delivered, figures.abandoned), (1, 1));
 }
 
-// spec 8.34
+// spec 8.49
 #[test]
 fn messages_that_are_sent_once_are_lost_as_often_as_packets_and_none_comes_late() {
     let mut pair = connected(lossy(10.0)).unwrap();

@@ -191,7 +191,7 @@ fn paths_opened_and_closed_in_a_loop_cost_two_ids_and_a_limit_each_and_leave_eig
     assert_eq!((duel.ended(), duel.connection().statistics().paths.len()), (None, 1));
 }
 
-// spec 8.4
+// spec 8.4, 8.45
 #[test]
 fn streams_opened_and_reset_in_a_loop_stop_at_the_limit_until_the_application_has_seen_them() {
     let mut duel = duel();
@@ -214,7 +214,7 @@ fn streams_opened_and_reset_in_a_loop_stop_at_the_limit_until_the_application_ha
     assert_eq!(violation(&mut duel), Some(ErrorCode::STREAM_LIMIT));
 }
 
-// spec 8.4
+// spec 8.4, 8.45
 #[test]
 fn streams_opened_and_reset_in_a_loop_cost_one_reset_and_four_events_each() {
     let mut duel = duel();

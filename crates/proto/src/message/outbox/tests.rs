@@ -138,7 +138,7 @@ fn a_message_that_never_left_is_dropped_without_a_number() {
     assert_eq!(parts(content), (MessageId::ordered(0), 0..21));
 }
 
-// spec 8.34
+// spec 8.49
 #[test]
 fn what_is_on_its_way_as_a_whole_is_not_given_up_before_it_is_lost() {
     let mut outbox = outbox();

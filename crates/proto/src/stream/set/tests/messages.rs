@@ -158,7 +158,7 @@ fn messages_that_share_too_little_credit_all_arrive() {
     assert!(client.streams.is_idle());
 }
 
-// spec 8.32: a large message beside bytes
+// spec 8.48: a large message beside bytes
 #[test]
 fn bytes_do_not_eat_the_credit_that_a_large_message_waits_for() {
     let (mut client, mut server) = pair(&small());
