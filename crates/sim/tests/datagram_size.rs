@@ -68,7 +68,7 @@ fn until_sizes(
     }
 }
 
-// spec 6.33
+// spec 6.61
 #[test]
 fn what_the_interface_carries_is_in_use_after_two_round_trips_up_to_65_000_bytes() {
     for (mtu, payload) in [(1500, 1472), (9000, 8972), (65_100, 65_000)] {

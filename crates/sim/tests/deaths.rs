@@ -53,7 +53,7 @@ fn story(seed: u64, from: Side, lasts: Duration) -> Vec<(Duration, PathState, Pa
         .collect()
 }
 
-// spec 6.22
+// spec 6.59
 #[test]
 fn a_peer_that_heard_nothing_on_a_path_is_believed_before_the_probes_time_out() {
     for from in [Side::Client, Side::Server] {

@@ -61,7 +61,7 @@ fn remotes(pair: &mut EndpointPair) -> Vec<SocketAddr> {
     used.map(|path| path.tuple.remote).collect()
 }
 
-// spec 6.48, 6.54
+// spec 6.48, 6.54, 6.67
 #[test]
 fn a_near_pair_that_proves_slow_is_left_for_a_farther_one_and_the_choice_comes_to_rest() {
     let senders = [Side::Client, Side::Server];
@@ -84,7 +84,7 @@ fn a_near_pair_that_proves_slow_is_left_for_a_farther_one_and_the_choice_comes_t
     }
 }
 
-// spec 6.48
+// spec 6.67
 #[test]
 fn a_pair_that_won_its_trial_stays_where_the_rate_hardly_counts() {
     for sender in few_or_many(vec![Side::Client], vec![Side::Client, Side::Server]) {
@@ -100,7 +100,7 @@ fn a_pair_that_won_its_trial_stays_where_the_rate_hardly_counts() {
     }
 }
 
-// spec 6.48
+// spec 6.68
 #[test]
 fn a_pair_that_was_slow_for_a_while_is_tried_again() {
     for (sender, congestion) in [Side::Client, Side::Server].into_iter().zip(CONTROLS) {
@@ -149,7 +149,7 @@ fn a_pair_that_is_slow_in_one_direction_is_found_for_the_other() {
     assert!(swings <= 4, "{swings}");
 }
 
-// spec 6.50
+// spec 6.71
 #[test]
 fn a_connection_whose_first_pair_dies_before_the_ids_arrive_goes_on_at_the_other_one() {
     for cut in [0, 5, 15, 25, 35, 50, 80, 150] {

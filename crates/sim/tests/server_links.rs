@@ -85,7 +85,7 @@ fn no_path_of_a_server_is_given_up_for_its_link_if_all_are_lost() {
     assert_eq!(since(&mut pair, told_at), []);
 }
 
-// spec 6.51
+// spec 6.65
 #[test]
 fn links_of_a_server_that_come_and_go_make_no_path_flap() {
     let mut pair = sending();

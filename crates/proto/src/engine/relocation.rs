@@ -1,4 +1,4 @@
-//! A server that moves alone: it speaks from where it is now, and its client asks there (spec 6.53).
+//! A server that moves alone: it speaks from where it is now, and its client asks there (spec 6.53, 6.60).
 
 use super::notices::Notice;
 use super::{Engine, Heard, Initiator};

@@ -1,5 +1,5 @@
 //! Pairs of addresses chosen one by one: measured, opened, and closed once those work that take their place
-//! (spec 6.47 to 6.50).
+//! (spec 6.47 to 6.50, 6.66 to 6.71).
 
 use std::time::Duration;
 

@@ -92,7 +92,7 @@ impl Selection {
     }
 
     /// Chooses anew among the pairs that work, at most so many. One of unknown rate is tried only while a path is full:
-    /// else its rate would stay unknown (spec 6.48).
+    /// else its rate would stay unknown (spec 6.67).
     pub(crate) fn choose(&mut self, now: Instant, candidates: &[Candidate], most: usize, is_full: bool) {
         self.judged = candidates.iter().map(|candidate| (candidate.tuple, candidate.cost())).collect();
         let is_over = self.is_trial_over(candidates);

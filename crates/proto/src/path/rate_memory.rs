@@ -1,4 +1,4 @@
-//! What is remembered of the rate of a pair of addresses (spec 6.48, 6.54).
+//! What is remembered of the rate of a pair of addresses (spec 6.48, 6.54, 6.68).
 
 use std::time::Duration;
 
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(memory.rate(), None);
     }
 
-    // spec 6.48
+    // spec 6.68
     #[test]
     fn what_is_known_without_a_path_is_forgotten_each_time_after_twice_as_long() {
         for in_vain in [false, true] {

@@ -3,7 +3,7 @@
 //! The cost of a pair is its round-trip time, and the time that 256 KiB take beside it once the rate is known. A pair of
 //! unknown rate looks better for that, and is tried: so its rate becomes known, and a slow pair is not kept only because
 //! it is near. Between two trials of a pair its cost grows once at most, and every other change of the choice makes it
-//! cheaper: it comes to rest (spec 6.47, 6.48).
+//! cheaper: it comes to rest (spec 6.47, 6.48, 6.66, 6.67).
 
 use std::cmp::Reverse;
 use std::fmt;

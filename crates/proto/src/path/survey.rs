@@ -342,7 +342,7 @@ mod tests {
         assert_eq!(survey.settles_at(never), None, "nobody could be asked");
     }
 
-    // spec 6.48
+    // spec 6.68
     #[test]
     fn a_rate_is_forgotten_when_a_round_finds_the_pair_nearer_and_not_for_what_a_path_or_a_queue_adds() {
         let mut survey = Survey::default();

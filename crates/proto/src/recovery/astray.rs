@@ -1,5 +1,5 @@
 //! Packets of a path that went between other addresses, to ask how far these are: when one arrives says nothing of those
-//! that were sent before on the path itself (spec 6.49).
+//! that were sent before on the path itself (spec 6.70).
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;

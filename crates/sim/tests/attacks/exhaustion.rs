@@ -114,7 +114,7 @@ fn is_probe_ack(block: &Block<'_>) -> bool {
     matches!(block, Block::ProbeAck(_))
 }
 
-// spec 6.22
+// spec 6.22, 6.62
 #[test]
 fn questions_about_paths_are_answered_16_at_a_time() {
     let mut duel = duel();

@@ -37,7 +37,7 @@ fn searched(limit: SizeLimit, carries: u16) -> (u16, Vec<u16>) {
     (search.current(), tried)
 }
 
-// spec 6.33
+// spec 6.61
 #[test]
 fn what_the_interface_carries_is_found_by_the_first_probe() {
     for (interface, found) in [(1500, 1472), (9000, 8972), (65_536, 65_000), (1420, 1392), (1280, 1252)] {

@@ -49,7 +49,7 @@ fn chosen(candidates: &[Candidate], tuples: &[FourTuple]) -> Vec<Candidate> {
     tuples.iter().map(|tuple| *candidates.iter().find(|c| c.tuple == *tuple).unwrap()).collect()
 }
 
-// spec 6.48
+// spec 6.67
 #[test]
 fn what_was_tried_in_vain_is_chosen_only_if_there_are_fewer_pairs_without_it() {
     let resting = |candidate| Candidate { rests: true, ..candidate };
@@ -89,7 +89,7 @@ fn a_near_pair_that_proves_slow_is_left_for_a_known_one_and_not_tried_again() {
     assert_eq!(choose(PairMode::Disjoint, &near(Some(300)), &back, 7), held);
 }
 
-// spec 6.48
+// spec 6.67
 #[test]
 fn a_near_pair_that_proves_slow_is_left_for_one_whose_rate_nobody_knows_if_that_is_not_too_far() {
     let held = [pair(0, 0)];
@@ -161,7 +161,7 @@ proptest! {
         }
     }
 
-    // spec 6.48: what a pair delivers is known once it was used, and stays known.
+    // spec 6.48, 6.66: what a pair delivers is known once it was used, and stays known.
     #[test]
     fn on_constant_paths_the_choice_comes_to_rest_at_one_that_nothing_known_or_unknown_beats(
         pairs in some_pairs(4), start in any::<prop::sample::Index>()
