@@ -148,7 +148,7 @@ fn uneven(carriers: &Carriers) -> EndpointPair {
     pair
 }
 
-// spec 9.4, 9.5, 9.7
+// spec 9.4, 9.7, 9.54
 #[test]
 fn acknowledgements_go_on_their_own_path_and_do_not_heed_the_order_between_paths() {
     let carriers = Carriers::default();

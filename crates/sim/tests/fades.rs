@@ -56,7 +56,7 @@ fn books(pair: &EndpointPair, links: &[LinkConfig]) -> (Rate, u64) {
     (carried, dropped * 100 / offered)
 }
 
-// spec 9.33
+// spec 9.33, 9.63
 #[test]
 fn a_near_link_that_fades_is_filled_beside_a_far_one() {
     let links = [near().with_loss(fading(20.0, 2.83)), LinkConfig::new(mbit(20), 40 * MS)];
@@ -66,7 +66,7 @@ fn a_near_link_that_fades_is_filled_beside_a_far_one() {
     }
 }
 
-// spec 9.33
+// spec 9.33, 9.63
 #[test]
 fn fades_of_every_length_and_depth_leave_what_they_do_not_swallow() {
     for (row, packets) in [5.0, 20.0, 50.0, 100.0].into_iter().enumerate() {
@@ -123,7 +123,7 @@ fn a_policer_is_known_by_losses_that_last_and_stop_once_less_is_sent() {
     }
 }
 
-// spec 9.32
+// spec 9.32, 9.58, 9.59
 #[test]
 fn a_cell_whose_rate_wanders_is_followed() {
     let mut shares = Vec::new();
