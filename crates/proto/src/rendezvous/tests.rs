@@ -149,7 +149,7 @@ fn the_address_behind_a_translator_is_named_too() {
     assert_eq!(learnt, [address("10.0.0.5:4455"), address("203.0.113.9:777")]);
 }
 
-// spec 10.4
+// spec 10.12
 #[test]
 fn a_relay_that_always_answers_anew_is_asked_three_times_a_round() {
     let mut end = meeting(Initiator::Client, &[RELAY]);
@@ -316,7 +316,7 @@ fn what_nobody_asks_for_is_forgotten_after_three_minutes() {
     assert!(crowd.ask(host(1), 1, Initiator::Client));
 }
 
-// spec 10.10
+// spec 10.13
 #[test]
 fn a_flood_drives_out_its_own_tokens_and_not_those_in_use() {
     let mut crowd = Crowd::new(1000, 400);
@@ -334,7 +334,7 @@ fn a_flood_drives_out_its_own_tokens_and_not_those_in_use() {
     assert!(crowd.relay.counters().displaced >= 9000);
 }
 
-// spec 10.10
+// spec 10.13
 #[test]
 fn one_network_has_its_share_and_no_more() {
     let mut crowd = Crowd::new(1000, 40);
