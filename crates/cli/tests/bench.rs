@@ -64,7 +64,7 @@ fn a_measurement_whose_server_dies_ends_after_its_time_with_what_there_was() {
     }
 }
 
-// spec 9.50
+// spec 9.67
 #[test]
 fn ecn_marks_survive_real_sockets() {
     let place = Place::new();

@@ -33,7 +33,7 @@ fn up(pair: &EndpointPair, place: usize) -> LinkCounters {
     *pair.world().network().link(path.up).unwrap().counters()
 }
 
-// spec 9.49, 9.50
+// spec 9.49, 9.50, 9.67
 #[test]
 fn a_path_that_keeps_marks_is_capable_after_the_first_data() {
     let mut pair = pair(&[link(), link()], "bbr");
@@ -58,7 +58,7 @@ fn every_congestion_control_answers_marks_so_that_the_queue_need_not_drop() {
     }
 }
 
-// spec 9.50
+// spec 9.67
 #[test]
 fn marks_that_are_erased_or_changed_are_given_up() {
     for (treatment, failure) in [
@@ -77,7 +77,7 @@ fn marks_that_are_erased_or_changed_are_given_up() {
     }
 }
 
-// spec 9.50
+// spec 9.67
 #[test]
 fn a_path_that_swallows_marked_packets_carries_unmarked_ones_soon() {
     for count in [1, 2] {
@@ -92,7 +92,7 @@ fn a_path_that_swallows_marked_packets_carries_unmarked_ones_soon() {
     }
 }
 
-// spec 9.50
+// spec 9.67
 #[test]
 fn a_path_that_becomes_a_black_hole_for_marks_later_is_used_without_them() {
     let mut pair = pair(&[link()], "cubic");
@@ -104,7 +104,7 @@ fn a_path_that_becomes_a_black_hole_for_marks_later_is_used_without_them() {
     assert!(report.longest_silence < SECOND, "{:?}", report.longest_silence);
 }
 
-// spec 9.50
+// spec 9.67
 #[test]
 fn an_outage_is_no_black_hole() {
     let mut pair = pair(&[link()], "bbr");

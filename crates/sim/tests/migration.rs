@@ -111,7 +111,7 @@ fn a_move_while_the_path_is_cut_is_found_out_afterwards() {
     assert!(back - restored < 3 * SECOND, "{:?}", back - restored);
 }
 
-// spec 6.30
+// spec 6.73
 #[test]
 fn a_server_that_follows_its_client_to_another_network_begins_anew() {
     let mut pair = connected(PairBuilder::new().path(mbit(200), MS)).unwrap();

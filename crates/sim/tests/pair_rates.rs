@@ -162,7 +162,7 @@ fn a_connection_whose_first_pair_dies_before_the_ids_arrive_goes_on_at_the_other
         pair.world_mut().network_mut().set_interface_state(far, LinkState::Down);
         pair.run_until(10 * SECOND, "transferred", |pair| pair.is_quiet()).unwrap();
         let silence = pair.received(Side::Server).longest_silence();
-        // A lone path is given up at the first probe timeout after a second (spec 6.21).
+        // A lone path is given up at the first probe timeout after a second (spec 6.74).
         assert!(silence < 2 * SECOND, "after {cut} ms: {silence:?}");
         assert_eq!(remotes(&mut pair), [pair.servers()[1].address], "after {cut} ms");
     }

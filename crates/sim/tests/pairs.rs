@@ -452,7 +452,7 @@ fn a_prefix_that_dies_in_silence_is_left_for_the_other_one_of_the_interface_in_e
     for (mode, paths) in [(PairMode::LocalDisjoint, 1), (PairMode::Disjoint, 2), (PairMode::FullMesh, 4)] {
         for dying in 0..2 {
             let silence = lose_a_prefix(mode, paths, dying, &[Side::Client]);
-            // The only path dies after a second at the earliest (spec 6.21).
+            // The only path dies after a second at the earliest (spec 6.74).
             let limit = if paths == 1 { 2 * SECOND } else { 200 * MS };
             assert!(silence < limit, "{mode} {dying}: {silence:?}");
             // The two pairs of a disjoint choice may both have an address of it.

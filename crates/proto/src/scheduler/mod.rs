@@ -98,7 +98,7 @@ pub trait Scheduler: Send + fmt::Debug {
     }
 
     /// Whether the path may be used at all. It is asked for what is interactive or has a deadline, which is not for the
-    /// scheduler otherwise (spec 8.36), and for [`Self::purpose`]; that [`Self::decide`] uses no other path is for the
+    /// scheduler otherwise (spec 8.52), and for [`Self::purpose`]; that [`Self::decide`] uses no other path is for the
     /// scheduler to see to. `paths` are those of [`View::paths`], with room where their windows have some. One that may not
     /// is as if it did not work, so that the reserve stands in for it; what is urgent and may go on no path waits with the
     /// rest for [`Self::decide`]. Default: every path may.
