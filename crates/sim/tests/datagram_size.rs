@@ -343,7 +343,7 @@ fn a_lone_path_that_drops_1200_bytes_stays_dead_although_it_answers_and_the_conn
     }
 }
 
-// spec 6.33
+// spec 6.33, 6.77
 #[test]
 fn a_path_that_carries_1200_bytes_again_is_back_soon_however_long_it_did_not() {
     for outage in [2 * SECOND, 30 * SECOND] {

@@ -112,7 +112,7 @@ fn a_ping_of_a_dead_path_is_answered_when_the_path_is_back_and_brings_it_back() 
         answers.iter().map(|(path, token, _)| (*path, *token)).collect::<Vec<_>>(),
         [(PATHS[1], token)]
     );
-    // spec 6.33: a question in a full datagram goes behind the small one.
+    // spec 6.77: a question in a full datagram goes behind the small one.
     pair.run_for(100 * MS).unwrap();
     assert_ne!(path_figures(&mut pair, Side::Client)[1].state, PathState::Dead);
 }

@@ -71,7 +71,7 @@ fn a_path_of_a_server_is_asked_as_soon_as_its_link_is_back() {
     pair.run_for(SECOND).unwrap();
     let events = since(&mut pair, back_at);
     let first = events.first().filter(|(_, state, _)| *state == PathState::Probation);
-    // spec 6.33: two round trips, since the answer to a small question makes one in a full datagram due.
+    // spec 6.77: two round trips, since the answer to a small question makes one in a full datagram due.
     assert!(first.is_some_and(|(after, ..)| *after < 60 * MS), "{events:?}");
 }
 

@@ -31,7 +31,7 @@ pub(crate) fn next_probing(
         let question = asks_back.then(|| path.prober.ask(now, tuple, rng));
         return Some(Probing { tuple, answer: Some(nonce), question, is_full: false });
     }
-    // spec 6.33: who answered a small question is asked a full one before the path counts.
+    // spec 6.77: who answered a small question is asked a full one before the path counts.
     if let Some(tuple) = path.prober.take_full_due() {
         let fits = path.tuple() != tuple || path.place.amplification().room() >= usize::from(BASE_DATAGRAM);
         let question = fits.then(|| path.prober.ask(now, tuple, rng))?;
