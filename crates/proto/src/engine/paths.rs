@@ -120,7 +120,7 @@ impl Engine {
         self.paths.iter().any(|other| holds(other) && !(is_dead && is_unproven(other)))
     }
 
-    /// A path has come to where others asked in vain: these close (spec 6.50).
+    /// A path has come to where others asked in vain: these close (spec 6.71).
     pub(crate) fn close_twins(&mut self, now: Instant, id: PathId) {
         let Some(tuple) = self.paths.get(id).map(|path| path.tuple()) else { return };
         if self.manager.selection.is_none() {

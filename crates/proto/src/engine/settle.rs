@@ -107,7 +107,7 @@ impl Engine {
     }
 
     /// Sends again, elsewhere, what is in flight on a suspect path, as far as the budget goes, which each packet counts
-    /// on once: the path's capacity for a round trip, and a share of what was sent lately (spec 6.26).
+    /// on once: the path's capacity for a round trip, and a share of what was sent lately (spec 6.75).
     pub(crate) fn reinject_suspect(&mut self, now: Instant, id: PathId) {
         let Some(path) = self.paths.get(id) else { return };
         let recovery = &path.space.recovery;

@@ -15,7 +15,7 @@ use crate::{Ecn, Instant, Transmit};
 impl Mmsp2 {
     /// A PROBE, a PROBE-ACK or both, alone between the addresses that they are about. Between addresses that no path uses
     /// it bears the id of one that works; it is no packet in flight, and its acknowledgement says nothing of the path
-    /// (spec 6.49).
+    /// (spec 6.70).
     pub(crate) fn build_probe(
         &mut self,
         engine: &mut Engine,
