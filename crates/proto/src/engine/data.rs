@@ -131,10 +131,10 @@ impl Engine {
         carry: Carry,
     ) -> Option<Transmit> {
         let id = paths.as_slice().first().copied()?;
-        let first = self.paths.get(id)?.space.recovery.next_packet_number();
+        let first = self.paths.get(id)?.recovery.next_packet_number();
         let transmit = self.transmit_batch(wire, now, buffer, (id, quantum), carry)?;
         if let Some(path) = self.paths.get(id).filter(|_| paths.as_slice().len() > 1) {
-            let packets: SmallVec<[_; 64]> = path.space.recovery.sent_since(first).collect();
+            let packets: SmallVec<[_; 64]> = path.recovery.sent_since(first).collect();
             self.sending.copies.add(paths, packets.iter().rev().flat_map(|packet| packet.contents.iter()));
         }
         Some(transmit)
@@ -143,7 +143,7 @@ impl Engine {
     /// Nothing may go now, which is no path's fault, so the guard does not judge by it (spec 6.42): unless bytes wait for
     /// credit that those in flight may hold. With none in flight the peer's application holds it.
     fn note_idle(&mut self, wire: &Wire) {
-        let in_flight = |path: &Path| path.space.recovery.packets_in_flight() > 0;
+        let in_flight = |path: &Path| path.recovery.packets_in_flight() > 0;
         if let Some(guard) = &mut self.sending.guard
             && !(wire.is_blocked() && self.paths.iter().any(in_flight))
         {
@@ -155,7 +155,7 @@ impl Engine {
     fn note_withheld(&mut self, now: Instant) {
         for view in self.sending.views.iter().filter(|view| view.sendable > ByteCount::ZERO) {
             if let Some(path) = self.paths.get_mut(view.id) {
-                path.space.recovery.on_unused(now);
+                path.recovery.on_unused(now);
             }
         }
     }
@@ -163,7 +163,7 @@ impl Engine {
     /// The same for want of anything that may go now.
     fn note_unused(&mut self, now: Instant) {
         for path in self.paths.iter_mut() {
-            path.space.recovery.on_unused(now);
+            path.recovery.on_unused(now);
         }
     }
 
@@ -174,7 +174,7 @@ impl Engine {
         self.sending.views.clear();
         for path in self.paths.iter_mut() {
             let room = path.place.amplification().room();
-            let (sendable, next_departure) = match path.space.recovery.allowance(now) {
+            let (sendable, next_departure) = match path.recovery.allowance(now) {
                 Allowance::Ready { bytes } => (bytes.min(ByteCount::of(room)), None),
                 Allowance::Window => (ByteCount::ZERO, None),
                 Allowance::PacedUntil(at) => (ByteCount::ZERO, Some(at)),
@@ -187,7 +187,7 @@ impl Engine {
             view.sendable = sendable;
             view.next_departure = next_departure;
             view.terms = self.manager.terms_of(&path.tuple().local);
-            if let (Some((fastest, delay)), Some(own)) = (reference, path.space.recovery.one_way(now)) {
+            if let (Some((fastest, delay)), Some(own)) = (reference, path.recovery.one_way(now)) {
                 let micros = u64::from(one_way_difference(own.smallest, fastest).unsigned_abs());
                 view.delay = delay + Duration::from_micros(micros) + view.present_queue(own.queue, own.age);
             }
@@ -200,7 +200,7 @@ impl Engine {
     /// half of its smallest round trip. `None` unless two paths can be compared.
     fn fastest_one_way(&self, now: Instant) -> Option<(u32, Duration)> {
         let mut measured = self.paths.iter().filter_map(|path| {
-            let recovery = &path.space.recovery;
+            let recovery = &path.recovery;
             Some((recovery.one_way(now)?.smallest, recovery.rtt().minimum() / 2))
         });
         let first = measured.next()?;
@@ -220,7 +220,7 @@ impl Engine {
         let mut oldest: Option<Stuck> = None;
         let mut copies = 0;
         for path in self.paths.iter().filter(|path| path.state().carries_data()) {
-            for packet in path.space.recovery.oldest().take(LOOKED_AT) {
+            for packet in path.recovery.oldest().take(LOOKED_AT) {
                 let Some(content) = packet.contents.iter().find(|content| wire.is_held_up_by(content)) else {
                     continue;
                 };
@@ -241,7 +241,7 @@ impl Engine {
     fn reinject_stuck(&mut self, now: Instant, stuck: Option<Stuck>, most: ByteCount) {
         let Some(stuck) = stuck else { return };
         let Some(path) = self.paths.get(stuck.path) else { return };
-        let before = path.space.recovery.oldest().take(LOOKED_AT);
+        let before = path.recovery.oldest().take(LOOKED_AT);
         let skip = before.take_while(|packet| packet.time_sent() < stuck.sent_at).count();
         let bytes = self.sending.stuck_budget.left(now).min(most);
         let moved = self.reinject(now, stuck.path, Portion { skip, bytes, ..Portion::ALL });
@@ -264,7 +264,7 @@ impl Engine {
             if !self.sending.copies.needs_copies(id, |content| wire.has_arrived(content)) {
                 continue;
             }
-            match path.space.recovery.allowance(now) {
+            match path.recovery.allowance(now) {
                 Allowance::Ready { bytes } => {
                     let carry = Carry { load: Load::Copies, ..Carry::default() };
                     if let Some(transmit) = self.transmit_batch(wire, now, buffer, (id, bytes), carry) {

@@ -50,8 +50,8 @@ impl Engine {
     pub(crate) fn adopt_size(&mut self, now: Instant, id: PathId) {
         let Some(path) = self.paths.get_mut(id) else { return };
         let size = path.mtu.current();
-        if path.space.recovery.max_datagram() != size {
-            path.space.recovery.set_max_datagram(size);
+        if path.recovery.max_datagram() != size {
+            path.recovery.set_max_datagram(size);
             self.observe(now, &Fact::DatagramSize { path: id, size });
         }
     }

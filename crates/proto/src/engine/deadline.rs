@@ -27,9 +27,9 @@ impl Engine {
 
     fn path_deadlines(&self, id: PathId, earliest: &mut Earliest) {
         let Some(path) = self.paths.get(id) else { return };
-        earliest.take(path.space.recovery.deadline());
+        earliest.take(path.recovery.deadline());
         if self.ack_carrier(path).is_some() {
-            earliest.take(path.space.acks.deadline());
+            earliest.take(path.receiving.acks.deadline());
         }
         // Without a name for the peer no question can be asked; when the wire has one, that wakes the connection.
         earliest.take(path.prober.deadline().filter(|_| self.is_reachable(id)));
@@ -63,7 +63,7 @@ impl Engine {
         if !self.can_send(path) {
             return None;
         }
-        if path.space.recovery.packets_in_flight() > 0 {
+        if path.recovery.packets_in_flight() > 0 {
             return None;
         }
         Some(path.last_asked() + interval)
@@ -74,9 +74,9 @@ impl Engine {
         let Some(path) = self.paths.get_mut(id) else { return };
         path.mtu.on_timeout(now);
         path.on_ping_timeout(now);
-        if path.space.recovery.deadline().is_some_and(|at| at <= now) {
+        if path.recovery.deadline().is_some_and(|at| at <= now) {
             let mut outcome = std::mem::take(&mut self.shared.outcome);
-            let kind = path.space.recovery.on_timeout(now, &mut outcome);
+            let kind = path.recovery.on_timeout(now, &mut outcome);
             self.settle(now, id, &mut outcome);
             self.shared.outcome = outcome;
             if let TimeoutKind::ProbeTimeout { count } = kind {

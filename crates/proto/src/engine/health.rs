@@ -39,7 +39,7 @@ impl Engine {
             return;
         }
         let heard = path.last_heard();
-        let lasted = now - path.space.recovery.oldest_unacked_time().unwrap_or(heard).max(heard);
+        let lasted = now - path.recovery.oldest_unacked_time().unwrap_or(heard).max(heard);
         self.suspect(now, id, PathReason::Silence { lasted });
     }
 
@@ -59,11 +59,11 @@ impl Engine {
         }
         let Some(path) = self.paths.get_mut(id) else { return };
         // What is heard on it tells nothing of the way there.
-        let unanswered = path.space.recovery.oldest_unacked_time().map_or(Duration::ZERO, |sent| now - sent);
+        let unanswered = path.recovery.oldest_unacked_time().map_or(Duration::ZERO, |sent| now - sent);
         // The probes of a lone path carry data, so they are large; beside others they are small, and their loss says
         // nothing of the size.
         let (state, heard) = (path.state(), path.is_heard(now));
-        let has_little = path.space.recovery.packets_in_flight() < FEWEST_IN_FLIGHT;
+        let has_little = path.recovery.packets_in_flight() < FEWEST_IN_FLIGHT;
         if count >= 2 && lone {
             path.mtu.on_silence();
             self.adopt_size(now, id);
@@ -106,10 +106,10 @@ impl Engine {
         }
         if let Some(path) = self.paths.get_mut(id) {
             let tuple = path.tuple();
-            let wait = path.space.recovery.rtt().smoothed();
+            let wait = path.recovery.rtt().smoothed();
             path.prober.start(now, vec![tuple], Some(wait));
             path.schedule_probes(1);
-            path.space.recovery.snapshot(now);
+            path.recovery.snapshot(now);
         }
         self.tell_status(id);
         self.notices.push(Notice::Liveness(id));
@@ -120,7 +120,7 @@ impl Engine {
     /// paths, since the peer hears it: a path works in both directions or it does not work.
     pub(crate) fn suspicion_ends(&self, id: PathId) -> Option<Instant> {
         let path = self.paths.get(id).filter(|path| path.state() == PathState::Suspect)?;
-        let patience = path.space.recovery.pto() * 2;
+        let patience = path.recovery.pto() * 2;
         let heard = path.last_heard() > path.since();
         let ends_at = path.since() + patience;
         Some(if heard { ends_at.max(path.heard_until()) } else { ends_at })
@@ -152,7 +152,7 @@ impl Engine {
         age: Duration,
     ) {
         let Some(path) = self.paths.get(id).filter(|path| path.state() == PathState::Suspect) else { return };
-        let recovery = &path.space.recovery;
+        let recovery = &path.recovery;
         // More: it arrived, only the way back is broken; the acknowledgement is on its way over this path. Less: the
         // answer to an earlier question.
         if largest != recovery.largest_acked() {
@@ -178,12 +178,12 @@ impl Engine {
                 targets.retain(|target| *target != path.tuple());
                 targets.insert(0, path.tuple());
             }
-            let wait = path.space.recovery.rtt().smoothed();
+            let wait = path.recovery.rtt().smoothed();
             path.prober.start(now, targets, Some(wait));
             path.cancel_probes();
             path.silence.on_pause();
             path.mtu.interrupt();
-            path.space.recovery.abandon(now, &mut outcome);
+            path.recovery.abandon(now, &mut outcome);
         }
         self.settle(now, id, &mut outcome);
         self.shared.outcome = outcome;
@@ -194,7 +194,7 @@ impl Engine {
     fn introduce(&mut self, now: Instant, id: PathId) {
         let siblings = self.siblings(now, id);
         if let Some(path) = self.paths.get_mut(id) {
-            path.space.recovery.on_proven(&siblings);
+            path.recovery.on_proven(&siblings);
         }
     }
 
@@ -206,7 +206,7 @@ impl Engine {
             // Another path came to lie there meanwhile.
             return;
         }
-        let usual = path.space.recovery.pto();
+        let usual = path.recovery.pto();
         // spec 6.41
         if path.state() == PathState::Dead && path.prober.doubts(now, &answer, usual) {
             return;
@@ -231,7 +231,7 @@ impl Engine {
             PathState::Validating => {
                 path.place.prove(answer.tuple);
                 path.prober.stop();
-                path.space.recovery.seed_rtt(answer.rtt);
+                path.recovery.seed_rtt(answer.rtt);
                 let working = path.working_state();
                 self.start_size_search(now, id);
                 self.advance_path(now, id, working, PathReason::Validated);
@@ -247,7 +247,7 @@ impl Engine {
                 let elsewhere = Self::leads_elsewhere(&path.tuple(), &answer.tuple);
                 path.place.prove(answer.tuple);
                 path.prober.stop();
-                path.space.recovery.restart(now, same.then_some(answer.rtt));
+                path.recovery.restart(now, same.then_some(answer.rtt));
                 if elsewhere {
                     self.forget_size(now, id);
                 }
@@ -272,8 +272,8 @@ impl Engine {
     pub(crate) fn begin_anew(&mut self, now: Instant, id: PathId) {
         let mut outcome = std::mem::take(&mut self.shared.outcome);
         if let Some(path) = self.paths.get_mut(id) {
-            path.space.recovery.abandon(now, &mut outcome);
-            path.space.recovery.restart(now, None);
+            path.recovery.abandon(now, &mut outcome);
+            path.recovery.restart(now, None);
         }
         self.settle(now, id, &mut outcome);
         self.shared.outcome = outcome;
@@ -299,8 +299,7 @@ impl Engine {
 
     /// Whether a dead path that answers stays dead, since it flaps and another one works (spec 6.51).
     fn dwells(&mut self, now: Instant, id: PathId) -> bool {
-        let does_without =
-            |path: &Path| path.id != id && path.works(now) && !path.space.recovery.is_probing();
+        let does_without = |path: &Path| path.id != id && path.works(now) && !path.recovery.is_probing();
         let does_without = self.paths.iter().any(does_without);
         let Some(path) = self.paths.get_mut(id).filter(|path| path.state() == PathState::Dead) else {
             return false;
@@ -319,7 +318,7 @@ impl Engine {
     /// When a path on probation becomes a full member again.
     pub(crate) fn probation_ends(&self, id: PathId) -> Option<Duration> {
         let path = self.paths.get(id).filter(|path| path.state() == PathState::Probation)?;
-        let rtt = path.space.recovery.rtt().smoothed();
+        let rtt = path.recovery.rtt().smoothed();
         Some((rtt * 4).min(LONGEST_PROBATION).max(rtt * 2))
     }
 

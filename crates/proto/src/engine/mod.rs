@@ -52,7 +52,7 @@ use crate::congestion::{self, ControllerConfig};
 use crate::observe::{Fact, ObservedPacket, Observer};
 use crate::packet::ack_policy::AckPolicy;
 use crate::path::manager::PathManager;
-use crate::path::{BASE_DATAGRAM, InterfaceMtus, Path, PathSet, Space};
+use crate::path::{BASE_DATAGRAM, InterfaceMtus, Path, PathSet};
 use crate::recovery::{Outcome, PathRecovery, RecoveryConfig};
 use crate::{ConfigError, ConnectionConfig, FourTuple, Initiator, Instant, Rng};
 
@@ -148,8 +148,8 @@ impl Engine {
             beginnings;
         let mut paths = PathSet::default();
         let role = manager.role_of(&tuple.local);
-        let space = data_space(&config, PathId::FIRST, probing_seed);
-        paths.insert(Path::new(PathId::FIRST, tuple, role, space, now));
+        let recovery = path_recovery(&config, PathId::FIRST, probing_seed);
+        paths.insert(Path::new(PathId::FIRST, tuple, role, recovery, now));
         Self {
             side,
             phase: Phase::Handshaking,
@@ -203,7 +203,7 @@ impl Engine {
         config.set_congestion(name)?;
         for path in self.paths.iter_mut() {
             let controller = controller_config(path.mtu.current(), path.id, self.shared.probing_seed);
-            path.space.recovery.set_controller((config.congestion)(&controller));
+            path.recovery.set_controller((config.congestion)(&controller));
         }
         self.config = Arc::new(config);
         Ok(())
@@ -228,33 +228,33 @@ impl Engine {
     }
 
     pub(crate) fn longest_pto(&self) -> Duration {
-        let paths = self.paths.iter().filter(|path| path.is_live()).map(|path| path.space.recovery.pto());
+        let paths = self.paths.iter().filter(|path| path.is_live()).map(|path| path.recovery.pto());
         paths.max().unwrap_or(Duration::from_secs(1)).min(Duration::from_secs(3))
     }
 
     /// The longest smoothed round-trip time of the live paths.
     pub(crate) fn longest_rtt(&self) -> Option<Duration> {
         let live = self.paths.iter().filter(|path| path.is_live());
-        live.map(|path| path.space.recovery.rtt().smoothed()).max()
+        live.map(|path| path.recovery.rtt().smoothed()).max()
     }
 
-    /// The number space of a path that is added to the first.
-    pub(crate) fn another_space(&self, id: PathId) -> Space {
-        let mut space = data_space(&self.config, id, self.shared.probing_seed);
-        space.recovery.set_max_ack_delay(self.limits.peer_ack_delay);
-        space
+    /// The loss recovery of a path that is added to the first.
+    fn another_recovery(&self, id: PathId) -> PathRecovery {
+        let mut recovery = path_recovery(&self.config, id, self.shared.probing_seed);
+        recovery.set_max_ack_delay(self.limits.peer_ack_delay);
+        recovery
     }
 }
 
-/// A number space of the set-up, which takes part in no congestion control.
-pub(crate) fn setup_space(config: &ConnectionConfig) -> Space {
+/// The loss recovery of a level of the handshake, which takes part in no congestion control.
+pub(crate) fn setup_recovery(config: &ConnectionConfig) -> PathRecovery {
     let controller = congestion::Fixed::new(&ControllerConfig::new(BASE_DATAGRAM));
-    Space::new(PathRecovery::new(Box::new(controller), &recovery_config(config)))
+    PathRecovery::new(Box::new(controller), &recovery_config(config))
 }
 
-fn data_space(config: &ConnectionConfig, id: PathId, probing_seed: u64) -> Space {
+fn path_recovery(config: &ConnectionConfig, id: PathId, probing_seed: u64) -> PathRecovery {
     let controller = (config.congestion)(&controller_config(BASE_DATAGRAM, id, probing_seed));
-    Space::new(PathRecovery::new(controller, &recovery_config(config)))
+    PathRecovery::new(controller, &recovery_config(config))
 }
 
 fn controller_config(datagram: u16, id: PathId, probing_seed: u64) -> ControllerConfig {

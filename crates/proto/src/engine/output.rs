@@ -143,7 +143,7 @@ impl Engine {
         let path = self.paths.get(id)?;
         let (tuple, datagram) = (path.tuple(), usize::from(path.mtu.current()));
         // spec 9.49: a batch has one mark, since one system call sends it.
-        let carry = Carry { ecn: path.space.recovery.ecn().mark(), ..carry };
+        let carry = Carry { ecn: path.recovery.ecn().mark(), ..carry };
         let mut left = quantum.to_usize().min(path.place.amplification().room());
         let mut segment = None;
         for _ in 0..MAX_SEGMENTS {
@@ -186,7 +186,7 @@ impl Engine {
 
     fn transmit_acks(&mut self, wire: &mut Wire, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
         for id in self.paths.ids() {
-            let Some(path) = self.paths.get(id).filter(|path| path.space.acks.due(now)) else { continue };
+            let Some(path) = self.paths.get(id).filter(|path| path.receiving.acks.due(now)) else { continue };
             let Some(carrier) = self.ack_carrier(path) else { continue };
             let place = (carrier, usize::from(BASE_DATAGRAM));
             if let Some(transmit) = self.transmit_one(wire, now, buffer, place, Carry::default()) {

@@ -8,7 +8,7 @@ use super::notices::Notice;
 use super::settle::Portion;
 use super::{Engine, Initiator};
 use crate::event::{Event, PathEvent};
-use crate::path::{Followed, Path, PathAvailability, PathReason, PathState, Role, SendRefusal, Space};
+use crate::path::{Followed, Path, PathAvailability, PathReason, PathState, Role, SendRefusal};
 use crate::{FourTuple, Instant, Rate};
 
 /// If that many packets sent last were sent again elsewhere, all were.
@@ -173,7 +173,7 @@ impl Engine {
             return false;
         }
         self.limits.next_path = PathId(id.0 + 1);
-        let mut path = Path::new(id, tuple, role, self.another_space(id), now);
+        let mut path = Path::new(id, tuple, role, self.another_recovery(id), now);
         path.on_proven();
         path.prober.start(now, targets, None);
         self.paths.insert(path);
@@ -202,7 +202,7 @@ impl Engine {
         }
         let mut outcome = std::mem::take(&mut self.shared.outcome);
         if let Some(mut path) = self.paths.remove(id) {
-            path.space.recovery.abandon(now, &mut outcome);
+            path.recovery.abandon(now, &mut outcome);
             if matches!(reason, PathReason::ClosedByApplication | PathReason::ClosedByPeer) {
                 self.manager.set_aside(path.tuple());
             }
@@ -236,9 +236,9 @@ impl Engine {
     }
 
     /// A path that the peer opened: its first packet came from `heard`.
-    pub(crate) fn accept_path(&mut self, heard: &Heard, space: Space, size: usize) {
+    pub(crate) fn accept_path(&mut self, heard: &Heard, size: usize) {
         let role = self.manager.role_of(&heard.tuple.local);
-        let mut path = Path::new(heard.path, heard.tuple, role, space, heard.now);
+        let mut path = Path::new(heard.path, heard.tuple, role, self.another_recovery(heard.path), heard.now);
         // The datagram came before the path, so nobody has counted it yet.
         path.place.on_received(size);
         self.paths.insert(path);
@@ -292,7 +292,7 @@ impl Engine {
         if was_ready && !is_ready {
             // Acknowledge elsewhere, at once; and say something here: if only a NAT forgot this end, the peer learns the
             // new address from it.
-            path.space.acks.force();
+            path.receiving.acks.force();
             if path.state() == PathState::Dead {
                 path.prober.hurry(now);
             } else {
@@ -303,7 +303,7 @@ impl Engine {
             // What is on its way there may never arrive: send it elsewhere too. A mere suspicion of the peer is about
             // what it sends itself; of what this end sends the acknowledgements tell more.
             // A peer that says so again and again must not cost a look at everything in flight each time.
-            let has_new = path.space.recovery.in_flight().rev().take(LOOKED_AT).any(|packet| !packet.moved);
+            let has_new = path.recovery.in_flight().rev().take(LOOKED_AT).any(|packet| !packet.moved);
             if has_new && self.paths.best_live(Some(id)).is_some() {
                 self.reinject(now, id, Portion::ALL);
             }
@@ -338,7 +338,7 @@ impl Engine {
         match path.place.follow(heard.now, heard.tuple, heard.datagram) {
             Followed::Back => path.on_back(heard.now),
             Followed::Away => {
-                let wait = path.space.recovery.pto();
+                let wait = path.recovery.pto();
                 path.prober.start(heard.now, vec![heard.tuple], Some(wait));
             }
         }
@@ -378,6 +378,6 @@ impl Engine {
 
 /// Whether a path has not shown yet that it works.
 fn is_unproven(path: &Path) -> bool {
-    let never = path.space.recovery.last_progress().is_none();
+    let never = path.recovery.last_progress().is_none();
     path.state() == PathState::Validating || (path.state() == PathState::Dead && never)
 }

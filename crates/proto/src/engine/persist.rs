@@ -61,7 +61,7 @@ impl Persist {
 impl Engine {
     /// Where the next question goes, if one is needed: to each live path in turn, as any of them may have died.
     fn persist_path(&self, wire: &Wire) -> Option<&Path> {
-        let asks_anyway = |path: &Path| path.has_probes_due() || path.space.recovery.packets_in_flight() > 0;
+        let asks_anyway = |path: &Path| path.has_probes_due() || path.recovery.packets_in_flight() > 0;
         if !wire.is_blocked() || self.paths.iter().any(|path| path.is_live() && asks_anyway(path)) {
             return None;
         }
@@ -71,7 +71,7 @@ impl Engine {
 
     pub(crate) fn persist_deadline(&self, wire: &Wire) -> Option<Instant> {
         let path = self.persist_path(wire)?;
-        Some(self.persist.deadline(path.space.recovery.pto()))
+        Some(self.persist.deadline(path.recovery.pto()))
     }
 
     /// Asks if it is time.

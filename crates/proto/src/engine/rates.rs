@@ -18,13 +18,13 @@ impl Engine {
 
 /// Whether a path carries about what it may.
 pub(crate) fn is_full(path: &Path) -> bool {
-    let recovery = &path.space.recovery;
+    let recovery = &path.recovery;
     path.is_live() && recovery.bytes_in_flight() * 2 >= recovery.window()
 }
 
 /// What a path delivers, if its controller has found its way: so it was full once.
 pub(crate) fn measured_rate(path: &Path) -> Option<Rate> {
-    let recovery = &path.space.recovery;
+    let recovery = &path.recovery;
     let rate = (!recovery.is_in_slow_start()).then(|| recovery.delivery_rate());
     rate.filter(|rate| rate.bytes_per_second() > 0)
 }

@@ -36,7 +36,7 @@ impl Engine {
                     // It is asked where it was proven, and what was known of flaps holds for where this end was.
                     path.place.prove(first);
                     path.forget_flaps();
-                    let distance = path.space.recovery.rtt().smoothed();
+                    let distance = path.recovery.rtt().smoothed();
                     path.prober.start(now, targets, Some(distance));
                 }
                 self.notices.push(Notice::Migrated(id));
@@ -61,7 +61,7 @@ impl Engine {
         let any_live = self.paths.iter().any(Path::is_live);
         let Some(path) = self.paths.get_mut(heard.path) else { return };
         if any_live {
-            if path.is_live() && path.space.recovery.packets_in_flight() == 0 {
+            if path.is_live() && path.recovery.packets_in_flight() == 0 {
                 path.schedule_probes(1);
             }
             return;
@@ -76,5 +76,5 @@ impl Engine {
 
 /// Whether something came on a path within a round trip: then its server is where it was.
 fn is_heard_of(path: &Path, now: Instant) -> bool {
-    path.is_live() && now < path.last_heard() + path.space.recovery.rtt().smoothed()
+    path.is_live() && now < path.last_heard() + path.recovery.rtt().smoothed()
 }

@@ -39,7 +39,7 @@ impl Engine {
         for path in self.paths.iter().filter(|path| path.is_live()) {
             let counts = is_full(path) || selection.survey.lacks_rate(&path.tuple());
             let rate = measured_rate(path).filter(|_| counts);
-            selection.survey.note(now, &path.tuple(), path.space.recovery.rtt().minimum(), rate);
+            selection.survey.note(now, &path.tuple(), path.recovery.rtt().minimum(), rate);
         }
         selection.survey.age(now);
         let any_live = self.paths.iter().any(Path::is_live);
@@ -306,7 +306,7 @@ pub(crate) fn is_leaving(path: &Path) -> bool {
 
 /// When a path closes whose place others have taken.
 fn closes_at(path: &Path) -> Instant {
-    let recovery = &path.space.recovery;
+    let recovery = &path.recovery;
     let had_time = if recovery.packets_in_flight() == 0 { recovery.pto() * 2 } else { DRAINS_FOR };
     path.since() + had_time.min(DRAINS_FOR)
 }

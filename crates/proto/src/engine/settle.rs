@@ -58,7 +58,7 @@ impl Engine {
             self.sending.repeats_from = Some(id);
         }
         let Some(path) = self.paths.get(id) else { return };
-        let latest_rtt = path.space.recovery.rtt().latest();
+        let latest_rtt = path.recovery.rtt().latest();
         if outcome.newly_acked_bytes > ByteCount::ZERO {
             let bytes = outcome.newly_acked_bytes;
             self.sending.scheduler.on_event(&Event::Acked { path: id, bytes, latest_rtt });
@@ -90,7 +90,7 @@ impl Engine {
             self.observe(now, &Fact::PacketLost { path: id, packet_number, size, reason });
         }
         let Some(path) = self.paths.get(id) else { return };
-        let recovery = &path.space.recovery;
+        let recovery = &path.recovery;
         let metrics = Metrics {
             path: id,
             latest_rtt: recovery.rtt().latest(),
@@ -110,7 +110,7 @@ impl Engine {
     /// on once: the path's capacity for a round trip, and a share of what was sent lately (spec 6.75).
     pub(crate) fn reinject_suspect(&mut self, now: Instant, id: PathId) {
         let Some(path) = self.paths.get(id) else { return };
-        let recovery = &path.space.recovery;
+        let recovery = &path.recovery;
         let pipe = recovery.delivery_rate() * recovery.rtt().minimum();
         let datagram = ByteCount(u64::from(path.mtu.current()));
         let budget = pipe.max(datagram * 10) + self.sending.suspect_budget.left(now);
@@ -123,7 +123,7 @@ impl Engine {
     pub(crate) fn reinject(&mut self, now: Instant, id: PathId, portion: Portion) -> ByteCount {
         let Some(path) = self.paths.get_mut(id) else { return ByteCount::ZERO };
         let (mut packets, mut moved) = (0, ByteCount::ZERO);
-        let once = path.space.recovery.in_flight().skip(portion.skip).filter(|packet| !packet.moved);
+        let once = path.recovery.in_flight().skip(portion.skip).filter(|packet| !packet.moved);
         for packet in once.take(portion.packets) {
             if moved >= portion.bytes {
                 break;
@@ -153,11 +153,11 @@ impl Engine {
         if !guard.is_due(now) {
             return;
         }
-        guard.end_stretch(now, self.paths.iter().map(|path| (path.id, path.space.recovery.delivered())));
+        guard.end_stretch(now, self.paths.iter().map(|path| (path.id, path.recovery.delivered())));
         let works =
             |path: &&Path| path.peer_ready() && matches!(path.state(), PathState::Active | PathState::Parked);
         let candidates = self.paths.iter().filter(works).map(|path| {
-            let recovery = &path.space.recovery;
+            let recovery = &path.recovery;
             let rtt = recovery.rtt();
             Candidate {
                 path: path.id,

@@ -86,12 +86,12 @@ impl Engine {
     pub(crate) fn congestion(&self) -> &'static str {
         let path = self.paths.iter().next();
         let of_a_new_one = || (self.config.congestion)(&ControllerConfig::new(BASE_DATAGRAM)).name();
-        path.map_or_else(of_a_new_one, |path| path.space.recovery.controller_name())
+        path.map_or_else(of_a_new_one, |path| path.recovery.controller_name())
     }
 }
 
 fn path_statistics(path: &Path, group: PathId) -> PathStatistics {
-    let (recovery, counters) = (&path.space.recovery, path.counters());
+    let (recovery, counters) = (&path.recovery, path.counters());
     PathStatistics {
         id: path.id,
         tuple: path.tuple(),

@@ -58,7 +58,7 @@ impl Engine {
 
     fn first_wait(&self) -> Duration {
         let live = self.paths.iter().filter(|path| path.is_live());
-        let timeout = live.map(|path| path.space.recovery.pto()).max().unwrap_or_default();
+        let timeout = live.map(|path| path.recovery.pto()).max().unwrap_or_default();
         (timeout * FIRST_TIMEOUTS).max(FIRST_WAIT)
     }
 }

@@ -25,7 +25,7 @@ impl Engine {
         if !path.advance(now, state, reason) {
             return false;
         }
-        path.space.recovery.set_in_doubt(state == PathState::Suspect);
+        path.recovery.set_in_doubt(state == PathState::Suspect);
         let event = PathEvent { path: id, tuple: path.tuple(), role: path.role(), state, reason };
         self.announce_path(now, event);
         true
@@ -71,7 +71,7 @@ impl Engine {
         let live_paths = self.paths.iter().filter(|path| path.is_live()).count();
         for path in self.paths.iter_mut() {
             let others = live_paths - usize::from(path.is_live());
-            path.space.recovery.set_other_path_alive(others > 0);
+            path.recovery.set_other_path_alive(others > 0);
         }
     }
 
@@ -83,7 +83,7 @@ impl Engine {
             // The window of a path that carries nothing takes nothing from anybody.
             let bottleneck =
                 if rests(path, now) { Bottleneck::Other } else { self.paths.bottleneck_of([id, path.id]) };
-            path.space.recovery.as_sibling().with_bottleneck(bottleneck)
+            path.recovery.as_sibling().with_bottleneck(bottleneck)
         };
         others.map(sibling).collect()
     }
@@ -91,7 +91,7 @@ impl Engine {
 
 /// Whether a path that carried bytes of streams has not done so for a while, and has nothing on its way.
 fn rests(path: &Path, now: Instant) -> bool {
-    path.last_data().is_some_and(|at| now - at > RESTS_AFTER) && path.space.recovery.packets_in_flight() == 0
+    path.last_data().is_some_and(|at| now - at > RESTS_AFTER) && path.recovery.packets_in_flight() == 0
 }
 
 /// After so long without bytes of streams a path is none that competes.

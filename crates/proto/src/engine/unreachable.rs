@@ -20,7 +20,7 @@ impl Engine {
     pub(crate) fn on_unreachable(&mut self, now: Instant, id: PathId) -> bool {
         let Some(path) = self.paths.get(id) else { return false };
         let rests = path.last_unreachable().is_some_and(|last| now - last < REST);
-        let in_flight = path.space.recovery.packets_in_flight() > 0;
+        let in_flight = path.recovery.packets_in_flight() > 0;
         if rests || !in_flight || !path.state().carries_data() || !self.another_works(now, id) {
             return false;
         }

@@ -17,7 +17,7 @@ impl Engine {
     /// The least time that something sent now needs to the peer: half of the smallest round trip ever seen.
     fn fastest_way(&self) -> Duration {
         let live = self.paths.iter().filter(|path| path.is_live());
-        live.map(|path| path.space.recovery.rtt().minimum() / 2).min().unwrap_or_default()
+        live.map(|path| path.recovery.rtt().minimum() / 2).min().unwrap_or_default()
     }
 
     /// Gives up the messages that can't arrive in time any more.
@@ -76,7 +76,7 @@ impl Engine {
 
 /// What the window of a path has room for, if it is a datagram at least.
 fn window_room(path: &Path) -> ByteCount {
-    let recovery = &path.space.recovery;
+    let recovery = &path.recovery;
     let room = recovery.window() - recovery.bytes_in_flight();
     let room = room.min(ByteCount::of(path.place.amplification().room()));
     if room >= ByteCount(u64::from(path.mtu.current())) { room } else { ByteCount::ZERO }

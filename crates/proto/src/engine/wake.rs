@@ -14,7 +14,7 @@ impl Engine {
         for path in self.paths.iter_mut() {
             path.on_heard(now);
             path.silence.on_pause();
-            path.space.recovery.on_wake(now);
+            path.recovery.on_wake(now);
             path.prober.hurry(now);
             if path.is_live() {
                 path.schedule_probes(1);

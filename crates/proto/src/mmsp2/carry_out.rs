@@ -96,13 +96,13 @@ impl Mmsp2 {
                 }
             }
             SentContent::PathAck { path: acked, largest } => {
-                let space = match level {
-                    Level::Open => self.setup.as_mut().map(|setup| &mut setup.open),
-                    Level::SetUp => self.setup.as_mut().map(|setup| &mut setup.set_up),
-                    Level::Data => engine.paths.get_mut(*acked).map(|path| &mut path.space),
+                let receiving = match level {
+                    Level::Open => self.setup.as_mut().map(|setup| &mut setup.open.receiving),
+                    Level::SetUp => self.setup.as_mut().map(|setup| &mut setup.set_up.receiving),
+                    Level::Data => engine.paths.get_mut(*acked).map(|path| &mut path.receiving),
                 };
-                if let Some(space) = space {
-                    space.received.on_ack_delivered(*largest);
+                if let Some(receiving) = receiving {
+                    receiving.numbers.on_ack_delivered(*largest);
                 }
             }
             SentContent::Stream { .. }

@@ -115,20 +115,20 @@ impl Mmsp2 {
         let Some(path) = engine.paths.get_mut(block.path) else { return Ok(()) };
         // Over another path it only tells that the peer got something, perhaps long ago.
         let in_doubt = path.state() == PathState::Suspect && facts.path != block.path;
-        let in_flight = path.space.recovery.packets_in_flight();
+        let in_flight = path.recovery.packets_in_flight();
         let ack = ReceivedAck::new(block.path, block.ranges.iter(), block.delay, block.receive_time_micros)
             .over(facts.path)
             .with_ecn(block.ecn.map(|marks| EcnCounts { ect0: marks.ect0, ect1: marks.ect1, ce: marks.ce }));
-        path.space.recovery.on_ack(facts.now, ack, &siblings, outcome)?;
+        path.recovery.on_ack(facts.now, ack, &siblings, outcome)?;
         if outcome.progress && !in_doubt {
             path.silence.on_progress(facts.now, in_flight);
             path.cancel_probes();
-            let recovery = &path.space.recovery;
+            let recovery = &path.recovery;
             if recovery.packets_in_flight() == 0 {
                 path.silence.on_pause();
             }
             let (smoothed, largest) = (recovery.rtt().smoothed(), recovery.largest_acked());
-            path.space.acks.set_rtt(smoothed);
+            path.receiving.acks.set_rtt(smoothed);
             self.protector.on_acked(facts.now, block.path, largest.unwrap_or_default());
             if path.state() == PathState::Suspect {
                 let working = path.working_state();
@@ -143,8 +143,8 @@ impl Mmsp2 {
             Liveness::Question { path } => {
                 let Some(asked) = engine.paths.get_mut(path) else { return };
                 // The answer carries the newest acknowledgement of that path with it.
-                asked.space.acks.force();
-                let received = &asked.space.received;
+                asked.receiving.acks.force();
+                let received = &asked.receiving.numbers;
                 let age = received.largest_time().map_or_else(Default::default, |at| facts.now - at);
                 let answer = Liveness::Answer { path, largest: received.largest(), age };
                 self.control.send_liveness(answer);

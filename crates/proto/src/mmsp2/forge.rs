@@ -28,8 +28,8 @@ impl Mmsp2 {
         let setup = self.setup.as_deref_mut();
         let (recovery, destination, long) = match level {
             Level::Data => {
-                let path_space = &mut engine.paths.get_mut(path)?.space;
-                (&mut path_space.recovery, self.ids.remote.current(path)?, None)
+                let recovery = &mut engine.paths.get_mut(path)?.recovery;
+                (recovery, self.ids.remote.current(path)?, None)
             }
             Level::Open => {
                 let setup = setup?;

@@ -107,9 +107,9 @@ impl Mmsp2 {
         self.counts.established = true;
         engine.observe(now, &Fact::Established);
         if let Some(path) = engine.paths.get_mut(PathId::FIRST) {
-            path.space.recovery.set_max_ack_delay(peer.max_ack_delay);
+            path.recovery.set_max_ack_delay(peer.max_ack_delay);
             if let Some(rtt) = rtt {
-                path.space.recovery.seed_rtt(rtt);
+                path.recovery.seed_rtt(rtt);
             }
             if !path.place.is_proven() {
                 path.prober.start(now, vec![path.tuple()], rtt);

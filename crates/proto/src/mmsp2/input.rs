@@ -3,11 +3,11 @@
 use manyway_wire::mmsp2::{Block, Blocks, HeaderForm, LongKind, ProtectedPacket};
 use manyway_wire::{ConnectionId, PathId};
 
-use super::{Checked, Life, Mmsp2, Setup};
+use super::{Checked, Life, Mmsp2};
 use crate::engine::{Engine, Heard};
 use crate::observe::{Direction, Fact, ObservedPacket};
 use crate::packet::ack_policy::Demand;
-use crate::path::{BASE_DATAGRAM, PathState, Space};
+use crate::path::{BASE_DATAGRAM, PathState, Receiving};
 use crate::protection::{Incoming, Level, OpenError};
 use crate::{Ecn, FourTuple, Initiator, Instant, Violation};
 
@@ -131,24 +131,22 @@ impl Mmsp2 {
         if unknown_path && !may_open {
             return;
         }
-        let fresh = unknown_path.then(|| engine.another_space(facts.path));
-        let space = match (&fresh, facts.level) {
-            (Some(space), _) => Some(space),
-            (None, Level::Data) => engine.paths.get(facts.path).map(|path| &path.space),
-            (None, Level::Open) => self.setup.as_ref().map(|setup| &setup.open),
-            (None, Level::SetUp) => self.setup.as_ref().map(|setup| &setup.set_up),
+        let fresh = unknown_path.then(Receiving::new);
+        let receiving = match (&fresh, facts.level) {
+            (Some(receiving), _) => Some(receiving),
+            (None, Level::Data) => engine.paths.get(facts.path).map(|path| &path.receiving),
+            (None, Level::Open) => self.setup.as_ref().map(|setup| &setup.open.receiving),
+            (None, Level::SetUp) => self.setup.as_ref().map(|setup| &setup.set_up.receiving),
         };
-        let Some(space) = space.filter(|_| facts.level != Level::Data || !engine.phase.is_handshaking())
-        else {
-            return;
-        };
+        let usable = facts.level != Level::Data || !engine.phase.is_handshaking();
+        let Some(receiving) = receiving.filter(|_| usable) else { return };
         let incoming = Incoming {
             level: facts.level,
             path: facts.path,
             number_offset: packet.number_offset,
-            expected: space.replay.next(),
+            expected: receiving.replay.next(),
         };
-        let opened = match self.protector.open(&incoming, bytes, &space.replay) {
+        let opened = match self.protector.open(&incoming, bytes, &receiving.replay) {
             Ok(opened) => opened,
             Err(error) => return self.on_unopened(engine, facts, error),
         };
@@ -159,8 +157,8 @@ impl Mmsp2 {
             }
             return;
         }
-        if let Some(space) = fresh {
-            engine.accept_path(&facts.heard(), space, bytes.len());
+        if unknown_path {
+            engine.accept_path(&facts.heard(), bytes.len());
         }
         let size = bytes.len();
         let payload = bytes.get(opened.payload.clone()).unwrap_or_default();
@@ -290,9 +288,9 @@ impl Mmsp2 {
         ecn: Ecn,
         payload: &[u8],
     ) -> Checked {
-        let newest = self.space_mut(engine, facts).is_some_and(|space| {
-            let newest = number >= space.replay.next();
-            space.replay.mark(number);
+        let newest = self.receiving_mut(engine, facts).is_some_and(|receiving| {
+            let newest = number >= receiving.replay.next();
+            receiving.replay.mark(number);
             newest
         });
         let mut traits = PacketTraits { demand: Demand::None, carries_more_than_probes: false };
@@ -304,10 +302,10 @@ impl Mmsp2 {
                 return Ok(());
             }
         }
-        if let Some(space) = self.space_mut(engine, facts) {
-            let arrival = space.received.insert(number, facts.now);
-            space.received.count_ecn(ecn);
-            space.acks.on_packet(facts.now, arrival, traits.demand(ecn), payload.len());
+        if let Some(receiving) = self.receiving_mut(engine, facts) {
+            let arrival = receiving.numbers.insert(number, facts.now);
+            receiving.numbers.count_ecn(ecn);
+            receiving.acks.on_packet(facts.now, arrival, traits.demand(ecn), payload.len());
         }
         engine.observe(
             facts.now,
@@ -326,11 +324,15 @@ impl Mmsp2 {
         Ok(())
     }
 
-    fn space_mut<'a>(&'a mut self, engine: &'a mut Engine, facts: &PacketFacts) -> Option<&'a mut Space> {
+    fn receiving_mut<'a>(
+        &'a mut self,
+        engine: &'a mut Engine,
+        facts: &PacketFacts,
+    ) -> Option<&'a mut Receiving> {
         match facts.level {
-            Level::Open => self.setup.as_mut().map(|setup| &mut setup.open),
-            Level::SetUp => self.setup.as_mut().map(|setup: &mut Box<Setup>| &mut setup.set_up),
-            Level::Data => engine.paths.get_mut(facts.path).map(|path| &mut path.space),
+            Level::Open => self.setup.as_mut().map(|setup| &mut setup.open.receiving),
+            Level::SetUp => self.setup.as_mut().map(|setup| &mut setup.set_up.receiving),
+            Level::Data => engine.paths.get_mut(facts.path).map(|path| &mut path.receiving),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::engine::{Carry, Engine, Load, Probing, single};
 use crate::io::EcnCounts;
 use crate::packet::builder::{HeaderFacts, PacketBuilder};
 use crate::packet::content::{Contents, SentContent};
-use crate::path::{BASE_DATAGRAM, Space};
+use crate::path::{BASE_DATAGRAM, Receiving};
 use crate::recovery::{PacketKind, SentPacket};
 use crate::{Ecn, Instant, Transmit};
 
@@ -31,16 +31,16 @@ impl Mmsp2 {
         let facts = HeaderFacts {
             path: id,
             destination: self.ids.remote.use_current(id)?,
-            packet_number: path.space.recovery.take_packet_number(),
-            largest_acked: path.space.recovery.largest_acked(),
+            packet_number: path.recovery.take_packet_number(),
+            largest_acked: path.recovery.largest_acked(),
             size: usize::from(BASE_DATAGRAM),
         };
         let mut builder = PacketBuilder::short(buffer, &facts, self.protector.key_phase());
         let mut writer = builder.writer(buffer);
         // Not to an address where perhaps nobody is: an acknowledgement is written once.
         let settled = path.place.is_proven() && tuple == path.tuple();
-        if carries_own_acks && settled && path.space.acks.is_waiting() {
-            write_ack(now, id, &mut path.space, &mut writer, &mut builder.contents);
+        if carries_own_acks && settled && path.receiving.acks.is_waiting() {
+            write_ack(now, id, &mut path.receiving, &mut writer, &mut builder.contents);
         }
         if let Some(nonce) = answer {
             ProbeAck { nonce, observed: tuple.remote }.encode(&mut writer);
@@ -58,11 +58,11 @@ impl Mmsp2 {
         if limited {
             path.place.on_sent(size);
         } else {
-            path.space.recovery.on_sent_astray(facts.packet_number);
+            path.recovery.on_sent_astray(facts.packet_number);
         }
         path.count_sent(size);
         // Not tracked as in flight: the answer tells, and a path that is dead has nothing in flight.
-        path.space.recovery.on_sent(now, sent_packet(&builder, size, PacketKind::AckOnly));
+        path.recovery.on_sent(now, sent_packet(&builder, size, PacketKind::AckOnly));
         on_packet_out(engine, now, id, &builder, size, true);
         Some(single(tuple, buffer.len()))
     }
@@ -91,12 +91,12 @@ impl Mmsp2 {
         }
         let destination = self.ids.remote.use_current(id)?;
         let size = size.min(room);
-        path.space.recovery.set_trap(&mut engine.shared.rng);
+        path.recovery.set_trap(&mut engine.shared.rng);
         let facts = HeaderFacts {
             path: id,
             destination,
-            packet_number: path.space.recovery.next_packet_number(),
-            largest_acked: path.space.recovery.largest_acked(),
+            packet_number: path.recovery.next_packet_number(),
+            largest_acked: path.recovery.largest_acked(),
             size,
         };
         let mut builder = PacketBuilder::short(buffer, &facts, self.protector.key_phase());
@@ -130,12 +130,12 @@ impl Mmsp2 {
             path.on_data_sent(now);
             engine.persist.on_data(now);
         }
-        path.space.recovery.take_packet_number();
+        path.recovery.take_packet_number();
         let kind = if carry.mtu_probe.is_some() { PacketKind::MtuProbe } else { builder.kind() };
         let mut packet = sent_packet(&builder, size, kind);
         packet.moved = carry.load == Load::Copies;
         packet.marked = carry.ecn == Ecn::Ect0;
-        path.space.recovery.on_sent(now, packet);
+        path.recovery.on_sent(now, packet);
         path.place.on_sent(size);
         path.count_sent(size);
         on_packet_out(engine, now, id, &builder, size, builder.asks_for_ack);
@@ -186,16 +186,16 @@ fn write_acks(
     for id in engine.paths.ids() {
         let Some(path) = engine.paths.get(id) else { continue };
         let is_own = id == carrier;
-        let asked = if is_own { path.space.acks.is_waiting() } else { path.space.acks.due(now) };
+        let asked = if is_own { path.receiving.acks.is_waiting() } else { path.receiving.acks.due(now) };
         if !asked {
             continue;
         }
         let chosen = engine.ack_carrier(path);
         if let Some(path) = engine.paths.get_mut(id).filter(|_| is_own || chosen == Some(carrier)) {
-            write_ack(now, id, &mut path.space, writer, contents);
+            write_ack(now, id, &mut path.receiving, writer, contents);
             // It may not arrive on a path in doubt: the other one has to bring it.
             if chosen.is_some_and(|chosen| chosen != carrier) {
-                path.space.acks.force();
+                path.receiving.acks.force();
             }
         }
     }
@@ -207,8 +207,8 @@ fn asks_about_acks(engine: &Engine, now: Instant, carrier: PathId, contents: &Co
     let mut acked = contents.iter().filter_map(|content| {
         if let SentContent::PathAck { path, .. } = content { engine.paths.get(*path) } else { None }
     });
-    acked.any(|path| path.space.received.has_gaps())
-        && engine.paths.get(carrier).is_some_and(|path| path.space.recovery.may_ask_about_acks(now))
+    acked.any(|path| path.receiving.numbers.has_gaps())
+        && engine.paths.get(carrier).is_some_and(|path| path.recovery.may_ask_about_acks(now))
 }
 
 fn on_packet_out(
@@ -228,23 +228,23 @@ fn on_packet_out(
 pub(crate) fn write_ack(
     now: Instant,
     path: PathId,
-    space: &mut Space,
+    receiving: &mut Receiving,
     writer: &mut Writer<'_>,
     contents: &mut Contents,
 ) {
-    let Some(largest) = space.received.largest() else {
+    let Some(largest) = receiving.numbers.largest() else {
         // Somebody asked, but there is nothing to tell.
-        return space.acks.on_ack_sent();
+        return receiving.acks.on_ack_sent();
     };
-    let delay = space.received.largest_time().map_or_else(Default::default, |at| now - at);
-    let received_at = space.received.largest_time().unwrap_or(now).as_nanos() / 1000;
+    let delay = receiving.numbers.largest_time().map_or_else(Default::default, |at| now - at);
+    let received_at = receiving.numbers.largest_time().unwrap_or(now).as_nanos() / 1000;
     // The receiver's clock wraps every 71 minutes; only differences count.
     let received_at = u32::try_from(received_at % (1 << 32)).unwrap_or_default();
-    let ranges = space.received.ranges();
-    let ecn = space.received.ecn().map(|EcnCounts { ect0, ect1, ce }| mmsp2::EcnCounts { ect0, ect1, ce });
+    let ranges = receiving.numbers.ranges();
+    let ecn = receiving.numbers.ecn().map(|EcnCounts { ect0, ect1, ce }| mmsp2::EcnCounts { ect0, ect1, ce });
     if mmsp2::encode_path_ack(writer, path, delay, received_at, ranges, ecn) > 0 {
         contents.push(SentContent::PathAck { path, largest });
-        space.acks.on_ack_sent();
+        receiving.acks.on_ack_sent();
     }
 }
 

@@ -7,14 +7,28 @@ use manyway_wire::ConnectionId;
 
 use crate::handshake::Handshake;
 use crate::path::manager::PathManager;
-use crate::path::{Role, Space};
+use crate::path::{Receiving, Role};
 use crate::protection::Level;
+use crate::recovery::PathRecovery;
 use crate::{FourTuple, Instant};
 
 /// How long each address pair waits for the one before (spec 7.20, RFC 8305).
 const HEAD_START: Duration = Duration::from_millis(50);
 /// Address pairs that a server answers in one set-up and tells apart; with more, none is proven by its answer.
 const MOST_LEGS: usize = 4;
+
+/// The packet numbers of one level of the set-up, in both directions.
+#[derive(Debug)]
+pub(crate) struct Space {
+    pub(crate) recovery: PathRecovery,
+    pub(crate) receiving: Receiving,
+}
+
+impl Space {
+    pub(crate) fn new(recovery: PathRecovery) -> Self {
+        Self { recovery, receiving: Receiving::new() }
+    }
+}
 
 /// The set-up of a connection.
 #[derive(Debug)]

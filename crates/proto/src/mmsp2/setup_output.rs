@@ -39,19 +39,19 @@ impl Mmsp2 {
             let facts = HeaderFacts {
                 path: id,
                 destination,
-                packet_number: path.space.recovery.take_packet_number(),
-                largest_acked: path.space.recovery.largest_acked(),
+                packet_number: path.recovery.take_packet_number(),
+                largest_acked: path.recovery.largest_acked(),
                 size: usize::from(BASE_DATAGRAM).saturating_sub(buffer.len()),
             };
             let mut builder = PacketBuilder::short(buffer, &facts, self.protector.key_phase());
             let mut writer = builder.writer(buffer);
-            write_ack(now, id, &mut path.space, &mut writer, &mut builder.contents);
+            write_ack(now, id, &mut path.receiving, &mut writer, &mut builder.contents);
             close.encode(&mut writer);
             if engine.shared.observer.is_some() {
                 builder.keep_clear(buffer);
             }
             let size = builder.finish(buffer, &mut self.protector)?;
-            path.space.recovery.on_sent(now, sent_packet(&builder, size, PacketKind::AckOnly));
+            path.recovery.on_sent(now, sent_packet(&builder, size, PacketKind::AckOnly));
             path.count_sent_bytes(size);
             if let Some(packet) = builder.observed(size) {
                 engine.observe_packet(now, &packet);
@@ -108,7 +108,7 @@ impl Mmsp2 {
             Level::Open => (&setup.open, setup.open_probes),
             Level::SetUp | Level::Data => (&setup.set_up, setup.set_up_probes),
         };
-        setup.handshake.wants(level) || probes > 0 || space.acks.due(now)
+        setup.handshake.wants(level) || probes > 0 || space.receiving.acks.due(now)
     }
 
     fn build_setup_packet(
@@ -143,8 +143,8 @@ impl Mmsp2 {
             write_greeting(client, level, &setup.info, &mut writer);
             builder.asks_for_ack = true;
         }
-        if space.acks.is_waiting() {
-            write_ack(now, PathId::FIRST, space, &mut writer, &mut builder.contents);
+        if space.receiving.acks.is_waiting() {
+            write_ack(now, PathId::FIRST, &mut space.receiving, &mut writer, &mut builder.contents);
         }
         match close {
             Some(close) => close.encode(&mut writer),

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use manyway_wire::mmsp2::Parameters;
 use manyway_wire::{ConnectionId, PathId};
 
-use super::setup::{Race, Setup, race_order};
+use super::setup::{Race, Setup, Space, race_order};
 use super::{Control, Counts, Ids, Life, LocalIds, Mmsp2, RemoteIds};
 use crate::endpoint::ResetKey;
-use crate::engine::{Beginnings, Engine, setup_space};
+use crate::engine::{Beginnings, Engine, setup_recovery};
 use crate::handshake::Handshake;
 use crate::observe::Beginning;
 use crate::packet::ack_policy::AckPolicy;
@@ -95,8 +95,8 @@ impl Mmsp2 {
             remote_id,
             peer_keeps_state: side == Initiator::Server,
             handshake,
-            open: setup_space(&config),
-            set_up: setup_space(&config),
+            open: Space::new(setup_recovery(&config)),
+            set_up: Space::new(setup_recovery(&config)),
             info: Vec::new(),
             infos_taken: 0,
             info_for: tuple.remote,

@@ -23,7 +23,7 @@ impl Mmsp2 {
             for (level, space) in [(Level::Open, &setup.open), (Level::SetUp, &setup.set_up)] {
                 if self.protector.has(level) {
                     earliest.take(space.recovery.deadline());
-                    earliest.take(space.acks.deadline().filter(|_| may_send_setup(engine)));
+                    earliest.take(space.receiving.acks.deadline().filter(|_| may_send_setup(engine)));
                 }
             }
             earliest.take(self.nudge_deadline(engine));
@@ -97,7 +97,7 @@ impl Mmsp2 {
             if setup.race.is_settled() && count >= 2 && engine.side == Initiator::Client {
                 // The leg that answered first may have died since; unless data came over it, and only PONG is late.
                 let path = engine.paths.get_mut(PathId::FIRST);
-                if let Some(path) = path.filter(|path| path.space.received.largest().is_none())
+                if let Some(path) = path.filter(|path| path.receiving.numbers.largest().is_none())
                     && let Some(next) = setup.race.after(&path.tuple())
                 {
                     path.place.choose(next);

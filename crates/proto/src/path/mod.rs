@@ -13,10 +13,10 @@ mod place;
 mod probe;
 mod probe_budget;
 mod rate_memory;
+mod receiving;
 pub(crate) mod remotes;
 pub(crate) mod selection;
 mod set;
-mod space;
 mod state;
 pub(crate) mod survey;
 #[cfg(test)]
@@ -37,11 +37,12 @@ pub use ping::PingToken;
 pub(crate) use ping::Pings;
 pub(crate) use place::{Followed, Place};
 pub(crate) use probe::{ProbeAnswer, Prober};
+pub(crate) use receiving::Receiving;
 pub use selection::PairMode;
 pub(crate) use set::PathSet;
-pub(crate) use space::Space;
 pub use state::{PathReason, PathState, Role, SendRefusal};
 
+use crate::recovery::PathRecovery;
 use crate::scheduler::{PathRecord, PathView, RttView};
 use crate::{ByteCount, FourTuple, Instant};
 
@@ -64,7 +65,10 @@ pub(crate) struct Path {
     /// Why it came into its state.
     reason: PathReason,
     since: Instant,
-    pub(crate) space: Space,
+    /// What was sent on it, and what became of that.
+    pub(crate) recovery: PathRecovery,
+    /// What arrived on it.
+    pub(crate) receiving: Receiving,
     pub(crate) prober: Prober,
     /// Most paths never have any.
     pings: Option<Box<Pings>>,
@@ -110,7 +114,13 @@ pub(crate) struct PathCounters {
 }
 
 impl Path {
-    pub(crate) fn new(id: PathId, tuple: FourTuple, role: Role, space: Space, now: Instant) -> Self {
+    pub(crate) fn new(
+        id: PathId,
+        tuple: FourTuple,
+        role: Role,
+        recovery: PathRecovery,
+        now: Instant,
+    ) -> Self {
         Self {
             id,
             place: Place::new(tuple),
@@ -118,7 +128,8 @@ impl Path {
             state: PathState::Validating,
             reason: PathReason::Opened,
             since: now,
-            space,
+            recovery,
+            receiving: Receiving::new(),
             prober: Prober::new(),
             pings: None,
             silence: SilenceDetector::default(),
@@ -220,14 +231,14 @@ impl Path {
 
     /// When the answer to a ping is missing.
     pub(crate) fn ping_deadline(&self) -> Option<Instant> {
-        self.pings.as_ref()?.deadline(self.space.recovery.pto())
+        self.pings.as_ref()?.deadline(self.recovery.pto())
     }
 
     /// A ping whose answer is missing is followed by a PTO probe, unless something came since: a ping is not tracked
     /// in flight, so that nothing else would find the silence of an idle path.
     // spec 6.37
     pub(crate) fn on_ping_timeout(&mut self, now: Instant) {
-        let wait = self.space.recovery.pto();
+        let wait = self.recovery.pto();
         let missed = self.pings.as_mut().and_then(|pings| pings.take_missed(now, wait));
         if missed.is_some_and(|asked_at| self.heard_at < asked_at) && self.state.carries_data() {
             self.schedule_probes(1);
@@ -312,7 +323,7 @@ impl Path {
     /// Until when its silence is none. What the peer sends has gaps where the link needs long for each packet, though the
     /// round trips of small ones are short.
     pub(crate) fn heard_until(&self) -> Instant {
-        self.heard_at + (self.heard_gap * 2).max(self.space.recovery.pto())
+        self.heard_at + (self.heard_gap * 2).max(self.recovery.pto())
     }
 
     pub(crate) fn last_asked(&self) -> Instant {
@@ -373,7 +384,7 @@ impl Path {
     /// The path is where it was proven before it moved. A dead one is asked there: nothing else brings it back.
     pub(crate) fn on_back(&mut self, now: Instant) {
         if self.state == PathState::Dead {
-            self.prober.start(now, vec![self.tuple()], Some(self.space.recovery.pto()));
+            self.prober.start(now, vec![self.tuple()], Some(self.recovery.pto()));
         } else {
             self.prober.stop();
         }
@@ -420,7 +431,8 @@ impl Path {
     pub(crate) fn tidy(&mut self) {
         self.answers.shrink_to_fit();
         self.prober.shrink_to_fit();
-        self.space.tidy();
+        self.recovery.shrink_to_fit();
+        self.receiving.shrink_to_fit();
     }
 
     /// Notes a PROBE to answer. Each address gets one answer for what comes from it at a time, so that it gets no more
@@ -458,14 +470,14 @@ impl Path {
 
     /// Time that silence may last before the path is suspected.
     pub(crate) fn silence_limit(&self) -> Duration {
-        let recovery = &self.space.recovery;
+        let recovery = &self.recovery;
         self.silence.limit(recovery.rtt().smoothed(), recovery.pto())
     }
 
     /// When silence makes the path suspect, if data is in flight and nothing arrives until then. A path that brings
     /// the peer's data is not silent: whether ours arrives there, the probe timer finds out.
     pub(crate) fn silence_deadline(&self) -> Option<Instant> {
-        let recovery = &self.space.recovery;
+        let recovery = &self.recovery;
         if recovery.packets_in_flight() < FEWEST_IN_FLIGHT {
             return None;
         }
@@ -477,7 +489,7 @@ impl Path {
 
     /// The figures for schedulers, but for what may be sent now and what it costs.
     pub(crate) fn view(&self, now: Instant) -> PathView {
-        let recovery = &self.space.recovery;
+        let recovery = &self.recovery;
         let rtt = recovery.rtt();
         let mut view = PathView {
             state: self.state,

@@ -81,7 +81,7 @@ impl PathSet {
     pub(crate) fn best_live(&self, except: Option<PathId>) -> Option<&Path> {
         self.paths.iter().filter(|path| path.is_live() && Some(path.id) != except).min_by_key(|path| {
             let reserve = path.state() != PathState::Active || path.joint_role() >= Role::Backup;
-            (!path.place.amplification().has_room(), reserve, path.space.recovery.rtt().smoothed())
+            (!path.place.amplification().has_room(), reserve, path.recovery.rtt().smoothed())
         })
     }
 
@@ -93,7 +93,7 @@ impl PathSet {
     /// Judges, now and then, which paths share a bottleneck.
     pub(crate) fn judge_bottlenecks(&mut self, now: Instant) {
         let Self { paths, bottlenecks, .. } = self;
-        bottlenecks.judge(now, paths.iter().map(|path| (path.id, path.space.recovery.delays())));
+        bottlenecks.judge(now, paths.iter().map(|path| (path.id, path.recovery.delays())));
     }
 
     /// Where the packets of the second of two paths queue, seen from the first one.
