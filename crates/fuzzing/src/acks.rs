@@ -72,7 +72,7 @@ fn act(step: u8, script: &mut Script<'_>, path: &mut Recovery, model: &mut Model
                 path.set_max_datagram(size);
                 model.max_datagram = u64::from(size);
             }
-            9 | 10 => path.set_in_doubt(step >> 4 == 9),
+            9 | 10 => path.set_suspect(step >> 4 == 9),
             _ => path.set_app_limited(),
         },
         _ => path.ask_allowance(*now),

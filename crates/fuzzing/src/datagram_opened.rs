@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use manyway_proto::{ByteCount, Connection, Level, PathId, SendRefusal, StreamId};
+use manyway_proto::{ByteCount, Connection, EncryptionLevel, PathId, SendRefusal, StreamId};
 
 use crate::lab::{CLIENT, Flying, Lab, SERVER};
 use crate::material::{SETTINGS, client_addresses, stranger};
@@ -149,7 +149,7 @@ fn say(lab: &mut Lab, from: usize, path: PathId, skipped: u8, payload: &[u8]) {
     let payload = payload.get(..payload.len().min(4096)).unwrap_or_default();
     let Some(connection) = lab.connection(from) else { return };
     let tuple = connection.statistics().paths.iter().find(|p| p.id == path).map(|p| p.tuple);
-    let Some(data) = connection.forge(Level::Data, path, skipped, payload) else { return };
+    let Some(data) = connection.forge(EncryptionLevel::OneRtt, path, skipped, payload) else { return };
     let to = 1 - from;
     let mut heard = lab.tuple(to, lab.address_of(from, u8::try_from(path.0).unwrap_or(0)).address);
     if let Some(tuple) = tuple {

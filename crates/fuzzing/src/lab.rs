@@ -8,8 +8,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use manyway_proto::fuzzing::EstablishedEnd;
 use manyway_proto::{
-    Connection, ConnectionError, ConnectionHandle, Ecn, Endpoint, Event, FourTuple, Initiator, Instant,
-    LocalAddress, ReadOutcome, Rng, StreamId,
+    Connection, ConnectionError, ConnectionHandle, Ecn, Endpoint, Event, FourTuple, Instant, LocalAddress,
+    ReadOutcome, Rng, Side, StreamId,
 };
 
 use crate::material::{
@@ -109,7 +109,7 @@ impl Lab {
         let server = server_address();
         let locals = client_addresses(INTERFACES);
         let client = EstablishedEnd {
-            side: Initiator::Client,
+            side: Side::Client,
             config: Arc::clone(settings),
             peer: Arc::clone(settings),
             locals: &locals,
@@ -119,7 +119,7 @@ impl Lab {
         lab.handles[CLIENT] = lab.ends[CLIENT].add_established(now, &client, &KEYS).ok();
         let there = [manyway_proto::LocalCandidate { address: server, role: manyway_proto::Role::Primary }];
         let server = EstablishedEnd {
-            side: Initiator::Server,
+            side: Side::Server,
             locals: &there,
             remotes: &locals.iter().take(1).map(|local| local.address.address).collect::<Vec<_>>(),
             peer_reset_key: RESET_KEYS[CLIENT],

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use manyway_proto::{Initiator, Instant, Relay, RelayCounters, RelayLimits, Rng};
+use manyway_proto::{Instant, Relay, RelayCounters, RelayLimits, Rng, Side};
 use manyway_wire::Writer;
 use manyway_wire::rendezvous::{
     Body, Cookie, Message, REQUEST_LEN, SEALED_LEN, decode_addresses, encode_addresses,
@@ -93,7 +93,7 @@ fn from(script: &mut Script<'_>) -> SocketAddr {
 }
 
 fn question(script: &mut Script<'_>, cookie: Cookie) -> Vec<u8> {
-    let side = if script.u8().is_multiple_of(2) { Initiator::Client } else { Initiator::Server };
+    let side = if script.u8().is_multiple_of(2) { Side::Client } else { Side::Server };
     let sealed = &[script.u8(); SEALED_LEN];
     let body = Body::Request { side, nonce: script.u64(), cookie, sealed };
     let mut datagram = Vec::new();

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use manyway_proto::{Level, PathId};
+use manyway_proto::{EncryptionLevel, PathId};
 
 use crate::lab::{CLIENT, Flying, Lab, SERVER};
 use crate::material::stranger;
@@ -114,7 +114,7 @@ impl Scene {
 
     /// An end says what it never would: on the open level anybody could have.
     fn inject(&mut self, from: usize, script: &mut Script<'_>) {
-        let level = if script.u8() < 192 { Level::Open } else { Level::SetUp };
+        let level = if script.u8() < 192 { EncryptionLevel::Initial } else { EncryptionLevel::Handshake };
         let (skipped, mut payload) = (script.u8(), script.bytes().to_vec());
         payload.truncate(1100);
         // spec 4.14: only full datagrams are heard

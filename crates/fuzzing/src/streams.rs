@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use manyway_proto::fuzzing::{StreamPacket, Streams};
 use manyway_proto::{
-    Initiator, Instant, Message, MessageOptions, MessageOutcome, Order, ReadOutcome, StreamConfig,
-    StreamEvent, StreamId, WriteError,
+    Instant, Message, MessageOptions, MessageOutcome, Order, ReadOutcome, Side, StreamConfig, StreamEvent,
+    StreamId, WriteError,
 };
 
 use crate::script::Script;
@@ -16,7 +16,7 @@ use crate::script::Script;
 const MOST_STEPS: usize = 1_000;
 /// Packets that are under way at most; the oldest is then lost.
 const MOST_FLYING: usize = 64;
-const SIDES: [Initiator; 2] = [Initiator::Client, Initiator::Server];
+const SIDES: [Side; 2] = [Side::Client, Side::Server];
 
 /// What one direction of a stream came to.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use manyway_wire::mmsp2::{HeaderForm, LongKind, MIN_SEALED, decode_protected};
-use manyway_wire::{ConnectionId, Initiator, PathId};
+use manyway_wire::{ConnectionId, PathId, Side};
 
 use crate::key_log::KeyLog;
 use crate::packet::{Inside, Level, Packet, Sealed};
@@ -19,7 +19,7 @@ const MOST_IDS: usize = 1024;
 #[derive(Debug, Clone, Copy)]
 struct Issued {
     session: u64,
-    issuer: Initiator,
+    issuer: Side,
     path: PathId,
 }
 
@@ -107,7 +107,7 @@ impl Inspector {
         let known = self.ids.get(&destination).copied();
         let (session, sender) = match known {
             Some(issued) => (issued.session, other(issued.issuer)),
-            None if level == Level::Open => (0, Initiator::Client),
+            None if level == Level::Open => (0, Side::Client),
             None => return packet.inside = Inside::Sealed(Sealed::UnknownConnection),
         };
         let sealed = SealedPacket { level, sender, path: PathId::FIRST, number_offset, bytes };
@@ -124,7 +124,7 @@ impl Inspector {
                     packet.connection = Some(session);
                     packet.sender = Some(sender);
                     packet.inside = Inside::Opened(opened);
-                    self.issue(session, destination, Initiator::Server, PathId::FIRST);
+                    self.issue(session, destination, Side::Server, PathId::FIRST);
                 }
                 Err(_) => packet.inside = Inside::Sealed(Sealed::UnknownConnection),
             }
@@ -199,7 +199,7 @@ impl Inspector {
     }
 
     /// Takes note of an id; false if it was known, or there are too many.
-    fn issue(&mut self, session: u64, id: ConnectionId, issuer: Initiator, path: PathId) -> bool {
+    fn issue(&mut self, session: u64, id: ConnectionId, issuer: Side, path: PathId) -> bool {
         let Some(state) = self.sessions.get_mut(&session) else { return false };
         let known = self.ids.get(&id).is_some_and(|issued| issued.session == session);
         if known || state.ids.len() >= MOST_IDS {
@@ -220,10 +220,10 @@ impl fmt::Debug for Inspector {
     }
 }
 
-fn other(side: Initiator) -> Initiator {
+fn other(side: Side) -> Side {
     match side {
-        Initiator::Client => Initiator::Server,
-        Initiator::Server => Initiator::Client,
+        Side::Client => Side::Server,
+        Side::Server => Side::Client,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use manyway_wire::Initiator;
+use manyway_wire::Side;
 
 /// Most bytes of a secret: a SHA-512 hash. Longer ones are no secrets of TLS 1.3.
 const LONGEST_SECRET: usize = 64;
@@ -12,26 +12,26 @@ const LONGEST_SECRET: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Label {
     /// Set-up packets of this end.
-    Handshake(Initiator),
+    Handshake(Side),
     /// Data packets of this end, before the first change of keys.
-    Traffic(Initiator),
+    Traffic(Side),
 }
 
 impl Label {
     const ALL: [Self; 4] = [
-        Self::Handshake(Initiator::Client),
-        Self::Handshake(Initiator::Server),
-        Self::Traffic(Initiator::Client),
-        Self::Traffic(Initiator::Server),
+        Self::Handshake(Side::Client),
+        Self::Handshake(Side::Server),
+        Self::Traffic(Side::Client),
+        Self::Traffic(Side::Server),
     ];
 
     /// The word at the start of the line.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Handshake(Initiator::Client) => "CLIENT_HANDSHAKE_TRAFFIC_SECRET",
-            Self::Handshake(Initiator::Server) => "SERVER_HANDSHAKE_TRAFFIC_SECRET",
-            Self::Traffic(Initiator::Client) => "CLIENT_TRAFFIC_SECRET_0",
-            Self::Traffic(Initiator::Server) => "SERVER_TRAFFIC_SECRET_0",
+            Self::Handshake(Side::Client) => "CLIENT_HANDSHAKE_TRAFFIC_SECRET",
+            Self::Handshake(Side::Server) => "SERVER_HANDSHAKE_TRAFFIC_SECRET",
+            Self::Traffic(Side::Client) => "CLIENT_TRAFFIC_SECRET_0",
+            Self::Traffic(Side::Server) => "SERVER_TRAFFIC_SECRET_0",
         }
     }
 }
@@ -107,7 +107,7 @@ mod tests {
              CLIENT_HANDSHAKE_TRAFFIC_SECRET {random} abc\n\u{fffd}\n"
         );
         assert_eq!(log.add(text.as_bytes()), 2);
-        let label = Label::Traffic(Initiator::Client);
+        let label = Label::Traffic(Side::Client);
         assert_eq!(log.secret(&[7; 32], label), Some(&[0xaa, 0xbb][..]));
         assert_eq!(log.secret(&[8; 32], label), None);
         assert_eq!(format!("{log:?}"), "KeyLog { secrets: 2 }", "no secret is ever printed");

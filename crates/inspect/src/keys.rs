@@ -1,6 +1,6 @@
 //! From secrets to keys, and what they do to a packet (RFC 9001, sections 5 and 6; spec 4.7, 4.8, 4.16).
 
-use manyway_wire::{ConnectionId, Initiator, PathId};
+use manyway_wire::{ConnectionId, PathId, Side};
 use ring::aead::{self, Aad, LessSafeKey, Nonce, UnboundKey, quic};
 use ring::hkdf;
 
@@ -75,11 +75,12 @@ impl Secret {
     }
 
     /// The secret of `sender`'s open packets.
-    pub(crate) fn initial(first_destination: &ConnectionId, sender: Initiator) -> Option<Self> {
-        let initial = hkdf::Salt::new(hkdf::HKDF_SHA256, &INITIAL_SALT).extract(first_destination.as_slice());
+    pub(crate) fn initial(original_destination: &ConnectionId, sender: Side) -> Option<Self> {
+        let initial =
+            hkdf::Salt::new(hkdf::HKDF_SHA256, &INITIAL_SALT).extract(original_destination.as_slice());
         let label: &[u8] = match sender {
-            Initiator::Client => b"client in",
-            Initiator::Server => b"server in",
+            Side::Client => b"client in",
+            Side::Server => b"server in",
         };
         let suite = Suite::Aes128;
         Some(Self { suite, bytes: expand(&initial, label, suite.secret_length())? })
@@ -191,7 +192,7 @@ mod tests {
     #[test]
     fn open_secrets_are_those_of_the_test_vector() {
         let id = ConnectionId::from_u64(0x8394_c8f0_3e51_5708);
-        let secret = Secret::initial(&id, Initiator::Client).unwrap();
+        let secret = Secret::initial(&id, Side::Client).unwrap();
         assert_eq!(secret.bytes[..4], [0xc0, 0x0c, 0xf1, 0x51]);
         assert_eq!(secret.expand(b"quic key", 16).unwrap()[..4], [0x1f, 0x36, 0x96, 0x13]);
         assert_eq!(secret.expand(b"quic iv", 12).unwrap()[..4], [0xfa, 0x04, 0x4b, 0x2f]);

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use manyway_wire::mmsp2::packet_number;
-use manyway_wire::{Initiator, PathId};
+use manyway_wire::{PathId, Side};
 
 use crate::packet::Level;
 
 /// A run of packet numbers.
-pub(crate) type Space = (Initiator, Level, PathId);
+pub(crate) type Space = (Side, Level, PathId);
 
 /// What number is expected next in each space.
 #[derive(Debug, Default)]

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use manyway_wire::mmsp2::{HeaderForm, LongKind};
-use manyway_wire::{DecodeError, Initiator, PathId};
+use manyway_wire::{DecodeError, PathId, Side};
 
 use crate::blocks::{BlocksAt, blocks};
 use crate::key_log::Label;
@@ -20,7 +20,7 @@ pub struct Packet {
     /// Number of the connection in this capture, from 1; `None` if it is not known.
     pub connection: Option<u64>,
     /// Who sent it, if that is known.
-    pub sender: Option<Initiator>,
+    pub sender: Option<Side>,
     /// The path that its id belongs to; `None` in the set-up, and if the id was not seen being issued.
     pub path: Option<PathId>,
     /// What is inside.

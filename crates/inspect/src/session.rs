@@ -1,7 +1,7 @@
 //! One connection as the capture shows it.
 
 use manyway_wire::mmsp2::{Block, LongKind, reserved_bits_are_clear};
-use manyway_wire::{ConnectionId, Initiator, PathId};
+use manyway_wire::{ConnectionId, PathId, Side};
 
 use crate::blocks::blocks;
 use crate::key_log::{KeyLog, Label};
@@ -21,10 +21,10 @@ struct Both<T> {
 }
 
 impl<T> Both<T> {
-    fn of(&mut self, side: Initiator) -> &mut T {
+    fn of(&mut self, side: Side) -> &mut T {
         match side {
-            Initiator::Client => &mut self.client,
-            Initiator::Server => &mut self.server,
+            Side::Client => &mut self.client,
+            Side::Server => &mut self.server,
         }
     }
 }
@@ -33,7 +33,7 @@ impl<T> Both<T> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SealedPacket<'a> {
     pub(crate) level: Level,
-    pub(crate) sender: Initiator,
+    pub(crate) sender: Side,
     pub(crate) path: PathId,
     pub(crate) number_offset: usize,
     pub(crate) bytes: &'a [u8],
@@ -60,10 +60,10 @@ pub(crate) struct Session {
 
 impl Session {
     /// A connection whose first packet names this destination.
-    pub(crate) fn new(first_destination: &ConnectionId) -> Self {
+    pub(crate) fn new(original_destination: &ConnectionId) -> Self {
         let mut session = Self::default();
-        for side in [Initiator::Client, Initiator::Server] {
-            let secret = Secret::initial(first_destination, side);
+        for side in [Side::Client, Side::Server] {
+            let secret = Secret::initial(original_destination, side);
             *session.open.of(side) = secret.and_then(DirectionKeys::new);
         }
         session
@@ -104,7 +104,7 @@ impl Session {
     }
 
     /// Makes the keys of a direction, if they are not there yet.
-    fn derive(&mut self, level: Level, sender: Initiator, log: &KeyLog) -> Result<(), Sealed> {
+    fn derive(&mut self, level: Level, sender: Side, log: &KeyLog) -> Result<(), Sealed> {
         let (keys, label) = match level {
             Level::Open => return Ok(()),
             Level::SetUp => (self.set_up.of(sender), Label::Handshake(sender)),
@@ -121,7 +121,7 @@ impl Session {
         if keys.is_none() { Err(Sealed::NoSecret(label)) } else { Ok(()) }
     }
 
-    fn learn(&mut self, level: Level, sender: Initiator, payload: &[u8]) -> Learnt {
+    fn learn(&mut self, level: Level, sender: Side, payload: &[u8]) -> Learnt {
         let mut learnt = Learnt::default();
         for block in blocks(payload).map_while(|at| at.block.ok()) {
             if let (Level::Open, Block::Handshake(piece)) = (level, block) {

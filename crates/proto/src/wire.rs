@@ -9,8 +9,8 @@ use crate::engine::{Carry, Engine, Probing};
 use crate::mmsp2::{Arrival, Mmsp2};
 use crate::packet::content::SentContent;
 use crate::scheduler::{NextUp, ReadyStream};
-use crate::stream::priority::Pick;
-use crate::stream::set::Outlook;
+use crate::stream::priority::ClassFilter;
+use crate::stream::set::Backlog;
 use crate::{Instant, Transmit};
 
 /// The wire of a connection.
@@ -116,24 +116,24 @@ impl Wire {
         }
     }
 
-    /// Whether data that `pick` takes could be sent now.
-    pub(crate) fn wants_data(&self, pick: Pick) -> bool {
+    /// Whether data that `filter` takes could be sent now.
+    pub(crate) fn wants_data(&self, filter: ClassFilter) -> bool {
         match self {
-            Self::Mmsp2(wire) => wire.streams.wants_data(pick),
+            Self::Mmsp2(wire) => wire.streams.wants_data(filter),
         }
     }
 
-    /// What waits of that which `pick` takes, and the credit for it.
-    pub(crate) fn outlook(&self, pick: Pick) -> Outlook {
+    /// What waits of that which `filter` takes, and the credit for it.
+    pub(crate) fn backlog_of(&self, filter: ClassFilter) -> Backlog {
         match self {
-            Self::Mmsp2(wire) => wire.streams.outlook(pick),
+            Self::Mmsp2(wire) => wire.streams.backlog_of(filter),
         }
     }
 
-    /// The streams that could send what `pick` takes, in their order.
-    pub(crate) fn ready_streams(&self, pick: Pick, list: &mut Vec<ReadyStream>) {
+    /// The streams that could send what `filter` takes, in their order.
+    pub(crate) fn ready_streams(&self, filter: ClassFilter, list: &mut Vec<ReadyStream>) {
         match self {
-            Self::Mmsp2(wire) => wire.streams.ready_streams(pick, list),
+            Self::Mmsp2(wire) => wire.streams.ready_streams(filter, list),
         }
     }
 
@@ -144,10 +144,10 @@ impl Wire {
         }
     }
 
-    /// What goes next of that which `pick` takes.
-    pub(crate) fn next_up(&self, pick: Pick) -> Option<NextUp> {
+    /// What goes next of that which `filter` takes.
+    pub(crate) fn next_up(&self, filter: ClassFilter) -> Option<NextUp> {
         match self {
-            Self::Mmsp2(wire) => wire.streams.next_up(pick),
+            Self::Mmsp2(wire) => wire.streams.next_up(filter),
         }
     }
 

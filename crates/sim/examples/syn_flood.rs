@@ -7,7 +7,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant as Clock};
 
-use manyway_proto::{ConnectionConfig, Ecn, Endpoint, Initiator, Instant, PathId};
+use manyway_proto::{ConnectionConfig, Ecn, Endpoint, Instant, PathId, Side};
 use manyway_sim::forger::{Duel, Stranger};
 use manyway_wire::mmsp2::{Block, HandshakeBytes, Syn};
 
@@ -69,7 +69,7 @@ fn main() {
         packet.iter_mut().skip(600).take(8).for_each(|byte| *byte ^= 0xff);
         packet
     });
-    let mut duel = Duel::new(Initiator::Server, &ConnectionConfig::default());
+    let mut duel = Duel::new(Side::Server, &ConnectionConfig::default());
     let real = duel.packet(PathId::FIRST, &[Block::AckNow]);
     measure("a short header with a foreign id", PACKETS, false, |number| {
         let mut packet = real.clone();

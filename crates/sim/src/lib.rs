@@ -70,7 +70,7 @@ pub use network::{
     Transit,
 };
 pub use packet::Packet;
-pub use pair::{Pair, PairBuilder, PairError, Peer, Side};
+pub use pair::{CLIENT_PORT, Pair, PairBuilder, PairError, Peer, SERVER_PORT, Side};
 pub use record::{Entry, Record, Series, What};
 pub use reference::{Half, Pattern, ReaderState, Reference, WriterState};
 pub use rival::Rival;

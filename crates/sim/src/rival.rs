@@ -8,7 +8,7 @@ use manyway_proto::{ByteCount, ConnectionConfig, LocalAddress, Rng, StreamId};
 
 use crate::endpoint::{EndpointPair, EndpointPeer};
 use crate::network::{HostId, InterfaceId, LinkId};
-use crate::pair::{Peer, Side};
+use crate::pair::{CLIENT_PORT, Peer, SERVER_PORT};
 use crate::traffic::{Read, Streams};
 
 /// A connection over one path between hosts of its own, whose client sends without end.
@@ -47,7 +47,7 @@ impl Rival {
             interface: interface.index,
             address: (address, port).into(),
         };
-        let (from, to) = (local(near, here, Side::CLIENT_PORT), local(far, there, Side::SERVER_PORT));
+        let (from, to) = (local(near, here, CLIENT_PORT), local(far, there, SERVER_PORT));
         let now = world.now();
         if let Some(node) = world.node_mut(client) {
             node.connect(now, &[from], &[to.address])?;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use manyway_proto::observe::{Direction, Fact, ObservedPacket, Observer, Observers};
-use manyway_proto::{ConnectionConfig, Initiator, Instant, PathState};
+use manyway_proto::{ConnectionConfig, Instant, PathState};
 use manyway_sim::link::{LinkConfig, LossModel, Probability};
 use manyway_sim::pair;
 use manyway_sim::scenario::{MINUTE, MS, SECOND, connected_with, mbit, megabytes, path_events};
@@ -59,8 +59,8 @@ impl Observer for Counter {
 /// A transfer in one direction over two paths that lose one packet in a hundred each way; what the receiver sent.
 fn one_way(from: Side) -> (Ranges, usize) {
     let receiver = match from {
-        Side::Client => Initiator::Server,
-        Side::Server => Initiator::Client,
+        Side::Client => Side::Server,
+        Side::Server => Side::Client,
     };
     let counter = Counter::default();
     let mut config = ConnectionConfig::default();
@@ -137,7 +137,7 @@ fn uneven(carriers: &Carriers) -> EndpointPair {
     let mut config = ConnectionConfig::default();
     let of_server = carriers.clone();
     config.set_observers(Observers::new(move |beginning| {
-        (beginning.side == Initiator::Server).then(|| Box::new(of_server.clone()) as Box<dyn Observer>)
+        (beginning.side == Side::Server).then(|| Box::new(of_server.clone()) as Box<dyn Observer>)
     }));
     let [near, far] = ROUND_TRIPS;
     let builder = PairBuilder::new().path(mbit(20), near / 2).path(mbit(20), far / 2);

@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use manyway_proto::{ConnectionConfig, Ecn, Initiator, Instant, PathId, StreamId};
+use manyway_proto::{ConnectionConfig, Ecn, Instant, PathId, Side, StreamId};
 use manyway_sim::forger::{CLIENT, Duel, SERVER, Stranger};
 use manyway_wire::ConnectionId;
 use manyway_wire::mmsp2::{
@@ -73,7 +73,7 @@ fn duel() -> Duel {
 fn duel_with(config: &ConnectionConfig) -> Duel {
     IN_USE.set(0);
     PEAK.set(0);
-    Duel::watched(Initiator::Server, config, watch)
+    Duel::watched(Side::Server, config, watch)
 }
 
 /// The victim sends so many times a hundred crumbs on streams of the peer, which grants all credit and acknowledges
@@ -126,7 +126,7 @@ fn open_paths(duel: &mut Duel, count: u8) {
 }
 
 fn stream(index: u64) -> StreamId {
-    StreamId::new(Initiator::Client, index)
+    StreamId::new(Side::Client, index)
 }
 
 /// Gives the victim bytes of a stream.
@@ -299,7 +299,7 @@ fn floods_of_everything_else_take_at_most_twice_the_window() {
 fn floods_of_a_server_take_at_most_twice_the_window_of_a_client() {
     IN_USE.set(0);
     PEAK.set(0);
-    let mut duel = Duel::watched(Initiator::Client, &ConnectionConfig::default(), watch);
+    let mut duel = Duel::watched(Side::Client, &ConnectionConfig::default(), watch);
     for number in 0..20_000_u64 {
         let [.., a, b] = number.to_be_bytes();
         let address = SocketAddr::from(([192, 1, a, b], 1));

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use manyway_proto::{
-    ByteCount, Class, Connection, ConnectionConfig, ConnectionError, Event, Initiator, Instant,
-    MessageOptions, MessageStatistics, MessageToken, Order, SendError, StreamId, Violation,
+    ByteCount, Class, Connection, ConnectionConfig, ConnectionError, Event, Instant, MessageOptions,
+    MessageStatistics, MessageToken, Order, SendError, StreamId, Violation,
 };
 use manyway_sim::forger::Duel;
 use manyway_sim::link::{LinkConfig, LossModel, Probability};
@@ -433,11 +433,11 @@ fn background_bytes_wait_for_bulk_and_take_all_that_is_left() {
 
 /// A server as the victim of a client that keeps no rule.
 fn duel() -> Duel {
-    Duel::new(Initiator::Server, &ConnectionConfig::default())
+    Duel::new(Side::Server, &ConnectionConfig::default())
 }
 
 fn stream(index: u64) -> StreamId {
-    StreamId::new(Initiator::Client, index)
+    StreamId::new(Side::Client, index)
 }
 
 fn piece<'a>(message: MessageId, offset: u32, end: bool, data: &'a [u8]) -> Block<'a> {

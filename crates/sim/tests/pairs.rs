@@ -16,7 +16,9 @@ use manyway_sim::scenario::{
     MINUTE, MS, SECOND, connected_with, count_in, mbit, megabytes, path_events, path_figures, percent,
 };
 use manyway_sim::traffic::{Exchange, Scribbler};
-use manyway_sim::{EndpointPair, InterfaceId, LinkId, PairBuilder, Side, What, endpoint_pair_with};
+use manyway_sim::{
+    CLIENT_PORT, EndpointPair, InterfaceId, LinkId, PairBuilder, Side, What, endpoint_pair_with,
+};
 
 fn with_mode(pairs: PairMode) -> ConnectionConfig {
     let mut config = ConnectionConfig::default();
@@ -68,7 +70,7 @@ fn tell(pair: &mut EndpointPair) {
     let addresses = pair.world().network().addresses(host);
     let local = |(id, address): (InterfaceId, IpAddr)| LocalAddress {
         interface: id.index,
-        address: (address, Side::CLIENT_PORT).into(),
+        address: (address, CLIENT_PORT).into(),
     };
     let locals: Vec<_> = addresses.into_iter().map(local).collect();
     let connection = pair.peer(Side::Client).unwrap();

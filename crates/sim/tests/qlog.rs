@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use manyway_proto::observe::Observers;
 use manyway_proto::observe::qlog::{Qlog, Sink};
-use manyway_proto::{ConnectionConfig, Initiator, Instant};
+use manyway_proto::{ConnectionConfig, Instant};
 use manyway_sim::pair::Direction;
 use manyway_sim::scenario::{MINUTE, MS, SECOND, connected_with, mbit, megabytes};
 use manyway_sim::traffic::Exchange;
@@ -45,8 +45,8 @@ fn failover(takes_one_of: usize) -> BTreeMap<&'static str, Vec<Value>> {
     let for_sinks = logs.clone();
     config.set_observers(Observers::new(move |beginning| {
         let end = match beginning.side {
-            Initiator::Client => "client",
-            Initiator::Server => "server",
+            Side::Client => "client",
+            Side::Server => "server",
         };
         let sink = Memory { logs: for_sinks.clone(), end, takes_one_of, offered: 0 };
         Some(Box::new(Qlog::new(beginning, Some("2026-01-01T00:00:00.000Z"), Box::new(sink))))

@@ -19,13 +19,24 @@ impl fmt::Display for PathId {
     }
 }
 
-/// Which end opened a stream.
+/// One of the two ends of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Initiator {
+pub enum Side {
     /// The end that sent SYN.
     Client,
     /// The end that answered it.
     Server,
+}
+
+impl Side {
+    /// The other end.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
 }
 
 /// Number of a bidirectional stream: bit 0 tells who opened it (0 client, 1 server), the rest counts.
@@ -34,17 +45,17 @@ pub struct StreamId(pub u64);
 
 impl StreamId {
     /// Makes the id of the `index`-th stream that `initiator` opens.
-    pub fn new(initiator: Initiator, index: u64) -> Self {
+    pub fn new(initiator: Side, index: u64) -> Self {
         let low = match initiator {
-            Initiator::Client => 0,
-            Initiator::Server => 1,
+            Side::Client => 0,
+            Side::Server => 1,
         };
         Self((index << 1) | low)
     }
 
     /// Which end opened the stream.
-    pub fn initiator(self) -> Initiator {
-        if self.0 & 1 == 0 { Initiator::Client } else { Initiator::Server }
+    pub fn initiator(self) -> Side {
+        if self.0 & 1 == 0 { Side::Client } else { Side::Server }
     }
 
     /// How many streams its initiator opened before it.

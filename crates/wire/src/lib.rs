@@ -22,7 +22,7 @@ mod writer;
 mod testing;
 
 pub use decode_error::{DecodeError, Part};
-pub use ids::{ConnectionId, Initiator, PathId, StreamId};
+pub use ids::{ConnectionId, PathId, Side, StreamId};
 pub use reader::Reader;
 pub use varint::{VARINT_MAX, varint_len};
 pub use writer::Writer;

@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 
 use crate::address::{SOCKET_ADDRESS_LEN, decode_socket_address, encode_socket_address};
 use crate::decode_error::DecodeError;
-use crate::ids::Initiator;
+use crate::ids::Side;
 use crate::reader::Reader;
 use crate::writer::Writer;
 
@@ -55,7 +55,7 @@ pub enum Body<'a> {
     /// An end leaves its addresses and asks for those of the other one.
     Request {
         /// Which end asks.
-        side: Initiator,
+        side: Side,
         /// Comes back in the answer.
         nonce: u64,
         /// As the rendezvous server gave it; zeros at first.
@@ -104,8 +104,8 @@ impl<'a> Message<'a> {
         let kind = reader.u8()?;
         let token = reader.array()?;
         let body = match kind {
-            CLIENT => decode_request(Initiator::Client, &mut reader)?,
-            SERVER => decode_request(Initiator::Server, &mut reader)?,
+            CLIENT => decode_request(Side::Client, &mut reader)?,
+            SERVER => decode_request(Side::Server, &mut reader)?,
             RETRY => Body::Retry { nonce: reader.u64()?, cookie: reader.array()? },
             ANSWER => Body::Answer {
                 nonce: reader.u64()?,
@@ -148,8 +148,8 @@ impl<'a> Message<'a> {
 
     fn kind(&self) -> u8 {
         match self.body {
-            Body::Request { side: Initiator::Client, .. } => CLIENT,
-            Body::Request { side: Initiator::Server, .. } => SERVER,
+            Body::Request { side: Side::Client, .. } => CLIENT,
+            Body::Request { side: Side::Server, .. } => SERVER,
             Body::Retry { .. } => RETRY,
             Body::Answer { .. } => ANSWER,
             Body::Knock => KNOCK,
@@ -157,7 +157,7 @@ impl<'a> Message<'a> {
     }
 }
 
-fn decode_request<'a>(side: Initiator, reader: &mut Reader<'a>) -> Result<Body<'a>, DecodeError> {
+fn decode_request<'a>(side: Side, reader: &mut Reader<'a>) -> Result<Body<'a>, DecodeError> {
     let nonce = reader.u64()?;
     let cookie = reader.array()?;
     let sealed = take_sealed(reader)?;

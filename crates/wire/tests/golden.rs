@@ -156,7 +156,7 @@ fn the_version_list_is_written_and_read_as_the_specification_shows() {
 #[test]
 fn parameters_are_written_and_read_as_the_specification_shows() {
     let mut parameters = Parameters::new(ConnectionId::from_u64(SOURCE));
-    parameters.first_destination = Some(ConnectionId::from_u64(DESTINATION));
+    parameters.original_destination = Some(ConnectionId::from_u64(DESTINATION));
     parameters.idle_timeout = Duration::from_secs(30);
     parameters.connection_window = 1_572_864;
     parameters.stream_window = 1 << 20;

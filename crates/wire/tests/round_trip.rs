@@ -5,7 +5,7 @@ use manyway_wire::mmsp2::{
     encode_version_list, key_phase, number_length, packet_number, patch_length,
 };
 use manyway_wire::rendezvous::{self, Body, Message};
-use manyway_wire::{ConnectionId, Initiator, Reader, StreamId, Writer, varint_len};
+use manyway_wire::{ConnectionId, Reader, Side, StreamId, Writer, varint_len};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -80,8 +80,8 @@ proptest! {
     ) {
         let sealed = &[fill; rendezvous::SEALED_LEN];
         let body = match kind {
-            0 => Body::Request { side: Initiator::Client, nonce, cookie, sealed },
-            1 => Body::Request { side: Initiator::Server, nonce, cookie, sealed },
+            0 => Body::Request { side: Side::Client, nonce, cookie, sealed },
+            1 => Body::Request { side: Side::Server, nonce, cookie, sealed },
             2 => Body::Retry { nonce, cookie },
             3 => Body::Answer { nonce, seen, sealed: None },
             4 => Body::Answer { nonce, seen, sealed: Some(sealed) },
@@ -228,7 +228,7 @@ proptest! {
         prop_assert_eq!(id.is_some(), bytes.len() <= ConnectionId::MAX_LENGTH);
         prop_assert!(id.is_none_or(|id| id.as_slice() == bytes));
         prop_assert_eq!(ConnectionId::from_u64(number).leading_u64(), number);
-        for initiator in [Initiator::Client, Initiator::Server] {
+        for initiator in [Side::Client, Side::Server] {
             let stream = StreamId::new(initiator, index);
             prop_assert_eq!((stream.initiator(), stream.index()), (initiator, index));
         }

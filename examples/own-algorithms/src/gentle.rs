@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use manyway::congestion::{AckSample, CongestionController, ControllerConfig, LossSample, Sibling};
+use manyway::congestion::{AckSample, CongestionController, ControllerConfig, LossSample, Subflow};
 use manyway::{ByteCount, Instant, Rate};
 
 /// Adds a datagram to the window each round trip, and takes an eighth away in one in which every packet had to queue for
@@ -58,7 +58,7 @@ impl CongestionController for Gentle {
         "gentle"
     }
 
-    fn on_ack(&mut self, sample: &AckSample, _siblings: &[Sibling]) {
+    fn on_ack(&mut self, sample: &AckSample, _siblings: &[Subflow]) {
         if self.is_searching && sample.allows_growth_of(self.window) {
             self.window += sample.bytes_outside_recovery;
         }

@@ -10,7 +10,7 @@ use manyway_wire::mmsp2::{
     encode_version_list,
 };
 use manyway_wire::rendezvous::{Body, Message, SEALED_LEN, encode_addresses};
-use manyway_wire::{ConnectionId, Initiator, PathId, StreamId, Writer};
+use manyway_wire::{ConnectionId, PathId, Side, StreamId, Writer};
 
 use super::Seed;
 use crate::lab::Lab;
@@ -57,7 +57,7 @@ fn rendezvous() -> Vec<Seed> {
     let sealed = &[3; SEALED_LEN];
     let seen = ([192, 0, 2, 1], 4455).into();
     let bodies = [
-        ("request", Body::Request { side: Initiator::Server, nonce: 1, cookie: [2; 16], sealed }),
+        ("request", Body::Request { side: Side::Server, nonce: 1, cookie: [2; 16], sealed }),
         ("retry", Body::Retry { nonce: 1, cookie: [2; 16] }),
         ("answer", Body::Answer { nonce: 1, seen, sealed: None }),
         ("answer-sealed", Body::Answer { nonce: 1, seen, sealed: Some(sealed) }),
@@ -239,7 +239,7 @@ fn path_ack(ranges: &[std::ops::RangeInclusive<u64>], ecn: Option<EcnCounts>) ->
 fn parameters(reset_token: Option<[u8; 16]>) -> Parameters {
     Parameters {
         version: manyway_wire::mmsp2::VERSION,
-        first_destination: reset_token.map(|_| ConnectionId::from_u64(1)),
+        original_destination: reset_token.map(|_| ConnectionId::from_u64(1)),
         source: ConnectionId::from_u64(2),
         idle_timeout: Duration::from_secs(30),
         connection_window: 3 << 19,

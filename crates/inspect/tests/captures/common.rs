@@ -8,8 +8,7 @@ use std::time::Duration;
 use manyway_inspect::capture::{self, Item};
 use manyway_inspect::{Inspector, KeyLog, Packet};
 use manyway_proto::{
-    ByteCount, ConnectionConfig, ConnectionError, Ecn, FourTuple, Initiator, Instant, LocalAddress, StreamId,
-    Transmit,
+    ByteCount, ConnectionConfig, ConnectionError, Ecn, FourTuple, Instant, LocalAddress, StreamId, Transmit,
 };
 use manyway_sim::scenario::{MINUTE, MS, SECOND, mbit};
 use manyway_sim::traffic::Streams;
@@ -141,7 +140,7 @@ pub(crate) fn connection(seed: u64, total: ByteCount) -> Recorded {
     pair.run_for(SECOND).unwrap();
     let seen = seen.lock().unwrap().clone();
     let key_log = secrets.0.lock().unwrap().clone();
-    let written = Pattern::new(pair.host(Side::Client), StreamId::new(Initiator::Client, 0));
+    let written = Pattern::new(pair.host(Side::Client), StreamId::new(Side::Client, 0));
     Recorded { seen, key_log, written }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use manyway_inspect::{Inside, Label, Level, Packet, Sealed};
-use manyway_proto::{ByteCount, Initiator, StreamId};
+use manyway_proto::{ByteCount, Side, StreamId};
 use manyway_wire::PathId;
 use manyway_wire::mmsp2::Block;
 
@@ -24,7 +24,7 @@ fn every_packet_of_a_connection_over_two_paths_opens_through_changes_of_keys() {
         seen.insert((packet.level(), packet.sender, packet.path, opened.key_phase));
         assert_eq!(packet.connection, Some(1));
     }
-    for sender in [Initiator::Client, Initiator::Server].map(Some) {
+    for sender in [Side::Client, Side::Server].map(Some) {
         for level in [Level::Open, Level::SetUp] {
             assert!(seen.contains(&(Some(level), sender, None, None)));
         }
@@ -41,11 +41,11 @@ fn every_packet_of_a_connection_over_two_paths_opens_through_changes_of_keys() {
 /// What the client wrote to its first stream, from the blocks in the capture.
 fn client_stream(packets: &[Packet]) -> Vec<u8> {
     let mut pieces = BTreeMap::new();
-    for packet in packets.iter().filter(|packet| packet.sender == Some(Initiator::Client)) {
+    for packet in packets.iter().filter(|packet| packet.sender == Some(Side::Client)) {
         let Inside::Opened(opened) = &packet.inside else { continue };
         for block in opened.blocks() {
             if let Ok(Block::Stream(piece)) = block.block
-                && piece.stream == StreamId::new(Initiator::Client, 0)
+                && piece.stream == StreamId::new(Side::Client, 0)
             {
                 pieces.insert(piece.offset, piece.data.to_vec());
             }
@@ -89,7 +89,7 @@ fn without_keys_open_packets_open_and_the_others_tell_what_is_missing() {
             }
         }
     }
-    for side in [Initiator::Client, Initiator::Server] {
+    for side in [Side::Client, Side::Server] {
         assert!(missing.contains(&Label::Handshake(side)) && missing.contains(&Label::Traffic(side)));
     }
     let only_data = recorded.key_log.lines().filter(|line| line.contains("_TRAFFIC_SECRET_0"));

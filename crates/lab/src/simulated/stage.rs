@@ -12,6 +12,8 @@ use manyway_sim::{
 };
 
 use crate::outcome::RouteTotals;
+use manyway_sim::{CLIENT_PORT, SERVER_PORT};
+
 use crate::scenario::{self, Change, Direction, Interface, Scenario, Setting, Side, default_address};
 
 /// Addresses that a server names at most (spec 6.6).
@@ -151,8 +153,8 @@ impl Stage {
     /// The addresses of a host's interfaces that are up.
     fn locals(&self, side: Side) -> Vec<LocalAddress> {
         let port = match side {
-            Side::Client => Side::CLIENT_PORT,
-            Side::Server => Side::SERVER_PORT,
+            Side::Client => CLIENT_PORT,
+            Side::Server => SERVER_PORT,
         };
         let addresses = self.world.network().addresses(self.host(side));
         let local = |(id, address): (InterfaceId, IpAddr)| LocalAddress {
@@ -292,7 +294,7 @@ fn naming(mut config: ConnectionConfig, interfaces: &[Interface]) -> ConnectionC
         let all = addresses(Side::Server, place, interface);
         let turn = |(at, address): (usize, &IpAddr)| {
             let before = all.iter().take(at).filter(|other| other.is_ipv4() == address.is_ipv4());
-            (before.count(), SocketAddr::new(*address, Side::SERVER_PORT))
+            (before.count(), SocketAddr::new(*address, SERVER_PORT))
         };
         all.iter().enumerate().map(turn).collect::<Vec<_>>()
     };

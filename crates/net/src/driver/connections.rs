@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use manyway_proto::identity::{Authoriser, PublicKey};
 use manyway_proto::{
-    ByteCount, ClosedBy, ConnectionError, ConnectionHandle, Endpoint, Event, Initiator, Instant,
-    LocalCandidate, PathEvent, PathId, PathState, StreamConfig, StreamId,
+    ByteCount, ClosedBy, ConnectionError, ConnectionHandle, Endpoint, Event, Instant, LocalCandidate,
+    PathEvent, PathId, PathState, Side, StreamConfig, StreamId,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant as TokioInstant;
@@ -289,13 +289,13 @@ impl Connections {
         let application = Connection::new(link);
         // If nobody takes the connection, dropping it closes it.
         match connection.side() {
-            Initiator::Client => {
+            Side::Client => {
                 if let Some(attempt) = self.attempts.remove(&handle) {
                     self.peers.insert(handle, attempt.peer);
                     let _ = attempt.reply.send(Ok(application));
                 }
             }
-            Initiator::Server => {
+            Side::Server => {
                 connection.set_local_addresses(now, &self.listening);
                 if let Some(addresses) = &self.advertised {
                     connection.set_advertised_addresses(addresses);

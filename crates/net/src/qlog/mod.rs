@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
-use manyway_proto::Initiator;
+use manyway_proto::Side;
 use manyway_proto::observe::qlog::{Qlog, Sink};
 use manyway_proto::observe::{Beginning, Fact, ObservedPacket, Observer, Observers};
 use manyway_proto::{ConnectionError, Instant};
@@ -56,10 +56,10 @@ pub fn directory(directory: impl AsRef<Path>) -> io::Result<Observers> {
     Ok(Observers::new(move |beginning| {
         let proof = Proof::begin(beginning, &incomplete);
         let side = match beginning.side {
-            Initiator::Client => "client",
-            Initiator::Server => "server",
+            Side::Client => "client",
+            Side::Server => "server",
         };
-        let id = writer.open(format!("{}_{side}", beginning.first_destination));
+        let id = writer.open(format!("{}_{side}", beginning.original_destination));
         let is_held = Arc::clone(&proof.is_held);
         let sink = FileSink { writer: Arc::clone(&writer), id, waiting: String::new(), since: None, is_held };
         #[expect(
@@ -83,7 +83,7 @@ struct Proof {
 
 impl Proof {
     fn begin(beginning: &Beginning, incomplete: &Arc<AtomicUsize>) -> Self {
-        let counts = beginning.side == Initiator::Server;
+        let counts = beginning.side == Side::Server;
         let is_held = counts && incomplete.load(Ordering::Relaxed) >= MOST_INCOMPLETE;
         let counted = (counts && !is_held).then(|| Arc::clone(incomplete));
         if let Some(incomplete) = &counted {
@@ -222,7 +222,7 @@ mod tests {
         let address: SocketAddr = "127.0.0.1:1".parse().unwrap();
         let tuple = FourTuple { local: LocalAddress { interface: 0, address }, remote: address };
         let id = ConnectionId::from_u64(1);
-        let server = Beginning::new(Instant::from_nanos(0), Initiator::Server, [id, id], tuple);
+        let server = Beginning::new(Instant::from_nanos(0), Side::Server, [id, id], tuple);
         let is_held = |proof: &Proof| proof.is_held.load(Ordering::Relaxed);
         let mut last = Proof::begin(&server, &incomplete);
         let mut beyond = Proof::begin(&server, &incomplete);

@@ -6,7 +6,7 @@ use super::coupled::Others;
 use super::cubic_curve::Curve;
 use super::slow_start::SlowStart;
 use super::{
-    AckSample, CongestionController, ControllerConfig, LossSample, SentSample, Sibling, pacing_of_window,
+    AckSample, CongestionController, ControllerConfig, LossSample, SentSample, Subflow, pacing_of_window,
 };
 use crate::{ByteCount, Instant, Rate};
 
@@ -141,8 +141,8 @@ impl Cubic {
     }
 
     /// Takes the rest of the group into account. What it does while this path waits for news, it does at once then.
-    fn look_at(&mut self, siblings: &[Sibling]) {
-        let others = Others::of(siblings);
+    fn look_at(&mut self, subflows: &[Subflow]) {
+        let others = Others::of(subflows);
         if others.number != self.others.number {
             // Another flow than before: what was known of it does not hold.
             self.state.plateau = None;
@@ -235,21 +235,21 @@ impl CongestionController for Cubic {
         }
     }
 
-    fn on_proven(&mut self, siblings: &[Sibling]) {
+    fn on_proven(&mut self, subflows: &[Subflow]) {
         // The flow that this path becomes a part of has had its initial window.
-        let has_begun = Others::of(siblings).windows >= self.config.initial_bytes();
+        let has_begun = Others::of(subflows).windows >= self.config.initial_bytes();
         if self.coupling == Coupling::Group && has_begun {
             self.state = State::new(self.config.minimum_bytes());
         }
     }
 
-    fn on_siblings(&mut self, siblings: &[Sibling]) {
+    fn on_siblings(&mut self, subflows: &[Subflow]) {
         if self.coupling == Coupling::Group {
-            self.look_at(siblings);
+            self.look_at(subflows);
         }
     }
 
-    fn on_ack(&mut self, sample: &AckSample, _siblings: &[Sibling]) {
+    fn on_ack(&mut self, sample: &AckSample, _siblings: &[Subflow]) {
         let mut bytes = sample.bytes_outside_recovery;
         if self.is_in_slow_start() {
             let window;

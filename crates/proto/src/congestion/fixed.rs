@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{AckSample, CongestionController, ControllerConfig, LossSample, Sibling, pacing_of_window};
+use super::{AckSample, CongestionController, ControllerConfig, LossSample, Subflow, pacing_of_window};
 use crate::{ByteCount, Instant, Rate};
 
 /// Keeps the window it started with, whatever happens. Not for networks that are shared.
@@ -27,7 +27,7 @@ impl CongestionController for Fixed {
         Self::NAME
     }
 
-    fn on_ack(&mut self, _sample: &AckSample, _siblings: &[Sibling]) {}
+    fn on_ack(&mut self, _sample: &AckSample, _siblings: &[Subflow]) {}
 
     fn on_loss(&mut self, _sample: &LossSample) {}
 

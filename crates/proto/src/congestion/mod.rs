@@ -32,7 +32,7 @@ pub use registry::Controllers;
 pub use reno::{NewReno, Reno};
 pub use samples::{
     AckSample, Activity, Bottleneck, CongestionSign, ControllerConfig, LossSample, LostPacketSample,
-    SentSample, Sibling,
+    SentSample, Subflow,
 };
 
 use coupled::{Balia, Law, Lia, Olia};
@@ -59,19 +59,19 @@ pub trait CongestionController: Debug + Send {
         let _ = sample;
     }
 
-    /// The path, which is not the first one, was just proven and carried nothing yet. `siblings` are the other live paths of
+    /// The path, which is not the first one, was just proven and carried nothing yet. `subflows` are the other live paths of
     /// the connection.
-    fn on_proven(&mut self, siblings: &[Sibling]) {
-        let _ = siblings;
+    fn on_proven(&mut self, subflows: &[Subflow]) {
+        let _ = subflows;
     }
 
-    /// An acknowledgement came; what it says follows. `siblings` are the other live paths of the connection.
-    fn on_siblings(&mut self, siblings: &[Sibling]) {
-        let _ = siblings;
+    /// An acknowledgement came; what it says follows. `subflows` are the other live paths of the connection.
+    fn on_siblings(&mut self, subflows: &[Subflow]) {
+        let _ = subflows;
     }
 
-    /// Packets arrived. `siblings` are the other live paths of the connection.
-    fn on_ack(&mut self, sample: &AckSample, siblings: &[Sibling]);
+    /// Packets arrived. `subflows` are the other live paths of the connection.
+    fn on_ack(&mut self, sample: &AckSample, subflows: &[Subflow]);
 
     /// A packet was lost; the reaction to losses as such belongs into [`Self::on_loss`].
     fn on_packet_lost(&mut self, sample: &LostPacketSample) {
@@ -108,14 +108,14 @@ pub trait CongestionController: Debug + Send {
     /// Whether the window still grows exponentially in search of the capacity.
     fn is_in_slow_start(&self) -> bool;
 
-    /// What the controllers of other paths learn as [`Sibling::activity`]. While it is [`Activity::Draining`], all that is
+    /// What the controllers of other paths learn as [`Subflow::activity`]. While it is [`Activity::Draining`], all that is
     /// sent counts as limited by the application. Default [`Activity::Steady`].
     fn activity(&self) -> Activity {
         Activity::Steady
     }
 
     /// When the window was last reduced for congestion; the controllers of other paths learn it as
-    /// [`Sibling::reduced_at`]. Default `None`: only those need it that make one reduction of several.
+    /// [`Subflow::reduced_at`]. Default `None`: only those need it that make one reduction of several.
     fn reduced_at(&self) -> Option<Instant> {
         None
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::coupled::{Alone, Group, Law, Member, ONE};
 use super::slow_start::SlowStart;
-use super::{AckSample, CongestionController, ControllerConfig, LossSample, Sibling, pacing_of_window};
+use super::{AckSample, CongestionController, ControllerConfig, LossSample, Subflow, pacing_of_window};
 use crate::{ByteCount, Instant, Rate};
 
 /// The reference, simplest controller: one datagram a round trip more, half of the window less at a congestion event.
@@ -70,13 +70,13 @@ impl<L: Law> CongestionController for Reno<L> {
         Self::NAME
     }
 
-    fn on_ack(&mut self, sample: &AckSample, siblings: &[Sibling]) {
+    fn on_ack(&mut self, sample: &AckSample, subflows: &[Subflow]) {
         let mut bytes = sample.bytes_outside_recovery;
         if self.is_in_slow_start() {
             (self.state.window, bytes) = self.state.slow_start.on_ack(self.state.window, sample);
         }
         let own = Member::new(self.state.window, sample.smoothed_rtt, sample.loss_interval);
-        let group = Group::new(own, siblings);
+        let group = Group::new(own, subflows);
         self.reduction = L::reduction(group);
         if !self.is_in_slow_start() && sample.allows_growth_of(self.state.window) {
             self.avoid_congestion(bytes, L::gain(group));

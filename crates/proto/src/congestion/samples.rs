@@ -111,7 +111,7 @@ pub struct AckSample {
     pub gaps_since_sent: u64,
     /// Bytes declared lost by this acknowledgement.
     pub newly_lost: ByteCount,
-    /// What other paths learn of this one as [`Sibling::loss_interval`].
+    /// What other paths learn of this one as [`Subflow::loss_interval`].
     pub loss_interval: ByteCount,
 }
 
@@ -185,7 +185,7 @@ pub struct LossSample {
 /// Figures of another live path of the same connection, for coupled controllers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Sibling {
+pub struct Subflow {
     /// Its congestion window.
     pub window: ByteCount,
     /// Its smoothed round trip.
@@ -201,7 +201,7 @@ pub struct Sibling {
     pub bottleneck: Bottleneck,
 }
 
-impl Sibling {
+impl Subflow {
     /// Names the figures of a path whose controller does nothing special, behind a bottleneck of its own.
     pub const fn new(window: ByteCount, rtt: Duration, loss_interval: ByteCount) -> Self {
         Self {

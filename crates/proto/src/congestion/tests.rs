@@ -396,21 +396,21 @@ impl Flows {
         Self(datagrams.iter().map(make).collect())
     }
 
-    fn siblings(&self, except: usize) -> Vec<Sibling> {
+    fn subflows(&self, except: usize) -> Vec<Subflow> {
         let others = self.0.iter().enumerate().filter(|(at, _)| *at != except);
-        let sibling = |other: &dyn CongestionController| {
-            Sibling::new(other.window(), RTT, ByteCount::ZERO)
+        let subflow = |other: &dyn CongestionController| {
+            Subflow::new(other.window(), RTT, ByteCount::ZERO)
                 .with_reduced_at(other.reduced_at())
                 .with_bottleneck(Bottleneck::Same)
         };
-        others.map(|(_, other)| sibling(other.as_ref())).collect()
+        others.map(|(_, other)| subflow(other.as_ref())).collect()
     }
 
     /// Each hears of the others.
     fn look(&mut self) {
         for at in 0..self.0.len() {
-            let siblings = self.siblings(at);
-            self.0[at].on_siblings(&siblings);
+            let subflows = self.subflows(at);
+            self.0[at].on_siblings(&subflows);
         }
     }
 
@@ -419,10 +419,10 @@ impl Flows {
         for _ in 0..10 {
             *now += RTT / 10;
             for at in 0..self.0.len() {
-                let siblings = self.siblings(at);
+                let subflows = self.subflows(at);
                 let window = self.0[at].window();
-                self.0[at].on_siblings(&siblings);
-                self.0[at].on_ack(&ack(*now, window.get() / 10, window), &siblings);
+                self.0[at].on_siblings(&subflows);
+                self.0[at].on_ack(&ack(*now, window.get() / 10, window), &subflows);
             }
         }
     }
@@ -468,22 +468,22 @@ fn paths_of_a_group_are_together_one_cubic_flow() {
 #[test]
 fn a_path_that_joins_a_group_adds_no_initial_window_to_it_and_grows_from_there() {
     let mut flows = Flows::new("coupled-cubic", &[40, 10]);
-    let siblings = flows.siblings(1);
-    flows.0[1].on_proven(&siblings);
+    let subflows = flows.subflows(1);
+    flows.0[1].on_proven(&subflows);
     assert_eq!(flows.0[1].window(), ByteCount(2 * SIZE));
     // One by one, past the initial window.
     for count in 3..20 {
-        let siblings = flows.siblings(1);
+        let subflows = flows.subflows(1);
         let window = flows.0[1].window();
-        flows.0[1].on_siblings(&siblings);
-        flows.0[1].on_ack(&ack(at(count), SIZE, window), &siblings);
+        flows.0[1].on_siblings(&subflows);
+        flows.0[1].on_ack(&ack(at(count), SIZE, window), &subflows);
         assert_eq!(flows.0[1].window(), ByteCount(count * SIZE));
     }
     // A path that nobody was before is the flow itself, and one that is not coupled a flow of its own.
     for (name, others) in [("coupled-cubic", &[10, 4][..]), ("cubic", &[10, 40])] {
         let mut flows = Flows::new(name, others);
-        let siblings = flows.siblings(0);
-        flows.0[0].on_proven(&siblings);
+        let subflows = flows.subflows(0);
+        flows.0[0].on_proven(&subflows);
         assert_eq!(flows.0[0].window(), ByteCount(10 * SIZE));
     }
 }
@@ -496,8 +496,8 @@ fn a_group_gives_once_for_what_all_of_it_lost_at_a_time() {
     let sent_at = now - RTT / 2;
     flows.0[0].on_loss(&loss(now));
     let window = flows.0[1].window();
-    let siblings = flows.siblings(1);
-    flows.0[1].on_siblings(&siblings);
+    let subflows = flows.subflows(1);
+    flows.0[1].on_siblings(&subflows);
     flows.0[1].on_loss(&LossSample { sent_at, ..loss(now + RTT / 10) });
     assert_eq!(flows.0[1].window(), window);
     // What was sent after the first gave counts.
@@ -514,7 +514,7 @@ proptest! {
         steps in proptest::collection::vec(step(), 1..200),
     ) {
         let [mut one, mut other] = [pair.0, pair.1].map(|name| by_name(name).unwrap()(&config(10)));
-        let elsewhere = [Sibling::new(ByteCount(90_000), RTT / 2, ByteCount(100_000))];
+        let elsewhere = [Subflow::new(ByteCount(90_000), RTT / 2, ByteCount(100_000))];
         let mut now = at(0);
         for step in steps {
             if let Step::Ack { part, micros, .. } = step {

@@ -6,7 +6,7 @@ mod streams;
 
 use std::net::SocketAddr;
 
-use manyway_wire::{ConnectionId, Initiator};
+use manyway_wire::{ConnectionId, Side};
 
 pub use statistics::ConnectionStatistics;
 
@@ -50,7 +50,7 @@ impl Connection {
     }
 
     /// Whether this end opened the connection.
-    pub fn side(&self) -> Initiator {
+    pub fn side(&self) -> Side {
         self.engine.side
     }
 
@@ -218,9 +218,9 @@ impl Connection {
     }
 
     /// Ends at once and leaves nothing behind: a set-up of a client gives way to newer ones. Returns this end's id.
-    pub(crate) fn give_way(&mut self, now: Instant) -> Option<ConnectionId> {
+    pub(crate) fn evict(&mut self, now: Instant) -> Option<ConnectionId> {
         let (engine, mmsp2) = self.parts();
-        mmsp2.give_way(engine, now)
+        mmsp2.evict(engine, now)
     }
 
     /// A datagram with the rendezvous token of this connection came from `from`.
@@ -246,7 +246,7 @@ impl Connection {
     ) -> bool {
         self.on_unreachable(now, tuple.remote, quoted) || {
             let (engine, mmsp2) = self.parts();
-            mmsp2.on_leg_unreachable(engine, now, tuple, quoted, undelivered)
+            mmsp2.on_candidate_unreachable(engine, now, tuple, quoted, undelivered)
         }
     }
 }
@@ -259,7 +259,7 @@ impl Connection {
     /// `None` if there are no keys or no id for it, or the payload is too short for a packet.
     pub fn forge(
         &mut self,
-        level: crate::Level,
+        level: crate::EncryptionLevel,
         path: manyway_wire::PathId,
         skipped: u8,
         payload: &[u8],

@@ -20,9 +20,9 @@ pub struct ConnectionStatistics {
     pub messages: MessageStatistics,
     /// Bytes of streams sent that arrived twice, or when nobody wanted them any more: copies, and repeats that were not
     /// needed.
-    pub sent_in_vain: ByteCount,
+    pub duplicate_bytes_sent: ByteCount,
     /// Bytes of streams received that were here before, or that nobody wanted any more.
-    pub received_in_vain: ByteCount,
+    pub duplicate_bytes_received: ByteCount,
     /// Bytes of streams received that wait ahead of a gap.
     pub ahead_of_gaps: ByteCount,
     /// The most that ever waited so.
@@ -44,8 +44,8 @@ impl Connection {
             congestion: engine.congestion(),
             backlog: streams.backlog(),
             messages: streams.message_statistics(),
-            sent_in_vain: ByteCount(tally.sent_in_vain),
-            received_in_vain: ByteCount(tally.received_in_vain),
+            duplicate_bytes_sent: ByteCount(tally.duplicate_bytes_sent),
+            duplicate_bytes_received: ByteCount(tally.duplicate_bytes_received),
             ahead_of_gaps: ByteCount(tally.ahead),
             most_ahead_of_gaps: ByteCount(tally.most_ahead),
             packets_refused: mmsp2.packets_refused(),

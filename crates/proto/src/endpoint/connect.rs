@@ -70,7 +70,7 @@ impl Endpoint {
     ) -> Result<ConnectionHandle, ConnectError> {
         let config = Arc::clone(&client.connection);
         let local_id = self.reset_key.issue_id(self.rng.next_u64());
-        let first_destination = ConnectionId::from_u64(self.rng.next_u64());
+        let original_destination = ConnectionId::from_u64(self.rng.next_u64());
         let parameters = own_parameters(&config, local_id, None);
         let tls = Arc::clone(&client.tls);
         let handshake =
@@ -81,7 +81,7 @@ impl Endpoint {
             interfaces: self.interfaces.clone(),
             rng: self.rng.fork(),
             reset_key: Arc::clone(&self.reset_key),
-            first_destination,
+            original_destination,
             local_id,
             handshake,
         };

@@ -32,7 +32,7 @@ pub(crate) struct CookieFacts {
     /// Where the client's packet came from.
     pub(crate) client: SocketAddr,
     /// The first destination id of the client.
-    pub(crate) first_destination: ConnectionId,
+    pub(crate) original_destination: ConnectionId,
     /// The source id of the client.
     pub(crate) source: ConnectionId,
 }
@@ -145,7 +145,7 @@ fn bound(head: &[u8], facts: &CookieFacts) -> Vec<u8> {
     bytes.extend_from_slice(head);
     bytes.extend_from_slice(&address.octets());
     bytes.extend_from_slice(&facts.client.port().to_be_bytes());
-    for id in [&facts.first_destination, &facts.source] {
+    for id in [&facts.original_destination, &facts.source] {
         bytes.push(u8::try_from(id.as_slice().len()).unwrap_or(u8::MAX));
         bytes.extend_from_slice(id.as_slice());
     }
@@ -165,7 +165,7 @@ mod tests {
     fn facts() -> CookieFacts {
         CookieFacts {
             client: "192.0.2.1:4433".parse().unwrap(),
-            first_destination: ConnectionId::from_u64(1),
+            original_destination: ConnectionId::from_u64(1),
             source: ConnectionId::from_u64(2),
         }
     }
@@ -202,7 +202,7 @@ mod tests {
         let others = [
             CookieFacts { client: "192.0.2.2:4433".parse().unwrap(), ..facts() },
             CookieFacts { client: "192.0.2.1:4434".parse().unwrap(), ..facts() },
-            CookieFacts { first_destination: ConnectionId::from_u64(3), ..facts() },
+            CookieFacts { original_destination: ConnectionId::from_u64(3), ..facts() },
             CookieFacts { source: ConnectionId::from_u64(3), ..facts() },
             CookieFacts { source: ConnectionId::from_slice(&[]).unwrap(), ..facts() },
         ];

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use manyway_wire::{ConnectionId, Initiator, PathId};
+use manyway_wire::{ConnectionId, PathId, Side};
 
 use super::demux::Route;
 use super::{ConnectError, ConnectionHandle, Endpoint, ResetKey};
@@ -22,7 +22,7 @@ const SERVER: u64 = 0x5151_5151_5151_5151;
 #[derive(Debug)]
 pub struct EstablishedEnd<'a> {
     /// Which end.
-    pub side: Initiator,
+    pub side: Side,
     /// Its settings.
     pub config: Arc<ConnectionConfig>,
     /// Those of the other end.
@@ -48,14 +48,14 @@ impl Endpoint {
         keys: &SharedKeys,
     ) -> Result<ConnectionHandle, ConnectError> {
         let no_pair = ConnectError::NoAddressPair;
-        let first_destination = ConnectionId::from_u64(FIRST_DESTINATION);
+        let original_destination = ConnectionId::from_u64(FIRST_DESTINATION);
         let (local_id, remote_id) = match end.side {
-            Initiator::Client => (CLIENT, SERVER),
-            Initiator::Server => (SERVER, CLIENT),
+            Side::Client => (CLIENT, SERVER),
+            Side::Server => (SERVER, CLIENT),
         };
         let (local_id, remote_id) = (ConnectionId::from_u64(local_id), ConnectionId::from_u64(remote_id));
         let peer_reset_key = ResetKey::new(&end.peer_reset_key);
-        let answered = (end.side == Initiator::Client).then_some((first_destination, &peer_reset_key));
+        let answered = (end.side == Side::Client).then_some((original_destination, &peer_reset_key));
         let parameters = own_parameters(&end.peer, remote_id, answered);
         // It is thrown away unused: a server's costs least.
         let handshake = Handshake::server(keys.server_config(), &parameters).map_err(ConnectError::Tls)?;
@@ -65,13 +65,13 @@ impl Endpoint {
             interfaces: self.interfaces.clone(),
             rng: self.rng.fork(),
             reset_key: Arc::clone(&self.reset_key),
-            first_destination,
+            original_destination,
             local_id,
             handshake,
         };
         let mut connection = match end.side {
-            Initiator::Client => Connection::client(start, end.locals, end.remotes).ok_or(no_pair)?,
-            Initiator::Server => {
+            Side::Client => Connection::client(start, end.locals, end.remotes).ok_or(no_pair)?,
+            Side::Server => {
                 let local = end.locals.first().ok_or_else(|| no_pair.clone())?.address;
                 let tuple = FourTuple { local, remote: *end.remotes.first().ok_or(no_pair)? };
                 Connection::server(start, tuple, remote_id, Vec::new(), true)

@@ -15,8 +15,8 @@ use crate::connection::Connection;
 use crate::handshake::Handshake;
 use crate::mmsp2::{Arrival, FIRST_KEPT_NUMBER, Start, own_parameters};
 use crate::packet::builder::{HeaderFacts, PacketBuilder};
-use crate::protection::{Incoming, KeyLimits, Level, Protector, ReplayWindow};
-use crate::{ConnectionError, Ecn, FourTuple, Initiator, Instant, Transmit};
+use crate::protection::{EncryptionLevel, Incoming, KeyLimits, Protector, ReplayWindow};
+use crate::{ConnectionError, Ecn, FourTuple, Instant, Side, Transmit};
 
 /// Datagrams that begin something are at least this long (spec 7.7).
 const FIRST_FLIGHT: usize = 1200;
@@ -48,7 +48,7 @@ impl Endpoint {
         if self.admission.is_barred(now, prefix) {
             return;
         }
-        let facts = CookieFacts { client: tuple.remote, first_destination: destination, source };
+        let facts = CookieFacts { client: tuple.remote, original_destination: destination, source };
         let local_id = self.server_id(&facts);
         // spec 7.8: a late copy of a first flight; its connection has another id for the client by now, or has ended
         if self.demux.get(&local_id).is_some() || self.admission.begun.contains(now, &local_id) {
@@ -71,9 +71,9 @@ impl Endpoint {
         let mut copy = datagram.to_vec();
         let packet = manyway_wire::mmsp2::decode_protected(&copy).ok()?;
         let bytes = copy.get_mut(..packet.length)?;
-        let mut protector = open_protector(&facts.first_destination);
+        let mut protector = open_protector(&facts.original_destination);
         let incoming = Incoming {
-            level: Level::Open,
+            level: EncryptionLevel::Initial,
             path: PathId::FIRST,
             number_offset: packet.number_offset,
             expected: 0,
@@ -97,7 +97,7 @@ impl Endpoint {
             return;
         }
         let info = self.make_info(now, facts);
-        let mut protector = open_protector(&facts.first_destination);
+        let mut protector = open_protector(&facts.original_destination);
         let header = HeaderFacts {
             path: PathId::FIRST,
             destination: facts.source,
@@ -121,7 +121,7 @@ impl Endpoint {
 
     /// The server's id follows from the client's ids, so that every leg of a race meets the same connection.
     fn server_id(&self, facts: &CookieFacts) -> ConnectionId {
-        self.reset_key.derive_id(&facts.first_destination, &facts.source)
+        self.reset_key.derive_id(&facts.original_destination, &facts.source)
     }
 
     fn accept(&mut self, now: Instant, arrival: Arrival<'_>, facts: &CookieFacts, proven: bool) {
@@ -130,7 +130,8 @@ impl Endpoint {
         let prefix = Prefix::of(arrival.tuple.remote);
         let info = self.make_info(now, facts);
         let config = server.connection;
-        let parameters = own_parameters(&config, local_id, Some((facts.first_destination, &self.reset_key)));
+        let parameters =
+            own_parameters(&config, local_id, Some((facts.original_destination, &self.reset_key)));
         let handshake = Handshake::server(server.tls, &parameters);
         let handshake = match server.certificate {
             Some(tls) => handshake.and_then(|handshake| handshake.with_fallback(tls, &parameters)),
@@ -149,7 +150,7 @@ impl Endpoint {
             interfaces: self.interfaces.clone(),
             rng: self.rng.fork(),
             reset_key: Arc::clone(&self.reset_key),
-            first_destination: facts.first_destination,
+            original_destination: facts.original_destination,
             local_id,
             handshake,
         };
@@ -160,7 +161,7 @@ impl Endpoint {
         }
         let handle = self.slots.insert(connection);
         let route = Route { slot: handle.slot(), path: PathId::FIRST };
-        self.demux.insert(facts.first_destination, route);
+        self.demux.insert(facts.original_destination, route);
         self.demux.insert(local_id, route);
         self.admission.begun.note(now, local_id);
         let (place, gives_way) = self.admission.admit(handle, proven.then_some(prefix));
@@ -168,7 +169,7 @@ impl Endpoint {
         if let Some(oldest) = gives_way
             && let Some(connection) = self.slots.get_mut(oldest)
         {
-            connection.give_way(now).into_iter().for_each(|id| self.admission.begun.forget(&id));
+            connection.evict(now).into_iter().for_each(|id| self.admission.begun.forget(&id));
             self.touch(oldest);
         }
         self.touch(handle);
@@ -226,7 +227,7 @@ impl Endpoint {
         let Some((handle, _)) = self.find(destination) else { return };
         if let Some(connection) = self.slots.get_mut(handle)
             && connection.is_handshaking()
-            && connection.side() == Initiator::Client
+            && connection.side() == Side::Client
             && !connection.has_heard()
             && !versions.contains(&VERSION)
         {
@@ -251,9 +252,9 @@ struct FirstPacket {
     proven: bool,
 }
 
-fn open_protector(first_destination: &ConnectionId) -> Protector {
-    let mut protector = Protector::new(Initiator::Server, KeyLimits::default());
-    protector.set_open_keys(first_destination);
+fn open_protector(original_destination: &ConnectionId) -> Protector {
+    let mut protector = Protector::new(Side::Server, KeyLimits::default());
+    protector.set_initial_keys(original_destination);
     protector
 }
 
@@ -300,8 +301,8 @@ mod tests {
                 largest_acked: None,
                 size: FIRST_FLIGHT,
             };
-            let mut protector = Protector::new(Initiator::Client, KeyLimits::default());
-            protector.set_open_keys(&destination);
+            let mut protector = Protector::new(Side::Client, KeyLimits::default());
+            protector.set_initial_keys(&destination);
             let mut bytes = Vec::new();
             let mut builder = PacketBuilder::long(&mut bytes, &facts, LongKind::Open, source);
             manyway_wire::mmsp2::AckNow.encode(&mut builder.writer(&mut bytes));

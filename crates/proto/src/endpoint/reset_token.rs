@@ -24,10 +24,14 @@ impl ResetKey {
     }
 
     /// The id that this endpoint takes towards a client, from the two ids that the client chose.
-    pub(crate) fn derive_id(&self, first_destination: &ConnectionId, source: &ConnectionId) -> ConnectionId {
+    pub(crate) fn derive_id(
+        &self,
+        original_destination: &ConnectionId,
+        source: &ConnectionId,
+    ) -> ConnectionId {
         let mut context = hmac::Context::with_key(&self.0);
         context.update(b"id");
-        context.update(first_destination.as_slice());
+        context.update(original_destination.as_slice());
         context.update(source.as_slice());
         let tag = context.sign();
         let bytes = tag.as_ref().first_chunk::<8>().copied().unwrap_or_default();

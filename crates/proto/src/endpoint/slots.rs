@@ -193,7 +193,7 @@ mod tests {
             interfaces: crate::path::InterfaceMtus::default(),
             rng: Rng::from_seed([1; 32]),
             reset_key: Arc::new(ResetKey::new(&[2; 32])),
-            first_destination: ConnectionId::from_u64(3),
+            original_destination: ConnectionId::from_u64(3),
             local_id: ConnectionId::from_u64(4),
             handshake: testing::pair().1,
         };

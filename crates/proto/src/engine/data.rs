@@ -11,7 +11,7 @@ use crate::packet::content::SentContent;
 use crate::path::Path;
 use crate::recovery::{Allowance, one_way_difference};
 use crate::scheduler::{Decision, Event, PathList, PathView, Source, Stuck, View, background};
-use crate::stream::priority::Pick;
+use crate::stream::priority::ClassFilter;
 use crate::wire::Wire;
 use crate::{ByteCount, Instant, Transmit};
 
@@ -28,17 +28,17 @@ impl Engine {
     ) -> Option<Transmit> {
         self.clock.paced_until = None;
         self.expire_messages(wire, now);
-        let pick = match self.transmit_urgent(wire, now, buffer) {
+        let filter = match self.transmit_urgent(wire, now, buffer) {
             Ok(transmit) => return Some(transmit),
-            Err(pick) => pick,
+            Err(filter) => filter,
         };
         match self.transmit_copies(wire, now, buffer) {
             Ok(transmit) => return Some(transmit),
             Err(paced_until) => self.clock.paced_until = paced_until,
         }
-        let wants = wire.wants_data(pick);
+        let wants = wire.wants_data(filter);
         let mut stuck = if self.sending.scheduler.sends_copies() { self.find_stuck(wire) } else { None };
-        if !wants && pick == Pick::All {
+        if !wants && filter == ClassFilter::All {
             self.note_idle(wire);
         }
         if !wants && stuck.is_none() {
@@ -47,10 +47,10 @@ impl Engine {
         }
         let paced_until = self.look_at_paths(now);
         if self.sending.scheduler.chooses_streams() {
-            wire.ready_streams(pick, &mut self.sending.ready);
+            wire.ready_streams(filter, &mut self.sending.ready);
         }
         let until = loop {
-            let (paths, quantum, source) = match self.ask(wire, now, stuck, pick) {
+            let (paths, quantum, source) = match self.ask(wire, now, stuck, filter) {
                 Decision::Wait { until } => break until.filter(|at| *at > now),
                 Decision::Send { path, quantum, source } => (PathList::from_iter([path]), quantum, source),
                 Decision::Copy { paths, quantum, source } => (paths, quantum, source),
@@ -62,7 +62,7 @@ impl Engine {
                 self.reinject_stuck(now, stuck, quantum);
                 wire.carry_out(self, now);
             }
-            let carry = Carry { load: Load::Data, source, pick, ..Carry::default() };
+            let carry = Carry { load: Load::Data, source, filter, ..Carry::default() };
             let sent = self.transmit_burst(wire, now, buffer, (paths, quantum), carry);
             if sent.is_some() {
                 return sent;
@@ -82,19 +82,19 @@ impl Engine {
         None
     }
 
-    fn ask(&mut self, wire: &Wire, now: Instant, stuck: Option<Stuck>, pick: Pick) -> Decision {
-        let outlook = wire.outlook(pick);
+    fn ask(&mut self, wire: &Wire, now: Instant, stuck: Option<Stuck>, filter: ClassFilter) -> Decision {
+        let backlog_of = wire.backlog_of(filter);
         let sending = &mut self.sending;
         let bounded: SmallVec<[PathView; 8]>;
         let mut view = View::new(now, &sending.views);
-        view.backlog = outlook.backlog;
-        view.skipped = outlook.skipped;
-        view.repeats = outlook.repeats;
-        view.repeats_from = sending.repeats_from.filter(|_| outlook.repeats > ByteCount::ZERO);
-        view.window_left = outlook.window_left;
-        view.window_total = outlook.window_total;
+        view.backlog = backlog_of.backlog;
+        view.skipped = backlog_of.skipped;
+        view.repeats = backlog_of.repeats;
+        view.repeats_from = sending.repeats_from.filter(|_| backlog_of.repeats > ByteCount::ZERO);
+        view.window_left = backlog_of.window_left;
+        view.window_total = backlog_of.window_total;
         view.copy_budget = sending.stuck_budget.left(now);
-        view.next = outlook.next;
+        view.next = backlog_of.next;
         view.ready = &sending.ready;
         view.stuck = stuck;
         if background::is_next(&view) {
@@ -225,7 +225,7 @@ impl Engine {
                     continue;
                 };
                 let SentContent::Stream { stream, length, .. } = *content else { continue };
-                if packet.moved {
+                if packet.reinjected {
                     copies += 1;
                 } else if oldest.is_none_or(|stuck| packet.time_sent() < stuck.sent_at) {
                     let bytes = ByteCount(u64::from(length));
@@ -244,8 +244,8 @@ impl Engine {
         let before = path.recovery.oldest().take(LOOKED_AT);
         let skip = before.take_while(|packet| packet.time_sent() < stuck.sent_at).count();
         let bytes = self.sending.stuck_budget.left(now).min(most);
-        let moved = self.reinject(now, stuck.path, Portion { skip, bytes, ..Portion::ALL });
-        self.sending.stuck_budget.on_copied(now, moved);
+        let reinjected = self.reinject(now, stuck.path, Portion { skip, bytes, ..Portion::ALL });
+        self.sending.stuck_budget.on_copied(now, reinjected);
     }
 
     /// The next batch of copies on a path that has room, or when the pacer lets one go.

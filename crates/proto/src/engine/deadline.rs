@@ -14,9 +14,9 @@ impl Engine {
     pub(crate) fn poll_timeout(&self, wire: &Wire) -> Option<Instant> {
         let mut earliest = Earliest::default();
         earliest.take(self.clock.paced_until);
-        earliest.take(self.clock.tidy_at);
+        earliest.take(self.clock.shrink_at);
         earliest.take(self.persist_deadline(wire));
-        earliest.take(self.still_there_deadline(wire));
+        earliest.take(self.receiver_keep_alive_deadline(wire));
         earliest.take(self.message_deadline(wire));
         earliest.take(self.selection_deadline());
         for id in self.paths.ids() {
@@ -51,9 +51,9 @@ impl Engine {
         }
         self.selection_timeout(now);
         self.persist_timeout(wire, now);
-        self.ask_still_there(wire, now);
+        self.receiver_keep_alive_timeout(wire, now);
         self.expire_messages(wire, now);
-        self.tidy(wire, now);
+        self.shrink_when_idle(wire, now);
         wire.carry_out(self, now);
     }
 

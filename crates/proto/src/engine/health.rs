@@ -191,10 +191,10 @@ impl Engine {
     }
 
     /// The controller of a path that was just proven learns of the others before the first bytes go out.
-    fn introduce(&mut self, now: Instant, id: PathId) {
-        let siblings = self.siblings(now, id);
+    fn on_path_validated(&mut self, now: Instant, id: PathId) {
+        let subflows = self.subflows(now, id);
         if let Some(path) = self.paths.get_mut(id) {
-            path.recovery.on_proven(&siblings);
+            path.recovery.on_proven(&subflows);
         }
     }
 
@@ -215,7 +215,7 @@ impl Engine {
             let before = path.place.fallback();
             path.on_proven();
             if before.is_some_and(|before| Self::leads_elsewhere(&before, &answer.tuple)) {
-                self.begin_anew(now, id);
+                self.reset_path(now, id);
             }
         }
         if self.lacks_proof_of_size(now, id, &answer) || self.dwells(now, id) {
@@ -235,7 +235,7 @@ impl Engine {
                 let working = path.working_state();
                 self.start_size_search(now, id);
                 self.advance_path(now, id, working, PathReason::Validated);
-                self.introduce(now, id);
+                self.on_path_validated(now, id);
                 self.tell_status(id);
             }
             PathState::Suspect => {
@@ -254,7 +254,7 @@ impl Engine {
                 self.start_size_search(now, id);
                 self.advance_path(now, id, PathState::Probation, PathReason::Answered);
                 self.tell_status(id);
-                self.close_twins(now, id);
+                self.close_duplicates(now, id);
             }
             // An answer from where the path was before proves nothing of where it is now.
             PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation
@@ -269,7 +269,7 @@ impl Engine {
     /// A path leads through another network now: what was learnt of the one before counts no more, and what is on its
     /// way there is sent again (RFC 9000, section 9.4). Not before its new address is proven, or anybody who sends copies
     /// of packets from elsewhere could slow it down.
-    pub(crate) fn begin_anew(&mut self, now: Instant, id: PathId) {
+    pub(crate) fn reset_path(&mut self, now: Instant, id: PathId) {
         let mut outcome = std::mem::take(&mut self.shared.outcome);
         if let Some(path) = self.paths.get_mut(id) {
             path.recovery.abandon(now, &mut outcome);

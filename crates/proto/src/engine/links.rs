@@ -1,6 +1,6 @@
 //! What the system says of the links below a server's paths.
 
-use super::{Engine, Initiator};
+use super::{Engine, Side};
 use crate::path::{Path, PathReason, PathState};
 use crate::{FourTuple, Instant};
 
@@ -20,7 +20,7 @@ impl Engine {
         now: Instant,
         news_of: impl Fn(&FourTuple) -> Option<LinkNews>,
     ) {
-        if self.side == Initiator::Client || !self.phase.is_open() {
+        if self.side == Side::Client || !self.phase.is_open() {
             return;
         }
         let has = |path: &Path, news| news_of(&path.tuple()) == Some(news);

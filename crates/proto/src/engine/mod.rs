@@ -20,13 +20,13 @@ mod persist;
 mod phase;
 mod probing;
 mod rates;
+mod receiver_keep_alive;
 mod relocation;
 mod selection;
 mod sending;
 mod settle;
+mod shrink;
 pub(crate) mod statistics;
-mod still_there;
-mod tidy;
 mod transitions;
 mod unreachable;
 mod urgent;
@@ -54,7 +54,7 @@ use crate::packet::ack_policy::AckPolicy;
 use crate::path::manager::PathManager;
 use crate::path::{BASE_DATAGRAM, InterfaceMtus, Path, PathSet};
 use crate::recovery::{Outcome, PathRecovery, RecoveryConfig};
-use crate::{ConfigError, ConnectionConfig, FourTuple, Initiator, Instant, Rng};
+use crate::{ConfigError, ConnectionConfig, FourTuple, Instant, Rng, Side};
 
 use events::Events;
 use notices::Notices;
@@ -87,13 +87,13 @@ pub(crate) struct Clock {
     /// When the pacer lets the next data go.
     paced_until: Option<Instant>,
     /// Whether the peer was asked if it is still there.
-    asked: still_there::Asked,
+    asked: receiver_keep_alive::KeepAlives,
     /// Since when no path is live.
     pathless_since: Option<Instant>,
     /// The last packet in or out.
-    stirred_at: Instant,
+    last_packet_at: Instant,
     /// When to look whether the connection rests; `None` once memory was given back.
-    tidy_at: Option<Instant>,
+    shrink_at: Option<Instant>,
 }
 
 /// What every part may need for a moment.
@@ -110,7 +110,7 @@ pub(crate) struct Shared {
 /// What both wires share of one connection.
 #[derive(Debug)]
 pub(crate) struct Engine {
-    pub(crate) side: Initiator,
+    pub(crate) side: Side,
     pub(crate) config: Arc<ConnectionConfig>,
     pub(crate) phase: Phase,
     pub(crate) paths: PathSet,
@@ -130,7 +130,7 @@ pub(crate) struct Engine {
 #[derive(Debug)]
 pub(crate) struct Beginnings {
     pub(crate) now: Instant,
-    pub(crate) side: Initiator,
+    pub(crate) side: Side,
     pub(crate) config: Arc<ConnectionConfig>,
     pub(crate) interfaces: InterfaceMtus,
     pub(crate) rng: Rng,
@@ -169,11 +169,11 @@ impl Engine {
                 set_up_since: now,
                 last_activity: now,
                 asked_since_heard: false,
-                asked: still_there::Asked::default(),
+                asked: receiver_keep_alive::KeepAlives::default(),
                 paced_until: None,
                 pathless_since: None,
-                stirred_at: now,
-                tidy_at: None,
+                last_packet_at: now,
+                shrink_at: None,
             },
             persist: Persist::new(now),
             events: Events::default(),

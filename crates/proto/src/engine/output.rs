@@ -3,11 +3,11 @@
 use manyway_wire::PathId;
 
 use super::probing::next_probing;
-use super::{Engine, Initiator};
+use super::{Engine, Side};
 use crate::observe::Fact;
 use crate::path::{BASE_DATAGRAM, Path, PathState};
 use crate::scheduler::Source;
-use crate::stream::priority::Pick;
+use crate::stream::priority::ClassFilter;
 use crate::wire::Wire;
 use crate::{ByteCount, Ecn, FourTuple, Instant, Transmit};
 
@@ -22,7 +22,7 @@ pub(crate) struct Carry {
     /// Which bytes of streams.
     pub(crate) source: Source,
     /// Of which classes.
-    pub(crate) pick: Pick,
+    pub(crate) filter: ClassFilter,
     /// Something that asks for an acknowledgement even if nothing else does.
     pub(crate) question: bool,
     pub(crate) mtu_probe: Option<u16>,
@@ -72,7 +72,7 @@ impl Engine {
 
     /// Path challenges and their answers go alone, to the very addresses that they are about.
     fn transmit_probing(&mut self, wire: &mut Wire, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        let is_client = self.side == Initiator::Client;
+        let is_client = self.side == Side::Client;
         for id in self.paths.ids() {
             let is_reachable = self.is_reachable(id);
             let path = self.paths.get_mut(id)?;
@@ -106,7 +106,7 @@ impl Engine {
             let lone = self.paths.best_live(Some(id)).is_none();
             let Some(path) = self.paths.get_mut(id).filter(|path| path.has_probes_due()) else { continue };
             // spec 6.35: such an address gets questions of the prober alone.
-            if self.manager.is_hearsay(path.tuple().remote) {
+            if self.manager.is_unverified(path.tuple().remote) {
                 continue;
             }
             path.on_pto_probe_sent();
@@ -235,7 +235,7 @@ impl Engine {
         (packet_number, size): (u64, usize),
         asks_for_ack: bool,
     ) {
-        self.note_stir(now);
+        self.note_packet(now);
         if asks_for_ack && !self.clock.asked_since_heard {
             self.clock.asked_since_heard = true;
             self.clock.last_activity = now;

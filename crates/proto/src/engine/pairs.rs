@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use manyway_wire::PathId;
 
-use super::{Engine, Initiator};
+use super::{Engine, Side};
 use crate::path::{PathState, Role};
 use crate::{FourTuple, LocalAddress};
 
@@ -50,7 +50,7 @@ pub enum PairUse {
 impl Engine {
     /// Every pair of addresses of one family that a client could use. Costs O(pairs × paths).
     pub(crate) fn address_pairs(&self) -> Vec<AddressPair> {
-        if self.side == Initiator::Server {
+        if self.side == Side::Server {
             return Vec::new();
         }
         let pairs = self.manager.pairs();

@@ -6,7 +6,7 @@ use manyway_wire::PathId;
 
 use super::notices::Notice;
 use super::settle::Portion;
-use super::{Engine, Initiator};
+use super::{Engine, Side};
 use crate::event::{Event, PathEvent};
 use crate::path::{Followed, Path, PathAvailability, PathReason, PathState, Role, SendRefusal};
 use crate::{FourTuple, Instant, Rate};
@@ -27,7 +27,7 @@ pub(crate) struct Heard {
 impl Engine {
     /// The addresses of this host changed: at a client, paths over missing ones close at once, and new ones are tried.
     pub(crate) fn on_locals_changed(&mut self, now: Instant) {
-        if self.side == Initiator::Server || self.phase.is_handshaking() {
+        if self.side == Side::Server || self.phase.is_handshaking() {
             return;
         }
         for id in self.paths.ids() {
@@ -68,7 +68,7 @@ impl Engine {
             path.prober.start(now, open.targets, None);
             self.notices.push(Notice::Migrated(id));
             self.forget_size(now, id);
-            self.begin_anew(now, id);
+            self.reset_path(now, id);
         }
         true
     }
@@ -88,7 +88,7 @@ impl Engine {
 
     /// Addresses came or went: paths that nobody answers on try the present ones.
     pub(crate) fn retarget_paths(&mut self, now: Instant) {
-        if self.side == Initiator::Server {
+        if self.side == Side::Server {
             return;
         }
         for id in self.paths.ids() {
@@ -121,15 +121,15 @@ impl Engine {
     }
 
     /// A path has come to where others asked in vain: these close (spec 6.71).
-    pub(crate) fn close_twins(&mut self, now: Instant, id: PathId) {
+    pub(crate) fn close_duplicates(&mut self, now: Instant, id: PathId) {
         let Some(tuple) = self.paths.get(id).map(|path| path.tuple()) else { return };
         if self.manager.selection.is_none() {
             return;
         }
-        for twin in self.paths.ids() {
-            let is_twin = |path: &&Path| path.id != id && path.tuple() == tuple && is_unproven(path);
-            if self.paths.get(twin).filter(is_twin).is_some() {
-                self.close_own_path(now, twin, PathReason::Replaced);
+        for duplicate in self.paths.ids() {
+            let is_duplicate = |path: &&Path| path.id != id && path.tuple() == tuple && is_unproven(path);
+            if self.paths.get(duplicate).filter(is_duplicate).is_some() {
+                self.close_own_path(now, duplicate, PathReason::Replaced);
             }
         }
     }
@@ -149,7 +149,7 @@ impl Engine {
 
     /// Opens every path that the addresses allow and the peer's ids reach.
     pub(crate) fn open_missing_paths(&mut self, now: Instant) {
-        if self.side == Initiator::Server || !self.phase.is_established() {
+        if self.side == Side::Server || !self.phase.is_established() {
             return;
         }
         if self.manager.selection.is_some() {
@@ -217,8 +217,8 @@ impl Engine {
     pub(crate) fn on_peer_closed_path(&mut self, now: Instant, id: PathId) {
         if self.paths.get(id).is_some() {
             self.remove_path(now, id, PathReason::ClosedByPeer, false);
-        } else if id.0 <= self.limits.own_paths && !self.paths.is_spent(id) {
-            self.paths.spend(id);
+        } else if id.0 <= self.limits.own_paths && !self.paths.is_retired(id) {
+            self.paths.retire(id);
             self.on_closed(id, false);
         }
     }
@@ -303,7 +303,7 @@ impl Engine {
             // What is on its way there may never arrive: send it elsewhere too. A mere suspicion of the peer is about
             // what it sends itself; of what this end sends the acknowledgements tell more.
             // A peer that says so again and again must not cost a look at everything in flight each time.
-            let has_new = path.recovery.in_flight().rev().take(LOOKED_AT).any(|packet| !packet.moved);
+            let has_new = path.recovery.in_flight().rev().take(LOOKED_AT).any(|packet| !packet.reinjected);
             if has_new && self.paths.best_live(Some(id)).is_some() {
                 self.reinject(now, id, Portion::ALL);
             }
@@ -319,7 +319,7 @@ impl Engine {
     /// The peer sends real data on a path from another address than before: a NAT gave it a new one. Follow it, prove
     /// the address, go back if it does not answer (RFC 9000, section 9.3).
     pub(crate) fn follow_peer(&mut self, heard: &Heard) {
-        if self.side == Initiator::Client {
+        if self.side == Side::Client {
             return;
         }
         let Some(path) = self.paths.get_mut(heard.path).filter(|path| path.tuple() != heard.tuple) else {

@@ -48,7 +48,7 @@ pub(crate) fn next_probing(
         let is_full = path.state() == PathState::Dead
             && is_proven
             && path.prober.is_hopeful()
-            && !manager.is_hearsay(tuple.remote);
+            && !manager.is_unverified(tuple.remote);
         if is_full {
             path.prober.on_filled();
         }
@@ -57,7 +57,7 @@ pub(crate) fn next_probing(
     let tuple = path.tuple();
     let has_room = path.place.amplification().has_room_for_probe();
     let pings = path.pings_mut().filter(|pings| pings.is_due())?;
-    if !has_room || manager.is_hearsay(tuple.remote) {
+    if !has_room || manager.is_unverified(tuple.remote) {
         return None;
     }
     let question = pings.next_question(now, tuple, rng);

@@ -1,7 +1,7 @@
 //! A server that moves alone: it speaks from where it is now, and its client asks there (spec 6.53, 6.60).
 
 use super::notices::Notice;
-use super::{Engine, Heard, Initiator};
+use super::{Engine, Heard, Side};
 use crate::path::{Path, PathReason, PathState};
 use crate::{FourTuple, Instant, LocalAddress};
 
@@ -15,7 +15,7 @@ impl Engine {
         has_lost: impl Fn(&FourTuple) -> bool,
     ) {
         let has_home = |path: &Path| path.is_live() && !has_lost(&path.tuple());
-        if self.side == Initiator::Client || !self.phase.is_open() || self.paths.iter().any(has_home) {
+        if self.side == Side::Client || !self.phase.is_open() || self.paths.iter().any(has_home) {
             return;
         }
         for id in self.paths.ids() {
@@ -41,15 +41,15 @@ impl Engine {
                 }
                 self.notices.push(Notice::Migrated(id));
                 self.forget_size(now, id);
-                self.begin_anew(now, id);
+                self.reset_path(now, id);
             }
         }
     }
 
     /// Whether a client opens a packet of a path that comes from elsewhere, to learn where its server is: while nothing is
     /// heard from where it was.
-    pub(crate) fn heeds_strays(&self, heard: &Heard) -> bool {
-        self.side == Initiator::Client
+    pub(crate) fn opens_off_path_packets(&self, heard: &Heard) -> bool {
+        self.side == Side::Client
             && !self.phase.is_handshaking()
             && self.paths.get(heard.path).is_some_and(|path| path.state() != PathState::Validating)
             && !self.paths.iter().any(|path| is_heard_of(path, heard.now))
@@ -57,7 +57,7 @@ impl Engine {
 
     /// It opened, so it is the server's; who sent it from there is another question. What it says is not read. Once no path
     /// works the address is asked, as any other that only the peer named (spec 6.35); until then the path is.
-    pub(crate) fn on_stray(&mut self, heard: &Heard) {
+    pub(crate) fn on_off_path_packet(&mut self, heard: &Heard) {
         let any_live = self.paths.iter().any(Path::is_live);
         let Some(path) = self.paths.get_mut(heard.path) else { return };
         if any_live {
@@ -68,7 +68,7 @@ impl Engine {
         }
         let (peer, port) = (path.tuple().remote.ip(), self.config.peer_port);
         let is_fit = port.is_none_or(|port| port == heard.tuple.remote.port());
-        if is_fit && self.manager.on_stray(heard.tuple.remote, peer) {
+        if is_fit && self.manager.on_off_path_packet(heard.tuple.remote, peer) {
             self.retarget_paths(heard.now);
         }
     }

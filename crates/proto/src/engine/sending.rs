@@ -57,7 +57,7 @@ impl Sending {
     }
 
     /// Gives back memory that is not used.
-    pub(crate) fn tidy(&mut self) {
+    pub(crate) fn shrink_when_idle(&mut self) {
         self.views = Vec::new();
         self.ready = Vec::new();
         self.copies.queues = Vec::new();

@@ -114,30 +114,30 @@ impl Engine {
         let pipe = recovery.delivery_rate() * recovery.rtt().minimum();
         let datagram = ByteCount(u64::from(path.mtu.current()));
         let budget = pipe.max(datagram * 10) + self.sending.suspect_budget.left(now);
-        let moved = self.reinject(now, id, Portion { bytes: budget, ..Portion::ALL });
-        self.sending.suspect_budget.on_copied(now, moved);
+        let reinjected = self.reinject(now, id, Portion { bytes: budget, ..Portion::ALL });
+        self.sending.suspect_budget.on_copied(now, reinjected);
     }
 
     /// Sends again, elsewhere, what is in flight on a path; the originals stay there, in doubt. Tells how many bytes the
     /// packets have.
     pub(crate) fn reinject(&mut self, now: Instant, id: PathId, portion: Portion) -> ByteCount {
         let Some(path) = self.paths.get_mut(id) else { return ByteCount::ZERO };
-        let (mut packets, mut moved) = (0, ByteCount::ZERO);
-        let once = path.recovery.in_flight().skip(portion.skip).filter(|packet| !packet.moved);
+        let (mut packets, mut reinjected) = (0, ByteCount::ZERO);
+        let once = path.recovery.in_flight().skip(portion.skip).filter(|packet| !packet.reinjected);
         for packet in once.take(portion.packets) {
-            if moved >= portion.bytes {
+            if reinjected >= portion.bytes {
                 break;
             }
-            packet.moved = true;
+            packet.reinjected = true;
             packets += 1;
-            moved += packet.bytes();
+            reinjected += packet.bytes();
             self.notices.fates.reinjected.push(packet.contents.clone());
         }
         if packets > 0 {
             self.sending.repeats_from = Some(id);
             self.observe(now, &Fact::Reinjected { path: id, packets });
         }
-        moved
+        reinjected
     }
 
     /// Acknowledgements brought progress, and `arrived` bytes of streams are in order at the peer: lets the guard park a

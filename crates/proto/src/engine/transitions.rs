@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::Engine;
 use super::notices::Notice;
-use crate::congestion::{Bottleneck, Sibling};
+use crate::congestion::{Bottleneck, Subflow};
 use crate::event::{Event, PathEvent};
 use crate::observe::Fact;
 use crate::path::{Path, PathReason, PathState};
@@ -25,7 +25,7 @@ impl Engine {
         if !path.advance(now, state, reason) {
             return false;
         }
-        path.recovery.set_in_doubt(state == PathState::Suspect);
+        path.recovery.set_suspect(state == PathState::Suspect);
         let event = PathEvent { path: id, tuple: path.tuple(), role: path.role(), state, reason };
         self.announce_path(now, event);
         true
@@ -76,16 +76,16 @@ impl Engine {
     }
 
     /// What the controller of a path learns of the other live ones.
-    pub(crate) fn siblings(&mut self, now: Instant, id: PathId) -> SmallVec<[Sibling; 8]> {
+    pub(crate) fn subflows(&mut self, now: Instant, id: PathId) -> SmallVec<[Subflow; 8]> {
         self.paths.judge_bottlenecks(now);
         let others = self.paths.iter().filter(|path| path.id != id && path.is_live());
-        let sibling = |path: &Path| {
+        let subflow = |path: &Path| {
             // The window of a path that carries nothing takes nothing from anybody.
             let bottleneck =
                 if rests(path, now) { Bottleneck::Other } else { self.paths.bottleneck_of([id, path.id]) };
-            path.recovery.as_sibling().with_bottleneck(bottleneck)
+            path.recovery.as_subflow().with_bottleneck(bottleneck)
         };
-        others.map(sibling).collect()
+        others.map(subflow).collect()
     }
 }
 

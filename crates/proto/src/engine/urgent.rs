@@ -9,7 +9,7 @@ use super::Engine;
 use super::output::{Carry, Load};
 use crate::path::Path;
 use crate::scheduler::{PathList, PathView, View, in_use_for_urgent};
-use crate::stream::priority::Pick;
+use crate::stream::priority::ClassFilter;
 use crate::wire::Wire;
 use crate::{ByteCount, Instant, Transmit};
 
@@ -40,10 +40,10 @@ impl Engine {
         wire: &mut Wire,
         now: Instant,
         buffer: &mut Vec<u8>,
-    ) -> Result<Transmit, Pick> {
-        let way = self.way_of_urgent(wire, now).ok_or(Pick::All)?;
-        let carry = Carry { load: Load::Data, pick: Pick::Urgent, ..Carry::default() };
-        self.transmit_copied(wire, now, buffer, way, carry).ok_or(Pick::Patient)
+    ) -> Result<Transmit, ClassFilter> {
+        let way = self.way_of_urgent(wire, now).ok_or(ClassFilter::All)?;
+        let carry = Carry { load: Load::Data, filter: ClassFilter::Urgent, ..Carry::default() };
+        self.transmit_copied(wire, now, buffer, way, carry).ok_or(ClassFilter::Patient)
     }
 
     /// The path on which what is urgent arrives first and those for copies of it, and for how much the first has room;
@@ -51,16 +51,16 @@ impl Engine {
     fn way_of_urgent(&mut self, wire: &Wire, now: Instant) -> Option<(PathList, ByteCount)> {
         let backlog = ByteCount(wire.urgent_backlog()?);
         self.look_at_paths(now);
-        let outlook = wire.outlook(Pick::All);
+        let backlog_of = wire.backlog_of(ClassFilter::All);
         let scheduler = &mut *self.sending.scheduler;
         let mut view = View::new(now, &self.sending.views);
-        (view.backlog, view.repeats, view.next) = (outlook.backlog, outlook.repeats, outlook.next);
+        (view.backlog, view.repeats, view.next) = (backlog_of.backlog, backlog_of.repeats, backlog_of.next);
         scheduler.on_urgent(&view);
         for view in &mut self.sending.views {
             view.sendable = self.paths.get(view.id).map_or(ByteCount::ZERO, window_room);
         }
         let mut view = View::new(now, &self.sending.views);
-        view.next = wire.next_up(Pick::Urgent);
+        view.next = wire.next_up(ClassFilter::Urgent);
         let candidates = in_use_for_urgent(scheduler, &view);
         let first = fastest(candidates.clone(), backlog)?;
         let mut paths = PathList::from_iter([first.id]);

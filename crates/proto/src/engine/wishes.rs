@@ -7,7 +7,7 @@ use crate::Instant;
 use crate::event::Event;
 use crate::path::Path;
 use crate::scheduler::{Notice, PathView, Purpose, View, in_use_for_urgent, purpose_of, with_purpose};
-use crate::stream::priority::Pick;
+use crate::stream::priority::ClassFilter;
 use crate::wire::Wire;
 
 impl Engine {
@@ -22,8 +22,9 @@ impl Engine {
         let scheduler = &*self.sending.scheduler;
         let mut view = View::new(now, &paths);
         let urgent_has_path = in_use_for_urgent(scheduler, &view).next().is_some();
-        let outlook = wire.outlook(if urgent_has_path { Pick::Patient } else { Pick::All });
-        (view.backlog, view.repeats, view.next) = (outlook.backlog, outlook.repeats, outlook.next);
+        let backlog_of =
+            wire.backlog_of(if urgent_has_path { ClassFilter::Patient } else { ClassFilter::All });
+        (view.backlog, view.repeats, view.next) = (backlog_of.backlog, backlog_of.repeats, backlog_of.next);
         with_purpose(scheduler, &view).map(|path| (path.id, purpose_of(scheduler, path, &view))).collect()
     }
 

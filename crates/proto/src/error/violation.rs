@@ -93,7 +93,7 @@ pub enum Violation {
     /// More packets failed to open than the cipher can bear.
     IntegrityLimit,
     /// A key sealed as many packets as its cipher can bear, and the peer acknowledged none of them.
-    KeyWornOut,
+    KeyLimitReached,
 }
 
 impl fmt::Display for Violation {
@@ -128,7 +128,7 @@ impl fmt::Display for Violation {
             Self::ConnectionId { path, reason } => write!(f, "connection ids of path {path}: {reason}"),
             Self::KeyUpdate => write!(f, "keys were changed too early"),
             Self::IntegrityLimit => write!(f, "too many packets failed to open"),
-            Self::KeyWornOut => write!(f, "a key is worn out and the peer acknowledged nothing of it"),
+            Self::KeyLimitReached => write!(f, "a key is worn out and the peer acknowledged nothing of it"),
         }
     }
 }
@@ -146,7 +146,7 @@ impl Violation {
             Self::Parameters { .. } => ErrorCode::PARAMETERS,
             Self::ConnectionId { .. } => ErrorCode::CONNECTION_ID,
             Self::KeyUpdate => ErrorCode::KEY_UPDATE,
-            Self::IntegrityLimit | Self::KeyWornOut => ErrorCode::AEAD_LIMIT,
+            Self::IntegrityLimit | Self::KeyLimitReached => ErrorCode::AEAD_LIMIT,
             Self::ReservedBits
             | Self::TooManyGaps { .. }
             | Self::Message { .. }

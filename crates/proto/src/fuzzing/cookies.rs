@@ -41,6 +41,6 @@ impl Cookies {
     }
 }
 
-fn facts(client: SocketAddr, [first_destination, source]: [ConnectionId; 2]) -> CookieFacts {
-    CookieFacts { client, first_destination, source }
+fn facts(client: SocketAddr, [original_destination, source]: [ConnectionId; 2]) -> CookieFacts {
+    CookieFacts { client, original_destination, source }
 }

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use manyway_wire::Initiator;
-use rustls::Side;
+use manyway_wire::Side;
+use rustls::Side as TlsSide;
 use rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use rustls::quic::{ClientConnection, Connection, KeyChange, Keys, Secrets, ServerConnection, Version};
 
@@ -49,10 +49,10 @@ impl SharedKeys {
     }
 
     #[expect(clippy::expect_used, reason = "the suite is a constant")]
-    pub(crate) fn of(&self, side: Initiator) -> (Keys, Secrets) {
+    pub(crate) fn of(&self, side: Side) -> (Keys, Secrets) {
         let (tls_side, secrets) = match side {
-            Initiator::Client => (Side::Client, self.client.clone()),
-            Initiator::Server => (Side::Server, self.server.clone()),
+            Side::Client => (TlsSide::Client, self.client.clone()),
+            Side::Server => (TlsSide::Server, self.server.clone()),
         };
         let suite = TLS13_AES_128_GCM_SHA256
             .tls13()

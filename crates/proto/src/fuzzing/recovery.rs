@@ -88,7 +88,7 @@ impl Recovery {
         let moved = self.path.in_flight().take(count);
         moved
             .map(|packet| {
-                packet.moved = true;
+                packet.reinjected = true;
                 packet.packet_number
             })
             .collect()
@@ -110,8 +110,8 @@ impl Recovery {
     }
 
     /// The path is suspect, or no longer.
-    pub fn set_in_doubt(&mut self, in_doubt: bool) {
-        self.path.set_in_doubt(in_doubt);
+    pub fn set_suspect(&mut self, is_suspect: bool) {
+        self.path.set_suspect(is_suspect);
     }
 
     /// Another size of datagrams.

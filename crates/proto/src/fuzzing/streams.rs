@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 use manyway_wire::mmsp2::{Block, Blocks};
-use manyway_wire::{Initiator, StreamId, Writer};
+use manyway_wire::{Side, StreamId, Writer};
 
 use std::time::Duration;
 
 use crate::packet::content::Contents;
 use crate::scheduler::Source;
-use crate::stream::priority::Pick;
+use crate::stream::priority::ClassFilter;
 use crate::stream::set::StreamSet;
 use crate::{
     Instant, MessageOptions, MessageOutcome, MessageToken, Misuse, ReadOutcome, SendError, StreamConfig,
@@ -35,7 +35,7 @@ impl StreamPacket {
 
 impl Streams {
     /// Starts with the limits of both ends.
-    pub fn new(side: Initiator, own: &StreamConfig, peer: &StreamConfig) -> Self {
+    pub fn new(side: Side, own: &StreamConfig, peer: &StreamConfig) -> Self {
         let mut streams = StreamSet::new(side, own);
         streams.set_peer_limits(peer.connection_window, peer.stream_window, peer.peer_streams);
         streams.set_peer_message_limit(peer.max_message);
@@ -47,7 +47,7 @@ impl Streams {
         let mut packet = StreamPacket { payload: Vec::new(), contents: Contents::new() };
         let mut writer = Writer::new(&mut packet.payload, size);
         self.0.write_control(&mut writer, &mut packet.contents);
-        self.0.write_data(&mut writer, &mut packet.contents, Source::Next, Pick::All);
+        self.0.write_data(&mut writer, &mut packet.contents, Source::Next, ClassFilter::All);
         (!packet.payload.is_empty()).then_some(packet)
     }
 

@@ -17,7 +17,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use manyway_wire::mmsp2::{HandshakeBytes, Parameters};
-use manyway_wire::{Initiator, Writer};
+use manyway_wire::{Side, Writer};
 use rustls::pki_types::ServerName;
 use rustls::quic::{ClientConnection, Connection, KeyChange, Keys, Secrets, ServerConnection, Version};
 use rustls::{AlertDescription, CertificateError};
@@ -27,7 +27,7 @@ use self::byte_stream::{ReceiveBytes, SendBytes};
 use crate::Violation;
 use crate::identity::{PublicKey, WrongServerKey};
 use crate::packet::content::{Contents, SentContent};
-use crate::protection::Level;
+use crate::protection::EncryptionLevel;
 
 /// `internal_error` (RFC 8446, section 6): stands where rustls names no alert.
 const INTERNAL_ERROR: u8 = 80;
@@ -35,13 +35,13 @@ const INTERNAL_ERROR: u8 = 80;
 /// The TLS engine of one connection, with the bytes of both levels.
 pub(crate) struct Handshake {
     tls: Connection,
-    side: Initiator,
+    side: Side,
     open: Bytes,
     set_up: Bytes,
     /// Where the bytes go that TLS writes next.
-    writing: Level,
+    writing: EncryptionLevel,
     /// Where the bytes come from that TLS reads next.
-    reading: Level,
+    reading: EncryptionLevel,
     keys: VecDeque<NewKeys>,
     parameters: PeerParameters,
     alert: Option<u8>,
@@ -139,7 +139,7 @@ impl Handshake {
         check_alpn(&tls.alpn_protocols)?;
         let tls = ClientConnection::new(tls, Version::V1, name, parameters.encode())
             .map_err(HandshakeError::Tls)?;
-        let mut handshake = Self::new(Connection::Client(tls), Initiator::Client);
+        let mut handshake = Self::new(Connection::Client(tls), Side::Client);
         handshake.pump();
         Ok(handshake)
     }
@@ -155,7 +155,7 @@ impl Handshake {
         check_server(&tls)?;
         let tls =
             ServerConnection::new(tls, Version::V1, parameters.encode()).map_err(HandshakeError::Tls)?;
-        Ok(Self::new(Connection::Server(tls), Initiator::Server))
+        Ok(Self::new(Connection::Server(tls), Side::Server))
     }
 
     /// Goes on with these settings, those of a certificate, if the client turns out not to take raw keys.
@@ -172,14 +172,14 @@ impl Handshake {
         Ok(self)
     }
 
-    fn new(tls: Connection, side: Initiator) -> Self {
+    fn new(tls: Connection, side: Side) -> Self {
         Self {
             tls,
             side,
             open: Bytes::default(),
             set_up: Bytes::default(),
-            writing: Level::Open,
-            reading: Level::Open,
+            writing: EncryptionLevel::Initial,
+            reading: EncryptionLevel::Initial,
             keys: VecDeque::new(),
             parameters: PeerParameters::Waiting,
             alert: None,
@@ -193,7 +193,12 @@ impl Handshake {
     /// # Errors
     /// A [`Violation`] if TLS refuses them (then [`Self::alert`] says which alert to close with), if they lie too far
     /// ahead, or if they have no place at this level any more (RFC 9001, section 4.1.3).
-    pub(crate) fn on_bytes(&mut self, level: Level, offset: u64, data: &[u8]) -> Result<(), Violation> {
+    pub(crate) fn on_bytes(
+        &mut self,
+        level: EncryptionLevel,
+        offset: u64,
+        data: &[u8],
+    ) -> Result<(), Violation> {
         const MISPLACED: Violation = Violation::UnexpectedBlock { kind: HandshakeBytes::KIND };
         if let Some(alert) = self.alert {
             return Err(Violation::Tls { alert, reason: "the handshake has failed before".into() });
@@ -252,7 +257,7 @@ impl Handshake {
 
     /// Nothing was answered yet, not even by a request to say hello again.
     fn is_waiting_for_hello(&self) -> bool {
-        self.reading == Level::Open && !self.open.send.wants()
+        self.reading == EncryptionLevel::Initial && !self.open.send.wants()
     }
 
     fn fail(&mut self, error: &rustls::Error) -> Violation {
@@ -284,11 +289,11 @@ impl Handshake {
             buffer.clear();
             match change {
                 Some(KeyChange::Handshake { keys }) => {
-                    (self.writing, self.reading) = (Level::SetUp, Level::SetUp);
+                    (self.writing, self.reading) = (EncryptionLevel::Handshake, EncryptionLevel::Handshake);
                     self.keys.push_back(NewKeys::SetUp(keys));
                 }
                 Some(KeyChange::OneRtt { keys, next }) => {
-                    self.writing = Level::Data;
+                    self.writing = EncryptionLevel::OneRtt;
                     self.keys.push_back(NewKeys::Data(keys, next));
                 }
                 None if !wrote => return,
@@ -302,7 +307,7 @@ impl Handshake {
     /// A server gets the keys of data only after the client's Finished and its authentication: so nothing can be
     /// sent to or taken from a client that is not authorised.
     pub(crate) fn poll_keys(&mut self) -> Option<NewKeys> {
-        let held_back = self.side == Initiator::Server && !self.is_complete();
+        let held_back = self.side == Side::Server && !self.is_complete();
         match self.keys.front()? {
             NewKeys::Data(..) if held_back => None,
             NewKeys::SetUp(_) | NewKeys::Data(..) => self.keys.pop_front(),
@@ -310,33 +315,38 @@ impl Handshake {
     }
 
     /// Whether there are bytes to send at this level, for the first time or again.
-    pub(crate) fn wants(&self, level: Level) -> bool {
+    pub(crate) fn wants(&self, level: EncryptionLevel) -> bool {
         self.bytes(level).is_some_and(|bytes| bytes.send.wants())
     }
 
     /// Writes HANDSHAKE blocks of this level as far as there is room, and notes them in `contents`.
-    pub(crate) fn write_into(&mut self, level: Level, writer: &mut Writer<'_>, contents: &mut Contents) {
+    pub(crate) fn write_into(
+        &mut self,
+        level: EncryptionLevel,
+        writer: &mut Writer<'_>,
+        contents: &mut Contents,
+    ) {
         if let Some(bytes) = self.bytes_mut(level) {
             bytes.send.write_into(writer, contents);
         }
     }
 
     /// Is told that a packet of this level arrived; contents of other parts are ignored.
-    pub(crate) fn on_delivered(&mut self, level: Level, content: &SentContent) {
+    pub(crate) fn on_delivered(&mut self, level: EncryptionLevel, content: &SentContent) {
         if let (Some(bytes), Some((offset, length))) = (self.bytes_mut(level), handshake_range(content)) {
             bytes.send.on_delivered(offset, length);
         }
     }
 
     /// Is told that a packet of this level was lost; contents of other parts are ignored.
-    pub(crate) fn on_lost(&mut self, level: Level, content: &SentContent) {
+    pub(crate) fn on_lost(&mut self, level: EncryptionLevel, content: &SentContent) {
         if let (Some(bytes), Some((offset, length))) = (self.bytes_mut(level), handshake_range(content)) {
             bytes.send.on_lost(offset, length);
         }
     }
 
     /// Sends everything of this level again that was not delivered.
-    pub(crate) fn resend_all(&mut self, level: Level) {
+    pub(crate) fn resend_all(&mut self, level: EncryptionLevel) {
         if let Some(bytes) = self.bytes_mut(level) {
             bytes.send.resend_all();
         }
@@ -379,7 +389,7 @@ impl Handshake {
 
     /// Whether TLS was reading bytes under the set-up keys last: only who got the answer to its hello writes such.
     pub(crate) fn was_answered(&self) -> bool {
-        self.reading == Level::SetUp
+        self.reading == EncryptionLevel::Handshake
     }
 
     /// The alert to close with, if the handshake has failed.
@@ -388,19 +398,19 @@ impl Handshake {
         self.alert
     }
 
-    fn bytes(&self, level: Level) -> Option<&Bytes> {
+    fn bytes(&self, level: EncryptionLevel) -> Option<&Bytes> {
         match level {
-            Level::Open => Some(&self.open),
-            Level::SetUp => Some(&self.set_up),
-            Level::Data => None,
+            EncryptionLevel::Initial => Some(&self.open),
+            EncryptionLevel::Handshake => Some(&self.set_up),
+            EncryptionLevel::OneRtt => None,
         }
     }
 
-    fn bytes_mut(&mut self, level: Level) -> Option<&mut Bytes> {
+    fn bytes_mut(&mut self, level: EncryptionLevel) -> Option<&mut Bytes> {
         match level {
-            Level::Open => Some(&mut self.open),
-            Level::SetUp => Some(&mut self.set_up),
-            Level::Data => None,
+            EncryptionLevel::Initial => Some(&mut self.open),
+            EncryptionLevel::Handshake => Some(&mut self.set_up),
+            EncryptionLevel::OneRtt => None,
         }
     }
 }
@@ -419,10 +429,10 @@ impl fmt::Debug for Handshake {
 
 /// How far ahead of the bytes in order the peer may send (spec 7.24). A server holds open bytes for strangers, so they
 /// get no more than the largest `ClientHello` needs.
-fn most_ahead(level: Level) -> u64 {
+fn most_ahead(level: EncryptionLevel) -> u64 {
     match level {
-        Level::Open => 16 << 10,
-        Level::SetUp | Level::Data => 64 << 10,
+        EncryptionLevel::Initial => 16 << 10,
+        EncryptionLevel::Handshake | EncryptionLevel::OneRtt => 64 << 10,
     }
 }
 

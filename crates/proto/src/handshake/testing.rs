@@ -147,7 +147,7 @@ pub(crate) fn server_config_of(provider: Arc<CryptoProvider>, seed: u8, client: 
 pub(crate) fn parameters(application: &str) -> Parameters {
     Parameters {
         version: VERSION,
-        first_destination: None,
+        original_destination: None,
         source: ConnectionId::from_u64(9),
         idle_timeout: Duration::from_secs(30),
         connection_window: 1 << 20,
@@ -177,14 +177,18 @@ pub(crate) fn pair_of(client: Arc<ClientConfig>, server: Arc<ServerConfig>) -> (
 }
 
 /// Writes one packet's worth of HANDSHAKE blocks.
-pub(crate) fn write(handshake: &mut Handshake, level: Level, room: usize) -> (Vec<u8>, Contents) {
+pub(crate) fn write(handshake: &mut Handshake, level: EncryptionLevel, room: usize) -> (Vec<u8>, Contents) {
     let (mut buffer, mut contents) = (Vec::new(), Contents::new());
     handshake.write_into(level, &mut Writer::new(&mut buffer, room), &mut contents);
     (buffer, contents)
 }
 
 /// Gives the HANDSHAKE blocks of a packet to the other end.
-pub(crate) fn read(handshake: &mut Handshake, level: Level, payload: &[u8]) -> Result<(), Violation> {
+pub(crate) fn read(
+    handshake: &mut Handshake,
+    level: EncryptionLevel,
+    payload: &[u8],
+) -> Result<(), Violation> {
     for block in manyway_wire::mmsp2::Blocks::new(payload) {
         let Ok(manyway_wire::mmsp2::Block::Handshake(bytes)) = block else {
             panic!("only HANDSHAKE is sent")
@@ -195,20 +199,20 @@ pub(crate) fn read(handshake: &mut Handshake, level: Level, payload: &[u8]) -> R
 }
 
 /// Runs a handshake without loss to its end, or to the first violation and who saw it.
-pub(crate) fn run(client: &mut Handshake, server: &mut Handshake) -> Result<(), (Initiator, Violation)> {
+pub(crate) fn run(client: &mut Handshake, server: &mut Handshake) -> Result<(), (Side, Violation)> {
     let mut quiet = false;
     while !quiet {
         quiet = true;
-        for level in [Level::Open, Level::SetUp] {
+        for level in [EncryptionLevel::Initial, EncryptionLevel::Handshake] {
             while client.wants(level) {
                 quiet = false;
                 let (payload, _) = write(client, level, 1100);
-                read(server, level, &payload).map_err(|violation| (Initiator::Server, violation))?;
+                read(server, level, &payload).map_err(|violation| (Side::Server, violation))?;
             }
             while server.wants(level) {
                 quiet = false;
                 let (payload, _) = write(server, level, 1100);
-                read(client, level, &payload).map_err(|violation| (Initiator::Client, violation))?;
+                read(client, level, &payload).map_err(|violation| (Side::Client, violation))?;
             }
         }
     }

@@ -26,8 +26,8 @@ fn a_handshake_ends_with_keys_parameters_and_identities_on_both_sides() {
 #[test]
 fn a_server_gives_out_no_data_keys_before_the_client_is_authorised() {
     let (mut client, mut server) = pair();
-    let (hello, _) = write(&mut client, Level::Open, 2000);
-    read(&mut server, Level::Open, &hello).unwrap();
+    let (hello, _) = write(&mut client, EncryptionLevel::Initial, 2000);
+    read(&mut server, EncryptionLevel::Initial, &hello).unwrap();
     assert!(matches!(server.poll_keys(), Some(NewKeys::SetUp(_))));
     assert!(server.poll_keys().is_none(), "TLS has derived them, but the client has proved nothing");
     assert_eq!(server.take_peer_parameters(), None);
@@ -40,19 +40,22 @@ fn a_server_gives_out_no_data_keys_before_the_client_is_authorised() {
 fn a_server_with_another_key_than_the_pinned_one_is_refused() {
     let (mut client, mut server) = pair_of(client_config(1, 3), server_config(2, 1));
     let (by, violation) = run(&mut client, &mut server).unwrap_err();
-    assert_eq!(by, Initiator::Client);
+    assert_eq!(by, Side::Client);
     let Violation::Tls { alert, .. } = violation else { panic!("{violation:?}") };
     assert!(is_authentication_alert(alert), "{alert}");
     assert_eq!(client.alert(), Some(alert));
     assert!(!client.is_complete() && !server.is_complete());
-    assert!(matches!(client.on_bytes(Level::SetUp, 1 << 12, b"more"), Err(Violation::Tls { .. })));
+    assert!(matches!(
+        client.on_bytes(EncryptionLevel::Handshake, 1 << 12, b"more"),
+        Err(Violation::Tls { .. })
+    ));
 }
 
 #[test]
 fn a_client_that_is_not_authorised_is_refused() {
     let (mut client, mut server) = pair_of(client_config(4, 2), server_config(2, 1));
     let (by, violation) = run(&mut client, &mut server).unwrap_err();
-    assert_eq!(by, Initiator::Server);
+    assert_eq!(by, Side::Server);
     let Violation::Tls { alert, .. } = violation else { panic!("{violation:?}") };
     assert_eq!(alert, u8::from(AlertDescription::AccessDenied));
     assert!(is_authentication_alert(alert));
@@ -72,7 +75,7 @@ fn a_client_of_another_application_protocol_is_refused_and_that_is_no_matter_of_
         assert!(foreign.write_hs(&mut hello).is_none());
 
         let (_, mut server) = pair();
-        let violation = server.on_bytes(Level::Open, 0, &hello).unwrap_err();
+        let violation = server.on_bytes(EncryptionLevel::Initial, 0, &hello).unwrap_err();
         let Violation::Tls { alert, .. } = violation else { panic!("{violation:?}") };
         assert_eq!(alert, u8::from(AlertDescription::NoApplicationProtocol));
         assert!(!is_authentication_alert(alert));
@@ -112,20 +115,20 @@ fn a_server_may_ask_for_another_client_hello() {
 #[test]
 fn bytes_after_the_last_message_of_a_level_are_refused() {
     let (mut client, mut server) = pair();
-    let (hello, _) = write(&mut client, Level::Open, 2000);
-    read(&mut server, Level::Open, &hello).unwrap();
-    assert_eq!(read(&mut server, Level::Open, &hello), Ok(()), "a repetition is none");
+    let (hello, _) = write(&mut client, EncryptionLevel::Initial, 2000);
+    read(&mut server, EncryptionLevel::Initial, &hello).unwrap();
+    assert_eq!(read(&mut server, EncryptionLevel::Initial, &hello), Ok(()), "a repetition is none");
     let misplaced = Err(Violation::UnexpectedBlock { kind: HandshakeBytes::KIND });
-    assert_eq!(server.on_bytes(Level::Open, 2000, b"more"), misplaced);
+    assert_eq!(server.on_bytes(EncryptionLevel::Initial, 2000, b"more"), misplaced);
     run(&mut client, &mut server).unwrap();
-    assert_eq!(client.on_bytes(Level::SetUp, 3000, b"more"), misplaced);
-    assert_eq!(server.on_bytes(Level::Data, 0, b"more"), misplaced);
+    assert_eq!(client.on_bytes(EncryptionLevel::Handshake, 3000, b"more"), misplaced);
+    assert_eq!(server.on_bytes(EncryptionLevel::OneRtt, 0, b"more"), misplaced);
 }
 
 #[test]
 fn a_first_message_that_is_no_client_hello_fails() {
     let (_, mut server) = pair();
-    let violation = server.on_bytes(Level::Open, 0, &[20, 0, 0, 1, 0]).unwrap_err();
+    let violation = server.on_bytes(EncryptionLevel::Initial, 0, &[20, 0, 0, 1, 0]).unwrap_err();
     assert!(matches!(violation, Violation::Tls { .. }), "{violation:?}");
     assert!(server.alert().is_some());
 }
@@ -133,7 +136,7 @@ fn a_first_message_that_is_no_client_hello_fails() {
 /// A packet on its way, with what it carried and to whom.
 struct Flying {
     to_server: bool,
-    level: Level,
+    level: EncryptionLevel,
     payload: Vec<u8>,
     contents: Contents,
 }
@@ -154,7 +157,7 @@ proptest! {
             }
             prop_assert!(step < 19_999, "no end: {:?} {:?}", client, server);
             for (to_server, sender) in [(true, &mut client), (false, &mut server)] {
-                for level in [Level::Open, Level::SetUp] {
+                for level in [EncryptionLevel::Initial, EncryptionLevel::Handshake] {
                     if sender.wants(level) {
                         let room = 12 + usize::try_from(rng.next_u64()).unwrap() % room;
                         let (payload, contents) = write(sender, level, room);
@@ -164,7 +167,7 @@ proptest! {
                 }
             }
             if flying.is_empty() {
-                client.resend_all(Level::Open);
+                client.resend_all(EncryptionLevel::Initial);
                 continue;
             }
             let packet = flying.swap_remove(usize::try_from(rng.next_u64()).unwrap() % flying.len());
@@ -172,7 +175,7 @@ proptest! {
                 if packet.to_server { (&mut client, &mut server) } else { (&mut server, &mut client) };
             if rng.next_u64() % 10 < 3 {
                 packet.contents.iter().for_each(|content| sender.on_lost(packet.level, content));
-            } else if packet.level == Level::SetUp && receiver.writing == Level::Open {
+            } else if packet.level == EncryptionLevel::Handshake && receiver.writing == EncryptionLevel::Initial {
                 // No keys for it yet: lost for the receiver, as far as the sender can tell.
                 packet.contents.iter().for_each(|content| sender.on_lost(packet.level, content));
             } else {

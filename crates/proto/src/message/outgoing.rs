@@ -227,9 +227,9 @@ mod tests {
             let mut message = message(100, Some(most));
             let mut times = [0_u32; 101];
             let mut flying: Vec<Range<u64>> = Vec::new();
-            for (loses, room, pick) in steps {
+            for (loses, room, filter) in steps {
                 if loses && !flying.is_empty() {
-                    let units = flying.remove(pick.index(flying.len()));
+                    let units = flying.remove(filter.index(flying.len()));
                     if !message.on_lost(units) {
                         return Ok(());
                     }

@@ -5,46 +5,46 @@ use std::net::SocketAddr;
 use manyway_wire::{ConnectionId, PathId};
 
 use super::Mmsp2;
-use super::setup::race_order;
+use super::setup::candidate_order;
 use crate::engine::Engine;
 use crate::error::{ConnectionError, Undelivered};
 use crate::path::remotes::MAX_REMOTES;
-use crate::protection::Level;
-use crate::{FourTuple, Initiator, Instant};
+use crate::protection::EncryptionLevel;
+use crate::{FourTuple, Instant, Side};
 
 impl Mmsp2 {
     /// The addresses of this host changed: a set-up tries the present ones, rendezvous servers hear of them.
     pub(crate) fn on_locals_changed(&mut self, engine: &Engine) {
-        self.tell_meeting(engine);
-        if engine.side == Initiator::Server || !engine.phase.is_handshaking() {
+        self.tell_rendezvous(engine);
+        if engine.side == Side::Server || !engine.phase.is_handshaking() {
             return;
         }
-        let legs = race_order(&engine.manager);
+        let candidates = candidate_order(&engine.manager);
         if let Some(setup) = &mut self.setup {
-            setup.race.set_legs(legs);
-            setup.handshake.resend_all(Level::Open);
+            setup.attempts.set_candidates(candidates);
+            setup.handshake.resend_all(EncryptionLevel::Initial);
         }
     }
 
     /// Tells the peer by which addresses this server can be reached from now on.
     pub(crate) fn advertise(&mut self, engine: &Engine, addresses: &[SocketAddr]) {
-        if engine.phase.is_established() && engine.side == Initiator::Server {
+        if engine.phase.is_established() && engine.side == Side::Server {
             self.control.announce(addresses.get(..MAX_REMOTES).unwrap_or(addresses));
-            self.tell_meeting(engine);
+            self.tell_rendezvous(engine);
         }
     }
 
     /// The system refuses to send between these addresses, of a set-up.
     pub(crate) fn on_send_refused(&mut self, now: Instant, tuple: &FourTuple) {
         if let Some(setup) = &mut self.setup {
-            setup.race.on_refused(now, tuple);
+            setup.attempts.on_refused(now, tuple);
         }
     }
 
     /// Somebody says that a packet of a handshake to which nobody answered yet was not delivered. The attempt ends once that was said of all pairs of
     /// addresses; true if it counts.
     // spec 7.44
-    pub(crate) fn on_leg_unreachable(
+    pub(crate) fn on_candidate_unreachable(
         &mut self,
         engine: &mut Engine,
         now: Instant,
@@ -52,17 +52,18 @@ impl Mmsp2 {
         quoted: &[u8],
         undelivered: Undelivered,
     ) -> bool {
-        if !engine.phase.is_handshaking() || engine.side != Initiator::Client {
+        if !engine.phase.is_handshaking() || engine.side != Side::Client {
             return false;
         }
         let Some(setup) = &mut self.setup else { return false };
-        let is_heard = setup.peer_keeps_state || setup.infos_taken > 0 || setup.race.is_settled();
+        let is_heard = setup.peer_keeps_state || setup.infos_taken > 0 || setup.attempts.is_settled();
         // spec 4.3: behind the first byte stand the version and the length of the id.
-        let is_quoted = quoted.get(6..).is_some_and(|id| id.starts_with(setup.first_destination.as_slice()));
-        if is_heard || !is_quoted || !setup.race.on_unreachable(now, tuple) {
+        let is_quoted =
+            quoted.get(6..).is_some_and(|id| id.starts_with(setup.original_destination.as_slice()));
+        if is_heard || !is_quoted || !setup.attempts.on_unreachable(now, tuple) {
             return false;
         }
-        if setup.race.is_lost() {
+        if setup.attempts.is_lost() {
             self.give_up(engine, now, ConnectionError::Unreachable { remote: tuple.remote, undelivered });
         }
         true

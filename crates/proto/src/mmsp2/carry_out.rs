@@ -4,7 +4,7 @@ use super::Mmsp2;
 use crate::engine::Engine;
 use crate::engine::notices::{Fates, Notice};
 use crate::packet::content::SentContent;
-use crate::protection::Level;
+use crate::protection::EncryptionLevel;
 use crate::{ByteCount, Instant};
 use manyway_wire::PathId;
 use manyway_wire::mmsp2::Liveness;
@@ -44,8 +44,8 @@ impl Mmsp2 {
                 self.issue_ids(engine);
             }
             Notice::Pathless(is_pathless) => {
-                if let Some(meeting) = &mut self.meeting {
-                    meeting.set_pathless(now, is_pathless);
+                if let Some(rendezvous) = &mut self.rendezvous {
+                    rendezvous.set_pathless(now, is_pathless);
                 }
             }
         }
@@ -65,16 +65,16 @@ impl Mmsp2 {
     fn settle(&mut self, engine: &mut Engine, now: Instant, fates: &mut Fates) {
         self.streams.on_time(now);
         for content in fates.delivered.drain(..).flatten() {
-            self.on_content_delivered(engine, Level::Data, &content);
+            self.on_content_delivered(engine, EncryptionLevel::OneRtt, &content);
         }
         for content in fates.lost.drain(..).flatten() {
-            self.on_content_lost(Level::Data, &content);
+            self.on_content_lost(EncryptionLevel::OneRtt, &content);
         }
         for content in fates.reinjected.drain(..).flatten() {
             if let SentContent::Stream { .. } | SentContent::Message { .. } = content {
                 self.streams.reinject(&content);
             } else {
-                self.on_content_lost(Level::Data, &content);
+                self.on_content_lost(EncryptionLevel::OneRtt, &content);
             }
         }
         if let Some(longest) = engine.longest_rtt() {
@@ -88,7 +88,12 @@ impl Mmsp2 {
         }
     }
 
-    pub(super) fn on_content_delivered(&mut self, engine: &mut Engine, level: Level, content: &SentContent) {
+    pub(super) fn on_content_delivered(
+        &mut self,
+        engine: &mut Engine,
+        level: EncryptionLevel,
+        content: &SentContent,
+    ) {
         match content {
             SentContent::Handshake { .. } => {
                 if let Some(setup) = &mut self.setup {
@@ -97,9 +102,11 @@ impl Mmsp2 {
             }
             SentContent::PathAck { path: acked, largest } => {
                 let receiving = match level {
-                    Level::Open => self.setup.as_mut().map(|setup| &mut setup.open.receiving),
-                    Level::SetUp => self.setup.as_mut().map(|setup| &mut setup.set_up.receiving),
-                    Level::Data => engine.paths.get_mut(*acked).map(|path| &mut path.receiving),
+                    EncryptionLevel::Initial => self.setup.as_mut().map(|setup| &mut setup.open.receiving),
+                    EncryptionLevel::Handshake => {
+                        self.setup.as_mut().map(|setup| &mut setup.set_up.receiving)
+                    }
+                    EncryptionLevel::OneRtt => engine.paths.get_mut(*acked).map(|path| &mut path.receiving),
                 };
                 if let Some(receiving) = receiving {
                     receiving.numbers.on_ack_delivered(*largest);
@@ -129,7 +136,7 @@ impl Mmsp2 {
         }
     }
 
-    pub(super) fn on_content_lost(&mut self, level: Level, content: &SentContent) {
+    pub(super) fn on_content_lost(&mut self, level: EncryptionLevel, content: &SentContent) {
         match content {
             SentContent::Handshake { .. } => {
                 if let Some(setup) = &mut self.setup {

@@ -5,12 +5,12 @@ use manyway_wire::{ConnectionId, PathId};
 
 use super::Mmsp2;
 use super::input::PacketFacts;
-use super::state::{DueClose, FLUSH_TIME, Farewell, LastWord, Life, Repeat};
+use super::state::{CloseReason, DueClose, FLUSH_TIME, FinalClose, Life, Repeat};
 use crate::engine::Engine;
 use crate::event::Event;
 use crate::handshake::{Handshake, is_authentication_alert};
-use crate::protection::Level;
-use crate::{ClosedBy, ConnectionError, Initiator, Instant, Violation};
+use crate::protection::EncryptionLevel;
+use crate::{ClosedBy, ConnectionError, Instant, Side, Violation};
 
 impl Mmsp2 {
     /// Closes in order: what was written still arrives, then the peer is told `code` and `reason`.
@@ -19,8 +19,8 @@ impl Mmsp2 {
     pub(crate) fn close(&mut self, engine: &mut Engine, now: Instant, code: u64, reason: &str) {
         match self.life {
             Life::Established => {
-                let farewell = Farewell { code, reason: shortened(reason) };
-                self.enter(engine, Life::Flushing { until: now + FLUSH_TIME, farewell });
+                let given = CloseReason { code, reason: shortened(reason) };
+                self.enter(engine, Life::Flushing { until: now + FLUSH_TIME, given });
                 self.drive_close(engine, now);
             }
             Life::Handshaking => self.abort(engine, now, code, reason),
@@ -47,7 +47,7 @@ impl Mmsp2 {
         {
             let handshake = self.setup.as_ref().map(|setup| &setup.handshake);
             // spec 7.38: a hello may come from anywhere, so its refusal must not count against its address.
-            if engine.side == Initiator::Server && handshake.is_some_and(Handshake::was_answered) {
+            if engine.side == Side::Server && handshake.is_some_and(Handshake::was_answered) {
                 self.counts.refused_client = Some(now);
                 if let Some(path) = engine.paths.get(PathId::FIRST) {
                     engine.events.push(Event::ClientRefused { remote: path.tuple().remote });
@@ -72,23 +72,23 @@ impl Mmsp2 {
     }
 
     /// Ends at once and leaves nothing behind: a set-up of a client gives way to newer ones. Returns this end's id.
-    pub(crate) fn give_way(&mut self, engine: &mut Engine, now: Instant) -> Option<ConnectionId> {
+    pub(crate) fn evict(&mut self, engine: &mut Engine, now: Instant) -> Option<ConnectionId> {
         let id = self.setup.as_ref().map(|setup| setup.local_id);
         if engine.phase.is_open() {
-            conclude(engine, now, ConnectionError::ConnectTimeout);
+            report_closed(engine, now, ConnectionError::ConnectTimeout);
         }
-        self.vanish(engine);
+        self.discard(engine);
         id
     }
 
     /// Nothing is left to say or to hear.
-    fn vanish(&mut self, engine: &mut Engine) {
+    fn discard(&mut self, engine: &mut Engine) {
         self.enter(engine, Life::Closed);
         self.leave_rendezvous();
         self.ids.local.forget_all();
         self.ids.remote.forget_all();
         if let Some(setup) = self.setup.take() {
-            self.ids.local.release(setup.first_destination);
+            self.ids.local.release(setup.original_destination);
         }
     }
 
@@ -103,32 +103,35 @@ impl Mmsp2 {
             return;
         }
         let told = matches!(self.life, Life::PeerClosing { .. } | Life::FinAckSent { .. });
-        let last_word = word.map(|(step, code, reason)| LastWord::new(step, code, reason));
-        if engine.phase.is_handshaking() && last_word.is_none() {
+        let final_close = word.map(|(step, code, reason)| FinalClose::new(step, code, reason));
+        if engine.phase.is_handshaking() && final_close.is_none() {
             // Nobody expects a word of it, and strangers must not make it cost more.
-            self.vanish(engine);
+            self.discard(engine);
         } else {
-            self.enter(engine, Life::Draining { until: now + engine.drain_time(), last_word });
+            self.enter(engine, Life::Draining { until: now + engine.drain_time(), final_close });
         }
         if !told {
-            conclude(engine, now, error);
+            report_closed(engine, now, error);
         }
     }
 
     pub(crate) fn on_close(&mut self, engine: &mut Engine, facts: &PacketFacts, block: &Close<'_>) {
         let now = facts.now;
         let reason = String::from_utf8_lossy(block.text).into_owned();
-        let farewell = Farewell { code: block.code, reason };
+        let given = CloseReason { code: block.code, reason };
         let repeat = Repeat::new(now, engine.longest_pto());
         match (block.step, &mut self.life) {
             // Anybody can write an open packet: it ends only the attempt over these addresses.
             (CloseStep::Abort, Life::Handshaking)
-                if facts.level == Level::Open
-                    && engine.side == Initiator::Client
-                    && self.setup.as_mut().is_some_and(|setup| setup.race.drop_leg(&facts.tuple)) =>
+                if facts.level == EncryptionLevel::Initial
+                    && engine.side == Side::Client
+                    && self
+                        .setup
+                        .as_mut()
+                        .is_some_and(|setup| setup.attempts.drop_candidate(&facts.tuple)) =>
             {
                 if let Some(setup) = &mut self.setup {
-                    setup.handshake.resend_all(Level::Open);
+                    setup.handshake.resend_all(EncryptionLevel::Initial);
                 }
             }
             (CloseStep::Abort, _) => {
@@ -136,36 +139,36 @@ impl Mmsp2 {
                 // spec 7.42: rights may end later than at the set-up
                 let is_refusal = code.alert().is_some_and(is_authentication_alert);
                 let error = if is_refusal || code == ErrorCode::UNAUTHORISED {
-                    ConnectionError::Authentication { reason: farewell.reason, shown: None }
+                    ConnectionError::Authentication { reason: given.reason, shown: None }
                 } else {
-                    ConnectionError::AbortedByPeer { code: block.code, reason: farewell.reason }
+                    ConnectionError::AbortedByPeer { code: block.code, reason: given.reason }
                 };
                 self.end(engine, now, error, None);
             }
             (CloseStep::Fin, Life::Established | Life::Flushing { .. }) => {
-                conclude(engine, now, farewell.clone().into_error(ClosedBy::Peer));
-                self.enter(engine, Life::PeerClosing { until: now + FLUSH_TIME, farewell });
+                report_closed(engine, now, given.clone().into_error(ClosedBy::Peer));
+                self.enter(engine, Life::PeerClosing { until: now + FLUSH_TIME, given });
                 self.drive_close(engine, now);
             }
             // Both closed at once: each answers the other.
-            (CloseStep::Fin, Life::FinSent { farewell, .. }) => {
-                let own = farewell.clone();
-                conclude(engine, now, own.clone().into_error(ClosedBy::Us));
-                self.enter(engine, Life::FinAckSent { until: now + FLUSH_TIME, repeat, farewell: own });
+            (CloseStep::Fin, Life::FinSent { given, .. }) => {
+                let own = given.clone();
+                report_closed(engine, now, own.clone().into_error(ClosedBy::Us));
+                self.enter(engine, Life::FinAckSent { until: now + FLUSH_TIME, repeat, given: own });
             }
             (CloseStep::Fin, Life::FinAckSent { repeat: pending, .. }) => *pending = repeat,
-            (CloseStep::FinAck, Life::FinSent { farewell, .. }) => {
-                let own = farewell.clone();
+            (CloseStep::FinAck, Life::FinSent { given, .. }) => {
+                let own = given.clone();
                 let word = Some((CloseStep::FinDone, own.code, String::new()));
                 self.end(engine, now, own.into_error(ClosedBy::Us), word);
             }
-            (CloseStep::FinAck, Life::FinAckSent { farewell, .. }) => {
-                let own = farewell.clone();
+            (CloseStep::FinAck, Life::FinAckSent { given, .. }) => {
+                let own = given.clone();
                 let word = Some((CloseStep::FinDone, own.code, String::new()));
                 self.end(engine, now, own.into_error(ClosedBy::Peer), word);
             }
-            (CloseStep::FinDone, Life::FinAckSent { farewell, .. }) => {
-                let own = farewell.clone();
+            (CloseStep::FinDone, Life::FinAckSent { given, .. }) => {
+                let own = given.clone();
                 self.end(engine, now, own.into_error(ClosedBy::Peer), None);
             }
             (
@@ -186,41 +189,41 @@ impl Mmsp2 {
         let flushed = self.streams.is_idle();
         let wait = engine.longest_pto();
         match &self.life {
-            Life::Flushing { farewell, .. } if flushed => {
-                let farewell = farewell.clone();
+            Life::Flushing { given, .. } if flushed => {
+                let given = given.clone();
                 self.enter(
                     engine,
-                    Life::FinSent { until: now + FLUSH_TIME, repeat: Repeat::new(now, wait), farewell },
+                    Life::FinSent { until: now + FLUSH_TIME, repeat: Repeat::new(now, wait), given },
                 );
             }
-            Life::PeerClosing { farewell, .. } if flushed => {
-                let farewell = farewell.clone();
+            Life::PeerClosing { given, .. } if flushed => {
+                let given = given.clone();
                 let repeat = Repeat::new(now, wait);
-                self.enter(engine, Life::FinAckSent { until: now + FLUSH_TIME, repeat, farewell });
+                self.enter(engine, Life::FinAckSent { until: now + FLUSH_TIME, repeat, given });
             }
-            Life::Flushing { until, farewell } if *until <= now => {
-                let farewell = farewell.clone();
-                self.abort(engine, now, farewell.code, &farewell.reason);
+            Life::Flushing { until, given } if *until <= now => {
+                let given = given.clone();
+                self.abort(engine, now, given.code, &given.reason);
             }
-            Life::PeerClosing { until, farewell } if *until <= now => {
-                let farewell = farewell.clone();
-                self.abort(engine, now, farewell.code, &farewell.reason);
+            Life::PeerClosing { until, given } if *until <= now => {
+                let given = given.clone();
+                self.abort(engine, now, given.code, &given.reason);
             }
             // The peer still flushes, but its time is up.
-            Life::FinSent { until, farewell, .. } if *until <= now => {
-                let farewell = farewell.clone();
-                self.abort(engine, now, farewell.code, &farewell.reason);
+            Life::FinSent { until, given, .. } if *until <= now => {
+                let given = given.clone();
+                self.abort(engine, now, given.code, &given.reason);
             }
-            Life::FinSent { repeat, farewell, .. } if repeat.is_exhausted(now) => {
-                let farewell = farewell.clone();
-                self.give_up(engine, now, farewell.into_error(ClosedBy::Us));
+            Life::FinSent { repeat, given, .. } if repeat.is_exhausted(now) => {
+                let given = given.clone();
+                self.give_up(engine, now, given.into_error(ClosedBy::Us));
             }
-            Life::FinAckSent { until, repeat, farewell } if *until <= now || repeat.is_exhausted(now) => {
-                let farewell = farewell.clone();
-                self.give_up(engine, now, farewell.into_error(ClosedBy::Peer));
+            Life::FinAckSent { until, repeat, given } if *until <= now || repeat.is_exhausted(now) => {
+                let given = given.clone();
+                self.give_up(engine, now, given.into_error(ClosedBy::Peer));
             }
             Life::Draining { until, .. } if *until <= now => {
-                self.vanish(engine);
+                self.discard(engine);
             }
             Life::Handshaking
             | Life::Established
@@ -236,27 +239,27 @@ impl Mmsp2 {
     /// The CLOSE to send now, if one is due.
     pub(crate) fn take_due_close(&mut self, now: Instant) -> Option<DueClose> {
         match &mut self.life {
-            Life::FinSent { repeat, farewell, .. } => {
-                let (code, reason) = (farewell.code, farewell.reason.clone());
+            Life::FinSent { repeat, given, .. } => {
+                let (code, reason) = (given.code, given.reason.clone());
                 repeat.take_due(now).map(|turn| DueClose { step: CloseStep::Fin, code, reason, turn })
             }
-            Life::FinAckSent { repeat, farewell, .. } => {
-                let (code, reason) = (farewell.code, String::new());
+            Life::FinAckSent { repeat, given, .. } => {
+                let (code, reason) = (given.code, String::new());
                 repeat.take_due(now).map(|turn| DueClose { step: CloseStep::FinAck, code, reason, turn })
             }
-            Life::Draining { last_word: Some(word), .. } => word.take_due(),
+            Life::Draining { final_close: Some(word), .. } => word.take_due(),
             Life::Handshaking
             | Life::Established
             | Life::Flushing { .. }
             | Life::PeerClosing { .. }
-            | Life::Draining { last_word: None, .. }
+            | Life::Draining { final_close: None, .. }
             | Life::Closed => None,
         }
     }
 }
 
 /// Tells everybody how the connection ends.
-fn conclude(engine: &mut Engine, now: Instant, error: ConnectionError) {
+fn report_closed(engine: &mut Engine, now: Instant, error: ConnectionError) {
     if let Some(observer) = &mut engine.shared.observer {
         observer.on_closed(now, &error);
     }

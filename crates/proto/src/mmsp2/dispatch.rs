@@ -10,9 +10,9 @@ use crate::engine::Engine;
 use crate::event::Event;
 use crate::io::EcnCounts;
 use crate::path::PathState;
-use crate::protection::Level;
+use crate::protection::EncryptionLevel;
 use crate::recovery::{Outcome, ReceivedAck};
-use crate::{Initiator, Rate, Violation};
+use crate::{Rate, Side, Violation};
 
 impl Mmsp2 {
     pub(crate) fn dispatch(
@@ -45,7 +45,7 @@ impl Mmsp2 {
             | Block::StreamStop(_)
             | Block::Blocked(_) => self.streams.on_block(block)?,
             // A late copy of an id for a path that is closed.
-            Block::NewCid(block) if engine.paths.is_spent(block.path) => {}
+            Block::NewCid(block) if engine.paths.is_retired(block.path) => {}
             Block::NewCid(block) => {
                 self.ids.remote.on_new(block, PathId(engine.limits.own_paths))?;
                 self.tell_reach(engine, block.path);
@@ -81,10 +81,11 @@ impl Mmsp2 {
         let now = facts.now;
         let mut outcome = std::mem::take(&mut engine.shared.outcome);
         let result = match facts.level {
-            Level::Data => self.on_data_ack(engine, facts, block, &mut outcome),
-            Level::Open | Level::SetUp => {
+            EncryptionLevel::OneRtt => self.on_data_ack(engine, facts, block, &mut outcome),
+            EncryptionLevel::Initial | EncryptionLevel::Handshake => {
                 let Some(setup) = &mut self.setup else { return Ok(()) };
-                let space = if facts.level == Level::Open { &mut setup.open } else { &mut setup.set_up };
+                let space =
+                    if facts.level == EncryptionLevel::Initial { &mut setup.open } else { &mut setup.set_up };
                 let ack = ReceivedAck::new(
                     PathId::FIRST,
                     block.ranges.iter(),
@@ -95,8 +96,10 @@ impl Mmsp2 {
             }
         };
         match facts.level {
-            Level::Data => engine.settle(now, block.path, &mut outcome),
-            level @ (Level::Open | Level::SetUp) => self.settle_setup(engine, level, &mut outcome),
+            EncryptionLevel::OneRtt => engine.settle(now, block.path, &mut outcome),
+            level @ (EncryptionLevel::Initial | EncryptionLevel::Handshake) => {
+                self.settle_setup(engine, level, &mut outcome)
+            }
         }
         engine.shared.outcome = outcome;
         self.carry_out(engine, now);
@@ -110,17 +113,17 @@ impl Mmsp2 {
         block: &PathAck<'_>,
         outcome: &mut Outcome,
     ) -> Checked {
-        let siblings = engine.siblings(facts.now, block.path);
+        let subflows = engine.subflows(facts.now, block.path);
         // An acknowledgement of a path that is gone is late, not wrong.
         let Some(path) = engine.paths.get_mut(block.path) else { return Ok(()) };
         // Over another path it only tells that the peer got something, perhaps long ago.
-        let in_doubt = path.state() == PathState::Suspect && facts.path != block.path;
+        let is_suspect = path.state() == PathState::Suspect && facts.path != block.path;
         let in_flight = path.recovery.packets_in_flight();
         let ack = ReceivedAck::new(block.path, block.ranges.iter(), block.delay, block.receive_time_micros)
             .over(facts.path)
             .with_ecn(block.ecn.map(|marks| EcnCounts { ect0: marks.ect0, ect1: marks.ect1, ce: marks.ce }));
-        path.recovery.on_ack(facts.now, ack, &siblings, outcome)?;
-        if outcome.progress && !in_doubt {
+        path.recovery.on_ack(facts.now, ack, &subflows, outcome)?;
+        if outcome.progress && !is_suspect {
             path.silence.on_progress(facts.now, in_flight);
             path.cancel_probes();
             let recovery = &path.recovery;
@@ -157,11 +160,11 @@ impl Mmsp2 {
 }
 
 /// spec 5.1: some blocks have one direction.
-fn may_come_from_peer(side: Initiator, block: &Block<'_>) -> bool {
+fn may_come_from_peer(side: Side, block: &Block<'_>) -> bool {
     match side {
-        Initiator::Client => !matches!(block, Block::Syn(_) | Block::Ping(_)),
+        Side::Client => !matches!(block, Block::Syn(_) | Block::Ping(_)),
         // Only servers name their addresses: nobody makes a server probe others.
-        Initiator::Server => {
+        Side::Server => {
             !matches!(block, Block::SynAck(_) | Block::Pong | Block::AddAddress(_) | Block::RemoveAddress(_))
         }
     }
@@ -206,11 +209,11 @@ fn on_path_status(engine: &mut Engine, facts: &PacketFacts, block: &PathStatus) 
 }
 
 /// spec 5.2: the set-up's packets carry only what the set-up needs.
-fn may_stand_in(block: &Block<'_>, level: Level) -> bool {
+fn may_stand_in(block: &Block<'_>, level: EncryptionLevel) -> bool {
     match block {
         Block::PathAck(_) | Block::Pad | Block::Close(_) | Block::AckNow => true,
-        Block::Handshake(_) | Block::Ping(_) => level != Level::Data,
-        Block::Syn(_) | Block::SynAck(_) => level == Level::Open,
+        Block::Handshake(_) | Block::Ping(_) => level != EncryptionLevel::OneRtt,
+        Block::Syn(_) | Block::SynAck(_) => level == EncryptionLevel::Initial,
         Block::Pong
         | Block::Probe(_)
         | Block::ProbeAck(_)
@@ -230,6 +233,6 @@ fn may_stand_in(block: &Block<'_>, level: Level) -> bool {
         | Block::PathStatus(_)
         | Block::PathClose(_)
         | Block::Liveness(_)
-        | Block::PathLimit(_) => level == Level::Data,
+        | Block::PathLimit(_) => level == EncryptionLevel::OneRtt,
     }
 }

@@ -7,7 +7,7 @@ use super::Mmsp2;
 use crate::engine::Engine;
 use crate::handshake::NewKeys;
 use crate::packet::builder::{HeaderFacts, PacketBuilder};
-use crate::protection::Level;
+use crate::protection::EncryptionLevel;
 use crate::{Instant, Violation};
 
 /// Bytes that header, number and tag of a packet take at most.
@@ -21,22 +21,22 @@ impl Mmsp2 {
     pub(crate) fn forge(
         &mut self,
         engine: &mut Engine,
-        (level, path): (Level, PathId),
+        (level, path): (EncryptionLevel, PathId),
         skipped: u8,
         payload: &[u8],
     ) -> Option<Vec<u8>> {
         let setup = self.setup.as_deref_mut();
         let (recovery, destination, long) = match level {
-            Level::Data => {
+            EncryptionLevel::OneRtt => {
                 let recovery = &mut engine.paths.get_mut(path)?.recovery;
                 (recovery, self.ids.remote.current(path)?, None)
             }
-            Level::Open => {
+            EncryptionLevel::Initial => {
                 let setup = setup?;
                 let destination = setup.destination();
                 (&mut setup.open.recovery, destination, Some((LongKind::Open, setup.local_id)))
             }
-            Level::SetUp => {
+            EncryptionLevel::Handshake => {
                 let setup = setup?;
                 let destination = setup.destination();
                 (&mut setup.set_up.recovery, destination, Some((LongKind::SetUp, setup.local_id)))
@@ -74,7 +74,7 @@ impl Mmsp2 {
         peer: manyway_wire::mmsp2::Parameters,
     ) -> Result<(), Violation> {
         if let NewKeys::Data(keys, secrets) = keys {
-            self.protector.install_data(keys, secrets);
+            self.protector.install_one_rtt(keys, secrets);
         }
         if let Some(setup) = &mut self.setup {
             setup.remote_id = Some(peer.source);

@@ -12,8 +12,8 @@ use crate::event::Event;
 use crate::handshake::NewKeys;
 use crate::observe::Fact;
 use crate::path::PathReason;
-use crate::protection::Level;
-use crate::{Initiator, Instant, Violation};
+use crate::protection::EncryptionLevel;
+use crate::{Instant, Side, Violation};
 
 /// INFOs that a client takes in one set-up.
 const MOST_INFOS: u8 = 8;
@@ -31,15 +31,17 @@ impl Mmsp2 {
         if here && usable && setup.infos_taken < MOST_INFOS {
             setup.infos_taken += 1;
             setup.info = info.to_vec();
-            setup.handshake.resend_all(Level::Open);
+            setup.handshake.resend_all(EncryptionLevel::Initial);
         }
     }
 
     /// The client returns the INFO: it hears what is sent to its address.
     pub(crate) fn on_ping(&self, engine: &mut Engine, facts: &PacketFacts, info: &[u8]) {
-        // With several legs the INFO went to each of them, so one who hears it may be somewhere else.
+        // With several candidates the INFO went to each of them, so one who hears it may be somewhere else.
         let fits = |setup: &Setup| {
-            setup.info == info && setup.info_for == facts.tuple.remote && setup.race.only_leg_is(&facts.tuple)
+            setup.info == info
+                && setup.info_for == facts.tuple.remote
+                && setup.attempts.only_candidate_is(&facts.tuple)
         };
         let proven = !info.is_empty() && self.setup.as_deref().is_some_and(fits);
         let path = engine.paths.get_mut(PathId::FIRST).filter(|path| path.tuple() == facts.tuple);
@@ -48,7 +50,7 @@ impl Mmsp2 {
         }
     }
 
-    pub(crate) fn on_handshake_bytes(&mut self, level: Level, offset: u64, data: &[u8]) -> Checked {
+    pub(crate) fn on_handshake_bytes(&mut self, level: EncryptionLevel, offset: u64, data: &[u8]) -> Checked {
         match &mut self.setup {
             Some(setup) => {
                 setup.peer_keeps_state = true;
@@ -64,8 +66,8 @@ impl Mmsp2 {
         let Some(setup) = &mut self.setup else { return Ok(()) };
         while let Some(keys) = setup.handshake.poll_keys() {
             match keys {
-                NewKeys::SetUp(keys) => self.protector.install_set_up(keys),
-                NewKeys::Data(keys, secrets) => self.protector.install_data(keys, secrets),
+                NewKeys::SetUp(keys) => self.protector.install_handshake(keys),
+                NewKeys::Data(keys, secrets) => self.protector.install_one_rtt(keys, secrets),
             }
         }
         if handshaking && setup.handshake.is_complete() {
@@ -88,7 +90,7 @@ impl Mmsp2 {
         if Some(peer.source) != setup.remote_id {
             return refuse("the connection id differs from that of the packets");
         }
-        if engine.side == Initiator::Client && peer.first_destination != Some(setup.first_destination) {
+        if engine.side == Side::Client && peer.original_destination != Some(setup.original_destination) {
             return refuse("the first connection id differs from that of the packets");
         }
         if peer.application != engine.config.application {
@@ -118,9 +120,9 @@ impl Mmsp2 {
             engine.advance_path(now, PathId::FIRST, working, PathReason::SetUp);
         }
         engine.start_size_search(now, PathId::FIRST);
-        self.protector.discard(Level::Open);
-        if engine.side == Initiator::Server {
-            self.protector.discard(Level::SetUp);
+        self.protector.discard(EncryptionLevel::Initial);
+        if engine.side == Side::Server {
+            self.protector.discard(EncryptionLevel::Handshake);
             self.protector.on_confirmed();
             self.control.send_pong();
             self.control.announce(&engine.config.advertised);
@@ -148,7 +150,7 @@ impl Mmsp2 {
     /// PONG: the server has everything, the set-up's keys are not needed any more.
     pub(crate) fn on_confirmed(&mut self, engine: &mut Engine, now: Instant) {
         if engine.phase.is_open() && !engine.phase.is_handshaking() && self.setup.take().is_some() {
-            self.protector.discard(Level::SetUp);
+            self.protector.discard(EncryptionLevel::Handshake);
             self.protector.on_confirmed();
             engine.open_missing_paths(now);
         }
@@ -157,7 +159,7 @@ impl Mmsp2 {
     /// The client knows that the set-up is complete: nothing of it can still arrive that would matter.
     pub(crate) fn on_pong_delivered(&mut self) {
         if let Some(setup) = self.setup.take() {
-            self.ids.local.release(setup.first_destination);
+            self.ids.local.release(setup.original_destination);
         }
     }
 }

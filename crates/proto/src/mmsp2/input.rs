@@ -8,14 +8,14 @@ use crate::engine::{Engine, Heard};
 use crate::observe::{Direction, Fact, ObservedPacket};
 use crate::packet::ack_policy::Demand;
 use crate::path::{BASE_DATAGRAM, PathState, Receiving};
-use crate::protection::{Incoming, Level, OpenError};
-use crate::{Ecn, FourTuple, Initiator, Instant, Violation};
+use crate::protection::{EncryptionLevel, Incoming, OpenError};
+use crate::{Ecn, FourTuple, Instant, Side, Violation};
 
 /// What is known of a packet while its blocks are read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PacketFacts {
     pub(crate) now: Instant,
-    pub(crate) level: Level,
+    pub(crate) level: EncryptionLevel,
     pub(crate) path: PathId,
     pub(crate) tuple: FourTuple,
     /// Bytes of the whole datagram: what its source earns under the amplification limit.
@@ -69,13 +69,13 @@ impl Mmsp2 {
     /// Takes a datagram whose id belongs to this connection.
     pub(crate) fn handle_datagram(&mut self, engine: &mut Engine, now: Instant, arrival: Arrival<'_>) {
         let Arrival { tuple, ecn, path, datagram } = arrival;
-        if let Life::Draining { last_word: Some(word), .. } = &mut self.life {
+        if let Life::Draining { final_close: Some(word), .. } = &mut self.life {
             word.on_packet();
         }
         if !engine.phase.is_open() {
             return;
         }
-        engine.note_stir(now);
+        engine.note_packet(now);
         if let Some(path) = engine.paths.get_mut(path).filter(|path| path.tuple() == tuple) {
             path.on_datagram(now, datagram.len());
         }
@@ -103,7 +103,7 @@ impl Mmsp2 {
     fn is_setup_id(&self, id: Option<ConnectionId>) -> bool {
         self.setup
             .as_ref()
-            .is_some_and(|setup| id == Some(setup.first_destination) || id == Some(setup.local_id))
+            .is_some_and(|setup| id == Some(setup.original_destination) || id == Some(setup.local_id))
     }
 
     fn handle_packet(
@@ -115,30 +115,32 @@ impl Mmsp2 {
         bytes: &mut [u8],
     ) {
         let (HeaderForm::Long { .. } | HeaderForm::Short { .. }) = packet.form else { return };
-        let is_stray = !self.is_expected_source(engine, facts);
-        if is_stray && !(facts.level == Level::Data && engine.heeds_strays(&facts.heard())) {
+        let is_off_path = !self.is_expected_source(engine, facts);
+        if is_off_path
+            && !(facts.level == EncryptionLevel::OneRtt && engine.opens_off_path_packets(&facts.heard()))
+        {
             return;
         }
         // spec 4.14: a server's answers are paid for by full datagrams
         let small = facts.datagram < usize::from(BASE_DATAGRAM);
-        if engine.side == Initiator::Server && facts.level == Level::Open && small {
+        if engine.side == Side::Server && facts.level == EncryptionLevel::Initial && small {
             return;
         }
-        let unknown_path = facts.level == Level::Data && engine.paths.get(facts.path).is_none();
-        let may_open = engine.side == Initiator::Server
+        let unknown_path = facts.level == EncryptionLevel::OneRtt && engine.paths.get(facts.path).is_none();
+        let may_open = engine.side == Side::Server
             && facts.path.0 <= engine.limits.own_paths
-            && !engine.paths.is_spent(facts.path);
+            && !engine.paths.is_retired(facts.path);
         if unknown_path && !may_open {
             return;
         }
         let fresh = unknown_path.then(Receiving::new);
         let receiving = match (&fresh, facts.level) {
             (Some(receiving), _) => Some(receiving),
-            (None, Level::Data) => engine.paths.get(facts.path).map(|path| &path.receiving),
-            (None, Level::Open) => self.setup.as_ref().map(|setup| &setup.open.receiving),
-            (None, Level::SetUp) => self.setup.as_ref().map(|setup| &setup.set_up.receiving),
+            (None, EncryptionLevel::OneRtt) => engine.paths.get(facts.path).map(|path| &path.receiving),
+            (None, EncryptionLevel::Initial) => self.setup.as_ref().map(|setup| &setup.open.receiving),
+            (None, EncryptionLevel::Handshake) => self.setup.as_ref().map(|setup| &setup.set_up.receiving),
         };
-        let usable = facts.level != Level::Data || !engine.phase.is_handshaking();
+        let usable = facts.level != EncryptionLevel::OneRtt || !engine.phase.is_handshaking();
         let Some(receiving) = receiving.filter(|_| usable) else { return };
         let incoming = Incoming {
             level: facts.level,
@@ -150,10 +152,10 @@ impl Mmsp2 {
             Ok(opened) => opened,
             Err(error) => return self.on_unopened(engine, facts, error),
         };
-        if is_stray {
+        if is_off_path {
             // What was sent before something that arrived tells nothing of where the peer is now.
             if opened.packet_number >= incoming.expected {
-                engine.on_stray(&facts.heard());
+                engine.on_off_path_packet(&facts.heard());
             }
             return;
         }
@@ -180,7 +182,9 @@ impl Mmsp2 {
         match result {
             Ok(()) => {}
             // spec 4.20: anybody can write an open packet; only what TLS refuses can not be taken back
-            Err(violation) if facts.level == Level::Open && !matches!(violation, Violation::Tls { .. }) => {
+            Err(violation)
+                if facts.level == EncryptionLevel::Initial && !matches!(violation, Violation::Tls { .. }) =>
+            {
                 tracing::debug!(reason = %violation, "open packet refused");
                 self.counts.refused += 1;
             }
@@ -190,19 +194,19 @@ impl Mmsp2 {
 
     /// Clients hear servers only from where they asked them; servers learn where clients are.
     fn is_expected_source(&self, engine: &Engine, facts: &PacketFacts) -> bool {
-        if engine.side == Initiator::Server {
+        if engine.side == Side::Server {
             return true;
         }
         match (facts.level, engine.paths.get(facts.path)) {
-            (Level::Open | Level::SetUp, _) => {
-                self.setup.as_ref().is_some_and(|setup| setup.race.contains(&facts.tuple))
+            (EncryptionLevel::Initial | EncryptionLevel::Handshake, _) => {
+                self.setup.as_ref().is_some_and(|setup| setup.attempts.contains(&facts.tuple))
             }
-            (Level::Data, Some(path)) => {
+            (EncryptionLevel::OneRtt, Some(path)) => {
                 path.tuple() == facts.tuple
                     || path.prober.is_target(&facts.tuple)
                     || engine.manager.is_surveyed(&facts.tuple)
             }
-            (Level::Data, None) => false,
+            (EncryptionLevel::OneRtt, None) => false,
         }
     }
 
@@ -211,7 +215,7 @@ impl Mmsp2 {
         match error {
             OpenError::NoKeys | OpenError::Replayed => {}
             OpenError::KeyUpdate => self.fail(engine, facts.now, Violation::KeyUpdate),
-            OpenError::ReservedBits if facts.level == Level::Open => {}
+            OpenError::ReservedBits if facts.level == EncryptionLevel::Initial => {}
             OpenError::ReservedBits => self.fail(engine, facts.now, Violation::ReservedBits),
             OpenError::Failed => {
                 if self.protector.integrity_exhausted() {
@@ -233,7 +237,7 @@ impl Mmsp2 {
         if let Some(path) = engine.paths.get_mut(facts.path) {
             path.count_received(size);
             // The answer of another pair tells nothing of this one; a server follows its client (spec 6.30).
-            if engine.side == Initiator::Client
+            if engine.side == Side::Client
                 && path.tuple() != facts.tuple
                 && !path.prober.is_target(&facts.tuple)
             {
@@ -251,30 +255,31 @@ impl Mmsp2 {
         engine.set_reachable(PathId::FIRST, true);
         let Some(path) = engine.paths.get_mut(PathId::FIRST) else { return };
         match engine.side {
-            Initiator::Client => {
+            Side::Client => {
                 if setup.remote_id.is_none() {
                     setup.remote_id = Some(source);
                     self.ids.remote.set_first(source, None);
                 }
-                if !setup.race.is_settled() {
-                    setup.race.settle();
+                if !setup.attempts.is_settled() {
+                    setup.attempts.settle();
                     path.place.choose(facts.tuple);
                     path.set_role(engine.manager.role_of(&facts.tuple.local));
                 }
             }
-            Initiator::Server => {
+            Side::Server => {
                 let moved = path.tuple() != facts.tuple;
                 // Who has these keys got our answer. It proves the address if the answer went to no other
                 // (RFC 9000, section 8.1): with several, one of them may be somebody else's.
-                let proven = facts.level == Level::SetUp && setup.race.only_leg_is(&facts.tuple);
+                let proven = facts.level == EncryptionLevel::Handshake
+                    && setup.attempts.only_candidate_is(&facts.tuple);
                 if proven {
                     path.place.prove(facts.tuple);
-                } else if moved && (facts.level == Level::SetUp || !path.place.is_proven()) {
-                    // Another leg of the race: answer where the newest question came from, under a limit of its own.
+                } else if moved && (facts.level == EncryptionLevel::Handshake || !path.place.is_proven()) {
+                    // Another candidate of the attempts: answer where the newest question came from, under a limit of its own.
                     path.place.start_anew(facts.tuple, facts.datagram);
-                    setup.race.add_leg(facts.tuple);
-                    setup.handshake.resend_all(Level::Open);
-                    setup.handshake.resend_all(Level::SetUp);
+                    setup.attempts.add_candidate(facts.tuple);
+                    setup.handshake.resend_all(EncryptionLevel::Initial);
+                    setup.handshake.resend_all(EncryptionLevel::Handshake);
                 }
             }
         }
@@ -315,10 +320,10 @@ impl Mmsp2 {
                 size: u16::try_from(payload.len()).unwrap_or(u16::MAX),
             },
         );
-        if facts.level == Level::Data && newest && traits.carries_more_than_probes {
+        if facts.level == EncryptionLevel::OneRtt && newest && traits.carries_more_than_probes {
             engine.follow_peer(&facts.heard());
         }
-        if facts.level != Level::Data {
+        if facts.level != EncryptionLevel::OneRtt {
             self.drive_handshake(engine, facts.now)?;
         }
         Ok(())
@@ -330,9 +335,9 @@ impl Mmsp2 {
         facts: &PacketFacts,
     ) -> Option<&'a mut Receiving> {
         match facts.level {
-            Level::Open => self.setup.as_mut().map(|setup| &mut setup.open.receiving),
-            Level::SetUp => self.setup.as_mut().map(|setup| &mut setup.set_up.receiving),
-            Level::Data => engine.paths.get_mut(facts.path).map(|path| &mut path.receiving),
+            EncryptionLevel::Initial => self.setup.as_mut().map(|setup| &mut setup.open.receiving),
+            EncryptionLevel::Handshake => self.setup.as_mut().map(|setup| &mut setup.set_up.receiving),
+            EncryptionLevel::OneRtt => engine.paths.get_mut(facts.path).map(|path| &mut path.receiving),
         }
     }
 }
@@ -344,12 +349,12 @@ fn destination_of(packet: &ProtectedPacket) -> Option<ConnectionId> {
     }
 }
 
-fn level_of(packet: &ProtectedPacket) -> Level {
+fn level_of(packet: &ProtectedPacket) -> EncryptionLevel {
     match packet.form {
-        HeaderForm::Long { kind: LongKind::Open, .. } => Level::Open,
-        HeaderForm::Long { kind: LongKind::SetUp, .. } => Level::SetUp,
+        HeaderForm::Long { kind: LongKind::Open, .. } => EncryptionLevel::Initial,
+        HeaderForm::Long { kind: LongKind::SetUp, .. } => EncryptionLevel::Handshake,
         HeaderForm::Short { .. } | HeaderForm::OtherVersion { .. } | HeaderForm::VersionList { .. } => {
-            Level::Data
+            EncryptionLevel::OneRtt
         }
     }
 }

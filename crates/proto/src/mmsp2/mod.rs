@@ -29,7 +29,7 @@ pub(crate) use start::{FIRST_KEPT_NUMBER, Start, own_parameters};
 use crate::engine::Engine;
 use crate::observe::Fact;
 use crate::protection::Protector;
-use crate::rendezvous::Meeting;
+use crate::rendezvous::RendezvousClient;
 use crate::stream::set::StreamSet;
 use crate::{Instant, Transmit, Violation};
 
@@ -66,7 +66,7 @@ pub(crate) struct Mmsp2 {
     setup: Option<Box<Setup>>,
     protector: Protector,
     /// With the rendezvous servers, if there are any.
-    meeting: Option<Box<Meeting>>,
+    rendezvous: Option<Box<RendezvousClient>>,
     ids: Ids,
     pub(crate) streams: StreamSet,
     control: Control,
@@ -141,8 +141,8 @@ impl Mmsp2 {
             self.counts.key_updates += 1;
             engine.observe(now, &Fact::KeyUpdate);
         }
-        if self.protector.is_worn_out() {
-            self.fail(engine, now, Violation::KeyWornOut);
+        if self.protector.limit_reached() {
+            self.fail(engine, now, Violation::KeyLimitReached);
             let word = self.take_due_close(now)?;
             return self.transmit_close(engine, now, buffer, &word);
         }

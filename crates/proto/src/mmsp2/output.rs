@@ -58,7 +58,7 @@ impl Mmsp2 {
         if limited {
             path.place.on_sent(size);
         } else {
-            path.recovery.on_sent_astray(facts.packet_number);
+            path.recovery.on_sent_off_path(facts.packet_number);
         }
         path.count_sent(size);
         // Not tracked as in flight: the answer tells, and a path that is dead has nothing in flight.
@@ -91,7 +91,7 @@ impl Mmsp2 {
         }
         let destination = self.ids.remote.use_current(id)?;
         let size = size.min(room);
-        path.recovery.set_trap(&mut engine.shared.rng);
+        path.recovery.maybe_skip_number(&mut engine.shared.rng);
         let facts = HeaderFacts {
             path: id,
             destination,
@@ -133,7 +133,7 @@ impl Mmsp2 {
         path.recovery.take_packet_number();
         let kind = if carry.mtu_probe.is_some() { PacketKind::MtuProbe } else { builder.kind() };
         let mut packet = sent_packet(&builder, size, kind);
-        packet.moved = carry.load == Load::Copies;
+        packet.reinjected = carry.load == Load::Copies;
         packet.marked = carry.ecn == Ecn::Ect0;
         path.recovery.on_sent(now, packet);
         path.place.on_sent(size);
@@ -150,7 +150,7 @@ impl Mmsp2 {
         writer: &mut Writer<'_>,
         builder: &mut PacketBuilder,
     ) -> bool {
-        // Asked first: in bulk there is nothing to say, and walking over every id would cost each packet.
+        // KeepAlives first: in bulk there is nothing to say, and walking over every id would cost each packet.
         if matches!(carry.load, Load::Control | Load::Data) && self.wants_control() {
             let before = writer.position();
             self.control.write_into(writer, &mut builder.contents);
@@ -169,7 +169,7 @@ impl Mmsp2 {
                 engine.sending.copies.write(id, write);
                 contents.len() > before
             }
-            Load::Data => self.streams.write_data(writer, contents, carry.source, carry.pick),
+            Load::Data => self.streams.write_data(writer, contents, carry.source, carry.filter),
         };
         builder.asks_for_ack |= carries_data;
         carries_data

@@ -10,15 +10,15 @@ use super::Mmsp2;
 use crate::engine::{Engine, single};
 use crate::event::Event;
 use crate::path::remotes::may_be_probed;
-use crate::rendezvous::{LABEL, Learnt, Meeting, Secrets};
-use crate::{Initiator, Instant, Transmit};
+use crate::rendezvous::{LABEL, Learnt, RendezvousClient, Secrets};
+use crate::{Instant, Side, Transmit};
 
 impl Mmsp2 {
     /// The set-up is complete: goes to the rendezvous servers of the own configuration, or as a client to those of the
     /// peer (spec 10.1, 10.3).
     pub(crate) fn join_rendezvous(&mut self, engine: &mut Engine, now: Instant, peer: &Parameters) {
         let mut relays = engine.config.rendezvous.clone();
-        if relays.is_empty() && engine.side == Initiator::Client {
+        if relays.is_empty() && engine.side == Side::Client {
             relays.clone_from(&peer.rendezvous);
             keep_fit(engine, &mut relays);
         }
@@ -30,9 +30,9 @@ impl Mmsp2 {
         if let Some(id) = ConnectionId::from_slice(&secrets.token()) {
             self.ids.local.add_alias(id);
         }
-        self.meeting = Some(Box::new(Meeting::new(now, engine.side, secrets, &relays)));
-        self.tell_meeting(engine);
-        if engine.side == Initiator::Client {
+        self.rendezvous = Some(Box::new(RendezvousClient::new(now, engine.side, secrets, &relays)));
+        self.tell_rendezvous(engine);
+        if engine.side == Side::Client {
             // Perhaps another interface leads to the rendezvous servers.
             engine.events.push(Event::PeerAddresses);
         }
@@ -40,22 +40,22 @@ impl Mmsp2 {
 
     /// The rendezvous servers that this end goes to.
     pub(crate) fn rendezvous_servers(&self) -> &[SocketAddr] {
-        self.meeting.as_ref().map_or(&[], |meeting| meeting.relays())
+        self.rendezvous.as_ref().map_or(&[], |rendezvous| rendezvous.relays())
     }
 
     /// The connection has ended.
     pub(crate) fn leave_rendezvous(&mut self) {
-        let id = self.meeting.take().and_then(|meeting| ConnectionId::from_slice(&meeting.token()));
+        let id = self.rendezvous.take().and_then(|rendezvous| ConnectionId::from_slice(&rendezvous.token()));
         if let Some(id) = id {
             self.ids.local.release(id);
         }
     }
 
     /// Own addresses may have changed (spec 10.4).
-    pub(crate) fn tell_meeting(&mut self, engine: &Engine) {
-        let Some(meeting) = &mut self.meeting else { return };
+    pub(crate) fn tell_rendezvous(&mut self, engine: &Engine) {
+        let Some(rendezvous) = &mut self.rendezvous else { return };
         let mut sockets = engine.manager.locals();
-        if sockets.is_empty() && engine.side == Initiator::Server {
+        if sockets.is_empty() && engine.side == Side::Server {
             sockets = engine.paths.iter().map(|path| path.tuple().local).collect();
         }
         let mut own: Vec<_> = self.control.announced().collect();
@@ -63,7 +63,7 @@ impl Mmsp2 {
             let named = sockets.iter().map(|local| local.address);
             own = named.filter(|address| !address.ip().is_unspecified()).collect();
         }
-        meeting.set_own(&sockets, &own);
+        rendezvous.set_own(&sockets, &own);
     }
 
     pub(crate) fn transmit_rendezvous(
@@ -72,7 +72,7 @@ impl Mmsp2 {
         now: Instant,
         buffer: &mut Vec<u8>,
     ) -> Option<Transmit> {
-        let tuple = self.meeting.as_mut()?.poll_transmit(now, &mut engine.shared.rng, buffer)?;
+        let tuple = self.rendezvous.as_mut()?.poll_transmit(now, &mut engine.shared.rng, buffer)?;
         Some(single(tuple, buffer.len()))
     }
 
@@ -84,18 +84,18 @@ impl Mmsp2 {
         from: SocketAddr,
         body: &Body<'_>,
     ) {
-        let Some(meeting) = &mut self.meeting else { return };
-        let Learnt::PeerIsAt(mut addresses) = meeting.on_message(now, from, body) else { return };
+        let Some(rendezvous) = &mut self.rendezvous else { return };
+        let Learnt::PeerIsAt(mut addresses) = rendezvous.on_message(now, from, body) else { return };
         keep_fit(engine, &mut addresses);
         match engine.side {
             // spec 10.9
-            Initiator::Server => {
-                if let Some(meeting) = &mut self.meeting {
-                    meeting.knock(&addresses);
+            Side::Server => {
+                if let Some(rendezvous) = &mut self.rendezvous {
+                    rendezvous.knock(&addresses);
                 }
             }
             // spec 10.8
-            Initiator::Client => on_peer_met(engine, now, &addresses),
+            Side::Client => on_peer_met(engine, now, &addresses),
         }
     }
 }

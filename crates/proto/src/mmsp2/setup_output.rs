@@ -9,9 +9,9 @@ use super::state::DueClose;
 use crate::engine::{Engine, single};
 use crate::packet::builder::{HeaderFacts, PacketBuilder};
 use crate::path::BASE_DATAGRAM;
-use crate::protection::Level;
+use crate::protection::EncryptionLevel;
 use crate::recovery::PacketKind;
-use crate::{Initiator, Instant, Transmit};
+use crate::{Instant, Side, Transmit};
 
 /// A server under the amplification limit waits until a whole datagram is allowed.
 const LEAST_SETUP_PACKET: usize = BASE_DATAGRAM as usize;
@@ -26,13 +26,13 @@ impl Mmsp2 {
         due: &DueClose,
     ) -> Option<Transmit> {
         let close = Close { step: due.step, code: due.code, text: due.reason.as_bytes() };
-        for level in [Level::Open, Level::SetUp] {
+        for level in [EncryptionLevel::Initial, EncryptionLevel::Handshake] {
             if self.setup.is_some() && self.protector.has(level) {
                 self.build_setup_packet(engine, now, buffer, level, Some(&close));
             }
         }
         let (id, tuple) = engine.paths.by_turn(due.turn).map(|path| (path.id, path.tuple()))?;
-        if self.protector.has(Level::Data)
+        if self.protector.has(EncryptionLevel::OneRtt)
             && let Some(destination) = self.ids.remote.use_current(id)
             && let Some(path) = engine.paths.get_mut(id)
         {
@@ -76,21 +76,24 @@ impl Mmsp2 {
     ) -> Option<Transmit> {
         let path = engine.paths.get(PathId::FIRST)?;
         let setup = self.setup.as_ref()?;
-        let tuple = if setup.race.is_settled() { path.tuple() } else { setup.race.current()? };
+        let tuple = if setup.attempts.is_settled() { path.tuple() } else { setup.attempts.current()? };
         if path.place.amplification().room() < LEAST_SETUP_PACKET {
             return None;
         }
-        let open = self.wants_setup(now, Level::Open);
-        let set_up = self.wants_setup(now, Level::SetUp);
+        let open = self.wants_setup(now, EncryptionLevel::Initial);
+        let set_up = self.wants_setup(now, EncryptionLevel::Handshake);
         if open {
-            self.build_setup_packet(engine, now, buffer, Level::Open, None);
+            self.build_setup_packet(engine, now, buffer, EncryptionLevel::Initial, None);
         }
         if set_up {
-            self.build_setup_packet(engine, now, buffer, Level::SetUp, None);
+            self.build_setup_packet(engine, now, buffer, EncryptionLevel::Handshake, None);
         }
         let setup = self.setup.as_mut()?;
-        if !setup.race.is_settled() && !setup.handshake.wants(Level::Open) && setup.race.advance() {
-            setup.handshake.resend_all(Level::Open);
+        if !setup.attempts.is_settled()
+            && !setup.handshake.wants(EncryptionLevel::Initial)
+            && setup.attempts.advance()
+        {
+            setup.handshake.resend_all(EncryptionLevel::Initial);
         }
         if buffer.is_empty() {
             return None;
@@ -102,11 +105,11 @@ impl Mmsp2 {
         Some(single(tuple, buffer.len()))
     }
 
-    fn wants_setup(&self, now: Instant, level: Level) -> bool {
+    fn wants_setup(&self, now: Instant, level: EncryptionLevel) -> bool {
         let Some(setup) = self.setup.as_ref().filter(|_| self.protector.has(level)) else { return false };
         let (space, probes) = match level {
-            Level::Open => (&setup.open, setup.open_probes),
-            Level::SetUp | Level::Data => (&setup.set_up, setup.set_up_probes),
+            EncryptionLevel::Initial => (&setup.open, setup.open_probes),
+            EncryptionLevel::Handshake | EncryptionLevel::OneRtt => (&setup.set_up, setup.set_up_probes),
         };
         setup.handshake.wants(level) || probes > 0 || space.receiving.acks.due(now)
     }
@@ -116,17 +119,20 @@ impl Mmsp2 {
         engine: &mut Engine,
         now: Instant,
         buffer: &mut Vec<u8>,
-        level: Level,
+        level: EncryptionLevel,
         close: Option<&Close<'_>>,
     ) {
-        let client = engine.side == Initiator::Client;
-        let other_follows = level == Level::Open && self.wants_setup(now, Level::SetUp);
+        let client = engine.side == Side::Client;
+        let other_follows =
+            level == EncryptionLevel::Initial && self.wants_setup(now, EncryptionLevel::Handshake);
         let Some(setup) = &mut self.setup else { return };
         let destination = setup.destination();
         let wants_bytes = setup.handshake.wants(level);
         let (space, probes, kind) = match level {
-            Level::Open => (&mut setup.open, &mut setup.open_probes, LongKind::Open),
-            Level::SetUp | Level::Data => (&mut setup.set_up, &mut setup.set_up_probes, LongKind::SetUp),
+            EncryptionLevel::Initial => (&mut setup.open, &mut setup.open_probes, LongKind::Open),
+            EncryptionLevel::Handshake | EncryptionLevel::OneRtt => {
+                (&mut setup.set_up, &mut setup.set_up_probes, LongKind::SetUp)
+            }
         };
         let facts = HeaderFacts {
             path: PathId::FIRST,
@@ -155,7 +161,7 @@ impl Mmsp2 {
         }
         // spec 4.14: the first flights prove that the path carries 1200 bytes
         let padded = close.is_none() && !other_follows && (client || builder.asks_for_ack);
-        if padded && (level == Level::Open || self.protector.has(Level::Open)) {
+        if padded && (level == EncryptionLevel::Initial || self.protector.has(EncryptionLevel::Initial)) {
             let rest = usize::from(BASE_DATAGRAM).saturating_sub(buffer.len() - builder.len(buffer));
             builder.pad_to(buffer, rest);
         }
@@ -182,11 +188,11 @@ pub(super) fn may_send_setup(engine: &Engine) -> bool {
         .is_some_and(|path| path.place.amplification().room() >= LEAST_SETUP_PACKET)
 }
 
-fn write_greeting(client: bool, level: Level, info: &[u8], writer: &mut Writer<'_>) {
+fn write_greeting(client: bool, level: EncryptionLevel, info: &[u8], writer: &mut Writer<'_>) {
     match (client, level) {
-        (true, Level::Open) if info.is_empty() => Syn { info }.encode(writer),
-        (true, Level::Open | Level::SetUp) => Ping { info }.encode(writer),
-        (false, Level::Open) => SynAck { info }.encode(writer),
-        (_, Level::SetUp | Level::Data) => {}
+        (true, EncryptionLevel::Initial) if info.is_empty() => Syn { info }.encode(writer),
+        (true, EncryptionLevel::Initial | EncryptionLevel::Handshake) => Ping { info }.encode(writer),
+        (false, EncryptionLevel::Initial) => SynAck { info }.encode(writer),
+        (_, EncryptionLevel::Handshake | EncryptionLevel::OneRtt) => {}
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use manyway_wire::mmsp2::Parameters;
 use manyway_wire::{ConnectionId, PathId};
 
-use super::setup::{Race, Setup, Space, race_order};
+use super::setup::{Attempts, Setup, Space, candidate_order};
 use super::{Control, Counts, Ids, Life, LocalIds, Mmsp2, RemoteIds};
 use crate::endpoint::ResetKey;
 use crate::engine::{Beginnings, Engine, setup_recovery};
@@ -17,7 +17,7 @@ use crate::path::manager::PathManager;
 use crate::path::{InterfaceMtus, LocalCandidate, PairMode};
 use crate::protection::Protector;
 use crate::stream::set::StreamSet;
-use crate::{ConnectionConfig, FourTuple, Initiator, Instant, Rng};
+use crate::{ConnectionConfig, FourTuple, Instant, Rng, Side};
 
 /// The packet number in the open space with which a server that keeps state begins (spec 4.13).
 pub(crate) const FIRST_KEPT_NUMBER: u64 = 1 << 16;
@@ -30,7 +30,7 @@ pub(crate) struct Start {
     pub(crate) interfaces: InterfaceMtus,
     pub(crate) rng: Rng,
     pub(crate) reset_key: Arc<ResetKey>,
-    pub(crate) first_destination: ConnectionId,
+    pub(crate) original_destination: ConnectionId,
     pub(crate) local_id: ConnectionId,
     pub(crate) handshake: Handshake,
 }
@@ -43,10 +43,10 @@ impl Mmsp2 {
         remotes: &[SocketAddr],
     ) -> Option<(Engine, Self)> {
         let manager = PathManager::new(locals, remotes).with_mode(start.config.pairs);
-        let legs = race_order(&manager);
-        let tuple = *legs.first()?;
-        let race = Race::new(start.now, legs);
-        let (mut engine, mmsp2) = Self::new(Initiator::Client, start, manager, tuple, race, None);
+        let candidates = candidate_order(&manager);
+        let tuple = *candidates.first()?;
+        let attempts = Attempts::new(start.now, candidates);
+        let (mut engine, mmsp2) = Self::new(Side::Client, start, manager, tuple, attempts, None);
         if let Some(path) = engine.paths.get_mut(PathId::FIRST) {
             // The client may send what it likes: the limit protects those who did not ask.
             path.on_proven();
@@ -62,9 +62,9 @@ impl Mmsp2 {
         info: Vec<u8>,
         proven: bool,
     ) -> (Engine, Self) {
-        let (manager, race) = (PathManager::default(), Race::settled(tuple));
+        let (manager, attempts) = (PathManager::default(), Attempts::settled(tuple));
         let (mut engine, mut mmsp2) =
-            Self::new(Initiator::Server, start, manager, tuple, race, Some(remote_id));
+            Self::new(Side::Server, start, manager, tuple, attempts, Some(remote_id));
         if let Some(setup) = &mut mmsp2.setup {
             setup.info = info;
             // spec 4.13: those below belong to answers without state
@@ -77,30 +77,31 @@ impl Mmsp2 {
     }
 
     fn new(
-        side: Initiator,
+        side: Side,
         start: Start,
         manager: PathManager,
         tuple: FourTuple,
-        race: Race,
+        attempts: Attempts,
         remote_id: Option<ConnectionId>,
     ) -> (Engine, Self) {
-        let Start { now, config, interfaces, rng, reset_key, first_destination, local_id, handshake } = start;
-        let beginning = Beginning { now, side, first_destination, local_id, tuple };
+        let Start { now, config, interfaces, rng, reset_key, original_destination, local_id, handshake } =
+            start;
+        let beginning = Beginning { now, side, original_destination, local_id, tuple };
         let observer = config.observers.as_ref().and_then(|observers| observers.observer(&beginning));
         let mut protector = Protector::new(side, config.key_limits);
-        protector.set_open_keys(&first_destination);
+        protector.set_initial_keys(&original_destination);
         let setup = Setup {
-            first_destination,
+            original_destination,
             local_id,
             remote_id,
-            peer_keeps_state: side == Initiator::Server,
+            peer_keeps_state: side == Side::Server,
             handshake,
             open: Space::new(setup_recovery(&config)),
             set_up: Space::new(setup_recovery(&config)),
             info: Vec::new(),
             infos_taken: 0,
             info_for: tuple.remote,
-            race,
+            attempts,
             open_probes: 0,
             set_up_probes: 0,
         };
@@ -126,7 +127,7 @@ impl Mmsp2 {
             life: Life::Handshaking,
             setup: Some(Box::new(setup)),
             protector,
-            meeting: None,
+            rendezvous: None,
             ids,
             streams,
             control: Control::default(),
@@ -145,7 +146,7 @@ pub(crate) fn own_parameters(
 ) -> Parameters {
     Parameters {
         version: manyway_wire::mmsp2::VERSION,
-        first_destination: server.map(|(first, _)| first),
+        original_destination: server.map(|(first, _)| first),
         source: local_id,
         idle_timeout: config.idle_timeout,
         connection_window: config.streams.connection_window,

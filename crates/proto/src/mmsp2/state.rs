@@ -22,22 +22,22 @@ pub(crate) enum Life {
     /// Streams flow.
     Established,
     /// The application closed; what it wrote is still on its way.
-    Flushing { until: Instant, farewell: Farewell },
+    Flushing { until: Instant, given: CloseReason },
     /// FIN was sent, FIN-ACK is awaited.
-    FinSent { until: Instant, repeat: Repeat, farewell: Farewell },
+    FinSent { until: Instant, repeat: Repeat, given: CloseReason },
     /// FIN came; what this end wrote is still on its way.
-    PeerClosing { until: Instant, farewell: Farewell },
+    PeerClosing { until: Instant, given: CloseReason },
     /// FIN-ACK was sent, FIN-DONE is awaited.
-    FinAckSent { until: Instant, repeat: Repeat, farewell: Farewell },
+    FinAckSent { until: Instant, repeat: Repeat, given: CloseReason },
     /// The end is known and told; late packets are answered by the last word, if there is one.
-    Draining { until: Instant, last_word: Option<LastWord> },
+    Draining { until: Instant, final_close: Option<FinalClose> },
     /// Nothing is left.
     Closed,
 }
 
 /// Why an application closed.
 #[derive(Debug, Clone)]
-pub(crate) struct Farewell {
+pub(crate) struct CloseReason {
     pub(crate) code: u64,
     pub(crate) reason: String,
 }
@@ -93,7 +93,7 @@ pub(crate) struct DueClose {
 
 /// The CLOSE that answers whatever still arrives.
 #[derive(Debug, Clone)]
-pub(crate) struct LastWord {
+pub(crate) struct FinalClose {
     word: DueClose,
     /// It goes out now.
     due: bool,
@@ -101,7 +101,7 @@ pub(crate) struct LastWord {
     heard: u32,
 }
 
-impl LastWord {
+impl FinalClose {
     pub(crate) fn new(step: CloseStep, code: u64, reason: String) -> Self {
         Self { word: DueClose { step, code, reason, turn: 0 }, due: true, heard: 0 }
     }
@@ -163,7 +163,7 @@ impl Life {
     }
 }
 
-impl Farewell {
+impl CloseReason {
     pub(crate) fn into_error(self, by: ClosedBy) -> ConnectionError {
         ConnectionError::Closed { by, code: self.code, reason: self.reason }
     }
@@ -173,7 +173,7 @@ impl Farewell {
 mod tests {
     use std::time::Duration;
 
-    use super::{LastWord, MAX_TRIES, Repeat};
+    use super::{FinalClose, MAX_TRIES, Repeat};
     use crate::Instant;
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn the_last_word_is_repeated_ever_more_rarely() {
         let step = manyway_wire::mmsp2::CloseStep::FinDone;
-        let mut word = LastWord::new(step, 0, String::new());
+        let mut word = FinalClose::new(step, 0, String::new());
         assert_eq!(word.take_due().map(|due| due.turn), Some(0));
         let mut said = Vec::new();
         for packet in 1..=1000 {

@@ -5,10 +5,10 @@ use manyway_wire::PathId;
 use super::Mmsp2;
 use super::setup_output::may_send_setup;
 use crate::engine::Engine;
-use crate::protection::Level;
+use crate::protection::EncryptionLevel;
 use crate::recovery::{Outcome, TimeoutKind};
 use crate::time::Earliest;
-use crate::{Initiator, Instant};
+use crate::{Instant, Side};
 
 impl Mmsp2 {
     /// When [`Self::on_timeout`] has to be called next.
@@ -19,17 +19,19 @@ impl Mmsp2 {
             return earliest.get();
         }
         if let Some(setup) = &self.setup {
-            earliest.take(setup.race.deadline());
-            for (level, space) in [(Level::Open, &setup.open), (Level::SetUp, &setup.set_up)] {
+            earliest.take(setup.attempts.deadline());
+            for (level, space) in
+                [(EncryptionLevel::Initial, &setup.open), (EncryptionLevel::Handshake, &setup.set_up)]
+            {
                 if self.protector.has(level) {
                     earliest.take(space.recovery.deadline());
                     earliest.take(space.receiving.acks.deadline().filter(|_| may_send_setup(engine)));
                 }
             }
-            earliest.take(self.nudge_deadline(engine));
+            earliest.take(self.anti_deadlock_deadline(engine));
         }
         if !engine.phase.is_handshaking() {
-            earliest.take(self.meeting.as_ref().and_then(|meeting| meeting.deadline()));
+            earliest.take(self.rendezvous.as_ref().and_then(|rendezvous| rendezvous.deadline()));
         }
         earliest.get()
     }
@@ -55,38 +57,38 @@ impl Mmsp2 {
 
     /// A client whose flight was heard but not answered in full asks again: the server may be waiting for bytes that
     /// raise its limit (RFC 9002, section 6.2.2.1).
-    fn nudge_deadline(&self, engine: &Engine) -> Option<Instant> {
+    fn anti_deadlock_deadline(&self, engine: &Engine) -> Option<Instant> {
         let setup = self.setup.as_ref()?;
-        let waits = engine.side == Initiator::Client
+        let waits = engine.side == Side::Client
             && engine.phase.is_handshaking()
-            && setup.race.is_settled()
+            && setup.attempts.is_settled()
             && setup.open.recovery.packets_in_flight() == 0
             && setup.set_up.recovery.packets_in_flight() == 0;
         waits.then(|| engine.clock.last_activity + setup.open.recovery.pto())
     }
 
     fn setup_timeouts(&mut self, engine: &mut Engine, now: Instant) {
-        if self.nudge_deadline(engine).is_some_and(|at| at <= now) {
+        if self.anti_deadlock_deadline(engine).is_some_and(|at| at <= now) {
             engine.clock.last_activity = now;
             if let Some(setup) = &mut self.setup {
                 setup.open_probes = 1;
             }
         }
         let Some(setup) = &mut self.setup else { return };
-        if setup.race.on_timeout(now) {
-            setup.handshake.resend_all(Level::Open);
+        if setup.attempts.on_timeout(now) {
+            setup.handshake.resend_all(EncryptionLevel::Initial);
         }
-        for level in [Level::Open, Level::SetUp] {
+        for level in [EncryptionLevel::Initial, EncryptionLevel::Handshake] {
             self.setup_level_timeout(engine, now, level);
         }
     }
 
-    fn setup_level_timeout(&mut self, engine: &mut Engine, now: Instant, level: Level) {
+    fn setup_level_timeout(&mut self, engine: &mut Engine, now: Instant, level: EncryptionLevel) {
         if !self.protector.has(level) {
             return;
         }
         let Some(setup) = &mut self.setup else { return };
-        let space = if level == Level::Open { &mut setup.open } else { &mut setup.set_up };
+        let space = if level == EncryptionLevel::Initial { &mut setup.open } else { &mut setup.set_up };
         if space.recovery.deadline().is_none_or(|at| at > now) {
             return;
         }
@@ -94,11 +96,11 @@ impl Mmsp2 {
         let kind = space.recovery.on_timeout(now, &mut outcome);
         if let TimeoutKind::ProbeTimeout { count } = kind {
             setup.say_again(level);
-            if setup.race.is_settled() && count >= 2 && engine.side == Initiator::Client {
-                // The leg that answered first may have died since; unless data came over it, and only PONG is late.
+            if setup.attempts.is_settled() && count >= 2 && engine.side == Side::Client {
+                // The candidate that answered first may have died since; unless data came over it, and only PONG is late.
                 let path = engine.paths.get_mut(PathId::FIRST);
                 if let Some(path) = path.filter(|path| path.receiving.numbers.largest().is_none())
-                    && let Some(next) = setup.race.after(&path.tuple())
+                    && let Some(next) = setup.attempts.after(&path.tuple())
                 {
                     path.place.choose(next);
                     path.set_role(engine.manager.role_of(&next.local));
@@ -114,18 +116,23 @@ impl Mmsp2 {
     /// that.
     fn wake_setup(&mut self, engine: &Engine, now: Instant) {
         let Some(setup) = &mut self.setup else { return };
-        for level in [Level::Open, Level::SetUp] {
-            let space = if level == Level::Open { &mut setup.open } else { &mut setup.set_up };
+        for level in [EncryptionLevel::Initial, EncryptionLevel::Handshake] {
+            let space = if level == EncryptionLevel::Initial { &mut setup.open } else { &mut setup.set_up };
             space.recovery.on_wake(now);
             let waits = space.recovery.packets_in_flight() > 0 && self.protector.has(level);
-            if engine.side == Initiator::Client && waits {
+            if engine.side == Side::Client && waits {
                 setup.say_again(level);
             }
         }
     }
 
     /// Hands on what became of the packets of a set-up.
-    pub(super) fn settle_setup(&mut self, engine: &mut Engine, level: Level, outcome: &mut Outcome) {
+    pub(super) fn settle_setup(
+        &mut self,
+        engine: &mut Engine,
+        level: EncryptionLevel,
+        outcome: &mut Outcome,
+    ) {
         for content in outcome.delivered.drain(..).flatten() {
             self.on_content_delivered(engine, level, &content);
         }

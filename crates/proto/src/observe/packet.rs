@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use manyway_wire::mmsp2::Blocks;
-use manyway_wire::{ConnectionId, Initiator, PathId};
+use manyway_wire::{ConnectionId, PathId, Side};
 
 use super::Observer;
-use crate::protection::Level;
+use crate::protection::EncryptionLevel;
 use crate::{FourTuple, Instant};
 
 /// Which way a packet went.
@@ -25,7 +25,7 @@ pub struct ObservedPacket<'a> {
     /// Which way it went.
     pub direction: Direction,
     /// Which keys protect it.
-    pub level: Level,
+    pub level: EncryptionLevel,
     /// Its path; path 0 in the set-up.
     pub path: PathId,
     /// Its number; open packets, set-up packets and each path count apart.
@@ -63,10 +63,10 @@ pub struct Beginning {
     /// When.
     pub now: Instant,
     /// Which end this is.
-    pub side: Initiator,
+    pub side: Side,
     /// The destination of the client's first packet, the same at both ends. The client chose it: to a server it is a
     /// foreign value of 8 to 20 bytes.
-    pub first_destination: ConnectionId,
+    pub original_destination: ConnectionId,
     /// The id that this end chose for itself.
     pub local_id: ConnectionId,
     /// Between which addresses; a client that races begins with this pair.
@@ -75,9 +75,9 @@ pub struct Beginning {
 
 impl Beginning {
     /// A beginning that never was, to try an observer out. `ids` are the first destination and the id of this end.
-    pub fn new(now: Instant, side: Initiator, ids: [ConnectionId; 2], tuple: FourTuple) -> Self {
-        let [first_destination, local_id] = ids;
-        Self { now, side, first_destination, local_id, tuple }
+    pub fn new(now: Instant, side: Side, ids: [ConnectionId; 2], tuple: FourTuple) -> Self {
+        let [original_destination, local_id] = ids;
+        Self { now, side, original_destination, local_id, tuple }
     }
 }
 

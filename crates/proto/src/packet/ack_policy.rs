@@ -84,7 +84,7 @@ impl AckPolicy {
     /// The longest time that a packet waits for its acknowledgement: what the parameters tell the peer.
     pub(crate) const MAX_ACK_DELAY: Duration = MOST_DELAY;
 
-    /// Asks for an acknowledgement at once, even if nothing new arrived: the last one may have gone astray.
+    /// Asks for an acknowledgement at once, even if nothing new arrived: the last one may have gone off_path.
     pub(crate) fn force(&mut self) {
         self.waiting = self.waiting.max(1);
         self.due = Due::Now;

@@ -5,13 +5,13 @@ use manyway_wire::{ConnectionId, PathId, Writer};
 
 use crate::observe::{Direction, ObservedPacket};
 use crate::packet::content::Contents;
-use crate::protection::{Level, Outgoing, Protector};
+use crate::protection::{EncryptionLevel, Outgoing, Protector};
 use crate::recovery::PacketKind;
 
 /// A packet whose header is written and whose blocks are being added.
 #[derive(Debug)]
 pub(crate) struct PacketBuilder {
-    level: Level,
+    level: EncryptionLevel,
     path: PathId,
     pub(crate) packet_number: u64,
     start: usize,
@@ -54,7 +54,7 @@ impl PacketBuilder {
             facts.packet_number,
             number_length,
         );
-        Self::begin(Level::Data, buffer, start, facts, number_length, None)
+        Self::begin(EncryptionLevel::OneRtt, buffer, start, facts, number_length, None)
     }
 
     /// Starts a packet of the set-up at the end of `buffer`.
@@ -70,14 +70,14 @@ impl PacketBuilder {
         let mut writer = Writer::new(buffer, start + facts.size);
         let field = header.encode(&mut writer, facts.packet_number, number_length);
         let level = match kind {
-            LongKind::Open => Level::Open,
-            LongKind::SetUp => Level::SetUp,
+            LongKind::Open => EncryptionLevel::Initial,
+            LongKind::SetUp => EncryptionLevel::Handshake,
         };
         Self::begin(level, buffer, start, facts, number_length, Some(field))
     }
 
     fn begin(
-        level: Level,
+        level: EncryptionLevel,
         buffer: &[u8],
         start: usize,
         facts: &HeaderFacts,

@@ -275,8 +275,8 @@ impl PathManager {
         self.remotes.on_met(addresses, peer)
     }
 
-    pub(crate) fn on_stray(&mut self, address: SocketAddr, peer: IpAddr) -> bool {
-        self.remotes.on_stray(address, peer)
+    pub(crate) fn on_off_path_packet(&mut self, address: SocketAddr, peer: IpAddr) -> bool {
+        self.remotes.on_off_path_packet(address, peer)
     }
 
     /// The own addresses that the application named.
@@ -302,8 +302,8 @@ impl PathManager {
     }
 
     /// Whether only the peer's word tells that somebody wants to be asked at an address.
-    pub(crate) fn is_hearsay(&self, address: SocketAddr) -> bool {
-        self.remotes.is_hearsay(address)
+    pub(crate) fn is_unverified(&self, address: SocketAddr) -> bool {
+        self.remotes.is_unverified(address)
     }
 
     /// Whether a question may go to an address now; yes takes it out of the budget.
@@ -311,7 +311,7 @@ impl PathManager {
     /// # Errors
     /// When it may, at the earliest.
     pub(crate) fn may_ask(&mut self, now: Instant, address: SocketAddr) -> Result<(), Instant> {
-        if self.is_hearsay(address) { self.budget.take(now, address) } else { Ok(()) }
+        if self.is_unverified(address) { self.budget.take(now, address) } else { Ok(()) }
     }
 
     /// Somebody answered at an address of the peer.
@@ -322,11 +322,11 @@ impl PathManager {
 
     /// The pairs of `local`'s interface with the peer's addresses that are tried for one path (spec 6.4).
     pub(crate) fn targets(&self, local: LocalAddress) -> Vec<FourTuple> {
-        let siblings =
+        let subflows =
             self.locals.iter().map(|candidate| candidate.address).filter(|address| *address != local);
         let own = Some(local).filter(|local| !self.terms_of(local).is_spent());
         let locals: Vec<_> =
-            own.into_iter().chain(siblings.filter(|address| same_interface(address, &local))).collect();
+            own.into_iter().chain(subflows.filter(|address| same_interface(address, &local))).collect();
         let remotes: Vec<_> = self.remotes().collect();
         let mut targets = crossed(&locals, &remotes);
         targets.truncate(super::probe::MAX_TARGETS);

@@ -428,7 +428,7 @@ impl Path {
     }
 
     /// Gives back memory that is not used.
-    pub(crate) fn tidy(&mut self) {
+    pub(crate) fn shrink_to_fit(&mut self) {
         self.answers.shrink_to_fit();
         self.prober.shrink_to_fit();
         self.recovery.shrink_to_fit();
@@ -499,7 +499,7 @@ impl Path {
                 smoothed: rtt.smoothed(),
                 variation: rtt.variation(),
                 minimum: rtt.minimum(),
-                calm: rtt.calm(),
+                base: rtt.base(),
             },
             delivery_rate: recovery.delivery_rate(),
             window: recovery.window(),

@@ -17,7 +17,7 @@ pub(crate) struct Place {
     /// Where the path worked before the peer's address changed, until the new one is proven.
     fallback: Option<Box<FourTuple>>,
     /// When the peer's address changed last; `None` once the new one was proven.
-    moved_at: Option<Instant>,
+    migrated_at: Option<Instant>,
 }
 
 /// What became of a move of the peer.
@@ -32,7 +32,7 @@ pub(crate) enum Followed {
 impl Place {
     /// Addresses of which nothing is proven.
     pub(crate) fn new(tuple: FourTuple) -> Self {
-        Self { tuple, amplification: Amplification::limited(), fallback: None, moved_at: None }
+        Self { tuple, amplification: Amplification::limited(), fallback: None, migrated_at: None }
     }
 
     pub(crate) fn tuple(&self) -> FourTuple {
@@ -71,7 +71,7 @@ impl Place {
     pub(crate) fn prove(&mut self, tuple: FourTuple) {
         self.tuple = tuple;
         self.amplification.lift();
-        self.moved_at = None;
+        self.migrated_at = None;
         self.fallback = None;
     }
 
@@ -84,7 +84,7 @@ impl Place {
 
     /// Whether the peer may be followed to other addresses now.
     pub(crate) fn may_follow(&self, now: Instant, tuple: &FourTuple) -> bool {
-        let too_soon = self.moved_at.is_some_and(|moved| now - moved < BETWEEN_MOVES);
+        let too_soon = self.migrated_at.is_some_and(|moved| now - moved < BETWEEN_MOVES);
         !too_soon || self.fallback.as_deref() == Some(tuple)
     }
 
@@ -100,7 +100,7 @@ impl Place {
             self.fallback = Some(Box::new(before));
         }
         self.start_anew(tuple, received);
-        self.moved_at = Some(now);
+        self.migrated_at = Some(now);
         Followed::Away
     }
 

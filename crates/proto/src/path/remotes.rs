@@ -101,7 +101,7 @@ impl Remotes {
     }
 
     /// Takes an address from where a packet of the peer came unasked; false if it is refused, or known.
-    pub(crate) fn on_stray(&mut self, address: SocketAddr, peer: IpAddr) -> bool {
+    pub(crate) fn on_off_path_packet(&mut self, address: SocketAddr, peer: IpAddr) -> bool {
         if !may_be_probed(address, peer) || self.contains(address) {
             return false;
         }
@@ -161,7 +161,7 @@ impl Remotes {
     }
 
     /// Whether only the peer's word tells that somebody wants to be asked at an address.
-    pub(crate) fn is_hearsay(&self, address: SocketAddr) -> bool {
+    pub(crate) fn is_unverified(&self, address: SocketAddr) -> bool {
         let named = self.named.iter().map(|named| (named.address, named.proven));
         let met = self.unnamed().map(|met| (met.address, met.proven));
         let mut told = named.chain(met).filter(|(told, _)| *told == address).peekable();
@@ -313,7 +313,7 @@ mod tests {
         let mut remotes = Remotes::default();
         assert!(remotes.add_lasting(address(1)));
         assert!(!remotes.on_add(0, 1, address(1), PEER));
-        assert!(!remotes.is_hearsay(address(1)));
+        assert!(!remotes.is_unverified(address(1)));
         // The peer's number for it may go elsewhere, the address stays.
         assert!(remotes.on_add(0, 2, address(2), PEER));
         assert_eq!(remotes.iter().collect::<Vec<_>>(), [address(1), address(2)]);
@@ -369,11 +369,11 @@ mod tests {
         assert!(!remotes.on_met(&[address(0), address(1)], PEER), "they are known");
         assert_eq!(remotes.iter().collect::<Vec<_>>(), [address(0), address(1)]);
         assert!(remotes.on_met(&[address(2), address(3)], PEER));
-        assert!(remotes.is_hearsay(address(2)));
+        assert!(remotes.is_unverified(address(2)));
         remotes.on_answered(address(2));
         assert!(remotes.on_met(&[address(2), address(4)], PEER));
         assert_eq!(remotes.iter().collect::<Vec<_>>(), [address(0), address(2), address(1), address(4)]);
-        assert!(!remotes.is_hearsay(address(2)) && remotes.is_hearsay(address(4)));
+        assert!(!remotes.is_unverified(address(2)) && remotes.is_unverified(address(4)));
         // What the peer takes back is gone wherever it was named.
         remotes.on_add(2, 1, address(4), PEER);
         assert_eq!(remotes.on_remove(2, 2), Some(address(4)));
@@ -413,20 +413,20 @@ mod tests {
     fn an_address_is_hearsay_until_somebody_answers_there() {
         let mut remotes = Remotes::default();
         remotes.on_add(0, 1, address(0), PEER);
-        assert!(remotes.is_hearsay(address(0)) && !remotes.is_hearsay(address(1)));
+        assert!(remotes.is_unverified(address(0)) && !remotes.is_unverified(address(1)));
         remotes.on_answered(address(0));
-        assert!(!remotes.is_hearsay(address(0)));
+        assert!(!remotes.is_unverified(address(0)));
         remotes.on_add(0, 2, address(1), PEER);
-        assert!(remotes.is_hearsay(address(1)), "the proof was for the address before");
+        assert!(remotes.is_unverified(address(1)), "the proof was for the address before");
     }
 
     #[test]
     fn an_address_that_answered_stays_proven_though_it_is_named_again() {
         let mut remotes = Remotes::default();
-        assert!(remotes.on_add(1, 1, address(1), PEER) && remotes.is_hearsay(address(1)));
+        assert!(remotes.on_add(1, 1, address(1), PEER) && remotes.is_unverified(address(1)));
         remotes.on_answered(address(1));
         remotes.on_add(2, 1, address(1), PEER);
-        assert!(!remotes.is_hearsay(address(1)));
-        assert!(!remotes.is_hearsay(address(2)), "nobody named it");
+        assert!(!remotes.is_unverified(address(1)));
+        assert!(!remotes.is_unverified(address(2)), "nobody named it");
     }
 }

@@ -13,7 +13,7 @@ use super::{Path, PathState, Role};
 #[derive(Debug, Default)]
 pub(crate) struct PathSet {
     paths: Vec<Path>,
-    spent: RangeSet,
+    retired: RangeSet,
     bottlenecks: SharedBottlenecks,
 }
 
@@ -35,7 +35,7 @@ impl PathSet {
 
     pub(crate) fn remove(&mut self, id: PathId) -> Option<Path> {
         let at = self.paths.iter().position(|path| path.id == id)?;
-        self.spend(id);
+        self.retire(id);
         self.bottlenecks.forget(id);
         Some(self.paths.remove(at))
     }
@@ -46,13 +46,13 @@ impl PathSet {
     }
 
     /// Lets no path have this id any more.
-    pub(crate) fn spend(&mut self, id: PathId) {
-        self.spent.insert(u64::from(id.0)..u64::from(id.0) + 1);
+    pub(crate) fn retire(&mut self, id: PathId) {
+        self.retired.insert(u64::from(id.0)..u64::from(id.0) + 1);
     }
 
     /// Tells whether a path of this id was closed: a second one would repeat nonces.
-    pub(crate) fn is_spent(&self, id: PathId) -> bool {
-        self.spent.contains(u64::from(id.0))
+    pub(crate) fn is_retired(&self, id: PathId) -> bool {
+        self.retired.contains(u64::from(id.0))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Path> + Clone {

@@ -12,7 +12,7 @@ use crate::Instant;
 /// Keys are changed, and outdated ones dropped, only after so many probe timeouts (RFC 9001, section 6.5).
 const WAIT_IN_PTOS: u32 = 3;
 
-/// Keys of [`Level::Data`](super::Level::Data). The next ones are derived ahead, so that a change of the peer costs
+/// Keys of [`EncryptionLevel::OneRtt`](super::EncryptionLevel::OneRtt). The next ones are derived ahead, so that a change of the peer costs
 /// no more time than any packet; header protection keys stay (RFC 9001, section 6).
 pub(super) struct DataKeys {
     local_header: Box<dyn HeaderProtectionKey>,
@@ -95,8 +95,8 @@ impl DataKeys {
         Some((self.local_header.as_ref(), self.current.local.as_ref(), self.phase.bit()))
     }
 
-    /// See [`Protector::is_worn_out`](super::Protector::is_worn_out).
-    pub(super) fn is_worn_out(&self, limits: &KeyLimits) -> bool {
+    /// See [`Protector::limit_reached`](super::Protector::limit_reached).
+    pub(super) fn limit_reached(&self, limits: &KeyLimits) -> bool {
         let of_cipher = self.current.local.confidentiality_limit();
         self.phase.usage.is_nearly_exhausted(of_cipher, limits) && !self.phase.is_acked()
     }

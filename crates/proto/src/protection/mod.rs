@@ -19,8 +19,8 @@ mod usage;
 use std::fmt;
 use std::time::Duration;
 
-use manyway_wire::{ConnectionId, Initiator, PathId};
-use rustls::Side;
+use manyway_wire::{ConnectionId, PathId, Side};
+use rustls::Side as TlsSide;
 use rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use rustls::quic::{Keys, Secrets, Version};
 
@@ -34,22 +34,22 @@ use crate::Instant;
 
 /// Which keys protect a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Level {
+pub enum EncryptionLevel {
     /// Keys that anyone who saw the first packet can compute: integrity against accidents, no secrecy.
-    Open,
+    Initial,
     /// Keys of the TLS handshake.
-    SetUp,
+    Handshake,
     /// Keys of the finished handshake; the only ones that change and that know paths.
-    Data,
+    OneRtt,
 }
 
 /// Owns the keys of all levels of one connection.
 pub(crate) struct Protector {
-    side: Initiator,
+    side: Side,
     limits: KeyLimits,
-    open: Option<LevelKeys>,
-    set_up: Option<LevelKeys>,
-    data: Option<Box<DataKeys>>,
+    initial: Option<LevelKeys>,
+    handshake: Option<LevelKeys>,
+    one_rtt: Option<Box<DataKeys>>,
     /// Packets of any level and phase that failed to open (RFC 9001, section 6.6).
     failed: u64,
 }
@@ -65,75 +65,75 @@ impl Protector {
     pub(crate) const TAG_LENGTH: usize = 16;
 
     /// Starts without any keys.
-    pub(crate) fn new(side: Initiator, limits: KeyLimits) -> Self {
-        Self { side, limits, open: None, set_up: None, data: None, failed: 0 }
+    pub(crate) fn new(side: Side, limits: KeyLimits) -> Self {
+        Self { side, limits, initial: None, handshake: None, one_rtt: None, failed: 0 }
     }
 
-    /// Derives the keys of [`Level::Open`] from the first destination id of the client (RFC 9001, section 5.2).
+    /// Derives the keys of [`EncryptionLevel::Initial`] from the first destination id of the client (RFC 9001, section 5.2).
     #[expect(clippy::expect_used, reason = "the suite is a constant, a test derives its keys")]
-    pub(crate) fn set_open_keys(&mut self, first_destination: &ConnectionId) {
+    pub(crate) fn set_initial_keys(&mut self, original_destination: &ConnectionId) {
         let suite = TLS13_AES_128_GCM_SHA256
             .tls13()
             .and_then(rustls::Tls13CipherSuite::quic_suite)
             .expect("this suite of TLS 1.3 has keys for QUIC");
         let side = match self.side {
-            Initiator::Client => Side::Client,
-            Initiator::Server => Side::Server,
+            Side::Client => TlsSide::Client,
+            Side::Server => TlsSide::Server,
         };
-        let keys = suite.keys(first_destination.as_slice(), side, Version::V1);
-        self.open = Some(LevelKeys { keys, usage: Usage::default() });
+        let keys = suite.keys(original_destination.as_slice(), side, Version::V1);
+        self.initial = Some(LevelKeys { keys, usage: Usage::default() });
     }
 
-    /// Takes the keys of [`Level::SetUp`] from the handshake.
-    pub(crate) fn install_set_up(&mut self, keys: Keys) {
-        self.set_up = Some(LevelKeys { keys, usage: Usage::default() });
+    /// Takes the keys of [`EncryptionLevel::Handshake`] from the handshake.
+    pub(crate) fn install_handshake(&mut self, keys: Keys) {
+        self.handshake = Some(LevelKeys { keys, usage: Usage::default() });
     }
 
-    /// Takes the keys of [`Level::Data`], and the secrets from which later ones follow, from the handshake.
-    pub(crate) fn install_data(&mut self, keys: Keys, secrets: Secrets) {
-        self.data = Some(Box::new(DataKeys::new(keys, secrets)));
+    /// Takes the keys of [`EncryptionLevel::OneRtt`], and the secrets from which later ones follow, from the handshake.
+    pub(crate) fn install_one_rtt(&mut self, keys: Keys, secrets: Secrets) {
+        self.one_rtt = Some(Box::new(DataKeys::new(keys, secrets)));
     }
 
     /// Forgets the keys of a level; its packets can neither be sealed nor opened any more.
-    pub(crate) fn discard(&mut self, level: Level) {
+    pub(crate) fn discard(&mut self, level: EncryptionLevel) {
         match level {
-            Level::Open => self.open = None,
-            Level::SetUp => self.set_up = None,
-            Level::Data => self.data = None,
+            EncryptionLevel::Initial => self.initial = None,
+            EncryptionLevel::Handshake => self.handshake = None,
+            EncryptionLevel::OneRtt => self.one_rtt = None,
         }
     }
 
     /// Whether packets of this level can be sealed and opened.
-    pub(crate) fn has(&self, level: Level) -> bool {
+    pub(crate) fn has(&self, level: EncryptionLevel) -> bool {
         match level {
-            Level::Open => self.open.is_some(),
-            Level::SetUp => self.set_up.is_some(),
-            Level::Data => self.data.is_some(),
+            EncryptionLevel::Initial => self.initial.is_some(),
+            EncryptionLevel::Handshake => self.handshake.is_some(),
+            EncryptionLevel::OneRtt => self.one_rtt.is_some(),
         }
     }
 
     /// The key phase bit of short headers that are sealed now; [`Protector::seal`] sets it by itself.
     pub(crate) fn key_phase(&self) -> bool {
-        self.data.as_ref().is_some_and(|data| data.phase().bit())
+        self.one_rtt.as_ref().is_some_and(|data| data.phase().bit())
     }
 
     /// Is told that the set-up is confirmed: from now on this end may change keys (RFC 9001, section 6.1).
     pub(crate) fn on_confirmed(&mut self) {
-        if let Some(data) = &mut self.data {
+        if let Some(data) = &mut self.one_rtt {
             data.on_confirmed();
         }
     }
 
     /// Is told of an acknowledgement of data packets of `path` up to `largest`.
     pub(crate) fn on_acked(&mut self, now: Instant, path: PathId, largest: u64) {
-        if let Some(data) = &mut self.data {
+        if let Some(data) = &mut self.one_rtt {
             data.phase_mut().on_acked(now, path, largest);
         }
     }
 
     /// Forgets what was noted for a path that will never be used again.
     pub(crate) fn forget_path(&mut self, path: PathId) {
-        if let Some(data) = &mut self.data {
+        if let Some(data) = &mut self.one_rtt {
             data.phase_mut().forget_path(path);
         }
     }
@@ -144,26 +144,26 @@ impl Protector {
     /// confirmation, and three `max_pto` (the largest among the paths) after the first acknowledgement of a
     /// packet of the current phase. To be called once per burst; costs a few comparisons.
     pub(crate) fn maybe_update(&mut self, now: Instant, max_pto: Duration) -> bool {
-        self.data.as_mut().is_some_and(|data| data.maybe_update(now, max_pto, &self.limits))
+        self.one_rtt.as_mut().is_some_and(|data| data.maybe_update(now, max_pto, &self.limits))
     }
 
     /// Whether the key of data is worn out but for a few packets, and may not be changed because the peer acknowledged
     /// nothing of its phase: the connection must end, and can still say so (RFC 9001, section 6.6).
-    pub(crate) fn is_worn_out(&self) -> bool {
-        self.data.as_ref().is_some_and(|data| data.is_worn_out(&self.limits))
+    pub(crate) fn limit_reached(&self) -> bool {
+        self.one_rtt.as_ref().is_some_and(|data| data.limit_reached(&self.limits))
     }
 
     /// Changes keys whether that is allowed or not.
     #[cfg(test)]
     fn force_update(&mut self) {
-        if let Some(data) = &mut self.data {
+        if let Some(data) = &mut self.one_rtt {
             data.advance();
         }
     }
 
     /// Whether so many packets failed to open that the connection must end (RFC 9001, section 6.6).
     pub(crate) fn integrity_exhausted(&self) -> bool {
-        let of_cipher = match (&self.data, &self.set_up, &self.open) {
+        let of_cipher = match (&self.one_rtt, &self.handshake, &self.initial) {
             (Some(data), _, _) => data.integrity_limit(),
             (None, Some(level), _) | (None, None, Some(level)) => level.keys.remote.packet.integrity_limit(),
             (None, None, None) => u64::MAX,
@@ -181,9 +181,9 @@ impl Protector {
 impl fmt::Debug for Protector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Protector")
-            .field("open", &self.has(Level::Open))
-            .field("set_up", &self.has(Level::SetUp))
-            .field("data", &self.data.as_ref().map(|data| data.phase()))
+            .field("initial", &self.has(EncryptionLevel::Initial))
+            .field("handshake", &self.has(EncryptionLevel::Handshake))
+            .field("data", &self.one_rtt.as_ref().map(|data| data.phase()))
             .field("failed", &self.failed)
             .finish_non_exhaustive()
     }

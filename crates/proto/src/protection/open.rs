@@ -9,7 +9,7 @@ use rustls::quic::{HeaderProtectionKey, PacketKey};
 use super::data_keys::{KeyAge, TooEarly};
 use super::replay::ReplayWindow;
 use super::seal::mask;
-use super::{Level, Protector};
+use super::{EncryptionLevel, Protector};
 
 const LONG_FORM: u8 = 0x80;
 /// Packet numbers end here (RFC 9000, section 12.3).
@@ -19,8 +19,8 @@ const NUMBERS: u64 = 1 << 62;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Incoming {
     /// The keys to use, by the packet's type.
-    pub(crate) level: Level,
-    /// The path that the destination id names; without meaning before [`Level::Data`].
+    pub(crate) level: EncryptionLevel,
+    /// The path that the destination id names; without meaning before [`EncryptionLevel::OneRtt`].
     pub(crate) path: PathId,
     /// Where the packet number begins in the packet.
     pub(crate) number_offset: usize,
@@ -87,9 +87,9 @@ impl Protector {
         replay: &ReplayWindow,
     ) -> Result<Opened, OpenError> {
         let opened = match at.level {
-            Level::Open => open_without_phase(self.open.as_ref(), at, packet, replay),
-            Level::SetUp => open_without_phase(self.set_up.as_ref(), at, packet, replay),
-            Level::Data => self.open_data(at, packet, replay),
+            EncryptionLevel::Initial => open_without_phase(self.initial.as_ref(), at, packet, replay),
+            EncryptionLevel::Handshake => open_without_phase(self.handshake.as_ref(), at, packet, replay),
+            EncryptionLevel::OneRtt => self.open_data(at, packet, replay),
         };
         if opened == Err(OpenError::Failed) {
             self.failed = self.failed.saturating_add(1);
@@ -103,7 +103,7 @@ impl Protector {
         packet: &mut [u8],
         replay: &ReplayWindow,
     ) -> Result<Opened, OpenError> {
-        let data = self.data.as_mut().ok_or(OpenError::NoKeys)?;
+        let data = self.one_rtt.as_mut().ok_or(OpenError::NoKeys)?;
         let header = unmask(data.remote_header(), at, packet, replay)?;
         // The long form has no key phase; no long header leads here, but the bit must not be misread.
         let bit = header.first & LONG_FORM == 0 && manyway_wire::mmsp2::key_phase(header.first);

@@ -5,7 +5,7 @@ use std::fmt;
 use manyway_wire::PathId;
 use rustls::quic::{HeaderProtectionKey, PacketKey};
 
-use super::{Level, Protector};
+use super::{EncryptionLevel, Protector};
 
 const LONG_FORM: u8 = 0x80;
 const KEY_PHASE: u8 = 0x04;
@@ -16,8 +16,8 @@ const NUMBER_ROOM: usize = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Outgoing {
     /// The keys to use.
-    pub(crate) level: Level,
-    /// The path, a part of the nonce at [`Level::Data`]; without meaning at the others.
+    pub(crate) level: EncryptionLevel,
+    /// The path, a part of the nonce at [`EncryptionLevel::OneRtt`]; without meaning at the others.
     pub(crate) path: PathId,
     /// The whole packet number.
     pub(crate) packet_number: u64,
@@ -60,17 +60,20 @@ impl Protector {
     /// short header is set here. Nothing is allocated if the buffer has room for the tag.
     pub(crate) fn seal(&mut self, packet: &Outgoing, buffer: &mut Vec<u8>) -> Result<(), SealError> {
         match packet.level {
-            Level::Open => {
-                seal_without_phase(self.open.as_mut().ok_or(SealError::NoKeys)?, &self.limits, packet, buffer)
-            }
-            Level::SetUp => seal_without_phase(
-                self.set_up.as_mut().ok_or(SealError::NoKeys)?,
+            EncryptionLevel::Initial => seal_without_phase(
+                self.initial.as_mut().ok_or(SealError::NoKeys)?,
                 &self.limits,
                 packet,
                 buffer,
             ),
-            Level::Data => {
-                let data = self.data.as_mut().ok_or(SealError::NoKeys)?;
+            EncryptionLevel::Handshake => seal_without_phase(
+                self.handshake.as_mut().ok_or(SealError::NoKeys)?,
+                &self.limits,
+                packet,
+                buffer,
+            ),
+            EncryptionLevel::OneRtt => {
+                let data = self.one_rtt.as_mut().ok_or(SealError::NoKeys)?;
                 let (header, key, phase) = data.sealing(&self.limits).ok_or(SealError::KeyExhausted)?;
                 if let Some(first) = buffer.get_mut(packet.start).filter(|first| **first & LONG_FORM == 0) {
                     *first = if phase { *first | KEY_PHASE } else { *first & !KEY_PHASE };

@@ -17,14 +17,21 @@ struct End {
 }
 
 impl End {
-    fn new(side: Initiator, limits: KeyLimits) -> Self {
+    fn new(side: Side, limits: KeyLimits) -> Self {
         let mut protector = Protector::new(side, limits);
-        protector.set_open_keys(&ConnectionId::from_u64(0x8394_c8f0_3e51_5708));
+        protector.set_initial_keys(&ConnectionId::from_u64(0x8394_c8f0_3e51_5708));
         Self { protector, windows: vec![ReplayWindow::new(); 4], sent: vec![0; 4] }
     }
 
     /// Builds and seals a packet; the header is 1 + 8 bytes, `long` or not.
-    fn seal_as(&mut self, level: Level, path: u32, long: bool, number_length: usize, text: &[u8]) -> Vec<u8> {
+    fn seal_as(
+        &mut self,
+        level: EncryptionLevel,
+        path: u32,
+        long: bool,
+        number_length: usize,
+        text: &[u8],
+    ) -> Vec<u8> {
         let at = path as usize;
         let number = self.sent[at];
         self.sent[at] += 1;
@@ -49,10 +56,15 @@ impl End {
     }
 
     fn seal(&mut self, path: u32) -> Vec<u8> {
-        self.seal_as(Level::Data, path, false, 2, b"some blocks")
+        self.seal_as(EncryptionLevel::OneRtt, path, false, 2, b"some blocks")
     }
 
-    fn open_as(&mut self, level: Level, path: u32, packet: &[u8]) -> Result<(Opened, Vec<u8>), OpenError> {
+    fn open_as(
+        &mut self,
+        level: EncryptionLevel,
+        path: u32,
+        packet: &[u8],
+    ) -> Result<(Opened, Vec<u8>), OpenError> {
         let window = &mut self.windows[path as usize];
         let mut packet = packet.to_vec();
         let at = Incoming { level, path: PathId(path), number_offset: 9, expected: window.next() };
@@ -63,7 +75,7 @@ impl End {
     }
 
     fn open(&mut self, path: u32, packet: &[u8]) -> Result<bool, OpenError> {
-        let (opened, payload) = self.open_as(Level::Data, path, packet)?;
+        let (opened, payload) = self.open_as(EncryptionLevel::OneRtt, path, packet)?;
         assert_eq!(payload, b"some blocks");
         Ok(opened.key_phase_changed)
     }
@@ -73,11 +85,11 @@ impl End {
 fn ends(limits: KeyLimits) -> (End, End) {
     let (mut client, mut server) = testing::pair();
     testing::run(&mut client, &mut server).unwrap();
-    let mut ends = [End::new(Initiator::Client, limits), End::new(Initiator::Server, limits)];
+    let mut ends = [End::new(Side::Client, limits), End::new(Side::Server, limits)];
     for (end, handshake) in ends.iter_mut().zip([&mut client, &mut server]) {
         let (set_up, (data, secrets)) = testing::keys(handshake);
-        end.protector.install_set_up(set_up);
-        end.protector.install_data(data, secrets);
+        end.protector.install_handshake(set_up);
+        end.protector.install_one_rtt(data, secrets);
         end.protector.on_confirmed();
     }
     ends.into()
@@ -104,7 +116,7 @@ fn exchange(client: &mut End, server: &mut End, now: Instant) {
 
 #[test]
 fn packets_open_at_each_level_with_both_header_forms_and_all_number_lengths() {
-    for level in [Level::Open, Level::SetUp, Level::Data] {
+    for level in [EncryptionLevel::Initial, EncryptionLevel::Handshake, EncryptionLevel::OneRtt] {
         for long in [true, false] {
             for number_length in 1..=4 {
                 let (mut client, mut server) = ends(KeyLimits::default());
@@ -125,15 +137,15 @@ fn packets_open_at_each_level_with_both_header_forms_and_all_number_lengths() {
 #[test]
 fn the_open_level_uses_the_initial_keys_of_quic_version_1() {
     // RFC 9001, section A.2: header and first bytes of the protected client Initial.
-    let mut protector = Protector::new(Initiator::Client, KeyLimits::default());
-    protector.set_open_keys(&ConnectionId::from_u64(0x8394_c8f0_3e51_5708));
+    let mut protector = Protector::new(Side::Client, KeyLimits::default());
+    protector.set_initial_keys(&ConnectionId::from_u64(0x8394_c8f0_3e51_5708));
     let mut packet = vec![0xc3, 0, 0, 0, 1, 8, 0x83, 0x94, 0xc8, 0xf0, 0x3e, 0x51, 0x57, 8, 0, 0, 0x44, 0x9e];
     packet.extend_from_slice(&[0, 0, 0, 2]);
     packet.extend_from_slice(&[0x06, 0x00, 0x40, 0xf1, 0x01, 0x00, 0x00, 0xed, 0x03, 0x03, 0xeb, 0xf8, 0xfa]);
     packet.extend_from_slice(&[0x56, 0xf1, 0x29]);
     packet.resize(22 + 1162, 0);
     let at = Outgoing {
-        level: Level::Open,
+        level: EncryptionLevel::Initial,
         path: PathId(5),
         packet_number: 2,
         start: 0,
@@ -151,7 +163,11 @@ fn the_open_level_uses_the_initial_keys_of_quic_version_1() {
 
 #[test]
 fn a_packet_with_any_bit_flipped_does_not_open() {
-    for (level, long) in [(Level::Open, true), (Level::SetUp, true), (Level::Data, false)] {
+    for (level, long) in [
+        (EncryptionLevel::Initial, true),
+        (EncryptionLevel::Handshake, true),
+        (EncryptionLevel::OneRtt, false),
+    ] {
         let (mut client, mut server) = ends(KeyLimits::default());
         let packet = client.seal_as(level, 1, long, 2, b"precious");
         for bit in 0..packet.len() * 8 {
@@ -202,7 +218,7 @@ fn reserved_bits_are_refused_only_if_the_peer_itself_has_set_them() {
         buffer.extend_from_slice(&[0; 9]);
         buffer.extend_from_slice(b"blocks");
         let at = Outgoing {
-            level: Level::Data,
+            level: EncryptionLevel::OneRtt,
             path: PathId(0),
             packet_number: 0,
             start: 0,
@@ -217,7 +233,7 @@ fn reserved_bits_are_refused_only_if_the_peer_itself_has_set_them() {
 #[test]
 fn levels_without_keys_neither_seal_nor_open() {
     let (mut client, mut server) = ends(KeyLimits::default());
-    for level in [Level::Open, Level::SetUp, Level::Data] {
+    for level in [EncryptionLevel::Initial, EncryptionLevel::Handshake, EncryptionLevel::OneRtt] {
         let packet = client.seal_as(level, 0, true, 1, b"text");
         server.protector.discard(level);
         assert!(!server.protector.has(level) && client.protector.has(level));
@@ -238,7 +254,7 @@ fn levels_without_keys_neither_seal_nor_open() {
 fn a_packet_too_short_for_header_protection_is_not_sealed() {
     let (mut client, _) = ends(KeyLimits::default());
     let at = |number_offset, number_length| Outgoing {
-        level: Level::Data,
+        level: EncryptionLevel::OneRtt,
         path: PathId(0),
         packet_number: 0,
         start: 0,
@@ -273,9 +289,9 @@ fn keys_do_not_change_before_the_confirmation() {
     let (mut handshake, mut other) = testing::pair();
     testing::run(&mut handshake, &mut other).unwrap();
     let (_, (data, secrets)) = testing::keys(&mut handshake);
-    client.protector.install_data(data, secrets);
+    client.protector.install_one_rtt(data, secrets);
     let (_, (data, secrets)) = testing::keys(&mut other);
-    server.protector.install_data(data, secrets);
+    server.protector.install_one_rtt(data, secrets);
 
     exchange(&mut client, &mut server, at(0));
     assert!(!client.protector.maybe_update(at(5_000), PTO));
@@ -415,7 +431,7 @@ fn a_worn_out_key_that_the_peer_never_used_seals_no_more() {
     let (mut client, _) = ends(limits);
     (0..4).for_each(|_| drop(client.seal(1)));
     let at = Outgoing {
-        level: Level::Data,
+        level: EncryptionLevel::OneRtt,
         path: PathId(1),
         packet_number: 4,
         start: 0,
@@ -423,7 +439,7 @@ fn a_worn_out_key_that_the_peer_never_used_seals_no_more() {
         number_length: 1,
     };
     assert_eq!(client.protector.seal(&at, &mut vec![0x40; 20]), Err(SealError::KeyExhausted));
-    let at = Outgoing { level: Level::SetUp, ..at };
+    let at = Outgoing { level: EncryptionLevel::Handshake, ..at };
     (0..4).for_each(|_| client.protector.seal(&at, &mut vec![0xc0; 20]).unwrap());
     assert_eq!(client.protector.seal(&at, &mut vec![0xc0; 20]), Err(SealError::KeyExhausted));
 }
@@ -432,7 +448,11 @@ fn a_worn_out_key_that_the_peer_never_used_seals_no_more() {
 fn failed_openings_count_over_all_levels_and_end_the_connection_at_the_limit() {
     let limits = KeyLimits { max_failed: 3, ..KeyLimits::default() };
     let (_, mut server) = ends(limits);
-    for (level, exhausted) in [(Level::Open, false), (Level::Data, false), (Level::SetUp, true)] {
+    for (level, exhausted) in [
+        (EncryptionLevel::Initial, false),
+        (EncryptionLevel::OneRtt, false),
+        (EncryptionLevel::Handshake, true),
+    ] {
         assert_eq!(server.open_as(level, 0, &[0x40; 60]).map(|_| ()), Err(OpenError::Failed));
         assert_eq!(server.protector.integrity_exhausted(), exhausted);
     }
@@ -446,7 +466,7 @@ fn sealing_and_opening_do_not_move_a_buffer_that_has_room() {
     buffer.extend_from_slice(&[0; 99]);
     let before = buffer.as_ptr();
     let at = Outgoing {
-        level: Level::Data,
+        level: EncryptionLevel::OneRtt,
         path: PathId(0),
         packet_number: 0,
         start: 0,
@@ -456,7 +476,7 @@ fn sealing_and_opening_do_not_move_a_buffer_that_has_room() {
     client.protector.seal(&at, &mut buffer).unwrap();
     assert_eq!(buffer.as_ptr(), before);
     let at = Incoming {
-        level: Level::Data,
+        level: EncryptionLevel::OneRtt,
         path: PathId(0),
         number_offset: 9,
         expected: server.windows[0].next(),
@@ -470,7 +490,9 @@ fn packets_written_by_the_wire_crate_open_where_its_decoder_finds_them() {
     let (mut client, mut server) = ends(KeyLimits::default());
     let (destination, source) = (ConnectionId::from_u64(1), ConnectionId::from_slice(&[9; 5]).unwrap());
     let mut datagram = Vec::new();
-    for (level, kind) in [(Level::Open, LongKind::Open), (Level::SetUp, LongKind::SetUp)] {
+    for (level, kind) in
+        [(EncryptionLevel::Initial, LongKind::Open), (EncryptionLevel::Handshake, LongKind::SetUp)]
+    {
         let start = datagram.len();
         let mut writer = Writer::new(&mut datagram, 1200);
         let header = LongHeader { kind, destination, source };
@@ -493,7 +515,7 @@ fn packets_written_by_the_wire_crate_open_where_its_decoder_finds_them() {
     let number_offset = encode_short(&mut writer, &destination, true, 70_000, 3);
     writer.bytes(b"blocks");
     let at = Outgoing {
-        level: Level::Data,
+        level: EncryptionLevel::OneRtt,
         path: PathId(6),
         packet_number: 70_000,
         start,
@@ -503,7 +525,11 @@ fn packets_written_by_the_wire_crate_open_where_its_decoder_finds_them() {
     client.protector.seal(&at, &mut datagram).unwrap();
 
     let mut rest = &mut datagram[..];
-    for (level, path, number) in [(Level::Open, 0, 300), (Level::SetUp, 0, 300), (Level::Data, 6, 70_000)] {
+    for (level, path, number) in [
+        (EncryptionLevel::Initial, 0, 300),
+        (EncryptionLevel::Handshake, 0, 300),
+        (EncryptionLevel::OneRtt, 6, 70_000),
+    ] {
         let found = decode_protected(rest).unwrap();
         let (packet, later) = rest.split_at_mut(found.length);
         let at = Incoming {
@@ -553,7 +579,7 @@ fn run_with_key_updates(seed: u8) -> u32 {
         flying = later;
         for flight in due {
             let end = &mut ends[flight.to];
-            let opened = end.open_as(Level::Data, flight.path, &flight.packet);
+            let opened = end.open_as(EncryptionLevel::OneRtt, flight.path, &flight.packet);
             let (opened, _) = opened.unwrap_or_else(|error| panic!("at {now} on {}: {error}", flight.path));
             received[flight.to].push((PathId(flight.path), opened.packet_number));
             flight.acks.iter().for_each(|(path, largest)| end.protector.on_acked(at(now), *path, *largest));

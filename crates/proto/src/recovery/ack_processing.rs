@@ -7,14 +7,14 @@ use manyway_wire::PathId;
 
 use super::PathRecovery;
 use super::delivery_rate::DeliverySnapshot;
-use super::episode::{Episodes, Meaning};
 use super::loss::{Verdict, judge};
 use super::lost_packets::{LostBy, LostPacket};
 use super::outcome::{LostNote, Outcome, ReceivedAck};
 use super::persistent::is_persistent;
+use super::recovery_period::{Meaning, RecoveryPeriods};
 use super::rounds::Round;
 use super::sent_packets::{PacketKind, SentPacket};
-use crate::congestion::{AckSample, Activity, CongestionSign, LossSample, LostPacketSample, Sibling};
+use crate::congestion::{AckSample, Activity, CongestionSign, LossSample, LostPacketSample, Subflow};
 use crate::observe::LossReason;
 use crate::{ByteCount, Instant, Violation};
 
@@ -43,13 +43,13 @@ struct Arrivals {
 
 /// The path on which an acknowledgement came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum WayBack {
+enum ReturnPath {
     /// The one that it acknowledges.
     Own,
     Another,
 }
 
-impl WayBack {
+impl ReturnPath {
     fn of(path: PathId, carrier: PathId) -> Self {
         if path == carrier { Self::Own } else { Self::Another }
     }
@@ -64,11 +64,11 @@ struct Newest {
 }
 
 impl Arrivals {
-    fn add(&mut self, packet: SentPacket, episodes: Episodes, out: &mut Outcome) {
+    fn add(&mut self, packet: SentPacket, recovery_periods: RecoveryPeriods, out: &mut Outcome) {
         let bytes = packet.bytes();
         self.bytes += bytes;
         self.marked += u64::from(packet.marked);
-        if !episodes.is_in_recovery(packet.packet_number) {
+        if !recovery_periods.is_in_recovery(packet.packet_number) {
             self.bytes_outside_recovery += bytes;
         }
         if self.newest.is_none_or(|newest| newest.packet_number < packet.packet_number) {
@@ -91,10 +91,10 @@ impl PathRecovery {
         &mut self,
         now: Instant,
         ack: ReceivedAck<impl Iterator<Item = RangeInclusive<u64>>>,
-        siblings: &[Sibling],
+        subflows: &[Subflow],
         out: &mut Outcome,
     ) -> Result<(), Violation> {
-        self.controller.on_siblings(siblings);
+        self.controller.on_siblings(subflows);
         self.forget_lost(now);
         let mut arrivals = Arrivals::default();
         for range in ack.ranges {
@@ -116,18 +116,18 @@ impl PathRecovery {
             self.last_progress = Some(now);
             self.probe.on_progress(now);
         }
-        let way_back = WayBack::of(ack.path, ack.carrier);
-        let latest = self.measure_rtt(now, &arrivals, ack.delay, way_back).map(|(time_sent, rtt)| {
+        let return_path = ReturnPath::of(ack.path, ack.carrier);
+        let latest = self.measure_rtt(now, &arrivals, ack.delay, return_path).map(|(time_sent, rtt)| {
             self.delays.on_sample(now, time_sent, ack.received_at.0);
             (rtt, self.one_way.on_sample(now, time_sent, ack.received_at.0))
         });
-        if let Some(way_back) = self.one_way.way_back(now, self.rtt.smoothed()) {
-            self.rate.on_way_back(way_back);
+        if let Some(delay) = self.one_way.return_delay(now, self.rtt.smoothed()) {
+            self.rate.on_return_delay(delay);
         }
         if arrivals.undo {
             self.controller.on_spurious_loss(now);
         }
-        let event_before = self.episodes.current();
+        let event_before = self.recovery_periods.current();
         let lost_before = out.lost_bytes;
         self.detect_losses(now, latest.map(|(rtt, _)| rtt), out);
         let next = self.sent.next_number();
@@ -138,13 +138,13 @@ impl PathRecovery {
         if arrivals.undo {
             arrivals.bytes_outside_recovery = arrivals.bytes;
         }
-        if self.episodes.current() != event_before {
+        if self.recovery_periods.current() != event_before {
             arrivals.bytes_outside_recovery = ByteCount::ZERO;
         }
         out.newly_acked_bytes += arrivals.bytes;
         self.loss_rate.on_outcome(arrivals.bytes + arrivals.spurious_bytes, ByteCount::ZERO);
         self.delays.on_outcome(arrivals.bytes + arrivals.spurious_bytes, out.lost_bytes - lost_before);
-        self.tell_controller(now, &arrivals, latest, out.lost_bytes - lost_before, siblings);
+        self.tell_controller(now, &arrivals, latest, out.lost_bytes - lost_before, subflows);
         self.resume.on_ack(largest, self.sent.next_number());
         match self.rounds.on_ack(largest, self.sent.next_number(), self.sent.bytes()) {
             Some(Round::Quiet) => self.reordering.on_quiet_round(),
@@ -176,7 +176,7 @@ impl PathRecovery {
         out: &mut Outcome,
     ) {
         let largest_before = self.sent.largest_acked();
-        let Self { sent, lost, large, questions, episodes, reordering, rtt, .. } = self;
+        let Self { sent, lost, large, questions, recovery_periods, reordering, rtt, .. } = self;
         questions.on_acked(&range, |question| {
             arrivals.question = arrivals.question.max(Some((question.packet_number, question.time_sent)));
             out.delivered.push(question.contents);
@@ -189,17 +189,17 @@ impl PathRecovery {
                 LostBy::Detection { episode } => {
                     let distance = largest_before.unwrap_or(0).saturating_sub(packet.packet_number);
                     reordering.on_spurious(distance, now - packet.time_sent, rtt);
-                    arrivals.undo |= episodes.on_spurious(episode);
+                    arrivals.undo |= recovery_periods.on_spurious(episode);
                 }
                 LostBy::MtuProbe => out.mtu_acked = out.mtu_acked.max(Some(packet.size)),
-                LostBy::Doubt => {}
+                LostBy::SuspectPeriod => {}
                 LostBy::Abandoning => arrivals.abandoned_bytes += ByteCount(u64::from(packet.size)),
             }
             out.delivered.push(packet.contents);
         });
         sent.remove_range(range, |packet| {
             large.on_arrived(packet.packet_number, packet.size);
-            arrivals.add(packet, *episodes, out);
+            arrivals.add(packet, *recovery_periods, out);
         });
     }
 
@@ -211,12 +211,12 @@ impl PathRecovery {
         now: Instant,
         arrivals: &Arrivals,
         delay: Duration,
-        way_back: WayBack,
+        return_path: ReturnPath,
     ) -> Option<(Instant, Duration)> {
         let is_prompt = delay <= self.probe.max_ack_delay();
         let newest = arrivals.newest.map(|newest| (newest.packet_number, newest.time_sent));
-        // In doubt it may be said once more what a broken way back did not bring: that is no round trip.
-        let newest = newest.filter(|(number, _)| is_prompt || !self.doubt.covers(*number));
+        // In suspect_period it may be said once more what a broken way back did not bring: that is no round trip.
+        let newest = newest.filter(|(number, _)| is_prompt || !self.suspect_period.covers(*number));
         // Nothing makes the peer repeat the answer to a question that got lost: a later one is no round trip.
         let question = arrivals.question.filter(|_| is_prompt);
         let (_, time_sent) = newest.max(question).filter(|(number, _)| Some(*number) == arrivals.largest)?;
@@ -224,7 +224,7 @@ impl PathRecovery {
             return None;
         }
         let (sample, delay) = (now - time_sent, delay.min(self.probe.max_ack_delay()));
-        if way_back == WayBack::Another && self.rtt.has_sample() {
+        if return_path == ReturnPath::Another && self.rtt.has_sample() {
             self.rtt.on_mixed_sample(sample, delay);
             return Some((time_sent, sample.max(self.rtt.minimum())));
         }
@@ -241,12 +241,12 @@ impl PathRecovery {
         arrivals: &Arrivals,
         latest: Option<(Duration, u32)>,
         newly_lost: ByteCount,
-        siblings: &[Sibling],
+        subflows: &[Subflow],
     ) {
         let Some(newest) = arrivals.newest else { return };
-        let is_measure = !self.doubt.covers(newest.packet_number);
+        let is_measure = !self.suspect_period.covers(newest.packet_number);
         let delivery = self.rate.sample(now, newest.time_sent, &newest.delivery, &self.rtt, is_measure);
-        // In doubt, a round trip tells of the path only if none was shorter.
+        // In suspect_period, a round trip tells of the path only if none was shorter.
         let tells = |rtt| is_measure || rtt <= self.rtt.minimum();
         let (latest_rtt, latest_one_way) = latest.filter(|(rtt, _)| tells(*rtt)).unzip();
         let sample = AckSample {
@@ -272,7 +272,7 @@ impl PathRecovery {
             newly_lost,
             loss_interval: self.loss_interval.longest(),
         };
-        self.controller.on_ack(&sample, siblings);
+        self.controller.on_ack(&sample, subflows);
         if self.controller.activity() == Activity::Draining {
             self.set_app_limited();
         }
@@ -320,17 +320,17 @@ impl PathRecovery {
             }
             lost_bytes += packet.bytes();
             self.large.on_lost(packet.packet_number, packet.size);
-            if self.doubt.covers(packet.packet_number) {
-                self.settle_lost(now, packet, LostBy::Doubt, out);
+            if self.suspect_period.covers(packet.packet_number) {
+                self.settle_lost(now, packet, LostBy::SuspectPeriod, out);
                 continue;
             }
-            let meaning = self.episodes.on_lost(packet.packet_number, next);
+            let meaning = self.recovery_periods.on_lost(packet.packet_number, next);
             if meaning == Meaning::NewEvent {
                 event = event.or(Some(packet.time_sent));
             }
             trial_failed |= self.resume.on_lost(packet.packet_number);
             self.report_lost(now, &packet, meaning, latest_rtt);
-            let why = LostBy::Detection { episode: self.episodes.current() };
+            let why = LostBy::Detection { episode: self.recovery_periods.current() };
             self.settle_lost(now, packet, why, out);
         }
         out.lost_bytes += lost_bytes;
@@ -344,7 +344,7 @@ impl PathRecovery {
         let timeout = self.probe.timeout(&self.rtt);
         if !self.probe.is_other_path_alive() && is_persistent(longest_stretch, timeout) {
             self.controller.on_persistent_congestion(now);
-            self.episodes.forbid_undo();
+            self.recovery_periods.forbid_undo();
             self.stretch.restart(self.sent.next_index());
             self.rtt.forget_minimum();
         }
@@ -382,7 +382,7 @@ impl PathRecovery {
             // The resumed window was too large: what was known of the path does not hold any more.
             let initial = self.initial_window();
             self.controller.on_restart(now, initial);
-            self.episodes.forbid_undo();
+            self.recovery_periods.forbid_undo();
             return;
         }
         self.controller.on_loss(&LossSample {
@@ -398,7 +398,7 @@ impl PathRecovery {
     /// The peer counted a packet that met congestion: once a round trip.
     fn on_mark(&mut self, now: Instant, packet_number: u64, sent_at: Instant) {
         self.controller.on_mark(now, self.sent.bytes());
-        if self.episodes.on_mark(packet_number, self.sent.next_number()) == Meaning::SameEvent {
+        if self.recovery_periods.on_mark(packet_number, self.sent.next_number()) == Meaning::SameEvent {
             return;
         }
         self.loss_interval.on_congestion();
@@ -417,32 +417,32 @@ impl PathRecovery {
         if packet.kind == PacketKind::MtuProbe {
             out.mtu_lost = Some(out.mtu_lost.map_or(packet.size, |size| size.min(packet.size)));
         }
-        if !packet.moved {
+        if !packet.reinjected {
             out.lost.push(packet.contents.clone());
         }
         let SentPacket { packet_number, time_sent, size, contents, .. } = packet;
         let reason = match why {
-            LostBy::Detection { .. } | LostBy::Doubt => LossReason::Detected,
+            LostBy::Detection { .. } | LostBy::SuspectPeriod => LossReason::Detected,
             LostBy::MtuProbe => LossReason::MtuProbe,
             LostBy::Abandoning => LossReason::PathAbandoned,
         };
         out.lost_packets.push(LostNote { packet_number, size, reason });
         let lost = LostPacket { packet_number, time_sent, time_lost: now, size, why, contents };
         if let Some(forgotten) = self.lost.push(lost) {
-            forget(&mut self.episodes, &forgotten);
+            forget(&mut self.recovery_periods, &forgotten);
         }
     }
 
     /// Packets called lost long ago will not arrive any more.
     pub(super) fn forget_lost(&mut self, now: Instant) {
         let keep = self.probe.timeout(&self.rtt) * MEMORY_OF_LOST;
-        let Self { lost, episodes, .. } = self;
-        lost.expire(now, keep, |packet| forget(episodes, &packet));
+        let Self { lost, recovery_periods, .. } = self;
+        lost.expire(now, keep, |packet| forget(recovery_periods, &packet));
     }
 }
 
-fn forget(episodes: &mut Episodes, packet: &LostPacket) {
+fn forget(recovery_periods: &mut RecoveryPeriods, packet: &LostPacket) {
     if let LostBy::Detection { episode } = packet.why {
-        episodes.on_really_lost(episode);
+        recovery_periods.on_really_lost(episode);
     }
 }

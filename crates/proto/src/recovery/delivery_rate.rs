@@ -24,7 +24,7 @@ pub(crate) struct DeliverySnapshot {
     gaps: u64,
     in_flight: ByteCount,
     received_at: Option<PeerTime>,
-    way_back: u32,
+    return_delay: u32,
     app_limited: bool,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct DeliveryRate {
     /// When the newest packet that was delivered reached the peer; `None` if nothing was since the last pause.
     received_at: Option<PeerTime>,
     /// How long acknowledgements need to come back on average, in µs modulo 2³², by two clocks that nobody compares.
-    way_back: u32,
+    return_delay: u32,
     first_sent: Instant,
     lost: ByteCount,
     /// How many gaps the losses make: packets that were sent one after the other are one.
@@ -81,7 +81,7 @@ impl DeliverySnapshot {
         gaps: 0,
         in_flight: ByteCount::ZERO,
         received_at: None,
-        way_back: 0,
+        return_delay: 0,
         app_limited: false,
     };
 
@@ -100,7 +100,7 @@ impl DeliveryRate {
             delivered: ByteCount::ZERO,
             delivered_at: Instant::from_nanos(0),
             received_at: None,
-            way_back: 0,
+            return_delay: 0,
             first_sent: Instant::from_nanos(0),
             lost: ByteCount::ZERO,
             gaps: 0,
@@ -155,7 +155,7 @@ impl DeliveryRate {
             gaps: self.gaps,
             in_flight: in_flight + size,
             received_at: self.received_at,
-            way_back: self.way_back,
+            return_delay: self.return_delay,
             app_limited: self.is_app_limited(),
         }
     }
@@ -193,8 +193,8 @@ impl DeliveryRate {
     }
 
     /// Acknowledgements need so long to come back now.
-    pub(crate) fn on_way_back(&mut self, way_back: u32) {
-        self.way_back = way_back;
+    pub(crate) fn on_return_delay(&mut self, return_delay: u32) {
+        self.return_delay = return_delay;
     }
 
     /// Measures with the newest packet delivered, after all of them were counted by [`Self::on_delivered`]. Without
@@ -214,7 +214,8 @@ impl DeliveryRate {
             // A queue on the way of the acknowledgements makes the time between them too long while it grows, and too
             // short while it runs empty. It can not have grown by more than what the round trip is above the smallest.
             Some((last, first)) => {
-                let longer = u64::try_from(one_way_difference(self.way_back, snapshot.way_back)).unwrap_or(0);
+                let longer =
+                    u64::try_from(one_way_difference(self.return_delay, snapshot.return_delay)).unwrap_or(0);
                 let growth = Duration::from_micros(longer).min(rtt.smoothed().saturating_sub(rtt.minimum()));
                 last.since(first).max(ack_time.saturating_sub(growth))
             }

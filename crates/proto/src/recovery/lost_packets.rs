@@ -26,8 +26,8 @@ pub(crate) struct LostPacket {
 pub(crate) enum LostBy {
     /// Loss detection, as part of this congestion episode.
     Detection { episode: u64 },
-    /// Loss detection, while the path was in doubt: it says nothing of its capacity.
-    Doubt,
+    /// Loss detection, while the path was in suspect_period: it says nothing of its capacity.
+    SuspectPeriod,
     /// Loss detection; it was a probe for a larger datagram.
     MtuProbe,
     /// The path was abandoned with all that was in flight.

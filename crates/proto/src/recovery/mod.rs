@@ -5,27 +5,27 @@
 
 mod ack_processing;
 mod ack_questions;
-mod astray;
 mod config;
 mod delivery_rate;
-mod doubt;
 mod ecn;
-mod episode;
 mod large_packets;
 mod loss;
 mod loss_rate;
 mod lost_packets;
+mod off_path;
 mod one_way;
 mod outcome;
 mod pacer;
 mod persistent;
 mod probe_timeout;
+mod recovery_period;
 mod reordering;
 mod resume;
 mod rounds;
 mod rtt;
 mod sent_packets;
-mod traps;
+mod skipped_numbers;
+mod suspect_period;
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ pub(crate) use rtt::RttEstimator;
 pub(crate) use sent_packets::{PacketKind, SentPacket};
 
 use crate::congestion::shared_bottleneck::DelayHistory;
-use crate::congestion::{CongestionController, ControllerConfig, SentSample, Sibling};
+use crate::congestion::{CongestionController, ControllerConfig, SentSample, Subflow};
 use crate::{ByteCount, Instant, Rate, Rng};
 
 /// Loss recovery, congestion control and pacing of one path.
@@ -61,15 +61,15 @@ pub(crate) struct PathRecovery {
     delays: DelayHistory,
     reordering: reordering::Reordering,
     probe: probe_timeout::ProbeTimer,
-    episodes: episode::Episodes,
-    stretch: persistent::LostStretch,
+    recovery_periods: recovery_period::RecoveryPeriods,
+    stretch: persistent::PersistentCongestion,
     rate: DeliveryRate,
     pacer: pacer::Pacer,
     rounds: rounds::Rounds,
     loss_interval: rounds::LossInterval,
     loss_rate: loss_rate::LossRate,
     resume: resume::Resume,
-    doubt: doubt::Doubt,
+    suspect_period: suspect_period::SuspectPeriod,
     ecn: ecn::EcnPath,
     last_progress: Option<Instant>,
     /// When the oldest packet in flight counts as lost, if nothing is heard of it.
@@ -95,15 +95,15 @@ impl PathRecovery {
             delays: DelayHistory::default(),
             reordering: reordering::Reordering::new(),
             probe: probe_timeout::ProbeTimer::new(config.max_ack_delay),
-            episodes: episode::Episodes::default(),
-            stretch: persistent::LostStretch::default(),
+            recovery_periods: recovery_period::RecoveryPeriods::default(),
+            stretch: persistent::PersistentCongestion::default(),
             rate: DeliveryRate::new(),
             pacer: pacer::Pacer::new(),
             rounds: rounds::Rounds::default(),
             loss_interval: rounds::LossInterval::default(),
             loss_rate: loss_rate::LossRate::default(),
             resume: resume::Resume::default(),
-            doubt: doubt::Doubt::default(),
+            suspect_period: suspect_period::SuspectPeriod::default(),
             ecn: ecn::EcnPath::default(),
             last_progress: None,
             loss_time: None,
@@ -123,8 +123,8 @@ impl PathRecovery {
     }
 
     /// Sees that a number is left out every now and then; to be called before each packet that carries data.
-    pub(crate) fn set_trap(&mut self, rng: &mut Rng) {
-        self.sent.set_trap(rng);
+    pub(crate) fn maybe_skip_number(&mut self, rng: &mut Rng) {
+        self.sent.maybe_skip_number(rng);
     }
 
     /// Leaves out the numbers below `number`, before any was taken.
@@ -188,8 +188,8 @@ impl PathRecovery {
     }
 
     /// The path was proven, beside others.
-    pub(crate) fn on_proven(&mut self, siblings: &[Sibling]) {
-        self.controller.on_proven(siblings);
+    pub(crate) fn on_proven(&mut self, subflows: &[Subflow]) {
+        self.controller.on_proven(subflows);
     }
 
     /// The name of the controller.
@@ -250,7 +250,7 @@ impl PathRecovery {
     }
 
     /// A packet of this path left between other addresses than the path's.
-    pub(crate) fn on_sent_astray(&mut self, packet_number: u64) {
+    pub(crate) fn on_sent_off_path(&mut self, packet_number: u64) {
         self.sent.on_astray(packet_number);
     }
 
@@ -299,9 +299,9 @@ impl PathRecovery {
     }
 
     /// The figures that coupled controllers of other paths want to know.
-    pub(crate) fn as_sibling(&self) -> Sibling {
+    pub(crate) fn as_subflow(&self) -> Subflow {
         let activity = self.controller.activity();
-        Sibling::new(self.controller.window(), self.rtt.smoothed(), self.loss_interval.longest())
+        Subflow::new(self.controller.window(), self.rtt.smoothed(), self.loss_interval.longest())
             .with_activity(activity)
             .with_reduced_at(self.controller.reduced_at())
     }
@@ -327,8 +327,12 @@ impl PathRecovery {
 
     /// The path is suspect from now on, or no longer. What was sent until the doubts end counts neither as a measure of the
     /// rate nor as a sign of congestion.
-    pub(crate) fn set_in_doubt(&mut self, in_doubt: bool) {
-        if in_doubt { self.doubt.begin() } else { self.doubt.end(self.sent.next_number()) }
+    pub(crate) fn set_suspect(&mut self, is_suspect: bool) {
+        if is_suspect {
+            self.suspect_period.begin()
+        } else {
+            self.suspect_period.end(self.sent.next_number())
+        }
     }
 
     /// Whether another path of the connection carries data: then this one probes more often, and silence here is no
@@ -408,7 +412,7 @@ impl PathRecovery {
         self.sent.iter().rev().take_while(move |packet| packet.packet_number >= first)
     }
 
-    /// The packets in flight, oldest first; whoever sends the content of one again elsewhere marks it as moved.
+    /// The packets in flight, oldest first; whoever sends the content of one again elsewhere marks it as reinjected.
     pub(crate) fn in_flight(&mut self) -> impl DoubleEndedIterator<Item = &mut SentPacket> {
         self.sent.iter_mut()
     }
@@ -435,7 +439,7 @@ impl PathRecovery {
             self.resume.begin_trial(next);
         }
         self.controller.on_restart(now, window);
-        self.episodes.restart(next);
+        self.recovery_periods.restart(next);
         self.ecn.restart(next, round_trip.is_some());
         self.stretch.restart(self.sent.next_index());
         self.rate.forget_maximum();

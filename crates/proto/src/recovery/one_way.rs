@@ -67,7 +67,7 @@ impl OneWay {
 
     /// How long acknowledgements need back on average, in µs modulo 2³², by the same two clocks, where round trips last so
     /// long on average.
-    pub(crate) fn way_back(&self, now: Instant, round_trip: Duration) -> Option<u32> {
+    pub(crate) fn return_delay(&self, now: Instant, round_trip: Duration) -> Option<u32> {
         let Measured { first, average, .. } = self.current(now)?;
         let round_trip = u32::try_from(round_trip.as_micros()).unwrap_or(u32::MAX);
         Some(round_trip.wrapping_sub(first.wrapping_add_signed(average)))

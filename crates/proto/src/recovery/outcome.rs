@@ -17,7 +17,7 @@ use crate::{ByteCount, Instant};
 pub(crate) struct Outcome {
     /// Contents that arrived, those of packets that had been called lost included.
     pub(crate) delivered: Vec<Contents>,
-    /// Contents that were lost, without those that were moved to another path.
+    /// Contents that were lost, without those that were reinjected on another path.
     pub(crate) lost: Vec<Contents>,
     /// The packets that were lost, each.
     pub(crate) lost_packets: Vec<LostNote>,

@@ -9,7 +9,7 @@ const TIMEOUTS: u32 = 3;
 
 /// The stretch of packets, without an arrival in between, that are being found lost.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct LostStretch {
+pub(crate) struct PersistentCongestion {
     current: Option<Stretch>,
     /// Packets before this one do not count: without a round trip known, their timeout was a guess.
     from_index: u64,
@@ -21,7 +21,7 @@ struct Stretch {
     last_index: u64,
 }
 
-impl LostStretch {
+impl PersistentCongestion {
     /// A packet was lost: the `index`-th of those that ask for an acknowledgement. Returns how long all have been lost.
     pub(crate) fn on_lost(&mut self, index: u64, time_sent: Instant) -> Duration {
         if index < self.from_index {
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn an_arrival_in_between_breaks_the_stretch() {
-        let mut stretch = LostStretch::default();
+        let mut stretch = PersistentCongestion::default();
         assert_eq!(stretch.on_lost(1, at(100)), Duration::ZERO);
         assert_eq!(stretch.on_lost(2, at(400)), Duration::from_millis(300));
         // packet 3 arrived
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn packets_before_the_start_do_not_count() {
-        let mut stretch = LostStretch::default();
+        let mut stretch = PersistentCongestion::default();
         stretch.restart(2);
         assert_eq!(stretch.on_lost(1, at(100)), Duration::ZERO);
         assert_eq!(stretch.on_lost(2, at(400)), Duration::ZERO);

@@ -15,7 +15,7 @@ pub(crate) struct RttEstimator {
     /// `None` until the first sample, and when it has to be found anew.
     minimum: Option<NonZeroU64>,
     /// The smallest average; `None` before [`Self::AVERAGED`] samples.
-    calm: Option<NonZeroU64>,
+    base: Option<NonZeroU64>,
     /// Samples so far, as far as they are counted.
     samples: u8,
 }
@@ -32,7 +32,7 @@ impl RttEstimator {
             smoothed: initial,
             variation: initial / 2,
             minimum: None,
-            calm: None,
+            base: None,
             samples: 0,
         }
     }
@@ -59,8 +59,8 @@ impl RttEstimator {
 
     /// The smallest average: the round trip without a queue. Where round trips vary by chance, the smallest of all is rarer
     /// than what they are about. The smallest sample as long as there are few.
-    pub(crate) fn calm(&self) -> Duration {
-        self.calm.map_or_else(|| self.minimum(), |calm| Duration::from_nanos(calm.get()))
+    pub(crate) fn base(&self) -> Duration {
+        self.base.map_or_else(|| self.minimum(), |base| Duration::from_nanos(base.get()))
     }
 
     /// Whether it was ever measured.
@@ -82,7 +82,7 @@ impl RttEstimator {
 
     /// Forgets the minimum, since the way may have changed (RFC 9002, section 5.2).
     pub(crate) fn forget_minimum(&mut self) {
-        (self.minimum, self.calm, self.samples) = (None, None, self.samples.min(1));
+        (self.minimum, self.base, self.samples) = (None, None, self.samples.min(1));
     }
 
     /// Adds a sample; `delay` is how long the peer says that it held the acknowledgement back, bounded by the caller.
@@ -96,7 +96,7 @@ impl RttEstimator {
         }
         self.average(sample, nanos(delay));
         if self.samples >= Self::AVERAGED {
-            self.calm = least(self.calm, self.smoothed);
+            self.base = least(self.base, self.smoothed);
         }
     }
 
@@ -165,14 +165,14 @@ mod tests {
     fn one_short_round_trip_is_not_what_they_are_about() {
         let mut rtt = RttEstimator::new(ms(100));
         rtt.on_sample(ms(3), ms(0));
-        assert_eq!(rtt.calm(), ms(3));
+        assert_eq!(rtt.base(), ms(3));
         for _ in 0..40 {
             rtt.on_sample(ms(35), ms(0));
         }
-        assert!(rtt.minimum() == ms(3) && (ms(20)..ms(35)).contains(&rtt.calm()), "{rtt:?}");
+        assert!(rtt.minimum() == ms(3) && (ms(20)..ms(35)).contains(&rtt.base()), "{rtt:?}");
         rtt.forget_minimum();
         rtt.on_sample(ms(50), ms(0));
-        assert_eq!((rtt.minimum(), rtt.calm()), (ms(50), ms(50)));
+        assert_eq!((rtt.minimum(), rtt.base()), (ms(50), ms(50)));
     }
 
     proptest! {

@@ -2,9 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use super::astray::Astray;
 use super::delivery_rate::DeliverySnapshot;
-use super::traps::Traps;
+use super::off_path::OffPath;
+use super::skipped_numbers::SkippedNumbers;
 use crate::collections::ring_map::RingMap;
 use crate::packet::content::Contents;
 use crate::{ByteCount, Instant, Rng};
@@ -32,7 +32,7 @@ pub(crate) struct SentPacket {
     pub(crate) kind: PacketKind,
     pub(crate) contents: Contents,
     /// Its content was sent again on another path: its loss is told to nobody, its arrival is.
-    pub(crate) moved: bool,
+    pub(crate) reinjected: bool,
     /// It carries ECT(0).
     pub(crate) marked: bool,
     pub(super) time_sent: Instant,
@@ -49,7 +49,7 @@ impl SentPacket {
             size,
             kind,
             contents,
-            moved: false,
+            reinjected: false,
             marked: false,
             time_sent: Instant::from_nanos(0),
             index: 0,
@@ -84,9 +84,9 @@ pub(crate) struct SentPackets {
     next_number: u64,
     next_index: u64,
     largest_acked: Option<u64>,
-    traps: Traps,
+    skipped: SkippedNumbers,
     /// Most paths have none.
-    astray: Option<Box<Astray>>,
+    off_path: Option<Box<OffPath>>,
 }
 
 impl SentPackets {
@@ -97,8 +97,8 @@ impl SentPackets {
             next_number: 0,
             next_index: 0,
             largest_acked: None,
-            traps: Traps::default(),
-            astray: None,
+            skipped: SkippedNumbers::default(),
+            off_path: None,
         }
     }
 
@@ -111,7 +111,7 @@ impl SentPackets {
     pub(crate) fn take_number(&mut self) -> u64 {
         let number = self.next_number;
         self.next_number += 1;
-        if self.traps.takes(self.next_number) {
+        if self.skipped.takes(self.next_number) {
             self.next_number += 1;
         }
         number
@@ -123,18 +123,18 @@ impl SentPackets {
     }
 
     /// Chooses the next number to leave out, if none is chosen.
-    pub(crate) fn set_trap(&mut self, rng: &mut Rng) {
-        self.traps.set(self.next_number, rng);
+    pub(crate) fn maybe_skip_number(&mut self, rng: &mut Rng) {
+        self.skipped.set(self.next_number, rng);
     }
 
     /// A number in the range that no packet ever had: it was left out, or not reached yet.
     pub(crate) fn unsent(&self, range: &RangeInclusive<u64>) -> Option<u64> {
-        if *range.end() >= self.next_number { Some(*range.end()) } else { self.traps.caught(range) }
+        if *range.end() >= self.next_number { Some(*range.end()) } else { self.skipped.caught(range) }
     }
 
     /// How many numbers above `number` and below `end` were left out.
     pub(crate) fn left_out_between(&self, number: u64, end: u64) -> u64 {
-        self.traps.between(number, end)
+        self.skipped.between(number, end)
     }
 
     /// The index that the next packet will have that asks for an acknowledgement.
@@ -144,12 +144,12 @@ impl SentPackets {
 
     /// A packet went between other addresses: when it arrives says nothing of those that were sent before on the path.
     pub(crate) fn on_astray(&mut self, packet_number: u64) {
-        self.astray.get_or_insert_default().add(packet_number);
+        self.off_path.get_or_insert_default().add(packet_number);
     }
 
     /// The last number of a range that went by the path itself.
     pub(crate) fn last_on_path(&self, range: &RangeInclusive<u64>) -> Option<u64> {
-        self.astray.as_ref().map_or_else(|| Some(*range.end()), |astray| astray.last_other(range))
+        self.off_path.as_ref().map_or_else(|| Some(*range.end()), |off_path| off_path.last_other(range))
     }
 
     pub(crate) fn largest_acked(&self) -> Option<u64> {
@@ -195,7 +195,7 @@ impl SentPackets {
     pub(crate) fn shrink_to_fit(&mut self) {
         self.ring.shrink_to_fit();
         // Whatever arrives this late is no surprise.
-        self.astray = None;
+        self.off_path = None;
     }
 
     /// The oldest packet in flight.

@@ -1,15 +1,15 @@
 //! Both ends moved at once: they find each other at a rendezvous server (spec chapter 10).
 //!
 //! - [`Secrets`] come from the TLS session: a token for both ends, and a key for the addresses of each.
-//! - A [`Meeting`] is an end: it leaves its addresses with the server, and learns those of the peer.
+//! - A [`RendezvousClient`] is an end: it leaves its addresses with the server, and learns those of the peer.
 //! - A [`Relay`] is the server: it keeps the newest sealed addresses of each end, which it can not read.
 
-mod meeting;
+mod client;
 mod relay;
 mod secrets;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use meeting::{Learnt, Meeting};
+pub(crate) use client::{Learnt, RendezvousClient};
 pub use relay::{Relay, RelayCounters, RelayLimits};
 pub(crate) use secrets::{LABEL, Secrets};

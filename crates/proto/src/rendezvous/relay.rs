@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use manyway_wire::rendezvous::{Body, Cookie, Message, REQUEST_LEN, Sealed, Token};
-use manyway_wire::{Initiator, Writer};
+use manyway_wire::{Side, Writer};
 use ring::hmac;
 
 use crate::endpoint::Prefix;
@@ -163,7 +163,7 @@ impl Relay {
         &mut self,
         now: Instant,
         (token, network): (Token, Prefix),
-        side: Initiator,
+        side: Side,
         sealed: &Sealed,
     ) -> Option<&Sealed> {
         let (mut both, network) = match self.remove(&token) {
@@ -175,8 +175,8 @@ impl Relay {
         };
         let [client, server] = &mut both;
         let own = match side {
-            Initiator::Client => client,
-            Initiator::Server => server,
+            Side::Client => client,
+            Side::Server => server,
         };
         match own {
             Some(before) => **before = *sealed,
@@ -185,8 +185,8 @@ impl Relay {
         self.insert(now, token, both, network);
         let [client, server] = &self.entries.get(&token)?.sealed;
         match side {
-            Initiator::Client => server.as_deref(),
-            Initiator::Server => client.as_deref(),
+            Side::Client => server.as_deref(),
+            Side::Server => client.as_deref(),
         }
     }
 

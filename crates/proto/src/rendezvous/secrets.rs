@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use manyway_wire::rendezvous::{CLEAR_LEN, SEALED_LEN, Sealed, Token, decode_addresses, encode_addresses};
-use manyway_wire::{Initiator, Writer};
+use manyway_wire::{Side, Writer};
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 
 /// Bytes that TLS derives: the token, and a key for each end.
@@ -29,13 +29,13 @@ impl fmt::Debug for Secrets {
 
 impl Secrets {
     /// Cuts what TLS derived, for the end `side`.
-    pub(crate) fn new(side: Initiator, derived: &[u8; SECRET_LEN]) -> Option<Self> {
+    pub(crate) fn new(side: Side, derived: &[u8; SECRET_LEN]) -> Option<Self> {
         let (token, keys) = derived.split_first_chunk()?;
         let (client, server) = keys.split_at_checked(KEY_LEN)?;
         let key = |bytes| UnboundKey::new(&CHACHA20_POLY1305, bytes).ok().map(LessSafeKey::new);
         let (own, peer) = match side {
-            Initiator::Client => (client, server),
-            Initiator::Server => (server, client),
+            Side::Client => (client, server),
+            Side::Server => (server, client),
         };
         Some(Self { token: *token, own: key(own)?, peer: key(peer)? })
     }

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use manyway_wire::rendezvous::{Body, Message, REQUEST_LEN, SEALED_LEN};
-use manyway_wire::{Initiator, Writer};
+use manyway_wire::{Side, Writer};
 
 use super::secrets::SECRET_LEN;
-use super::{Learnt, Meeting, Relay, RelayLimits, Secrets};
+use super::{Learnt, Relay, RelayLimits, RendezvousClient, Secrets};
 use crate::{FourTuple, Instant, LocalAddress, Rng};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -28,9 +28,9 @@ fn derived() -> [u8; SECRET_LEN] {
     derived
 }
 
-fn meeting(side: Initiator, relays: &[&str]) -> Meeting {
+fn meeting(side: Side, relays: &[&str]) -> RendezvousClient {
     let relays: Vec<_> = relays.iter().map(|relay| address(relay)).collect();
-    Meeting::new(START, side, Secrets::new(side, &derived()).unwrap(), &relays)
+    RendezvousClient::new(START, side, Secrets::new(side, &derived()).unwrap(), &relays)
 }
 
 struct Scene {
@@ -51,7 +51,7 @@ impl Scene {
     }
 
     /// Carries everything between an end and the relay; returns the addresses that the end learnt last.
-    fn carry(&mut self, end: &mut Meeting) -> Option<Vec<SocketAddr>> {
+    fn carry(&mut self, end: &mut RendezvousClient) -> Option<Vec<SocketAddr>> {
         let (mut buffer, mut answer, mut learnt) = (Vec::new(), Vec::new(), None);
         while let Some(tuple) = end.poll_transmit(self.now, &mut self.rng, &mut buffer) {
             self.asked += 1;
@@ -73,8 +73,7 @@ impl Scene {
 #[test]
 fn two_ends_that_moved_learn_each_others_new_addresses() {
     let mut scene = Scene::new();
-    let (mut client, mut server) =
-        (meeting(Initiator::Client, &[RELAY]), meeting(Initiator::Server, &[RELAY]));
+    let (mut client, mut server) = (meeting(Side::Client, &[RELAY]), meeting(Side::Server, &[RELAY]));
     for generation in 1..4_u16 {
         let of = |host: u8| SocketAddr::from(([192, 0, 2, host], 1000 + generation));
         client.set_own(&[socket(&of(1).to_string())], &[of(1)]);
@@ -96,7 +95,7 @@ fn two_ends_that_moved_learn_each_others_new_addresses() {
 #[test]
 fn a_connection_without_a_path_asks_more_and_more_rarely_and_a_healthy_one_every_30_s() {
     let mut scene = Scene::new();
-    let mut end = meeting(Initiator::Client, &[RELAY]);
+    let mut end = meeting(Side::Client, &[RELAY]);
     end.set_own(&[socket("192.0.2.1:1")], &[address("192.0.2.1:1")]);
     scene.carry(&mut end);
     assert_eq!(end.deadline(), Some(START + 30 * SECOND));
@@ -119,7 +118,7 @@ fn a_connection_without_a_path_asks_more_and_more_rarely_and_a_healthy_one_every
 // spec 10.4
 #[test]
 fn a_dead_rendezvous_is_asked_every_30_s_at_last() {
-    let mut end = meeting(Initiator::Client, &[RELAY]);
+    let mut end = meeting(Side::Client, &[RELAY]);
     end.set_own(&[socket("192.0.2.1:1"), socket("192.0.2.7:1")], &[address("192.0.2.1:1")]);
     let (mut now, mut sent, mut rng) = (START, 0, Rng::from_seed([1; 32]));
     while now < START + 600 * SECOND {
@@ -136,8 +135,7 @@ fn a_dead_rendezvous_is_asked_every_30_s_at_last() {
 #[test]
 fn the_address_behind_a_translator_is_named_too() {
     let mut scene = Scene::new();
-    let (mut client, mut server) =
-        (meeting(Initiator::Client, &[RELAY]), meeting(Initiator::Server, &[RELAY]));
+    let (mut client, mut server) = (meeting(Side::Client, &[RELAY]), meeting(Side::Server, &[RELAY]));
     scene.translated = Some(address("203.0.113.9:777"));
     server.set_own(&[socket("10.0.0.5:4455")], &[address("10.0.0.5:4455")]);
     scene.carry(&mut server);
@@ -152,7 +150,7 @@ fn the_address_behind_a_translator_is_named_too() {
 // spec 10.12
 #[test]
 fn a_relay_that_always_answers_anew_is_asked_three_times_a_round() {
-    let mut end = meeting(Initiator::Client, &[RELAY]);
+    let mut end = meeting(Side::Client, &[RELAY]);
     end.set_own(&[socket("192.0.2.1:1")], &[address("192.0.2.1:1")]);
     let (mut rng, mut asked) = (Rng::from_seed([1; 32]), 0_u16);
     loop {
@@ -166,7 +164,7 @@ fn a_relay_that_always_answers_anew_is_asked_three_times_a_round() {
     assert_eq!(asked, 3);
 }
 
-fn question(end: &mut Meeting, now: Instant) -> (u64, FourTuple) {
+fn question(end: &mut RendezvousClient, now: Instant) -> (u64, FourTuple) {
     let mut buffer = Vec::new();
     let tuple = end.poll_transmit(now, &mut Rng::from_seed([9; 32]), &mut buffer).unwrap();
     let Body::Request { nonce, .. } = Message::decode(&buffer).unwrap().body else { panic!() };
@@ -176,11 +174,11 @@ fn question(end: &mut Meeting, now: Instant) -> (u64, FourTuple) {
 // spec 10.6
 #[test]
 fn forged_damaged_and_old_addresses_change_nothing() {
-    let server = Secrets::new(Initiator::Server, &derived()).unwrap();
-    let client = Secrets::new(Initiator::Client, &derived()).unwrap();
+    let server = Secrets::new(Side::Server, &derived()).unwrap();
+    let client = Secrets::new(Side::Client, &derived()).unwrap();
     let at = [address("192.0.2.2:4455")];
     let newest = server.seal(7, &at).unwrap();
-    let mut end = meeting(Initiator::Client, &[RELAY]);
+    let mut end = meeting(Side::Client, &[RELAY]);
     end.set_own(&[socket("192.0.2.1:1")], &[address("192.0.2.1:1")]);
     let seen = address("192.0.2.1:1");
     let mut take = |sealed: &[u8; SEALED_LEN]| {
@@ -195,7 +193,7 @@ fn forged_damaged_and_old_addresses_change_nothing() {
     }
     // What the client itself sealed, and what another connection's server did.
     assert_eq!(take(&client.seal(9, &at).unwrap()), Learnt::Nothing);
-    let foreign = Secrets::new(Initiator::Server, &[1; SECRET_LEN]).unwrap();
+    let foreign = Secrets::new(Side::Server, &[1; SECRET_LEN]).unwrap();
     assert_eq!(take(&foreign.seal(9, &at).unwrap()), Learnt::Nothing);
     assert_eq!(take(&newest), Learnt::PeerIsAt(at.to_vec()));
     for old in [7, 6, 1] {
@@ -207,9 +205,9 @@ fn forged_damaged_and_old_addresses_change_nothing() {
 // spec 10.6
 #[test]
 fn an_answer_counts_once_and_from_the_server_that_was_asked() {
-    let server = Secrets::new(Initiator::Server, &derived()).unwrap();
+    let server = Secrets::new(Side::Server, &derived()).unwrap();
     let sealed = server.seal(7, &[address("192.0.2.2:4455")]).unwrap();
-    let mut end = meeting(Initiator::Client, &[RELAY]);
+    let mut end = meeting(Side::Client, &[RELAY]);
     let own = address("192.0.2.1:1");
     end.set_own(&[socket("192.0.2.1:1")], &[own]);
     let (nonce, tuple) = question(&mut end, START);
@@ -224,7 +222,7 @@ fn an_answer_counts_once_and_from_the_server_that_was_asked() {
 // spec 10.9
 #[test]
 fn each_address_of_a_client_gets_one_word_that_says_nothing() {
-    let mut end = meeting(Initiator::Server, &[RELAY, "[2001:db8::9]:1"]);
+    let mut end = meeting(Side::Server, &[RELAY, "[2001:db8::9]:1"]);
     end.set_own(&[socket("0.0.0.0:4455"), socket("[::]:4455")], &[]);
     let mut scene = Scene::new();
     scene.carry(&mut end);
@@ -254,10 +252,10 @@ impl Crowd {
         Self { relay: Relay::new(limits, &mut Rng::from_seed([6; 32])), now: START }
     }
 
-    fn say(&mut self, from: SocketAddr, token: u64, side: Initiator, cookie: [u8; 16]) -> Vec<u8> {
+    fn say(&mut self, from: SocketAddr, token: u64, side: Side, cookie: [u8; 16]) -> Vec<u8> {
         let mut full = [0; 16];
         *full.last_chunk_mut().unwrap() = token.to_be_bytes();
-        let sealed = &[u8::from(side == Initiator::Client); SEALED_LEN];
+        let sealed = &[u8::from(side == Side::Client); SEALED_LEN];
         let body = Body::Request { side, nonce: 5, cookie, sealed };
         let mut datagram = Vec::new();
         Message { token: full, body }.encode(&mut Writer::new(&mut datagram, REQUEST_LEN));
@@ -267,7 +265,7 @@ impl Crowd {
     }
 
     /// Asks as who receives at `from`; true if the other end's addresses came.
-    fn ask(&mut self, from: SocketAddr, token: u64, side: Initiator) -> bool {
+    fn ask(&mut self, from: SocketAddr, token: u64, side: Side) -> bool {
         let answer = self.say(from, token, side, [0; 16]);
         let Body::Retry { cookie, .. } = Message::decode(&answer).unwrap().body else { panic!() };
         let answer = self.say(from, token, side, cookie);
@@ -287,18 +285,18 @@ fn host(network: u16) -> SocketAddr {
 fn who_can_not_hear_leaves_nothing_behind() {
     let mut crowd = Crowd::new(10, 10);
     for token in 0..1000 {
-        crowd.say(host(1), token, Initiator::Client, [7; 16]);
+        crowd.say(host(1), token, Side::Client, [7; 16]);
     }
     assert_eq!((crowd.relay.tokens(), crowd.relay.counters().retried), (0, 1000));
     // A cookie is of use at the very address that it was given to.
-    let answer = crowd.say(host(1), 1, Initiator::Client, [0; 16]);
+    let answer = crowd.say(host(1), 1, Side::Client, [0; 16]);
     let Body::Retry { cookie, .. } = Message::decode(&answer).unwrap().body else { panic!() };
     let other_port = SocketAddr::new(host(1).ip(), 2);
     for from in [host(2), other_port] {
-        crowd.say(from, 1, Initiator::Client, cookie);
+        crowd.say(from, 1, Side::Client, cookie);
         assert_eq!(crowd.relay.tokens(), 0);
     }
-    crowd.say(host(1), 1, Initiator::Client, cookie);
+    crowd.say(host(1), 1, Side::Client, cookie);
     assert_eq!(crowd.relay.tokens(), 1);
 }
 
@@ -306,14 +304,14 @@ fn who_can_not_hear_leaves_nothing_behind() {
 #[test]
 fn what_nobody_asks_for_is_forgotten_after_three_minutes() {
     let mut crowd = Crowd::new(10, 10);
-    crowd.ask(host(1), 1, Initiator::Client);
-    crowd.ask(host(1), 2, Initiator::Client);
+    crowd.ask(host(1), 1, Side::Client);
+    crowd.ask(host(1), 2, Side::Client);
     crowd.now += 120 * SECOND;
     // Either end keeps it.
-    assert!(crowd.ask(host(2), 1, Initiator::Server));
+    assert!(crowd.ask(host(2), 1, Side::Server));
     crowd.now += 60 * SECOND;
-    assert!(!crowd.ask(host(2), 2, Initiator::Server));
-    assert!(crowd.ask(host(1), 1, Initiator::Client));
+    assert!(!crowd.ask(host(2), 2, Side::Server));
+    assert!(crowd.ask(host(1), 1, Side::Client));
 }
 
 // spec 10.13
@@ -322,15 +320,15 @@ fn a_flood_drives_out_its_own_tokens_and_not_those_in_use() {
     let mut crowd = Crowd::new(1000, 400);
     let victims: Vec<u64> = (1..=50).collect();
     for token in &victims {
-        crowd.ask(host(1), *token, Initiator::Server);
+        crowd.ask(host(1), *token, Side::Server);
     }
     // Five networks want ten times of what there is room for; the victims do not say a word meanwhile.
     for token in 1000..11_000_u64 {
         let network = 100 + u16::try_from(token % 5).unwrap();
-        crowd.ask(host(network), token, Initiator::Client);
+        crowd.ask(host(network), token, Side::Client);
         assert!(crowd.relay.tokens() <= 1000);
     }
-    assert!(victims.iter().all(|token| crowd.ask(host(2), *token, Initiator::Client)));
+    assert!(victims.iter().all(|token| crowd.ask(host(2), *token, Side::Client)));
     assert!(crowd.relay.counters().displaced >= 9000);
 }
 
@@ -339,9 +337,9 @@ fn a_flood_drives_out_its_own_tokens_and_not_those_in_use() {
 fn one_network_has_its_share_and_no_more() {
     let mut crowd = Crowd::new(1000, 40);
     for token in 0..100 {
-        crowd.ask(host(1), token, Initiator::Client);
+        crowd.ask(host(1), token, Side::Client);
     }
     assert_eq!(crowd.relay.tokens(), 40);
-    assert!(!crowd.ask(host(2), 59, Initiator::Server));
-    assert!(crowd.ask(host(2), 99, Initiator::Server));
+    assert!(!crowd.ask(host(2), 59, Side::Server));
+    assert!(crowd.ask(host(2), 99, Side::Server));
 }

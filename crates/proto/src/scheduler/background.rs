@@ -31,7 +31,7 @@ pub(crate) fn bounded(path: &PathView) -> PathView {
     } else if path.in_slow_start || path.delivery_rate.bytes_per_second() == 0 {
         path.sendable
     } else {
-        let flight = path.delivery_rate * (path.rtt.calm + QUEUE);
+        let flight = path.delivery_rate * (path.rtt.base + QUEUE);
         let room = flight.max(path.datagram * LEAST) - path.in_flight;
         if room < path.datagram { ByteCount::ZERO } else { path.sendable.min(room) }
     };

@@ -229,7 +229,7 @@ fn estimate(now: Instant, path: &PathView, gain: Option<Gain>) -> Estimate<'_> {
 
 /// Bytes in flight that keep a path busy and make no queue, or one that the credit has room for.
 fn cap(path: &PathView, rate: Rate, Gain(hundredths): Gain) -> ByteCount {
-    rate.scaled(hundredths, 100) * path.rtt.calm + path.datagram * CAP_DATAGRAMS
+    rate.scaled(hundredths, 100) * path.rtt.base + path.datagram * CAP_DATAGRAMS
 }
 
 /// A path in search of its capacity has none that is known; but one that does not use its window finds nothing.
@@ -242,7 +242,7 @@ fn is_searching(path: &PathView) -> bool {
 fn cap_gain(view: &View<'_>) -> Option<Gain> {
     let paths = view.in_use();
     paths.clone().nth(1)?;
-    let longest = paths.clone().map(|path| path.rtt.calm).max()?;
+    let longest = paths.clone().map(|path| path.rtt.base).max()?;
     let rate: Rate = paths.map(PathView::expected_rate).sum();
     let needed = (rate * longest * AMPLE).get().max(1);
     let in_proportion = u128::from(SCARCE.0) * u128::from(view.window_total.get()) / u128::from(needed);

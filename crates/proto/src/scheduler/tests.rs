@@ -11,7 +11,7 @@ use crate::{ByteCount, ConnectionConfig, Instant, Rate};
 fn path(id: u32, rtt: u64, sendable: u64) -> PathView {
     let rtt = Duration::from_millis(rtt);
     PathView {
-        rtt: RttView { smoothed: rtt, variation: Duration::from_millis(1), minimum: rtt, calm: rtt },
+        rtt: RttView { smoothed: rtt, variation: Duration::from_millis(1), minimum: rtt, base: rtt },
         delay: rtt / 2,
         delivery_rate: Rate::from_bits_per_second(1_000_000),
         window: ByteCount(100_000),

@@ -169,7 +169,7 @@ pub struct RttView {
     pub minimum: Duration,
     /// The smallest moving average that was seen: the round trip without a queue. Where round trips vary by chance,
     /// [`Self::minimum`] is rarer than what they are about.
-    pub calm: Duration,
+    pub base: Duration,
 }
 
 /// What a path did so far.
@@ -301,7 +301,7 @@ impl PathView {
             state: PathState::Active,
             role: Role::Primary,
             peer_ready: true,
-            rtt: RttView { smoothed: rtt, variation: rtt / 10, minimum: rtt, calm: rtt },
+            rtt: RttView { smoothed: rtt, variation: rtt / 10, minimum: rtt, base: rtt },
             delay: rtt / 2,
             delivery_rate: Rate::ZERO,
             window: ByteCount(12_000),

@@ -23,7 +23,7 @@ pub(crate) struct Rank {
 
 /// Of which classes something may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Pick {
+pub(crate) enum ClassFilter {
     /// Of all.
     #[default]
     All,
@@ -40,7 +40,7 @@ impl Urgency {
     }
 }
 
-impl Pick {
+impl ClassFilter {
     /// Whether something of this urgency may go.
     pub(crate) fn takes(self, urgency: Urgency) -> bool {
         match self {
@@ -97,15 +97,15 @@ impl ReadyQueue {
         self.levels.shrink_to_fit();
     }
 
-    /// The stream whose turn it is among those that `pick` takes, and its level.
-    pub(crate) fn first(&self, pick: Pick) -> Option<(Urgency, StreamId)> {
-        let mut levels = self.levels.iter().filter(|level| pick.takes(level.urgency));
+    /// The stream whose turn it is among those that `filter` takes, and its level.
+    pub(crate) fn first(&self, filter: ClassFilter) -> Option<(Urgency, StreamId)> {
+        let mut levels = self.levels.iter().filter(|level| filter.takes(level.urgency));
         levels.find_map(|level| Some((level.urgency, level.first()?)))
     }
 
-    /// The levels that have a stream and that `pick` takes, the most urgent first.
-    pub(crate) fn levels(&self, pick: Pick) -> impl Iterator<Item = &Level> {
-        self.levels.iter().filter(move |level| pick.takes(level.urgency) && level.first().is_some())
+    /// The levels that have a stream and that `filter` takes, the most urgent first.
+    pub(crate) fn levels(&self, filter: ClassFilter) -> impl Iterator<Item = &Level> {
+        self.levels.iter().filter(move |level| filter.takes(level.urgency) && level.first().is_some())
     }
 
     /// Counts `bytes` that a stream of a level sent; at the end of its turn it goes behind the others. Out of turn nothing
@@ -176,9 +176,9 @@ mod tests {
         Rank { urgency: Urgency { priority, class }, deadline: None }
     }
 
-    fn drain(queue: &mut ReadyQueue, places: &[(u64, Rank)], pick: Pick) -> Vec<u64> {
+    fn drain(queue: &mut ReadyQueue, places: &[(u64, Rank)], filter: ClassFilter) -> Vec<u64> {
         let mut order = Vec::new();
-        while let Some((_, stream)) = queue.first(pick) {
+        while let Some((_, stream)) = queue.first(filter) {
             order.push(stream.0);
             let (_, rank) = places.iter().find(|(id, _)| *id == stream.0).unwrap();
             queue.remove(stream, *rank);
@@ -201,9 +201,9 @@ mod tests {
             (12, rank(-5, Class::Deadline)),
             (16, rank(0, Class::Interactive)),
         ];
-        assert_eq!(drain(&mut filled(&places), &places, Pick::All), [8, 4, 16, 0, 12]);
-        assert_eq!(drain(&mut filled(&places), &places, Pick::Urgent), [4, 16, 12]);
-        assert_eq!(drain(&mut filled(&places), &places, Pick::Patient), [8, 0]);
+        assert_eq!(drain(&mut filled(&places), &places, ClassFilter::All), [8, 4, 16, 0, 12]);
+        assert_eq!(drain(&mut filled(&places), &places, ClassFilter::Urgent), [4, 16, 12]);
+        assert_eq!(drain(&mut filled(&places), &places, ClassFilter::Patient), [8, 0]);
     }
 
     #[test]
@@ -212,7 +212,7 @@ mod tests {
         let deadline = |millis| Rank { deadline: at(millis), ..rank(0, Class::Deadline) };
         let places =
             [(0, rank(0, Class::Deadline)), (4, deadline(30)), (8, deadline(10)), (12, deadline(20))];
-        assert_eq!(drain(&mut filled(&places), &places, Pick::All), [8, 12, 4, 0]);
+        assert_eq!(drain(&mut filled(&places), &places, ClassFilter::All), [8, 12, 4, 0]);
     }
 
     #[test]
@@ -221,7 +221,7 @@ mod tests {
         let mut queue = filled(&[(0, bulk), (4, bulk)]);
         let mut sent = [0usize; 2];
         for _ in 0..100 {
-            let (urgency, stream) = queue.first(Pick::All).unwrap();
+            let (urgency, stream) = queue.first(ClassFilter::All).unwrap();
             sent[usize::try_from(stream.0 / 4).unwrap()] += 1_200;
             queue.charge(urgency, stream, 1_200);
         }
@@ -235,9 +235,9 @@ mod tests {
         queue.charge(bulk.urgency, StreamId(0), QUANTUM - 1);
         queue.remove(StreamId(0), bulk);
         queue.charge(bulk.urgency, StreamId(4), QUANTUM - 1);
-        assert_eq!(queue.first(Pick::All), Some((bulk.urgency, StreamId(4))));
+        assert_eq!(queue.first(ClassFilter::All), Some((bulk.urgency, StreamId(4))));
         queue.remove(StreamId(4), bulk);
-        assert_eq!(queue.first(Pick::All), None);
+        assert_eq!(queue.first(ClassFilter::All), None);
     }
 
     #[test]
@@ -245,6 +245,6 @@ mod tests {
         let bulk = rank(0, Class::Bulk);
         let mut queue = filled(&[(0, bulk), (4, bulk)]);
         queue.charge(bulk.urgency, StreamId(4), QUANTUM);
-        assert_eq!(queue.first(Pick::All), Some((bulk.urgency, StreamId(0))));
+        assert_eq!(queue.first(ClassFilter::All), Some((bulk.urgency, StreamId(0))));
     }
 }

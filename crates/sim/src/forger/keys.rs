@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use manyway_proto::{ConnectionId, Initiator, PathId};
+use manyway_proto::{ConnectionId, PathId, Side};
 use manyway_wire::mmsp2::{HeaderForm, decode_protected, number_length, packet_number};
 use ring::aead::{AES_128_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey, quic};
 use ring::hkdf;
@@ -58,11 +58,12 @@ impl hkdf::KeyType for Length {
 
 impl Keys {
     /// The keys of open packets that `side` sends.
-    pub fn initial(first_destination: &ConnectionId, side: Initiator) -> Self {
-        let secret = hkdf::Salt::new(hkdf::HKDF_SHA256, &INITIAL_SALT).extract(first_destination.as_slice());
+    pub fn initial(original_destination: &ConnectionId, side: Side) -> Self {
+        let secret =
+            hkdf::Salt::new(hkdf::HKDF_SHA256, &INITIAL_SALT).extract(original_destination.as_slice());
         let label: &[u8] = match side {
-            Initiator::Client => b"client in",
-            Initiator::Server => b"server in",
+            Side::Client => b"client in",
+            Side::Server => b"server in",
         };
         let secret: [u8; 32] = expand(&secret, label);
         Self::from_secret(&secret, Cipher::Aes)

@@ -6,9 +6,9 @@
 //! ```
 //! use manyway_sim::forger::Duel;
 //! use manyway_wire::mmsp2::{Block, Window};
-//! use manyway_proto::Initiator;
+//! use manyway_proto::Side;
 //!
-//! let mut duel = Duel::new(Initiator::Server, &Default::default());
+//! let mut duel = Duel::new(Side::Server, &Default::default());
 //! duel.send(&[Block::Window(Window { credit: 1 })]);
 //! assert_eq!(duel.ended(), None);
 //! ```
@@ -25,8 +25,8 @@ use std::time::Duration;
 use manyway_proto::identity::{AuthorisedKeys, client_config, server_config};
 use manyway_proto::{
     ClientConfig, Connection, ConnectionConfig, ConnectionError, ConnectionHandle, ConnectionId, Ecn,
-    Endpoint, EndpointConfig, Event, FourTuple, Initiator, Instant, LocalAddress, LocalCandidate, PathId,
-    Rng, Role, ServerConfig,
+    Endpoint, EndpointConfig, Event, FourTuple, Instant, LocalAddress, LocalCandidate, PathId, Rng, Role,
+    ServerConfig, Side,
 };
 use manyway_wire::Writer;
 use manyway_wire::mmsp2::{Block, Blocks, HeaderForm, encode_path_ack, encode_short};
@@ -101,7 +101,7 @@ pub struct Duel {
     /// What the victim's application was told.
     pub events: Vec<Event>,
     /// Every datagram of the set-up: who sent it, and its bytes.
-    pub set_up: Vec<(Initiator, Vec<u8>)>,
+    pub set_up: Vec<(Side, Vec<u8>)>,
     watch: Watch,
     local: LocalAddress,
     to_victim: Direction,
@@ -149,7 +149,7 @@ impl Duel {
     ///
     /// # Panics
     /// If the set-up fails.
-    pub fn new(victim: Initiator, config: &ConnectionConfig) -> Self {
+    pub fn new(victim: Side, config: &ConnectionConfig) -> Self {
         Self::watched(victim, config, |_| {})
     }
 
@@ -158,11 +158,11 @@ impl Duel {
     /// # Panics
     /// If the set-up fails.
     #[expect(clippy::expect_used, reason = "a failed set-up is a failed test")]
-    pub fn watched(victim: Initiator, config: &ConnectionConfig, watch: Watch) -> Self {
-        let watched = |side: Initiator| if side == victim { watch } else { |_: bool| {} };
+    pub fn watched(victim: Side, config: &ConnectionConfig, watch: Watch) -> Self {
+        let watched = |side: Side| if side == victim { watch } else { |_: bool| {} };
         let secrets = Arc::new(Secrets::default());
         let (client_config, server_config) = settings(config, &secrets);
-        let (of_client, of_server) = (watched(Initiator::Client), watched(Initiator::Server));
+        let (of_client, of_server) = (watched(Side::Client), watched(Side::Server));
         let mut client = Endpoint::new(EndpointConfig::default(), Rng::from_seed([1; 32]));
         let mut server = Endpoint::new(server_config, Rng::from_seed([2; 32]));
         let mut now = Instant::from_nanos(1_000_000_000);
@@ -173,9 +173,9 @@ impl Duel {
         let client_handle = client_handle.expect("the addresses fit each other");
         let (mut server_handle, mut set_up) = (None, Vec::new());
         for _ in 0..100 {
-            carry(now, Initiator::Client, (&mut client, of_client), (&mut server, of_server), &mut set_up);
+            carry(now, Side::Client, (&mut client, of_client), (&mut server, of_server), &mut set_up);
             now += WAY;
-            carry(now, Initiator::Server, (&mut server, of_server), (&mut client, of_client), &mut set_up);
+            carry(now, Side::Server, (&mut server, of_server), (&mut client, of_client), &mut set_up);
             now += WAY;
             for (end, watch) in [(&mut client, of_client), (&mut server, of_server)] {
                 watch(true);
@@ -208,8 +208,8 @@ impl Duel {
             learn(&mut up, &mut down, &set_up);
         }
         let (victim, handle, local, source, to_victim, from_victim) = match victim {
-            Initiator::Client => (client, client_handle, local(CLIENT), SERVER, down, up),
-            Initiator::Server => (server, server_handle, local(SERVER), CLIENT, up, down),
+            Side::Client => (client, client_handle, local(CLIENT), SERVER, down, up),
+            Side::Server => (server, server_handle, local(SERVER), CLIENT, up, down),
         };
         let events = Vec::new();
         Self { victim, handle, now, source, events, set_up, watch, local, to_victim, from_victim }
@@ -402,11 +402,11 @@ impl Direction {
     }
 }
 
-fn learn(up: &mut Direction, down: &mut Direction, set_up: &[(Initiator, Vec<u8>)]) {
+fn learn(up: &mut Direction, down: &mut Direction, set_up: &[(Side, Vec<u8>)]) {
     for (by, datagram) in set_up {
         match by {
-            Initiator::Client => up.open(datagram, down),
-            Initiator::Server => down.open(datagram, up),
+            Side::Client => up.open(datagram, down),
+            Side::Server => down.open(datagram, up),
         };
     }
 }
@@ -414,15 +414,15 @@ fn learn(up: &mut Direction, down: &mut Direction, set_up: &[(Initiator, Vec<u8>
 /// Carries everything that one end has to send to the other.
 fn carry(
     now: Instant,
-    side: Initiator,
+    side: Side,
     (from, of_from): (&mut Endpoint, Watch),
     (to, of_to): (&mut Endpoint, Watch),
-    seen: &mut Vec<(Initiator, Vec<u8>)>,
+    seen: &mut Vec<(Side, Vec<u8>)>,
 ) {
     let mut buffer = Vec::with_capacity(1 << 17);
     let (here, there) = match side {
-        Initiator::Client => (CLIENT, SERVER),
-        Initiator::Server => (SERVER, CLIENT),
+        Side::Client => (CLIENT, SERVER),
+        Side::Server => (SERVER, CLIENT),
     };
     let tuple = FourTuple { local: local(there), remote: here };
     loop {

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use manyway_proto::{
-    ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, FourTuple, Initiator, Instant, LocalCandidate,
-    PathId, Rng, Role,
+    ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, FourTuple, Instant, LocalCandidate, PathId,
+    Rng, Role, Side,
 };
 use manyway_wire::Writer;
 use manyway_wire::mmsp2::{Block, Blocks, HeaderForm, LongHeader, LongKind, Pad, patch_length};
@@ -57,7 +57,7 @@ impl Stranger {
         let packets = flight.iter().flat_map(|datagram| keys::packets(datagram));
         let payloads = packets.filter_map(|(form, offset, bytes)| {
             let HeaderForm::Long { destination, .. } = form else { return None };
-            Keys::initial(&destination, Initiator::Client).open(PathId::FIRST, offset, 0, bytes)
+            Keys::initial(&destination, Side::Client).open(PathId::FIRST, offset, 0, bytes)
         });
         let mut hello = Vec::new();
         for opened in payloads {
@@ -103,14 +103,14 @@ impl Stranger {
         Pad { length: left }.encode(&mut writer);
         let end = buffer.len() + 16;
         patch_length(&mut buffer, field, end);
-        Keys::initial(&ids.0, Initiator::Client).seal(PathId::FIRST, number, offset, &mut buffer);
+        Keys::initial(&ids.0, Side::Client).seal(PathId::FIRST, number, offset, &mut buffer);
         buffer
     }
 
     /// The blocks of the open packet with which a server answers a stranger.
-    pub fn open_answer(first_destination: &ConnectionId, datagram: &[u8]) -> Option<super::Opened> {
+    pub fn open_answer(original_destination: &ConnectionId, datagram: &[u8]) -> Option<super::Opened> {
         let packets = keys::packets(datagram);
         let (HeaderForm::Long { .. }, offset, bytes) = packets.first()? else { return None };
-        Keys::initial(first_destination, Initiator::Server).open(PathId::FIRST, *offset, 0, bytes)
+        Keys::initial(original_destination, Side::Server).open(PathId::FIRST, *offset, 0, bytes)
     }
 }

@@ -9,7 +9,7 @@ use super::{Pair, Peer};
 use crate::link::LinkConfig;
 use crate::nat::{Nat, NatConfig};
 use crate::network::InterfaceId;
-use crate::pair::{PathLinks, Side, address_of};
+use crate::pair::{CLIENT_PORT, PathLinks, SERVER_PORT, address_of};
 use crate::record::Series;
 use crate::reference::Reference;
 use crate::traffic::Service;
@@ -152,10 +152,7 @@ impl PairBuilder {
             world,
             hosts: [client, server],
             paths,
-            servers: servers
-                .iter()
-                .map(|(id, address)| address_of(*id, *address, Side::SERVER_PORT))
-                .collect(),
+            servers: servers.iter().map(|(id, address)| address_of(*id, *address, SERVER_PORT)).collect(),
             known_servers: self.known_servers,
             family: self.family,
             reference: Reference::default(),
@@ -215,5 +212,5 @@ impl Family {
 
 /// The addresses of a client as its machine must know them.
 pub(super) fn locals(addresses: &[(InterfaceId, IpAddr)]) -> Vec<LocalAddress> {
-    addresses.iter().map(|(id, address)| address_of(*id, *address, Side::CLIENT_PORT)).collect()
+    addresses.iter().map(|(id, address)| address_of(*id, *address, CLIENT_PORT)).collect()
 }

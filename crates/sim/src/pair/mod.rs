@@ -11,6 +11,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+pub use manyway_proto::Side;
 use manyway_proto::{ByteCount, ConnectionError, Instant, LocalAddress, Rate};
 
 use crate::invariants::{BrokenLaw, PathFigures};
@@ -53,30 +54,10 @@ pub trait Peer: Node {
     fn set_addresses(&mut self, now: Instant, locals: &[LocalAddress]);
 }
 
-/// One of the two ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Side {
-    /// The end that begins.
-    Client,
-    /// The end that waits.
-    Server,
-}
-
-impl Side {
-    /// The UDP port of the client's sockets.
-    pub const CLIENT_PORT: u16 = 40_000;
-    /// The UDP port of the server's sockets.
-    pub const SERVER_PORT: u16 = 4_433;
-
-    /// The other end.
-    #[must_use]
-    pub const fn other(self) -> Self {
-        match self {
-            Self::Client => Self::Server,
-            Self::Server => Self::Client,
-        }
-    }
-}
+/// The UDP port of the client's sockets.
+pub const CLIENT_PORT: u16 = 40_000;
+/// The UDP port of the server's sockets.
+pub const SERVER_PORT: u16 = 4_433;
 
 /// The two links of a path. A path is named by the place of its interface at the client, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use manyway_proto::{
-    ConnectionConfig, Initiator, Instant, LocalAddress, LocalCandidate, PathId, PathReason, Role,
+    ConnectionConfig, Instant, LocalAddress, LocalCandidate, PathId, PathReason, Role, Side,
 };
 use manyway_sim::forger::{CLIENT, Duel, SERVER, Sent};
 use manyway_wire::mmsp2::{
@@ -17,7 +17,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// A duel whose victim is a client with a second interface that looks for a way to the server.
 fn client_that_looks() -> Duel {
-    let mut duel = Duel::new(Initiator::Client, &ConnectionConfig::default());
+    let mut duel = Duel::new(Side::Client, &ConnectionConfig::default());
     let locals =
         [(1, CLIENT), (2, SocketAddr::from(([203, 0, 113, 2], 1000)))].map(|(interface, address)| {
             LocalCandidate { address: LocalAddress { interface, address }, role: Role::Primary }
@@ -97,7 +97,7 @@ fn addresses_that_come_and_go_all_the_time_are_no_way_to_flood_or_to_scan() {
 // spec 6.35, 6.37
 #[test]
 fn pings_and_words_about_a_path_send_nothing_beyond_the_budget_to_an_address_that_the_peer_named() {
-    let mut duel = Duel::new(Initiator::Client, &ConnectionConfig::default());
+    let mut duel = Duel::new(Side::Client, &ConnectionConfig::default());
     // The second interface has no other address to ask.
     let other = "[2001:db8:1::2]:1000".parse().unwrap();
     let locals = [(1, CLIENT), (2, other)].map(|(interface, address)| LocalCandidate {
@@ -172,7 +172,7 @@ fn a_server_can_not_take_the_address_away_by_which_it_was_found() {
 // spec 6.13, 6.16, 6.36
 #[test]
 fn paths_opened_from_false_addresses_send_three_bytes_for_one_there() {
-    let mut duel = Duel::new(Initiator::Server, &ConnectionConfig::default());
+    let mut duel = Duel::new(Side::Server, &ConnectionConfig::default());
     let mut received: BTreeMap<SocketAddr, usize> = BTreeMap::new();
     let mut sent = Vec::new();
     for number in 0..200 {
@@ -197,8 +197,8 @@ fn paths_opened_from_false_addresses_send_three_bytes_for_one_there() {
 // spec 6.30
 #[test]
 fn a_peer_that_seems_to_move_is_followed_once_a_second_with_three_bytes_for_one() {
-    let mut duel = Duel::new(Initiator::Server, &ConnectionConfig::default());
-    let stream = manyway_proto::StreamId::new(Initiator::Client, 0);
+    let mut duel = Duel::new(Side::Server, &ConnectionConfig::default());
+    let stream = manyway_proto::StreamId::new(Side::Client, 0);
     let open = Block::Stream(StreamData { stream, offset: 0, end: false, data: b"get" });
     duel.send(&[open]);
     let accepted = duel.connection().accept_stream().unwrap();
@@ -236,7 +236,7 @@ fn a_peer_that_seems_to_move_is_followed_once_a_second_with_three_bytes_for_one(
 // spec 6.31
 #[test]
 fn a_move_to_an_address_that_does_not_answer_is_taken_back() {
-    let mut duel = Duel::new(Initiator::Server, &ConnectionConfig::default());
+    let mut duel = Duel::new(Side::Server, &ConnectionConfig::default());
     let packet = duel.packet(PathId::FIRST, &[Block::AckNow]);
     duel.deliver(victim(1), packet);
     duel.poll();

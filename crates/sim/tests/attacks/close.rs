@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use manyway_proto::{ClosedBy, ConnectionConfig, ConnectionError, Initiator, Instant, PathId, StreamId};
+use manyway_proto::{ClosedBy, ConnectionConfig, ConnectionError, Instant, PathId, Side, StreamId};
 use manyway_sim::forger::Duel;
 use manyway_wire::ConnectionId;
 use manyway_wire::mmsp2::{Block, Close, CloseStep, NewCid, StreamData};
@@ -11,7 +11,7 @@ const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 
 fn duel() -> Duel {
-    Duel::new(Initiator::Server, &ConnectionConfig::default())
+    Duel::new(Side::Server, &ConnectionConfig::default())
 }
 
 fn close(step: CloseStep) -> Block<'static> {
@@ -32,7 +32,7 @@ fn until_forgotten(duel: &mut Duel, words: &[Block<'_>]) -> (Duration, usize) {
 
 /// Writes more than the peer lets through, and closes.
 fn close_with_bytes_to_send(duel: &mut Duel) {
-    let stream = StreamId::new(Initiator::Client, 0);
+    let stream = StreamId::new(Side::Client, 0);
     duel.send(&[Block::Stream(StreamData { stream, offset: 0, end: false, data: b"get" })]);
     duel.connection().accept_stream().unwrap();
     duel.connection().write(stream, vec![7; 2 << 20].into()).unwrap();
@@ -85,7 +85,7 @@ fn a_peer_that_says_fin_for_ever_is_left_after_30_seconds() {
 #[test]
 fn a_peer_that_closes_and_takes_nothing_is_left_after_a_minute() {
     let mut duel = duel();
-    let stream = StreamId::new(Initiator::Client, 0);
+    let stream = StreamId::new(Side::Client, 0);
     duel.send(&[Block::Stream(StreamData { stream, offset: 0, end: false, data: b"get" })]);
     duel.connection().accept_stream().unwrap();
     duel.connection().write(stream, vec![7; 2 << 20].into()).unwrap();
@@ -128,7 +128,7 @@ fn a_peer_that_says_nothing_is_left_after_the_idle_time() {
 // spec 7.36
 #[test]
 fn a_forged_reset_is_ignored_whatever_part_of_the_token_it_guesses() {
-    let mut duel = Duel::new(Initiator::Client, &ConnectionConfig::default());
+    let mut duel = Duel::new(Side::Client, &ConnectionConfig::default());
     let mut rng = manyway_proto::Rng::from_seed([8; 32]);
     for length in (21..1200).cycle().take(20_000) {
         let mut guess = vec![0; length];

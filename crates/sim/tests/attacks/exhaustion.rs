@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use manyway_proto::{ConnectionConfig, ConnectionError, Event, Initiator, PathId, ReadOutcome, StreamId};
+use manyway_proto::{ConnectionConfig, ConnectionError, Event, PathId, ReadOutcome, Side, StreamId};
 use manyway_sim::forger::{CLIENT, Duel, Sent};
 use manyway_wire::mmsp2::{
     Block, Blocked, BlockedBy, ErrorCode, Liveness, PathAvailability, PathClose, PathLimit, PathStatus,
@@ -13,11 +13,11 @@ use manyway_wire::mmsp2::{
 const MS: Duration = Duration::from_millis(1);
 
 fn duel() -> Duel {
-    Duel::new(Initiator::Server, &ConnectionConfig::default())
+    Duel::new(Side::Server, &ConnectionConfig::default())
 }
 
 fn stream(index: u64) -> StreamId {
-    StreamId::new(Initiator::Client, index)
+    StreamId::new(Side::Client, index)
 }
 
 fn bytes(sent: &[Sent]) -> usize {
@@ -302,7 +302,7 @@ fn messages_that_the_victim_takes_none_of_end_the_connection_with_one_word() {
     let mut config = ConnectionConfig::default();
     config.streams.max_message = 0;
     for kind in [0x83, 0x84] {
-        let mut duel = Duel::new(Initiator::Server, &config);
+        let mut duel = Duel::new(Side::Server, &config);
         let packet = duel.packet_of(PathId::FIRST, &[kind, 0, 0, 7, 0, 2, 3, 0]);
         duel.deliver(CLIENT, packet);
         let words = duel.poll();

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use manyway_proto::{ConnectionConfig, ConnectionError, Initiator, PathId, StreamId, Violation};
+use manyway_proto::{ConnectionConfig, ConnectionError, PathId, Side, StreamId, Violation};
 use manyway_sim::forger::Duel;
 use manyway_wire::ConnectionId;
 use manyway_wire::mmsp2::{
@@ -14,18 +14,18 @@ use manyway_wire::mmsp2::{
 const MS: Duration = Duration::from_millis(1);
 const MIB: u64 = 1 << 20;
 
-fn duel(victim: Initiator) -> Duel {
+fn duel(victim: Side) -> Duel {
     Duel::new(victim, &ConnectionConfig::default())
 }
 
 /// The forger's `index`-th stream.
 fn stream(index: u64) -> StreamId {
-    StreamId::new(Initiator::Client, index)
+    StreamId::new(Side::Client, index)
 }
 
 /// A duel in which the victim, a server, wants to send so many bytes.
 fn sending(bytes: usize) -> Duel {
-    let mut duel = duel(Initiator::Server);
+    let mut duel = duel(Side::Server);
     let open = Block::Stream(StreamData { stream: stream(0), offset: 0, end: false, data: b"get" });
     let credit = u64::MAX >> 2;
     let window = Block::StreamWindow(StreamWindow { stream: stream(0), credit });
@@ -114,7 +114,7 @@ fn lies_about_credit_ends_and_numbers_of_streams_are_refused() {
     };
     let reset =
         |index, final_size| Block::StreamReset(StreamReset { stream: stream(index), code: 0, final_size });
-    let of_victim = StreamId::new(Initiator::Server, 0);
+    let of_victim = StreamId::new(Side::Server, 0);
     let cases: [(&str, Vec<Block<'_>>, ErrorCode); 14] = [
         ("behind the stream's credit", vec![data(0, MIB - 9, 10, false)], ErrorCode::FLOW_CONTROL),
         ("far behind it", vec![data(0, (1 << 62) - 11, 10, false)], ErrorCode::FLOW_CONTROL),
@@ -148,7 +148,7 @@ fn lies_about_credit_ends_and_numbers_of_streams_are_refused() {
         ),
     ];
     for (name, blocks, code) in cases {
-        let mut duel = duel(Initiator::Server);
+        let mut duel = duel(Side::Server);
         let words = duel.send(&blocks);
         assert_eq!(violation(&mut duel), Some(code), "{name}");
         assert_eq!((words.len(), words[0].count(|block| matches!(block, Block::Close(_)))), (1, 1), "{name}");
@@ -196,7 +196,7 @@ fn ids_beyond_the_agreed_number_out_of_order_or_never_told_are_refused() {
         ("an id that was never told", vec![back(1, 0), back(1, 2)]),
     ];
     for (name, blocks) in cases {
-        let mut duel = duel(Initiator::Server);
+        let mut duel = duel(Side::Server);
         duel.send(&blocks);
         assert_eq!(violation(&mut duel), Some(ErrorCode::CONNECTION_ID), "{name}");
     }
@@ -207,7 +207,7 @@ fn ids_beyond_the_agreed_number_out_of_order_or_never_told_are_refused() {
 fn a_peer_that_takes_nothing_holds_no_more_than_the_send_buffer_and_hears_no_more_than_the_first_window() {
     // It gives no credit at all, or all of it and no acknowledgement.
     for credit in [0, u64::MAX >> 2] {
-        let mut duel = duel(Initiator::Server);
+        let mut duel = duel(Side::Server);
         let open = Block::Stream(StreamData { stream: stream(0), offset: 0, end: false, data: b"get" });
         let more = Block::StreamWindow(StreamWindow { stream: stream(0), credit });
         duel.send(&[open, more, Block::Window(Window { credit })]);
@@ -230,7 +230,7 @@ fn a_peer_that_takes_nothing_holds_no_more_than_the_send_buffer_and_hears_no_mor
 fn a_worn_out_key_ends_the_connection_and_the_peer_is_told() {
     let mut config = ConnectionConfig::default();
     config.key_limits.max_sealed = 500;
-    let mut duel = Duel::new(Initiator::Server, &config);
+    let mut duel = Duel::new(Side::Server, &config);
     // Asks for acknowledgements and gives none: the victim changes keys at the limit, and then can not any more.
     let (mut sent, mut last) = (0, Vec::new());
     while duel.ended().is_none() && sent < 2000 {

@@ -11,7 +11,7 @@ use manyway_sim::pair::Direction;
 use manyway_sim::rule::{Action, Matching};
 use manyway_sim::scenario::{MINUTE, MS, SECOND, connected, mbit, megabytes, path_events, path_figures};
 use manyway_sim::traffic::Exchange;
-use manyway_sim::{EndpointPair, InterfaceId, Packet, PairBuilder, Side, What, endpoint_pair};
+use manyway_sim::{CLIENT_PORT, EndpointPair, InterfaceId, Packet, PairBuilder, Side, What, endpoint_pair};
 
 fn one_path() -> PairBuilder {
     PairBuilder::new().path(mbit(20), 10 * MS)
@@ -32,7 +32,7 @@ fn sniff(pair: &mut EndpointPair, side: Side) -> Receiver<Vec<u8>> {
 
 /// Sends a datagram to one end over the first path, with any source.
 fn inject(pair: &mut EndpointPair, to: Side, source: SocketAddr, data: Vec<u8>) {
-    let client = (pair.paths()[0].interface, SocketAddr::new(pair.paths()[0].address, Side::CLIENT_PORT));
+    let client = (pair.paths()[0].interface, SocketAddr::new(pair.paths()[0].address, CLIENT_PORT));
     let server = pair.servers()[0];
     let host = pair.host(Side::Server);
     let server = (InterfaceId { host, index: server.interface }, server.address);

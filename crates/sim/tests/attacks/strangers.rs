@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use manyway_proto::{ConnectionConfig, ConnectionId, Ecn, Endpoint, Initiator, Instant, Rng};
+use manyway_proto::{ConnectionConfig, ConnectionId, Ecn, Endpoint, Instant, Rng, Side};
 use manyway_sim::forger::{Duel, Stranger, first_flight};
 use manyway_wire::mmsp2::{Block, Blocks, HandshakeBytes, Ping, Syn};
 
@@ -55,8 +55,8 @@ fn syn(stranger: &Stranger, number: u64) -> Vec<u8> {
     Stranger::open_packet(ids(number), 0, &[Block::Syn(Syn { info: &[] }), hello])
 }
 
-fn info_in(first_destination: &ConnectionId, datagram: &[u8]) -> Option<Vec<u8>> {
-    let opened = Stranger::open_answer(first_destination, datagram)?;
+fn info_in(original_destination: &ConnectionId, datagram: &[u8]) -> Option<Vec<u8>> {
+    let opened = Stranger::open_answer(original_destination, datagram)?;
     let info = Blocks::new(&opened.payload)
         .filter_map(Result::ok)
         .find_map(|block| if let Block::SynAck(block) = block { Some(block.info.to_vec()) } else { None });
@@ -251,7 +251,7 @@ fn a_stranger_is_answered_for_a_first_flight_and_an_unknown_version_and_met_with
 // spec 4.11
 #[test]
 fn a_reset_goes_to_bearers_of_an_issued_id_is_smaller_than_its_cause_and_limited_in_number() {
-    let mut duel = Duel::new(Initiator::Server, &ConnectionConfig::default());
+    let mut duel = Duel::new(Side::Server, &ConnectionConfig::default());
     let packet = duel.packet(manyway_proto::PathId::FIRST, &[Block::AckNow]);
     // The server was restarted: it has its key and nothing else.
     let mut server = server();
@@ -279,7 +279,7 @@ fn a_reset_goes_to_bearers_of_an_issued_id_is_smaller_than_its_cause_and_limited
 #[test]
 fn two_ends_that_forgot_each_other_do_not_answer_resets_for_ever() {
     let mut ends = [server(), server()];
-    let mut duel = Duel::new(Initiator::Server, &ConnectionConfig::default());
+    let mut duel = Duel::new(Side::Server, &ConnectionConfig::default());
     let mut datagram = duel.packet(manyway_proto::PathId::FIRST, &[Block::AckNow]);
     let mut turns = 0;
     loop {

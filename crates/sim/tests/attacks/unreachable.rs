@@ -55,7 +55,7 @@ fn one_who_sees_the_packets_and_lies_all_the_time_costs_a_few_copies_and_kills_n
     let quotes = quotes(&mut pair);
     let vain = |pair: &mut EndpointPair| {
         let figures = pair.peer(Side::Server).unwrap().connection().unwrap().statistics();
-        figures.received_in_vain.get()
+        figures.duplicate_bytes_received.get()
     };
     let before = vain(&mut pair);
     let mut believed = [0; 2];

@@ -10,7 +10,9 @@ use manyway_proto::{
 use manyway_sim::link::LinkConfig;
 use manyway_sim::scenario::{MS, SECOND, mbit};
 use manyway_sim::traffic::Streams;
-use manyway_sim::{EndpointPeer, HostId, InterfaceId, Node, Pair, PairBuilder, PathFigures, Peer, Side};
+use manyway_sim::{
+    EndpointPeer, HostId, InterfaceId, Node, Pair, PairBuilder, PathFigures, Peer, SERVER_PORT, Side,
+};
 
 /// Where the rendezvous server is.
 pub(crate) const RELAY: &str = "198.51.100.1:4455";
@@ -167,7 +169,7 @@ impl Scene {
         let new: IpAddr = [172, 16, 1, self.moves].into();
         network.remove_address(id, old);
         network.add_address(id, new);
-        let address = SocketAddr::new(new, Side::SERVER_PORT);
+        let address = SocketAddr::new(new, SERVER_PORT);
         let Some(server) = self.pair.peer(Side::Server).and_then(Host::end) else { return };
         server.set_addresses(now, &[LocalAddress { interface: id.index, address }]);
         if let Some(connection) = server.connection() {

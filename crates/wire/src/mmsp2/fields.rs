@@ -346,7 +346,7 @@ impl Parameters {
     /// Gives every parameter that is there, with its name in the specification, to `see`. Shows the reset token too.
     pub fn fields(&self, see: &mut dyn FnMut(&'static str, Field<'_>)) {
         see("version", Field::Version(self.version));
-        if let Some(id) = self.first_destination {
+        if let Some(id) = self.original_destination {
             see("first destination", Field::Id(id));
         }
         see("source", Field::Id(self.source));

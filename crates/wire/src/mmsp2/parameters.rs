@@ -40,7 +40,7 @@ pub struct Parameters {
     /// Version of the packets, repeated where nobody can change it. Always there.
     pub version: u32,
     /// Destination id of the client's very first packet; from the server only.
-    pub first_destination: Option<ConnectionId>,
+    pub original_destination: Option<ConnectionId>,
     /// Source id of the sender's first packet. Always there.
     pub source: ConnectionId,
     /// After how long without a packet the sender forgets the connection, in whole ms (rounded up); 0 = never.
@@ -93,7 +93,7 @@ impl Parameters {
     pub fn new(source: ConnectionId) -> Self {
         Self {
             version: VERSION,
-            first_destination: None,
+            original_destination: None,
             source,
             idle_timeout: Duration::ZERO,
             connection_window: 0,
@@ -115,7 +115,7 @@ impl Parameters {
         let mut buffer = Vec::with_capacity(192);
         let w = &mut Writer::new(&mut buffer, usize::from(u16::MAX));
         put(w, VERSION_USED, &self.version.to_be_bytes());
-        if let Some(id) = &self.first_destination {
+        if let Some(id) = &self.original_destination {
             put(w, FIRST_DESTINATION, id.as_slice());
         }
         put(w, SOURCE, self.source.as_slice());
@@ -184,7 +184,7 @@ impl Parameters {
     fn take(&mut self, kind: u16, mut value: Reader<'_>) -> Result<(), DecodeError> {
         match kind {
             VERSION_USED => self.version = value.u32()?,
-            FIRST_DESTINATION => self.first_destination = Some(take_id(&mut value)?),
+            FIRST_DESTINATION => self.original_destination = Some(take_id(&mut value)?),
             SOURCE => self.source = take_id(&mut value)?,
             IDLE_TIMEOUT => self.idle_timeout = Duration::from_millis(value.varint()?),
             CONNECTION_WINDOW => self.connection_window = value.varint()?,

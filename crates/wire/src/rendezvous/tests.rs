@@ -8,8 +8,8 @@ fn bodies() -> Vec<(Body<'static>, usize)> {
     let seen = "[2001:db8::1]:443".parse().unwrap();
     let request = |side| Body::Request { side, nonce: 1, cookie: COOKIE, sealed: &SEALED };
     vec![
-        (request(Initiator::Client), REQUEST_LEN),
-        (request(Initiator::Server), REQUEST_LEN),
+        (request(Side::Client), REQUEST_LEN),
+        (request(Side::Server), REQUEST_LEN),
         (Body::Retry { nonce: u64::MAX, cookie: COOKIE }, 44),
         (Body::Answer { nonce: 3, seen, sealed: None }, 46),
         (Body::Answer { nonce: 3, seen: "192.0.2.1:5".parse().unwrap(), sealed: Some(&SEALED) }, 215),

@@ -215,7 +215,7 @@ pub(crate) fn any_parameters() -> impl Strategy<Value = Parameters> {
     let tail = (tail, vec(any_address(), 0..=Parameters::MAX_RENDEZVOUS), any::<bool>());
     (ids, windows, times, others, tail).prop_map(|(ids, windows, times, others, tail)| Parameters {
         version: others.0,
-        first_destination: ids.0,
+        original_destination: ids.0,
         source: ids.1,
         idle_timeout: Duration::from_millis(times.0),
         connection_window: windows.0,

@@ -42,8 +42,11 @@ impl InVain {
     pub(super) fn between(before: &ConnectionInfo, after: &ConnectionInfo) -> Self {
         let (before, after) = (&before.statistics, &after.statistics);
         Self {
-            sent: after.sent_in_vain.get().saturating_sub(before.sent_in_vain.get()),
-            received: after.received_in_vain.get().saturating_sub(before.received_in_vain.get()),
+            sent: after.duplicate_bytes_sent.get().saturating_sub(before.duplicate_bytes_sent.get()),
+            received: after
+                .duplicate_bytes_received
+                .get()
+                .saturating_sub(before.duplicate_bytes_received.get()),
         }
     }
 }

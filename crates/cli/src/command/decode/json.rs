@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use manyway_inspect::capture::Skip;
 use manyway_inspect::{BlockAt, Inside, Packet, blocks, handshake_message};
 use manyway_wire::mmsp2::{Block, Field, HeaderForm};
-use manyway_wire::{ConnectionId, Initiator};
+use manyway_wire::{ConnectionId, Side};
 use serde_json::{Map, Value, json};
 
 use super::{Place, Show, Summary};
@@ -94,8 +94,8 @@ fn header(packet: &Packet, object: &mut Map<String, Value>) {
     }
     if let Some(sender) = packet.sender {
         let sender = match sender {
-            Initiator::Client => "client",
-            Initiator::Server => "server",
+            Side::Client => "client",
+            Side::Server => "server",
         };
         object.insert("sender".into(), json!(sender));
     }

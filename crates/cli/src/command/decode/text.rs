@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use manyway_inspect::capture::Skip;
 use manyway_inspect::{BlockAt, Inside, Opened, Packet, blocks, handshake_message};
 use manyway_terminal::note;
-use manyway_wire::Initiator;
+use manyway_wire::Side;
 use manyway_wire::mmsp2::{Block, HeaderForm};
 
 use super::{Place, Show, Summary};
@@ -145,8 +145,8 @@ fn headline(packet: &Packet) -> String {
     }
     if let Some(sender) = packet.sender {
         line.push_str(match sender {
-            Initiator::Client => "client ",
-            Initiator::Server => "server ",
+            Side::Client => "client ",
+            Side::Server => "server ",
         });
     }
     let form = match &packet.header {

@@ -2,7 +2,7 @@ use super::*;
 
 fn pipes() -> Pipes {
     let budget = Arc::new(Budget::new(&manyway_proto::StreamConfig::default()));
-    Pipes::new(StreamId::new(manyway_proto::Initiator::Client, 0), &budget)
+    Pipes::new(StreamId::new(manyway_proto::Side::Client, 0), &budget)
 }
 
 fn context() -> Context<'static> {

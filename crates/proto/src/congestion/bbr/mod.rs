@@ -41,7 +41,7 @@ use window::Usage;
 
 use super::{
     AckSample, Activity, CongestionController, ControllerConfig, LossSample, LostPacketSample, SentSample,
-    Sibling,
+    Subflow,
 };
 use crate::{ByteCount, Instant, Rate};
 
@@ -219,12 +219,12 @@ impl Bbr {
         }
     }
 
-    fn update_state(&mut self, sample: &AckSample, siblings: &[Sibling]) {
+    fn update_state(&mut self, sample: &AckSample, subflows: &[Subflow]) {
         self.leave_startup();
         self.leave_drain(sample.now, sample.in_flight);
-        self.update_cycle(sample, siblings);
+        self.update_cycle(sample, subflows);
         self.round_trip.on_ack(sample, self.rounds.has_begun());
-        self.update_probe_rtt(sample, siblings);
+        self.update_probe_rtt(sample, subflows);
     }
 }
 
@@ -242,9 +242,9 @@ impl CongestionController for Bbr {
         }
     }
 
-    fn on_ack(&mut self, sample: &AckSample, siblings: &[Sibling]) {
+    fn on_ack(&mut self, sample: &AckSample, subflows: &[Subflow]) {
         self.update_model(sample);
-        self.update_state(sample, siblings);
+        self.update_state(sample, subflows);
         self.signals.end_ack(sample);
         self.look_for_queue(sample);
         self.set_least_rate(sample.smoothed_rtt);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::losses::is_excessive;
 use super::random::Random;
-use super::{AckSample, Activity, Bbr, Sibling, State};
+use super::{AckSample, Activity, Bbr, State, Subflow};
 use crate::{ByteCount, Instant, Rate};
 
 /// The cycle lasts this long at least in time, and up to [`WAIT_SPREAD`] more, unless its rounds are up before.
@@ -145,7 +145,7 @@ impl Cycle {
 
 impl Bbr {
     /// `UpdateProbeBWCyclePhase`
-    pub(super) fn update_cycle(&mut self, sample: &AckSample, siblings: &[Sibling]) {
+    pub(super) fn update_cycle(&mut self, sample: &AckSample, subflows: &[Subflow]) {
         if self.rounds.has_begun() {
             self.cycle.rounds += 1;
         }
@@ -154,7 +154,7 @@ impl Bbr {
         }
         let State::ProbeBw(phase) = self.state else { return };
         match phase {
-            Phase::Down | Phase::Cruise if self.is_time_to_probe(sample.now, siblings) => self.begin_refill(),
+            Phase::Down | Phase::Cruise if self.is_time_to_probe(sample.now, subflows) => self.begin_refill(),
             Phase::Down => {
                 let room = self.bounds.with_headroom(self.datagram(), self.least_window());
                 if sample.in_flight <= room.min(self.flight_for(self.bandwidth.get())) {
@@ -211,12 +211,12 @@ impl Bbr {
     }
 
     /// `IsTimeToProbeBW`, and the controllers of the other paths are not at it; but none waits longer than its own time.
-    fn is_time_to_probe(&self, now: Instant, siblings: &[Sibling]) -> bool {
+    fn is_time_to_probe(&self, now: Instant, subflows: &[Subflow]) -> bool {
         let Cycle { due, rounds, .. } = self.cycle;
         if now > due {
             return true;
         }
-        let others_probe = siblings.iter().any(|sibling| sibling.activity == Activity::Probing);
+        let others_probe = subflows.iter().any(|subflow| subflow.activity == Activity::Probing);
         let flight = self.flight_for(self.rate()).min(self.window);
         let of_reno = flight.get() / self.datagram().get().max(1);
         let most = if self.bandwidth.wanders() { ROUNDS_WANDERING } else { ROUNDS_MAX };

@@ -16,7 +16,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use super::{AckSample, Activity, Bbr, Phase, Sibling, State};
+use super::{AckSample, Activity, Bbr, Phase, State, Subflow};
 use crate::recovery::one_way_difference;
 use crate::{ByteCount, Instant};
 
@@ -302,9 +302,9 @@ pub(super) struct Dwell {
 
 impl Bbr {
     /// `CheckProbeRTT`
-    pub(super) fn update_probe_rtt(&mut self, sample: &AckSample, siblings: &[Sibling]) {
+    pub(super) fn update_probe_rtt(&mut self, sample: &AckSample, subflows: &[Subflow]) {
         let is_on = matches!(self.state, State::ProbeRtt(_));
-        if !is_on && self.is_time_to_drain(sample.now, siblings) {
+        if !is_on && self.is_time_to_drain(sample.now, subflows) {
             self.kept_window = self.window;
             self.state = State::ProbeRtt(Dwell::default());
             self.cycle.stop();
@@ -325,9 +325,9 @@ impl Bbr {
     }
 
     /// Two paths of a connection are not drained together: the other one carries the data meanwhile.
-    fn is_time_to_drain(&self, now: Instant, siblings: &[Sibling]) -> bool {
+    fn is_time_to_drain(&self, now: Instant, subflows: &[Subflow]) -> bool {
         let Some(due) = self.round_trip.due.filter(|_| !self.usage.is_restart()) else { return false };
-        let is_turn = !siblings.iter().any(|sibling| sibling.activity == Activity::Draining);
+        let is_turn = !subflows.iter().any(|subflow| subflow.activity == Activity::Draining);
         is_turn || now > due.since + PATIENCE
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::ByteCount;
-use crate::congestion::{Bottleneck, Sibling};
+use crate::congestion::{Bottleneck, Subflow};
 
 /// One, in the fixed point of shares and gains: they are in 2⁻³².
 pub const ONE: u64 = 1 << 32;
@@ -15,7 +15,7 @@ pub struct Member {
     pub window: ByteCount,
     /// Smoothed round trip.
     pub rtt: Duration,
-    /// See [`Sibling::loss_interval`].
+    /// See [`Subflow::loss_interval`].
     pub loss_interval: ByteCount,
 }
 
@@ -36,25 +36,25 @@ impl Member {
     }
 }
 
-/// A path and those of its siblings that queue where it does.
+/// A path and those of its subflows that queue where it does.
 #[derive(Debug, Clone, Copy)]
 pub struct Group<'a> {
     /// The path itself.
     pub own: Member,
-    siblings: &'a [Sibling],
+    subflows: &'a [Subflow],
 }
 
 impl<'a> Group<'a> {
-    /// Puts a path together with those of `siblings` that queue where it does.
-    pub fn new(own: Member, siblings: &'a [Sibling]) -> Self {
-        Self { own, siblings }
+    /// Puts a path together with those of `subflows` that queue where it does.
+    pub fn new(own: Member, subflows: &'a [Subflow]) -> Self {
+        Self { own, subflows }
     }
 
     /// All members, the path itself first.
     pub fn members(self) -> impl Iterator<Item = Member> + 'a {
-        let same = self.siblings.iter().filter(|sibling| sibling.bottleneck == Bottleneck::Same);
+        let same = self.subflows.iter().filter(|subflow| subflow.bottleneck == Bottleneck::Same);
         std::iter::once(self.own)
-            .chain(same.map(|sibling| Member::new(sibling.window, sibling.rtt, sibling.loss_interval)))
+            .chain(same.map(|subflow| Member::new(subflow.window, subflow.rtt, subflow.loss_interval)))
     }
 
     /// The part that a member has of the rate of all, of [`ONE`].

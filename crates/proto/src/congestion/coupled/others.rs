@@ -1,6 +1,6 @@
 //! What the other paths of a group add up to, for controllers that make one flow of all.
 
-use crate::congestion::{Bottleneck, Sibling};
+use crate::congestion::{Bottleneck, Subflow};
 use crate::{ByteCount, Instant};
 
 /// The other paths of a group, as one.
@@ -16,12 +16,12 @@ pub struct Others {
 
 impl Others {
     /// Adds up those that queue where the path does.
-    pub fn of(siblings: &[Sibling]) -> Self {
-        let same = siblings.iter().filter(|sibling| sibling.bottleneck == Bottleneck::Same);
-        same.fold(Self::default(), |sum, sibling| Self {
+    pub fn of(subflows: &[Subflow]) -> Self {
+        let same = subflows.iter().filter(|subflow| subflow.bottleneck == Bottleneck::Same);
+        same.fold(Self::default(), |sum, subflow| Self {
             number: sum.number + 1,
-            windows: sum.windows + sibling.window,
-            reduced_at: sum.reduced_at.max(sibling.reduced_at),
+            windows: sum.windows + subflow.window,
+            reduced_at: sum.reduced_at.max(subflow.reduced_at),
         })
     }
 }

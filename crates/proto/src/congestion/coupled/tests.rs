@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::ByteCount;
-use crate::congestion::{Bottleneck, Sibling};
+use crate::congestion::{Bottleneck, Subflow};
 
 /// Window in bytes, round trip in ms, bytes between losses.
 type Figures = (u64, u64, u64);
@@ -17,14 +17,14 @@ fn figures() -> impl Strategy<Value = Vec<Figures>> {
 
 /// What a law says of each path of a group.
 fn each<T>(paths: &[Figures], law: impl Fn(Group<'_>) -> T) -> Vec<T> {
-    let sibling = |&(window, rtt, interval): &Figures| {
-        Sibling::new(ByteCount(window), Duration::from_millis(rtt), ByteCount(interval))
+    let subflow = |&(window, rtt, interval): &Figures| {
+        Subflow::new(ByteCount(window), Duration::from_millis(rtt), ByteCount(interval))
             .with_bottleneck(Bottleneck::Same)
     };
     let one = |at: usize| {
-        let mut siblings: Vec<_> = paths.iter().map(sibling).collect();
-        let own = siblings.remove(at);
-        law(Group::new(Member::new(own.window, own.rtt, own.loss_interval), &siblings))
+        let mut subflows: Vec<_> = paths.iter().map(subflow).collect();
+        let own = subflows.remove(at);
+        law(Group::new(Member::new(own.window, own.rtt, own.loss_interval), &subflows))
     };
     (0..paths.len()).map(one).collect()
 }
@@ -54,13 +54,13 @@ fn a_path_alone_is_reno_under_every_law() {
 
 #[test]
 fn paths_with_bottlenecks_of_their_own_are_not_in_the_group() {
-    let other = Sibling::new(ByteCount(50_000), Duration::from_millis(20), ByteCount(1_000_000));
+    let other = Subflow::new(ByteCount(50_000), Duration::from_millis(20), ByteCount(1_000_000));
     let own = Member::new(ByteCount(12_000), Duration::from_millis(50), ByteCount(1000));
-    let siblings = [other, other];
-    let group = Group::new(own, &siblings);
+    let subflows = [other, other];
+    let group = Group::new(own, &subflows);
     assert_eq!((group.members().count(), group.share(own)), (1, ONE));
     assert_eq!([Lia::gain(group), Olia::gain(group), Balia::gain(group)], [ONE.cast_signed(); 3]);
-    assert_eq!(Others::of(&siblings), Others::default());
+    assert_eq!(Others::of(&subflows), Others::default());
 }
 
 /// Windows on which growth and reductions cancel out, if each path loses the same part of its packets; in datagrams.

@@ -10,7 +10,7 @@ use super::json::Object;
 use super::{METRICS_INTERVAL, Qlog, frames};
 use crate::event::PathEvent;
 use crate::observe::{Beginning, Direction, Fact, LossReason, Metrics, ObservedPacket};
-use crate::protection::Level;
+use crate::protection::EncryptionLevel;
 use crate::{ClosedBy, ConnectionError, FourTuple, Instant};
 
 /// Streams of which the last state is remembered.
@@ -37,7 +37,7 @@ impl Qlog {
             Fact::PacketSent { .. } | Fact::PacketReceived { .. } | Fact::PacketsLost { .. } => {}
             Fact::PacketLost { path, packet_number, size, reason } => {
                 self.event(now, Some(path), "quic:packet_lost", |o| {
-                    o.object("header", |o| packet_header(o, Level::Data, packet_number));
+                    o.object("header", |o| packet_header(o, EncryptionLevel::OneRtt, packet_number));
                     o.object("raw", |o| o.number("length", size));
                     if reason == LossReason::MtuProbe {
                         o.flag("is_mtu_probe_packet", true);
@@ -185,11 +185,11 @@ fn stream_state(direction: Direction, block: &Block<'_>) -> Option<(StreamId, &'
     Some((stream, side, state))
 }
 
-fn packet_header(o: &mut Object<'_>, level: Level, number: u64) {
+fn packet_header(o: &mut Object<'_>, level: EncryptionLevel, number: u64) {
     let kind = match level {
-        Level::Open => "initial",
-        Level::SetUp => "handshake",
-        Level::Data => "1RTT",
+        EncryptionLevel::Initial => "initial",
+        EncryptionLevel::Handshake => "handshake",
+        EncryptionLevel::OneRtt => "1RTT",
     };
     o.text("packet_type", kind);
     o.number("packet_number", number);

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use manyway_wire::{Initiator, PathId};
+use manyway_wire::{PathId, Side};
 
 use self::events::Streams;
 use self::json::Object;
@@ -148,8 +148,8 @@ impl Observer for Qlog {
 /// The first record of a file. Tools of older drafts look for `qlog_version` and `qlog_format`.
 fn head(o: &mut Object<'_>, beginning: &Beginning, wall_clock: Option<&str>) {
     let side = match beginning.side {
-        Initiator::Client => "client",
-        Initiator::Server => "server",
+        Side::Client => "client",
+        Side::Server => "server",
     };
     o.text("file_schema", "urn:ietf:params:qlog:file:sequential");
     o.text("serialization_format", "application/qlog+json-seq");
@@ -163,7 +163,7 @@ fn head(o: &mut Object<'_>, beginning: &Beginning, wall_clock: Option<&str>) {
         });
         o.array("event_schemas", |a| SCHEMAS.iter().for_each(|schema| a.text(schema)));
         o.object("common_fields", |o| {
-            o.text("group_id", beginning.first_destination.to_string());
+            o.text("group_id", beginning.original_destination.to_string());
             o.text("time_format", "relative_to_epoch");
             o.object("reference_time", |o| {
                 o.text("clock_type", "monotonic");

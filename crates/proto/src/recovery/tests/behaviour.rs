@@ -90,7 +90,7 @@ fn what_is_said_once_more_in_doubt_is_no_round_trip() {
     for (doubt, has_sample) in [(true, false), (false, true)] {
         let mut path = path("cubic");
         send(&mut path, at(0), 1);
-        path.set_in_doubt(doubt);
+        path.set_suspect(doubt);
         let held_back = ReceivedAck::new(PathId(0), std::iter::once(0..=0), ms(60), 0);
         let mut out = Outcome::default();
         path.on_ack(at(100), held_back, &[], &mut out).unwrap();
@@ -148,7 +148,7 @@ fn the_content_of_a_moved_packet_is_not_told_lost_but_told_delivered() {
     let mut path = path("new-reno");
     send(&mut path, at(0), 8);
     for packet in path.in_flight().take(2) {
-        packet.moved = true;
+        packet.reinjected = true;
     }
     let out = ack(&mut path, at(20), &[1..=1, 3..=5]);
     assert_eq!(numbers(&out.lost), [2]);
@@ -218,12 +218,12 @@ fn a_congestion_event_is_undone_when_all_its_packets_arrive_late() {
 #[test]
 fn losses_of_a_doubt_are_no_sign_of_congestion() {
     for controller in ["cubic", "new-reno", "bbr", "lia", "olia", "balia"] {
-        let windows = [true, false].map(|in_doubt| {
+        let windows = [true, false].map(|is_suspect| {
             let mut path = grown(controller);
             let before = path.window();
             for round in 5..9 {
                 let first = path.next_packet_number();
-                path.set_in_doubt(in_doubt);
+                path.set_suspect(is_suspect);
                 send(&mut path, at(round * 40), 20);
                 let arrived: Vec<_> = (first..first + 20).step_by(2).map(|number| number..=number).collect();
                 ack(&mut path, at(round * 40 + 40), &arrived);
@@ -341,10 +341,10 @@ fn siblings_learn_the_longest_stretch_without_congestion() {
     let mut path = path("new-reno");
     send(&mut path, at(0), 10);
     ack(&mut path, at(20), &[0..=3]);
-    assert_eq!(path.as_sibling(), Sibling::new(path.window(), ms(20), ByteCount(4 * 1200)));
+    assert_eq!(path.as_subflow(), Subflow::new(path.window(), ms(20), ByteCount(4 * 1200)));
     let out = ack(&mut path, at(21), &[8..=8, 0..=3]);
     assert_eq!(out.lost.len(), 2);
     ack(&mut path, at(22), &[8..=9]);
     // Five packets until the congestion event, one since.
-    assert_eq!(path.as_sibling().loss_interval, ByteCount(5 * 1200));
+    assert_eq!(path.as_subflow().loss_interval, ByteCount(5 * 1200));
 }

@@ -23,7 +23,7 @@ enum Step {
     Move,
     AppLimited,
     Unused,
-    Doubt(bool),
+    SuspectPeriod(bool),
     OtherPath(bool),
     Abandon,
     Restart,
@@ -39,7 +39,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Move),
         1 => Just(Step::AppLimited),
         1 => Just(Step::Unused),
-        1 => any::<bool>().prop_map(Step::Doubt),
+        1 => any::<bool>().prop_map(Step::SuspectPeriod),
         1 => any::<bool>().prop_map(Step::OtherPath),
         1 => Just(Step::Abandon),
         1 => Just(Step::Restart),
@@ -112,13 +112,13 @@ fn run(controller: &str, steps: Vec<Step>) {
             }
             Step::Move => {
                 for packet in path.in_flight().take(3) {
-                    packet.moved = true;
+                    packet.reinjected = true;
                     model.in_flight.get_mut(&packet.packet_number).unwrap().1 = true;
                 }
             }
             Step::AppLimited => path.set_app_limited(),
             Step::Unused => path.on_unused(now),
-            Step::Doubt(in_doubt) => path.set_in_doubt(in_doubt),
+            Step::SuspectPeriod(is_suspect) => path.set_suspect(is_suspect),
             Step::OtherPath(alive) => path.set_other_path_alive(alive),
             Step::Abandon => path.abandon(now, &mut out),
             Step::Restart => path.restart(now, Some(Duration::from_millis(40))),

@@ -21,7 +21,7 @@ fn path(id: u32, mbit: u64, rtt: u64, used: u64) -> PathView {
     let in_flight = window * used / 100;
     let room = window - in_flight;
     PathView {
-        rtt: RttView { smoothed: ms(rtt), variation: ms(1), minimum: ms(rtt), calm: ms(rtt) },
+        rtt: RttView { smoothed: ms(rtt), variation: ms(1), minimum: ms(rtt), base: ms(rtt) },
         delay: ms(rtt) / 2,
         delivery_rate: rate,
         window,
@@ -145,12 +145,12 @@ proptest! {
     ) {
         let mut view = view(&paths, backlog);
         prop_assume!(view.in_use().count() > 1);
-        let longest = view.in_use().map(|path| path.rtt.calm).max().unwrap();
+        let longest = view.in_use().map(|path| path.rtt.base).max().unwrap();
         let carried = view.in_use().map(|path| path.delivery_rate).sum::<Rate>() * longest;
         view.window_total = carried * percent / 100;
         if let Decision::Send { path, quantum, .. } = decide(&view) {
             let chosen = view.path(path).unwrap();
-            let little = chosen.delivery_rate.scaled(110, 100) * chosen.rtt.calm + chosen.datagram * 3;
+            let little = chosen.delivery_rate.scaled(110, 100) * chosen.rtt.base + chosen.datagram * 3;
             prop_assert!(chosen.in_flight + quantum <= little, "{chosen:?} {quantum}");
         }
     }
@@ -205,7 +205,7 @@ fn while_credit_is_scarce_no_path_gets_more_than_it_carries_in_a_round_trip() {
 
 #[test]
 fn one_short_round_trip_among_long_ones_does_not_hold_a_path_back() {
-    let lucky = RttView { smoothed: ms(35), variation: ms(8), minimum: ms(3), calm: ms(30) };
+    let lucky = RttView { smoothed: ms(35), variation: ms(8), minimum: ms(3), base: ms(30) };
     // What fits into 3 ms is in flight several times over.
     let paths = [path(0, 40, 20, 75), PathView { rtt: lucky, ..path(1, 40, 35, 25) }];
     let mut view = view(&paths, 5_000_000);

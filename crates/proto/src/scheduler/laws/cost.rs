@@ -35,8 +35,8 @@ proptest! {
             let mut since = [None; 3];
             for (gap, is_full, backlog) in &questions {
                 now += Duration::from_millis(*gap);
-                let pick = |(path, is_full): (&PathView, &bool)| if *is_full { full(*path) } else { *path };
-                let paths = paths.iter().zip(is_full).map(pick).collect();
+                let filter = |(path, is_full): (&PathView, &bool)| if *is_full { full(*path) } else { *path };
+                let paths = paths.iter().zip(is_full).map(filter).collect();
                 let scene = Scene { now, backlog: *backlog, ..Scene::bulk(paths) };
                 let (mut needed, mut usable) = (Vec::new(), Vec::new());
                 for (path, since) in scene.paths.iter().zip(&mut since) {

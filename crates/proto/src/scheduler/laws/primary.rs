@@ -91,8 +91,8 @@ proptest! {
             let mut scheduler = make(choice);
             let mut primary = None;
             for is_full in &fullness {
-                let pick = |(path, is_full): (&PathView, &bool)| if *is_full { full(*path) } else { *path };
-                let scene = Scene::bulk(paths.iter().zip(is_full).map(pick).collect());
+                let filter = |(path, is_full): (&PathView, &bool)| if *is_full { full(*path) } else { *path };
+                let scene = Scene::bulk(paths.iter().zip(is_full).map(filter).collect());
                 for path in chosen(&scene.decide(&mut *scheduler)).0 {
                     prop_assert_eq!(*primary.get_or_insert(path), path, "{}", choice);
                 }
@@ -117,8 +117,8 @@ proptest! {
     fn what_got_lost_goes_again_on_the_fastest_of_the_others(
         paths in some_open(), is_full in any::<[bool; 3]>(), from in 0..4_u32,
     ) {
-        let pick = |(path, is_full): (&PathView, &bool)| if *is_full { full(*path) } else { *path };
-        let paths = paths.iter().zip(&is_full).map(pick).collect();
+        let filter = |(path, is_full): (&PathView, &bool)| if *is_full { full(*path) } else { *path };
+        let paths = paths.iter().zip(&is_full).map(filter).collect();
         let scene = Scene { repeats: 5000, repeats_from: Some(PathId(from)), ..Scene::bulk(paths) };
         // The primary, which is the oldest, helps when no other has room; where they got lost is the last resort.
         let rank = |path: &&&PathView| {

@@ -8,9 +8,9 @@ proptest! {
     fn redundant_sends_every_burst_on_every_path_with_room(
         paths in some_open(), is_full in any::<[bool; 3]>(), repeats in 0..2_u64,
     ) {
-        let pick = |(path, is_full): (&PathView, &bool)| if *is_full { full(*path) } else { *path };
+        let filter = |(path, is_full): (&PathView, &bool)| if *is_full { full(*path) } else { *path };
         let scene = Scene {
-            repeats: repeats * 9000, ..Scene::bulk(paths.iter().zip(&is_full).map(pick).collect())
+            repeats: repeats * 9000, ..Scene::bulk(paths.iter().zip(&is_full).map(filter).collect())
         };
         let mut expected: Vec<PathId> = scene.roomy().iter().map(|path| path.id).collect();
         let pace = scene.paths.iter().max_by_key(|path| capacity(path)).unwrap();

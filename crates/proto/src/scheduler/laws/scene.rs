@@ -153,7 +153,7 @@ pub(super) fn open(id: u32, rtt: u64, rate: u64) -> PathView {
     let (rtt, rate) = (Duration::from_millis(rtt), Rate::from_bytes_per_second(rate));
     let window = (rate * rtt).max(ByteCount(12_000));
     PathView {
-        rtt: RttView { smoothed: rtt, variation: rtt / 10, minimum: rtt, calm: rtt },
+        rtt: RttView { smoothed: rtt, variation: rtt / 10, minimum: rtt, base: rtt },
         delay: rtt / 2,
         delivery_rate: rate,
         window,

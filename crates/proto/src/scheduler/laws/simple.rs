@@ -45,8 +45,8 @@ proptest! {
 
     #[test]
     fn the_outstanding_ratio_of_the_choice_is_the_least(paths in some_open(), is_full in any::<[bool; 3]>()) {
-        let pick = |(path, is_full): (&PathView, &bool)| if *is_full { full(*path) } else { *path };
-        let scene = Scene::bulk(paths.iter().zip(&is_full).map(pick).collect());
+        let filter = |(path, is_full): (&PathView, &bool)| if *is_full { full(*path) } else { *path };
+        let scene = Scene::bulk(paths.iter().zip(&is_full).map(filter).collect());
         let (chosen, quantum) = chosen(&scene.decide(&mut *make("outstanding-ratio")));
         prop_assert_eq!(chosen.is_empty(), scene.roomy().is_empty());
         let ratio = |path: &PathView, more: u64| {

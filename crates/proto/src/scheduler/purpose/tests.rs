@@ -18,7 +18,7 @@ fn make(choice: &str) -> Box<dyn Scheduler> {
 
 fn path(id: u32, rtt: u64) -> PathView {
     let rtt = Duration::from_millis(rtt);
-    let rtt = RttView { smoothed: rtt, variation: rtt / 10, minimum: rtt, calm: rtt };
+    let rtt = RttView { smoothed: rtt, variation: rtt / 10, minimum: rtt, base: rtt };
     PathView { rtt, delay: rtt.smoothed / 2, ..PathView::new(PathId(id)) }
 }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use manyway_wire::StreamId;
 
 use super::StreamSet;
-use super::agenda::ControlBlocks;
+use super::send_queue::ControlBlocks;
 use crate::stream::event::{ReadOutcome, StreamEvent, WriteError};
 use crate::stream::flow_control::Epoch;
 use crate::stream::priority::Urgency;
@@ -123,7 +123,7 @@ impl StreamSet {
 
     fn set_urgency(&mut self, id: StreamId, urgency: Urgency) {
         if let Some(stream) = self.streams.get_mut(&id) {
-            self.agenda.set_urgency(stream, urgency);
+            self.queue.set_urgency(stream, urgency);
         }
     }
 

@@ -5,13 +5,13 @@ use std::cmp::Reverse;
 use manyway_wire::{StreamId, Writer};
 
 use super::StreamSet;
-use super::agenda::Turn;
+use super::send_queue::NextItem;
 use crate::ByteCount;
 use crate::message::Carries;
 use crate::packet::content::{Contents, SentContent};
 use crate::scheduler::{NextUp, ReadyStream, Source, View};
 use crate::stream::event::StreamEvent;
-use crate::stream::priority::{Level, Pick, ReadyQueue};
+use crate::stream::priority::{ClassFilter, Level, ReadyQueue};
 use crate::stream::send::{Fresh, Ready};
 
 /// What came of an attempt to write a block.
@@ -28,7 +28,7 @@ const MOST_LOOKED_AT: usize = 16;
 
 /// What waits, for a scheduler's view.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Outlook {
+pub(crate) struct Backlog {
     pub(crate) backlog: ByteCount,
     pub(crate) skipped: ByteCount,
     pub(crate) repeats: ByteCount,
@@ -38,25 +38,25 @@ pub(crate) struct Outlook {
 }
 
 impl StreamSet {
-    /// Whether something that `pick` takes could be sent now: repeats, the rest of messages, bare ends, what was left out,
+    /// Whether something that `filter` takes could be sent now: repeats, the rest of messages, bare ends, what was left out,
     /// or new bytes within the credit.
-    pub(crate) fn wants_data(&self, pick: Pick) -> bool {
-        self.next_turn(pick).is_some()
+    pub(crate) fn wants_data(&self, filter: ClassFilter) -> bool {
+        self.next_turn(filter).is_some()
     }
 
     /// What goes next of that which may: without credit for the first new bytes, only what needs none.
-    pub(super) fn next_turn(&self, pick: Pick) -> Option<Turn> {
-        match self.agenda.turn(pick)? {
+    pub(super) fn next_turn(&self, filter: ClassFilter) -> Option<NextItem> {
+        match self.queue.turn(filter)? {
             // Nobody overtakes who waits for credit, but for those who need none: else a large message waited for ever.
-            Turn::Fresh(id) if !self.has_credit_for(id) => self.agenda.paid_turn(pick),
-            turn @ (Turn::Fresh(_) | Turn::Repeat(_)) => Some(turn),
+            NextItem::Fresh(id) if !self.has_credit_for(id) => self.queue.paid_turn(filter),
+            turn @ (NextItem::Fresh(_) | NextItem::Repeat(_)) => Some(turn),
         }
     }
 
     /// The stream that has the next new bytes, those that were left out included.
-    fn next_fresh(&self, pick: Pick) -> Option<StreamId> {
-        let (_, id) = self.agenda.fresh.first(pick)?;
-        if self.has_credit_for(id) { Some(id) } else { Some(self.agenda.skipped.first(pick)?.1) }
+    fn next_fresh(&self, filter: ClassFilter) -> Option<StreamId> {
+        let (_, id) = self.queue.fresh.first(filter)?;
+        if self.has_credit_for(id) { Some(id) } else { Some(self.queue.skipped.first(filter)?.1) }
     }
 
     /// Whether the connection's credit suffices for the next new bytes of a stream.
@@ -66,17 +66,17 @@ impl StreamSet {
         need.is_none_or(|need| need <= self.send_credit.left_for(stream.fresh_urgency()))
     }
 
-    /// What waits of that which `pick` takes, and the credit for it.
-    pub(crate) fn outlook(&self, pick: Pick) -> Outlook {
-        let totals = &self.agenda.totals;
+    /// What waits of that which `filter` takes, and the credit for it.
+    pub(crate) fn backlog_of(&self, filter: ClassFilter) -> Backlog {
+        let totals = &self.queue.totals;
         let (mut fresh, mut skipped) = (totals.fresh, totals.skipped);
         let mut repeats = totals.repeat + totals.begun + totals.bare_ends as u64;
-        if pick == Pick::Patient {
-            fresh -= self.sum_of_urgent(&self.agenda.fresh, |ready| ready.fresh);
-            skipped -= self.sum_of_urgent(&self.agenda.fresh, |ready| ready.skipped);
-            repeats -= self.sum_of_urgent(&self.agenda.repeats, |ready| ready.repeats());
+        if filter == ClassFilter::Patient {
+            fresh -= self.sum_of_urgent(&self.queue.fresh, |ready| ready.fresh);
+            skipped -= self.sum_of_urgent(&self.queue.fresh, |ready| ready.skipped);
+            repeats -= self.sum_of_urgent(&self.queue.repeats, |ready| ready.repeats());
         }
-        let next = self.next_up(pick);
+        let next = self.next_up(filter);
         let urgency =
             next.and_then(|next| self.streams.get(&next.stream)).map(|stream| stream.fresh_urgency());
         let left = self.send_credit.left_for(urgency.unwrap_or_default());
@@ -89,7 +89,7 @@ impl StreamSet {
                 window.0 = 0;
             }
         }
-        Outlook {
+        Backlog {
             backlog: ByteCount(fresh + skipped),
             skipped: ByteCount(skipped),
             repeats: ByteCount(repeats),
@@ -101,18 +101,18 @@ impl StreamSet {
 
     /// Of the streams in a queue for which somebody waits. Costs a look at each of them.
     fn sum_of_urgent(&self, queue: &ReadyQueue, part: impl Fn(&Ready) -> u64) -> u64 {
-        let streams = queue.levels(Pick::Urgent).flat_map(Level::streams);
+        let streams = queue.levels(ClassFilter::Urgent).flat_map(Level::streams);
         streams.filter_map(|id| self.streams.get(&id)).map(|stream| part(&stream.entry.counted)).sum()
     }
 
-    /// The streams that could send what `pick` takes, in their order, at most [`View::MOST_READY`].
-    pub(crate) fn ready_streams(&self, pick: Pick, list: &mut Vec<ReadyStream>) {
+    /// The streams that could send what `filter` takes, in their order, at most [`View::MOST_READY`].
+    pub(crate) fn ready_streams(&self, filter: ClassFilter, list: &mut Vec<ReadyStream>) {
         list.clear();
         let in_order = |queue| {
-            let levels = ReadyQueue::levels(queue, pick);
+            let levels = ReadyQueue::levels(queue, filter);
             levels.flat_map(|level| level.streams().map(move |id| (Reverse(level.urgency()), id))).peekable()
         };
-        let (mut repeats, mut fresh) = (in_order(&self.agenda.repeats), in_order(&self.agenda.fresh));
+        let (mut repeats, mut fresh) = (in_order(&self.queue.repeats), in_order(&self.queue.fresh));
         while list.len() < View::MOST_READY {
             let fresh_first = match (repeats.peek(), fresh.peek()) {
                 (Some((repeat, _)), Some((fresh, _))) => fresh < repeat,
@@ -153,7 +153,7 @@ impl StreamSet {
         }
     }
 
-    /// Writes STREAM and MESSAGE blocks until the packet is full or nothing of `source` is left that `pick` takes; true if
+    /// Writes STREAM and MESSAGE blocks until the packet is full or nothing of `source` is left that `filter` takes; true if
     /// it wrote any.
     ///
     /// A block that fills the packet, or nearly, lacks its padding: nothing may follow it.
@@ -162,16 +162,16 @@ impl StreamSet {
         w: &mut Writer<'_>,
         contents: &mut Contents,
         source: Source,
-        pick: Pick,
+        filter: ClassFilter,
     ) -> bool {
         let mut wrote = false;
         loop {
             let step = match source {
-                Source::Next => self.write_next(w, contents, pick),
-                Source::Repeat | Source::Reinject => self.write_repeat(w, contents, pick),
-                Source::Skip(ByteCount::ZERO) => self.write_fresh(w, contents, pick),
-                Source::Skip(bytes) => self.write_further_on(bytes.get(), w, contents, pick),
-                Source::Stream(stream) => self.write_stream(stream, w, contents, pick),
+                Source::Next => self.write_next(w, contents, filter),
+                Source::Repeat | Source::Reinject => self.write_repeat(w, contents, filter),
+                Source::Skip(ByteCount::ZERO) => self.write_fresh(w, contents, filter),
+                Source::Skip(bytes) => self.write_further_on(bytes.get(), w, contents, filter),
+                Source::Stream(stream) => self.write_stream(stream, w, contents, filter),
             };
             match step {
                 Step::Wrote => wrote = true,
@@ -202,20 +202,20 @@ impl StreamSet {
         Some(reached)
     }
 
-    fn write_next(&mut self, w: &mut Writer<'_>, contents: &mut Contents, pick: Pick) -> Step {
-        match self.next_turn(pick) {
-            Some(Turn::Repeat(id)) => self.repeat_of(id, w, contents),
-            Some(Turn::Fresh(id)) => self.fresh_of(id, 0, w, contents),
+    fn write_next(&mut self, w: &mut Writer<'_>, contents: &mut Contents, filter: ClassFilter) -> Step {
+        match self.next_turn(filter) {
+            Some(NextItem::Repeat(id)) => self.repeat_of(id, w, contents),
+            Some(NextItem::Fresh(id)) => self.fresh_of(id, 0, w, contents),
             None => Step::Empty,
         }
     }
 
-    fn write_repeat(&mut self, w: &mut Writer<'_>, contents: &mut Contents, pick: Pick) -> Step {
-        self.agenda.repeats.first(pick).map_or(Step::Empty, |(_, id)| self.repeat_of(id, w, contents))
+    fn write_repeat(&mut self, w: &mut Writer<'_>, contents: &mut Contents, filter: ClassFilter) -> Step {
+        self.queue.repeats.first(filter).map_or(Step::Empty, |(_, id)| self.repeat_of(id, w, contents))
     }
 
-    fn write_fresh(&mut self, w: &mut Writer<'_>, contents: &mut Contents, pick: Pick) -> Step {
-        let Some(id) = self.next_fresh(pick) else { return Step::Empty };
+    fn write_fresh(&mut self, w: &mut Writer<'_>, contents: &mut Contents, filter: ClassFilter) -> Step {
+        let Some(id) = self.next_fresh(filter) else { return Step::Empty };
         if self.goes_on(id) { self.repeat_of(id, w, contents) } else { self.fresh_of(id, 0, w, contents) }
     }
 
@@ -231,9 +231,9 @@ impl StreamSet {
         skip: u64,
         w: &mut Writer<'_>,
         contents: &mut Contents,
-        pick: Pick,
+        filter: ClassFilter,
     ) -> Step {
-        self.find_after(skip, pick).map_or(Step::Empty, |(id, skip)| self.fresh_of(id, skip, w, contents))
+        self.find_after(skip, filter).map_or(Step::Empty, |(id, skip)| self.fresh_of(id, skip, w, contents))
     }
 
     fn write_stream(
@@ -241,13 +241,13 @@ impl StreamSet {
         id: StreamId,
         w: &mut Writer<'_>,
         contents: &mut Contents,
-        pick: Pick,
+        filter: ClassFilter,
     ) -> Step {
         let Some(stream) = self.streams.get(&id) else { return Step::Empty };
         let ranks = stream.send.ranks(stream.urgency);
-        if stream.entry.counted.has_repeats() && pick.takes(ranks.repeat.urgency) {
+        if stream.entry.counted.has_repeats() && filter.takes(ranks.repeat.urgency) {
             self.repeat_of(id, w, contents)
-        } else if pick.takes(ranks.fresh.urgency) {
+        } else if filter.takes(ranks.fresh.urgency) {
             self.fresh_of(id, 0, w, contents)
         } else {
             Step::Empty
@@ -257,8 +257,8 @@ impl StreamSet {
     /// Which stream has the new bytes that follow on `skip` others, and how many of those are its own. The streams of a
     /// level are taken to go on side by side. `None` as well if a message comes before them: it is begun in its turn, and
     /// never cut by what others leave out.
-    fn find_after(&self, mut skip: u64, pick: Pick) -> Option<(StreamId, u64)> {
-        for level in self.agenda.fresh.levels(pick) {
+    fn find_after(&self, mut skip: u64, filter: ClassFilter) -> Option<(StreamId, u64)> {
+        for level in self.queue.fresh.levels(filter) {
             let share = skip / level.len().max(1) as u64;
             for id in level.streams().take(MOST_LOOKED_AT) {
                 let Some(stream) = self.streams.get(&id) else { continue };
@@ -281,8 +281,8 @@ impl StreamSet {
         let before = w.remaining();
         let Some(content) = stream.send.write_repeat(w) else { return Step::Full };
         contents.push(content);
-        self.agenda.repeats.charge(urgency, id, before - w.remaining());
-        self.agenda.update(stream);
+        self.queue.repeats.charge(urgency, id, before - w.remaining());
+        self.queue.update(stream);
         Step::Wrote
     }
 
@@ -302,8 +302,8 @@ impl StreamSet {
         }
         self.messages.note(stream, &mut self.events);
         contents.push(content);
-        self.agenda.fresh.charge(urgency, id, before - w.remaining());
-        self.agenda.update(stream);
+        self.queue.fresh.charge(urgency, id, before - w.remaining());
+        self.queue.update(stream);
         Step::Wrote
     }
 }

@@ -3,10 +3,10 @@
 use manyway_wire::mmsp2::{
     Block, Blocked, BlockedBy, StreamData, StreamLimit, StreamReset, StreamStop, StreamWindow, Window,
 };
-use manyway_wire::{Initiator, StreamId};
+use manyway_wire::{Side, StreamId};
 
 use super::StreamSet;
-use super::agenda::ControlBlocks;
+use super::send_queue::ControlBlocks;
 use crate::Violation;
 use crate::stream::event::StreamEvent;
 use crate::stream::receive::Claim;
@@ -45,7 +45,7 @@ impl StreamSet {
     pub(crate) fn on_stream(&mut self, block: &StreamData<'_>) -> Result<(), Violation> {
         self.open_up_to(block.stream)?;
         let Some(stream) = self.streams.get_mut(&block.stream) else {
-            self.tally.received_in_vain += block.data.len() as u64;
+            self.tally.duplicate_bytes_received += block.data.len() as u64;
             return Ok(());
         };
         stream.receive.check_carries_bytes(!block.data.is_empty())?;
@@ -58,7 +58,7 @@ impl StreamSet {
         let gaps = stream.gaps();
         let counted = stream.receive.on_data(block.offset, block.data, claim);
         let gaps = (gaps, stream.gaps());
-        self.tally.received_in_vain += counted.in_vain;
+        self.tally.duplicate_bytes_received += counted.in_vain;
         let known = is_known(self.side, self.theirs.accepted, block.stream);
         if known && stream.receive.take_readable() {
             self.events.push_back(StreamEvent::Readable(block.stream));
@@ -132,7 +132,7 @@ impl StreamSet {
         self.open_up_to(block.stream)?;
         if let Some(stream) = self.streams.get_mut(&block.stream) {
             stream.send.raise_credit(block.credit);
-            self.agenda.update(stream);
+            self.queue.update(stream);
         }
         Ok(())
     }
@@ -159,7 +159,7 @@ impl StreamSet {
                     if stream.receive.open_credit().is_some_and(|credit| credit.due() > 0) {
                         stream.entry.control.insert(ControlBlocks::WINDOW);
                     }
-                    self.agenda.update(stream);
+                    self.queue.update(stream);
                 }
             }
         }
@@ -190,16 +190,13 @@ impl StreamSet {
         Ok(())
     }
 
-    pub(super) fn theirs_side(&self) -> Initiator {
-        match self.side {
-            Initiator::Client => Initiator::Server,
-            Initiator::Server => Initiator::Client,
-        }
+    pub(super) fn theirs_side(&self) -> Side {
+        self.side.other()
     }
 }
 
 /// Whether the application knows the stream: it opened or accepted it.
-pub(super) fn is_known(side: Initiator, accepted: u64, stream: StreamId) -> bool {
+pub(super) fn is_known(side: Side, accepted: u64, stream: StreamId) -> bool {
     stream.initiator() == side || stream.index() < accepted
 }
 

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use manyway_wire::StreamId;
 use manyway_wire::mmsp2::{MessageData, MessageId, Skip};
 
-use super::agenda::Turn;
 use super::input::{is_known, over_connection_credit};
+use super::send_queue::NextItem;
 use super::{Gaps, MessageTerms, Stream, StreamSet};
 use crate::message::{
     Carries, MessageOptions, MessageOutcome, MessageStatistics, MessageToken, OVERHEAD, SendError, cost,
@@ -15,7 +15,7 @@ use crate::message::{
 use crate::packet::content::SentContent;
 use crate::scheduler::NextUp;
 use crate::stream::event::StreamEvent;
-use crate::stream::priority::{Pick, Rank, Urgency};
+use crate::stream::priority::{ClassFilter, Rank, Urgency};
 use crate::stream::receive::Counted;
 use crate::stream::send::NewMessage;
 use crate::{ByteCount, Instant, Misuse, Violation};
@@ -187,9 +187,9 @@ impl StreamSet {
 
     /// Gives up the messages that lose their use before `arrival`, the earliest moment at which what is sent now is there.
     pub(crate) fn expire_messages(&mut self, arrival: Instant) {
-        while let Some((at, id)) = self.agenda.expiries.first().copied().filter(|(at, _)| *at <= arrival) {
+        while let Some((at, id)) = self.queue.expiries.first().copied().filter(|(at, _)| *at <= arrival) {
             let Some(stream) = self.streams.get_mut(&id) else {
-                self.agenda.expiries.remove(&(at, id));
+                self.queue.expiries.remove(&(at, id));
                 continue;
             };
             let progress = stream.send.expire_messages(arrival);
@@ -200,7 +200,7 @@ impl StreamSet {
 
     /// When the next message that waits, or goes again, loses its use.
     pub(crate) fn next_expiry(&self) -> Option<Instant> {
-        self.agenda.expiries.first().map(|(at, _)| *at)
+        self.queue.expiries.first().map(|(at, _)| *at)
     }
 
     /// What became of all messages so far.
@@ -210,16 +210,16 @@ impl StreamSet {
 
     /// Of the stream that goes first among those for which somebody waits: how many bytes it could send now.
     pub(crate) fn urgent_backlog(&self) -> Option<u64> {
-        let (Turn::Repeat(id) | Turn::Fresh(id)) = self.next_turn(Pick::Urgent)?;
+        let (NextItem::Repeat(id) | NextItem::Fresh(id)) = self.next_turn(ClassFilter::Urgent)?;
         let ready = self.streams.get(&id)?.entry.counted;
         Some(ready.unsent() + ready.repeat + ready.begun)
     }
 }
 
 impl StreamSet {
-    /// Of which new bytes the next are that `pick` takes, for schedulers.
-    pub(crate) fn next_up(&self, pick: Pick) -> Option<NextUp> {
-        let (_, id) = self.agenda.fresh.first(pick)?;
+    /// Of which new bytes the next are that `filter` takes, for schedulers.
+    pub(crate) fn next_up(&self, filter: ClassFilter) -> Option<NextUp> {
+        let (_, id) = self.queue.fresh.first(filter)?;
         let stream = self.streams.get(&id)?;
         let Rank { urgency, deadline } = stream.send.ranks(stream.urgency).fresh;
         let left = ByteCount(stream.send.next_left());

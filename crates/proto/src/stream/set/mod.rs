@@ -1,27 +1,27 @@
 //! All streams of a connection: the only part of [`stream`](crate::stream) that the connection talks to.
 //!
 //! [`application`] has the calls of the application, [`input`] the blocks that arrive, [`data`] the bytes to be sent,
-//! [`output`] the other blocks to be sent and what became of them, [`messages`] all of these for messages; [`agenda`]
+//! [`output`] the other blocks to be sent and what became of them, [`messages`] all of these for messages; [`queue`]
 //! knows what is to be sent without looking at every stream, [`send_memory`] shares the memory for it.
 
-mod agenda;
 mod application;
 mod data;
 mod input;
 mod messages;
 mod output;
 mod send_memory;
+mod send_queue;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use manyway_wire::{Initiator, StreamId};
+use manyway_wire::{Side, StreamId};
 
-pub(crate) use data::Outlook;
+pub(crate) use data::Backlog;
 
-use self::agenda::{Agenda, ControlBlocks, Entry};
+use self::send_queue::{ControlBlocks, Entry, SendQueue};
 use super::event::StreamEvent;
 use super::flow_control::{Epoch, ReceiveCredit, SendCredit};
 use super::priority::Urgency;
@@ -37,7 +37,7 @@ use crate::{ByteCount, Instant, Misuse, StreamConfig};
 /// logarithm of a search, and for the writers that wait while the memory for all send buffers is used up.
 #[derive(Debug)]
 pub(crate) struct StreamSet {
-    side: Initiator,
+    side: Side,
     config: StreamConfig,
     streams: BTreeMap<StreamId, Box<Stream>>,
     ours: OurStreams,
@@ -48,7 +48,7 @@ pub(crate) struct StreamSet {
     gap_overhead: u64,
     /// Credit that each stream has from the beginning.
     peer_stream_window: u64,
-    agenda: Agenda,
+    queue: SendQueue,
     /// Streams whose writers wait for memory that others hold, or were told that there is some and did not write yet.
     waiting_writers: BTreeSet<StreamId>,
     /// Streams hold less than when those were last looked at.
@@ -79,15 +79,15 @@ pub(crate) struct Tally {
     /// Bytes sent that have arrived without a gap.
     pub(crate) arrived_in_order: u64,
     /// Bytes sent that arrived although a copy of them had, or nobody wanted them any more.
-    pub(crate) sent_in_vain: u64,
+    pub(crate) duplicate_bytes_sent: u64,
     /// The same of bytes received.
-    pub(crate) received_in_vain: u64,
+    pub(crate) duplicate_bytes_received: u64,
     /// Bytes that wait ahead of gaps, and the most that ever did.
     pub(crate) ahead: u64,
     pub(crate) most_ahead: u64,
 }
 
-/// A stream and what the agenda knows of it.
+/// A stream and what the queue knows of it.
 #[derive(Debug)]
 struct Stream {
     id: StreamId,
@@ -142,7 +142,7 @@ struct Epochs {
 impl StreamSet {
     /// Starts without streams; until [`Self::set_peer_limits`] nothing may be sent. The limits that the peer learns
     /// from the parameters are `connection_window`, `stream_window` and `peer_streams` of `limits`.
-    pub(crate) fn new(side: Initiator, limits: &StreamConfig) -> Self {
+    pub(crate) fn new(side: Side, limits: &StreamConfig) -> Self {
         Self {
             side,
             config: limits.clone(),
@@ -153,7 +153,7 @@ impl StreamSet {
             receive_credit: ReceiveCredit::new(limits.connection_window, limits.max_window),
             gap_overhead: 0,
             peer_stream_window: 0,
-            agenda: Agenda::default(),
+            queue: SendQueue::default(),
             waiting_writers: BTreeSet::new(),
             memory_freed: false,
             pending: Pending::default(),
@@ -171,7 +171,7 @@ impl StreamSet {
         self.peer_stream_window = self.peer_stream_window.max(stream_window);
         for stream in self.streams.values_mut() {
             stream.send.raise_credit(stream_window);
-            self.agenda.update(stream);
+            self.queue.update(stream);
         }
         self.raise_stream_limit(stream_limit);
     }
@@ -194,7 +194,7 @@ impl StreamSet {
 
     /// Bytes that could be sent now: repeats, and new ones within the credit.
     pub(crate) fn backlog(&self) -> ByteCount {
-        let totals = &self.agenda.totals;
+        let totals = &self.queue.totals;
         let paid = totals.repeat.saturating_add(totals.begun).saturating_add(totals.skipped);
         ByteCount(paid.saturating_add(totals.fresh.min(self.send_credit.left())))
     }
@@ -206,7 +206,7 @@ impl StreamSet {
 
     /// Whether there is nothing unsent or unacknowledged: the connection can close in order.
     pub(crate) fn is_idle(&self) -> bool {
-        self.agenda.totals.unsettled == 0
+        self.queue.totals.unsettled == 0
     }
 
     /// Whether the peer has begun a stream that it has not ended. Costs O(streams).
@@ -227,7 +227,7 @@ impl StreamSet {
     /// Gives back memory that is not used.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.events.shrink_to_fit();
-        self.agenda.shrink_to_fit();
+        self.queue.shrink_to_fit();
     }
 
     fn raise_stream_limit(&mut self, limit: u64) {
@@ -257,24 +257,24 @@ impl StreamSet {
         self.streams.get_mut(&id).map(Box::as_mut).ok_or(Misuse::UnknownStream { stream: id })
     }
 
-    /// To be called after a stream changed: brings the agenda up to date, and forgets the stream if it is over.
+    /// To be called after a stream changed: brings the queue up to date, and forgets the stream if it is over.
     fn after_change(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         self.send_credit.refund(stream.send.take_refund());
         self.messages.note(stream, &mut self.events);
-        let held = self.agenda.totals.held;
+        let held = self.queue.totals.held;
         let is_over = stream.is_over();
         if is_over {
-            self.agenda.remove(stream);
+            self.queue.remove(stream);
         } else {
-            self.agenda.update(stream);
+            self.queue.update(stream);
             if stream.send.waits_for_others() {
                 self.waiting_writers.insert(id);
             } else if stream.send.check_open().is_err() {
                 self.waiting_writers.remove(&id);
             }
         }
-        self.memory_freed |= self.agenda.totals.held < held;
+        self.memory_freed |= self.queue.totals.held < held;
         if is_over {
             self.forget(id);
         }

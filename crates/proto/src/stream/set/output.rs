@@ -5,11 +5,11 @@ use manyway_wire::mmsp2::{
 };
 use manyway_wire::{StreamId, Writer};
 
-use super::agenda::ControlBlocks;
+use super::send_queue::ControlBlocks;
 use super::{Stream, StreamSet};
 use crate::packet::content::{Contents, Limit, SentContent};
 use crate::stream::event::StreamEvent;
-use crate::stream::priority::Pick;
+use crate::stream::priority::ClassFilter;
 use crate::stream::send::Progress;
 
 /// Streams whose BLOCKED is repeated at a time, so that all fit into one packet.
@@ -23,7 +23,7 @@ impl StreamSet {
     pub(crate) fn wants_control(&self) -> bool {
         self.pending.window
             || self.pending.stream_limit
-            || !self.agenda.control.is_empty()
+            || !self.queue.control.is_empty()
             || self.is_connection_blocked()
             || self.are_streams_blocked()
     }
@@ -70,13 +70,13 @@ impl StreamSet {
     }
 
     fn write_streams_control(&mut self, w: &mut Writer<'_>, contents: &mut Contents) -> Result<(), NoRoom> {
-        while let Some(id) = self.agenda.control.front().copied() {
+        while let Some(id) = self.queue.control.front().copied() {
             let Some(stream) = self.streams.get_mut(&id) else {
-                self.agenda.control.pop_front();
+                self.queue.control.pop_front();
                 continue;
             };
             stream.write_control(w, contents)?;
-            self.agenda.pop_control(stream);
+            self.queue.pop_control(stream);
         }
         Ok(())
     }
@@ -88,13 +88,13 @@ impl StreamSet {
 
     /// Whether bytes wait for credit, of their stream or of the connection.
     pub(crate) fn is_blocked(&self) -> bool {
-        self.agenda.totals.blocked > 0 || self.lacks_credit()
+        self.queue.totals.blocked > 0 || self.lacks_credit()
     }
 
     /// Whether the connection's credit does not suffice for the new bytes that go first: for one byte, or for a message as
     /// a whole.
     fn lacks_credit(&self) -> bool {
-        let first = self.agenda.fresh.first(Pick::All).and_then(|(_, id)| self.streams.get(&id));
+        let first = self.queue.fresh.first(ClassFilter::All).and_then(|(_, id)| self.streams.get(&id));
         let need = first.and_then(|stream| Some((stream.send.need()?, stream.fresh_urgency())));
         need.is_some_and(|(need, urgency)| self.send_credit.left_for(urgency) < need)
     }
@@ -106,7 +106,7 @@ impl StreamSet {
         let blocked = self.streams.values_mut().filter(|stream| stream.entry.blocked);
         for stream in blocked.take(MOST_REPEATED) {
             stream.send.on_blocked_lost();
-            self.agenda.update(stream);
+            self.queue.update(stream);
         }
     }
 
@@ -122,19 +122,19 @@ impl StreamSet {
                 let range = offset..offset + u64::from(length);
                 let Some(stream) = self.streams.get_mut(&id) else {
                     // All of it had arrived, or nobody wants it any more.
-                    self.tally.sent_in_vain += u64::from(length);
+                    self.tally.duplicate_bytes_sent += u64::from(length);
                     return;
                 };
-                self.tally.sent_in_vain += stream.send.arrived(&range);
+                self.tally.duplicate_bytes_sent += stream.send.arrived(&range);
                 let before = stream.send.arrived_in_order();
                 let progress = stream.send.on_delivered(range, end);
                 self.tally.arrived_in_order += stream.send.arrived_in_order() - before;
                 if stream.is_over() {
                     self.after_change(id);
                 } else {
-                    let held = self.agenda.totals.held;
-                    self.agenda.update(stream);
-                    self.memory_freed |= self.agenda.totals.held < held;
+                    let held = self.queue.totals.held;
+                    self.queue.update(stream);
+                    self.memory_freed |= self.queue.totals.held < held;
                 }
                 self.tell_progress(id, progress);
             }
@@ -172,7 +172,7 @@ impl StreamSet {
             SentContent::Stream { stream, offset, length, end } => {
                 let Some(stream) = self.streams.get_mut(&stream) else { return };
                 stream.send.on_lost(offset..offset + u64::from(length), end);
-                self.agenda.update(stream);
+                self.queue.update(stream);
             }
             SentContent::Window => self.pending.window = true,
             SentContent::StreamLimit => self.pending.stream_limit = true,
@@ -220,7 +220,7 @@ impl StreamSet {
             Limit::Stream(stream) => {
                 if let Some(stream) = self.streams.get_mut(&stream) {
                     stream.send.on_blocked_lost();
-                    self.agenda.update(stream);
+                    self.queue.update(stream);
                 }
             }
         }
@@ -229,7 +229,7 @@ impl StreamSet {
     fn write_again(&mut self, stream: StreamId, block: ControlBlocks) {
         if let Some(stream) = self.streams.get_mut(&stream) {
             stream.entry.control.insert(block);
-            self.agenda.update(stream);
+            self.queue.update(stream);
         }
     }
 }

@@ -14,7 +14,7 @@ impl StreamSet {
     }
 
     fn free_memory(&self) -> u64 {
-        self.config.send_memory.saturating_sub(self.agenda.totals.held)
+        self.config.send_memory.saturating_sub(self.queue.totals.held)
     }
 
     /// Lets a stream hold so many bytes more than it does, and its due in any case.

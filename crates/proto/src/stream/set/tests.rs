@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use manyway_wire::mmsp2::{Block, Blocks};
-use manyway_wire::{Initiator, StreamId, Writer};
+use manyway_wire::{Side, StreamId, Writer};
 
 use super::StreamSet;
 use crate::packet::content::Contents;
 use crate::scheduler::Source;
 use crate::stream::event::{ReadOutcome, StreamEvent};
-use crate::stream::priority::Pick;
+use crate::stream::priority::ClassFilter;
 use crate::{Instant, StreamConfig, Violation};
 
 /// Size of a packet.
@@ -40,7 +40,7 @@ struct Packet {
 }
 
 impl Peer {
-    fn new(side: Initiator, own: &StreamConfig, other: &StreamConfig) -> Self {
+    fn new(side: Side, own: &StreamConfig, other: &StreamConfig) -> Self {
         let mut streams = StreamSet::new(side, own);
         streams.set_peer_limits(other.connection_window, other.stream_window, other.peer_streams);
         streams.set_peer_message_limit(other.message_limit());
@@ -61,8 +61,8 @@ impl Peer {
         let mut writer = Writer::new(&mut packet.payload, size);
         self.streams.write_control(&mut writer, &mut packet.contents);
         let promised =
-            source == Source::Next && self.streams.wants_data(Pick::All) && writer.remaining() > 100;
-        let wrote = self.streams.write_data(&mut writer, &mut packet.contents, source, Pick::All);
+            source == Source::Next && self.streams.wants_data(ClassFilter::All) && writer.remaining() > 100;
+        let wrote = self.streams.write_data(&mut writer, &mut packet.contents, source, ClassFilter::All);
         assert!(wrote || !promised, "a set that wants to send can do so in an empty packet");
         assert!(packet.payload.len() <= size);
         (!packet.payload.is_empty()).then_some(packet)
@@ -135,7 +135,7 @@ impl Peer {
 
 /// A client and a server with equal limits.
 fn pair(config: &StreamConfig) -> (Peer, Peer) {
-    (Peer::new(Initiator::Client, config, config), Peer::new(Initiator::Server, config, config))
+    (Peer::new(Side::Client, config, config), Peer::new(Side::Server, config, config))
 }
 
 /// Small windows, so that credit matters.

@@ -3,7 +3,7 @@ use super::*;
 fn full() -> Parameters {
     Parameters {
         version: VERSION,
-        first_destination: ConnectionId::from_slice(&[1; 18]),
+        original_destination: ConnectionId::from_slice(&[1; 18]),
         source: ConnectionId::from_u64(2),
         idle_timeout: Duration::from_secs(30),
         connection_window: 1_572_864,

@@ -277,18 +277,18 @@ fn a_path_whose_queue_runs_empty_by_itself_is_not_drained() {
 
 #[test]
 fn a_path_is_not_drained_while_another_one_is_but_does_not_wait_for_ever() {
-    let sibling = Sibling::new(ByteCount(1), RTT, ByteCount(1)).with_activity(Activity::Draining);
+    let subflow = Subflow::new(ByteCount(1), RTT, ByteCount(1)).with_activity(Activity::Draining);
     let mut path = probing();
-    path.siblings = vec![sibling];
+    path.subflows = vec![subflow];
     path.round_trip = RTT * 3 / 2;
     let waited = path.run_to(is_drained);
     assert!(waited > MS * 5700 && waited < MS * 6900, "{waited:?}");
     let mut path = probing();
-    path.siblings = vec![sibling];
+    path.subflows = vec![subflow];
     path.round_trip = RTT * 3 / 2;
     path.run(MS * 5300);
     assert_eq!(path.bbr.activity(), Activity::Steady);
-    path.siblings.clear();
+    path.subflows.clear();
     assert!(path.run_to(is_drained) < MS * 100);
     assert_eq!(path.bbr.activity(), Activity::Draining);
 }
@@ -297,7 +297,7 @@ fn a_path_is_not_drained_while_another_one_is_but_does_not_wait_for_ever() {
 fn a_path_does_not_probe_while_another_one_does_but_does_not_wait_for_ever() {
     let alone = probing().run_to(is(Phase::Refill));
     let mut path = probing();
-    path.siblings = vec![Sibling::new(ByteCount(1), RTT, ByteCount(1)).with_activity(Activity::Probing)];
+    path.subflows = vec![Subflow::new(ByteCount(1), RTT, ByteCount(1)).with_activity(Activity::Probing)];
     let beside = path.run_to(is(Phase::Refill));
     assert!(alone < RTT * 70, "{alone:?}");
     assert!(beside >= SECOND * 2 && beside <= SECOND * 3 + MS * 100, "{beside:?}");

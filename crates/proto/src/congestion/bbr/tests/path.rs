@@ -39,7 +39,7 @@ pub(super) struct Path {
     pub(super) lose_one_in: u64,
     /// What the application produces, if that is less than the path carries.
     pub(super) produces: Option<Rate>,
-    pub(super) siblings: Vec<Sibling>,
+    pub(super) subflows: Vec<Subflow>,
     /// The states in the order in which they came, with the moment.
     pub(super) states: Vec<(Instant, State)>,
     link_free: Instant,
@@ -75,7 +75,7 @@ impl Path {
             queue: Duration::from_secs(1),
             lose_one_in: u64::MAX,
             produces: None,
-            siblings: Vec::new(),
+            subflows: Vec::new(),
             states: vec![(start, State::Startup)],
             link_free: start,
             next_send: start,
@@ -202,8 +202,8 @@ impl Path {
         self.delivery.on_delivered(at, bytes, PeerTime(received_at));
         self.rtt.on_sample(at - packet.sent, Duration::ZERO);
         let one_way = self.one_way.on_sample(at, packet.sent, received_at);
-        if let Some(way_back) = self.one_way.way_back(at, self.rtt.smoothed()) {
-            self.delivery.on_way_back(way_back);
+        if let Some(return_delay) = self.one_way.return_delay(at, self.rtt.smoothed()) {
+            self.delivery.on_return_delay(return_delay);
         }
         let newly_lost = self.find_losses(packet.number, self.rtt.latest());
         let delivery = self.delivery.sample(at, packet.sent, &packet.snapshot, &self.rtt, true);
@@ -230,8 +230,8 @@ impl Path {
             newly_lost,
             loss_interval: ByteCount::ZERO,
         };
-        let siblings = self.siblings.clone();
-        self.bbr.on_ack(&sample, &siblings);
+        let subflows = self.subflows.clone();
+        self.bbr.on_ack(&sample, &subflows);
         if self.bbr.activity() == Activity::Draining {
             self.delivery.set_app_limited(self.in_flight);
         }

@@ -29,7 +29,7 @@ fn a_reader_that_stands_still_stops_the_sender_at_the_credit() {
     exchange(&mut client, &mut server);
     assert_eq!(client.streams.send_credit.used(), 16 << 10);
     assert_eq!(client.streams.backlog(), ByteCount(0));
-    assert!(!client.streams.wants_data(Pick::All) && !client.streams.is_idle());
+    assert!(!client.streams.wants_data(ClassFilter::All) && !client.streams.is_idle());
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn streams_that_nobody_reads_leave_credit_for_those_that_somebody_waits_for() {
     exchange(&mut client, &mut server);
     let credit = client.streams.send_credit;
     assert_eq!((credit.used(), credit.limit()), (62 << 10, 64 << 10));
-    assert!(!client.streams.wants_data(Pick::All) && client.streams.is_blocked());
+    assert!(!client.streams.wants_data(ClassFilter::All) && client.streams.is_blocked());
     let urgent = client.streams.open().unwrap();
     client.streams.set_class(urgent, Class::Interactive).unwrap();
     client.write(urgent, &[1; 3 << 10]);
@@ -85,7 +85,7 @@ fn repeats_need_no_credit() {
     let lost: Vec<Packet> = std::iter::from_fn(|| client.packet()).collect();
     assert_eq!(client.streams.send_credit.used(), 16 << 10);
     lost.iter().for_each(|packet| client.lose(packet));
-    assert!(client.streams.wants_data(Pick::All));
+    assert!(client.streams.wants_data(ClassFilter::All));
     assert_eq!(client.streams.backlog(), ByteCount(16 << 10));
     push(&mut client, &mut server);
     server.accept_all();
@@ -96,8 +96,8 @@ fn repeats_need_no_credit() {
 
 #[test]
 fn a_peer_that_exceeds_its_credit_is_refused() {
-    let first = StreamId::new(Initiator::Client, 0);
-    let second = StreamId::new(Initiator::Client, 1);
+    let first = StreamId::new(Side::Client, 0);
+    let second = StreamId::new(Side::Client, 1);
     let last_byte = |stream, offset| StreamData { stream, offset, end: false, data: b"x" };
     let (_, mut server) = pair(&small());
     server.streams.on_stream(&last_byte(first, (16 << 10) - 1)).unwrap();
@@ -300,7 +300,7 @@ fn a_peer_that_leaves_gaps_everywhere_is_refused_before_memory_runs_out() {
     let config =
         StreamConfig { stream_window: 1 << 20, connection_window: 1 << 20, max_window: 1 << 20, ..small() };
     let (_, mut server) = pair(&config);
-    let stream = StreamId::new(Initiator::Client, 0);
+    let stream = StreamId::new(Side::Client, 0);
     let refused = (0..1 << 19).find_map(|index| {
         let block = StreamData { stream, offset: index * 2 + 1, end: false, data: b"x" };
         server.streams.on_stream(&block).err().map(|violation| (index, violation))

@@ -47,7 +47,7 @@ struct End {
 }
 
 impl End {
-    fn new(side: Initiator) -> Self {
+    fn new(side: Side) -> Self {
         Self {
             peer: Peer::new(side, &small(), &small()),
             known: Vec::new(),
@@ -149,7 +149,7 @@ proptest! {
     fn every_stream_ends_and_both_ends_count_the_same(
         steps in prop::collection::vec((any::<bool>(), step()), 1..300),
     ) {
-        let (mut client, mut server) = (End::new(Initiator::Client), End::new(Initiator::Server));
+        let (mut client, mut server) = (End::new(Side::Client), End::new(Side::Server));
         for (by_client, step) in steps {
             let (this, other) = if by_client { (&mut client, &mut server) } else { (&mut server, &mut client) };
             this.apply(&step, other);

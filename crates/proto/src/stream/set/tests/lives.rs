@@ -50,9 +50,9 @@ fn an_end_without_bytes_is_an_end() {
     let (mut client, mut server) = pair(&small());
     let id = client.streams.open().unwrap();
     client.streams.finish(id).unwrap();
-    assert!(client.streams.wants_data(Pick::All) && !client.streams.is_idle());
+    assert!(client.streams.wants_data(ClassFilter::All) && !client.streams.is_idle());
     let lost = client.packet().unwrap();
-    assert!(!client.streams.wants_data(Pick::All));
+    assert!(!client.streams.wants_data(ClassFilter::All));
     client.lose(&lost);
     exchange(&mut client, &mut server);
     server.accept_all();
@@ -162,20 +162,20 @@ fn the_peer_may_open_new_streams_as_old_ones_end() {
 #[test]
 fn a_higher_number_opens_all_below_it_but_not_beyond_the_limit() {
     let (_, mut server) = pair(&small());
-    let third = StreamId::new(Initiator::Client, 2);
+    let third = StreamId::new(Side::Client, 2);
     server.streams.on_stream(&StreamData { stream: third, offset: 0, end: false, data: b"x" }).unwrap();
     assert_eq!(server.accept_all(), 3);
-    let fifth = StreamId::new(Initiator::Client, 4);
+    let fifth = StreamId::new(Side::Client, 4);
     let beyond = server.streams.on_stream(&StreamData { stream: fifth, offset: 0, end: false, data: b"x" });
     assert_eq!(beyond, Err(Violation::StreamLimit { stream: fifth, allowed: 4 }));
-    let ours = StreamId::new(Initiator::Server, 0);
+    let ours = StreamId::new(Side::Server, 0);
     let unopened = server.streams.on_stream(&StreamData { stream: ours, offset: 0, end: false, data: b"x" });
     assert_eq!(unopened, Err(Violation::StreamState { stream: ours }));
 }
 
 #[test]
 fn the_final_size_cannot_change() {
-    let stream = StreamId::new(Initiator::Client, 0);
+    let stream = StreamId::new(Side::Client, 0);
     let block = |offset, end, data| StreamData { stream, offset, end, data };
     let wrong = |second: &StreamData<'_>| {
         let (_, mut server) = pair(&small());

@@ -42,7 +42,7 @@ fn a_writer_goes_on_while_its_own_bytes_are_on_their_way() {
             .for_each(|content| client.streams.on_delivered(content));
     }
     assert!(client.saw(StreamEvent::Writable(second)));
-    assert!(client.streams.agenda.totals.held > 2 * KIB as u64);
+    assert!(client.streams.queue.totals.held > 2 * KIB as u64);
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn a_message_that_is_too_large_is_refused_before_anything_is_taken() {
 fn without_agreement_messages_are_neither_sent_nor_taken() {
     let none = StreamConfig { max_message: 0, ..small() };
     let (mut client, mut server) =
-        (Peer::new(Initiator::Client, &small(), &small()), Peer::new(Initiator::Server, &none, &small()));
+        (Peer::new(Side::Client, &small(), &small()), Peer::new(Side::Server, &none, &small()));
     let id = client.streams.open().unwrap();
     send(&mut client, id, b"x", unordered());
     let packet = client.packet().unwrap();
@@ -230,7 +230,7 @@ fn urgent_messages_go_before_bytes_and_are_told_apart() {
 enum Step {
     Send { stream: usize, size: usize, unordered: bool, lifetime: Option<u64>, transmissions: Option<u32> },
     Packet { size: usize },
-    Arrive { pick: usize, fate: u8 },
+    Arrive { filter: usize, fate: u8 },
     Back,
     Read,
     Wait(u64),
@@ -244,7 +244,7 @@ fn any_step() -> impl Strategy<Value = Step> {
             Step::Send { stream, size, unordered, lifetime, transmissions }
         }),
         6 => (120_usize..1_400).prop_map(|size| Step::Packet { size }),
-        5 => (any::<usize>(), 0_u8..6).prop_map(|(pick, fate)| Step::Arrive { pick, fate }),
+        5 => (any::<usize>(), 0_u8..6).prop_map(|(filter, fate)| Step::Arrive { filter, fate }),
         2 => Just(Step::Back),
         2 => Just(Step::Read),
         1 => (1_u64..20).prop_map(Step::Wait),
@@ -286,8 +286,8 @@ proptest! {
                     }
                 }
                 Some(Step::Packet { size }) => flying.extend(client.packet_of(size)),
-                Some(Step::Arrive { pick, fate }) if !flying.is_empty() => {
-                    let packet = flying.remove(pick % flying.len());
+                Some(Step::Arrive { filter, fate }) if !flying.is_empty() => {
+                    let packet = flying.remove(filter % flying.len());
                     match fate {
                         0 => client.lose(&packet),
                         1 => {

@@ -54,9 +54,9 @@ fn what_was_left_out_needs_no_credit_while_a_message_waits_for_it() {
     client.write(bytes, &pattern(bytes, 6 << 10));
     assert!(client.packet_from(PACKET, Source::Skip(ByteCount(5 << 10))).is_some());
     send(&mut client, messages, 4 << 10, unordered().priority(1));
-    assert!(client.streams.wants_data(Pick::All));
-    let outlook = client.streams.outlook(Pick::All);
-    assert_eq!((outlook.window_left, outlook.next.unwrap().stream), (ByteCount::ZERO, messages));
+    assert!(client.streams.wants_data(ClassFilter::All));
+    let backlog_of = client.streams.backlog_of(ClassFilter::All);
+    assert_eq!((backlog_of.window_left, backlog_of.next.unwrap().stream), (ByteCount::ZERO, messages));
     let packet = client.packet().unwrap();
     let block_of =
         |block: &Block<'_>| if let Block::Stream(block) = block { Some(block.offset) } else { None };
@@ -70,11 +70,11 @@ fn schedulers_see_class_and_end_of_use_of_the_next_message() {
     let id = client.streams.open().unwrap();
     let options = unordered().class(Class::Deadline).priority(3).lifetime(Duration::from_millis(7));
     send(&mut client, id, 2_000, options);
-    let outlook = client.streams.outlook(Pick::All);
-    let next = outlook.next.unwrap();
+    let backlog_of = client.streams.backlog_of(ClassFilter::All);
+    let next = backlog_of.next.unwrap();
     assert_eq!((next.class, next.deadline, next.left), (Class::Deadline, Some(at(7)), ByteCount(2_000)));
     let mut ready = Vec::new();
-    client.streams.ready_streams(Pick::All, &mut ready);
+    client.streams.ready_streams(ClassFilter::All, &mut ready);
     let listed: Vec<_> = ready.iter().map(|ready| (ready.priority, ready.class, ready.deadline)).collect();
     assert_eq!(listed, [(3, Class::Deadline, Some(at(7)))]);
 }
@@ -85,11 +85,12 @@ fn what_somebody_waits_for_is_not_among_what_may_wait() {
     let (bytes, messages) = (client.streams.open().unwrap(), client.streams.open().unwrap());
     client.write(bytes, &pattern(bytes, 5_000));
     send(&mut client, messages, 2_000, unordered().class(Class::Interactive));
-    let (all, patient) = (client.streams.outlook(Pick::All), client.streams.outlook(Pick::Patient));
+    let (all, patient) =
+        (client.streams.backlog_of(ClassFilter::All), client.streams.backlog_of(ClassFilter::Patient));
     assert_eq!((all.backlog, patient.backlog), (ByteCount(7_000), ByteCount(5_000)));
     assert_eq!((all.next.unwrap().stream, patient.next.unwrap().stream), (messages, bytes));
     let mut ready = Vec::new();
-    client.streams.ready_streams(Pick::Patient, &mut ready);
+    client.streams.ready_streams(ClassFilter::Patient, &mut ready);
     assert_eq!(ready.iter().map(|ready| ready.stream).collect::<Vec<_>>(), [bytes]);
 }
 
@@ -117,5 +118,5 @@ fn a_copy_that_gets_lost_leaves_what_is_to_be_sent_again() {
     assert_eq!(server.received[&id], [7; 500]);
     assert_eq!(server.ended[&id], ReadOutcome::End, "the end goes again, too");
     client.settle(&again);
-    assert!(!client.streams.wants_data(Pick::All));
+    assert!(!client.streams.wants_data(ClassFilter::All));
 }

@@ -209,7 +209,7 @@ impl World {
         let credit = &self.client.streams.send_credit;
         assert!(credit.used() <= credit.limit());
         assert!(self.server.streams.receive_credit.received() <= credit.used());
-        let totals = &self.client.streams.agenda.totals;
+        let totals = &self.client.streams.queue.totals;
         let ready: Vec<_> = self.client.streams.streams.values().map(|stream| stream.send.ready()).collect();
         assert_eq!(totals.fresh, ready.iter().map(|ready| ready.fresh).sum::<u64>());
         assert_eq!(totals.repeat, ready.iter().map(|ready| ready.repeat).sum::<u64>());

@@ -2,7 +2,7 @@
 
 /// The packets lost together.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Episodes {
+pub(crate) struct RecoveryPeriods {
     /// Number of the current one; 0 before the first.
     current: u64,
     /// First packet number sent after it began: below, packets say nothing new about congestion.
@@ -21,7 +21,7 @@ pub(crate) enum Meaning {
     SameEvent,
 }
 
-impl Episodes {
+impl RecoveryPeriods {
     /// The number of the current one, to be remembered with a lost packet.
     pub(crate) fn current(&self) -> u64 {
         self.current
@@ -90,32 +90,32 @@ mod tests {
 
     #[test]
     fn losses_of_one_flight_are_one_event() {
-        let mut episodes = Episodes::default();
-        assert_eq!(episodes.on_lost(3, 10), Meaning::NewEvent);
-        assert_eq!(episodes.on_lost(9, 12), Meaning::SameEvent);
-        assert_eq!(episodes.on_lost(10, 15), Meaning::NewEvent);
-        assert!(episodes.is_in_recovery(14) && !episodes.is_in_recovery(15));
+        let mut recovery_periods = RecoveryPeriods::default();
+        assert_eq!(recovery_periods.on_lost(3, 10), Meaning::NewEvent);
+        assert_eq!(recovery_periods.on_lost(9, 12), Meaning::SameEvent);
+        assert_eq!(recovery_periods.on_lost(10, 15), Meaning::NewEvent);
+        assert!(recovery_periods.is_in_recovery(14) && !recovery_periods.is_in_recovery(15));
     }
 
     #[test]
     fn an_event_is_undone_when_its_last_packet_arrives() {
-        let mut episodes = Episodes::default();
-        episodes.on_lost(3, 10);
-        episodes.on_lost(4, 10);
-        assert!(!episodes.on_spurious(1));
-        assert!(episodes.on_spurious(1));
-        assert!(!episodes.is_in_recovery(5));
-        assert!(!episodes.on_spurious(1));
+        let mut recovery_periods = RecoveryPeriods::default();
+        recovery_periods.on_lost(3, 10);
+        recovery_periods.on_lost(4, 10);
+        assert!(!recovery_periods.on_spurious(1));
+        assert!(recovery_periods.on_spurious(1));
+        assert!(!recovery_periods.is_in_recovery(5));
+        assert!(!recovery_periods.on_spurious(1));
     }
 
     #[test]
     fn one_packet_that_stays_away_keeps_the_event() {
-        let mut episodes = Episodes::default();
-        episodes.on_lost(3, 10);
-        episodes.on_lost(4, 10);
-        episodes.on_really_lost(1);
-        assert!(!episodes.on_spurious(1));
-        assert!(!episodes.on_spurious(1));
-        assert!(episodes.is_in_recovery(5));
+        let mut recovery_periods = RecoveryPeriods::default();
+        recovery_periods.on_lost(3, 10);
+        recovery_periods.on_lost(4, 10);
+        recovery_periods.on_really_lost(1);
+        assert!(!recovery_periods.on_spurious(1));
+        assert!(!recovery_periods.on_spurious(1));
+        assert!(recovery_periods.is_in_recovery(5));
     }
 }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use manyway_wire::rendezvous::{Body, Cookie, MAX_ADDRESSES, Message, REQUEST_LEN, Sealed, Token};
-use manyway_wire::{Initiator, Writer};
+use manyway_wire::{Side, Writer};
 
 use super::Secrets;
 use crate::path::crossing::crossed;
@@ -62,8 +62,8 @@ pub(crate) enum Learnt {
 
 /// An end at its rendezvous servers.
 #[derive(Debug)]
-pub(crate) struct Meeting {
-    side: Initiator,
+pub(crate) struct RendezvousClient {
+    side: Side,
     secrets: Secrets,
     relays: Vec<SocketAddr>,
     legs: Vec<Leg>,
@@ -83,9 +83,9 @@ pub(crate) struct Meeting {
     knocks: Vec<FourTuple>,
 }
 
-impl Meeting {
+impl RendezvousClient {
     /// Starts; nothing is sent before [`set_own`](Self::set_own).
-    pub(crate) fn new(now: Instant, side: Initiator, secrets: Secrets, relays: &[SocketAddr]) -> Self {
+    pub(crate) fn new(now: Instant, side: Side, secrets: Secrets, relays: &[SocketAddr]) -> Self {
         Self {
             side,
             secrets,

@@ -16,7 +16,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(250);
 
 /// Which questions were asked.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Asked {
+pub(crate) struct KeepAlives {
     /// Bytes of streams that had come by then.
     after: u64,
     /// How often, since they came.
@@ -26,11 +26,11 @@ pub(crate) struct Asked {
 impl Engine {
     /// Soon after the peer fell silent, and after half of the idle time; once each for all bytes of streams that came
     /// before.
-    pub(crate) fn still_there_deadline(&self, wire: &Wire) -> Option<Instant> {
+    pub(crate) fn receiver_keep_alive_deadline(&self, wire: &Wire) -> Option<Instant> {
         let idle_at = self.idle_deadline().filter(|_| !self.clock.asked_since_heard)?;
         let heard_at = self.clock.last_activity;
         let half = (idle_at - heard_at) / 2;
-        match self.times_asked(wire) {
+        match self.keep_alives_sent(wire) {
             0 if wire.bytes_received() > 0 => Some(heard_at + self.first_wait().min(half)),
             1 => Some(heard_at + half),
             _ => None,
@@ -38,11 +38,12 @@ impl Engine {
     }
 
     /// Asks on all paths if it is time.
-    pub(crate) fn ask_still_there(&mut self, wire: &Wire, now: Instant) {
-        if self.still_there_deadline(wire).is_none_or(|at| at > now) {
+    pub(crate) fn receiver_keep_alive_timeout(&mut self, wire: &Wire, now: Instant) {
+        if self.receiver_keep_alive_deadline(wire).is_none_or(|at| at > now) {
             return;
         }
-        self.clock.asked = Asked { after: wire.bytes_received(), times: self.times_asked(wire) + 1 };
+        self.clock.asked =
+            KeepAlives { after: wire.bytes_received(), times: self.keep_alives_sent(wire) + 1 };
         if !wire.expects_more() {
             return;
         }
@@ -51,8 +52,8 @@ impl Engine {
         }
     }
 
-    fn times_asked(&self, wire: &Wire) -> u8 {
-        let Asked { after, times } = self.clock.asked;
+    fn keep_alives_sent(&self, wire: &Wire) -> u8 {
+        let KeepAlives { after, times } = self.clock.asked;
         if wire.bytes_received() > after { 0 } else { times }
     }
 

@@ -7,12 +7,12 @@ use manyway_wire::StreamId;
 
 use super::Stream;
 use crate::Instant;
-use crate::stream::priority::{Pick, Rank, ReadyQueue, Urgency};
+use crate::stream::priority::{ClassFilter, Rank, ReadyQueue, Urgency};
 use crate::stream::send::Ready;
 
 /// Queues and sums over the streams.
 #[derive(Debug, Default)]
-pub(super) struct Agenda {
+pub(super) struct SendQueue {
     /// Streams with bytes that need no credit: repeats, the rest of begun messages, and bare ends.
     pub(super) repeats: ReadyQueue,
     /// Streams with new bytes within their own credit, or such as were left out.
@@ -28,14 +28,14 @@ pub(super) struct Agenda {
 
 /// What goes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum NextItem {
     /// The first of the repeats.
     Repeat(StreamId),
     /// The first of the new bytes, or of those that were left out.
     Fresh(StreamId),
 }
 
-impl Turn {
+impl NextItem {
     /// The more urgent first, and of equals what needs no credit.
     fn of(repeat: Option<(Urgency, StreamId)>, fresh: Option<(Urgency, StreamId)>) -> Option<Self> {
         match (repeat, fresh) {
@@ -61,7 +61,7 @@ pub(super) struct Totals {
     pub(super) blocked: usize,
 }
 
-/// What the agenda knows of one stream; part of the stream, kept by the agenda.
+/// What the queue knows of one stream; part of the stream, kept by the queue.
 #[derive(Debug, Default)]
 pub(super) struct Entry {
     /// The share in the totals.
@@ -111,7 +111,7 @@ impl ControlBlocks {
     }
 }
 
-impl Agenda {
+impl SendQueue {
     /// Gives back memory that is not used.
     pub(super) fn shrink_to_fit(&mut self) {
         self.repeats.shrink_to_fit();
@@ -121,13 +121,13 @@ impl Agenda {
     }
 
     /// What goes next: the more urgent first, and of equals what needs no credit.
-    pub(super) fn turn(&self, pick: Pick) -> Option<Turn> {
-        Turn::of(self.repeats.first(pick), self.fresh.first(pick))
+    pub(super) fn turn(&self, filter: ClassFilter) -> Option<NextItem> {
+        NextItem::of(self.repeats.first(filter), self.fresh.first(filter))
     }
 
     /// The same of what needs no credit.
-    pub(super) fn paid_turn(&self, pick: Pick) -> Option<Turn> {
-        Turn::of(self.repeats.first(pick), self.skipped.first(pick))
+    pub(super) fn paid_turn(&self, filter: ClassFilter) -> Option<NextItem> {
+        NextItem::of(self.repeats.first(filter), self.skipped.first(filter))
     }
 
     /// Brings everything up to date after `stream` changed.

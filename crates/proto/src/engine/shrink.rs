@@ -12,28 +12,28 @@ const REST: Duration = Duration::from_secs(1);
 
 impl Engine {
     /// A packet came or went: there may be something to give back once it is quiet.
-    pub(crate) fn note_stir(&mut self, now: Instant) {
-        self.clock.stirred_at = now;
-        if self.clock.tidy_at.is_none() {
-            self.clock.tidy_at = Some(now + REST);
+    pub(crate) fn note_packet(&mut self, now: Instant) {
+        self.clock.last_packet_at = now;
+        if self.clock.shrink_at.is_none() {
+            self.clock.shrink_at = Some(now + REST);
         }
     }
 
     /// Gives back what is reserved for packets and blocks on their way, if there were none for a while.
-    pub(crate) fn tidy(&mut self, wire: &mut Wire, now: Instant) {
-        if self.clock.tidy_at.is_none_or(|at| at > now) {
+    pub(crate) fn shrink_when_idle(&mut self, wire: &mut Wire, now: Instant) {
+        if self.clock.shrink_at.is_none_or(|at| at > now) {
             return;
         }
-        let rests_at = self.clock.stirred_at + REST;
-        self.clock.tidy_at = (rests_at > now).then_some(rests_at);
-        if self.clock.tidy_at.is_some() {
+        let rests_at = self.clock.last_packet_at + REST;
+        self.clock.shrink_at = (rests_at > now).then_some(rests_at);
+        if self.clock.shrink_at.is_some() {
             return;
         }
         for path in self.paths.iter_mut() {
-            path.tidy();
+            path.shrink_to_fit();
         }
         self.paths.shrink_to_fit();
-        self.sending.tidy();
+        self.sending.shrink_when_idle();
         self.events.shrink_to_fit();
         self.notices.shrink_to_fit();
         wire.shrink_to_fit();

@@ -1,13 +1,13 @@
 //! Packets of a path that was suspect: what became of them tells of an outage, not of the capacity.
 
-/// Which packets were sent in doubt, or were on their way when it began.
+/// Which packets were sent in suspect_period, or were on their way when it began.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Doubt {
+pub(crate) struct SuspectPeriod {
     /// Those below this number.
     below: u64,
 }
 
-impl Doubt {
+impl SuspectPeriod {
     /// Doubts begin.
     pub(crate) fn begin(&mut self) {
         self.below = u64::MAX;
@@ -32,13 +32,13 @@ mod tests {
 
     #[test]
     fn packets_sent_before_the_end_of_the_doubts_fall_under_them() {
-        let mut doubt = Doubt::default();
-        doubt.end(7);
-        assert!(!doubt.covers(0));
-        doubt.begin();
-        assert!(doubt.covers(1_000_000));
-        doubt.end(7);
-        doubt.end(9);
-        assert!(doubt.covers(6) && !doubt.covers(7));
+        let mut suspect_period = SuspectPeriod::default();
+        suspect_period.end(7);
+        assert!(!suspect_period.covers(0));
+        suspect_period.begin();
+        assert!(suspect_period.covers(1_000_000));
+        suspect_period.end(7);
+        suspect_period.end(9);
+        assert!(suspect_period.covers(6) && !suspect_period.covers(7));
     }
 }

@@ -9,9 +9,9 @@ const MOST: usize = 64;
 
 /// Their numbers, ascending.
 #[derive(Debug, Default)]
-pub(super) struct Astray(VecDeque<u64>);
+pub(super) struct OffPath(VecDeque<u64>);
 
-impl Astray {
+impl OffPath {
     pub(super) fn add(&mut self, packet_number: u64) {
         if self.0.len() >= MOST {
             self.0.pop_front();
@@ -31,25 +31,25 @@ impl Astray {
 
 #[cfg(test)]
 mod tests {
-    use super::{Astray, MOST};
+    use super::{MOST, OffPath};
 
     #[test]
     fn what_went_elsewhere_is_skipped_from_the_end_of_a_range() {
-        let mut astray = Astray::default();
-        [3, 4, 7].into_iter().for_each(|number| astray.add(number));
-        assert_eq!(astray.last_other(&(0..=4)), Some(2));
-        assert_eq!(astray.last_other(&(5..=7)), Some(6));
-        assert_eq!(astray.last_other(&(0..=5)), Some(5));
-        assert_eq!(astray.last_other(&(3..=4)), None);
-        astray.add(0x1_0000);
-        assert_eq!(astray.last_other(&(7..=7)), None);
+        let mut off_path = OffPath::default();
+        [3, 4, 7].into_iter().for_each(|number| off_path.add(number));
+        assert_eq!(off_path.last_other(&(0..=4)), Some(2));
+        assert_eq!(off_path.last_other(&(5..=7)), Some(6));
+        assert_eq!(off_path.last_other(&(0..=5)), Some(5));
+        assert_eq!(off_path.last_other(&(3..=4)), None);
+        off_path.add(0x1_0000);
+        assert_eq!(off_path.last_other(&(7..=7)), None);
     }
 
     #[test]
     fn only_the_newest_are_remembered() {
-        let mut astray = Astray::default();
-        (0..=MOST as u64).for_each(|number| astray.add(number));
-        assert_eq!(astray.last_other(&(0..=0)), Some(0));
-        assert_eq!(astray.last_other(&(1..=1)), None);
+        let mut off_path = OffPath::default();
+        (0..=MOST as u64).for_each(|number| off_path.add(number));
+        assert_eq!(off_path.last_other(&(0..=0)), Some(0));
+        assert_eq!(off_path.last_other(&(1..=1)), None);
     }
 }

@@ -10,19 +10,19 @@ use crate::Rng;
 
 /// The first trap lies among so many numbers, so that short transfers meet one too.
 const FIRST_WITHIN: u64 = 1 << 8;
-/// Between two traps lie from half to one and a half of so many numbers.
+/// Between two skipped lie from half to one and a half of so many numbers.
 const DISTANCE: u64 = 1 << 10;
 /// No more are remembered: a peer that lies about packets longer ago is caught by newer ones.
 const REMEMBERED: usize = 64;
 
 /// The numbers of one path that were left out, and the one to leave out next.
 #[derive(Debug, Default)]
-pub(crate) struct Traps {
+pub(crate) struct SkippedNumbers {
     next: Option<u64>,
     left_out: VecDeque<u64>,
 }
 
-impl Traps {
+impl SkippedNumbers {
     /// Chooses the next number to leave out, if none is chosen yet; `at` is the next number.
     pub(crate) fn set(&mut self, at: u64, rng: &mut Rng) {
         if self.next.is_some() {
@@ -53,12 +53,12 @@ impl Traps {
         self.left_out.get(newest).copied().filter(|number| number >= numbers.start())
     }
 
-    /// How many traps lie above `number` and below `end`: a distance of packets is so much smaller. Costs O(log n).
+    /// How many skipped lie above `number` and below `end`: a distance of packets is so much smaller. Costs O(log n).
     pub(crate) fn between(&self, number: u64, end: u64) -> u64 {
         self.below(end).saturating_sub(self.below(number.saturating_add(1))) as u64
     }
 
-    /// How many traps lie below `end`; they stand in the order of their numbers.
+    /// How many skipped lie below `end`; they stand in the order of their numbers.
     fn below(&self, end: u64) -> usize {
         self.left_out.partition_point(|number| *number < end)
     }
@@ -66,16 +66,16 @@ impl Traps {
 
 #[cfg(test)]
 mod tests {
-    use super::{DISTANCE, FIRST_WITHIN, REMEMBERED, Traps};
+    use super::{DISTANCE, FIRST_WITHIN, REMEMBERED, SkippedNumbers};
     use crate::Rng;
 
     #[test]
     fn about_one_in_a_thousand_numbers_is_left_out_and_none_can_be_foretold() {
         let left_out = |seed: u8| {
-            let (mut traps, mut rng) = (Traps::default(), Rng::from_seed([seed; 32]));
+            let (mut skipped, mut rng) = (SkippedNumbers::default(), Rng::from_seed([seed; 32]));
             let left_out = |number: &u64| {
-                traps.set(*number, &mut rng);
-                traps.takes(*number)
+                skipped.set(*number, &mut rng);
+                skipped.takes(*number)
             };
             (0..100_000).filter(left_out).collect::<Vec<_>>()
         };
@@ -87,20 +87,20 @@ mod tests {
 
     #[test]
     fn a_range_with_a_trap_is_found_and_the_memory_of_traps_is_bounded() {
-        let (mut traps, mut rng) = (Traps::default(), Rng::from_seed([1; 32]));
+        let (mut skipped, mut rng) = (SkippedNumbers::default(), Rng::from_seed([1; 32]));
         let mut left_out = Vec::new();
         for number in 0..200_000 {
-            traps.set(number, &mut rng);
-            if traps.takes(number) {
+            skipped.set(number, &mut rng);
+            if skipped.takes(number) {
                 left_out.push(number);
             }
         }
-        assert_eq!(traps.left_out.len(), REMEMBERED);
+        assert_eq!(skipped.left_out.len(), REMEMBERED);
         let last = *left_out.last().unwrap();
-        assert_eq!(traps.caught(&(last..=last)), Some(last));
-        assert_eq!(traps.caught(&(0..=u64::MAX)), Some(last));
-        assert_eq!(traps.caught(&(last + 1..=u64::MAX)), None);
-        assert_eq!(traps.caught(&(left_out[left_out.len() - 2] + 1..=last - 1)), None);
-        assert_eq!((traps.between(last - 1, last + 1), traps.between(last, last + 9)), (1, 0));
+        assert_eq!(skipped.caught(&(last..=last)), Some(last));
+        assert_eq!(skipped.caught(&(0..=u64::MAX)), Some(last));
+        assert_eq!(skipped.caught(&(last + 1..=u64::MAX)), None);
+        assert_eq!(skipped.caught(&(left_out[left_out.len() - 2] + 1..=last - 1)), None);
+        assert_eq!((skipped.between(last - 1, last + 1), skipped.between(last, last + 9)), (1, 0));
     }
 }
