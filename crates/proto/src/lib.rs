@@ -123,6 +123,9 @@ pub mod scheduler;
 mod stream;
 pub mod text;
 mod time;
+#[cfg(feature = "toy-wire")]
+#[doc(hidden)]
+pub mod toy;
 mod units;
 mod wire;
 

@@ -35,3 +35,4 @@ mod slow_readers;
 mod standstill;
 mod streams;
 mod suspend;
+mod toy_wire;

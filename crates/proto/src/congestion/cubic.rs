@@ -243,7 +243,7 @@ impl CongestionController for Cubic {
         }
     }
 
-    fn on_siblings(&mut self, subflows: &[Subflow]) {
+    fn on_subflows(&mut self, subflows: &[Subflow]) {
         if self.coupling == Coupling::Group {
             self.look_at(subflows);
         }

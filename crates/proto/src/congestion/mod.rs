@@ -66,7 +66,7 @@ pub trait CongestionController: Debug + Send {
     }
 
     /// An acknowledgement came; what it says follows. `subflows` are the other live paths of the connection.
-    fn on_siblings(&mut self, subflows: &[Subflow]) {
+    fn on_subflows(&mut self, subflows: &[Subflow]) {
         let _ = subflows;
     }
 

@@ -410,7 +410,7 @@ impl Flows {
     fn look(&mut self) {
         for at in 0..self.0.len() {
             let subflows = self.subflows(at);
-            self.0[at].on_siblings(&subflows);
+            self.0[at].on_subflows(&subflows);
         }
     }
 
@@ -421,7 +421,7 @@ impl Flows {
             for at in 0..self.0.len() {
                 let subflows = self.subflows(at);
                 let window = self.0[at].window();
-                self.0[at].on_siblings(&subflows);
+                self.0[at].on_subflows(&subflows);
                 self.0[at].on_ack(&ack(*now, window.get() / 10, window), &subflows);
             }
         }
@@ -475,7 +475,7 @@ fn a_path_that_joins_a_group_adds_no_initial_window_to_it_and_grows_from_there()
     for count in 3..20 {
         let subflows = flows.subflows(1);
         let window = flows.0[1].window();
-        flows.0[1].on_siblings(&subflows);
+        flows.0[1].on_subflows(&subflows);
         flows.0[1].on_ack(&ack(at(count), SIZE, window), &subflows);
         assert_eq!(flows.0[1].window(), ByteCount(count * SIZE));
     }
@@ -497,7 +497,7 @@ fn a_group_gives_once_for_what_all_of_it_lost_at_a_time() {
     flows.0[0].on_loss(&loss(now));
     let window = flows.0[1].window();
     let subflows = flows.subflows(1);
-    flows.0[1].on_siblings(&subflows);
+    flows.0[1].on_subflows(&subflows);
     flows.0[1].on_loss(&LossSample { sent_at, ..loss(now + RTT / 10) });
     assert_eq!(flows.0[1].window(), window);
     // What was sent after the first gave counts.
@@ -520,7 +520,7 @@ proptest! {
             if let Step::Ack { part, micros, .. } = step {
                 now += Duration::from_micros(micros);
                 let window = one.window();
-                one.on_siblings(&elsewhere);
+                one.on_subflows(&elsewhere);
                 one.on_ack(&ack(now, window.get() / part, window), &elsewhere);
                 other.on_ack(&ack(now, window.get() / part, window), &elsewhere);
             }

@@ -120,8 +120,11 @@ impl Connection {
     }
 
     fn mmsp2(&self) -> &Mmsp2 {
-        let Wire::Mmsp2(mmsp2) = &self.wire;
-        mmsp2
+        match &self.wire {
+            Wire::Mmsp2(mmsp2) => mmsp2,
+            #[cfg(feature = "toy-wire")]
+            Wire::Toy(_) => unreachable!("the toy wire has a connection of its own"),
+        }
     }
 
     fn mmsp2_mut(&mut self) -> &mut Mmsp2 {
@@ -129,8 +132,11 @@ impl Connection {
     }
 
     fn parts(&mut self) -> (&mut Engine, &mut Mmsp2) {
-        let Self { engine, wire: Wire::Mmsp2(mmsp2) } = self;
-        (engine, mmsp2)
+        match &mut self.wire {
+            Wire::Mmsp2(mmsp2) => (&mut self.engine, mmsp2),
+            #[cfg(feature = "toy-wire")]
+            Wire::Toy(_) => unreachable!("the toy wire has a connection of its own"),
+        }
     }
 
     fn check_usable(&self) -> Result<(), Misuse> {
@@ -147,7 +153,8 @@ impl Connection {
 impl Connection {
     /// Takes a datagram that is meant for this connection.
     pub(crate) fn handle_datagram(&mut self, now: Instant, arrival: Arrival<'_>) {
-        self.wire.on_datagram(&mut self.engine, now, arrival);
+        let (engine, mmsp2) = self.parts();
+        mmsp2.handle_datagram(engine, now, arrival);
     }
 
     /// Writes the next batch of datagrams into the empty `buffer`.

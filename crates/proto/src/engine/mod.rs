@@ -10,6 +10,7 @@ mod deadline;
 mod events;
 mod expiry;
 mod health;
+mod input;
 mod links;
 
 pub(crate) mod notices;

@@ -1,6 +1,7 @@
 //! Packets out: what is due goes in fixed order, each call gives one batch for one address pair.
 
 use manyway_wire::PathId;
+use smallvec::SmallVec;
 
 use super::probing::next_probing;
 use super::{Engine, Side};
@@ -209,6 +210,23 @@ impl Engine {
         usable.then_some(path.id)
     }
 
+    /// The paths whose acknowledgements go into a packet on `carrier`: its own if anything waits, those of others once they
+    /// are due and no path is better for them. With each stands whether it may not arrive there, as the path is suspect:
+    /// then another one has to bring it too.
+    pub(crate) fn due_acks(&self, now: Instant, carrier: PathId) -> SmallVec<[(PathId, bool); 8]> {
+        let due = |path: &Path| {
+            let is_own = path.id == carrier;
+            let is_due = if is_own { path.receiving.acks.is_waiting() } else { path.receiving.acks.due(now) };
+            if !is_due {
+                return None;
+            }
+            let chosen = self.ack_carrier(path);
+            let is_detour = chosen.is_some_and(|chosen| chosen != carrier);
+            (is_own || chosen == Some(carrier)).then_some((path.id, is_detour))
+        };
+        self.paths.iter().filter_map(due).collect()
+    }
+
     /// Whether a packet could go on a path: else no deadline that wants one may be waited for.
     pub(super) fn can_send(&self, path: &Path) -> bool {
         self.is_reachable(path.id) && path.place.amplification().has_room()
@@ -245,12 +263,6 @@ impl Engine {
         }
         let size = u16::try_from(size).unwrap_or(u16::MAX);
         self.observe(now, &Fact::PacketSent { path, packet_number, size, asks_for_ack });
-    }
-
-    /// A packet of the peer was opened.
-    pub(crate) fn on_packet_in(&mut self, now: Instant) {
-        self.clock.last_activity = now;
-        self.clock.asked_since_heard = false;
     }
 }
 

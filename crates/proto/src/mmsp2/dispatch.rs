@@ -1,17 +1,15 @@
 //! One arm a block, one call an arm: each block goes to its owner.
 
 use manyway_wire::PathId;
-use manyway_wire::mmsp2::{Block, Liveness, PathAck, PathStatus, Probe, ProbeAck};
+use manyway_wire::mmsp2::{Block, Liveness, PathAck, PathStatus};
 
 use super::control::from_wire;
 use super::input::PacketFacts;
 use super::{Checked, Mmsp2};
 use crate::engine::Engine;
-use crate::event::Event;
 use crate::io::EcnCounts;
-use crate::path::PathState;
 use crate::protection::EncryptionLevel;
-use crate::recovery::{Outcome, ReceivedAck};
+use crate::recovery::ReceivedAck;
 use crate::{Rate, Side, Violation};
 
 impl Mmsp2 {
@@ -31,10 +29,12 @@ impl Mmsp2 {
             Block::Pong => self.on_confirmed(engine, facts.now),
             Block::Handshake(block) => self.on_handshake_bytes(facts.level, block.offset, block.data)?,
             Block::PathAck(block) => self.on_path_ack(engine, facts, block)?,
-            Block::Probe(block) => on_probe(engine, facts, block),
-            Block::ProbeAck(block) => on_probe_ack(engine, facts, block),
+            Block::Probe(block) => engine.on_challenge(&facts.heard(), block.nonce),
+            Block::ProbeAck(block) => {
+                engine.on_challenge_answered(&facts.heard(), block.nonce, block.observed);
+            }
             Block::Stream(_) | Block::Message(_) => {
-                note_data(engine, facts);
+                engine.on_data_in(facts.now, facts.path);
                 self.streams.on_block(block)?;
             }
             Block::Skip(_)
@@ -79,66 +79,18 @@ impl Mmsp2 {
 
     fn on_path_ack(&mut self, engine: &mut Engine, facts: &PacketFacts, block: &PathAck<'_>) -> Checked {
         let now = facts.now;
-        let mut outcome = std::mem::take(&mut engine.shared.outcome);
-        let result = match facts.level {
-            EncryptionLevel::OneRtt => self.on_data_ack(engine, facts, block, &mut outcome),
-            EncryptionLevel::Initial | EncryptionLevel::Handshake => {
-                let Some(setup) = &mut self.setup else { return Ok(()) };
-                let space =
-                    if facts.level == EncryptionLevel::Initial { &mut setup.open } else { &mut setup.set_up };
-                let ack = ReceivedAck::new(
-                    PathId::FIRST,
-                    block.ranges.iter(),
-                    block.delay,
-                    block.receive_time_micros,
-                );
-                space.recovery.on_ack(now, ack, &[], &mut outcome)
-            }
-        };
-        match facts.level {
-            EncryptionLevel::OneRtt => engine.settle(now, block.path, &mut outcome),
-            level @ (EncryptionLevel::Initial | EncryptionLevel::Handshake) => {
-                self.settle_setup(engine, level, &mut outcome)
-            }
+        let ranges = block.ranges.iter();
+        let ack = ReceivedAck::new(block.path, ranges, block.delay, block.receive_time_micros);
+        if facts.level != EncryptionLevel::OneRtt {
+            return self.on_setup_ack(engine, facts, ReceivedAck { path: PathId::FIRST, ..ack });
         }
-        engine.shared.outcome = outcome;
+        let ecn = block.ecn.map(|marks| EcnCounts { ect0: marks.ect0, ect1: marks.ect1, ce: marks.ce });
+        let largest = engine.on_ack(now, ack.over(facts.path).with_ecn(ecn));
+        if let Ok(Some(largest)) = largest {
+            self.protector.on_acked(now, block.path, largest);
+        }
         self.carry_out(engine, now);
-        result
-    }
-
-    fn on_data_ack(
-        &mut self,
-        engine: &mut Engine,
-        facts: &PacketFacts,
-        block: &PathAck<'_>,
-        outcome: &mut Outcome,
-    ) -> Checked {
-        let subflows = engine.subflows(facts.now, block.path);
-        // An acknowledgement of a path that is gone is late, not wrong.
-        let Some(path) = engine.paths.get_mut(block.path) else { return Ok(()) };
-        // Over another path it only tells that the peer got something, perhaps long ago.
-        let is_suspect = path.state() == PathState::Suspect && facts.path != block.path;
-        let in_flight = path.recovery.packets_in_flight();
-        let ack = ReceivedAck::new(block.path, block.ranges.iter(), block.delay, block.receive_time_micros)
-            .over(facts.path)
-            .with_ecn(block.ecn.map(|marks| EcnCounts { ect0: marks.ect0, ect1: marks.ect1, ce: marks.ce }));
-        path.recovery.on_ack(facts.now, ack, &subflows, outcome)?;
-        if outcome.progress && !is_suspect {
-            path.silence.on_progress(facts.now, in_flight);
-            path.cancel_probes();
-            let recovery = &path.recovery;
-            if recovery.packets_in_flight() == 0 {
-                path.silence.on_pause();
-            }
-            let (smoothed, largest) = (recovery.rtt().smoothed(), recovery.largest_acked());
-            path.receiving.acks.set_rtt(smoothed);
-            self.protector.on_acked(facts.now, block.path, largest.unwrap_or_default());
-            if path.state() == PathState::Suspect {
-                let working = path.working_state();
-                engine.clear_suspicion(facts.now, block.path, working);
-            }
-        }
-        Ok(())
+        largest.map(|_| ())
     }
 
     fn on_liveness(&mut self, engine: &mut Engine, facts: &PacketFacts, block: &Liveness) {
@@ -168,39 +120,6 @@ fn may_come_from_peer(side: Side, block: &Block<'_>) -> bool {
             !matches!(block, Block::SynAck(_) | Block::Pong | Block::AddAddress(_) | Block::RemoveAddress(_))
         }
     }
-}
-
-/// Bytes of a stream came over a path.
-fn note_data(engine: &mut Engine, facts: &PacketFacts) {
-    if let Some(path) = engine.paths.get_mut(facts.path) {
-        path.on_data_received(facts.now);
-    }
-}
-
-fn on_probe(engine: &mut Engine, facts: &PacketFacts, block: &Probe) {
-    let Some(path) = engine.paths.get_mut(facts.path) else { return };
-    path.push_answer(facts.now, facts.tuple, block.nonce);
-}
-
-fn on_probe_ack(engine: &mut Engine, facts: &PacketFacts, block: &ProbeAck) {
-    let Some(path) = engine.paths.get_mut(facts.path) else { return };
-    let answer =
-        match path.pings_mut().and_then(|pings| pings.on_answer(facts.now, &facts.tuple, block.nonce)) {
-            Some((token, answer)) => {
-                engine.events.push(Event::Pong { path: facts.path, token, rtt: answer.rtt });
-                Some(answer)
-            }
-            None => path.prober.on_answer(facts.now, &facts.tuple, block.nonce),
-        };
-    let Some(answer) = answer else {
-        return engine.manager.on_survey_answer(facts.now, &facts.tuple, block.nonce);
-    };
-    engine.manager.on_answered(answer.tuple.remote);
-    let address = block.observed;
-    if address != facts.tuple.local.address {
-        engine.events.push(Event::AddressObserved { path: facts.path, address });
-    }
-    engine.on_path_answered(facts.now, facts.path, answer);
 }
 
 fn on_path_status(engine: &mut Engine, facts: &PacketFacts, block: &PathStatus) {

@@ -7,7 +7,7 @@ use super::{Checked, Life, Mmsp2};
 use crate::engine::{Engine, Heard};
 use crate::observe::{Direction, Fact, ObservedPacket};
 use crate::packet::ack_policy::Demand;
-use crate::path::{BASE_DATAGRAM, PathState, Receiving};
+use crate::path::{BASE_DATAGRAM, Receiving};
 use crate::protection::{EncryptionLevel, Incoming, OpenError};
 use crate::{Ecn, FourTuple, Instant, Side, Violation};
 
@@ -23,7 +23,7 @@ pub(crate) struct PacketFacts {
 }
 
 impl PacketFacts {
-    fn heard(&self) -> Heard {
+    pub(super) fn heard(&self) -> Heard {
         let Self { now, path, tuple, datagram, .. } = *self;
         Heard { now, path, tuple, datagram }
     }
@@ -227,27 +227,13 @@ impl Mmsp2 {
 
     fn on_opened(&mut self, engine: &mut Engine, facts: &PacketFacts, packet: &ProtectedPacket, size: usize) {
         self.counts.heard = true;
-        engine.on_packet_in(facts.now);
         if let Life::FinSent { repeat, .. } = &mut self.life {
             repeat.on_heard();
         }
         if let HeaderForm::Long { source, .. } = packet.form {
             self.on_setup_packet(engine, facts, source);
         }
-        if let Some(path) = engine.paths.get_mut(facts.path) {
-            path.count_received(size);
-            // The answer of another pair tells nothing of this one; a server follows its client (spec 6.30).
-            if engine.side == Side::Client
-                && path.tuple() != facts.tuple
-                && !path.prober.is_target(&facts.tuple)
-            {
-                return;
-            }
-            path.on_heard(facts.now);
-            if path.state() == PathState::Dead {
-                path.prober.hurry(facts.now);
-            }
-        }
+        engine.on_packet_in(&facts.heard(), size);
     }
 
     fn on_setup_packet(&mut self, engine: &mut Engine, facts: &PacketFacts, source: ConnectionId) {

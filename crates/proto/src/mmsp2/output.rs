@@ -183,20 +183,11 @@ fn write_acks(
     writer: &mut Writer<'_>,
     contents: &mut Contents,
 ) {
-    for id in engine.paths.ids() {
-        let Some(path) = engine.paths.get(id) else { continue };
-        let is_own = id == carrier;
-        let asked = if is_own { path.receiving.acks.is_waiting() } else { path.receiving.acks.due(now) };
-        if !asked {
-            continue;
-        }
-        let chosen = engine.ack_carrier(path);
-        if let Some(path) = engine.paths.get_mut(id).filter(|_| is_own || chosen == Some(carrier)) {
-            write_ack(now, id, &mut path.receiving, writer, contents);
-            // It may not arrive on a path in doubt: the other one has to bring it.
-            if chosen.is_some_and(|chosen| chosen != carrier) {
-                path.receiving.acks.force();
-            }
+    for (id, is_detour) in engine.due_acks(now, carrier) {
+        let Some(path) = engine.paths.get_mut(id) else { continue };
+        write_ack(now, id, &mut path.receiving, writer, contents);
+        if is_detour {
+            path.receiving.acks.force();
         }
     }
 }

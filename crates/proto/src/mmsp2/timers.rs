@@ -1,12 +1,15 @@
 //! The times of MMSP/2 itself: its handshake, its close, its rendezvous.
 
+use std::ops::RangeInclusive;
+
 use manyway_wire::PathId;
 
-use super::Mmsp2;
+use super::input::PacketFacts;
 use super::setup_output::may_send_setup;
+use super::{Checked, Mmsp2};
 use crate::engine::Engine;
 use crate::protection::EncryptionLevel;
-use crate::recovery::{Outcome, TimeoutKind};
+use crate::recovery::{Outcome, ReceivedAck, TimeoutKind};
 use crate::time::Earliest;
 use crate::{Instant, Side};
 
@@ -124,6 +127,22 @@ impl Mmsp2 {
                 setup.say_again(level);
             }
         }
+    }
+
+    /// An acknowledgement of packets of a handshake.
+    pub(super) fn on_setup_ack<I: Iterator<Item = RangeInclusive<u64>>>(
+        &mut self,
+        engine: &mut Engine,
+        facts: &PacketFacts,
+        ack: ReceivedAck<I>,
+    ) -> Checked {
+        let Some(setup) = &mut self.setup else { return Ok(()) };
+        let space = if facts.level == EncryptionLevel::Initial { &mut setup.open } else { &mut setup.set_up };
+        let mut outcome = std::mem::take(&mut engine.shared.outcome);
+        let result = space.recovery.on_ack(facts.now, ack, &[], &mut outcome);
+        self.settle_setup(engine, facts.level, &mut outcome);
+        engine.shared.outcome = outcome;
+        result
     }
 
     /// Hands on what became of the packets of a set-up.

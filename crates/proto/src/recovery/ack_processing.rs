@@ -94,7 +94,7 @@ impl PathRecovery {
         subflows: &[Subflow],
         out: &mut Outcome,
     ) -> Result<(), Violation> {
-        self.controller.on_siblings(subflows);
+        self.controller.on_subflows(subflows);
         self.forget_lost(now);
         let mut arrivals = Arrivals::default();
         for range in ack.ranges {

@@ -1,0 +1,115 @@
+//! What packets of the peer mean for paths, whatever wire they came by.
+
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+
+use manyway_wire::PathId;
+
+use super::{Engine, Heard};
+use crate::event::Event;
+use crate::path::PathState;
+use crate::recovery::{Outcome, ReceivedAck};
+use crate::{Instant, Side, Violation};
+
+impl Engine {
+    /// A packet of `size` bytes was opened: the peer is there, and on its path if it came by the address pair of that.
+    pub(crate) fn on_packet_in(&mut self, heard: &Heard, size: usize) {
+        self.clock.last_activity = heard.now;
+        self.clock.asked_since_heard = false;
+        let Some(path) = self.paths.get_mut(heard.path) else { return };
+        path.count_received(size);
+        // The answer of another pair tells nothing of this one; a server follows its client (spec 6.30).
+        if self.side == Side::Client && path.tuple() != heard.tuple && !path.prober.is_target(&heard.tuple) {
+            return;
+        }
+        path.on_heard(heard.now);
+        if path.state() == PathState::Dead {
+            path.prober.hurry(heard.now);
+        }
+    }
+
+    /// Takes an acknowledgement. Gives the highest packet number that the peer has of the path, if it shows that the path
+    /// works.
+    ///
+    /// # Errors
+    /// If it acknowledges what was never sent.
+    pub(crate) fn on_ack<I: Iterator<Item = RangeInclusive<u64>>>(
+        &mut self,
+        now: Instant,
+        ack: ReceivedAck<I>,
+    ) -> Result<Option<u64>, Violation> {
+        let id = ack.path;
+        let mut outcome = std::mem::take(&mut self.shared.outcome);
+        let result = self.take_ack(now, ack, &mut outcome);
+        self.settle(now, id, &mut outcome);
+        self.shared.outcome = outcome;
+        result
+    }
+
+    fn take_ack<I: Iterator<Item = RangeInclusive<u64>>>(
+        &mut self,
+        now: Instant,
+        ack: ReceivedAck<I>,
+        outcome: &mut Outcome,
+    ) -> Result<Option<u64>, Violation> {
+        let (id, carrier) = (ack.path, ack.carrier);
+        let subflows = self.subflows(now, id);
+        // An acknowledgement of a path that is gone is late, not wrong.
+        let Some(path) = self.paths.get_mut(id) else { return Ok(None) };
+        // Over another path it only tells that the peer got something, perhaps long ago.
+        let is_suspect = path.state() == PathState::Suspect && carrier != id;
+        let in_flight = path.recovery.packets_in_flight();
+        path.recovery.on_ack(now, ack, &subflows, outcome)?;
+        if !outcome.progress || is_suspect {
+            return Ok(None);
+        }
+        path.silence.on_progress(now, in_flight);
+        path.cancel_probes();
+        let recovery = &path.recovery;
+        if recovery.packets_in_flight() == 0 {
+            path.silence.on_pause();
+        }
+        let (smoothed, largest) = (recovery.rtt().smoothed(), recovery.largest_acked());
+        path.receiving.acks.set_rtt(smoothed);
+        if path.state() == PathState::Suspect {
+            let working = path.working_state();
+            self.clear_suspicion(now, id, working);
+        }
+        Ok(Some(largest.unwrap_or_default()))
+    }
+
+    /// Data came over a path.
+    pub(crate) fn on_data_in(&mut self, now: Instant, path: PathId) {
+        if let Some(path) = self.paths.get_mut(path) {
+            path.on_data_received(now);
+        }
+    }
+
+    /// A path challenge came: it is answered to where it came from.
+    pub(crate) fn on_challenge(&mut self, heard: &Heard, nonce: u64) {
+        if let Some(path) = self.paths.get_mut(heard.path) {
+            path.push_answer(heard.now, heard.tuple, nonce);
+        }
+    }
+
+    /// The answer to a path challenge came; the peer saw this end at `observed`.
+    pub(crate) fn on_challenge_answered(&mut self, heard: &Heard, nonce: u64, observed: SocketAddr) {
+        let &Heard { now, path: id, tuple, .. } = heard;
+        let Some(path) = self.paths.get_mut(id) else { return };
+        let answer = match path.pings_mut().and_then(|pings| pings.on_answer(now, &tuple, nonce)) {
+            Some((token, answer)) => {
+                self.events.push(Event::Pong { path: id, token, rtt: answer.rtt });
+                Some(answer)
+            }
+            None => path.prober.on_answer(now, &tuple, nonce),
+        };
+        let Some(answer) = answer else {
+            return self.manager.on_survey_answer(now, &tuple, nonce);
+        };
+        self.manager.on_answered(answer.tuple.remote);
+        if observed != tuple.local.address {
+            self.events.push(Event::AddressObserved { path: id, address: observed });
+        }
+        self.on_path_answered(now, id, answer);
+    }
+}

@@ -1,0 +1,149 @@
+//! A connection over the toy wire, as a driver sees it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use manyway_wire::PathId;
+
+use super::Toy;
+use crate::engine::{Beginnings, Engine, Phase};
+use crate::event::Event;
+use crate::path::manager::PathManager;
+use crate::path::{InterfaceMtus, LocalCandidate, PathReason};
+use crate::wire::Wire;
+use crate::{ConnectionConfig, Ecn, FourTuple, Instant, PathStatistics, Rng, SendRefusal, Side, Transmit};
+
+/// A connection over the toy wire. It begins established, and sends bytes that follow from their offset.
+#[derive(Debug)]
+pub struct ToyConnection {
+    engine: Engine,
+    wire: Wire,
+}
+
+impl ToyConnection {
+    /// Starts at the client; `None` if no pair of addresses fits.
+    pub fn client(
+        now: Instant,
+        config: Arc<ConnectionConfig>,
+        locals: &[LocalCandidate],
+        remotes: &[SocketAddr],
+        rng: Rng,
+    ) -> Option<Self> {
+        let manager = PathManager::new(locals, remotes).with_mode(config.pairs);
+        let tuple = manager.missing(&[]).first()?.targets.first().copied()?;
+        let mut toy = Self::new(now, Side::Client, config, manager, tuple, rng);
+        toy.engine.open_missing_paths(now);
+        toy.wire.carry_out(&mut toy.engine, now);
+        Some(toy)
+    }
+
+    /// Answers a client whose first datagram came by `tuple`.
+    pub fn server(now: Instant, config: Arc<ConnectionConfig>, tuple: FourTuple, rng: Rng) -> Self {
+        Self::new(now, Side::Server, config, PathManager::default(), tuple, rng)
+    }
+
+    fn new(
+        now: Instant,
+        side: Side,
+        config: Arc<ConnectionConfig>,
+        manager: PathManager,
+        tuple: FourTuple,
+        mut rng: Rng,
+    ) -> Self {
+        let (probing_seed, paths) = (rng.next_u64(), config.path_limit);
+        let interfaces = InterfaceMtus::default();
+        let observer = None;
+        let mut engine = Engine::new(Beginnings {
+            now,
+            side,
+            config,
+            interfaces,
+            rng,
+            observer,
+            manager,
+            tuple,
+            probing_seed,
+        });
+        engine.phase = Phase::Established;
+        engine.limits.peer_paths = paths;
+        for path in 0..=paths {
+            engine.set_reachable(PathId(path), true);
+        }
+        if let Some(first) = engine.paths.get_mut(PathId::FIRST) {
+            first.on_proven();
+            let working = first.working_state();
+            engine.advance_path(now, PathId::FIRST, working, PathReason::SetUp);
+        }
+        Self { engine, wire: Wire::Toy(Box::default()) }
+    }
+
+    fn toy(&mut self) -> Option<&mut Toy> {
+        match &mut self.wire {
+            Wire::Toy(toy) => Some(toy),
+            Wire::Mmsp2(_) => None,
+        }
+    }
+
+    /// Has so many more bytes sent.
+    pub fn write(&mut self, bytes: u64) {
+        if let Some(toy) = self.toy() {
+            toy.streams.write(bytes);
+        }
+    }
+
+    /// Bytes that came in order, and those that came and were wrong.
+    pub fn received(&mut self) -> (u64, u64) {
+        self.toy().map_or((0, 0), |toy| (toy.streams.in_order(), toy.streams.wrong()))
+    }
+
+    /// Whether the peer has all that was written.
+    pub fn is_idle(&self) -> bool {
+        self.wire.is_idle()
+    }
+
+    /// The figures of every open path.
+    pub fn paths(&self) -> Vec<PathStatistics> {
+        self.engine.path_statistics()
+    }
+
+    /// The next news of paths.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.engine.events.pop()
+    }
+
+    /// Takes a datagram.
+    pub fn handle_datagram(&mut self, now: Instant, tuple: FourTuple, ecn: Ecn, datagram: &[u8]) {
+        let Self { engine, wire: Wire::Toy(toy) } = self else { return };
+        toy.on_datagram(engine, now, (tuple, ecn), datagram);
+    }
+
+    /// Writes the next datagrams into the empty `buffer`.
+    pub fn poll_transmit(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        self.engine.poll_transmit(&mut self.wire, now, buffer)
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) is due.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.engine.phase.is_open().then(|| self.engine.poll_timeout(&self.wire)).flatten()
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if self.engine.phase.is_open() {
+            self.engine.handle_timeout(&mut self.wire, now);
+        }
+    }
+
+    /// The system refuses to send from an address.
+    pub fn on_send_refused(&mut self, now: Instant, tuple: FourTuple, refusal: SendRefusal) {
+        self.engine.on_send_refused(now, tuple, refusal);
+        self.wire.carry_out(&mut self.engine, now);
+    }
+
+    /// The addresses of this host changed.
+    pub fn set_local_addresses(&mut self, now: Instant, locals: &[LocalCandidate]) {
+        self.engine.manager.set_locals(locals);
+        self.engine.on_locals_changed(now);
+        self.wire.carry_out(&mut self.engine, now);
+    }
+}
