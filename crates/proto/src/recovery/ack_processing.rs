@@ -1,4 +1,4 @@
-//! From an acknowledgement to what arrived, what got lost, and what the controller has to know.
+//! Turns an acknowledgement into arrivals, losses and the samples for the congestion controller.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -18,33 +18,33 @@ use crate::congestion::{AckSample, Activity, CongestionSign, LossSample, LostPac
 use crate::observe::LossReason;
 use crate::{ByteCount, Instant, Violation};
 
-/// Packets called lost are remembered for so many probe timeouts.
+/// Recovery remembers packets declared lost for this many probe timeouts.
 const MEMORY_OF_LOST: u32 = 2;
 
-/// What an acknowledgement brought, gathered over its ranges.
+/// What one acknowledgement newly acknowledged, summed over its ranges.
 #[derive(Debug, Default)]
 struct Arrivals {
     largest: Option<u64>,
     bytes: ByteCount,
-    /// The part that was sent after the last congestion event.
+    /// The part of `bytes` that was sent after the last congestion event.
     bytes_outside_recovery: ByteCount,
-    /// How many carried ECT(0).
+    /// How many of the packets carried ECT(0).
     marked: u64,
     newest: Option<Newest>,
-    /// Number and time of the newest question whether acknowledgements arrive.
+    /// Number and send time of the newest ACK query.
     question: Option<(u64, Instant)>,
-    /// Bytes that had been called lost.
+    /// Bytes of packets that had been declared lost.
     spurious_bytes: ByteCount,
-    /// The part of them that was given up with the path: when they arrived, nobody knows.
+    /// The part of `spurious_bytes` that was given up when the path was abandoned: the time of arrival is unknown.
     abandoned_bytes: ByteCount,
-    /// Whether the last congestion event turned out to be none.
+    /// Whether the last congestion event turned out to be spurious.
     undo: bool,
 }
 
-/// The path on which an acknowledgement came.
+/// The path on which an acknowledgement arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReturnPath {
-    /// The one that it acknowledges.
+    /// The path that it acknowledges.
     Own,
     Another,
 }
@@ -83,10 +83,10 @@ impl Arrivals {
 }
 
 impl PathRecovery {
-    /// An acknowledgement came. Costs O(1) for each packet that it newly acknowledges, and O(log n) for each range.
+    /// Handles an acknowledgement. Costs O(1) for each newly acknowledged packet, and O(log n) for each range.
     ///
     /// # Errors
-    /// A packet is acknowledged that was never sent: the peer lies, and the connection has to end.
+    /// The peer acknowledged a packet that was never sent: it lies, and the connection has to end.
     pub(crate) fn on_ack(
         &mut self,
         now: Instant,
@@ -105,7 +105,7 @@ impl PathRecovery {
             self.take_arrived(now, range, &mut arrivals, out);
         }
         let Some(largest) = arrivals.largest else { return Ok(()) };
-        // spec 9.51: acknowledgements that overtook others prove nothing about marks.
+        // spec 9.51: an acknowledgement that overtook others proves nothing about marks.
         let is_newest = self.sent.largest_acked() < Some(largest);
         self.sent.on_largest_acked(largest);
         let delivered = arrivals.bytes + (arrivals.spurious_bytes - arrivals.abandoned_bytes);
@@ -154,7 +154,7 @@ impl PathRecovery {
         Ok(())
     }
 
-    /// Everything in flight is given up: the path is dead or closed. That is no sign of congestion.
+    /// Gives up everything in flight because the path is dead or closed. That is no sign of congestion.
     pub(crate) fn abandon(&mut self, now: Instant, out: &mut Outcome) {
         self.snapshot(now);
         while let Some(packet) = self.sent.pop_front() {
@@ -167,7 +167,7 @@ impl PathRecovery {
         self.stretch.restart(self.sent.next_index());
     }
 
-    /// Takes a range out of what is in flight and of what was called lost.
+    /// Removes a range from the packets in flight and from the packets declared lost.
     fn take_arrived(
         &mut self,
         now: Instant,
@@ -203,9 +203,9 @@ impl PathRecovery {
         });
     }
 
-    /// RFC 9002, section 5.1: a sample only if the largest number was newly acknowledged.
-    /// What came over another path makes no round trip shorter than it was; timers go by it as it is. Tells when the packet
-    /// was sent, and its round trip.
+    /// Takes an RTT sample only if the largest packet number was newly acknowledged (RFC 9002, section 5.1). An
+    /// acknowledgement over another path never lowers the minimum RTT; timers use its round trip as it is. Returns
+    /// when the packet was sent, and its round trip.
     fn measure_rtt(
         &mut self,
         now: Instant,
@@ -215,9 +215,10 @@ impl PathRecovery {
     ) -> Option<(Instant, Duration)> {
         let is_prompt = delay <= self.probe.max_ack_delay();
         let newest = arrivals.newest.map(|newest| (newest.packet_number, newest.time_sent));
-        // In suspect_period it may be said once more what a broken way back did not bring: that is no round trip.
+        // The peer re-sends acknowledgements that a broken return path lost: while suspect, late ones give no RTT
+        // sample.
         let newest = newest.filter(|(number, _)| is_prompt || !self.suspect_period.covers(*number));
-        // Nothing makes the peer repeat the answer to a question that got lost: a later one is no round trip.
+        // The peer never repeats the acknowledgement of a lost ACK query: a late one is no RTT sample.
         let question = arrivals.question.filter(|_| is_prompt);
         let (_, time_sent) = newest.max(question).filter(|(number, _)| Some(*number) == arrivals.largest)?;
         if self.woke_at.is_some_and(|woke_at| time_sent < woke_at) {
@@ -246,7 +247,7 @@ impl PathRecovery {
         let Some(newest) = arrivals.newest else { return };
         let is_measure = !self.suspect_period.covers(newest.packet_number);
         let delivery = self.rate.sample(now, newest.time_sent, &newest.delivery, &self.rtt, is_measure);
-        // In suspect_period, a round trip tells of the path only if none was shorter.
+        // During a suspect period a round trip describes the path only if it is no longer than the minimum.
         let tells = |rtt| is_measure || rtt <= self.rtt.minimum();
         let (latest_rtt, latest_one_way) = latest.filter(|(rtt, _)| tells(*rtt)).unzip();
         let sample = AckSample {
@@ -278,10 +279,10 @@ impl PathRecovery {
         }
     }
 
-    /// Calls the packets lost that are, and notes when to ask again. Returns how many were lost.
+    /// Declares packets lost, and sets the time of the next check. Returns how many were lost.
     ///
-    /// `latest_rtt` is the round trip that the acknowledgement measured. Only the oldest packets are looked at, since nothing
-    /// before a lost packet is not lost.
+    /// `latest_rtt` is the round trip that the acknowledgement measured. The loop checks the oldest packets only,
+    /// because every packet before a lost one is lost too.
     pub(super) fn detect_losses(
         &mut self,
         now: Instant,
@@ -298,7 +299,7 @@ impl PathRecovery {
         let mut trial_failed = false;
         self.loss_time = None;
         while let Some(oldest) = self.sent.front() {
-            // Numbers that were left out are no packets: they make no distance.
+            // Skipped numbers are no packets: they add nothing to the distance.
             let left_out =
                 self.sent.left_out_between(oldest.packet_number, largest_acked.unwrap_or_default());
             let number = oldest.packet_number + left_out;
@@ -375,11 +376,11 @@ impl PathRecovery {
         });
     }
 
-    /// Once a round trip.
+    /// Called once in a round trip.
     fn on_congestion(&mut self, now: Instant, sent_at: Instant, bytes: ByteCount, trial_failed: bool) {
         self.loss_interval.on_congestion();
         if trial_failed {
-            // The resumed window was too large: what was known of the path does not hold any more.
+            // The resumed window was too large: the saved figures of the path no longer hold.
             let initial = self.initial_window();
             self.controller.on_restart(now, initial);
             self.recovery_periods.forbid_undo();
@@ -395,7 +396,7 @@ impl PathRecovery {
         });
     }
 
-    /// The peer counted a packet that met congestion: once a round trip.
+    /// The peer counted a packet with a congestion mark. The controller reacts once in a round trip.
     fn on_mark(&mut self, now: Instant, packet_number: u64, sent_at: Instant) {
         self.controller.on_mark(now, self.sent.bytes());
         if self.recovery_periods.on_mark(packet_number, self.sent.next_number()) == Meaning::SameEvent {
@@ -412,7 +413,7 @@ impl PathRecovery {
         });
     }
 
-    /// Tells the loss of a packet, and remembers it in case it arrives.
+    /// Reports the loss of a packet, and remembers the packet in case it arrives.
     fn settle_lost(&mut self, now: Instant, packet: SentPacket, why: LostBy, out: &mut Outcome) {
         if packet.kind == PacketKind::MtuProbe {
             out.mtu_lost = Some(out.mtu_lost.map_or(packet.size, |size| size.min(packet.size)));
@@ -433,7 +434,7 @@ impl PathRecovery {
         }
     }
 
-    /// Packets called lost long ago will not arrive any more.
+    /// Forgets packets that were declared lost so long ago that they will not arrive.
     pub(super) fn forget_lost(&mut self, now: Instant) {
         let keep = self.probe.timeout(&self.rtt) * MEMORY_OF_LOST;
         let Self { lost, recovery_periods, .. } = self;

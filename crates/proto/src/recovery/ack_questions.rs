@@ -1,8 +1,10 @@
-//! Whether acknowledgements arrived, asked now and then by an end that sends nothing else (RFC 9000, section 13.2.4).
+//! ACK queries: an end that sends only acknowledgements asks now and then whether they arrive (RFC 9000, section
+//! 13.2.4).
 //!
-//! Packets of nothing but acknowledgements are never acknowledged unasked, so an end that only receives would name each
-//! gap for ever. A question does not count as in flight and arms no timer: whether its answer comes says nothing of the
-//! path, since it may wait behind all that the peer sends. How late it comes is a round trip like any other.
+//! The peer does not acknowledge an ACK-only packet, so an end that only receives would report each gap for ever. An
+//! ACK query is such a packet made ack-eliciting. It is not in flight and arms no timer: a missing reply says nothing
+//! about the path, because the reply may wait behind all that the peer sends. The delay of a reply is an ordinary RTT
+//! sample.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -11,14 +13,14 @@ use std::time::Duration;
 use crate::Instant;
 use crate::packet::content::Contents;
 
-/// Questions that are remembered; those before them count as lost.
+/// Most queries remembered; older ones count as lost.
 const MOST: usize = 8;
-/// Least time between two questions.
+/// Shortest time between two queries.
 const LEAST_WAIT: Duration = Duration::from_millis(10);
-/// Longest time between two questions, unless the round trip is longer.
+/// Longest time between two queries, unless the round trip is longer.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
-/// A packet of acknowledgements that asks.
+/// An ACK-only packet that elicits an acknowledgement.
 #[derive(Debug, Clone)]
 pub(crate) struct AckQuestion {
     pub(crate) packet_number: u64,
@@ -26,20 +28,20 @@ pub(crate) struct AckQuestion {
     pub(crate) contents: Contents,
 }
 
-/// The questions of one path.
+/// The ACK queries of one path.
 #[derive(Debug, Default)]
 pub(crate) struct AckQuestions {
-    /// Oldest first.
+    /// Unanswered queries, oldest first.
     waiting: VecDeque<AckQuestion>,
-    /// When the last one left.
+    /// When the last query left.
     asked_at: Option<Instant>,
-    /// How many left since the last answer.
+    /// How many queries left since the last reply.
     unanswered: u32,
 }
 
 impl AckQuestions {
-    /// Whether the next question may go: a round trip after the last one, doubled for each that was not answered, since
-    /// the answers may take far longer than the round trip that an idle path once had.
+    /// Whether the next query may go: one round trip after the last one, doubled with each unanswered query, because
+    /// replies may take far longer than the round trip that an idle path once had.
     pub(crate) fn may_ask(&self, now: Instant, smoothed_rtt: Duration) -> bool {
         let Some(asked_at) = self.asked_at else { return true };
         let once = smoothed_rtt.max(LEAST_WAIT);
@@ -48,7 +50,7 @@ impl AckQuestions {
         now - asked_at >= wait.min(LONGEST_WAIT.max(once))
     }
 
-    /// A packet left that asks.
+    /// Records a query that left.
     pub(crate) fn on_asked(&mut self, question: AckQuestion) {
         if self.waiting.len() >= MOST {
             self.waiting.pop_front();
@@ -58,7 +60,7 @@ impl AckQuestions {
         self.unanswered = self.unanswered.saturating_add(1);
     }
 
-    /// Takes out the questions of a range, oldest first.
+    /// Removes the queries in a range, oldest first.
     pub(crate) fn on_acked(&mut self, range: &RangeInclusive<u64>, mut arrived: impl FnMut(AckQuestion)) {
         let from = self.waiting.partition_point(|question| question.packet_number < *range.start());
         let end = self.waiting.partition_point(|question| question.packet_number <= *range.end());
@@ -68,7 +70,7 @@ impl AckQuestions {
         }
     }
 
-    /// Answers are of no use any more; gives back the memory.
+    /// Replies are of no use any more; frees the memory.
     pub(crate) fn forget(&mut self) {
         self.waiting = VecDeque::new();
     }
@@ -92,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_goes_once_in_a_round_trip_and_more_rarely_without_answers() {
+    fn a_query_goes_once_in_a_round_trip_and_backs_off_without_replies() {
         let mut questions = AckQuestions::default();
         let mut now = Instant::from_nanos(0);
         let mut waits = Vec::new();
@@ -110,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_tells_what_arrived_and_the_memory_is_bounded() {
+    fn a_reply_reports_arrivals_and_memory_stays_bounded() {
         let mut questions = AckQuestions::default();
         for number in 0..20 {
             questions.on_asked(question(Instant::from_nanos(0), number));

@@ -6,11 +6,11 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecoveryConfig {
-    /// Round trip that is assumed before one was measured. Default 100 ms, at least 1 ms.
+    /// RTT assumed before the first sample. Default 100 ms, at least 1 ms.
     pub initial_rtt: Duration,
     /// Largest datagram of the path, in bytes. Default 1200.
     pub max_datagram: u16,
-    /// How long the peer may hold an acknowledgement back. Default 25 ms.
+    /// How long the peer may delay an acknowledgement. Default 25 ms.
     pub max_ack_delay: Duration,
 }
 

@@ -1,5 +1,5 @@
-//! How fast the path delivers: a sample with each acknowledgement (draft-cheng-iccrg-delivery-rate-estimation, with the
-//! receive times of spec 9.39).
+//! Delivery rate of a path: one sample with each acknowledgement (draft-cheng-iccrg-delivery-rate-estimation, with
+//! the receive times of spec 9.39).
 
 use std::time::Duration;
 
@@ -8,17 +8,17 @@ use super::rtt::RttEstimator;
 use crate::collections::windowed_filter::WindowedMax;
 use crate::{ByteCount, Instant, Rate};
 
-/// The maximum is kept for at least this long.
+/// The maximum filter covers at least this long.
 const WINDOW_MIN: Duration = Duration::from_secs(2);
-/// And for so many round trips.
+/// The maximum filter covers at least this many round trips.
 const WINDOW_ROUNDS: u32 = 10;
 
-/// The state of delivery at the moment a packet left.
+/// The state of delivery when a packet left.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DeliverySnapshot {
     delivered: ByteCount,
     delivered_at: Instant,
-    /// When the first packet of the flight left that was acknowledged last.
+    /// Send time of the first packet of the flight that was acknowledged last.
     first_sent: Instant,
     lost: ByteCount,
     gaps: u64,
@@ -28,7 +28,7 @@ pub(crate) struct DeliverySnapshot {
     app_limited: bool,
 }
 
-/// A moment by the peer's clock, in µs modulo 2³²: only differences of less than half an hour mean anything.
+/// An instant on the peer's clock, in µs modulo 2³²: only differences below half an hour have a meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PeerTime(pub(crate) u32);
 
@@ -39,7 +39,7 @@ impl PeerTime {
     }
 }
 
-/// One measurement.
+/// One sample of the delivery rate.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DeliverySample {
     pub(crate) rate: Option<Rate>,
@@ -55,24 +55,24 @@ pub(crate) struct DeliverySample {
 pub(crate) struct DeliveryRate {
     delivered: ByteCount,
     delivered_at: Instant,
-    /// When the newest packet that was delivered reached the peer; `None` if nothing was since the last pause.
+    /// When the newest delivered packet reached the peer; `None` if none was delivered since the last pause.
     received_at: Option<PeerTime>,
-    /// How long acknowledgements need to come back on average, in µs modulo 2³², by two clocks that nobody compares.
+    /// Average return delay of acknowledgements, in µs modulo 2³², between two clocks that are not synchronised.
     return_delay: u32,
     first_sent: Instant,
     lost: ByteCount,
-    /// How many gaps the losses make: packets that were sent one after the other are one.
+    /// How many gaps the losses form: consecutively sent packets form one gap.
     gaps: u64,
-    /// If this packet is lost next, counted among those that ask for an acknowledgement, it makes no new gap.
+    /// Index, among ack-eliciting packets, of the one whose loss extends the last gap and makes no new one.
     gap_end: u64,
-    /// Samples are limited by the application until this much is delivered.
+    /// Samples are application-limited until this much is delivered.
     app_limited_until: ByteCount,
     maximum: WindowedMax<Rate>,
     measured_at: Option<Instant>,
 }
 
 impl DeliverySnapshot {
-    /// That of a packet that did not leave yet.
+    /// The snapshot of a packet that has not left yet.
     pub(super) const UNSENT: Self = Self {
         delivered: ByteCount::ZERO,
         delivered_at: Instant::from_nanos(0),
@@ -111,12 +111,12 @@ impl DeliveryRate {
         }
     }
 
-    /// When the maximum was measured last, or confirmed.
+    /// When the maximum was last measured or confirmed.
     pub(crate) fn measured_at(&self) -> Option<Instant> {
         self.measured_at
     }
 
-    /// The largest rate of the last 10 round trips, at least of the last 2 s.
+    /// The largest rate of the last 10 round trips and of at least the last 2 s.
     pub(crate) fn maximum(&self) -> Rate {
         self.maximum.value().unwrap_or(Rate::ZERO)
     }
@@ -129,12 +129,12 @@ impl DeliveryRate {
         self.app_limited_until > self.delivered
     }
 
-    /// The sender had nothing to send though there was room.
+    /// The sender has nothing to send although the congestion window has room.
     pub(crate) fn set_app_limited(&mut self, in_flight: ByteCount) {
         self.app_limited_until = self.delivered + in_flight.max(ByteCount(1));
     }
 
-    /// A packet leaves, `in_flight` bytes being on their way before it.
+    /// A packet leaves while `in_flight` bytes are in flight.
     pub(crate) fn on_sent(
         &mut self,
         now: Instant,
@@ -142,7 +142,7 @@ impl DeliveryRate {
         in_flight: ByteCount,
     ) -> DeliverySnapshot {
         if in_flight == ByteCount::ZERO {
-            // The pause before it says nothing about the path.
+            // The pause before this packet says nothing about the path.
             self.first_sent = now;
             self.delivered_at = now;
             self.received_at = None;
@@ -160,7 +160,7 @@ impl DeliveryRate {
         }
     }
 
-    /// A packet was lost: the `index`-th of those that ask for an acknowledgement.
+    /// The ack-eliciting packet number `index` was lost.
     pub(crate) fn on_lost(&mut self, index: u64, bytes: ByteCount) {
         self.lost += bytes;
         if self.gap_end != index {
@@ -174,12 +174,12 @@ impl DeliveryRate {
         self.lost - snapshot.lost
     }
 
-    /// How many gaps there are.
+    /// Number of gaps so far.
     pub(crate) fn gaps(&self) -> u64 {
         self.gaps
     }
 
-    /// How many gaps the losses make since a packet left; with one of them at least one.
+    /// Number of gaps since a packet left; with any loss at least one.
     pub(crate) fn gaps_since(&self, snapshot: &DeliverySnapshot) -> u64 {
         let lost_any = self.lost > snapshot.lost;
         (self.gaps - snapshot.gaps).max(u64::from(lost_any))
@@ -192,13 +192,13 @@ impl DeliveryRate {
         self.received_at = Some(received_at);
     }
 
-    /// Acknowledgements need so long to come back now.
+    /// Sets the return delay of acknowledgements.
     pub(crate) fn on_return_delay(&mut self, return_delay: u32) {
         self.return_delay = return_delay;
     }
 
-    /// Measures with the newest packet delivered, after all of them were counted by [`Self::on_delivered`]. Without
-    /// `is_measure` the rate says nothing of the path.
+    /// Takes a sample with the newest delivered packet, after [`Self::on_delivered`] counted all of them. Without
+    /// `is_measure` the rate does not describe the path.
     pub(crate) fn sample(
         &mut self,
         now: Instant,
@@ -211,8 +211,8 @@ impl DeliveryRate {
         let send_time = time_sent - snapshot.first_sent;
         let ack_time = now - snapshot.delivered_at;
         let delivery_time = match self.received_at.zip(snapshot.received_at) {
-            // A queue on the way of the acknowledgements makes the time between them too long while it grows, and too
-            // short while it runs empty. It can not have grown by more than what the round trip is above the smallest.
+            // A queue on the return path lengthens the time between acknowledgements while it grows, and shortens it
+            // while it drains. It cannot have grown by more than the excess of the round trip over the minimum.
             Some((last, first)) => {
                 let longer =
                     u64::try_from(one_way_difference(self.return_delay, snapshot.return_delay)).unwrap_or(0);
@@ -222,7 +222,7 @@ impl DeliveryRate {
             None => ack_time,
         };
         self.first_sent = time_sent;
-        // A round trip is the least.
+        // The interval is at least one round trip.
         let interval = send_time.max(delivery_time);
         let is_measure = is_measure && interval >= rtt.minimum() && !interval.is_zero();
         let rate = is_measure.then(|| delivered.per(interval));
@@ -241,7 +241,7 @@ impl DeliveryRate {
         }
     }
 
-    /// Forgets the rate of the path as it was.
+    /// Forgets the maximum, because the path has changed.
     pub(crate) fn forget_maximum(&mut self) {
         self.maximum.clear();
         self.measured_at = None;
@@ -262,12 +262,12 @@ mod tests {
         Instant::from_nanos(u64::from(millis) * 1_000_000)
     }
 
-    /// The peer's clock is about to begin anew.
+    /// A time on the peer's clock shortly before it wraps.
     fn peer(millis: u32) -> PeerTime {
         PeerTime((millis * 1000).wrapping_sub(50_000))
     }
 
-    /// Sends a packet of 1000 bytes each millisecond, each acknowledged after 20 ms.
+    /// Sends a packet of 1000 bytes each millisecond; each is acknowledged after 20 ms.
     fn run(rate: &mut DeliveryRate, from: u32, packets: u32) {
         let mut sent = std::collections::VecDeque::new();
         for millis in from..from + packets + 20 {
@@ -291,8 +291,8 @@ mod tests {
         assert!((950_000..=1_050_000).contains(&measured), "{measured}");
     }
 
-    /// The largest rate measured where 1000 bytes arrive each millisecond and twice as many leave, while the first 80
-    /// acknowledgements wait in a queue that runs empty; the receiver's times are `peer`.
+    /// The largest rate measured when 1000 bytes arrive each millisecond, twice as many leave, and the first 80
+    /// acknowledgements wait in a queue that drains; `peer` gives the receiver's times.
     fn measured_behind_a_queue(peer: impl Fn(u32) -> PeerTime) -> u64 {
         let mut rate = DeliveryRate::new();
         let mut sent = std::collections::VecDeque::new();
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_runs_empty_on_the_way_of_the_acknowledgements_does_not_raise_the_rate() {
+    fn a_draining_queue_on_the_return_path_does_not_raise_the_rate() {
         let measured = measured_behind_a_queue(peer);
         assert!((950_000..=1_050_000).contains(&measured), "{measured}");
         let untold = measured_behind_a_queue(|_| peer(0));
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_limited_by_the_application_do_not_lower_the_rate() {
+    fn application_limited_samples_do_not_lower_the_rate() {
         let mut rate = DeliveryRate::new();
         run(&mut rate, 0, 200);
         let before = rate.maximum();

@@ -1,8 +1,8 @@
-//! Explicit Congestion Notification on one path: whether marks survive the way, and what the peer counts (RFC 9000, section
-//! 13.4 and appendix A.4).
+//! Explicit Congestion Notification on one path: whether the path keeps marks, and what the peer counts (RFC 9000,
+//! section 13.4 and appendix A.4).
 //!
-//! A path begins with a test: its first packets carry ECT(0). The counts that come back tell whether the network keeps the
-//! mark, erases it, changes it, or drops what carries it. A path that fails the test sends without marks.
+//! A path begins with a test: its first packets carry ECT(0). The counts of the peer show whether the network keeps
+//! the mark, erases it, changes it, or drops marked packets. A path that fails the test sends without marks.
 
 use std::fmt;
 
@@ -10,38 +10,38 @@ use super::sent_packets::{PacketKind, SentPacket};
 use crate::Ecn;
 use crate::io::EcnCounts;
 
-/// So many packets are marked before the outcome of a test is known.
+/// A test marks this many packets before its outcome is known.
 const TEST: u8 = 10;
-/// Fewer packets that were all lost prove no black hole: the test is repeated.
+/// The loss of fewer marked packets proves no black hole: the test is repeated.
 const PROOF: u8 = 3;
 
-/// What is known of Explicit Congestion Notification on a path, for what this end sends on it.
+/// State of Explicit Congestion Notification on a path, for packets that this end sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum EcnState {
-    /// Marked packets are on their way, and no acknowledgement has told of them.
+    /// Marked packets are in flight, and no acknowledgement has reported them.
     #[default]
     Testing,
-    /// Marks survive the path; all data carries ECT(0).
+    /// The path keeps marks; all data carries ECT(0).
     Capable,
-    /// Packets go without a mark.
+    /// Packets go unmarked.
     Failed(EcnFailure),
 }
 
-/// Why a path goes without marks.
+/// Why packets on a path go unmarked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EcnFailure {
-    /// Marks are erased on the way, or the peer does not count them.
+    /// The network erases marks, or the peer does not count them.
     Bleached,
-    /// Marks are changed: to ECT(1), to congestion on every packet, or set on packets that had none.
+    /// The network changes marks: to ECT(1), to CE on every packet, or on packets that had none.
     Remarked,
-    /// Packets with a mark do not arrive.
+    /// The network drops marked packets.
     BlackHole,
 }
 
 impl fmt::Display for EcnState {
-    /// `testing`, `capable`, or `failed: ` and why.
+    /// Writes `testing`, `capable`, or `failed: ` and the reason.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Testing => f.pad("testing"),
@@ -61,24 +61,25 @@ impl fmt::Display for EcnFailure {
     }
 }
 
-/// The marks of one path.
+/// The ECN state of one path.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct EcnPath {
     state: State,
-    /// Packets that left with ECT(0), ever.
+    /// Packets that left with ECT(0), in total.
     marked: u64,
-    /// Packets with ECT(0), and with CE, that the peer had got by the last acknowledgement that raised the largest number.
+    /// Packets with ECT(0) and with CE that the peer had received by the last acknowledgement that raised the largest
+    /// number.
     unmarked: u64,
     congested: u64,
-    /// Marks of packets below this number tell of congestion that is known.
+    /// The controller has already reacted to marks on packets below this number.
     answered_before: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum State {
     Testing(Test),
-    /// The probe timer ended on a path that kept marks. It may be dead, or it may have become a black hole for marks: a
-    /// test follows as soon as anything arrives.
+    /// A probe timeout occurred on a path that kept marks. The path may be dead or may have become a black hole for
+    /// marked packets: a test follows as soon as anything arrives.
     Waiting,
     Capable,
     Failed(EcnFailure),
@@ -87,13 +88,13 @@ enum State {
 /// The packets of a test.
 #[derive(Debug, Clone, Copy, Default)]
 struct Test {
-    /// Packets below this number do not belong to it.
+    /// Packets below this number do not belong to the test.
     first: u64,
     marked: u8,
     lost: u8,
-    /// Those that arrived with a mark of congestion.
+    /// Packets that arrived with a CE mark.
     congested: u8,
-    /// Whether no more packets are marked.
+    /// Whether the test marks no further packets.
     is_closed: bool,
 }
 
@@ -112,7 +113,7 @@ impl Test {
         !self.is_closed && self.marked < TEST
     }
 
-    /// What the test proves once nothing more of it can arrive.
+    /// The result of the test, once all its packets are settled.
     fn verdict(&self, next: u64) -> State {
         if self.marks() || self.lost.saturating_add(self.congested) < self.marked {
             return State::Testing(*self);
@@ -134,7 +135,7 @@ impl EcnPath {
         }
     }
 
-    /// The mark that data carries now.
+    /// The mark that data packets carry now.
     pub(crate) fn mark(&self) -> Ecn {
         let marks = match &self.state {
             State::Testing(test) => test.marks(),
@@ -149,7 +150,7 @@ impl EcnPath {
             return;
         }
         self.marked += 1;
-        // Acknowledgements alone are not acknowledged, so that their arrival proves nothing.
+        // ACK-only packets are not acknowledged, so their arrival proves nothing.
         if let State::Testing(test) = &mut self.state
             && packet.kind == PacketKind::Ordinary
         {
@@ -169,7 +170,7 @@ impl EcnPath {
         }
     }
 
-    /// The probe timer ended: what is sent now goes without marks, in case these are what the path swallows.
+    /// A probe timeout occurred: packets go unmarked from now on, in case the path drops marked ones.
     pub(super) fn on_probe_timeout(&mut self) {
         match &mut self.state {
             State::Testing(test) => test.is_closed |= test.marked > 0,
@@ -178,10 +179,10 @@ impl EcnPath {
         }
     }
 
-    /// An acknowledgement newly acknowledged packets, `marked` of which carried ECT(0), and raised the largest number to
-    /// `largest`. Returns whether it tells of congestion that has not been answered.
+    /// An acknowledgement newly acknowledged packets, `marked` of them with ECT(0), and raised the largest number to
+    /// `largest`. Returns whether it reports congestion that the controller has not reacted to.
     pub(super) fn on_ack(&mut self, marked: u64, largest: u64, next: u64, counts: Option<EcnCounts>) -> bool {
-        // What arrived before a test began says nothing of it.
+        // Packets that arrived before the test began say nothing about it.
         let is_of_test = match self.state {
             State::Testing(test) => largest >= test.first,
             State::Waiting => {
@@ -221,7 +222,7 @@ impl EcnPath {
         is_new
     }
 
-    /// The path begins anew with the packet `next`; `is_same` if between the same addresses.
+    /// The path starts anew with packet `next`; `is_same` if its addresses are the same.
     pub(super) fn restart(&mut self, next: u64, is_same: bool) {
         let stays = is_same && matches!(self.state, State::Failed(_));
         if !stays {
@@ -246,7 +247,7 @@ mod tests {
         packet
     }
 
-    /// Sends packets from a number on; those that were marked.
+    /// Sends packets with the given numbers; returns the marked ones.
     fn send(path: &mut EcnPath, numbers: std::ops::Range<u64>) -> Vec<SentPacket> {
         let mut marked = Vec::new();
         for number in numbers {
@@ -273,7 +274,7 @@ mod tests {
 
     // RFC 9000, 13.4.2.1
     #[test]
-    fn counts_that_are_missing_too_small_or_impossible_end_the_marking() {
+    fn missing_too_small_or_impossible_counts_end_the_marking() {
         for (told, failure) in [
             (None, EcnFailure::Bleached),
             (Some(counts(1, 0, 0)), EcnFailure::Bleached),
@@ -298,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_swallows_every_marked_packet_is_a_black_hole_and_one_that_swallows_nine_is_not() {
+    fn a_path_that_drops_all_ten_marked_packets_is_a_black_hole_and_one_that_drops_nine_is_not() {
         let mut path = EcnPath::default();
         let marked = send(&mut path, 0..10);
         for packet in &marked[..9] {
@@ -313,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_of_few_packets_ends_the_marks_and_proves_nothing() {
+    fn a_timeout_with_few_marked_packets_stops_marking_and_proves_nothing() {
         let mut path = EcnPath::default();
         let marked = send(&mut path, 0..2);
         path.on_probe_timeout();
@@ -323,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_becomes_a_black_hole_for_marks_is_found_after_its_silence() {
+    fn a_path_that_becomes_a_black_hole_for_marks_is_detected_after_its_silence() {
         let mut path = EcnPath::default();
         send(&mut path, 0..10);
         path.on_ack(10, 9, 10, Some(counts(10, 0, 0)));
@@ -340,12 +341,12 @@ mod tests {
     }
 
     #[test]
-    fn a_test_is_decided_by_its_own_packets_only() {
+    fn only_packets_of_the_test_decide_the_test() {
         let mut path = EcnPath::default();
         send(&mut path, 0..10);
         path.restart(10, false);
         assert_eq!(send(&mut path, 10..30).len(), 10);
-        // These left before the path moved.
+        // These packets left before the path migrated.
         path.on_ack(10, 9, 30, Some(counts(10, 0, 0)));
         assert_eq!(path.state(), EcnState::Testing);
         path.on_ack(1, 10, 30, Some(counts(11, 0, 0)));
@@ -353,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_that_ask_for_no_acknowledgement_are_no_part_of_a_test() {
+    fn packets_that_are_not_ack_eliciting_are_no_part_of_a_test() {
         let mut path = EcnPath::default();
         let mut silent = packet(0, &path);
         silent.kind = PacketKind::AckOnly;
@@ -365,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_follows_a_silence_also_if_the_peer_counted_nothing() {
+    fn a_test_follows_a_silence_even_if_the_peer_counted_nothing() {
         let mut path = EcnPath::default();
         send(&mut path, 0..10);
         path.on_ack(10, 9, 10, Some(counts(10, 0, 0)));
@@ -375,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn congestion_is_told_once_a_round_trip() {
+    fn congestion_is_reported_once_in_a_round_trip() {
         let mut path = EcnPath::default();
         send(&mut path, 0..10);
         assert!(path.on_ack(4, 3, 10, Some(counts(3, 0, 1))));
@@ -386,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_marks_everything_tells_nothing() {
+    fn a_path_that_marks_every_packet_reports_no_congestion() {
         let mut path = EcnPath::default();
         send(&mut path, 0..10);
         assert!(path.on_ack(5, 4, 10, Some(counts(0, 0, 5))));
@@ -396,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_returns_is_tested_anew_unless_it_had_failed_between_the_same_addresses() {
+    fn a_restored_path_is_tested_again_unless_it_failed_between_the_same_addresses() {
         let mut path = EcnPath::default();
         send(&mut path, 0..10);
         path.on_ack(2, 1, 10, Some(counts(2, 0, 0)));

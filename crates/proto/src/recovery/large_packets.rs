@@ -1,12 +1,13 @@
-//! Do only large packets vanish? The black hole of RFC 8899, section 4.3, told from congestion and from outages.
+//! Detects paths that drop only large packets: the black hole of RFC 8899, section 4.3, as distinct from congestion
+//! and outages.
 
 use crate::path::BASE_DATAGRAM;
 
-/// Counts large packets that were lost in a row on a path that carries small ones.
+/// Counts consecutive losses of large packets on a path that carries small ones.
 ///
-/// A packet is large if it is larger than what every path must carry. A lost one counts if a small packet that was sent
-/// before it arrived, and since then no large one did. So neither a flight that is lost as a whole counts, as by an
-/// overflowing queue or a short outage, nor what is lost among others that arrive.
+/// A packet is large if it exceeds the size that every path must carry. A lost large packet counts if a small packet
+/// that was sent before it arrived, and no large packet has arrived since. So the loss of a whole flight, as by an
+/// overflowing queue or a short outage, does not count, nor does a loss among other arrivals.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct LargePackets {
     /// The newest large packet that arrived.
@@ -14,12 +15,12 @@ pub(crate) struct LargePackets {
     /// The oldest small packet that arrived after it.
     small: Option<u64>,
     lost: u32,
-    /// The smallest of the lost ones; that smaller ones arrive is no contradiction.
+    /// Size of the smallest lost packet; smaller ones may arrive without contradiction.
     smallest_lost: Option<u16>,
 }
 
 impl LargePackets {
-    /// A packet arrived, perhaps after it had been called lost.
+    /// A packet arrived, perhaps after it was declared lost.
     pub(crate) fn on_arrived(&mut self, packet_number: u64, size: u16) {
         let newer = self.arrived < Some(packet_number);
         if size <= BASE_DATAGRAM {
@@ -35,7 +36,7 @@ impl LargePackets {
         }
     }
 
-    /// A packet that was sent for its content, not to try its size, is called lost.
+    /// A packet was declared lost that carried content and was no PMTU probe.
     pub(crate) fn on_lost(&mut self, packet_number: u64, size: u16) {
         if size > BASE_DATAGRAM && self.small.is_some_and(|small| small < packet_number) {
             self.lost = self.lost.saturating_add(1);
@@ -48,7 +49,7 @@ impl LargePackets {
         self.lost
     }
 
-    /// Another size is used from now on.
+    /// The path uses another size from now on.
     pub(crate) fn forget_losses(&mut self) {
         self.lost = 0;
         self.smallest_lost = None;
@@ -69,7 +70,7 @@ mod tests {
         for number in 2..7 {
             path.on_lost(number, LARGE);
         }
-        // That middling ones pass is no contradiction.
+        // The arrival of a middle-sized packet is no contradiction.
         path.on_arrived(7, 1300);
         assert_eq!(path.lost(), 5);
         path.on_lost(8, LARGE);
@@ -77,10 +78,10 @@ mod tests {
     }
 
     #[test]
-    fn a_flight_that_is_lost_as_a_whole_is_no_sign() {
+    fn the_loss_of_a_whole_flight_is_no_sign_of_a_black_hole() {
         let mut path = LargePackets::default();
         path.on_arrived(0, LARGE);
-        // What shows the loss was sent after it.
+        // The packet that reveals the loss was sent after the flight.
         path.on_arrived(101, 40);
         for number in 1..101 {
             path.on_lost(number, LARGE);
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_packet_that_arrives_ends_the_row() {
+    fn an_arriving_large_packet_resets_the_count() {
         let mut path = LargePackets::default();
         path.on_arrived(0, 40);
         for number in 1..100 {

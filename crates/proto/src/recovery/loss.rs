@@ -1,32 +1,32 @@
-//! Lost, or ask again at `t`: the question as a pure function (RFC 9002, section 6.1).
+//! Loss detection as a pure function: a packet is lost, or has to be checked again at `t` (RFC 9002, section 6.1).
 
 use std::time::Duration;
 
 use crate::Instant;
 
-/// How much reordering is borne before a packet counts as lost.
+/// How much reordering is tolerated before a packet counts as lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Thresholds {
-    /// Lost when a packet so many numbers later has arrived.
+    /// A packet is lost when one this many numbers later has arrived.
     pub(crate) packets: u64,
-    /// Lost when so much time has passed since it was sent and a later packet has arrived.
+    /// A packet is lost this long after it was sent, if a later packet has arrived.
     pub(crate) time: Duration,
 }
 
-/// The answer.
+/// The result for one packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It is lost.
+    /// The packet is lost.
     Lost,
-    /// Time has to tell: lost at this moment, if it has not arrived by then.
+    /// The packet is lost at this instant unless it arrives before.
     AskAgain(Instant),
-    /// Nothing later has arrived, so nothing can be said.
+    /// No later packet has arrived, so nothing is known.
     Unknown,
 }
 
 /// Judges a packet that has not been acknowledged.
 ///
-/// For packets sent in order the verdicts are ordered too: nothing before a lost packet is not lost.
+/// For packets in the order of sending the verdicts are ordered too: every packet before a lost one is lost.
 pub(crate) fn judge(
     packet_number: u64,
     time_sent: Instant,
@@ -66,7 +66,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn asking_again_at_the_given_time_gives_lost(
+        fn the_packet_is_lost_at_the_time_given_for_the_next_check(
             sent in 0u64..1000, number in 0u64..20, largest in 0u64..20, now in 0u64..2000
         ) {
             if let Verdict::AskAgain(t) = judge(number, at(sent), Some(largest), at(now), THRESHOLDS) {
@@ -76,7 +76,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_before_a_lost_packet_is_not_lost(
+        fn every_packet_before_a_lost_one_is_lost(
             sent in 0u64..1000, gap in 0u64..100, number in 1u64..20, largest in 0u64..30, now in 0u64..2000
         ) {
             if judge(number, at(sent + gap), Some(largest), at(now), THRESHOLDS) == Verdict::Lost {

@@ -1,19 +1,19 @@
-//! The share of packets that got lost lately.
+//! Recent loss rate of a path.
 
 use crate::ByteCount;
 
 const MILLION: u128 = 1_000_000;
-/// About so many bytes are averaged over: 128 full datagrams.
+/// The average covers about this many bytes: 128 full datagrams.
 const MEMORY: u64 = 128 * 1200;
 
-/// A moving average over the bytes that arrived or got lost.
+/// A moving average over the bytes that arrived or were lost.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct LossRate {
     of_a_million: u32,
 }
 
 impl LossRate {
-    /// So many bytes arrived and so many got lost.
+    /// Adds the bytes that arrived and the bytes that were lost.
     pub(crate) fn on_outcome(&mut self, arrived: ByteCount, lost: ByteCount) {
         let total = u128::from((arrived + lost).get());
         if total == 0 {
@@ -24,7 +24,7 @@ impl LossRate {
         self.of_a_million = u32::try_from(sum / (memory + total)).unwrap_or(u32::MAX);
     }
 
-    /// Packets lost, of a million.
+    /// Lost packets per million.
     pub(crate) fn of_a_million(self) -> u32 {
         self.of_a_million
     }
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_comes_to_the_share_that_gets_lost_and_falls_again() {
+    fn the_rate_converges_to_the_share_of_losses_and_falls_again() {
         let mut rate = LossRate::default();
         for _ in 0..200 {
             rate.on_outcome(ByteCount(19 * 1200), ByteCount(1200));

@@ -1,4 +1,4 @@
-//! Packets that were called lost, remembered for a while: they may arrive after all.
+//! Packets declared lost, remembered for a while because they may still arrive.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use crate::Instant;
 use crate::collections::ring_map::RingMap;
 use crate::packet::content::Contents;
 
-/// More are not remembered, those included that arrived behind one that did not; the oldest go first.
+/// Most slots kept, including those of packets that arrived behind a missing one; the oldest are dropped first.
 const COUNT_MAX: usize = 16_384;
 
-/// A packet that was called lost.
+/// A packet that was declared lost.
 #[derive(Debug)]
 pub(crate) struct LostPacket {
     pub(crate) packet_number: u64,
@@ -21,23 +21,23 @@ pub(crate) struct LostPacket {
     pub(crate) contents: Contents,
 }
 
-/// Why it was given up.
+/// Why a packet was given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LostBy {
-    /// Loss detection, as part of this congestion episode.
+    /// Loss detection, in this recovery period.
     Detection { episode: u64 },
-    /// Loss detection, while the path was in suspect_period: it says nothing of its capacity.
+    /// Loss detection during a suspect period: the loss says nothing about the capacity of the path.
     SuspectPeriod,
-    /// Loss detection; it was a probe for a larger datagram.
+    /// Loss detection; the packet was a PMTU probe.
     MtuProbe,
-    /// The path was abandoned with all that was in flight.
+    /// The path was abandoned with all its packets in flight.
     Abandoning,
 }
 
-/// The packets called lost, in the order of their numbers.
+/// The packets declared lost, by ascending number.
 ///
-/// The order is kept without sorting, since loss detection always takes the oldest packets in flight.
-/// It is a ring, so that a peer that acknowledges them one by one, from the middle, moves nothing.
+/// The order needs no sorting, because loss detection always takes the oldest packets in flight. The store is a ring,
+/// so acknowledgements of single packets in the middle move no elements.
 #[derive(Debug)]
 pub(crate) struct LostPackets {
     packets: RingMap<LostPacket>,
@@ -50,24 +50,24 @@ impl Default for LostPackets {
 }
 
 impl LostPackets {
-    /// Remembers a packet. Returns the one that is forgotten for it, if any.
+    /// Remembers a packet. Returns the packet that is forgotten in exchange, if any.
     pub(crate) fn push(&mut self, packet: LostPacket) -> Option<LostPacket> {
         let forgotten = if self.packets.slots() >= COUNT_MAX { self.packets.pop_front() } else { None };
         self.packets.insert(packet.packet_number, packet);
         forgotten
     }
 
-    /// Gives back memory that is not used.
+    /// Frees unused memory.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.packets.shrink_to_fit();
     }
 
-    /// Takes the packets of a range out: they arrived. Costs O(log n), and a step for each slot in the range.
+    /// Removes the packets in a range: they arrived. Costs O(log n), and one step for each slot in the range.
     pub(crate) fn remove_range(&mut self, range: &RangeInclusive<u64>, taken: impl FnMut(LostPacket)) {
         self.packets.remove_range(range.clone(), taken);
     }
 
-    /// Forgets packets that were called lost more than `keep` ago.
+    /// Forgets packets that were declared lost more than `keep` ago.
     pub(crate) fn expire(&mut self, now: Instant, keep: Duration, mut forgotten: impl FnMut(LostPacket)) {
         while self.packets.front().is_some_and(|packet| now - packet.time_lost > keep) {
             if let Some(packet) = self.packets.pop_front() {

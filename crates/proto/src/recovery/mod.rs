@@ -1,7 +1,7 @@
-//! Loss recovery of one path: numbers, round trips, what is in flight, what was lost, how much may be sent.
+//! Loss recovery of one path: packet numbers, round trips, packets in flight, losses, and how much may be sent.
 //!
-//! Everything works in packet numbers of the one path (RFC 9002 for each path). Streams only learn by [`Outcome`]
-//! which content arrived and which got lost.
+//! Each path has its own packet number space (RFC 9002 for each path). Streams learn only by [`Outcome`] which
+//! content arrived and which was lost.
 
 mod ack_processing;
 mod ack_questions;
@@ -46,8 +46,8 @@ use crate::{ByteCount, Instant, Rate, Rng};
 
 /// Loss recovery, congestion control and pacing of one path.
 ///
-/// The order of calls for a packet: [`Self::allowance`], [`Self::take_packet_number`], [`Self::on_sent`]. After each
-/// call that changes something, [`Self::deadline`] tells when [`Self::on_timeout`] is due.
+/// The caller of [`Self::allowance`] then calls [`Self::take_packet_number`] and [`Self::on_sent`], in this order.
+/// After each change [`Self::deadline`] gives the time at which [`Self::on_timeout`] is due.
 #[derive(Debug)]
 pub(crate) struct PathRecovery {
     config: RecoveryConfig,
@@ -72,11 +72,11 @@ pub(crate) struct PathRecovery {
     suspect_period: suspect_period::SuspectPeriod,
     ecn: ecn::EcnPath,
     last_progress: Option<Instant>,
-    /// When the oldest packet in flight counts as lost, if nothing is heard of it.
+    /// When the oldest packet in flight counts as lost, unless it is acknowledged before.
     loss_time: Option<Instant>,
-    /// When this host last woke: what was sent before tells nothing of the round trip.
+    /// When this host last woke from sleep: packets sent before give no RTT sample.
     woke_at: Option<Instant>,
-    /// From when on the pacer would have let data go that was not there.
+    /// When the pacer would have released data although none was ready.
     unused_from: Option<Instant>,
 }
 
@@ -112,7 +112,7 @@ impl PathRecovery {
         }
     }
 
-    /// The number that the next packet will have.
+    /// The number of the next packet.
     pub(crate) fn next_packet_number(&self) -> u64 {
         self.sent.next_number()
     }
@@ -122,17 +122,17 @@ impl PathRecovery {
         self.sent.take_number()
     }
 
-    /// Sees that a number is left out every now and then; to be called before each packet that carries data.
+    /// Skips a packet number now and then; called before each packet that carries data.
     pub(crate) fn maybe_skip_number(&mut self, rng: &mut Rng) {
         self.sent.maybe_skip_number(rng);
     }
 
-    /// Leaves out the numbers below `number`, before any was taken.
+    /// Skips the numbers below `number`, before any was taken.
     pub(crate) fn begin_at(&mut self, number: u64) {
         self.sent.begin_at(number);
     }
 
-    /// The largest number that was acknowledged.
+    /// The largest acknowledged packet number.
     pub(crate) fn largest_acked(&self) -> Option<u64> {
         self.sent.largest_acked()
     }
@@ -142,52 +142,52 @@ impl PathRecovery {
         &self.rtt
     }
 
-    /// How long packets need to the peer; `None` if it was not measured lately.
+    /// The one-way delay to the peer; `None` without a recent sample.
     pub(crate) fn one_way(&self, now: Instant) -> Option<OneWayDelay> {
         self.one_way.delay(now)
     }
 
-    /// What is known of marks on the path.
+    /// The ECN state of the path.
     pub(crate) fn ecn(&self) -> &ecn::EcnPath {
         &self.ecn
     }
 
-    /// Packets lost lately, of a million.
+    /// Recently lost packets per million.
     pub(crate) fn loss_rate(&self) -> u32 {
         self.loss_rate.of_a_million()
     }
 
-    /// When something that was not known to have arrived was acknowledged last.
+    /// When a packet was last newly acknowledged.
     pub(crate) fn last_progress(&self) -> Option<Instant> {
         self.last_progress
     }
 
-    /// Whether the probe timer ran out since something arrived last.
+    /// Whether a probe timeout occurred since the last arrival.
     pub(crate) fn is_probing(&self) -> bool {
         self.probe.count > 0
     }
 
-    /// When the delivery rate was measured last.
+    /// When the delivery rate was last measured.
     pub(crate) fn rate_measured_at(&self) -> Option<Instant> {
         self.rate.measured_at()
     }
 
-    /// How long packets needed to the peer lately.
+    /// Recent one-way delays to the peer.
     pub(crate) fn delays(&self) -> &DelayHistory {
         &self.delays
     }
 
-    /// Assumes a round trip known from elsewhere, until one is measured.
+    /// Assumes a round trip known from elsewhere until one is measured.
     pub(crate) fn seed_rtt(&mut self, rtt: Duration) {
         self.rtt.seed(rtt);
     }
 
-    /// Goes on under another controller, which begins as on a new path.
+    /// Replaces the controller; the new one starts as on a new path.
     pub(crate) fn set_controller(&mut self, controller: Box<dyn CongestionController>) {
         self.controller = controller;
     }
 
-    /// The path was proven, beside others.
+    /// The path was validated while `subflows` exist beside it.
     pub(crate) fn on_proven(&mut self, subflows: &[Subflow]) {
         self.controller.on_proven(subflows);
     }
@@ -197,7 +197,7 @@ impl PathRecovery {
         self.controller.name()
     }
 
-    /// What may be sent now. The sender that cannot fill it for want of data calls [`Self::on_unused`].
+    /// What may be sent now. A sender that has too little data to use it calls [`Self::on_unused`].
     pub(crate) fn allowance(&mut self, now: Instant) -> Allowance {
         if self.unused_from.take().is_some_and(|from| from < now) {
             self.set_app_limited();
@@ -209,7 +209,7 @@ impl PathRecovery {
         let datagram = self.config.max_datagram;
         let room = self.controller.window() - self.sent.bytes();
         if room < ByteCount(u64::from(datagram)) {
-            // What the window holds back does not come late.
+            // Data that the window holds back is not late.
             self.pacer.on_unused();
             return Allowance::Window;
         }
@@ -219,7 +219,7 @@ impl PathRecovery {
         }
     }
 
-    /// A packet left. Packets are told in the order of their numbers.
+    /// A packet left. Calls come in the order of packet numbers.
     pub(crate) fn on_sent(&mut self, now: Instant, mut packet: SentPacket) {
         self.ecn.on_sent(&packet);
         match packet.kind {
@@ -249,22 +249,22 @@ impl PathRecovery {
         self.rounds.on_sent(self.sent.bytes());
     }
 
-    /// A packet of this path left between other addresses than the path's.
+    /// A packet of this path left between addresses other than the path's own.
     pub(crate) fn on_sent_off_path(&mut self, packet_number: u64) {
         self.sent.on_astray(packet_number);
     }
 
-    /// Whether a packet of nothing but acknowledgements may ask now whether they arrive.
+    /// Whether an ACK-only packet may now be an ACK query.
     pub(crate) fn may_ask_about_acks(&self, now: Instant) -> bool {
         self.questions.may_ask(now, self.rtt.smoothed())
     }
 
-    /// Bytes sent and neither arrived nor lost.
+    /// Bytes sent that are neither acknowledged nor lost.
     pub(crate) fn bytes_in_flight(&self) -> ByteCount {
         self.sent.bytes()
     }
 
-    /// Packets sent and neither arrived nor lost.
+    /// Packets sent that are neither acknowledged nor lost.
     pub(crate) fn packets_in_flight(&self) -> usize {
         self.sent.len()
     }
@@ -279,7 +279,7 @@ impl PathRecovery {
         self.controller.is_in_slow_start()
     }
 
-    /// The rate at which packets may leave.
+    /// The pacing rate.
     pub(crate) fn pacing_rate(&self) -> Rate {
         let rtt = self.rtt.smoothed();
         if self.resume.is_on_trial() {
@@ -288,17 +288,17 @@ impl PathRecovery {
         self.controller.pacing_rate(rtt)
     }
 
-    /// All bytes delivered so far.
+    /// Total of delivered bytes.
     pub(crate) fn delivered(&self) -> ByteCount {
         self.rate.delivered()
     }
 
-    /// The largest rate at which packets were delivered in the last 10 round trips, at least in the last 2 s.
+    /// The largest delivery rate of the last 10 round trips and of at least the last 2 s.
     pub(crate) fn delivery_rate(&self) -> Rate {
         self.rate.maximum()
     }
 
-    /// The figures that coupled controllers of other paths want to know.
+    /// The figures that coupled controllers of other paths need.
     pub(crate) fn as_subflow(&self) -> Subflow {
         let activity = self.controller.activity();
         Subflow::new(self.controller.window(), self.rtt.smoothed(), self.loss_interval.longest())
@@ -306,27 +306,27 @@ impl PathRecovery {
             .with_reduced_at(self.controller.reduced_at())
     }
 
-    /// Nothing is sent on this path now, because nothing waits or what waits is kept for another path. If window and
-    /// pacer would let it go, what is measured in the next round trip says little about the path.
+    /// Nothing is sent on this path now, because no data waits or the data is kept for another path. If window and
+    /// pacer would permit sending, the samples of the next round trip are application-limited.
     pub(crate) fn on_unused(&mut self, now: Instant) {
         let room = self.room(now);
         self.pacer.on_unused();
         match room {
             Allowance::Ready { .. } => self.set_app_limited(),
-            // Only if it is still so then: what comes before is in time.
+            // Applies only if the path is still unused at that time: data that comes earlier is in time.
             Allowance::PacedUntil(at) => self.unused_from = Some(at),
             Allowance::Window => self.unused_from = None,
         }
     }
 
-    /// What is measured in the next round trip says little about the path.
+    /// Marks the samples of the next round trip as application-limited.
     pub(crate) fn set_app_limited(&mut self) {
         self.unused_from = None;
         self.rate.set_app_limited(self.sent.bytes());
     }
 
-    /// The path is suspect from now on, or no longer. What was sent until the doubts end counts neither as a measure of the
-    /// rate nor as a sign of congestion.
+    /// Begins or ends a suspect period. Packets sent before its end count neither as rate samples nor as signs of
+    /// congestion.
     pub(crate) fn set_suspect(&mut self, is_suspect: bool) {
         if is_suspect {
             self.suspect_period.begin()
@@ -335,18 +335,18 @@ impl PathRecovery {
         }
     }
 
-    /// Whether another path of the connection carries data: then this one probes more often, and silence here is no
-    /// persistent congestion.
+    /// Sets whether another path of the connection carries data: if so, this path probes more often, and silence on
+    /// it is no persistent congestion.
     pub(crate) fn set_other_path_alive(&mut self, alive: bool) {
         self.probe.set_other_path_alive(alive);
     }
 
-    /// How long the peer may hold acknowledgements back, as it said in its parameters.
+    /// How long the peer may delay acknowledgements, from its transport parameters.
     pub(crate) fn set_max_ack_delay(&mut self, delay: Duration) {
         self.probe.set_max_ack_delay(delay);
     }
 
-    /// The size of datagrams in use.
+    /// The datagram size in use.
     pub(crate) fn max_datagram(&self) -> u16 {
         self.config.max_datagram
     }
@@ -358,7 +358,7 @@ impl PathRecovery {
         self.controller.on_max_datagram(size);
     }
 
-    /// When [`Self::on_timeout`] is due: packets count as lost, or probes have to be sent.
+    /// When [`Self::on_timeout`] is due: packets count as lost, or PTO probes have to be sent.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         if self.sent.is_empty() {
             return None;
@@ -367,11 +367,11 @@ impl PathRecovery {
         Some(self.loss_time.map_or(probe, |loss| loss.min(probe)))
     }
 
-    /// Time has passed.
+    /// Handles the passing of time.
     pub(crate) fn on_timeout(&mut self, now: Instant, out: &mut Outcome) -> TimeoutKind {
         self.forget_lost(now);
         if self.loss_time.is_some_and(|time| time <= now) && self.detect_losses(now, None, out) > 0 {
-            // What was lost is sent again now; that will be answered, so no probe is due beside it.
+            // The lost content is sent again now and elicits an acknowledgement, so no PTO probe is needed beside it.
             self.probe.rearm(now);
             return TimeoutKind::Lost;
         }
@@ -382,14 +382,14 @@ impl PathRecovery {
         TimeoutKind::Nothing
     }
 
-    /// This host slept until now: the answers to what was sent before may have waited for it, so they are waited for
-    /// anew, and their age is no round trip.
+    /// This host slept until now. Acknowledgements of earlier packets may have waited for it: timers start again, and
+    /// these packets give no RTT sample.
     pub(crate) fn on_wake(&mut self, now: Instant) {
         self.woke_at = Some(now);
         self.probe.on_progress(now);
     }
 
-    /// Gives back memory that is not used.
+    /// Frees unused memory.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.sent.shrink_to_fit();
         self.lost.shrink_to_fit();
@@ -397,12 +397,12 @@ impl PathRecovery {
         self.delays.forget();
     }
 
-    /// The time to wait for an answer on this path, without back-off.
+    /// The probe timeout of this path, without back-off.
     pub(crate) fn pto(&self) -> Duration {
         self.probe.timeout(&self.rtt)
     }
 
-    /// The packets that were sent first of those in flight, oldest first.
+    /// The packets in flight that were sent first, oldest first.
     pub(crate) fn oldest(&self) -> impl Iterator<Item = &SentPacket> {
         self.sent.iter()
     }
@@ -412,24 +412,26 @@ impl PathRecovery {
         self.sent.iter().rev().take_while(move |packet| packet.packet_number >= first)
     }
 
-    /// The packets in flight, oldest first; whoever sends the content of one again elsewhere marks it as reinjected.
+    /// The packets in flight, oldest first; a caller that re-sends the content of one on another path marks it as
+    /// reinjected.
     pub(crate) fn in_flight(&mut self) -> impl DoubleEndedIterator<Item = &mut SentPacket> {
         self.sent.iter_mut()
     }
 
-    /// When the oldest packet in flight left.
+    /// When the oldest packet in flight was sent.
     pub(crate) fn oldest_unacked_time(&self) -> Option<Instant> {
         self.sent.front().map(SentPacket::time_sent)
     }
 
-    /// Keeps the figures of the path, since it seems to fail: call it when doubts begin, before packets get lost.
+    /// Saves the figures of the path because it seems to fail. Called when a suspect period begins, before packets
+    /// are lost.
     pub(crate) fn snapshot(&mut self, now: Instant) {
         self.resume.save(now, self.last_progress, self.controller.window(), self.rtt.minimum());
     }
 
-    /// The path came back, as a question showed that was answered after `round_trip`. After a short outage, and if the
-    /// round trip is what it was, half of the window that was kept by [`Self::snapshot`] is tried, spread over a round
-    /// trip; otherwise, and for other addresses than before (`None`), it is slow start.
+    /// The path works again: a path challenge was answered after `round_trip`. After a short outage with an unchanged
+    /// round trip the path resumes with half of the window that [`Self::snapshot`] saved, spread over one round trip.
+    /// Otherwise, and after a change of addresses (`None`), it restarts in slow start.
     pub(crate) fn restart(&mut self, now: Instant, round_trip: Option<Duration>) {
         let initial = self.initial_window();
         let next = self.sent.next_number();
@@ -453,7 +455,7 @@ impl PathRecovery {
         self.probe.on_progress(now);
     }
 
-    /// That of a new path (RFC 9002, section 7.2).
+    /// The initial window (RFC 9002, section 7.2).
     fn initial_window(&self) -> ByteCount {
         ControllerConfig::new(self.config.max_datagram).initial_bytes()
     }

@@ -1,13 +1,13 @@
-//! Packets of a path that went between other addresses, to ask how far these are: when one arrives says nothing of those
-//! that were sent before on the path itself (spec 6.70).
+//! Off-path packets: packets of a path that went between other addresses, as path challenges for these. Their arrival
+//! says nothing about earlier packets on the path itself (spec 6.70).
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
-/// So many are remembered; there are a few in a round trip.
+/// Most packets remembered; there are a few in a round trip.
 const MOST: usize = 64;
 
-/// Their numbers, ascending.
+/// Packet numbers, ascending.
 #[derive(Debug, Default)]
 pub(super) struct OffPath(VecDeque<u64>);
 
@@ -19,7 +19,7 @@ impl OffPath {
         self.0.push_back(packet_number);
     }
 
-    /// The last number of a range that is none of them. Costs O(log n) for each that is skipped.
+    /// The last number in a range that is not off-path. Costs O(log n) for each number that is skipped.
     pub(super) fn last_other(&self, range: &RangeInclusive<u64>) -> Option<u64> {
         let mut last = *range.end();
         while self.0.binary_search(&last).is_ok() {
@@ -34,7 +34,7 @@ mod tests {
     use super::{MOST, OffPath};
 
     #[test]
-    fn what_went_elsewhere_is_skipped_from_the_end_of_a_range() {
+    fn off_path_packets_at_the_end_of_a_range_are_skipped() {
         let mut off_path = OffPath::default();
         [3, 4, 7].into_iter().for_each(|number| off_path.add(number));
         assert_eq!(off_path.last_other(&(0..=4)), Some(2));
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_newest_are_remembered() {
+    fn only_the_newest_packets_are_remembered() {
         let mut off_path = OffPath::default();
         (0..=MOST as u64).for_each(|number| off_path.add(number));
         assert_eq!(off_path.last_other(&(0..=0)), Some(0));

@@ -1,57 +1,58 @@
-//! How long packets need to the peer, as far as two clocks that nobody compares can tell.
+//! One-way delay to the peer, as far as two unsynchronised clocks can measure it.
 //!
-//! An acknowledgement says when a packet arrived by the receiver's clock. That less the time it left is the delay and
-//! an unknown difference of the clocks, which is the same for all paths of a connection: what the delays of two paths
-//! differ by is exact. So is what the delay of one path is above its smallest: the queue in front of its bottleneck.
+//! An acknowledgement carries the arrival time of a packet on the receiver's clock. That time minus the send time is
+//! the delay plus an unknown clock offset, which is the same for all paths of a connection. So the difference between
+//! the delays of two paths is exact, and so is the excess of a path's delay over its minimum: the queue at its
+//! bottleneck.
 
 use std::time::Duration;
 
 use crate::Instant;
 
-/// The smallest delay counts for once to twice as long: the clocks drift apart, and the path may become another.
+/// The minimum filter covers one to two times this: the clocks drift apart, and the route may change.
 const HALF: Duration = Duration::from_secs(5);
-/// Without a measurement for so long nothing is known.
+/// A measurement expires after this time.
 const KEEPS: Duration = Duration::from_secs(30);
 
-/// The delay of one path by a clock that is off by an unknown time.
+/// The one-way delay of one path, with an unknown clock offset.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct OneWay {
     measured: Option<Measured>,
 }
 
-/// All but the first in µs above the first.
+/// All values but the first are in µs above the first.
 #[derive(Debug, Clone, Copy)]
 struct Measured {
     /// The first delay in µs, modulo 2³².
     first: u32,
     /// Moving average.
     average: i32,
-    /// The smallest since `turned_at`, and in the stretch before.
+    /// The minimum since `turned_at`, and in the interval before.
     smallest: [i32; 2],
     turned_at: Instant,
     at: Instant,
 }
 
-/// The delay of a path.
+/// The one-way delay of a path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OneWayDelay {
-    /// The smallest lately, in µs, modulo 2³²; only what it differs by from that of another path means anything.
+    /// The recent minimum, in µs modulo 2³²; only its difference to that of another path has a meaning.
     pub(crate) smallest: u32,
-    /// How long packets waited in queues on the way, on average.
+    /// Average queueing delay.
     pub(crate) queue: Duration,
     /// Time since the last measurement.
     pub(crate) age: Duration,
 }
 
 impl OneWay {
-    /// A packet that left at `sent` arrived when the receiver's clock showed `received` µs. Returns the delay by these two
-    /// clocks, in µs modulo 2³².
+    /// Adds a packet that left at `sent` and arrived when the receiver's clock showed `received` µs. Returns the
+    /// delay between these two clocks, in µs modulo 2³².
     pub(crate) fn on_sample(&mut self, now: Instant, sent: Instant, received: u32) -> u32 {
         let sample = received.wrapping_sub(micros(sent));
         let fresh = Measured { first: sample, average: 0, smallest: [0; 2], turned_at: now, at: now };
         let mut measured = self.current(now).unwrap_or(fresh);
         let above = difference(sample, measured.first);
-        // An eighth, as for the round trip.
+        // The weight is an eighth, as for the RTT.
         measured.average = measured.average.saturating_add(above.saturating_sub(measured.average) / 8);
         measured.at = now;
         let [smallest, before] = measured.smallest;
@@ -65,15 +66,15 @@ impl OneWay {
         sample
     }
 
-    /// How long acknowledgements need back on average, in µs modulo 2³², by the same two clocks, where round trips last so
-    /// long on average.
+    /// Average return delay of acknowledgements between the same two clocks, in µs modulo 2³², for the average RTT
+    /// `round_trip`.
     pub(crate) fn return_delay(&self, now: Instant, round_trip: Duration) -> Option<u32> {
         let Measured { first, average, .. } = self.current(now)?;
         let round_trip = u32::try_from(round_trip.as_micros()).unwrap_or(u32::MAX);
         Some(round_trip.wrapping_sub(first.wrapping_add_signed(average)))
     }
 
-    /// What is known of the delay.
+    /// The measured delay.
     pub(crate) fn delay(&self, now: Instant) -> Option<OneWayDelay> {
         let Measured { first, average, smallest: [smallest, before], at, .. } = self.current(now)?;
         let smallest = smallest.min(before);
@@ -114,7 +115,7 @@ mod tests {
         Instant::from_nanos(micros * 1000)
     }
 
-    /// Samples each 10 ms by a clock that is off by `offset`.
+    /// Takes a sample each 10 ms on a clock with the offset `offset`.
     fn measure(path: &mut OneWay, start: u64, offset: u32, delays: impl Iterator<Item = u64>) {
         for (sent, delay) in (start..).step_by(10_000).zip(delays) {
             let received = u32::try_from((sent + delay) % (1 << 32)).unwrap().wrapping_add(offset);
@@ -124,7 +125,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_difference_of_two_paths_is_that_of_their_delays(
+        fn the_difference_between_two_paths_equals_the_difference_of_their_delays(
             offset: u32, start in 0u64..1 << 50, near in 0u64..500_000, far in 0u64..500_000,
         ) {
             let mut paths = [OneWay::default(); 2];
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_is_what_the_delay_is_above_its_smallest() {
+    fn the_queue_is_the_excess_of_the_delay_over_its_minimum() {
         let mut path = OneWay::default();
         let delays = std::iter::repeat_n(30_000, 50).chain(std::iter::repeat_n(90_000, 50));
         measure(&mut path, 0, u32::MAX - 20_000, delays);
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_measurement_of_long_ago_is_forgotten() {
+    fn an_old_measurement_is_forgotten() {
         let mut path = OneWay::default();
         path.on_sample(at(0), at(0), 7);
         let later = at(0) + KEEPS;

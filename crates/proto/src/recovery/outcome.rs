@@ -1,4 +1,4 @@
-//! What became of packets, for the owners of their content and for the path.
+//! The fate of packets, for the owners of their content and for the path.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -11,35 +11,35 @@ use crate::observe::LossReason;
 use crate::packet::content::Contents;
 use crate::{ByteCount, Instant};
 
-/// What an acknowledgement, a timeout or the end of a path brought. Kept by the caller and cleared before reuse, so
-/// that nothing is allocated for a packet.
+/// The result of an acknowledgement, a timeout or the end of a path. The caller keeps and clears it, so no packet
+/// costs an allocation.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
-    /// Contents that arrived, those of packets that had been called lost included.
+    /// Contents that arrived, including those of packets that had been declared lost.
     pub(crate) delivered: Vec<Contents>,
     /// Contents that were lost, without those that were reinjected on another path.
     pub(crate) lost: Vec<Contents>,
-    /// The packets that were lost, each.
+    /// One entry for each lost packet.
     pub(crate) lost_packets: Vec<LostNote>,
-    /// Bytes that left flight by arriving.
+    /// Bytes that left flight because they were acknowledged.
     pub(crate) newly_acked_bytes: ByteCount,
-    /// Bytes that left flight by being lost; without MTU probes.
+    /// Bytes that left flight because they were lost, without PMTU probes.
     pub(crate) lost_bytes: ByteCount,
-    /// Packets that had been called lost and arrived.
+    /// Packets that arrived after they were declared lost.
     pub(crate) spurious: u32,
-    /// Whether anything arrived that was not known to have arrived.
+    /// Whether any packet was newly acknowledged.
     pub(crate) progress: bool,
-    /// Size of the largest MTU probe that arrived.
+    /// Size of the largest PMTU probe that arrived.
     pub(crate) mtu_acked: Option<u16>,
-    /// Size of the smallest MTU probe that was lost.
+    /// Size of the smallest PMTU probe that was lost.
     pub(crate) mtu_lost: Option<u16>,
-    /// Packets larger than every path must carry that were lost in a row, while smaller ones arrived; zero if none was
-    /// lost now.
+    /// How many packets above the size that every path must carry were lost in a row while smaller ones arrived; zero
+    /// if none was lost now.
     pub(crate) large_lost: u32,
 }
 
 impl Outcome {
-    /// Empties it, keeping its memory.
+    /// Clears the outcome, and keeps its memory.
     pub(crate) fn clear(&mut self) {
         let Self { delivered, lost, lost_packets, .. } = self;
         let (mut delivered, mut lost) = (std::mem::take(delivered), std::mem::take(lost));
@@ -59,64 +59,62 @@ pub(crate) struct LostNote {
     pub(crate) reason: LossReason,
 }
 
-/// An acknowledgement as it came.
+/// An acknowledgement as it arrived.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReceivedAck<I> {
-    /// The path whose packets it is about.
+    /// The path whose packets it acknowledges.
     pub(crate) path: PathId,
-    /// The path that it came on.
+    /// The path on which it arrived.
     pub(crate) carrier: PathId,
     /// The packet numbers, newest first.
     pub(crate) ranges: I,
-    /// How long the peer says that it held the acknowledgement back.
+    /// How long the peer delayed it, by its own account.
     pub(crate) delay: Duration,
-    /// When the peer says that the newest of the packets arrived.
+    /// When the newest of the packets arrived, by the peer's account.
     pub(crate) received_at: PeerTime,
-    /// How the packets of the path were marked that the peer got so far.
+    /// ECN counts of the packets that the peer received on the path.
     pub(crate) ecn: Option<EcnCounts>,
 }
 
 impl<I: Iterator<Item = RangeInclusive<u64>>> ReceivedAck<I> {
-    /// One that came on the path that it is about. `receive_time` is that of the PATH-ACK, in µs.
+    /// An acknowledgement that arrived on the path that it acknowledges. `receive_time` is that of the PATH-ACK, in
+    /// µs.
     pub(crate) fn new(path: PathId, ranges: I, delay: Duration, receive_time: u32) -> Self {
         Self { path, carrier: path, ranges, delay, received_at: PeerTime(receive_time), ecn: None }
     }
 
-    /// The same, with the peer's counts of marks.
+    /// Adds the peer's ECN counts.
     pub(crate) fn with_ecn(self, ecn: Option<EcnCounts>) -> Self {
         Self { ecn, ..self }
     }
 
-    /// The same, come on this path.
+    /// Sets the path on which it arrived.
     pub(crate) fn over(self, carrier: PathId) -> Self {
         Self { carrier, ..self }
     }
 }
 
-/// What may be sent on a path now, as far as congestion is concerned.
+/// What congestion control permits on a path now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Allowance {
-    /// So many bytes, at least one datagram.
-    Ready {
-        /// Bytes.
-        bytes: ByteCount,
-    },
-    /// Nothing until something arrives or is lost: the window is full.
+    /// This many bytes, at least one datagram.
+    Ready { bytes: ByteCount },
+    /// Nothing until a packet arrives or is lost: the congestion window is full.
     Window,
-    /// Nothing before this moment.
+    /// Nothing before this instant.
     PacedUntil(Instant),
 }
 
-/// What a timeout meant.
+/// The meaning of a timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TimeoutKind {
-    /// Nothing; it came too early.
+    /// Nothing; the call came too early.
     Nothing,
-    /// Packets were called lost.
+    /// Packets were declared lost.
     Lost,
-    /// Nothing was heard for long: send two probes that ask for an acknowledgement at once, whatever the window says.
+    /// Probe timeout: send two PTO probes that elicit an immediate acknowledgement, regardless of the window.
     ProbeTimeout {
-        /// How often in a row.
+        /// Number of consecutive probe timeouts.
         count: u32,
     },
 }

@@ -4,44 +4,44 @@ use std::time::Duration;
 
 use crate::{ByteCount, Instant, Rate};
 
-/// Below, packets leave one by one (as BBR's send quantum).
+/// Below this rate packets leave one by one (as BBR's send quantum).
 const SLOW: Rate = Rate::from_bits_per_second(1_200_000);
-/// Below, two by two.
+/// Below this rate packets leave two by two.
 const MEDIUM: Rate = Rate::from_bits_per_second(24_000_000);
-/// Above, as many as leave within this time.
+/// Above, a burst is what leaves within this time.
 const BURST_TIME: Duration = Duration::from_millis(1);
 /// The bucket holds what leaves within this time.
 const BUCKET_TIME: Duration = Duration::from_millis(2);
-/// And when the sender comes late for what waits, as a busy system lets it, what it missed in at most this time.
+/// A sender that serves waiting data late, as on a busy system, may make up for at most this time.
 const LATE_MAX: Duration = Duration::from_millis(5);
-/// Most bytes of a burst: a segmentation offload takes 64 KiB with its headers.
+/// Most bytes of a burst: segmentation offload takes 64 KiB including headers.
 const BURST_MAX: ByteCount = ByteCount(65_000);
 
-/// A datagram of Ethernet; of larger ones fewer make a burst.
+/// A datagram of Ethernet; bursts of larger datagrams have fewer of them.
 const ORDINARY: u64 = 1472;
 
 const NEVER: Instant = Instant::from_nanos(u64::MAX);
 
 const NANOS: i64 = 1_000_000_000;
 
-/// Lets bytes out at a rate, in bursts that are worth a system call.
+/// Releases bytes at a rate, in bursts that are worth a system call.
 ///
-/// Law: within any time `t` never more than `rate · t + bucket` bytes, and once what leaves in [`LATE_MAX`].
+/// Law: within any time `t` never more than `rate · t + bucket` bytes leave, and once what leaves in [`LATE_MAX`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pacer {
-    /// In 1/10⁹ bytes, so that nothing is lost by rounding; negative after sending more than was allowed.
+    /// In 1/10⁹ bytes, so rounding loses nothing; negative after sending more than was allowed.
     tokens: i64,
     updated: Option<Instant>,
-    /// When what waits was told to leave; [`NEVER`] if nothing does.
+    /// When the waiting data was due; [`NEVER`] if none waits.
     due: Instant,
 }
 
-/// What the pacer allows.
+/// What the pacer permits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Departure {
-    /// So many bytes now.
+    /// This many bytes now.
     Now(ByteCount),
-    /// A burst then.
+    /// A burst at this instant.
     At(Instant),
 }
 
@@ -50,7 +50,7 @@ impl Pacer {
         Self { tokens: 0, updated: None, due: NEVER }
     }
 
-    /// What may leave. A rate below one datagram a second counts as that.
+    /// What may leave. A rate below one datagram per second counts as one.
     pub(crate) fn departure(&mut self, now: Instant, rate: Rate, max_datagram: u16) -> Departure {
         let datagram = u64::from(max_datagram.max(1));
         let rate = rate.max(Rate::from_bytes_per_second(datagram));
@@ -68,12 +68,12 @@ impl Pacer {
         Departure::At(at)
     }
 
-    /// Nothing waits to leave: who comes later does not come late.
+    /// No data waits: data that comes later is not late.
     pub(crate) fn on_unused(&mut self) {
         self.due = NEVER;
     }
 
-    /// Bytes left, whether they were allowed or not; a debt of more than `burst` is forgiven.
+    /// Bytes left, whether permitted or not; a debt above `burst` is forgiven.
     pub(crate) fn on_sent(&mut self, bytes: ByteCount) {
         self.tokens = self.tokens.saturating_sub(fine(bytes)).max(-fine(BURST_MAX));
     }
@@ -99,7 +99,7 @@ impl Pacer {
     }
 }
 
-/// How many bytes leave together at a rate, in whole datagrams; above those of Ethernet one may be more than that.
+/// How many bytes leave together at a rate, in whole datagrams; one datagram above the Ethernet size may exceed it.
 pub(crate) fn burst(rate: Rate, max_datagram: u16) -> ByteCount {
     let datagram = u64::from(max_datagram.max(1));
     let ordinary = datagram.min(ORDINARY);
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(burst(mbit(10_000), 65_000), ByteCount(65_000));
     }
 
-    /// What may leave so long after the moment that was promised, while data waited for it or not.
+    /// What may leave `late` after the due time, with or without waiting data.
     fn after(late: Duration, waits: bool) -> ByteCount {
         let rate = Rate::from_bytes_per_second(10_000_000);
         let (mut pacer, start) = (Pacer::new(), Instant::from_nanos(0));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_late_timer_kept_back_leaves_at_once_within_bounds_but_a_pause_is_not_made_up_for() {
+    fn data_delayed_by_a_late_timer_leaves_at_once_within_bounds_but_a_pause_is_not_made_up_for() {
         let millis = Duration::from_millis;
         assert_eq!(after(millis(0), true), ByteCount(10_000));
         assert_eq!(after(millis(3), true), ByteCount(40_000));
@@ -169,7 +169,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_never_lets_out_more_than_rate_times_time_and_one_bucket(
+        fn the_pacer_never_releases_more_than_rate_times_time_and_one_bucket(
             rate in 2_000u64..2_000_000_000, greed in 1u64..5, waits in proptest::collection::vec(0u64..5_000_000, 1..200)
         ) {
             let rate = Rate::from_bytes_per_second(rate);
@@ -205,7 +205,7 @@ mod tests {
             if let Departure::Now(bytes) = pacer.departure(now, rate, 1200) {
                 sent += bytes;
             }
-            // One burst was there at the start; less than a byte is left in the bucket.
+            // One burst was available at the start; less than a byte is left in the bucket.
             prop_assert!(sent + ByteCount(1) >= rate * (now - Instant::from_nanos(0)) + burst(rate, 1200));
         }
     }

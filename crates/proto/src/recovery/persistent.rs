@@ -1,4 +1,4 @@
-//! Persistent congestion: everything was lost for several timeouts (RFC 9002, section 7.6).
+//! Persistent congestion: every packet was lost for several probe timeouts (RFC 9002, section 7.6).
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use crate::Instant;
 /// How many probe timeouts make it persistent.
 const TIMEOUTS: u32 = 3;
 
-/// The stretch of packets, without an arrival in between, that are being found lost.
+/// The run of lost packets without an arrival in between.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PersistentCongestion {
     current: Option<Stretch>,
-    /// Packets before this one do not count: without a round trip known, their timeout was a guess.
+    /// Packets before this one do not count: without an RTT sample their timeout was a guess.
     from_index: u64,
 }
 
@@ -22,7 +22,7 @@ struct Stretch {
 }
 
 impl PersistentCongestion {
-    /// A packet was lost: the `index`-th of those that ask for an acknowledgement. Returns how long all have been lost.
+    /// The ack-eliciting packet number `index` was lost. Returns how long all packets have been lost.
     pub(crate) fn on_lost(&mut self, index: u64, time_sent: Instant) -> Duration {
         if index < self.from_index {
             return Duration::ZERO;
@@ -35,13 +35,13 @@ impl PersistentCongestion {
         time_sent - stretch.first_sent
     }
 
-    /// Begins anew with the `index`-th packet.
+    /// Starts again with packet number `index`.
     pub(crate) fn restart(&mut self, index: u64) {
         *self = Self { current: None, from_index: index };
     }
 }
 
-/// Whether so long a stretch is persistent congestion, given the probe timeout without back-off.
+/// Whether a run of losses is persistent congestion, given the probe timeout without back-off.
 pub(crate) fn is_persistent(stretch: Duration, timeout: Duration) -> bool {
     stretch > timeout * TIMEOUTS
 }
@@ -55,11 +55,11 @@ mod tests {
     }
 
     #[test]
-    fn an_arrival_in_between_breaks_the_stretch() {
+    fn an_arrival_breaks_the_run_of_losses() {
         let mut stretch = PersistentCongestion::default();
         assert_eq!(stretch.on_lost(1, at(100)), Duration::ZERO);
         assert_eq!(stretch.on_lost(2, at(400)), Duration::from_millis(300));
-        // packet 3 arrived
+        // Packet 3 arrived.
         assert_eq!(stretch.on_lost(4, at(800)), Duration::ZERO);
         assert_eq!(stretch.on_lost(5, at(900)), Duration::from_millis(100));
     }
@@ -74,8 +74,8 @@ mod tests {
     }
 
     #[test]
-    fn three_timeouts_have_to_pass() {
-        // RFC 9002, section 7.6.3: with a timeout of 2 s the stretch from 1 s to 8 s is persistent.
+    fn persistent_congestion_takes_three_timeouts() {
+        // RFC 9002, section 7.6.3: with a timeout of 2 s the period from 1 s to 8 s is persistent.
         assert!(is_persistent(Duration::from_secs(7), Duration::from_secs(2)));
         assert!(!is_persistent(Duration::from_secs(6), Duration::from_secs(2)));
     }

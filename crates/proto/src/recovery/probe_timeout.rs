@@ -1,26 +1,26 @@
-//! When to probe because nothing is heard, with back-off (RFC 9002, section 6.2).
+//! Probe timeout with back-off (RFC 9002, section 6.2).
 
 use std::time::Duration;
 
 use super::rtt::RttEstimator;
 use crate::Instant;
 
-/// Least timeout.
+/// Shortest timeout.
 const SHORTEST: Duration = Duration::from_millis(10);
-/// Least allowance for variation.
+/// Least allowance for RTT variation.
 const VARIATION_MIN: Duration = Duration::from_millis(2);
-/// The longest back-off while another path carries the data.
+/// Longest back-off while another path carries the data.
 const CAP_WITH_OTHERS: Duration = Duration::from_secs(1);
-/// The longest back-off of the only path.
+/// Longest back-off of the only path.
 const CAP_ALONE: Duration = Duration::from_secs(3);
 
 /// The probe timer of one path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ProbeTimer {
     pub(super) count: u32,
-    /// From when on it waits: a packet that asks for an acknowledgement left, one arrived, or it fired.
+    /// Start of the timer: an ack-eliciting packet left, an acknowledgement arrived, or the timer fired.
     since: Instant,
-    /// The same, but packets that left behind others on their way do not count.
+    /// The same, but packets that left while others were in flight do not restart it.
     unanswered_since: Instant,
     max_ack_delay: Duration,
     is_other_path_alive: bool,
@@ -32,12 +32,12 @@ impl ProbeTimer {
         Self { count: 0, since: begin, unanswered_since: begin, max_ack_delay, is_other_path_alive: false }
     }
 
-    /// The time to wait for an answer, without back-off.
+    /// The probe timeout, without back-off.
     pub(crate) fn timeout(&self, rtt: &RttEstimator) -> Duration {
         (Self::round_trip(rtt) + self.max_ack_delay).max(SHORTEST)
     }
 
-    /// How long the peer may hold an acknowledgement back.
+    /// How long the peer may delay an acknowledgement.
     pub(crate) fn max_ack_delay(&self) -> Duration {
         self.max_ack_delay
     }
@@ -54,9 +54,9 @@ impl ProbeTimer {
         self.is_other_path_alive = alive;
     }
 
-    /// When it fires if something is in flight. Where no other path works, not later than twice the timeout after the first
-    /// packet without an answer: who sends a little now and then, and more often than this timer ends, would never notice
-    /// that nobody answers. Beside other paths silence shows that.
+    /// When the timer fires if packets are in flight. If no other path works, it fires at most twice the timeout
+    /// after the first unacknowledged packet: a sender of little data whose intervals are shorter than the timer
+    /// would otherwise never notice a dead path. Beside other paths silence detection notices it.
     pub(crate) fn deadline(&self, rtt: &RttEstimator) -> Instant {
         let timeout = self.with_back_off(rtt);
         let (deadline, bound) = (self.since + timeout, self.unanswered_since + timeout * 2);
@@ -72,18 +72,18 @@ impl ProbeTimer {
         }
     }
 
-    /// Waits anew from now on.
+    /// Restarts the timer at `now`.
     pub(crate) fn rearm(&mut self, now: Instant) {
         (self.since, self.unanswered_since) = (now, now);
     }
 
-    /// Something arrived: the path is alive.
+    /// An acknowledgement arrived: the path is alive.
     pub(crate) fn on_progress(&mut self, now: Instant) {
         self.count = 0;
         self.rearm(now);
     }
 
-    /// It fired. Returns how often in a row.
+    /// The timer fired. Returns the number of consecutive timeouts.
     pub(crate) fn on_fired(&mut self, now: Instant) -> u32 {
         self.count = self.count.saturating_add(1);
         self.rearm(now);
@@ -94,7 +94,7 @@ impl ProbeTimer {
         rtt.smoothed() + (rtt.variation() * 4).max(VARIATION_MIN)
     }
 
-    /// Probes ask for an acknowledgement at once, so that their timeout needs no allowance for its delay.
+    /// PTO probes elicit an immediate acknowledgement, so their timeout needs no allowance for its delay.
     fn with_back_off(&self, rtt: &RttEstimator) -> Duration {
         if self.count == 0 {
             return self.timeout(rtt);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sends_all_the_time_hears_of_it_after_twice_the_timeout() {
+    fn a_steady_sender_notices_a_dead_path_after_twice_the_timeout() {
         let mut rtt = RttEstimator::new(ms(100));
         rtt.on_sample(ms(40), ms(0)); // variation 20 ms
         let mut timer = ProbeTimer::new(ms(25));

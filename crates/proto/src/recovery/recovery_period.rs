@@ -1,28 +1,28 @@
-//! Congestion events: one a round trip, and undone if all that was lost in it arrives after all.
+//! Recovery periods: one congestion event in a round trip, undone if all packets lost in it arrive after all.
 
-/// The packets lost together.
+/// The packets lost in one recovery period.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RecoveryPeriods {
-    /// Number of the current one; 0 before the first.
+    /// Number of the current period; 0 before the first.
     current: u64,
-    /// First packet number sent after it began: below, packets say nothing new about congestion.
+    /// First packet number sent after the period began: the loss of an earlier packet is no new congestion event.
     boundary: u64,
-    /// Lost packets that have not arrived.
+    /// Number of lost packets that have not arrived.
     missing: u32,
     can_undo: bool,
 }
 
-/// What a lost packet means.
+/// What the loss of a packet means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Meaning {
-    /// It begins a congestion event.
+    /// The loss begins a congestion event.
     NewEvent,
-    /// It belongs to the last one.
+    /// The loss belongs to the last congestion event.
     SameEvent,
 }
 
 impl RecoveryPeriods {
-    /// The number of the current one, to be remembered with a lost packet.
+    /// The number of the current period, to be stored with a lost packet.
     pub(crate) fn current(&self) -> u64 {
         self.current
     }
@@ -42,7 +42,7 @@ impl RecoveryPeriods {
         Meaning::NewEvent
     }
 
-    /// A packet arrived with a mark of congestion: that stands, whatever lost packets arrive.
+    /// A packet arrived with a CE mark: the event stands even if all lost packets arrive.
     pub(crate) fn on_mark(&mut self, packet_number: u64, next: u64) -> Meaning {
         if self.is_in_recovery(packet_number) {
             self.can_undo = false;
@@ -52,7 +52,7 @@ impl RecoveryPeriods {
         Meaning::NewEvent
     }
 
-    /// A lost packet of an episode arrived. Returns whether the congestion event has to be undone.
+    /// A lost packet of a period arrived. Returns whether the congestion event has to be undone.
     pub(crate) fn on_spurious(&mut self, episode: u64) -> bool {
         if episode != self.current || !self.can_undo {
             return false;
@@ -66,19 +66,19 @@ impl RecoveryPeriods {
         true
     }
 
-    /// A packet of an episode will not arrive any more: it was rightly called lost.
+    /// A packet of a period will not arrive any more: its loss was real.
     pub(crate) fn on_really_lost(&mut self, episode: u64) {
         if episode == self.current {
             self.can_undo = false;
         }
     }
 
-    /// Whatever arrives, the current one stands.
+    /// The current period stands, whatever arrives.
     pub(crate) fn forbid_undo(&mut self) {
         self.can_undo = false;
     }
 
-    /// The path starts anew: what was sent before `next` does not count.
+    /// The path starts anew: packets sent before `next` do not count.
     pub(crate) fn restart(&mut self, next: u64) {
         *self = Self { current: self.current + 1, boundary: next, missing: 0, can_undo: false };
     }
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_undone_when_its_last_packet_arrives() {
+    fn an_event_is_undone_when_its_last_missing_packet_arrives() {
         let mut recovery_periods = RecoveryPeriods::default();
         recovery_periods.on_lost(3, 10);
         recovery_periods.on_lost(4, 10);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn one_packet_that_stays_away_keeps_the_event() {
+    fn one_missing_packet_keeps_the_event() {
         let mut recovery_periods = RecoveryPeriods::default();
         recovery_periods.on_lost(3, 10);
         recovery_periods.on_lost(4, 10);

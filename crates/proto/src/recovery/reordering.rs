@@ -1,24 +1,24 @@
-//! How much reordering the path has shown, and so how long to wait before calling a packet lost.
+//! Reordering seen on the path, and the resulting thresholds of loss detection.
 
 use std::time::Duration;
 
 use super::loss::Thresholds;
 use super::rtt::{GRANULARITY, RttEstimator};
 
-/// Packets at the start (RFC 9002, section 6.1.1).
+/// Initial packet threshold (RFC 9002, section 6.1.1).
 const PACKETS_MIN: u64 = 3;
-/// Packets at most; beyond, time decides.
+/// Largest packet threshold; beyond it the time threshold decides.
 const PACKETS_MAX: u64 = 64;
-/// At the start time is given for this part of the round trip (RFC 9002, section 6.1.2).
+/// Initial time threshold as a part of the round trip beyond one (RFC 9002, section 6.1.2).
 const TIME_DIVISOR: u32 = 8;
-/// Rounds without loss after which half of what was learnt is forgotten.
+/// Rounds without loss after which half of the learnt thresholds is forgotten.
 const ROUNDS_TO_FORGET: u8 = 16;
 
-/// Learns from packets that were called lost and then arrived.
+/// Learns from packets that were declared lost and then arrived.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reordering {
     packets: u64,
-    /// Time learnt beyond a round trip; zero if the usual part of it will do.
+    /// Learnt time threshold beyond a round trip; zero if the default suffices.
     lateness: Duration,
     quiet_rounds: u8,
 }
@@ -28,14 +28,14 @@ impl Reordering {
         Self { packets: PACKETS_MIN, lateness: Duration::ZERO, quiet_rounds: 0 }
     }
 
-    /// What loss detection has to allow for.
+    /// The thresholds for loss detection.
     pub(crate) fn thresholds(&self, rtt: &RttEstimator) -> Thresholds {
         let least = (rtt.smoothed() / TIME_DIVISOR).max(GRANULARITY);
         let window = least.max(self.lateness.min(rtt.smoothed()));
         Thresholds { packets: self.packets, time: rtt.longest() + window }
     }
 
-    /// A packet called lost arrived: `distance` numbers behind the largest, `age` after it was sent.
+    /// A packet declared lost arrived, `distance` numbers behind the largest, `age` after it was sent.
     pub(crate) fn on_spurious(&mut self, distance: u64, age: Duration, rtt: &RttEstimator) {
         self.packets = self.packets.max(distance.saturating_add(1)).min(PACKETS_MAX);
         let late = age.saturating_sub(rtt.longest()).min(rtt.smoothed());
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn it_starts_with_three_packets_and_an_eighth_of_the_round_trip() {
+    fn the_initial_thresholds_are_three_packets_and_an_eighth_of_the_round_trip() {
         assert_eq!(Reordering::new().thresholds(&rtt()), Thresholds { packets: 3, time: ms(45) });
     }
 
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn sixteen_rounds_without_loss_halve_what_was_learnt() {
+    fn sixteen_rounds_without_loss_halve_the_learnt_thresholds() {
         let mut reordering = Reordering::new();
         reordering.on_spurious(19, ms(56), &rtt());
         for _ in 0..15 {

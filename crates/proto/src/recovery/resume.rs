@@ -1,13 +1,13 @@
-//! Bringing a path back: what was known of it, used with care (RFC 9959, Careful Resume).
+//! Restores a path with care from its saved figures (RFC 9959, Careful Resume).
 
 use std::time::Duration;
 
 use crate::{ByteCount, Instant};
 
-/// After a longer outage nothing of what was known counts.
+/// After a longer outage the saved figures no longer count.
 const OUTAGE_MAX: Duration = Duration::from_secs(10);
 
-/// What was known of a path before it failed.
+/// The figures of a path before it failed.
 #[derive(Debug, Clone, Copy)]
 struct Saved {
     at: Instant,
@@ -15,7 +15,7 @@ struct Saved {
     minimum_rtt: Duration,
 }
 
-/// The memory of a path that failed, and the first flight after its return.
+/// The saved figures of a failed path, and the first flight after its return.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Resume {
     saved: Option<Saved>,
@@ -25,14 +25,14 @@ pub(crate) struct Resume {
 /// The flight that tests a resumed window.
 #[derive(Debug, Clone, Copy)]
 struct Trial {
-    /// Its first packet.
+    /// The first packet of the flight.
     start: u64,
-    /// The first packet after it; known with the first arrival.
+    /// The first packet after the flight; known with the first arrival.
     end: Option<u64>,
 }
 
 impl Resume {
-    /// Keeps the figures of a path that fails. An older memory stays if nothing has arrived since.
+    /// Saves the figures of a failing path. Older figures stay if nothing has arrived since.
     pub(crate) fn save(
         &mut self,
         now: Instant,
@@ -45,21 +45,22 @@ impl Resume {
         }
     }
 
-    /// The window to restart with, if the path is back soon and has the round trip it had (within a quarter).
+    /// The window to restart with, if the outage was short and the round trip is unchanged (within a quarter).
     ///
-    /// `rtt` is that of the answer which showed that it is back; `None` if it came from elsewhere.
+    /// `rtt` is that of the path challenge which showed that the path works; `None` if it was answered on other
+    /// addresses.
     pub(crate) fn take_window(&mut self, now: Instant, rtt: Option<Duration>) -> Option<ByteCount> {
         let (saved, rtt) = self.saved.take().zip(rtt)?;
         let is_similar = rtt.abs_diff(saved.minimum_rtt) <= saved.minimum_rtt / 4;
         (is_similar && now - saved.at < OUTAGE_MAX).then(|| saved.window / 2)
     }
 
-    /// From packet `start` on a resumed window is on trial.
+    /// A resumed window is on trial from packet `start` on.
     pub(crate) fn begin_trial(&mut self, start: u64) {
         self.trial = Some(Trial { start, end: None });
     }
 
-    /// Whether a resumed window is on trial: its flight is to be spread over a round trip.
+    /// Whether a resumed window is on trial: its flight is spread over a round trip.
     pub(crate) fn is_on_trial(&self) -> bool {
         self.trial.is_some()
     }
@@ -91,13 +92,13 @@ mod tests {
     fn saved() -> Resume {
         let mut resume = Resume::default();
         resume.save(at(1000), Some(at(900)), ByteCount(80_000), RTT);
-        // Called again without an arrival since: the first memory stays.
+        // Saved again without an arrival in between: the first figures stay.
         resume.save(at(2000), Some(at(900)), ByteCount(10), RTT);
         resume
     }
 
     #[test]
-    fn half_the_window_returns_after_a_short_outage_with_the_same_round_trip() {
+    fn half_the_window_is_restored_after_a_short_outage_with_the_same_round_trip() {
         assert_eq!(saved().take_window(at(5000), Some(RTT * 5 / 4)), Some(ByteCount(40_000)));
         assert_eq!(saved().take_window(at(5000), Some(RTT * 3 / 2)), None);
         assert_eq!(saved().take_window(at(11_000), Some(RTT)), None);

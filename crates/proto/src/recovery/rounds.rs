@@ -1,8 +1,8 @@
-//! Round trips counted by packets, and the use made of the window in them.
+//! Round trips counted by packets, and the use of the window in them.
 
 use crate::ByteCount;
 
-/// Counts round trips: one ends when a packet is acknowledged that was sent after it began.
+/// Counts round trips: one ends when a packet that was sent after its start is acknowledged.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Rounds {
     end: u64,
@@ -14,9 +14,9 @@ pub(crate) struct Rounds {
 /// A round trip that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Round {
-    /// Nothing was lost in it.
+    /// No packet was lost in it.
     Quiet,
-    /// Something was lost in it.
+    /// A packet was lost in it.
     Lossy,
 }
 
@@ -35,7 +35,7 @@ impl Rounds {
         self.had_loss = true;
     }
 
-    /// Packets up to `largest_acked` arrived. Returns the round trip that ended thereby.
+    /// Packets up to `largest_acked` arrived. Returns the round trip that this ended.
     pub(crate) fn on_ack(&mut self, largest_acked: u64, next: u64, in_flight: ByteCount) -> Option<Round> {
         if largest_acked < self.end {
             return None;

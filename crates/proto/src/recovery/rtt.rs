@@ -3,25 +3,25 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-/// The smallest time that timers distinguish (RFC 9002, section 6.1.2, there `kGranularity`).
+/// Granularity of timers (RFC 9002, section 6.1.2, there `kGranularity`).
 pub(crate) const GRANULARITY: Duration = Duration::from_millis(1);
 
-/// What is known of the round trip of a path. Times are in nanoseconds: a connection has many of them, also at rest.
+/// RTT estimate of a path. Times are in nanoseconds to save memory: a connection has many of them, also when idle.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RttEstimator {
     latest: u64,
     smoothed: u64,
     variation: u64,
-    /// `None` until the first sample, and when it has to be found anew.
+    /// `None` until the first sample, and after [`Self::forget_minimum`].
     minimum: Option<NonZeroU64>,
     /// The smallest average; `None` before [`Self::AVERAGED`] samples.
     base: Option<NonZeroU64>,
-    /// Samples so far, as far as they are counted.
+    /// Number of samples, up to the point where it stops mattering.
     samples: u8,
 }
 
 impl RttEstimator {
-    /// So many samples make an average: an older one weighs less than all of these.
+    /// Samples that make an average: an older sample weighs less than all of these together.
     const AVERAGED: u8 = 8;
 
     /// Assumes a round trip until one is measured.
@@ -52,40 +52,40 @@ impl RttEstimator {
         Duration::from_nanos(self.variation)
     }
 
-    /// The smallest sample; the average as long as there is none.
+    /// The smallest sample; the average while there is none.
     pub(crate) fn minimum(&self) -> Duration {
         self.minimum.map_or_else(|| self.smoothed(), |minimum| Duration::from_nanos(minimum.get()))
     }
 
-    /// The smallest average: the round trip without a queue. Where round trips vary by chance, the smallest of all is rarer
-    /// than what they are about. The smallest sample as long as there are few.
+    /// The base RTT: the smallest average, which is the round trip without a queue. On a path with jitter the
+    /// smallest single sample is too rare to be typical. The smallest sample while there are few.
     pub(crate) fn base(&self) -> Duration {
         self.base.map_or_else(|| self.minimum(), |base| Duration::from_nanos(base.get()))
     }
 
-    /// Whether it was ever measured.
+    /// Whether any sample was taken.
     pub(crate) fn has_sample(&self) -> bool {
         self.samples > 0
     }
 
-    /// The longer of average and newest sample: what packets have to be given.
+    /// The longer of average and newest sample: the time that packets need at least.
     pub(crate) fn longest(&self) -> Duration {
         self.smoothed().max(self.latest())
     }
 
-    /// Assumes a round trip known from elsewhere; does nothing once one was measured.
+    /// Assumes a round trip known from elsewhere; has no effect after the first sample.
     pub(crate) fn seed(&mut self, rtt: Duration) {
         if !self.has_sample() {
             *self = Self::new(rtt);
         }
     }
 
-    /// Forgets the minimum, since the way may have changed (RFC 9002, section 5.2).
+    /// Forgets the minimum, because the route may have changed (RFC 9002, section 5.2).
     pub(crate) fn forget_minimum(&mut self) {
         (self.minimum, self.base, self.samples) = (None, None, self.samples.min(1));
     }
 
-    /// Adds a sample; `delay` is how long the peer says that it held the acknowledgement back, bounded by the caller.
+    /// Adds a sample; `delay` is the acknowledgement delay that the peer reports, bounded by the caller.
     pub(crate) fn on_sample(&mut self, sample: Duration, delay: Duration) {
         let sample = nanos(sample).max(1);
         self.minimum = least(self.minimum, sample);
@@ -100,15 +100,15 @@ impl RttEstimator {
         }
     }
 
-    /// Adds a sample of which only the way there was this path's: timers go by it, but it is not how short the round trip
-    /// can be. Not for the first one.
+    /// Adds a sample whose acknowledgement returned over another path: timers use it, but it does not lower the
+    /// minimum. Not for the first sample.
     pub(crate) fn on_mixed_sample(&mut self, sample: Duration, delay: Duration) {
         self.average(nanos(sample).max(1), nanos(delay));
     }
 
     fn average(&mut self, sample: u64, delay: u64) {
         self.latest = sample;
-        // RFC 9002, section 5.3: never below the minimum by what the peer claims.
+        // RFC 9002, section 5.3: the reported delay never lowers a sample below the minimum.
         let minimum = self.minimum.map_or(sample, NonZeroU64::get);
         let adjusted = if sample >= minimum + delay { sample - delay } else { sample };
         self.variation = (self.variation * 3 + self.smoothed.abs_diff(adjusted)) / 4;
@@ -121,7 +121,7 @@ fn least(known: Option<NonZeroU64>, new: u64) -> Option<NonZeroU64> {
     known.map_or(new, |known| new.map(|new| new.min(known)))
 }
 
-/// Of a time as it occurs between two moments of a connection; more than an hour is an hour.
+/// A duration within the life of a connection; more than an hour counts as an hour.
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.min(LONGEST).as_nanos()).unwrap_or(u64::MAX)
 }
@@ -146,7 +146,7 @@ mod tests {
         // 90 ms with 10 ms of delay count as 80 ms.
         rtt.on_sample(ms(90), ms(10));
         assert_eq!((rtt.latest(), rtt.smoothed(), rtt.variation()), (ms(90), ms(45), ms(25)));
-        // A delay that would lead below the minimum is not believed.
+        // A delay that would lead below the minimum is ignored.
         rtt.on_sample(ms(45), ms(10));
         assert_eq!((rtt.smoothed(), rtt.minimum()), (ms(45), ms(40)));
     }
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn one_short_round_trip_is_not_what_they_are_about() {
+    fn one_short_round_trip_does_not_set_the_base() {
         let mut rtt = RttEstimator::new(ms(100));
         rtt.on_sample(ms(3), ms(0));
         assert_eq!(rtt.base(), ms(3));
@@ -187,7 +187,7 @@ mod tests {
             let smallest = samples.iter().map(|(s, _)| *s).min().unwrap();
             let largest = samples.iter().map(|(s, _)| *s).max().unwrap();
             prop_assert_eq!(rtt.minimum(), Duration::from_nanos(smallest));
-            // Eight roundings of a nanosecond at most.
+            // At most eight rounding errors of a nanosecond.
             prop_assert!(rtt.smoothed() + Duration::from_nanos(8) >= rtt.minimum());
             prop_assert!(rtt.smoothed() <= Duration::from_nanos(largest));
         }

@@ -1,4 +1,4 @@
-//! What is in flight, on a ring; and the numbers of packets of one path.
+//! The packets in flight, in a ring, and the packet numbers of one path.
 
 use std::ops::RangeInclusive;
 
@@ -9,17 +9,17 @@ use crate::collections::ring_map::RingMap;
 use crate::packet::content::Contents;
 use crate::{ByteCount, Instant, Rng};
 
-/// What a packet is to loss recovery.
+/// How loss recovery treats a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PacketKind {
-    /// It only acknowledges: nobody answers it, so it is not remembered and takes no room in flight.
+    /// An ACK-only packet: the peer does not acknowledge it, so it is not remembered and not in flight.
     AckOnly,
-    /// It only acknowledges, and asks whether that arrives: it is no more in flight than the others of its kind.
+    /// An ACK query: ack-eliciting, but like other ACK-only packets not in flight.
     AckQuestion,
-    /// It asks for an acknowledgement.
+    /// An ack-eliciting packet.
     Ordinary,
-    /// It tries a larger datagram: its loss says nothing about congestion, and since there is one at a time and rarely
-    /// any, it takes no room in flight.
+    /// A PMTU probe: its loss says nothing about congestion. It is not in flight, because there is one at a time and
+    /// rarely any.
     MtuProbe,
 }
 
@@ -31,18 +31,18 @@ pub(crate) struct SentPacket {
     pub(crate) size: u16,
     pub(crate) kind: PacketKind,
     pub(crate) contents: Contents,
-    /// Its content was sent again on another path: its loss is told to nobody, its arrival is.
+    /// Its content was sent again on another path: its loss is not reported, its arrival is.
     pub(crate) reinjected: bool,
     /// It carries ECT(0).
     pub(crate) marked: bool,
     pub(super) time_sent: Instant,
-    /// Counts the packets that ask for an acknowledgement, without gaps.
+    /// Counts the ack-eliciting packets, without gaps.
     pub(super) index: u64,
     pub(super) delivery: DeliverySnapshot,
 }
 
 impl SentPacket {
-    /// Describes a packet; the time and what recovery adds are filled in when it is sent.
+    /// Describes a packet; [`SentPackets`] fills in the time and the state of recovery when the packet is sent.
     pub(crate) fn new(packet_number: u64, size: u16, kind: PacketKind, contents: Contents) -> Self {
         Self {
             packet_number,
@@ -57,17 +57,16 @@ impl SentPacket {
         }
     }
 
-    /// When it left.
+    /// When it was sent.
     pub(crate) fn time_sent(&self) -> Instant {
         self.time_sent
     }
 
-    /// Its size as a number of bytes.
     pub(crate) fn bytes(&self) -> ByteCount {
         ByteCount(u64::from(self.size))
     }
 
-    /// The room that it takes in flight.
+    /// The bytes that it adds to those in flight.
     fn room(&self) -> ByteCount {
         match self.kind {
             PacketKind::Ordinary => self.bytes(),
@@ -102,12 +101,12 @@ impl SentPackets {
         }
     }
 
-    /// The number that the next packet will have.
+    /// The number of the next packet.
     pub(crate) fn next_number(&self) -> u64 {
         self.next_number
     }
 
-    /// Takes a number; it will never be given again.
+    /// Takes a packet number; it is never used again.
     pub(crate) fn take_number(&mut self) -> u64 {
         let number = self.next_number;
         self.next_number += 1;
@@ -117,37 +116,37 @@ impl SentPackets {
         number
     }
 
-    /// Leaves out the numbers below `number`, before any was taken.
+    /// Skips the numbers below `number`, before any was taken.
     pub(crate) fn begin_at(&mut self, number: u64) {
         self.next_number = self.next_number.max(number);
     }
 
-    /// Chooses the next number to leave out, if none is chosen.
+    /// Chooses the next number to skip, if none is chosen.
     pub(crate) fn maybe_skip_number(&mut self, rng: &mut Rng) {
         self.skipped.set(self.next_number, rng);
     }
 
-    /// A number in the range that no packet ever had: it was left out, or not reached yet.
+    /// A number in the range that no packet had: it was skipped, or not reached yet.
     pub(crate) fn unsent(&self, range: &RangeInclusive<u64>) -> Option<u64> {
         if *range.end() >= self.next_number { Some(*range.end()) } else { self.skipped.caught(range) }
     }
 
-    /// How many numbers above `number` and below `end` were left out.
+    /// How many numbers above `number` and below `end` were skipped.
     pub(crate) fn left_out_between(&self, number: u64, end: u64) -> u64 {
         self.skipped.between(number, end)
     }
 
-    /// The index that the next packet will have that asks for an acknowledgement.
+    /// The index of the next ack-eliciting packet.
     pub(crate) fn next_index(&self) -> u64 {
         self.next_index
     }
 
-    /// A packet went between other addresses: when it arrives says nothing of those that were sent before on the path.
+    /// A packet went between other addresses: its arrival says nothing about earlier packets on the path.
     pub(crate) fn on_astray(&mut self, packet_number: u64) {
         self.off_path.get_or_insert_default().add(packet_number);
     }
 
-    /// The last number of a range that went by the path itself.
+    /// The last number in a range that was sent on the path itself.
     pub(crate) fn last_on_path(&self, range: &RangeInclusive<u64>) -> Option<u64> {
         self.off_path.as_ref().map_or_else(|| Some(*range.end()), |off_path| off_path.last_other(range))
     }
@@ -160,7 +159,7 @@ impl SentPackets {
         self.largest_acked = self.largest_acked.max(Some(packet_number));
     }
 
-    /// Sum of the sizes of all packets in flight, without MTU probes.
+    /// Total size of the packets in flight, without PMTU probes.
     pub(crate) fn bytes(&self) -> ByteCount {
         self.bytes
     }
@@ -174,7 +173,7 @@ impl SentPackets {
         self.ring.is_empty()
     }
 
-    /// Remembers a packet; packets come in the order of their numbers.
+    /// Adds a packet; packets come in the order of their numbers.
     pub(crate) fn insert(&mut self, mut packet: SentPacket) {
         packet.index = self.next_index;
         self.next_index += 1;
@@ -182,7 +181,7 @@ impl SentPackets {
         self.ring.insert(packet.packet_number, packet);
     }
 
-    /// Takes the packets of a range out. Costs a step for each packet in flight in the range.
+    /// Removes the packets in a range. Costs one step for each packet in flight in the range.
     pub(crate) fn remove_range(&mut self, range: RangeInclusive<u64>, mut taken: impl FnMut(SentPacket)) {
         let bytes = &mut self.bytes;
         self.ring.remove_range(range, |packet| {
@@ -191,10 +190,10 @@ impl SentPackets {
         });
     }
 
-    /// Gives back memory that is not used.
+    /// Frees unused memory.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.ring.shrink_to_fit();
-        // Whatever arrives this late is no surprise.
+        // A packet that arrives this late proves nothing either way.
         self.off_path = None;
     }
 
@@ -203,7 +202,7 @@ impl SentPackets {
         self.ring.front()
     }
 
-    /// Takes the oldest packet in flight out.
+    /// Removes the oldest packet in flight.
     pub(crate) fn pop_front(&mut self) -> Option<SentPacket> {
         let packet = self.ring.pop_front()?;
         self.bytes -= packet.room();
@@ -220,7 +219,7 @@ impl SentPackets {
         self.ring.iter_mut()
     }
 
-    /// [`Self::bytes`], counted anew.
+    /// [`Self::bytes`], summed again.
     #[cfg(test)]
     pub(crate) fn counted_bytes(&self) -> ByteCount {
         self.ring.iter().map(SentPacket::room).sum()

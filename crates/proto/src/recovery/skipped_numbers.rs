@@ -1,21 +1,22 @@
-//! Packet numbers that are left out on purpose: who acknowledges one lies (RFC 9000, section 21.4).
+//! Packet numbers that are skipped on purpose, to detect optimistic acknowledgements (RFC 9000, section 21.4).
 //!
-//! A peer that acknowledges packets before they arrive makes this end send faster than the path can carry, at the cost
-//! of everybody on it. It can not know which numbers are missing.
+//! A peer that acknowledges packets before they arrive makes this end send faster than the path can carry, at the
+//! cost of all other traffic on it. It cannot know which numbers are skipped, so it acknowledges one of them sooner
+//! or later.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
 use crate::Rng;
 
-/// The first trap lies among so many numbers, so that short transfers meet one too.
+/// The first skipped number is among this many, so short transfers have one too.
 const FIRST_WITHIN: u64 = 1 << 8;
-/// Between two skipped lie from half to one and a half of so many numbers.
+/// The distance between two skipped numbers is one half to one and a half of this.
 const DISTANCE: u64 = 1 << 10;
-/// No more are remembered: a peer that lies about packets longer ago is caught by newer ones.
+/// Most numbers remembered: a peer that lies about older packets is caught by newer numbers.
 const REMEMBERED: usize = 64;
 
-/// The numbers of one path that were left out, and the one to leave out next.
+/// The skipped numbers of one path, and the next number to skip.
 #[derive(Debug, Default)]
 pub(crate) struct SkippedNumbers {
     next: Option<u64>,
@@ -23,7 +24,7 @@ pub(crate) struct SkippedNumbers {
 }
 
 impl SkippedNumbers {
-    /// Chooses the next number to leave out, if none is chosen yet; `at` is the next number.
+    /// Chooses the next number to skip, if none is chosen yet; `at` is the next packet number.
     pub(crate) fn set(&mut self, at: u64, rng: &mut Rng) {
         if self.next.is_some() {
             return;
@@ -34,7 +35,7 @@ impl SkippedNumbers {
         self.next = Some(at + 1 + ahead);
     }
 
-    /// Whether this number is to be left out; yes makes it a trap.
+    /// Whether this number is to be skipped; if so, records it.
     pub(crate) fn takes(&mut self, number: u64) -> bool {
         let takes = self.next.is_some_and(|next| next <= number);
         if takes {
@@ -47,18 +48,19 @@ impl SkippedNumbers {
         takes
     }
 
-    /// The newest trap among these numbers. Costs O(log n): a peer may name 64 ranges in each packet.
+    /// The newest skipped number in a range. Costs O(log n): a peer may send 64 ranges in each packet.
     pub(crate) fn caught(&self, numbers: &RangeInclusive<u64>) -> Option<u64> {
         let newest = self.below(numbers.end().saturating_add(1)).checked_sub(1)?;
         self.left_out.get(newest).copied().filter(|number| number >= numbers.start())
     }
 
-    /// How many skipped lie above `number` and below `end`: a distance of packets is so much smaller. Costs O(log n).
+    /// How many skipped numbers are above `number` and below `end`: the distance in packets is smaller by so many.
+    /// Costs O(log n).
     pub(crate) fn between(&self, number: u64, end: u64) -> u64 {
         self.below(end).saturating_sub(self.below(number.saturating_add(1))) as u64
     }
 
-    /// How many skipped lie below `end`; they stand in the order of their numbers.
+    /// How many skipped numbers are below `end`; they are stored in ascending order.
     fn below(&self, end: u64) -> usize {
         self.left_out.partition_point(|number| *number < end)
     }
@@ -70,7 +72,7 @@ mod tests {
     use crate::Rng;
 
     #[test]
-    fn about_one_in_a_thousand_numbers_is_left_out_and_none_can_be_foretold() {
+    fn about_one_in_a_thousand_numbers_is_skipped_unpredictably() {
         let left_out = |seed: u8| {
             let (mut skipped, mut rng) = (SkippedNumbers::default(), Rng::from_seed([seed; 32]));
             let left_out = |number: &u64| {
@@ -86,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_with_a_trap_is_found_and_the_memory_of_traps_is_bounded() {
+    fn a_skipped_number_in_a_range_is_found_and_memory_stays_bounded() {
         let (mut skipped, mut rng) = (SkippedNumbers::default(), Rng::from_seed([1; 32]));
         let mut left_out = Vec::new();
         for number in 0..200_000 {

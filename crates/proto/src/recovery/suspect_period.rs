@@ -1,26 +1,26 @@
-//! Packets of a path that was suspect: what became of them tells of an outage, not of the capacity.
+//! Packets of a suspect path: their loss or delay reflects an outage, not the capacity of the path.
 
-/// Which packets were sent in suspect_period, or were on their way when it began.
+/// The packets sent in a suspect period, or in flight when it began.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SuspectPeriod {
-    /// Those below this number.
+    /// Packets below this number.
     below: u64,
 }
 
 impl SuspectPeriod {
-    /// Doubts begin.
+    /// A suspect period begins.
     pub(crate) fn begin(&mut self) {
         self.below = u64::MAX;
     }
 
-    /// They are over, if there were any; `next` is the number of the next packet.
+    /// The suspect period ends, if there was one; `next` is the number of the next packet.
     pub(crate) fn end(&mut self, next: u64) {
         if self.below == u64::MAX {
             self.below = next;
         }
     }
 
-    /// Whether a packet falls under them.
+    /// Whether a packet belongs to a suspect period.
     pub(crate) fn covers(&self, packet_number: u64) -> bool {
         packet_number < self.below
     }
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_sent_before_the_end_of_the_doubts_fall_under_them() {
+    fn packets_sent_before_the_end_of_a_suspect_period_belong_to_it() {
         let mut suspect_period = SuspectPeriod::default();
         suspect_period.end(7);
         assert!(!suspect_period.covers(0));

@@ -30,7 +30,7 @@ fn path(controller: &str) -> PathRecovery {
     PathRecovery::new(factory(&ControllerConfig::new(SIZE)), &RecoveryConfig::default())
 }
 
-/// Content that can be told from that of other packets.
+/// Content that differs from that of other packets.
 fn content(packet_number: u64) -> Contents {
     let mut contents = Contents::new();
     contents.push(SentContent::PathAck { path: PathId(0), largest: packet_number });
@@ -66,12 +66,12 @@ fn acked(
     ranges: &[RangeInclusive<u64>],
     out: &mut Outcome,
 ) -> Result<(), Violation> {
-    // As if acknowledgements took no time.
+    // Acknowledgements take no time.
     let received = u32::try_from(now.as_nanos() / 1000 % (1 << 32)).unwrap_or_default();
     path.on_ack(now, ReceivedAck::new(PathId(0), ranges.iter().cloned(), Duration::ZERO, received), &[], out)
 }
 
-/// Acknowledges without a delay, and returns what that brought.
+/// Acknowledges without a delay, and returns the outcome.
 fn ack(path: &mut PathRecovery, now: Instant, ranges: &[RangeInclusive<u64>]) -> Outcome {
     let mut out = Outcome::default();
     acked(path, now, ranges, &mut out).unwrap();

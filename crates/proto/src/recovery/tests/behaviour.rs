@@ -1,9 +1,9 @@
-//! Stories of single packets.
+//! Behaviour of single packets.
 
 use super::*;
 
 #[test]
-fn an_arrival_gives_content_back_and_a_round_trip() {
+fn an_arrival_returns_its_content_and_an_rtt_sample() {
     let mut path = path("cubic");
     send(&mut path, at(0), 2);
     let out = ack(&mut path, at(40), &[0..=1]);
@@ -20,7 +20,7 @@ fn an_arrival_gives_content_back_and_a_round_trip() {
 }
 
 #[test]
-fn acknowledging_what_was_never_sent_is_a_violation() {
+fn acknowledging_a_packet_that_was_never_sent_is_a_violation() {
     let mut path = path("cubic");
     send(&mut path, at(0), 2);
     let result = acked(&mut path, at(40), &[0..=2], &mut Outcome::default());
@@ -29,7 +29,7 @@ fn acknowledging_what_was_never_sent_is_a_violation() {
 }
 
 #[test]
-fn packets_that_only_acknowledge_take_no_room_and_no_timer() {
+fn ack_only_packets_are_not_in_flight_and_arm_no_timer() {
     let mut path = path("cubic");
     for _ in 0..1000 {
         send_kind(&mut path, at(0), SIZE, PacketKind::AckOnly);
@@ -44,7 +44,7 @@ fn packets_that_only_acknowledge_take_no_room_and_no_timer() {
 
 // spec 9.30
 #[test]
-fn a_question_whether_acknowledgements_arrive_is_in_flight_for_nobody_and_its_answer_is_a_round_trip() {
+fn an_ack_query_is_not_in_flight_and_its_reply_is_an_rtt_sample() {
     let mut path = path("cubic");
     send_kind(&mut path, at(0), SIZE, PacketKind::AckQuestion);
     assert_eq!(
@@ -58,7 +58,7 @@ fn a_question_whether_acknowledgements_arrive_is_in_flight_for_nobody_and_its_an
 }
 
 #[test]
-fn an_answer_that_was_repeated_long_after_its_question_is_no_round_trip() {
+fn a_reply_repeated_long_after_its_query_is_no_rtt_sample() {
     let mut path = path("cubic");
     send_kind(&mut path, at(0), SIZE, PacketKind::AckQuestion);
     let held_back = ReceivedAck::new(PathId(0), std::iter::once(0..=0), ms(9_000), 0);
@@ -69,7 +69,7 @@ fn an_answer_that_was_repeated_long_after_its_question_is_no_round_trip() {
 
 // spec 9.9
 #[test]
-fn what_comes_back_over_another_path_is_for_the_average_alone() {
+fn acknowledgements_over_another_path_affect_the_average_alone() {
     let mut path = path("cubic");
     send(&mut path, at(0), 1);
     ack(&mut path, at(40), &[0..=0]);
@@ -86,7 +86,7 @@ fn what_comes_back_over_another_path_is_for_the_average_alone() {
 
 // spec 9.9
 #[test]
-fn what_is_said_once_more_in_doubt_is_no_round_trip() {
+fn acknowledgements_re_sent_while_suspect_give_no_rtt_sample() {
     for (doubt, has_sample) in [(true, false), (false, true)] {
         let mut path = path("cubic");
         send(&mut path, at(0), 1);
@@ -124,7 +124,7 @@ fn time_makes_a_packet_lost_when_a_later_one_has_arrived() {
 }
 
 #[test]
-fn silence_makes_probe_timeouts_that_lose_nothing() {
+fn silence_causes_probe_timeouts_that_declare_nothing_lost() {
     let mut path = path("new-reno");
     send(&mut path, at(0), 1);
     ack(&mut path, at(40), &[0..=0]);
@@ -133,7 +133,7 @@ fn silence_makes_probe_timeouts_that_lose_nothing() {
     assert_eq!((path.pto(), path.deadline()), (ms(145), Some(at(245))));
     let mut out = Outcome::default();
     assert_eq!(path.on_timeout(at(245), &mut out), TimeoutKind::ProbeTimeout { count: 1 });
-    // Even if no probe could be sent the timer does not fire again at once.
+    // Even if no probe could be sent, the timer does not fire again at once.
     assert_eq!(path.deadline(), Some(at(485)));
     send(&mut path, at(246), 2);
     assert_eq!(path.deadline(), Some(at(486)));
@@ -144,7 +144,7 @@ fn silence_makes_probe_timeouts_that_lose_nothing() {
 }
 
 #[test]
-fn the_content_of_a_moved_packet_is_not_told_lost_but_told_delivered() {
+fn a_reinjected_packet_is_reported_when_delivered_but_not_when_lost() {
     let mut path = path("new-reno");
     send(&mut path, at(0), 8);
     for packet in path.in_flight().take(2) {
@@ -158,7 +158,7 @@ fn the_content_of_a_moved_packet_is_not_told_lost_but_told_delivered() {
 }
 
 #[test]
-fn a_lost_mtu_probe_is_reported_and_says_nothing_about_congestion() {
+fn a_lost_pmtu_probe_is_reported_and_is_no_sign_of_congestion() {
     let mut path = path("new-reno");
     let window = path.window();
     send_kind(&mut path, at(0), 1452, PacketKind::MtuProbe);
@@ -174,7 +174,7 @@ fn a_lost_mtu_probe_is_reported_and_says_nothing_about_congestion() {
         (Some(1452), ByteCount::ZERO, ByteCount::ZERO)
     );
     assert!(path.window() >= window);
-    // It was only late.
+    // The probe was only late.
     assert_eq!(ack(&mut path, at(21), &[0..=4]).mtu_acked, Some(1452));
 }
 
@@ -208,7 +208,7 @@ fn a_congestion_event_is_undone_when_all_its_packets_arrive_late() {
         let out = ack(&mut path, at(43), &[5..=5, 0..=2]);
         assert!(out.progress && out.spurious == 1);
         assert_eq!(path.window(), before, "{controller}");
-        // The reordering is known now: five numbers back and three milliseconds late.
+        // The thresholds have adapted to the reordering: five numbers back and three milliseconds late.
         send(&mut path, at(50), 6);
         assert!(ack(&mut path, at(90), &[14..=14, 3..=9]).lost.is_empty());
     }
@@ -216,7 +216,7 @@ fn a_congestion_event_is_undone_when_all_its_packets_arrive_late() {
 
 // spec 9.38
 #[test]
-fn losses_of_a_doubt_are_no_sign_of_congestion() {
+fn losses_of_a_suspect_period_are_no_sign_of_congestion() {
     for controller in ["cubic", "new-reno", "bbr", "lia", "olia", "balia"] {
         let windows = [true, false].map(|is_suspect| {
             let mut path = grown(controller);
@@ -246,7 +246,7 @@ fn a_packet_that_arrives_after_two_timeouts_undoes_nothing() {
 }
 
 #[test]
-fn losing_everything_for_three_timeouts_resets_the_window_of_the_only_path() {
+fn losing_every_packet_for_three_timeouts_resets_the_window_of_the_only_path() {
     for (alone, expected) in [(true, ByteCount(2400)), (false, ByteCount(6000))] {
         let mut path = path("new-reno");
         path.set_other_path_alive(!alone);
@@ -271,13 +271,13 @@ fn an_abandoned_path_has_nothing_in_flight_and_keeps_its_window() {
     path.abandon(at(10), &mut out);
     assert_eq!((out.lost.len(), path.bytes_in_flight(), path.deadline()), (10, ByteCount::ZERO, None));
     assert_eq!(path.window(), window);
-    // What arrives after all is told.
+    // Late arrivals are still reported.
     let out = ack(&mut path, at(20), &[0..=9]);
     assert_eq!((out.delivered.len(), out.progress, path.window()), (10, true, window));
 }
 
 #[test]
-fn an_mtu_probe_that_is_abandoned_is_reported_as_lost() {
+fn a_pmtu_probe_on_an_abandoned_path_is_reported_as_lost() {
     let mut path = path("cubic");
     send_kind(&mut path, at(0), 1452, PacketKind::MtuProbe);
     let mut out = Outcome::default();
@@ -312,7 +312,7 @@ fn allowance_names_the_reason_why_nothing_may_be_sent() {
 }
 
 #[test]
-fn what_the_window_held_back_does_not_leave_as_if_the_sender_were_late() {
+fn data_held_back_by_the_window_does_not_count_as_late_for_the_pacer() {
     let mut path = path("cubic");
     assert_eq!(path.allowance(at(0)), Allowance::Ready { bytes: ByteCount(2400) });
     send(&mut path, at(0), 2);
@@ -320,12 +320,12 @@ fn what_the_window_held_back_does_not_leave_as_if_the_sender_were_late() {
     send(&mut path, at(1), 8);
     assert_eq!(path.allowance(at(1)), Allowance::Window);
     ack(&mut path, at(41), &[0..=9]);
-    // What leaves in 2 ms at two windows of 24 000 bytes in 40 ms.
+    // Two windows of 24 000 bytes in 40 ms: this leaves in 2 ms.
     assert_eq!(path.allowance(at(41)), Allowance::Ready { bytes: ByteCount(2400) });
 }
 
 #[test]
-fn an_assumed_round_trip_and_the_delay_of_the_peer_set_the_first_timeout() {
+fn an_assumed_round_trip_and_the_ack_delay_of_the_peer_set_the_first_timeout() {
     let mut path = path("cubic");
     // 100 + 4 · 50 + 25
     assert_eq!(path.pto(), ms(325));
@@ -337,7 +337,7 @@ fn an_assumed_round_trip_and_the_delay_of_the_peer_set_the_first_timeout() {
 }
 
 #[test]
-fn siblings_learn_the_longest_stretch_without_congestion() {
+fn subflows_report_the_longest_interval_without_congestion() {
     let mut path = path("new-reno");
     send(&mut path, at(0), 10);
     ack(&mut path, at(20), &[0..=3]);

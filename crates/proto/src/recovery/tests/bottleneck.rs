@@ -26,7 +26,7 @@ struct World {
     unacknowledged: u32,
     delivered: u64,
     dropped: u64,
-    /// Every so many packets one takes 5 ms more.
+    /// One packet in this many takes 5 ms more.
     late_every: u64,
 }
 
@@ -93,7 +93,7 @@ fn insert(ranges: &mut Vec<RangeInclusive<u64>>, number: u64) {
     }
 }
 
-/// Sends as much as is allowed. Returns when to try again.
+/// Sends as much as is permitted. Returns when to try again.
 fn send_all(path: &mut PathRecovery, world: &mut World, now: Instant) -> Option<Instant> {
     loop {
         match path.allowance(now) {
@@ -109,19 +109,19 @@ fn send_all(path: &mut PathRecovery, world: &mut World, now: Instant) -> Option<
     }
 }
 
-/// What a transfer brought in the time that was looked at.
+/// Results of a transfer in the observed time.
 #[derive(Debug)]
 struct Figures {
     /// Share of the capacity that was used.
     percent: u64,
     dropped: u64,
-    /// Packets called lost that arrived, from the beginning on.
+    /// Packets declared lost that arrived, from the start on.
     spurious: u32,
     /// Largest smoothed round trip.
     rtt: Duration,
 }
 
-/// Transfers until second `until` and looks at the time from second `from` on.
+/// Transfers until second `until` and observes the time from second `from` on.
 fn run(path: &mut PathRecovery, from: u64, until: u64) -> Figures {
     run_in(World::new(), path, from, until)
 }
@@ -179,7 +179,7 @@ fn cubic_and_new_reno_fill_a_bottleneck_with_a_queue_of_one_bandwidth_delay_prod
 fn bbr_fills_a_bottleneck_without_filling_its_queue() {
     let mut path = path("bbr");
     let figures = run(&mut path, 2, 20);
-    // Fourteen searches for more bandwidth come near the end of the queue, which holds one product.
+    // Fourteen bandwidth probes come near the end of the queue, which holds one bandwidth-delay product.
     assert!(figures.percent >= 97 && figures.dropped < 100 && figures.spurious == 0, "{figures:?}");
     assert!(figures.rtt < ms(42), "{figures:?}");
     let measured = path.delivery_rate().bits_per_second() / 1_000_000;
@@ -206,7 +206,7 @@ fn the_delivery_rate_is_the_rate_of_the_bottleneck() {
 }
 
 #[test]
-fn reordering_is_learnt_and_hardly_costs_anything() {
+fn reordering_is_learnt_and_costs_little() {
     for controller in ["bbr", "cubic", "new-reno"] {
         let mut world = World::new();
         world.late_every = 53;

@@ -1,4 +1,4 @@
-//! Bytes are neither lost nor invented, whatever happens in whatever order.
+//! Bytes are neither lost nor invented under any order of events.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ enum Step {
         size: u16,
         kind: u8,
     },
-    /// Acknowledges so many numbers from so far back, in up to two ranges.
+    /// Acknowledges this many numbers from this far back, in up to two ranges.
     Ack {
         back: u64,
         count: u64,
@@ -47,7 +47,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What the test knows of each packet that asks for an acknowledgement.
+/// The test's record of each ack-eliciting packet.
 #[derive(Default)]
 struct Model {
     in_flight: BTreeMap<u64, (u16, bool)>,
@@ -56,7 +56,7 @@ struct Model {
 }
 
 impl Model {
-    /// Settles the outcome; each content is told lost at most once and delivered at most once.
+    /// Settles the outcome; each content is reported lost at most once and delivered at most once.
     fn settle(&mut self, out: &mut Outcome) {
         for number in numbers(&out.lost) {
             let (_, moved) = self.in_flight.remove(&number).expect("lost packets were in flight");
@@ -91,7 +91,7 @@ fn run(controller: &str, steps: Vec<Step>) {
                 };
                 let number = send_kind(&mut path, now, size, kind);
                 if kind != PacketKind::AckOnly {
-                    // An MTU probe takes no room.
+                    // A PMTU probe is not in flight.
                     let room = if kind == PacketKind::MtuProbe { 0 } else { size };
                     model.in_flight.insert(number, (room, false));
                 }
@@ -128,7 +128,7 @@ fn run(controller: &str, steps: Vec<Step>) {
             }
         }
         model.settle(&mut out);
-        // Moved packets vanish silently when they are lost: ask which are still there.
+        // The loss of a reinjected packet is not reported, so compare with the packets that remain in flight.
         let alive: Vec<u64> = path.in_flight().map(|packet| packet.packet_number).collect();
         let gone: Vec<u64> =
             model.in_flight.keys().filter(|n| alive.binary_search(n).is_err()).copied().collect();

@@ -1,8 +1,8 @@
-//! Paths that fail and come back.
+//! Paths that fail and recover.
 
 use super::*;
 
-/// Fails at 200 ms and is back at `back` ms, with a probe that took 40 ms.
+/// A path that fails at 200 ms and recovers at `back` ms, with a path challenge that took 40 ms.
 fn returned(controller: &str, back: u64) -> (PathRecovery, ByteCount) {
     let mut path = grown(controller);
     send(&mut path, at(190), 10);
@@ -18,7 +18,7 @@ fn half_of_the_window_is_tried_after_a_short_outage() {
     for controller in ["cubic", "new-reno", "bbr"] {
         let (mut path, window) = returned(controller, 2000);
         assert_eq!(path.window(), window / 2, "{controller}");
-        // Spread over one round trip.
+        // Paced over one round trip.
         assert_eq!(path.pacing_rate(), path.window().per(path.rtt().smoothed()));
         let first = path.next_packet_number();
         send(&mut path, at(2041), 8);
@@ -36,7 +36,7 @@ fn a_loss_in_the_first_flight_leads_to_the_initial_window() {
         let first = path.next_packet_number();
         send(&mut path, at(2041), 8);
         ack(&mut path, at(2081), &[first + 4..=first + 7]);
-        // And for *bbr*, what arrived at the same time.
+        // And for *bbr*, the bytes that arrived at the same time.
         let grown = path.window() - ByteCount(12_000);
         assert!(
             grown == ByteCount::ZERO || controller == "bbr" && grown == ByteCount(4800),
