@@ -1,19 +1,20 @@
-//! At most three times the bytes received go to an address that is not proven (RFC 9000, section 8).
+//! Anti-amplification limit: an unvalidated address gets at most three times the bytes received from it (RFC 9000,
+//! section 8).
 
-/// Counts bytes to and from an unproven address.
+/// Counts bytes to and from an unvalidated address.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Amplification {
     /// The address has not answered yet.
     Limited { received: u64, sent: u64 },
-    /// The address is proven.
+    /// The address is validated.
     Lifted,
 }
 
-/// Less room than this is none: no packet that says anything fits.
+/// Smaller allowances count as zero: no useful packet fits.
 const LEAST_PACKET: usize = 80;
 /// The largest packet with a PROBE and nothing else.
 const PROBE_PACKET: usize = 41;
-/// How many bytes go out for each that came in.
+/// Bytes that may go out for each byte received.
 const FACTOR: u64 = 3;
 
 impl Amplification {
@@ -41,17 +42,17 @@ impl Amplification {
         matches!(self, Self::Lifted)
     }
 
-    /// Tells whether a packet may go out now.
+    /// Whether a packet may go out now.
     pub(crate) fn has_room(&self) -> bool {
         self.room() > 0
     }
 
-    /// Tells whether a packet with a PROBE and nothing else may go out now.
+    /// Whether a packet with a PROBE and nothing else may go out now.
     pub(crate) fn has_room_for_probe(&self) -> bool {
         self.left() >= PROBE_PACKET
     }
 
-    /// Bytes that may go out now; zero when they are too few for a packet.
+    /// Bytes that may go out now; zero if too few for a packet.
     pub(crate) fn room(&self) -> usize {
         let left = self.left();
         if left < LEAST_PACKET { 0 } else { left }
@@ -73,7 +74,7 @@ mod tests {
     use super::Amplification;
 
     #[test]
-    fn an_unproven_address_gets_three_bytes_for_one() {
+    fn an_unvalidated_address_gets_three_bytes_for_one() {
         let mut limit = Amplification::limited();
         assert_eq!(limit.room(), 0);
         limit.on_received(100);

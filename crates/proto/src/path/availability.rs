@@ -1,11 +1,11 @@
-//! What an end thinks of a path, as it tells its peer.
+//! Availability of a path, as an end reports it to its peer.
 
-/// What an end thinks of a path.
+/// Availability of a path in the view of one end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathAvailability {
-    /// Carries data, or would.
+    /// Carries data, or would carry it.
     Available,
-    /// Only if no available one works.
+    /// Carries data only if no available path works.
     Backup,
     /// Silent with data in flight.
     Suspect,

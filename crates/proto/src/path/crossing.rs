@@ -1,12 +1,12 @@
-//! In which order the pairs of addresses are tried when not all of them may be.
+//! Order in which candidate pairs are tried, because not all of them may be.
 
 use std::net::{IpAddr, SocketAddr};
 
 use crate::{FourTuple, LocalAddress};
 
-/// All pairs of one family, in rounds: in each of them every own address meets another address of the peer, so that few
-/// pairs are enough to try each address of either end. Those whose ends lead equally far come first (RFC 6724, section 5,
-/// rule 2). The first pair is of the first own address, if that leads as far as any.
+/// All candidate pairs of one family, in rounds: in each round every local address meets another address of the peer,
+/// so few pairs suffice to try each address of either end. Pairs of addresses of equal scope come first (RFC 6724,
+/// section 5, rule 2). The first pair has the first local address, if a pair of equal scope has it.
 pub(crate) fn crossed(locals: &[LocalAddress], remotes: &[SocketAddr]) -> Vec<FourTuple> {
     let (v4, v6): (Vec<SocketAddr>, Vec<SocketAddr>) = remotes.iter().partition(|remote| remote.is_ipv4());
     let rows = locals.iter().enumerate().map(|(index, local)| {
@@ -28,8 +28,8 @@ pub(crate) fn crossed(locals: &[LocalAddress], remotes: &[SocketAddr]) -> Vec<Fo
     tuples
 }
 
-/// Whether a link-local address of the peer (IPv6) meets one of the interface that its scope names, or no address at all; no
-/// other address is reached from a link-local one.
+/// Whether a link-local address of the peer (IPv6) meets an address of the interface that its scope names, or a
+/// wildcard address. A link-local address reaches no address off its link.
 pub(crate) fn shares_link(tuple: &FourTuple) -> bool {
     let scope = |address: &SocketAddr| match address {
         SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() => Some(v6.scope_id()),
@@ -39,7 +39,8 @@ pub(crate) fn shares_link(tuple: &FourTuple) -> bool {
     own.ip().is_unspecified() || scope(own) == scope(&tuple.remote)
 }
 
-/// Whether both or neither of the addresses are unique local ones (RFC 4193), which do not leave a site.
+/// Whether both or neither of the addresses are unique local addresses (RFC 4193), which are not routed beyond a
+/// site.
 fn leads_equally_far(tuple: &FourTuple) -> bool {
     is_unique_local(tuple.local.address.ip()) == is_unique_local(tuple.remote.ip())
 }
@@ -54,7 +55,7 @@ mod tests {
     use crate::LocalAddress;
 
     #[test]
-    fn a_link_local_address_meets_those_of_its_link_alone() {
+    fn a_link_local_address_is_paired_with_addresses_of_its_link_alone() {
         let local = |interface, address: &str| LocalAddress { interface, address: address.parse().unwrap() };
         let locals = [
             local(2, "[fe80::a%2]:0"),
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_one_site_meet_each_other_before_they_meet_others() {
+    fn addresses_of_one_site_are_paired_before_others() {
         let (near, far) = (["2001:db8::1", "fd00::2"], ["fd00::8", "2001:db8::9"]);
         assert_eq!(pairs(&near, &far), ["1-9", "2-8", "1-8", "2-9"]);
     }

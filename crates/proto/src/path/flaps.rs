@@ -1,38 +1,38 @@
-//! Flap damping: a path that returns and soon dies again, time after time, is left alone for longer and longer
-//! (spec 6.51).
+//! Flap damping: a path that repeatedly dies soon after its return stays dead for longer and longer (spec 6.51).
 
 use std::time::Duration;
 
 use crate::Instant;
 
-/// A path that works for so long after its return does not flap, and one that answers for so long may work again.
+/// A path that works for this long after its return does not flap; a flapping path that answers for this long may
+/// work again.
 const STEADY: Duration = Duration::from_secs(1);
-/// For so long a flap counts.
+/// A flap counts for this long.
 const MEMORY: Duration = Duration::from_secs(60);
-/// Doubled with each flap.
+/// The dwell time after one flap; it doubles with each further flap.
 const BASE_DWELL: Duration = Duration::from_millis(200);
 const LONGEST_DWELL: Duration = Duration::from_secs(10);
-/// With more the dwell grows no further.
+/// The dwell time stops growing at this many flaps.
 const MOST: usize = 6;
 
-/// How often a path died soon after its return, and until when that keeps it dead.
+/// How often a path died soon after its return, and how long that keeps it dead.
 #[derive(Debug, Default)]
 pub(crate) struct Flaps {
-    /// The last deaths of this kind, oldest first.
+    /// The deaths that count as flaps, oldest first.
     at: Vec<Instant>,
-    /// When the path came back from the dead.
+    /// When the path last returned from the dead state.
     returned_at: Option<Instant>,
-    /// Until when it stays dead.
+    /// When the dwell time ends.
     dwells_until: Option<Instant>,
 }
 
 impl Flaps {
-    /// The path is used again.
+    /// The path is in use again.
     pub(crate) fn on_return(&mut self, now: Instant) {
         self.returned_at = Some(now);
     }
 
-    /// The path was found to be dead, and did not work any more from `doubted_at` on.
+    /// The path was declared dead; it had not worked since `doubted_at`.
     pub(crate) fn on_death(&mut self, now: Instant, doubted_at: Instant) {
         self.at.retain(|at| now - *at < MEMORY);
         if self.returned_at.take().is_some_and(|returned_at| doubted_at - returned_at < STEADY) {
@@ -50,7 +50,7 @@ impl Flaps {
         u8::try_from(self.at.len()).unwrap_or(u8::MAX)
     }
 
-    /// Until when the path stays dead that answers every question since `since`.
+    /// When the dwell time ends for a path that has answered every path challenge since `since`.
     pub(crate) fn dwells_until(&self, since: Instant) -> Option<Instant> {
         self.dwells_until.map(|until| until.min(since + STEADY))
     }
@@ -65,7 +65,7 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// How long the path stays dead if it does not answer.
+    /// The dwell time of a path that does not answer.
     fn dwell(flaps: &Flaps, now: Instant) -> Duration {
         flaps.dwells_until(now + MEMORY).map_or(Duration::ZERO, |until| until - now)
     }
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_return_that_lasts_is_no_flap() {
+    fn a_lasting_return_is_no_flap() {
         let mut flaps = Flaps::default();
         let start = Instant::from_nanos(0) + MEMORY;
         for number in 0..10 {

@@ -1,20 +1,20 @@
-//! How long may a path be silent before it is suspected?
+//! Silence detection: how long a path may be silent before it becomes suspect.
 //!
-//! In bulk, acknowledgements arrive every few milliseconds even when a queue is half a second deep; so silence, not
-//! the round-trip time, shows that a path died (spec 6.17, 6.18).
+//! During bulk transfer, acknowledgements arrive every few milliseconds even if a queue is half a second deep. So
+//! silence, and not the round-trip time, shows that a path died (spec 6.17, 6.18).
 
 use std::time::Duration;
 
 use crate::Instant;
 
-/// Shortest silence that means anything.
+/// Shortest silence that is significant.
 const SHORTEST: Duration = Duration::from_millis(50);
 /// The history covers one to two times this.
 const HALF_HISTORY: Duration = Duration::from_secs(5);
-/// With fewer packets in flight silence tells nothing; the probe timer decides.
+/// With fewer packets in flight silence proves nothing; the probe timer decides.
 pub(crate) const FEWEST_IN_FLIGHT: usize = 4;
 
-/// Remembers the longest gap between signs of life while data was in flight.
+/// Remembers the longest gap between acknowledgements while data was in flight.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SilenceDetector {
     last_progress: Option<Instant>,
@@ -24,7 +24,7 @@ pub(crate) struct SilenceDetector {
 }
 
 impl SilenceDetector {
-    /// An acknowledgement of something new arrived; `in_flight` packets were under way before it.
+    /// An acknowledgement newly acknowledged packets; `in_flight` packets were in flight before it.
     pub(crate) fn on_progress(&mut self, now: Instant, in_flight: usize) {
         if let Some(last) = self.last_progress.filter(|_| in_flight >= FEWEST_IN_FLIGHT) {
             let gap = now - last;
@@ -37,12 +37,12 @@ impl SilenceDetector {
         self.last_progress = Some(now);
     }
 
-    /// The path rested or died: the gap that follows says nothing about it.
+    /// The path was idle or dead: the gap that follows says nothing about it.
     pub(crate) fn on_pause(&mut self) {
         self.last_progress = None;
     }
 
-    /// The silence that raises suspicion, at most one probe timeout.
+    /// The silence that makes the path suspect, at most one probe timeout.
     pub(crate) fn limit(&self, smoothed_rtt: Duration, probe_timeout: Duration) -> Duration {
         let Some(longest) = self.recent.max(self.before) else { return probe_timeout };
         let usual = (longest * 3).max(smoothed_rtt / 4 + Duration::from_millis(30));
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_with_little_in_flight_teaches_nothing() {
+    fn a_gap_with_few_packets_in_flight_is_ignored() {
         let mut detector = SilenceDetector::default();
         detector.on_progress(Instant::from_nanos(0), 10);
         detector.on_progress(Instant::from_nanos(0) + 900 * MS, 3);

@@ -1,9 +1,9 @@
-//! What the interfaces of this host carry, by their addresses.
+//! MTUs of this host's interfaces, by address.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// The largest IP packet that leaves from each address of this host; cheap to clone.
+/// The largest IP packet that may leave from each address of this host; cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct InterfaceMtus(Arc<[(IpAddr, u32)]>);
 
@@ -12,8 +12,8 @@ impl InterfaceMtus {
         Self(known.into())
     }
 
-    /// The largest IP packet from `address`, in bytes; the smallest if several interfaces have that address, `None` if
-    /// none is known to. All loopback addresses of a family belong to one interface.
+    /// The largest IP packet from `address`, in bytes; the smallest if several interfaces have that address; `None`
+    /// if it is unknown. All loopback addresses of a family belong to one interface.
     pub(crate) fn of(&self, address: IpAddr) -> Option<u32> {
         let address = address.to_canonical();
         let fits = |known: IpAddr| {
@@ -30,7 +30,7 @@ mod tests {
     use super::InterfaceMtus;
 
     #[test]
-    fn an_address_has_what_its_interface_carries_and_loopback_has_one_for_all_its_addresses() {
+    fn an_address_has_the_mtu_of_its_interface_and_loopback_addresses_share_one() {
         let at = |text: &str| text.parse().unwrap();
         let mtus =
             InterfaceMtus::new(&[(at("127.0.0.1"), 65_536), (at("10.0.0.1"), 9000), (at("10.0.0.1"), 1500)]);

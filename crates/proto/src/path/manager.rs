@@ -1,13 +1,13 @@
-//! Which address pairs to open, keep and close.
-//!
-//! 1. Only the client opens paths; the server names its addresses by ADD-ADDRESS.
-//! 2. Unless pairs are chosen one by one (`selection`), one path for each interface (*local-disjoint*): its addresses of
-//!    both families are tried against all addresses of the peer at once, and the pair that answers first is the path.
-//! 3. An address that is gone closes its path at once; an interface that appears is tried at once.
-//! 4. An interface over which nothing more may go (`PathTerms::quota_left`) is as one without addresses.
-//! 5. A path that an application closed stays closed until its interface has been gone.
-//! 6. Addresses that the peer names are limited in number, in kind and in how often they are asked, so that nobody can
-//!    make this host probe a third.
+//! Path manager: which candidate pairs to open, keep and close.
+//! 1. Only the client opens paths; the server advertises its addresses by ADD-ADDRESS.
+//! 2. Unless pairs are chosen one by one (`selection`), there is one path for each interface (*local-disjoint*): its
+//!    addresses of both families are tried against all addresses of the peer at once, and the pair that answers first is
+//!    the path.
+//! 3. The loss of an address closes its path at once; a new interface is tried at once.
+//! 4. An interface without any quota left (`PathTerms::quota_left`) counts as one without addresses.
+//! 5. A path that the application closed stays closed until its interface has been gone.
+//! 6. Addresses that the peer advertises are limited in number, in kind and in the rate of path challenges, so that no peer
+//!    can make this host probe a third party.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -21,55 +21,55 @@ use super::survey::{MOST_PAIRS, Survey};
 use crate::scheduler::PathTerms;
 use crate::{FourTuple, Instant, LocalAddress};
 
-/// An address of this host that may be used, and what for.
+/// A local address that may be used, and its role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LocalCandidate {
     /// The socket's address and interface.
     pub address: LocalAddress,
-    /// What the interface is meant for.
+    /// The role of the interface.
     pub role: Role,
 }
 
-/// A path to open: all pairs to try for it.
+/// A path to open: all candidate pairs to try for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OpenPath {
     pub(crate) targets: Vec<FourTuple>,
     pub(crate) role: Role,
 }
 
-/// Keeps the addresses of both ends.
+/// Knows the addresses of both ends.
 #[derive(Debug, Default)]
 pub(crate) struct PathManager {
     locals: Vec<LocalCandidate>,
     remotes: Remotes,
     budget: ProbeBudget,
-    /// Where an application closed a path: not tried again before the own address has been gone.
+    /// Pairs whose path the application closed: not tried again before the local address has been gone.
     set_aside: Vec<FourTuple>,
-    /// Interfaces whose use costs something.
+    /// Cost and quota of interfaces.
     terms: Vec<(LocalAddress, PathTerms)>,
-    /// Addresses that the peer took back while no other path worked.
+    /// Deprecated addresses: the peer withdrew them while no other path worked.
     leaving: Vec<SocketAddr>,
-    /// Which pairs to use, where that is chosen pair by pair.
+    /// The pairs to use, in a mode that chooses pair by pair.
     pub(crate) selection: Option<Box<Selection>>,
 }
 
-/// The pairs to use, and what led to that.
+/// The pairs to use, and the state behind that choice.
 #[derive(Debug)]
 pub(crate) struct Selection {
     pub(crate) mode: PairMode,
     pub(crate) survey: Survey,
     pub(crate) wanted: Vec<FourTuple>,
-    /// Pairs of unknown rate that are tried in the place of others.
+    /// Pairs of unknown rate that are tried in place of others.
     pub(crate) trial: Option<Trial>,
-    /// What each pair cost when the choice was made.
+    /// The cost of each pair at the time of the choice.
     pub(crate) judged: Vec<(FourTuple, Duration)>,
-    /// Addresses came or went since.
+    /// Whether addresses came or went since the choice.
     pub(crate) is_stale: bool,
-    /// Something happened that may change the choice, or the paths to open and close.
+    /// Whether an event may change the choice, or the paths to open and close.
     pub(crate) is_due: bool,
 }
 
-/// What gave way to pairs that are tried beside it, and has to be beaten once their rates are known.
+/// The pairs that were replaced by pairs on trial; once the rates are known, the new pairs have to beat them.
 #[derive(Debug)]
 pub(crate) struct Trial {
     pub(crate) left: Vec<FourTuple>,
@@ -77,13 +77,13 @@ pub(crate) struct Trial {
 }
 
 impl Selection {
-    /// The pairs that are tried.
+    /// The pairs on trial.
     pub(crate) fn tried(&self) -> impl Iterator<Item = &FourTuple> {
         let left = self.trial.as_ref().map(|trial| &trial.left);
         self.wanted.iter().filter(move |tuple| left.is_some_and(|left| !left.contains(tuple)))
     }
 
-    /// Whether all that are tried have shown what they deliver.
+    /// Whether the rates of all pairs on trial are known.
     pub(crate) fn is_trial_over(&self, candidates: &[Candidate]) -> bool {
         let lacks_rate = |tuple: &FourTuple| {
             candidates.iter().any(|candidate| candidate.tuple == *tuple && candidate.rate.is_none())
@@ -91,8 +91,8 @@ impl Selection {
         self.trial.is_some() && !self.tried().any(lacks_rate)
     }
 
-    /// Chooses anew among the pairs that work, at most so many. One of unknown rate is tried only while a path is full:
-    /// else its rate would stay unknown (spec 6.67).
+    /// Chooses again among the pairs that work, at most `most`. A pair of unknown rate is tried only while a path is
+    /// full: its rate would stay unknown otherwise (spec 6.67).
     pub(crate) fn choose(&mut self, now: Instant, candidates: &[Candidate], most: usize, is_full: bool) {
         self.judged = candidates.iter().map(|candidate| (candidate.tuple, candidate.cost())).collect();
         let is_over = self.is_trial_over(candidates);
@@ -114,7 +114,7 @@ impl Selection {
         }
     }
 
-    /// What is tried had its time, and its rate is still unknown: back to what is known.
+    /// The trial has timed out with the rate still unknown: returns to the pairs of known rate.
     pub(crate) fn give_up_trial(&mut self, now: Instant) {
         let tried: Vec<_> = self.tried().copied().collect();
         tried.iter().for_each(|tuple| self.survey.on_tried_in_vain(now, tuple));
@@ -133,7 +133,7 @@ impl PathManager {
         manager
     }
 
-    /// Chooses pairs in this way.
+    /// Sets the mode in which pairs are chosen.
     pub(crate) fn with_mode(mut self, mode: PairMode) -> Self {
         self.selection = (mode != PairMode::LocalDisjoint).then(|| {
             Box::new(Selection {
@@ -149,14 +149,14 @@ impl PathManager {
         self
     }
 
-    /// Something happened that may change which pairs are used.
+    /// An event may change which pairs are used.
     pub(crate) fn reconsider(&mut self) {
         if let Some(selection) = &mut self.selection {
             selection.is_due = true;
         }
     }
 
-    /// Looks at the pairs that there are now.
+    /// Updates the pairs that connectivity checks cover.
     pub(crate) fn survey(&mut self, now: Instant) {
         let Some(mut selection) = self.selection.take() else { return };
         let tuples = self.selectable();
@@ -168,12 +168,12 @@ impl PathManager {
         self.selection = Some(selection);
     }
 
-    /// Whether an answer about the distance is waited for between these addresses.
+    /// Whether a connectivity check between these addresses is outstanding.
     pub(crate) fn is_surveyed(&self, tuple: &FourTuple) -> bool {
         self.selection.as_ref().is_some_and(|selection| selection.survey.is_asked(tuple))
     }
 
-    /// The answer to a question about the distance came.
+    /// The response to a connectivity check arrived.
     pub(crate) fn on_survey_answer(&mut self, now: Instant, tuple: &FourTuple, nonce: u64) {
         if let Some(selection) = &mut self.selection
             && selection.survey.on_answer(now, tuple, nonce)
@@ -183,7 +183,8 @@ impl PathManager {
         }
     }
 
-    /// The pairs that may be chosen, every own address with one of the peer before the next one of the peer.
+    /// The pairs that may be chosen: every local address with one address of the peer before the next address of the
+    /// peer.
     fn selectable(&self) -> Vec<FourTuple> {
         let mut locals = self.locals();
         locals.truncate(MOST_LOCALS);
@@ -204,8 +205,8 @@ impl PathManager {
         self.set_aside.retain(|aside| locals.iter().any(|candidate| candidate.address == aside.local));
     }
 
-    /// Opens no path from this interface, or between these addresses where pairs are chosen, before its address has been
-    /// gone.
+    /// Opens no path from this interface (or between these addresses, where pairs are chosen) before its address has
+    /// been gone.
     pub(crate) fn set_aside(&mut self, tuple: FourTuple) {
         let has_local = self.locals.iter().any(|candidate| candidate.address == tuple.local);
         if !self.set_aside.contains(&tuple) && has_local {
@@ -213,18 +214,18 @@ impl PathManager {
         }
     }
 
-    /// Takes an address that the application or the ticket names; false if it is known or there are too many.
+    /// Adds an address from the application or the ticket; false if it is known or there are too many.
     pub(crate) fn add_remote(&mut self, address: SocketAddr) -> bool {
         self.remotes.add_lasting(address)
     }
 
-    /// Takes a new answer to the question for the peer's name. Its addresses come first; when there are too many, those
-    /// go that it does not contain and that are not `used`.
+    /// Takes a new result of the peer's name look-up. Its addresses come first; if there are too many, addresses that
+    /// are neither in it nor `used` are dropped.
     pub(crate) fn refresh_remotes(&mut self, fresh: &[SocketAddr], used: &[SocketAddr]) {
         self.remotes.refresh_lasting(fresh, used);
     }
 
-    /// Takes an address that the peer names; false if it changes nothing.
+    /// Adds an address that the peer advertises; false if that changes nothing.
     pub(crate) fn on_add_address(
         &mut self,
         id: u64,
@@ -236,36 +237,36 @@ impl PathManager {
         self.remotes.on_add(id, sequence, address, peer)
     }
 
-    /// Forgets an address that the peer takes back, and returns it.
+    /// Removes an address that the peer withdraws, and returns it.
     pub(crate) fn on_remove_address(&mut self, id: u64, sequence: u64) -> Option<SocketAddr> {
         self.remotes.on_remove(id, sequence)
     }
 
-    /// Nothing works any more.
+    /// No path works any more.
     pub(crate) fn on_stuck(&mut self) {
         self.remotes.forgive();
     }
 
-    /// The path to an address that the peer took back stays until another one works.
+    /// The path to an address that the peer withdrew stays until another one works.
     pub(crate) fn set_leaving(&mut self, address: SocketAddr) {
-        // A peer has no more than that to take back.
+        // A peer has no more addresses to withdraw.
         if self.leaving.len() >= super::remotes::MAX_REMOTES {
             self.leaving.remove(0);
         }
         self.leaving.push(address);
     }
 
-    /// Whether the peer took an address back that a path still leads to.
+    /// Whether a path still leads to this withdrawn address.
     pub(crate) fn is_leaving(&self, address: SocketAddr) -> bool {
         self.leaving.contains(&address)
     }
 
-    /// Whether there is any such address.
+    /// Whether a path still leads to any withdrawn address.
     pub(crate) fn has_leaving(&self) -> bool {
         !self.leaving.is_empty()
     }
 
-    /// No path leads to an address any more that the peer took back.
+    /// No path leads to a withdrawn address any more.
     pub(crate) fn forget_leaving(&mut self) {
         self.leaving.clear();
     }
@@ -279,13 +280,13 @@ impl PathManager {
         self.remotes.on_off_path_packet(address, peer)
     }
 
-    /// The own addresses that the application named.
+    /// The local addresses that the application configured.
     pub(crate) fn local_candidates(&self) -> &[LocalCandidate] {
         &self.locals
     }
 
-    /// The own addresses that may be used: one of each interface, then the second ones, and so on, so that an interface
-    /// with many addresses crowds no other out.
+    /// The usable local addresses: one of each interface, then the second ones, and so on, so that an interface with
+    /// many addresses does not crowd out another.
     pub(crate) fn locals(&self) -> Vec<LocalAddress> {
         let usable = self.locals.iter().filter(|local| self.may_use(local));
         let mut turns: Vec<(usize, LocalAddress)> = Vec::new();
@@ -296,25 +297,25 @@ impl PathManager {
         turns.into_iter().map(|(_, address)| address).collect()
     }
 
-    /// Every address of the peer that is known.
+    /// Every known address of the peer.
     pub(crate) fn remotes(&self) -> impl Iterator<Item = SocketAddr> {
         self.remotes.iter()
     }
 
-    /// Whether only the peer's word tells that somebody wants to be asked at an address.
+    /// Whether the address is unverified: only the peer advertised it, and no response came from it.
     pub(crate) fn is_unverified(&self, address: SocketAddr) -> bool {
         self.remotes.is_unverified(address)
     }
 
-    /// Whether a question may go to an address now; yes takes it out of the budget.
+    /// Whether a path challenge may go to an address now; if so, takes it out of the budget.
     ///
     /// # Errors
-    /// When it may, at the earliest.
+    /// The earliest time at which it may go.
     pub(crate) fn may_ask(&mut self, now: Instant, address: SocketAddr) -> Result<(), Instant> {
         if self.is_unverified(address) { self.budget.take(now, address) } else { Ok(()) }
     }
 
-    /// Somebody answered at an address of the peer.
+    /// A response came from an address of the peer.
     pub(crate) fn on_answered(&mut self, address: SocketAddr) {
         self.remotes.on_answered(address);
         self.budget.on_answered(address);
@@ -333,7 +334,7 @@ impl PathManager {
         targets
     }
 
-    /// All pairs of one family that may be used, by own address.
+    /// All usable pairs of one family, grouped by local address.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (FourTuple, Role)> {
         let locals = self.locals.iter().filter(|candidate| self.may_use(candidate));
         locals.flat_map(|candidate| {
@@ -344,12 +345,12 @@ impl PathManager {
         })
     }
 
-    /// Whether the path over the interface of `local` was closed by an application.
+    /// Whether the application closed the path over the interface of `local`.
     pub(crate) fn is_set_aside(&self, local: &LocalAddress) -> bool {
         self.set_aside.iter().any(|aside| same_interface(&aside.local, local))
     }
 
-    /// The paths that should be opened beside those that use or try `busy`.
+    /// The paths to open, given the local addresses that are `busy` with a path or an attempt.
     pub(crate) fn missing(&self, busy: &[LocalAddress]) -> Vec<OpenPath> {
         let mut open: Vec<OpenPath> = Vec::new();
         for candidate in self.locals.iter().filter(|candidate| self.may_use(candidate)) {
@@ -384,7 +385,7 @@ impl PathManager {
         candidate.role != Role::Never && !self.terms_of(&candidate.address).is_spent()
     }
 
-    /// Why an own address is not used any more.
+    /// Why a local address is no longer used.
     pub(crate) fn why_left(&self, local: &LocalAddress) -> PathReason {
         let terms = self.terms_of(local);
         if terms.is_spent() {
@@ -394,7 +395,7 @@ impl PathManager {
         }
     }
 
-    /// Says what it costs to use the interface of an address.
+    /// Sets the cost and quota of an address's interface.
     pub(crate) fn set_terms(&mut self, local: LocalAddress, terms: PathTerms) {
         self.terms.retain(|(known, _)| !same_interface(known, &local));
         if terms != PathTerms::default() {
@@ -402,14 +403,14 @@ impl PathManager {
         }
     }
 
-    /// What it costs to use the interface of an address.
+    /// The cost and quota of an address's interface.
     pub(crate) fn terms_of(&self, local: &LocalAddress) -> PathTerms {
         let known = self.terms.iter().find(|(known, _)| same_interface(known, local));
         known.map_or_else(PathTerms::default, |(_, terms)| *terms)
     }
 }
 
-/// Addresses without an interface are told apart by themselves.
+/// Whether two addresses share an interface; an address without an interface is one of its own.
 pub(crate) fn same_interface(a: &LocalAddress, b: &LocalAddress) -> bool {
     if a.interface == 0 || b.interface == 0 { a == b } else { a.interface == b.interface }
 }

@@ -1,4 +1,4 @@
-//! Paths: pairs of addresses that carry packets, each with its own numbers, round-trip time and window.
+//! Paths: address pairs that carry packets, each with its own packet numbers, RTT and congestion window.
 
 mod amplification;
 mod availability;
@@ -46,13 +46,13 @@ use crate::recovery::PathRecovery;
 use crate::scheduler::{PathRecord, PathView, RttView};
 use crate::{ByteCount, FourTuple, Instant};
 
-/// Most PROBEs of the peer that wait for our answer on a path.
+/// Most PROBEs of the peer that await our PROBE-ACK on a path.
 const MAX_ANSWERS: usize = 4;
-/// Before any bytes of streams can have moved: a set-up takes time.
+/// A time before any stream data: the handshake takes time.
 const NEVER: Instant = Instant::from_nanos(0);
-/// An answer that was held back for longer would be a wrong round trip, and the peer has asked again.
+/// A response that was delayed for longer would give a wrong round trip, and the peer has sent another PROBE.
 const ANSWER_KEEPS: Duration = Duration::from_millis(250);
-/// A longer gap between the peer's packets tells nothing of the link: one of 64 kbit/s needs less for the largest.
+/// A longer gap between the peer's packets says nothing about the link: at 64 kbit/s the largest packet takes less.
 const LONGEST_GAP: Duration = Duration::from_millis(250);
 
 /// One path of a connection.
@@ -62,12 +62,12 @@ pub(crate) struct Path {
     pub(crate) place: Place,
     role: Role,
     state: PathState,
-    /// Why it came into its state.
+    /// Why it entered its state.
     reason: PathReason,
     since: Instant,
-    /// What was sent on it, and what became of that.
+    /// The sending direction.
     pub(crate) recovery: PathRecovery,
-    /// What arrived on it.
+    /// The receiving direction.
     pub(crate) receiving: Receiving,
     pub(crate) prober: Prober,
     /// Most paths never have any.
@@ -77,25 +77,25 @@ pub(crate) struct Path {
     flaps: Option<Box<Flaps>>,
     pub(crate) mtu: MtuSearch,
     answers: Vec<Answer>,
-    /// What the peer says of the path, and the sequence number of that PATH-STATUS.
+    /// The availability that the peer reports, and the sequence number of that PATH-STATUS.
     peer_status: (u64, PathAvailability),
-    /// PTO probes that go out whatever the window says.
+    /// PTO probes that go out regardless of the window.
     probes_due: u8,
-    /// When something that asks for an answer was sent last.
+    /// When an ack-eliciting packet was last sent.
     asked_at: Instant,
-    /// When any packet of the peer arrived last on it.
+    /// When any packet of the peer last arrived on it.
     heard_at: Instant,
-    /// The longest time between two of them, which fades as more arrive.
+    /// The longest time between two arrivals; it decays as more packets arrive.
     heard_gap: Duration,
-    /// When bytes of streams were last sent on it, and when any arrived; [`NEVER`] takes less memory than an option.
+    /// When stream data was last sent on it, and last arrived; [`NEVER`] takes less memory than an option.
     data_sent_at: Instant,
     data_received_at: Instant,
-    /// When it was last suspected because somebody called the peer unreachable.
+    /// When it last became suspect because of an ICMP error.
     unreachable_at: Instant,
     counters: PathCounters,
 }
 
-/// A PROBE of the peer that waits for its answer.
+/// A PROBE of the peer that awaits our PROBE-ACK.
 #[derive(Debug, Clone, Copy)]
 struct Answer {
     tuple: FourTuple,
@@ -103,7 +103,7 @@ struct Answer {
     asked_at: Instant,
 }
 
-/// What went over a path.
+/// Traffic counters of a path.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PathCounters {
     pub(crate) bytes_sent: u64,
@@ -165,7 +165,7 @@ impl Path {
         self.role = role;
     }
 
-    /// So many PTO probes are to go out, unless more are already.
+    /// Schedules this many PTO probes, unless more are scheduled already.
     pub(crate) fn schedule_probes(&mut self, count: u8) {
         self.probes_due = self.probes_due.max(count);
     }
@@ -175,7 +175,7 @@ impl Path {
         self.probes_due = 0;
     }
 
-    /// One of the PTO probes goes out.
+    /// One of the PTO probes left.
     pub(crate) fn on_pto_probe_sent(&mut self) {
         self.probes_due = self.probes_due.saturating_sub(1);
     }
@@ -184,7 +184,8 @@ impl Path {
         self.probes_due > 0
     }
 
-    /// Takes what the peer says of the path; gives what it said before, or `None` if it has said something newer.
+    /// Takes the availability that the peer reports; returns the previous one, or `None` if the report is older than
+    /// the last one.
     pub(crate) fn on_peer_status(
         &mut self,
         sequence: u64,
@@ -197,45 +198,45 @@ impl Path {
         Some(before.1)
     }
 
-    /// The peer answered on the path: what it said against it before is outdated, and its newer word may have no other
-    /// path to come by.
+    /// The peer answered on the path: its earlier adverse report is outdated, and a newer report may have no other
+    /// path to arrive by.
     pub(crate) fn outdate_peer_status(&mut self) {
         self.peer_status.1 = PathAvailability::Available;
     }
 
-    /// What the peer says of the path.
+    /// The availability that the peer reports.
     pub(crate) fn peer_availability(&self) -> PathAvailability {
         self.peer_status.1
     }
 
-    /// What was known of its flaps holds for a link that it has left.
+    /// The flap history belongs to a link that the path has left.
     pub(crate) fn forget_flaps(&mut self) {
         self.flaps = None;
     }
 
-    /// Until when a dead path that answers since `since` is left alone because it flaps, and how often it did.
+    /// When the dwell time of a dead path that answers since `since` ends, and how often it flapped.
     pub(crate) fn dwell(&self, since: Instant) -> Option<(Instant, u8)> {
         let flaps = self.flaps.as_deref()?;
         Some((flaps.dwells_until(since)?, flaps.times()))
     }
 
-    /// The application wants to know the round trip on the path.
+    /// The application requests a ping on the path.
     pub(crate) fn wish_ping(&mut self) -> PingToken {
         self.pings.get_or_insert_default().wish()
     }
 
-    /// The pings of the application, if any were wished for.
+    /// The pings of the application, if it requested any.
     pub(crate) fn pings_mut(&mut self) -> Option<&mut Pings> {
         self.pings.as_deref_mut()
     }
 
-    /// When the answer to a ping is missing.
+    /// When the response to a ping is overdue.
     pub(crate) fn ping_deadline(&self) -> Option<Instant> {
         self.pings.as_ref()?.deadline(self.recovery.pto())
     }
 
-    /// A ping whose answer is missing is followed by a PTO probe, unless something came since: a ping is not tracked
-    /// in flight, so that nothing else would find the silence of an idle path.
+    /// A ping without a response is followed by a PTO probe, unless something has arrived since: a ping is not in
+    /// flight, so nothing else would detect the silence of an idle path.
     // spec 6.37
     pub(crate) fn on_ping_timeout(&mut self, now: Instant) {
         let wait = self.recovery.pto();
@@ -245,7 +246,7 @@ impl Path {
         }
     }
 
-    /// What went over the path.
+    /// The traffic counters.
     pub(crate) fn counters(&self) -> PathCounters {
         self.counters
     }
@@ -255,7 +256,7 @@ impl Path {
         self.counters.packets_sent += 1;
     }
 
-    /// Bytes of the handshake, whose packets count in spaces of their own.
+    /// Counts bytes of the handshake, whose packets have number spaces of their own.
     pub(crate) fn count_sent_bytes(&mut self, bytes: usize) {
         self.counters.bytes_sent += bytes as u64;
     }
@@ -306,7 +307,7 @@ impl Path {
         Some(self.data_sent_at.max(self.data_received_at)).filter(|at| *at > NEVER)
     }
 
-    /// Says why it was opened.
+    /// Sets why it was opened.
     pub(crate) fn set_reason(&mut self, reason: PathReason) {
         self.reason = reason;
     }
@@ -315,13 +316,13 @@ impl Path {
         self.reason
     }
 
-    /// Whether the peer's packets arrive on it.
+    /// Whether packets of the peer arrive on it.
     pub(crate) fn is_heard(&self, now: Instant) -> bool {
         now < self.heard_until()
     }
 
-    /// Until when its silence is none. What the peer sends has gaps where the link needs long for each packet, though the
-    /// round trips of small ones are short.
+    /// Until when a pause in arrivals is no silence. The peer's packets arrive with gaps where the link needs long
+    /// for each large packet, although the round trips of small ones are short.
     pub(crate) fn heard_until(&self) -> Instant {
         self.heard_at + (self.heard_gap * 2).max(self.recovery.pto())
     }
@@ -330,7 +331,7 @@ impl Path {
         self.asked_at
     }
 
-    /// When the path came into its state.
+    /// When the path entered its state.
     pub(crate) fn since(&self) -> Instant {
         self.since
     }
@@ -340,7 +341,7 @@ impl Path {
         now - self.since
     }
 
-    /// Moves to another state; false, and nothing changes, if the table does not allow it.
+    /// Changes the state; returns false, and changes nothing, if the table does not allow it.
     pub(crate) fn advance(&mut self, now: Instant, next: PathState, reason: PathReason) -> bool {
         if !self.state.may_become(next) {
             return false;
@@ -368,7 +369,7 @@ impl Path {
         true
     }
 
-    /// The state of a proven path that works, by its role.
+    /// The state of a validated path that works, by its role.
     pub(crate) fn working_state(&self) -> PathState {
         match self.role {
             Role::Primary | Role::Secondary => PathState::Active,
@@ -376,12 +377,13 @@ impl Path {
         }
     }
 
-    /// An answer came from where the path is.
+    /// A response came from the current addresses.
     pub(crate) fn on_proven(&mut self) {
         self.place.prove(self.tuple());
     }
 
-    /// The path is where it was proven before it moved. A dead one is asked there: nothing else brings it back.
+    /// The path returned to the addresses where it was validated before it migrated. A dead path sends path
+    /// challenges there, because nothing else restores it.
     pub(crate) fn on_back(&mut self, now: Instant) {
         if self.state == PathState::Dead {
             self.prober.start(now, vec![self.tuple()], Some(self.recovery.pto()));
@@ -390,7 +392,7 @@ impl Path {
         }
     }
 
-    /// The lesser of this end's and the peer's wish for the path.
+    /// The lesser of this end's and the peer's role for the path.
     pub(crate) fn joint_role(&self) -> Role {
         match self.peer_status.1 {
             PathAvailability::Backup => self.role.max(Role::Backup),
@@ -398,12 +400,12 @@ impl Path {
         }
     }
 
-    /// Tells whether acknowledgements and control go on this path: it works, and the peer thinks so too.
+    /// Whether acknowledgements and control go on this path: it works, and the peer thinks so too.
     pub(crate) fn is_live(&self) -> bool {
         self.state.carries_data() && self.peer_ready()
     }
 
-    /// Whether the path is live, and what is in flight on it may still be answered in time.
+    /// Whether the path is live, and packets in flight on it may still be acknowledged in time.
     pub(crate) fn works(&self, at: Instant) -> bool {
         self.is_live() && self.silence_deadline().is_none_or(|deadline| deadline > at)
     }
@@ -415,7 +417,7 @@ impl Path {
         }
     }
 
-    /// The word for the peer (spec 6.1, last column).
+    /// The availability to report to the peer (spec 6.1, last column).
     pub(crate) fn availability(&self) -> PathAvailability {
         match self.state {
             PathState::Validating | PathState::Active | PathState::Parked | PathState::Probation => {
@@ -427,7 +429,7 @@ impl Path {
         }
     }
 
-    /// Gives back memory that is not used.
+    /// Frees unused memory.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.answers.shrink_to_fit();
         self.prober.shrink_to_fit();
@@ -435,8 +437,7 @@ impl Path {
         self.receiving.shrink_to_fit();
     }
 
-    /// Notes a PROBE to answer. Each address gets one answer for what comes from it at a time, so that it gets no more
-    /// than it sends.
+    /// Queues a response to a PROBE. Each address gets one response at a time, so it gets no more than it sends.
     pub(crate) fn push_answer(&mut self, now: Instant, tuple: FourTuple, nonce: u64) {
         self.answers.retain(|waiting| waiting.tuple != tuple);
         if self.answers.len() >= MAX_ANSWERS {
@@ -445,7 +446,8 @@ impl Path {
         self.answers.push(Answer { tuple, nonce, asked_at: now });
     }
 
-    /// The next answer that may go out: at an address that is not proven, one waits until there is room for it.
+    /// The next response that may go out; a response to an unvalidated address waits until the anti-amplification
+    /// limit permits it.
     pub(crate) fn pop_answer(&mut self, now: Instant) -> Option<(FourTuple, u64)> {
         self.answers.retain(|waiting| now - waiting.asked_at < ANSWER_KEEPS);
         let place = &self.place;
@@ -455,12 +457,12 @@ impl Path {
         Some((tuple, nonce))
     }
 
-    /// Nothing can be answered on this path now.
+    /// Drops the queued responses, because nothing can be sent on this path now.
     pub(crate) fn drop_answers(&mut self) {
         self.answers.clear();
     }
 
-    /// A datagram came between the addresses of the path.
+    /// A datagram arrived between the addresses of the path.
     pub(crate) fn on_datagram(&mut self, now: Instant, bytes: usize) {
         self.place.on_received(bytes);
         if self.place.amplification().has_room_for_probe() {
@@ -468,26 +470,26 @@ impl Path {
         }
     }
 
-    /// Time that silence may last before the path is suspected.
+    /// How long silence may last before the path becomes suspect.
     pub(crate) fn silence_limit(&self) -> Duration {
         let recovery = &self.recovery;
         self.silence.limit(recovery.rtt().smoothed(), recovery.pto())
     }
 
-    /// When silence makes the path suspect, if data is in flight and nothing arrives until then. A path that brings
-    /// the peer's data is not silent: whether ours arrives there, the probe timer finds out.
+    /// When silence makes the path suspect, if data is in flight and nothing arrives until then. A path on which the
+    /// peer's data arrives is not silent: the probe timer detects if ours is lost there.
     pub(crate) fn silence_deadline(&self) -> Option<Instant> {
         let recovery = &self.recovery;
         if recovery.packets_in_flight() < FEWEST_IN_FLIGHT {
             return None;
         }
-        // Before the answer to the oldest packet can be here, silence means nothing.
+        // Silence means nothing before the acknowledgement of the oldest packet can arrive.
         let earliest_answer = recovery.oldest_unacked_time()? + recovery.rtt().smoothed();
         let heard = self.heard_at.max(self.since);
         Some(heard.max(earliest_answer) + self.silence_limit())
     }
 
-    /// The figures for schedulers, but for what may be sent now and what it costs.
+    /// The scheduler's view of the path, without allowance and cost.
     pub(crate) fn view(&self, now: Instant) -> PathView {
         let recovery = &self.recovery;
         let rtt = recovery.rtt();

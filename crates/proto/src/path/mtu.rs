@@ -1,10 +1,9 @@
-//! The largest datagram that a path carries (RFC 8899): first the largest that may be, then a search between the
-//! largest that arrived and the smallest that did not.
-//!
+//! Path MTU discovery (RFC 8899): tries the largest possible size first, then searches between the largest size that
+//! arrived and the smallest that did not.
 //! ```text
-//!  1. what the interface carries and both ends take      most paths end here, with one probe
-//!  2. the rungs between: Ethernet, then halves of the rest    tunnels, jumbo frames
-//!  3. a little above a rung that holds                   it is exactly that one, nearly always
+//!  1. what the interface carries and both ends take        most paths end here, with one probe
+//!  2. the rungs between: Ethernet, then halves of the rest tunnels, jumbo frames
+//!  3. a little above a rung that works                     nearly always the rung is exact
 //!  4. halves, until the gap is at most PRECISION
 //! ```
 
@@ -12,26 +11,26 @@ use std::time::Duration;
 
 use crate::{FourTuple, Instant};
 
-/// What every path must carry (spec 6.33).
+/// The size that every path must carry (spec 6.33).
 pub(crate) const BASE: u16 = 1200;
-/// The largest payload that is used: that of a loopback interface, rounded down. It fits a segmentation offload.
+/// The largest payload in use: that of a loopback interface, rounded down. It fits segmentation offload.
 pub(crate) const LARGEST: u16 = 65_000;
-/// The search ends when the smallest size that fails is so near to the largest that works.
+/// The search ends when the smallest failing size is this close to the largest working one.
 const PRECISION: u16 = 16;
-/// Probes of one size that are lost before it counts as too large.
+/// A size counts as too large after the loss of this many probes.
 const TRIES: u8 = 3;
-/// So many large packets lost in a row, while small ones arrive, are hardly chance. Sometimes they are: at 5 % of random
-/// loss one time in 8000. So a probe has the last word.
+/// The loss of this many large packets in a row, while small ones arrive, is rarely chance. At 5 % of random loss it
+/// happens once in 8000 times, so a PMTU probe decides.
 const BLACK_HOLE: u32 = 3;
 const RAISE_AFTER: Duration = Duration::from_secs(600);
 const RAISE_AFTER_BLACK_HOLE: Duration = Duration::from_secs(60);
-/// The IP packet of an interface of which the system says nothing, and of nearly all networks.
+/// The IP packet size of an interface of unknown MTU, and of nearly all networks.
 const ETHERNET: u16 = 1500;
 
-/// The smallest IP packet that every link with IPv6 carries: some tunnels carry no more.
+/// The smallest IP packet that every IPv6 link carries: some tunnels carry no more.
 const IPV6_LEAST: u16 = 1280;
 
-/// What bounds a search: the largest payload that the interface and both ends take, and the headers before it.
+/// Bounds of a search: the largest payload that the interface and both ends take, and the size of the headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SizeLimit {
     most: u16,
@@ -39,8 +38,8 @@ pub(crate) struct SizeLimit {
 }
 
 impl SizeLimit {
-    /// For datagrams between two addresses over an interface that carries IP packets of `interface` bytes (`None` if
-    /// that is not known), to a peer that takes `agreed` bytes of payload.
+    /// The limit for datagrams between two addresses over an interface that carries IP packets of `interface` bytes
+    /// (`None` if unknown), to a peer that takes `agreed` bytes of payload.
     pub(crate) fn new(tuple: &FourTuple, interface: Option<u32>, agreed: u16) -> Self {
         let headers = if tuple.remote.ip().to_canonical().is_ipv4() { 28 } else { 48 };
         let interface = interface.map_or(ETHERNET, |mtu| u16::try_from(mtu).unwrap_or(u16::MAX));
@@ -48,14 +47,14 @@ impl SizeLimit {
         Self { most, headers }
     }
 
-    /// Payloads worth trying, ascending: common tunnels, Ethernet, jumbo frames, virtual networks.
+    /// Payload sizes worth trying, ascending: common tunnels, Ethernet, jumbo frames, virtual networks.
     fn rungs(self) -> [u16; 10] {
         let (least, ethernet) = (IPV6_LEAST - self.headers, ETHERNET - self.headers);
         [least, 1280, 1372, 1400, 1420, ethernet, 4000, 9000 - self.headers, 16_384, LARGEST]
     }
 }
 
-/// Searches the size of datagrams on one path.
+/// Searches the datagram size of one path.
 #[derive(Debug, Clone)]
 pub(crate) struct MtuSearch {
     /// The largest size that arrived.
@@ -63,22 +62,22 @@ pub(crate) struct MtuSearch {
     /// The smallest size above `current` that seems not to fit; above the limit if there is none.
     failing: u16,
     limit: SizeLimit,
-    /// What led to this search was a black hole.
+    /// Whether a black hole caused this search.
     after_black_hole: bool,
     phase: Phase,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Phase {
-    /// Nothing is known of the peer's limit yet, or the path died in mid search.
+    /// The peer's limit is unknown yet, or the path died during the search.
     Off,
-    /// `size` is to be tried; `waiting` while a probe is on its way.
+    /// `size` is to be tried; `waiting` while a PMTU probe is in flight.
     Searching {
         size: u16,
         tries: u8,
         waiting: bool,
     },
-    /// Nothing arrived for a while, for which the size may be to blame: it is tried again once something arrives.
+    /// Nothing arrived for a while, possibly because of the size: it is tried again once something arrives.
     Doubted {
         size: u16,
     },
@@ -93,17 +92,17 @@ impl MtuSearch {
         Self { current: BASE, failing: BASE + 1, limit, after_black_hole: false, phase: Phase::Off }
     }
 
-    /// Forgets all: the path leads through another network.
+    /// Forgets all results: the path leads through another network.
     pub(crate) fn reset(&mut self) {
         *self = Self::new();
     }
 
-    /// Tells whether no search was started yet, or the last one was interrupted.
+    /// Whether no search was started yet, or the last one was interrupted.
     pub(crate) fn is_off(&self) -> bool {
         matches!(self.phase, Phase::Off)
     }
 
-    /// Payload of a datagram that is known to fit.
+    /// The payload of a datagram that is known to fit.
     pub(crate) fn current(&self) -> u16 {
         self.current
     }
@@ -117,7 +116,7 @@ impl MtuSearch {
         self.search(now);
     }
 
-    /// The interface carries larger or smaller packets than before. A size in use above the limit is given up at once.
+    /// The MTU of the interface changed. A size in use above the limit is given up at once.
     pub(crate) fn set_limit(&mut self, now: Instant, limit: SizeLimit) {
         if limit != self.limit && !self.is_off() {
             self.start(now, limit);
@@ -159,7 +158,7 @@ impl MtuSearch {
         Some(if is_rung { works + PRECISION } else { works + (fails - works) / 2 })
     }
 
-    /// The size to try now, if one should be.
+    /// The size to try now, if any.
     pub(crate) fn wanted(&self) -> Option<u16> {
         match self.phase {
             Phase::Searching { size, waiting: false, .. } => Some(size),
@@ -177,7 +176,7 @@ impl MtuSearch {
         }
     }
 
-    /// The path died: what became of a probe says nothing of its size. The search starts anew when the path is back; a
+    /// The path died: the fate of a probe says nothing about its size. The search restarts when the path is back; a
     /// finished one stays finished.
     pub(crate) fn interrupt(&mut self) {
         if matches!(self.phase, Phase::Searching { .. } | Phase::Doubted { .. }) {
@@ -192,18 +191,18 @@ impl MtuSearch {
         }
         self.current = size;
         if self.failing <= size {
-            // It had been called lost.
+            // The probe had been declared lost.
             self.failing = self.limit.most + 1;
         }
         match self.phase {
-            // One that is still on its way may show more.
+            // A larger probe in flight may show more.
             Phase::Searching { size: tried, .. } if tried > size => {}
             Phase::Searching { .. } => self.go_on(now),
             Phase::Off | Phase::Doubted { .. } | Phase::Done { .. } => {}
         }
     }
 
-    /// A probe of `size` is lost.
+    /// A probe of `size` was lost.
     pub(crate) fn on_lost(&mut self, now: Instant, size: u16) {
         let Phase::Searching { size: tried, tries, waiting } = &mut self.phase else { return };
         if *tried != size {
@@ -234,8 +233,8 @@ impl MtuSearch {
         }
     }
 
-    /// So many packets larger than [`BASE`] were lost in a row, while smaller ones arrived: if it is hardly chance, back
-    /// to what always fits, until a probe of the same size has arrived (spec 6.34).
+    /// `in_a_row` packets larger than [`BASE`] were lost in a row while smaller ones arrived. If that is rarely
+    /// chance, falls back to the base size until a probe of the same size has arrived (spec 6.34).
     pub(crate) fn on_large_lost(&mut self, in_a_row: u32) {
         if in_a_row >= BLACK_HOLE && self.current > BASE {
             self.phase = Phase::Searching { size: self.current, tries: 0, waiting: false };
@@ -244,7 +243,7 @@ impl MtuSearch {
         }
     }
 
-    /// Nothing arrives, large or small (spec 6.34): what is sent now must be what always fits, but the size may well be
+    /// Nothing arrives, large or small (spec 6.34): packets fall back to the base size, but the size may well be
     /// innocent.
     pub(crate) fn on_silence(&mut self) {
         if self.current > BASE {
@@ -253,7 +252,7 @@ impl MtuSearch {
         }
     }
 
-    /// Something arrived.
+    /// A packet arrived.
     pub(crate) fn on_progress(&mut self) {
         if let Phase::Doubted { size } = self.phase {
             self.phase = Phase::Searching { size, tries: 0, waiting: false };

@@ -1,7 +1,7 @@
-//! Questions of the application: how far is the peer on this path, now?
+//! Pings: round-trip measurements that the application requests on one path.
 //!
-//! A ping is a PROBE that is sent once (spec 6.37). It goes out whatever the state of the path, and its answer proves of
-//! the path what the answer to any other PROBE does.
+//! A ping is a PROBE that is sent once (spec 6.37). It goes out in any state of the path, and its response validates
+//! the path as that to any other PROBE does.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::{FourTuple, Instant, Rng};
 /// Most pings of a path that wait to be sent or answered.
 pub(crate) const MAX_PINGS: usize = 256;
 
-/// The number of a ping, by which its answer is known. On each path it counts from 0.
+/// The number of a ping, which identifies its response. Each path counts from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PingToken(pub u64);
 
@@ -42,7 +42,7 @@ pub(crate) struct Pings {
 }
 
 impl Pings {
-    /// Takes a wish; when there are too many, the oldest is forgotten.
+    /// Queues a ping; if there are too many, drops the oldest.
     pub(crate) fn wish(&mut self) -> PingToken {
         let token = PingToken(self.next);
         self.next += 1;
@@ -70,7 +70,7 @@ impl Pings {
         self.asked.iter().find(|asked| !asked.missed).map(|asked| asked.at + wait)
     }
 
-    /// When the latest ping was sent that has waited for `wait` without an answer; reports each ping once.
+    /// The send time of the latest ping that has waited for `wait` without a response; reports each ping once.
     pub(crate) fn take_missed(&mut self, now: Instant, wait: Duration) -> Option<Instant> {
         let due = self.asked.iter_mut().filter(|asked| !asked.missed && asked.at + wait <= now);
         due.fold(None, |_, asked| {
@@ -79,7 +79,7 @@ impl Pings {
         })
     }
 
-    /// Takes an answer; `None` if it fits no ping, or came over another pair than was asked.
+    /// Takes a response; `None` if it matches no ping, or came over another pair than the ping.
     pub(crate) fn on_answer(
         &mut self,
         now: Instant,
@@ -98,7 +98,7 @@ mod tests {
     use crate::path::testing::tuple;
 
     #[test]
-    fn an_answer_counts_once_and_only_from_where_was_asked() {
+    fn a_response_counts_once_and_only_from_the_challenged_address() {
         let (mut pings, mut rng, now) = (Pings::default(), Rng::from_seed([1; 32]), Instant::from_nanos(0));
         let token = pings.wish();
         let nonce = pings.next_question(now, tuple(1), &mut rng).unwrap();
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_question_is_forgotten_when_there_are_too_many() {
+    fn the_oldest_ping_is_forgotten_when_there_are_too_many() {
         let (mut pings, mut rng, now) = (Pings::default(), Rng::from_seed([1; 32]), Instant::from_nanos(0));
         pings.wish();
         let first = pings.next_question(now, tuple(1), &mut rng).unwrap();

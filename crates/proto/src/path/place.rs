@@ -1,12 +1,12 @@
-//! Where a path lies: its addresses, how much may be sent there before they are proven, and where the path worked before
-//! the peer's address changed (RFC 9000, sections 8 and 9.3).
+//! Addresses of a path, the anti-amplification limit before they are validated, and the validated addresses to fall
+//! back to after the peer migrated (RFC 9000, sections 8 and 9.3).
 
 use std::time::Duration;
 
 use super::Amplification;
 use crate::{FourTuple, Instant};
 
-/// A peer is followed so often, unless the address that it went to last was proven (spec 6.30).
+/// Shortest time between two migrations of the peer, unless the last address was validated (spec 6.30).
 const BETWEEN_MOVES: Duration = Duration::from_secs(1);
 
 /// The addresses of a path. Only this file changes them.
@@ -14,23 +14,23 @@ const BETWEEN_MOVES: Duration = Duration::from_secs(1);
 pub(crate) struct Place {
     tuple: FourTuple,
     amplification: Amplification,
-    /// Where the path worked before the peer's address changed, until the new one is proven.
+    /// The validated addresses before the peer migrated, until the new ones are validated.
     fallback: Option<Box<FourTuple>>,
-    /// When the peer's address changed last; `None` once the new one was proven.
+    /// When the peer last migrated; `None` once the new address was validated.
     migrated_at: Option<Instant>,
 }
 
-/// What became of a move of the peer.
+/// The result of following a migration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Followed {
-    /// It is back where it was proven.
+    /// The peer is back at the validated addresses.
     Back,
-    /// It is where nothing is proven yet.
+    /// The peer is at unvalidated addresses.
     Away,
 }
 
 impl Place {
-    /// Addresses of which nothing is proven.
+    /// A path between unvalidated addresses.
     pub(crate) fn new(tuple: FourTuple) -> Self {
         Self { tuple, amplification: Amplification::limited(), fallback: None, migrated_at: None }
     }
@@ -39,7 +39,7 @@ impl Place {
         self.tuple
     }
 
-    /// Where the path worked before the peer's address changed, while the new one is not proven.
+    /// The validated addresses before the peer migrated, while the new ones are not validated.
     pub(crate) fn fallback(&self) -> Option<FourTuple> {
         self.fallback.as_deref().copied()
     }
@@ -49,7 +49,7 @@ impl Place {
         self.amplification.is_lifted()
     }
 
-    /// What may be sent before these addresses are proven.
+    /// The anti-amplification limit of these addresses.
     pub(crate) fn amplification(&self) -> &Amplification {
         &self.amplification
     }
@@ -62,7 +62,7 @@ impl Place {
         self.amplification.on_received(bytes);
     }
 
-    /// This end chose other addresses. What the peer proved holds on.
+    /// This end chose other addresses. The validation of the peer stays.
     pub(crate) fn choose(&mut self, tuple: FourTuple) {
         self.tuple = tuple;
     }
@@ -75,14 +75,14 @@ impl Place {
         self.fallback = None;
     }
 
-    /// The peer is at other addresses before any of its addresses was proven.
+    /// The peer migrated before any of its addresses was validated.
     pub(crate) fn start_anew(&mut self, tuple: FourTuple, received: usize) {
         self.tuple = tuple;
         self.amplification = Amplification::limited();
         self.amplification.on_received(received);
     }
 
-    /// Whether the peer may be followed to other addresses now.
+    /// Whether this end may follow the peer to other addresses now.
     pub(crate) fn may_follow(&self, now: Instant, tuple: &FourTuple) -> bool {
         let too_soon = self.migrated_at.is_some_and(|moved| now - moved < BETWEEN_MOVES);
         !too_soon || self.fallback.as_deref() == Some(tuple)
@@ -91,7 +91,8 @@ impl Place {
     /// Follows the peer to other addresses.
     pub(crate) fn follow(&mut self, now: Instant, tuple: FourTuple, received: usize) -> Followed {
         if self.fallback.as_deref() == Some(&tuple) {
-            // The move was a copy of its packets sent from elsewhere, or a NAT rebinding that was undone.
+            // The migration was caused by a copy of the peer's packets from elsewhere, or by a NAT rebinding that was
+            // undone.
             self.move_back();
             return Followed::Back;
         }
@@ -104,7 +105,7 @@ impl Place {
         Followed::Away
     }
 
-    /// Goes back to where the path was proven, if it moved since.
+    /// Returns to the validated addresses, if the path migrated since.
     pub(crate) fn move_back(&mut self) {
         if let Some(before) = self.fallback.take() {
             self.tuple = *before;
@@ -119,7 +120,7 @@ mod tests {
     use crate::path::testing::tuple;
 
     #[test]
-    fn a_path_that_moved_is_limited_until_it_is_proven_and_goes_back_to_where_it_was() {
+    fn a_migrated_path_is_limited_until_validated_and_falls_back_to_its_old_addresses() {
         let (mut place, now) = (Place::new(tuple(1)), Instant::from_nanos(1));
         place.prove(tuple(1));
         assert_eq!(place.follow(now, tuple(2), 100), Followed::Away);
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_was_never_proven_has_no_fallback() {
+    fn a_path_that_was_never_validated_has_no_fallback() {
         let (mut place, now) = (Place::new(tuple(1)), Instant::from_nanos(1));
         assert_eq!(place.follow(now, tuple(2), 100), Followed::Away);
         place.move_back();

@@ -1,4 +1,4 @@
-//! PROBE and PROBE-ACK: is there somebody at that address, and how far away?
+//! Path challenges and responses (PROBE, PROBE-ACK): whether a peer answers at an address, and its round trip.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -8,28 +8,28 @@ use crate::{FourTuple, Instant, Rng};
 
 /// Most address pairs that one path tries.
 pub(crate) const MAX_TARGETS: usize = 8;
-/// Most questions that wait for their answers at a time: eight rounds to as many pairs as there may be, so that answers
-/// from two seconds away find their questions.
+/// Most outstanding challenges: eight rounds to the largest number of pairs, so that responses from two seconds away
+/// still match.
 const MAX_OUTSTANDING: usize = 8 * MAX_TARGETS;
-/// First wait for an answer from an address that was never heard.
+/// First wait for a response from an address that never answered.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
-/// Between questions in a hurry, doubled with each round. Were each packet of a full queue another question, the queue
-/// would stay full, and questions displace each other before they are answered.
+/// Gap between hurried challenges, doubled with each round. A challenge for each packet of a full queue would keep
+/// the queue full, and challenges would displace each other before their responses arrive.
 const LEAST_GAP: Duration = Duration::from_millis(10);
 const MOST_DOUBLINGS: u32 = 6;
-/// The longest wait, by how long the question has been open: most outages are short, and a question costs 40 bytes.
+/// The longest wait, by the time since the start: most outages are short, and a challenge costs 40 bytes.
 const LONGEST_WAIT: [(Duration, Duration); 3] = [
     (Duration::from_secs(10), Duration::from_millis(300)),
     (Duration::from_secs(60), Duration::from_secs(1)),
     (Duration::from_secs(600), Duration::from_secs(5)),
 ];
-/// Rounds of questions to a dead path that fill a datagram: about three seconds, and 12 kB.
+/// Rounds of challenges to a dead path that fill a datagram: about three seconds, and 12 kB.
 const FULL_ROUNDS: u32 = 10;
-/// The longest wait after all of these: who has been away for so long may be away for good, and every question wakes
+/// The longest wait after all of these: a peer absent for this long may be gone for good, and every challenge wakes
 /// the radio of a phone.
 const AT_LAST: Duration = Duration::from_secs(15);
 
-/// One question on its way.
+/// One outstanding challenge.
 #[derive(Debug, Clone, Copy)]
 struct Challenge {
     tuple: FourTuple,
@@ -39,23 +39,23 @@ struct Challenge {
     is_full: bool,
 }
 
-/// An answer that fits a question.
+/// A response that matches a challenge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ProbeAnswer {
     pub(crate) tuple: FourTuple,
     pub(crate) rtt: Duration,
-    /// Whether the question filled the datagram that every path must carry (spec 6.33).
+    /// Whether the challenge filled the datagram that every path must carry (spec 6.33).
     pub(crate) is_full: bool,
 }
 
-/// Asks one or more address pairs of a path, again and again with growing waits, until told to stop.
+/// Challenges one or more address pairs of a path, repeatedly with growing waits, until it is stopped.
 #[derive(Debug)]
 pub(crate) struct Prober {
     outstanding: VecDeque<Challenge>,
     inquiry: Option<Box<Inquiry>>,
 }
 
-/// What is asked until somebody says stop. Most paths rest most of the time, and have none.
+/// Challenges that repeat until they are stopped. Most paths are idle most of the time, and have none.
 #[derive(Debug)]
 struct Inquiry {
     targets: Vec<FourTuple>,
@@ -64,22 +64,22 @@ struct Inquiry {
     wait: Duration,
     rounds: u32,
     due: Vec<FourTuple>,
-    /// Those that are due have to wait until then.
+    /// When the due challenges may go, if the budget holds them back.
     held_until: Option<Instant>,
-    /// A question of this round could not go out.
+    /// Whether a challenge of this round could not go out.
     missed: bool,
-    /// When a late answer made the ones before it worthless.
+    /// When a late response discredited the responses before it.
     doubted_at: Option<Instant>,
-    /// When the first of those questions was asked all of which were answered.
+    /// Send time of the first challenge in the current run of answered ones.
     answered_since: Option<Instant>,
-    /// Who answered a small question, and is to be asked a full one.
+    /// The pair that answered a small challenge and needs a full one.
     full_due: Option<FourTuple>,
-    /// Small questions that were answered since the start.
+    /// Small challenges that were answered since the start.
     small_answers: u32,
 }
 
 impl Inquiry {
-    /// Tells whether a question should go out now.
+    /// Whether a challenge is due.
     fn is_due(&self, now: Instant) -> bool {
         if self.due.is_empty() { self.next_at <= now } else { self.held_until.is_none_or(|at| at <= now) }
     }
@@ -90,7 +90,8 @@ impl Prober {
         Self { outstanding: VecDeque::new(), inquiry: None }
     }
 
-    /// Starts asking `targets` at once, first with `first_wait` between rounds (`None` for an unknown distance).
+    /// Starts challenges to `targets` at once, first with `first_wait` between rounds (`None` for an unknown
+    /// distance).
     pub(crate) fn start(&mut self, now: Instant, mut targets: Vec<FourTuple>, first_wait: Option<Duration>) {
         targets.truncate(MAX_TARGETS);
         let wait =
@@ -111,7 +112,7 @@ impl Prober {
         }));
     }
 
-    /// Changes whom to ask; if there is anybody new, all are asked at once.
+    /// Changes the targets; a new target starts a round at once.
     pub(crate) fn set_targets(&mut self, now: Instant, mut wanted: Vec<FourTuple>) {
         let Some(inquiry) = &mut self.inquiry else { return };
         wanted.truncate(MAX_TARGETS);
@@ -124,10 +125,10 @@ impl Prober {
         }
     }
 
-    /// Gives back memory that is not used.
+    /// Frees unused memory.
     pub(crate) fn shrink_to_fit(&mut self) {
         if self.inquiry.is_none() {
-            // Answers that late prove nothing that is not known.
+            // Responses this late prove nothing new.
             self.outstanding.clear();
         }
         self.outstanding.shrink_to_fit();
@@ -137,8 +138,8 @@ impl Prober {
         self.inquiry = None;
     }
 
-    /// Asks again, at once if the last question is not too young (spec 6.27): something happened that makes an answer
-    /// likely, perhaps with every packet.
+    /// Sends the next challenge early, at once if the last one is not too recent (spec 6.27): an event makes a
+    /// response likely, perhaps with every packet.
     pub(crate) fn hurry(&mut self, now: Instant) {
         let asked_at = self.outstanding.back().map(|challenge| challenge.sent_at);
         let gap = self.gap();
@@ -148,20 +149,20 @@ impl Prober {
         }
     }
 
-    /// Asks again at this moment at the latest.
+    /// Starts the next round at this time at the latest.
     pub(crate) fn ask_by(&mut self, at: Instant) {
         if let Some(inquiry) = &mut self.inquiry {
             inquiry.next_at = inquiry.next_at.min(at);
         }
     }
 
-    /// Since when every question was answered, if any was since the start.
+    /// Since when every challenge was answered, if any was since the start.
     pub(crate) fn answered_since(&self) -> Option<Instant> {
         self.inquiry.as_ref()?.answered_since
     }
 
-    /// The question that was taken last could not go out: its address is not proven, and brought too little. The round
-    /// counts all the same, so that an address that stays silent is given up.
+    /// The last challenge could not go out, because the anti-amplification limit of its unvalidated address forbids
+    /// it. The round counts nevertheless, so that a silent address is given up.
     pub(crate) fn on_held_back(&mut self) {
         self.outstanding.pop_back();
         if let Some(inquiry) = &mut self.inquiry {
@@ -169,7 +170,7 @@ impl Prober {
         }
     }
 
-    /// The address brought enough for a question: one that was missed goes out at once, in place of its round.
+    /// The anti-amplification limit permits a challenge: a missed one goes out at once, in place of its round.
     pub(crate) fn on_room(&mut self, now: Instant) {
         if let Some(inquiry) = &mut self.inquiry
             && std::mem::take(&mut inquiry.missed)
@@ -179,14 +180,14 @@ impl Prober {
         }
     }
 
-    /// Whether somebody who asks should be asked back: not if that was done just now. A hundred questions that were held
-    /// up on their way and come at once are worth one.
+    /// Whether a PROBE of the peer is worth a challenge in return: not if one left just now. A hundred delayed PROBEs
+    /// that arrive at once are worth one challenge.
     pub(crate) fn asks_back(&self, now: Instant, tuple: &FourTuple) -> bool {
         let last = self.outstanding.iter().rev().find(|challenge| challenge.tuple == *tuple);
         last.is_none_or(|challenge| now >= challenge.sent_at + self.gap())
     }
 
-    /// The least time between two questions outside the rounds.
+    /// The shortest time between two challenges outside the rounds.
     fn gap(&self) -> Duration {
         LEAST_GAP * (1 << self.rounds().min(MOST_DOUBLINGS))
     }
@@ -195,20 +196,21 @@ impl Prober {
         self.inquiry.as_ref().is_some_and(|inquiry| inquiry.targets.contains(tuple))
     }
 
-    /// Whether what is asked now should fill a datagram at once: most outages are short, and the answer then counts without
-    /// a second question.
+    /// Whether a challenge should fill a datagram at once: most outages are short, and the response then counts
+    /// without a second challenge.
     pub(crate) fn is_hopeful(&self) -> bool {
         self.inquiry.as_ref().is_some_and(|inquiry| inquiry.rounds <= FULL_ROUNDS)
     }
 
-    /// The question that was taken last fills a datagram.
+    /// The last challenge fills a datagram.
     pub(crate) fn on_filled(&mut self) {
         if let Some(challenge) = self.outstanding.back_mut() {
             challenge.is_full = true;
         }
     }
 
-    /// A small question was answered from there: a full one follows. Gives the small ones that were answered so far.
+    /// A small challenge to this pair was answered: a full one follows. Returns how many small ones were answered so
+    /// far.
     pub(crate) fn ask_full(&mut self, tuple: FourTuple) -> u32 {
         let Some(inquiry) = &mut self.inquiry else { return 0 };
         inquiry.full_due = Some(tuple);
@@ -216,12 +218,12 @@ impl Prober {
         inquiry.small_answers
     }
 
-    /// Whom to ask a full question now.
+    /// The pair that is due for a full challenge.
     pub(crate) fn take_full_due(&mut self) -> Option<FourTuple> {
         self.inquiry.as_mut()?.full_due.take()
     }
 
-    /// Rounds without an answer since the start.
+    /// Rounds without a response since the start.
     pub(crate) fn rounds(&self) -> u32 {
         self.inquiry.as_ref().map_or(0, |inquiry| inquiry.rounds)
     }
@@ -231,8 +233,8 @@ impl Prober {
         Some(inquiry.held_until.filter(|_| !inquiry.due.is_empty()).unwrap_or(inquiry.next_at))
     }
 
-    /// The next question to send, if one is due: an address pair and the nonce for it. `may_ask` tells whether an address
-    /// may be asked now, or else when; those that may go first.
+    /// The next challenge to send, if one is due: an address pair and its nonce. `may_ask` tells whether an address
+    /// may be challenged now, or else when; addresses that may go first.
     pub(crate) fn next_question(
         &mut self,
         now: Instant,
@@ -264,7 +266,7 @@ impl Prober {
         Some((tuple, self.ask(now, tuple, rng)))
     }
 
-    /// Makes a question for one address pair, outside the rounds.
+    /// Creates a challenge for one address pair, outside the rounds.
     pub(crate) fn ask(&mut self, now: Instant, tuple: FourTuple, rng: &mut Rng) -> u64 {
         let nonce = rng.next_u64();
         if self.outstanding.len() >= MAX_OUTSTANDING {
@@ -274,8 +276,9 @@ impl Prober {
         nonce
     }
 
-    /// Tells whether an answer came so late that its question may have waited for a peer that slept, and says nothing
-    /// of the distance. Then all are asked once more at once, and what answers older questions does not count.
+    /// Whether a response is so late that its challenge may have waited for a sleeping peer, so that it says nothing
+    /// about the distance. If so, all targets are challenged again at once, and responses to older challenges do not
+    /// count.
     pub(crate) fn doubts(&mut self, now: Instant, answer: &ProbeAnswer, usual: Duration) -> bool {
         if answer.rtt <= usual {
             return false;
@@ -291,7 +294,7 @@ impl Prober {
         }
     }
 
-    /// Takes an answer; `None` if it fits no question, or came to another address than it was asked from.
+    /// Takes a response; `None` if it matches no challenge, or came over another pair than the challenge.
     pub(crate) fn on_answer(&mut self, now: Instant, tuple: &FourTuple, nonce: u64) -> Option<ProbeAnswer> {
         let index = self.outstanding.iter().position(|challenge| challenge.nonce == nonce)?;
         let challenge = *self.outstanding.get(index)?;
@@ -330,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_question_is_asked_again_with_growing_waits() {
+    fn a_lost_challenge_is_repeated_with_growing_waits() {
         let mut rng = Rng::from_seed([1; 32]);
         let mut prober = Prober::new();
         let mut now = Instant::from_nanos(0);
@@ -344,7 +347,7 @@ mod tests {
             now = next;
         }
         assert_eq!(waits, [250, 300, 300, 300, 300]);
-        // After a minute of silence nobody is in a hurry any more, after ten even less.
+        // After a minute of silence challenges slow down, after ten minutes even more.
         for (silence, wait) in [(70, 5), (590, 5), (620, 15), (3600, 15)] {
             while now < Instant::from_nanos(0) + Duration::from_secs(silence) {
                 assert!(prober.next_question(now, &mut rng, |_| Ok(())).is_some());
@@ -357,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_without_room_goes_as_soon_as_there_is_some_and_counts_as_one_round() {
+    fn a_challenge_without_allowance_goes_as_soon_as_there_is_some_and_counts_as_one_round() {
         let mut rng = Rng::from_seed([1; 32]);
         let mut prober = Prober::new();
         let now = Instant::from_nanos(0);
@@ -374,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn many_packets_of_the_peer_are_one_reason_to_ask() {
+    fn many_packets_of_the_peer_cause_one_challenge() {
         let mut rng = Rng::from_seed([1; 32]);
         let mut prober = Prober::new();
         let start = Instant::from_nanos(0);
@@ -387,12 +390,12 @@ mod tests {
                 questions += 1;
             }
         }
-        // In a second: those of the rounds, and no more for the packets.
+        // In a second: the challenges of the rounds, and no more for the packets.
         assert!((8..=20).contains(&questions), "{questions}");
     }
 
     #[test]
-    fn a_late_answer_counts_only_if_the_next_question_is_answered_as_late() {
+    fn a_late_response_counts_only_if_the_next_one_is_as_late() {
         let second = Duration::from_secs(1);
         let usual = Duration::from_millis(100);
         let answer = |rtt| ProbeAnswer { tuple: tuple(1), rtt, is_full: false };
@@ -400,21 +403,21 @@ mod tests {
         let start = Instant::from_nanos(0) + 10 * second;
         prober.start(start, vec![tuple(1)], None);
         assert!(!prober.doubts(start, &answer(usual), usual));
-        // Three questions waited; the question that follows the first answer is as late.
+        // Three challenges waited; the challenge after the first response is as late.
         let now = start + 5 * second;
         assert!(prober.doubts(now, &answer(3 * second), usual));
         assert!(is_due(&prober, now));
         assert!(prober.doubts(now, &answer(2 * second), usual));
         assert!(prober.doubts(now + second, &answer(2 * second), usual));
         assert!(!prober.doubts(now + 3 * second, &answer(3 * second), usual));
-        // Or it is not.
+        // Here the next response is prompt.
         prober.start(start, vec![tuple(1)], None);
         assert!(prober.doubts(now, &answer(3 * second), usual));
         assert!(!prober.doubts(now + usual, &answer(usual), usual));
     }
 
     #[test]
-    fn only_the_right_nonce_from_the_right_address_is_an_answer() {
+    fn only_the_right_nonce_from_the_right_address_is_a_response() {
         let mut rng = Rng::from_seed([1; 32]);
         let mut prober = Prober::new();
         let now = Instant::from_nanos(0);
@@ -430,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_without_an_answer_ends_the_row_of_those_that_were_answered() {
+    fn an_unanswered_challenge_ends_the_run_of_answered_ones() {
         let ms = Duration::from_millis;
         let mut rng = Rng::from_seed([1; 32]);
         let mut prober = Prober::new();
@@ -456,13 +459,13 @@ mod tests {
     }
 
     #[test]
-    fn questions_in_a_hurry_leave_each_other_time_to_be_answered() {
+    fn hurried_challenges_leave_each_other_time_for_responses() {
         let mut rng = Rng::from_seed([1; 32]);
         let mut prober = Prober::new();
         let start = Instant::from_nanos(0);
         prober.start(start, vec![tuple(1)], None);
         let mut asked = Vec::new();
-        // Something is heard every millisecond.
+        // A packet arrives every millisecond.
         for millis in 0..10_000 {
             let now = start + Duration::from_millis(millis);
             prober.hurry(now);
@@ -471,19 +474,19 @@ mod tests {
         }
         let moments: Vec<_> = asked.iter().take(6).map(|(millis, _)| *millis).collect();
         assert_eq!(moments, [0, 20, 60, 140, 300, 600]);
-        // After a second an answer is still welcome, whichever question it is to.
+        // After a second a response to any challenge is still accepted.
         let now = start + Duration::from_secs(10);
         for (millis, nonce) in asked.iter().filter(|(millis, _)| *millis > 6_000) {
             let answer = prober.on_answer(now, &tuple(1), *nonce);
             assert!(answer.is_some(), "asked at {millis} ms");
         }
-        // Who was asked long ago is asked at once.
+        // An address whose last challenge is long ago is challenged at once.
         prober.hurry(now + Duration::from_secs(1));
         assert!(is_due(&prober, now + Duration::from_secs(1)));
     }
 
     #[test]
-    fn of_many_pairs_even_one_that_is_far_away_answers_in_time() {
+    fn of_many_pairs_even_a_distant_one_answers_in_time() {
         let mut rng = Rng::from_seed([1; 32]);
         let mut prober = Prober::new();
         let start = Instant::from_nanos(0);
@@ -503,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_often_is_asked_back_now_and_then() {
+    fn a_peer_that_sends_many_probes_is_challenged_now_and_then() {
         let mut rng = Rng::from_seed([1; 32]);
         let mut prober = Prober::new();
         let start = Instant::from_nanos(0);
@@ -514,7 +517,7 @@ mod tests {
             prober.next_question(now, &mut rng, |_| Ok(()));
             now = prober.deadline().unwrap();
         }
-        // Everything that was held up comes at once.
+        // All delayed PROBEs arrive at once.
         let mut asked = 0;
         for millis in 0..1000 {
             let now = late + Duration::from_millis(millis);
@@ -529,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_may_not_be_asked_yet_holds_nobody_else_up() {
+    fn an_address_held_back_by_the_budget_delays_no_other() {
         let mut rng = Rng::from_seed([1; 32]);
         let mut prober = Prober::new();
         let start = Instant::from_nanos(0);

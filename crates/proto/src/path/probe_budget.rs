@@ -1,7 +1,7 @@
-//! How often a host asks at addresses that only its peer vouches for.
+//! Budget for path challenges to unverified addresses, which only the peer advertised.
 //!
-//! A peer may name whom it likes. What it can make this end send there is bounded, so that nobody uses it to flood or to
-//! scan others (spec 6.35).
+//! A peer may advertise any address. The bytes that it can make this end send there are bounded, so that no peer can
+//! use this end to flood or scan a third party (spec 6.35).
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -9,27 +9,27 @@ use std::time::Duration;
 
 use crate::Instant;
 
-/// Time between two addresses that were not asked before.
+/// Time between two addresses that were not challenged before.
 const BETWEEN_NEW: Duration = Duration::from_millis(50);
 /// Bytes for such addresses in a minute.
 const BYTES_A_MINUTE: u32 = 20_000;
 const BYTES: u64 = BYTES_A_MINUTE as u64;
-/// Covers what whole bytes leave out.
+/// Covers the rounding to whole bytes.
 const ROUNDING: Duration = Duration::from_millis(5);
 const MINUTE: Duration = Duration::from_secs(60);
-/// What a question costs: its datagram with the headers of IPv6 and UDP.
+/// Cost of a challenge: its datagram with the headers of IPv6 and UDP.
 const QUESTION: u64 = 100;
-/// Questions without an answer at a time.
+/// Most outstanding challenges.
 const MOST_OUTSTANDING: usize = 4;
-/// A question counts as outstanding for so long.
+/// A challenge counts as outstanding for this long.
 const PATIENCE: Duration = Duration::from_millis(250);
-/// Addresses remembered as asked.
+/// Most challenged addresses remembered.
 const MOST_KNOWN: usize = 16;
 
-/// The budget of one connection. Its memory is bounded, every question costs O(1).
+/// The budget of one connection. Its memory is bounded, and every challenge costs O(1).
 #[derive(Debug, Default)]
 pub(crate) struct ProbeBudget {
-    /// Bytes spent, leaking away evenly over a minute.
+    /// Bytes used, draining evenly over a minute.
     spent: u64,
     counted_at: Option<Instant>,
     new_at: Option<Instant>,
@@ -38,10 +38,10 @@ pub(crate) struct ProbeBudget {
 }
 
 impl ProbeBudget {
-    /// Takes one question to `address` out of the budget.
+    /// Takes one challenge to `address` out of the budget.
     ///
     /// # Errors
-    /// When to come again, if it may not be asked now.
+    /// When to try again, if the budget forbids it now.
     pub(crate) fn take(&mut self, now: Instant, address: SocketAddr) -> Result<(), Instant> {
         while self.outstanding.front().is_some_and(|(at, _)| now - *at >= PATIENCE) {
             self.outstanding.pop_front();
@@ -71,7 +71,7 @@ impl ProbeBudget {
         Ok(())
     }
 
-    /// Somebody answered: the questions to that address wait no more.
+    /// A response arrived: challenges to that address are no longer outstanding.
     pub(crate) fn on_answered(&mut self, address: SocketAddr) {
         self.outstanding.retain(|(_, asked)| *asked != address);
     }
@@ -102,7 +102,7 @@ mod tests {
 
     // spec 6.35
     #[test]
-    fn a_new_address_is_asked_every_50_ms_and_four_questions_wait_at_a_time() {
+    fn a_new_address_is_challenged_every_50_ms_with_at_most_four_challenges_outstanding() {
         let mut budget = ProbeBudget::default();
         let mut now = START;
         let mut asked = Vec::new();
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_make_room_for_further_questions() {
+    fn responses_permit_further_challenges() {
         let mut budget = ProbeBudget::default();
         for number in 0..12 {
             assert_eq!(budget.take(START + Duration::from_millis(50) * number, address(1)), Ok(()));

@@ -1,31 +1,31 @@
-//! What is remembered of the rate of a pair of addresses (spec 6.48, 6.54, 6.68).
+//! Memory of the rate of an address pair (spec 6.48, 6.54, 6.68).
 
 use std::time::Duration;
 
 use crate::{Instant, Rate};
 
-/// What was seen within so long of each other was seen at once.
+/// Rates seen within this time of each other count as simultaneous.
 const AT_ONCE: Duration = Duration::from_secs(10);
-/// What is known of a pair without a path is remembered for so long the first time, and at most.
+/// How long the rate of a pair without a path is remembered the first time, and at most.
 const FIRST_KEEPS: Duration = Duration::from_secs(60);
 const LONGEST_KEEPS: Duration = Duration::from_secs(960);
-/// What the peer tells is taken once in so long at most; it says so once a second.
+/// Shortest time between two reports of the peer that count; it sends one each second.
 const TOLD_APART: Duration = Duration::from_millis(500);
-/// For so long after such a word the peer fills the path.
+/// The peer counts as filling the path for this long after such a report.
 const TOLD_KEEPS: Duration = Duration::from_secs(3);
 
-/// The rate of a pair, from where it is known, and for how long that counts.
+/// The rate of a pair, its sources, and how long it is remembered.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RateMemory {
-    /// What a path delivered of what this end sends, and when it was full last.
+    /// The rate at which a path delivered this end's data, and when the path was last full.
     measured: Option<(Instant, Rate)>,
-    /// What the peer told of what it sends there, and when it did so last.
+    /// The rate that the peer reported for its own data, and when it last reported it.
     told: Option<(Instant, Rate)>,
-    /// It was tried, and showed no rate.
+    /// Whether a trial of the pair showed no rate.
     rests: bool,
-    /// When a path lay there last.
+    /// When a path last used the pair.
     used_at: Instant,
-    /// For so long after that everything is remembered.
+    /// How long everything is remembered after that.
     keeps: Duration,
 }
 
@@ -34,14 +34,14 @@ impl RateMemory {
         Self { measured: None, told: None, rests: false, used_at: now, keeps: FIRST_KEEPS }
     }
 
-    /// What it delivers in the direction in which that was seen last, or in the slower one if both were.
+    /// The rate in the direction that was seen last, or in the slower one if both were seen together.
     pub(super) fn rate(&self) -> Option<Rate> {
         let known = [self.measured, self.told].into_iter().flatten();
         let newest = known.clone().map(|(at, _)| at).max()?;
         known.filter(|(at, _)| newest - *at < AT_ONCE).map(|(_, rate)| rate).min()
     }
 
-    /// A path lies there, and measured this if it is full.
+    /// A path uses the pair, and measured this rate if it is full.
     pub(super) fn on_used(&mut self, now: Instant, measured: Option<Rate>) {
         self.used_at = now;
         if let Some(rate) = measured {
@@ -49,7 +49,7 @@ impl RateMemory {
         }
     }
 
-    /// The peer told what it delivers. It is not heard more often than it has to say so; false then.
+    /// The peer reported a rate. Returns false if reports come more often than the protocol permits.
     pub(super) fn on_told(&mut self, now: Instant, rate: Rate) -> bool {
         let is_news = self.told.is_none_or(|(at, _)| now - at >= TOLD_APART);
         if is_news && rate.bytes_per_second() > 0 {
@@ -59,12 +59,12 @@ impl RateMemory {
         false
     }
 
-    /// Whether the peer fills it, by what it told lately.
+    /// Whether the peer fills the pair, by its recent reports.
     pub(super) fn is_told(&self, now: Instant) -> bool {
         self.told.is_some_and(|(at, _)| now - at < TOLD_KEEPS)
     }
 
-    /// It was tried, and the rate is still unknown: for some time it is not tried again.
+    /// The pair was tried without learning its rate: it is not tried again for some time.
     pub(super) fn on_tried_in_vain(&mut self, now: Instant) {
         (self.rests, self.used_at) = (true, now);
     }
@@ -73,17 +73,17 @@ impl RateMemory {
         self.rests && self.rate().is_none()
     }
 
-    /// The way has changed.
+    /// The route has changed.
     pub(super) fn forget(&mut self) {
         (self.measured, self.told) = (None, None);
     }
 
-    /// Nothing is known of it any more, but how long things are remembered.
+    /// Forgets all but how long to remember.
     pub(super) fn begin_anew(&mut self, now: Instant) {
         *self = Self { keeps: self.keeps, ..Self::new(now) };
     }
 
-    /// What is known of a pair without a path is outdated after some time, longer each time.
+    /// The rate of a pair without a path becomes outdated after some time, which grows each time.
     pub(super) fn age(&mut self, now: Instant) {
         let is_known = self.rests || self.rate().is_some();
         if is_known && now - self.used_at >= self.keeps {
@@ -110,7 +110,7 @@ mod tests {
 
     // spec 6.54
     #[test]
-    fn what_the_peer_tells_is_taken_twice_a_second_at_most_and_counts_like_what_was_measured() {
+    fn reports_of_the_peer_count_at_most_twice_a_second_and_as_much_as_measurements() {
         let mut memory = RateMemory::new(START);
         assert!(!memory.on_told(START, Rate::ZERO) && memory.rate().is_none() && !memory.is_told(START));
         for (at, told, counts) in [(0, 20, 20), (499, 1, 20), (500, 30, 30), (999, 2, 30), (1000, 4, 4)] {
@@ -132,13 +132,13 @@ mod tests {
 
     // spec 6.68
     #[test]
-    fn what_is_known_without_a_path_is_forgotten_each_time_after_twice_as_long() {
+    fn the_rate_of_a_pair_without_a_path_is_remembered_twice_as_long_each_time() {
         for in_vain in [false, true] {
             let mut memory = RateMemory::new(START);
             let mut now = START;
             for seconds in [60, 120, 240, 480, 960, 960] {
                 if in_vain {
-                    // Perhaps without ever having had a path.
+                    // The pair may never have had a path.
                     memory.on_tried_in_vain(now);
                 } else {
                     memory.on_used(now, Some(mbit(1)));

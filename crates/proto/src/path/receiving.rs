@@ -1,13 +1,13 @@
-//! What arrives: the packet numbers seen, which acknowledgements are due, and what would be a replay.
+//! Receiving direction: packet numbers seen, acknowledgements due, and replay detection.
 //!
-//! What is sent is the other direction ([`PathRecovery`](crate::recovery::PathRecovery)); a wire that numbers what it
-//! receives over the whole connection leaves this one alone.
+//! [`PathRecovery`](crate::recovery::PathRecovery) is the sending direction. A wire format that numbers received
+//! packets over the whole connection does not use this module.
 
 use crate::packet::ack_policy::AckPolicy;
 use crate::packet::received::ReceivedPackets;
 use crate::protection::ReplayWindow;
 
-/// The receiving direction of one path, or of one level of the handshake.
+/// The receiving direction of one path, or of one encryption level of the handshake.
 #[derive(Debug)]
 pub(crate) struct Receiving {
     pub(crate) numbers: ReceivedPackets,
@@ -20,7 +20,7 @@ impl Receiving {
         Self { numbers: ReceivedPackets::default(), acks: AckPolicy::default(), replay: ReplayWindow::new() }
     }
 
-    /// Gives back memory that is not used.
+    /// Frees unused memory.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.numbers.shrink_to_fit();
         self.replay.shrink();

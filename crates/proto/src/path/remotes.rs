@@ -1,49 +1,48 @@
-//! The addresses of the peer: those that the application named, those that the peer names, those that it left at a
-//! rendezvous server, and those from where its packets came unasked, each within limits of their own, so that none crowds
-//! the others out.
+//! Addresses of the peer, from four sources: the application, the peer itself, a rendezvous server, and off-path
+//! packets. Each source has a limit of its own, so that none crowds out the others.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Most addresses kept of a peer: so many of the application's, and as many of the peer's (spec 6.6).
+/// Most addresses kept from the application, and as many from the peer (spec 6.6).
 pub(crate) const MAX_REMOTES: usize = 8;
 
-/// An address that the peer named.
+/// An address that the peer advertised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Named {
     address: SocketAddr,
     id: u64,
     sequence: u64,
-    /// Somebody answered there.
+    /// Whether a response came from it.
     proven: bool,
 }
 
-/// An address that the peer left at a rendezvous server, or from where a packet of it came unasked.
+/// An address from a rendezvous server, or the source of an off-path packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Met {
     address: SocketAddr,
-    /// Somebody answered there.
+    /// Whether a response came from it.
     proven: bool,
 }
 
-/// The addresses of the peer that are known.
+/// The known addresses of the peer.
 #[derive(Debug, Default)]
 pub(crate) struct Remotes {
-    /// What the application named stays, whatever the peer says: it is how the peer was found.
+    /// Addresses from the application stay, whatever the peer says: they are how the peer was found.
     lasting: Vec<SocketAddr>,
     named: Vec<Named>,
-    /// Those of the application's that the peer took back: left out as long as there are others.
+    /// Addresses of the application that the peer withdrew: left out while there are others.
     withdrawn: Vec<SocketAddr>,
-    /// Its newest list.
+    /// The newest list from a rendezvous server.
     met: Vec<Met>,
-    /// From where packets came unasked: the last such address, and the last that proved to be the peer's.
+    /// Sources of off-path packets: the last one, and the last validated one.
     strays: Vec<Met>,
-    /// The last statements about addresses that are gone, so that a late copy does not bring them back (spec 2.14).
+    /// The last statements about removed addresses, so that a late copy does not restore them (spec 2.14).
     gone: VecDeque<(u64, u64)>,
 }
 
 impl Remotes {
-    /// Takes an address that the application or the ticket names; false if it is known or there are too many.
+    /// Adds an address from the application or the ticket; false if it is known or there are too many.
     pub(crate) fn add_lasting(&mut self, address: SocketAddr) -> bool {
         if self.lasting.len() >= MAX_REMOTES || self.lasting.contains(&address) {
             return false;
@@ -52,8 +51,8 @@ impl Remotes {
         true
     }
 
-    /// Takes a new answer to the question for the peer's name. Its addresses come first; when there are too many, those
-    /// go that it does not contain and that are not `used`, the last first.
+    /// Takes a new result of the peer's name look-up. Its addresses come first; if there are too many, addresses that
+    /// are neither in it nor `used` are dropped, the last first.
     pub(crate) fn refresh_lasting(&mut self, fresh: &[SocketAddr], used: &[SocketAddr]) {
         self.withdrawn.retain(|withdrawn| !fresh.contains(withdrawn));
         for address in fresh.iter().take(MAX_REMOTES).rev() {
@@ -69,7 +68,7 @@ impl Remotes {
         }
     }
 
-    /// Takes an address that the peer names; false if it is refused, old, or known otherwise.
+    /// Adds an address that the peer advertises; false if it is refused, old, or already known.
     pub(crate) fn on_add(&mut self, id: u64, sequence: u64, address: SocketAddr, peer: IpAddr) -> bool {
         if !may_be_probed(address, peer) || self.is_outdated(id, sequence) {
             return false;
@@ -88,8 +87,7 @@ impl Remotes {
         !known_before
     }
 
-    /// Takes the newest list that the peer left at a rendezvous server in place of the one before; false if nothing in it
-    /// is new.
+    /// Replaces the list from a rendezvous server by the newest one; false if nothing in it is new.
     pub(crate) fn on_met(&mut self, addresses: &[SocketAddr], peer: IpAddr) -> bool {
         let fit = addresses.iter().filter(|address| may_be_probed(**address, peer)).take(MAX_REMOTES);
         let proven = |address| self.met.iter().any(|met| met.address == address && met.proven);
@@ -100,12 +98,12 @@ impl Remotes {
         news
     }
 
-    /// Takes an address from where a packet of the peer came unasked; false if it is refused, or known.
+    /// Adds the source of an off-path packet; false if it is refused, or known.
     pub(crate) fn on_off_path_packet(&mut self, address: SocketAddr, peer: IpAddr) -> bool {
         if !may_be_probed(address, peer) || self.contains(address) {
             return false;
         }
-        // Anybody can send a copy from elsewhere: that must not push out where the peer is.
+        // Any host can send a copy from elsewhere: a copy must not displace the peer's validated address.
         self.strays.retain(|stray| stray.proven);
         if self.strays.len() >= 2 {
             self.strays.remove(0);
@@ -114,7 +112,7 @@ impl Remotes {
         true
     }
 
-    /// Forgets an address that the peer takes back; returns it if it is of no use any more.
+    /// Removes an address that the peer withdraws; returns it if it is of no further use.
     pub(crate) fn on_remove(&mut self, id: u64, sequence: u64) -> Option<SocketAddr> {
         if self.is_outdated(id, sequence) {
             return None;
@@ -134,7 +132,7 @@ impl Remotes {
         (!self.contains(address)).then_some(address)
     }
 
-    /// Nothing works: what the application named may be where the peer is after all.
+    /// No path works: restores the withdrawn addresses of the application, because the peer may be there after all.
     pub(crate) fn forgive(&mut self) {
         self.withdrawn.clear();
     }
@@ -150,7 +148,7 @@ impl Remotes {
             || self.unnamed().any(|met| met.address == address)
     }
 
-    /// Somebody answered at an address.
+    /// A response came from an address.
     pub(crate) fn on_answered(&mut self, address: SocketAddr) {
         for named in self.named.iter_mut().filter(|named| named.address == address) {
             named.proven = true;
@@ -160,7 +158,7 @@ impl Remotes {
         }
     }
 
-    /// Whether only the peer's word tells that somebody wants to be asked at an address.
+    /// Whether the address is unverified: only the peer advertised it, and no response came from it.
     pub(crate) fn is_unverified(&self, address: SocketAddr) -> bool {
         let named = self.named.iter().map(|named| (named.address, named.proven));
         let met = self.unnamed().map(|met| (met.address, met.proven));
@@ -172,7 +170,7 @@ impl Remotes {
         self.met.iter().chain(&self.strays)
     }
 
-    /// Every address once, those of the kinds by turns.
+    /// Every address once, alternating between the sources.
     pub(crate) fn iter(&self) -> impl Iterator<Item = SocketAddr> + Clone {
         (0..MAX_REMOTES)
             .flat_map(|turn| {
@@ -193,7 +191,7 @@ impl Remotes {
     }
 }
 
-/// Refuses addresses that no honest peer names (spec 6.7): a peer must not aim this host at others.
+/// Refuses addresses that no honest peer advertises (spec 6.7): a peer must not aim this host at third parties.
 pub(crate) fn may_be_probed(address: SocketAddr, peer: IpAddr) -> bool {
     if address.port() == 0 {
         return false;
@@ -214,7 +212,7 @@ fn is_fit_v4(ip: Ipv4Addr, peer: IpAddr) -> bool {
     if ip.is_loopback() {
         return peer.is_loopback();
     }
-    // Carrier-grade address translation (RFC 6598) is as private as the others.
+    // The shared address space of carrier-grade NAT (RFC 6598) is as private as the others.
     let shared = a == 100 && b & 0xc0 == 64;
     !(ip.is_private() || shared) || is_local(peer)
 }
@@ -227,9 +225,9 @@ fn is_fit_v6(ip: Ipv6Addr, peer: IpAddr) -> bool {
         return false;
     }
     match ip.segments() {
-        // Unspecified, and IPv4-compatible addresses, which nobody uses.
+        // Unspecified and IPv4-compatible addresses, which are out of use.
         [0, 0, 0, 0, 0, 0, _, _] => false,
-        // Translated to IPv4 on the way (RFC 6052, RFC 3056): as that address.
+        // Addresses that are translated to IPv4 on the way (RFC 6052, RFC 3056): judged as the IPv4 address.
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => {
             is_fit_v4(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)), peer)
         }
@@ -240,7 +238,7 @@ fn is_fit_v6(ip: Ipv6Addr, peer: IpAddr) -> bool {
     }
 }
 
-/// Whether the peer is in a network of one's own already.
+/// Whether the peer is already in a private network.
 fn is_local(peer: IpAddr) -> bool {
     match peer {
         IpAddr::V4(ip) => {
@@ -265,7 +263,7 @@ mod tests {
 
     // spec 6.7
     #[test]
-    fn a_peer_can_not_aim_this_host_at_others() {
+    fn a_peer_cannot_aim_this_host_at_third_parties() {
         for (address, peer, allowed) in [
             ("192.0.2.7:4455", "192.0.2.1", true),
             ("192.0.2.7:0", "192.0.2.1", false),
@@ -309,12 +307,12 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_the_application_named_outlives_what_the_peer_says() {
+    fn an_address_from_the_application_outlives_statements_of_the_peer() {
         let mut remotes = Remotes::default();
         assert!(remotes.add_lasting(address(1)));
         assert!(!remotes.on_add(0, 1, address(1), PEER));
         assert!(!remotes.is_unverified(address(1)));
-        // The peer's number for it may go elsewhere, the address stays.
+        // The peer may reuse its id for another address; the address stays.
         assert!(remotes.on_add(0, 2, address(2), PEER));
         assert_eq!(remotes.iter().collect::<Vec<_>>(), [address(1), address(2)]);
         assert_eq!(remotes.on_remove(0, 3), Some(address(2)));
@@ -325,14 +323,14 @@ mod tests {
 
     // spec 6.8
     #[test]
-    fn what_the_peer_takes_back_is_left_out_as_long_as_there_is_another() {
+    fn an_address_that_the_peer_withdrew_is_left_out_while_there_is_another() {
         let mut remotes = Remotes::default();
         remotes.add_lasting(address(1));
         remotes.on_add(0, 1, address(1), PEER);
         remotes.on_add(1, 1, address(2), PEER);
         assert_eq!(remotes.on_remove(0, 2), Some(address(1)));
         assert_eq!(remotes.iter().collect::<Vec<_>>(), [address(2)]);
-        // Named again, answered by the name service again, or nothing else works.
+        // The address returns if it is advertised again, if the name resolves to it again, or if no other works.
         assert!(remotes.on_add(0, 3, address(1), PEER));
         assert_eq!(remotes.iter().count(), 2);
         remotes.on_remove(0, 4);
@@ -347,7 +345,7 @@ mod tests {
 
     // spec 6.6
     #[test]
-    fn neither_the_peer_nor_the_application_crowds_the_other_out() {
+    fn neither_the_peer_nor_the_application_crowds_out_the_other() {
         let mut remotes = Remotes::default();
         for id in 0..100 {
             assert_eq!(remotes.on_add(id, 5, address(id), PEER), id < MAX_REMOTES as u64);
@@ -362,7 +360,7 @@ mod tests {
 
     // spec 10.8
     #[test]
-    fn the_newest_list_of_a_rendezvous_takes_the_place_of_the_one_before() {
+    fn the_newest_list_of_a_rendezvous_server_replaces_the_previous_one() {
         let mut remotes = Remotes::default();
         remotes.add_lasting(address(0));
         remotes.on_add(1, 1, address(1), PEER);
@@ -374,7 +372,7 @@ mod tests {
         assert!(remotes.on_met(&[address(2), address(4)], PEER));
         assert_eq!(remotes.iter().collect::<Vec<_>>(), [address(0), address(2), address(1), address(4)]);
         assert!(!remotes.is_unverified(address(2)) && remotes.is_unverified(address(4)));
-        // What the peer takes back is gone wherever it was named.
+        // A withdrawn address is gone from every source.
         remotes.on_add(2, 1, address(4), PEER);
         assert_eq!(remotes.on_remove(2, 2), Some(address(4)));
         assert_eq!(remotes.iter().collect::<Vec<_>>(), [address(0), address(2), address(1)]);
@@ -385,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_moves_for_ever_always_finds_room_and_working_addresses_stay() {
+    fn a_name_whose_address_keeps_changing_always_finds_room_and_working_addresses_stay() {
         let mut remotes = Remotes::default();
         remotes.add_lasting(address(0));
         for host in 1..100 {
@@ -410,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_hearsay_until_somebody_answers_there() {
+    fn an_address_is_unverified_until_a_response_comes_from_it() {
         let mut remotes = Remotes::default();
         remotes.on_add(0, 1, address(0), PEER);
         assert!(remotes.is_unverified(address(0)) && !remotes.is_unverified(address(1)));
@@ -421,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_answered_stays_proven_though_it_is_named_again() {
+    fn a_verified_address_stays_verified_when_it_is_advertised_again() {
         let mut remotes = Remotes::default();
         assert!(remotes.on_add(1, 1, address(1), PEER) && remotes.is_unverified(address(1)));
         remotes.on_answered(address(1));

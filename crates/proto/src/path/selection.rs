@@ -1,9 +1,9 @@
-//! Which pairs of addresses a connection should use, from what they cost: a pure function.
+//! Selects the address pairs that a connection should use, by their cost: a pure function.
 //!
-//! The cost of a pair is its round-trip time, and the time that 256 KiB take beside it once the rate is known. A pair of
-//! unknown rate looks better for that, and is tried: so its rate becomes known, and a slow pair is not kept only because
-//! it is near. Between two trials of a pair its cost grows once at most, and every other change of the choice makes it
-//! cheaper: it comes to rest (spec 6.47, 6.48, 6.66, 6.67).
+//! The cost of a pair is its RTT, plus the time to transfer 256 KiB once the rate is known. A pair of unknown rate
+//! looks better for that, and is tried: so its rate becomes known, and a slow pair is not kept only because it is
+//! near. Between two trials of a pair its cost grows once at most, and every other change of the choice lowers the
+//! cost: so the choice converges (spec 6.47, 6.48, 6.66, 6.67).
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -14,15 +14,14 @@ use std::time::Duration;
 use super::manager::same_interface;
 use crate::{ByteCount, FourTuple, LocalAddress, Rate};
 
-/// What a pair is judged by beside its round-trip time.
+/// The transfer that adds to the RTT of a pair.
 const SAMPLE: ByteCount = ByteCount(256 * 1024);
-/// Another choice has to cost less than this share of the present one, in percent.
+/// Another choice has to cost less than this percentage of the present one.
 const BETTER: u32 = 90;
-/// Own addresses whose pairs are considered: an assignment looks at all sets of them.
+/// Local addresses whose pairs are considered: an assignment looks at all subsets of them.
 pub(crate) const MOST_LOCALS: usize = 8;
 
-/// Which pairs of addresses carry a connection. A client decides.
-///
+/// Which address pairs carry a connection. The client decides.
 /// ```
 /// use manyway_proto::PairMode;
 /// assert_eq!("full-mesh".parse(), Ok(PairMode::FullMesh));
@@ -32,14 +31,16 @@ pub(crate) const MOST_LOCALS: usize = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum PairMode {
-    /// One path for each interface of the client: the pair of it that answers first, and when that falls silent, any other
+    /// One path for each interface of the client: its pair that answers first, and when that falls silent, any other
     /// that answers. Several interfaces may lead to one address of the server.
     #[default]
     LocalDisjoint,
-    /// No address of either end twice, as many pairs as that allows, and of these choices one with as many interfaces of the
-    /// client as there can be, whose pairs cost least together (AMS). A peer with one address gets one path.
+    /// No address of either end twice, and as many pairs as that allows. Of these choices one with the most
+    /// interfaces of the client, and of those the one whose pairs cost least together (AMS). A peer with one address
+    /// gets one path.
     Disjoint,
-    /// Every pair that answers, up to the limit of paths: the cheapest of each interface of the client, then the cheapest.
+    /// Every pair that answers, up to the limit of paths: the cheapest of each interface of the client, then the
+    /// cheapest.
     FullMesh,
 }
 
@@ -72,28 +73,28 @@ impl FromStr for PairMode {
     }
 }
 
-/// A pair that works, and what is known of it.
+/// A working pair, and its known properties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) tuple: FourTuple,
     pub(crate) rtt: Duration,
-    /// What it delivers, once that was measured or told.
+    /// The rate that it delivers, once measured or reported.
     pub(crate) rate: Option<Rate>,
-    /// Whether it was tried in vain a while ago.
+    /// Whether a recent trial showed no rate.
     pub(crate) rests: bool,
-    /// What is added because its interface should be used less.
+    /// Added to the cost because its interface should be used less.
     pub(crate) penalty: Duration,
 }
 
 impl Candidate {
-    /// What it costs as far as is known.
+    /// The cost, as far as it is known.
     pub(crate) fn cost(&self) -> Duration {
         let rate = self.rate.filter(|rate| rate.bytes_per_second() > 0);
         self.rtt + self.penalty + rate.map_or(Duration::ZERO, |rate| SAMPLE / rate)
     }
 }
 
-/// The pairs to use, at most `most`, when `held` are used now.
+/// The pairs to use, at most `most`, when `held` are in use now.
 pub(crate) fn choose(
     mode: PairMode,
     candidates: &[Candidate],
@@ -107,7 +108,7 @@ pub(crate) fn choose(
     }
 }
 
-/// Whether a pair of known rate would give way to one of unknown rate, and there would be no more pairs or interfaces.
+/// Whether a pair of known rate would give way to one of unknown rate, without a gain in pairs or interfaces.
 pub(crate) fn is_trial(candidates: &[Candidate], held: &[FourTuple], next: &[FourTuple]) -> bool {
     let find = |tuple: &FourTuple| candidates.iter().find(|candidate| candidate.tuple == *tuple).copied();
     let all = |tuples: &[FourTuple]| tuples.iter().map(find).collect::<Option<Vec<_>>>();
@@ -132,7 +133,7 @@ fn far(tuple: &FourTuple) -> IpAddr {
     tuple.remote.ip()
 }
 
-/// Interfaces of this end that some pairs lead over; addresses without one count each.
+/// Number of local interfaces that some pairs use; an address without an interface counts as one.
 fn interfaces(chosen: &[Candidate]) -> usize {
     let differs = |(place, candidate): &(usize, &Candidate)| {
         let mut before = chosen.iter().take(*place);
@@ -141,8 +142,8 @@ fn interfaces(chosen: &[Candidate]) -> usize {
     chosen.iter().enumerate().filter(differs).count()
 }
 
-/// How much a choice has before its cost counts: paths, and interfaces to carry them. Paths over one interface share it,
-/// so that one more of these is worth more than a shorter way.
+/// Breadth of a choice, which counts before its cost: the number of paths, and of interfaces that carry them. Paths
+/// over one interface share it, so one more interface is worth more than a shorter route.
 fn breadth(chosen: &[Candidate]) -> (usize, usize) {
     (chosen.len(), interfaces(chosen))
 }
@@ -163,12 +164,12 @@ fn is_better(there: Duration, here: Duration) -> bool {
     there * 100 < here * BETTER
 }
 
-/// The cost of all together.
+/// The total cost.
 fn sum(chosen: &[Candidate]) -> Duration {
     chosen.iter().map(Candidate::cost).sum()
 }
 
-/// The cheapest of each interface, then the cheapest of all; those that are held count as a little cheaper than they are.
+/// The cheapest of each interface, then the cheapest of all; held pairs count as a little cheaper than they are.
 fn choose_cheapest(candidates: &[Candidate], held: &[FourTuple], most: usize) -> Vec<FourTuple> {
     let mut sorted = candidates.to_vec();
     sorted.sort_by_key(|candidate| {
@@ -189,7 +190,7 @@ struct Matching {
     chosen: Vec<Candidate>,
 }
 
-/// As many pairs as there can be without a common address, over as many interfaces as that allows, and of these choices
+/// The largest number of pairs without a common address, over as many interfaces as that allows, and of these choices
 /// the cheapest. Takes O(candidates × 2^locals).
 fn assign(candidates: &[Candidate], most: usize) -> Vec<Candidate> {
     let mut locals: Vec<_> = candidates.iter().map(|candidate| near(&candidate.tuple)).collect();
@@ -199,8 +200,8 @@ fn assign(candidates: &[Candidate], most: usize) -> Vec<Candidate> {
     let mut remotes: Vec<_> = candidates.iter().map(|candidate| far(&candidate.tuple)).collect();
     remotes.sort_unstable();
     remotes.dedup();
-    // For each set of own addresses, a bit each, the cheapest way to give all of them another one of the peer's
-    // addresses seen so far.
+    // For each subset of local addresses, a bit each, the cheapest way to pair each of them with a different address
+    // of the peer, among those seen so far.
     let mut best: Vec<Option<Matching>> = vec![None; 1 << locals.len()];
     if let Some(nothing) = best.first_mut() {
         *nothing = Some(Matching::default());
@@ -212,7 +213,7 @@ fn assign(candidates: &[Candidate], most: usize) -> Vec<Candidate> {
             Some((1 << place, *candidate))
         });
         let places: Vec<(usize, Candidate)> = places.collect();
-        // From the largest set on, so that smaller ones do not know this address yet.
+        // Starts with the largest set, so that smaller ones do not contain this address yet.
         for set in (1..best.len()).rev() {
             let known = best.get(set).cloned().flatten();
             let fitting = places.iter().filter(|(bit, _)| set & bit != 0);

@@ -9,7 +9,7 @@ use crate::congestion::shared_bottleneck::SharedBottlenecks;
 
 use super::{Path, PathState, Role};
 
-/// The open paths; closed ones leave it.
+/// The open paths; closed ones are removed.
 #[derive(Debug, Default)]
 pub(crate) struct PathSet {
     paths: Vec<Path>,
@@ -26,7 +26,7 @@ impl PathSet {
         self.paths.iter_mut().find(|path| path.id == id)
     }
 
-    /// Adds a path behind all others; ids only grow, on the server within the order of arrival.
+    /// Adds a path behind all others; ids only grow, on the server in the order of arrival.
     pub(crate) fn insert(&mut self, path: Path) -> Option<&mut Path> {
         let at = self.paths.partition_point(|other| other.id < path.id);
         self.paths.insert(at, path);
@@ -40,17 +40,17 @@ impl PathSet {
         Some(self.paths.remove(at))
     }
 
-    /// Gives back memory that is not used.
+    /// Frees unused memory.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.paths.shrink_to_fit();
     }
 
-    /// Lets no path have this id any more.
+    /// Retires an id, so that no path can have it again.
     pub(crate) fn retire(&mut self, id: PathId) {
         self.retired.insert(u64::from(id.0)..u64::from(id.0) + 1);
     }
 
-    /// Tells whether a path of this id was closed: a second one would repeat nonces.
+    /// Whether the path of this id was closed: a second one would repeat nonces.
     pub(crate) fn is_retired(&self, id: PathId) -> bool {
         self.retired.contains(u64::from(id.0))
     }
@@ -67,7 +67,7 @@ impl PathSet {
         self.paths.iter().map(|path| path.id).collect()
     }
 
-    /// The best live path at turn 0, then the others in their order, and again; any path if none is live.
+    /// The best live path at turn 0, then the others in their order, and so on in a cycle; any path if none is live.
     pub(crate) fn by_turn(&self, turn: u32) -> Option<&Path> {
         let best = self.best_live(None).or_else(|| self.paths.first())?;
         let others = self.paths.iter().filter(|path| path.is_live() && path.id != best.id);
@@ -76,8 +76,7 @@ impl PathSet {
         std::iter::once(best).chain(others).nth(at)
     }
 
-    /// The live path with the smallest round-trip time, other than `except`; one that may be sent to goes
-    /// before one that may not.
+    /// The live path with the smallest RTT, other than `except`; paths on which sending is permitted come first.
     pub(crate) fn best_live(&self, except: Option<PathId>) -> Option<&Path> {
         self.paths.iter().filter(|path| path.is_live() && Some(path.id) != except).min_by_key(|path| {
             let reserve = path.state() != PathState::Active || path.joint_role() >= Role::Backup;
@@ -85,18 +84,18 @@ impl PathSet {
         })
     }
 
-    /// A path leads elsewhere now.
+    /// The path leads elsewhere now.
     pub(crate) fn forget_bottlenecks(&mut self, id: PathId) {
         self.bottlenecks.forget(id);
     }
 
-    /// Judges, now and then, which paths share a bottleneck.
+    /// Updates, now and then, which paths share a bottleneck.
     pub(crate) fn judge_bottlenecks(&mut self, now: Instant) {
         let Self { paths, bottlenecks, .. } = self;
         bottlenecks.judge(now, paths.iter().map(|path| (path.id, path.recovery.delays())));
     }
 
-    /// Where the packets of the second of two paths queue, seen from the first one.
+    /// Where the packets of the second path queue, seen from the first one.
     pub(crate) fn bottleneck_of(&self, paths: [PathId; 2]) -> Bottleneck {
         if self.bottlenecks.shared(paths) { Bottleneck::Same } else { Bottleneck::Other }
     }

@@ -1,29 +1,29 @@
-//! The life of a path, one word for each state in code, on the wire and on the screen (spec 6.1, 6.2).
+//! Life cycle of a path, with the same word for each state in code, on the wire and on the screen (spec 6.1, 6.2).
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::{Date, Rate, text};
 
-/// Where a path stands.
+/// The state of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum PathState {
-    /// The address is not proven yet: only PROBE and set-up.
+    /// Not validated yet: only PROBE and handshake packets.
     Validating,
     /// Carries data.
     Active,
-    /// Proven, in reserve because of its role.
+    /// Validated, in reserve because of its role.
     Backup,
-    /// Proven, left out because using it would not pay; tried again later.
+    /// Validated, left out because using it does not pay; tried again later.
     Parked,
-    /// Silent with data in flight: no new data, its data is sent again elsewhere, it is questioned.
+    /// Silent with data in flight: gets no new data, its data is reinjected elsewhere, and path challenges test it.
     Suspect,
-    /// Confirmed silent: nothing in flight, probed until it answers.
+    /// Confirmed silent: nothing in flight; path challenges repeat until it answers.
     Dead,
-    /// Answers again: a little data without hurry.
+    /// Answers again: carries a little data that is not urgent.
     Probation,
-    /// Gone for good; its id is never used again.
+    /// Closed for good; its id is never used again.
     Closed,
 }
 
@@ -40,7 +40,7 @@ impl PathState {
         Self::Closed,
     ];
 
-    /// Tells whether a path may go from this state to `next`: the transition table.
+    /// Whether a path may change from this state to `next`: the transition table.
     pub const fn may_become(self, next: Self) -> bool {
         use PathState::{Active, Backup, Closed, Dead, Parked, Probation, Suspect, Validating};
         match self {
@@ -55,7 +55,7 @@ impl PathState {
         }
     }
 
-    /// Tells whether data may be given to the path.
+    /// Whether the path may carry data.
     pub const fn carries_data(self) -> bool {
         matches!(self, Self::Active | Self::Backup | Self::Parked | Self::Probation)
     }
@@ -81,13 +81,13 @@ impl fmt::Display for PathState {
     }
 }
 
-/// Why a path came into its state.
+/// Why a path entered its state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PathReason {
-    /// The set-up completed on it.
+    /// The handshake completed on it.
     SetUp,
-    /// An address pair of ours is tried.
+    /// This end tries an address pair.
     Opened,
     /// The peer opened it.
     OpenedByPeer,
@@ -95,63 +95,63 @@ pub enum PathReason {
     Moved,
     /// A PROBE was answered.
     Validated,
-    /// An acknowledgement arrived after all.
+    /// A late acknowledgement arrived.
     Answered,
-    /// Data in flight, and nothing was heard for so long.
+    /// Nothing arrived for this long with data in flight.
     Silence {
-        /// Time since the last sign of life.
+        /// Time since the last arrival.
         lasted: Duration,
     },
-    /// The probe timer ran out.
+    /// The probe timer fired.
     ProbeTimeout {
-        /// How often in a row.
+        /// Number of consecutive timeouts.
         count: u32,
     },
     /// The peer received nothing on it although data was sent.
     PeerHeardNothing,
-    /// A router or host says that it could not deliver a packet (ICMP).
+    /// A router or host reported that it could not deliver a packet (ICMP).
     Unreachable,
-    /// The system refused to send on it: its address or the route is gone.
+    /// The system refused to send on it: its address or route is gone.
     SendRefused,
-    /// A firewall of this host forbids to send on it.
+    /// A firewall of this host forbids sending on it.
     SendDenied,
-    /// It behaved for long enough.
+    /// It worked for long enough.
     ProbationServed,
     /// Its local address is gone.
     AddressGone,
-    /// What may go over its interface is used up.
+    /// The quota of its interface is used up.
     CapReached {
-        /// When there is more.
+        /// When the quota is renewed.
         renewal: Option<Date>,
     },
     /// The peer closed it.
     ClosedByPeer,
     /// The application closed it.
     ClosedByApplication,
-    /// Other pairs of addresses take its place, which cost less.
+    /// Cheaper address pairs replace it.
     Replaced,
-    /// PROBEs were not answered: on a suspect path, or from a new address of the peer.
+    /// PROBEs were not answered, on a suspect path or from a new address of the peer.
     NoAnswer,
     /// It answers, but drops datagrams of 1200 bytes, which every path must carry.
     OnlySmall,
-    /// It answers, and stays dead for a while: lately it died soon after each return.
+    /// It answers, and stays dead for a while because it recently died soon after each return.
     Flaps {
         /// How many returns of the last minute did not last; at most 6 are counted.
         times: u8,
     },
-    /// The paths together deliver less than the best of them could: the connection does without this one for a moment,
-    /// to see whether it is to blame.
+    /// All paths together deliver less than the best of them could: the connection leaves this one out for a moment,
+    /// to see whether it is the cause.
     TriedWithout,
-    /// It is parked: more arrives without it.
+    /// It is parked: more data arrives without it.
     DoesNotPay {
-        /// What arrived in order with it.
+        /// The rate of in-order data with it.
         with: Rate,
-        /// What arrives in order without it.
+        /// The rate of in-order data without it.
         without: Rate,
     },
     /// It was parked, and carries data again to see whether it pays now.
     TriedAgain,
-    /// It carries data again: without it no more arrived.
+    /// It carries data again, because no more arrived without it.
     Pays,
 }
 
@@ -196,23 +196,23 @@ impl fmt::Display for PathReason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum SendRefusal {
-    /// The own address, its interface or the route is gone.
+    /// The local address, its interface or the route is gone.
     Unreachable,
     /// A firewall of this host forbids it.
     Denied,
 }
 
-/// What an interface is meant for.
+/// The role of an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Role {
-    /// Carries data always.
+    /// Always carries data.
     #[default]
     Primary,
-    /// Joins when the primaries are full or suspect.
+    /// Carries data when the primaries are full or suspect.
     Secondary,
     /// Carries data only when no other path works.
     Backup,
-    /// Is never used.
+    /// Never used.
     Never,
 }
 

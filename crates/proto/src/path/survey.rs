@@ -1,5 +1,5 @@
-//! How far each pair of addresses reaches that no path uses: asked by PROBE over the id of a path that works, up to three
-//! times in a round (spec 6.49).
+//! Connectivity checks: the RTT of address pairs without a path, measured by PROBEs over the id of a working path, up
+//! to three in a round (spec 6.49).
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -8,41 +8,41 @@ use std::time::Duration;
 use super::rate_memory::RateMemory;
 use crate::{FourTuple, Instant, Rate, Rng};
 
-/// Most pairs that are looked at.
+/// Most pairs that are checked.
 pub(crate) const MOST_PAIRS: usize = 32;
-/// Between the questions of a round, and after the last until it counts as unanswered.
+/// Waits between the checks of a round, and after the last one until it counts as unanswered.
 const WAITS: [Duration; 3] = [Duration::from_millis(250), Duration::from_millis(500), Duration::from_secs(1)];
-/// From the end of a round to the next, if anything is carried.
+/// Time from the end of a round to the next, if the connection carries data.
 const REST: Duration = Duration::from_secs(15);
-/// On short ways no smaller difference tells of another way: so long a machine may take to answer.
+/// A smaller difference is no sign of another route: the response time of a machine varies by this much.
 const NOISE: Duration = Duration::from_millis(5);
-/// Between two questions.
+/// Time between two checks.
 const GAP: Duration = Duration::from_millis(5);
-/// After so long without an answer to any, the others are compared without a pair.
+/// A pair that answers no check for this long no longer delays the comparison of the others.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A pair and what is known of it.
+/// A pair and its measurements.
 #[derive(Debug, Clone, Copy)]
 struct Surveyed {
     tuple: FourTuple,
     since: Instant,
-    /// Smallest answer of the last round that has ended.
+    /// Smallest RTT of the last finished round.
     before: Option<Duration>,
-    /// Smallest answer of this round.
+    /// Smallest RTT of this round.
     now: Option<Duration>,
-    /// Smallest answer of all rounds that have ended.
+    /// Smallest RTT of all finished rounds.
     nearest: Option<Duration>,
-    /// Smallest round-trip time of the path that lies there, since the last round. The packets of a path are larger than
-    /// questions, and over a slow link take longer: so it is compared with no round.
+    /// Smallest RTT of the path that uses the pair, since the last round. The packets of a path are larger than
+    /// checks and take longer over a slow link, so it is not compared with a round.
     of_path: Option<Duration>,
-    /// Questions of this round.
+    /// Checks sent in this round.
     asked: usize,
     next_at: Instant,
-    /// Whether a round has ended.
+    /// Whether a round has finished.
     is_judged: bool,
-    /// Whether the choice waits for it no longer.
+    /// Whether the choice no longer waits for this pair.
     had_time: bool,
-    /// What a path between them delivered.
+    /// The rate of a path between these addresses.
     rates: RateMemory,
 }
 
@@ -68,18 +68,18 @@ impl Surveyed {
         answer.into_iter().chain(self.of_path).min()
     }
 
-    /// Whether it has its turn: a new round begins only if something was carried since the last.
+    /// Whether the pair may be checked: a new round begins only if the connection carried data since the last one.
     fn is_open(&self, carried_at: Option<Instant>) -> bool {
         let rests = self.asked == 0 && self.is_judged;
         !rests || carried_at.is_some_and(|at| at + REST >= self.next_at)
     }
 
-    /// Time has passed: a round ends with the wait for its last answer.
+    /// Handles the passing of time: a round ends with the wait for its last response.
     fn on_timeout(&mut self, now: Instant) {
         self.had_time |= self.since + PATIENCE <= now;
         if self.asked == WAITS.len() && self.next_at <= now {
             if self.now.zip(self.nearest).is_some_and(|(now, nearest)| is_nearer(now, nearest)) {
-                // The way is another one.
+                // The route has changed.
                 self.rates.forget();
             }
             self.nearest = self.nearest.into_iter().chain(self.now).min();
@@ -92,7 +92,7 @@ impl Surveyed {
     }
 }
 
-/// One question on its way.
+/// One outstanding check.
 #[derive(Debug, Clone, Copy)]
 struct Question {
     tuple: FourTuple,
@@ -100,17 +100,17 @@ struct Question {
     sent_at: Instant,
 }
 
-/// What is known of all pairs.
+/// The measurements of all pairs.
 #[derive(Debug, Default)]
 pub(crate) struct Survey {
     pairs: Vec<Surveyed>,
     outstanding: VecDeque<Question>,
-    /// No question before.
+    /// No check before this time.
     held_until: Option<Instant>,
 }
 
 impl Survey {
-    /// Looks at these pairs from now on, at most 32; what is known of those that stay is kept.
+    /// Sets the pairs to check, at most 32; pairs that stay keep their measurements.
     pub(crate) fn set_pairs(&mut self, now: Instant, tuples: impl Iterator<Item = FourTuple>) {
         let known = std::mem::take(&mut self.pairs);
         let find = |tuple: FourTuple| known.iter().find(|pair| pair.tuple == tuple).copied();
@@ -119,36 +119,36 @@ impl Survey {
         self.outstanding.retain(|question| self.pairs.iter().any(|pair| pair.tuple == question.tuple));
     }
 
-    /// All pairs with the round-trip time and the rate, if they are known.
+    /// All pairs with RTT and rate, as far as they are known.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (FourTuple, Option<Duration>, Option<Rate>)> {
         self.pairs.iter().map(|pair| (pair.tuple, pair.rtt(), pair.rates.rate()))
     }
 
-    /// Whether a path between these addresses has still to show what it delivers.
+    /// Whether the rate of a path between these addresses is still unknown.
     pub(crate) fn lacks_rate(&self, tuple: &FourTuple) -> bool {
         self.pairs.iter().any(|pair| pair.tuple == *tuple && pair.rates.rate().is_none())
     }
 
-    /// Whether a pair was tried in vain a while ago.
+    /// Whether a recent trial of the pair showed no rate.
     pub(crate) fn rests(&self, tuple: &FourTuple) -> bool {
         self.pairs.iter().any(|pair| pair.tuple == *tuple && pair.rates.rests())
     }
 
-    /// A pair was tried, and its rate is still unknown: for some time it is not tried again.
+    /// The pair was tried without learning its rate: it is not tried again for some time.
     pub(crate) fn on_tried_in_vain(&mut self, now: Instant, tuple: &FourTuple) {
         let tried = self.pairs.iter_mut().filter(|pair| pair.tuple == *tuple);
         tried.for_each(|pair| pair.rates.on_tried_in_vain(now));
     }
 
-    /// What is known of pairs without a path is outdated after some time, longer each time.
+    /// The measurements of pairs without a path become outdated after some time, which grows each time.
     pub(crate) fn age(&mut self, now: Instant) {
         self.pairs.iter_mut().for_each(|pair| pair.rates.age(now));
     }
 
-    /// What a path between these addresses measured.
+    /// Adds the measurements of a path between these addresses.
     pub(crate) fn note(&mut self, now: Instant, tuple: &FourTuple, rtt: Duration, rate: Option<Rate>) {
         let Some(pair) = self.pairs.iter_mut().find(|pair| pair.tuple == *tuple) else { return };
-        // The path has come into a round: that is over without a verdict.
+        // The path falls into a round, which ends without a result.
         pair.nearest = pair.nearest.into_iter().chain(pair.now).min();
         pair.before = pair.now.take().or(pair.before);
         pair.asked = 0;
@@ -157,18 +157,19 @@ impl Survey {
         pair.rates.on_used(now, rate);
     }
 
-    /// The peer told what a path between these addresses delivers of what it sends; false if that is not taken.
+    /// The peer reported the rate at which a path between these addresses delivers its data; false if the report does
+    /// not count.
     pub(crate) fn on_told(&mut self, now: Instant, tuple: &FourTuple, rate: Rate) -> bool {
         let pair = self.pairs.iter_mut().find(|pair| pair.tuple == *tuple);
         pair.is_some_and(|pair| pair.rates.on_told(now, rate))
     }
 
-    /// Whether the peer fills a path, by what it told lately.
+    /// Whether the peer fills a path, by its recent reports.
     pub(crate) fn is_told(&self, now: Instant) -> bool {
         self.pairs.iter().any(|pair| pair.rates.is_told(now))
     }
 
-    /// The path between these addresses does not work: what was known of them is worth nothing.
+    /// The path between these addresses does not work: its measurements are worthless.
     pub(crate) fn on_lost(&mut self, tuple: &FourTuple) {
         if let Some(pair) = self.pairs.iter_mut().find(|pair| pair.tuple == *tuple) {
             let mut rates = pair.rates;
@@ -177,8 +178,8 @@ impl Survey {
         }
     }
 
-    /// When the first look at the pairs is over at the latest; `None` if every pair, but for those that `is_used`, has
-    /// answered or has had its time.
+    /// When the first round of checks ends at the latest; `None` if every pair has answered or timed out, except
+    /// those that `is_used`.
     pub(crate) fn settles_at(&self, is_used: impl Fn(&FourTuple) -> bool) -> Option<Instant> {
         let open = self.pairs.iter().filter(|pair| {
             let is_new = pair.rtt().is_none() && !pair.is_judged && !pair.had_time && pair.asked < 2;
@@ -187,8 +188,8 @@ impl Survey {
         open.map(|pair| pair.since + PATIENCE).min()
     }
 
-    /// When the next question is due, or a round ends; pairs that `is_used` are not asked, and no new round begins unless
-    /// something was carried since the last.
+    /// When the next check is due, or a round ends. Pairs that `is_used` are not checked, and no new round begins
+    /// unless the connection carried data since the last one.
     pub(crate) fn deadline(
         &self,
         carried_at: Option<Instant>,
@@ -203,13 +204,13 @@ impl Survey {
         due.min()
     }
 
-    /// Ends rounds whose time is over.
+    /// Ends the rounds that have timed out.
     pub(crate) fn on_timeout(&mut self, now: Instant) {
         self.pairs.iter_mut().for_each(|pair| pair.on_timeout(now));
     }
 
-    /// The next question to send, if one is due: a pair and the nonce for it. `may_ask` tells whether an address may be
-    /// asked now, or else when.
+    /// The next check to send, if one is due: a pair and its nonce. `may_ask` tells whether an address may be
+    /// challenged now, or else when.
     pub(crate) fn next_question(
         &mut self,
         now: Instant,
@@ -246,12 +247,12 @@ impl Survey {
         None
     }
 
-    /// Whether an answer from there is waited for.
+    /// Whether a check of this pair is outstanding.
     pub(crate) fn is_asked(&self, tuple: &FourTuple) -> bool {
         self.outstanding.iter().any(|question| question.tuple == *tuple)
     }
 
-    /// Takes an answer; false if it fits no question, or came to another address than it was asked from.
+    /// Takes a response; false if it matches no check, or came over another pair than the check.
     pub(crate) fn on_answer(&mut self, now: Instant, tuple: &FourTuple, nonce: u64) -> bool {
         let fits = |question: &Question| question.nonce == nonce && question.tuple == *tuple;
         let Some(at) = self.outstanding.iter().position(fits) else { return false };
@@ -263,13 +264,14 @@ impl Survey {
     }
 }
 
-/// Whether a time is below another by more than a quarter, and by more than machines vary. Above it may well be: a queue
-/// does that, if only of what this connection sends itself, and if that counted, the choice would never come to rest.
+/// Whether an RTT is lower than another by more than a quarter, and by more than the response time of machines
+/// varies. A higher RTT does not count: any queue causes it, even one of this connection's own data, and the choice
+/// would never converge.
 fn is_nearer(now: Duration, before: Duration) -> bool {
     now * 4 < before * 3 && before - now >= NOISE
 }
 
-/// Whether one time is more than a quarter away from another.
+/// Whether two RTTs differ by more than a quarter.
 pub(crate) fn differ(before: Duration, now: Duration) -> bool {
     before.abs_diff(now) * 4 > before
 }
@@ -289,7 +291,7 @@ mod tests {
         FourTuple { local, remote: ([192, 0, 2, host], 4433).into() }
     }
 
-    /// Lets a survey run for so long; everyone but `deaf` answers after `rtt`. Tells when whom was asked.
+    /// Runs the checks for `time`; every target but `deaf` answers after `rtt`. Returns when each pair was checked.
     fn run(survey: &mut Survey, time: Duration, rtt: Duration, deaf: u8) -> Vec<(Duration, FourTuple)> {
         let mut rng = Rng::from_seed([1; 32]);
         let mut asked = Vec::new();
@@ -312,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn each_pair_is_asked_three_times_with_a_gap_between_all_questions_and_then_rests() {
+    fn each_pair_is_checked_three_times_with_a_gap_between_all_checks_and_then_idles() {
         let mut survey = Survey::default();
         survey.set_pairs(START, (1..=3).map(tuple));
         let asked = run(&mut survey, Duration::from_secs(60), 30 * MS, 9);
@@ -325,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_that_does_not_answer_holds_the_others_up_for_a_moment_only() {
+    fn a_pair_that_does_not_answer_delays_the_others_only_briefly() {
         let mut survey = Survey::default();
         survey.set_pairs(START, (1..=2).map(tuple));
         let never = |_: &FourTuple| false;
@@ -344,11 +346,11 @@ mod tests {
 
     // spec 6.68
     #[test]
-    fn a_rate_is_forgotten_when_a_round_finds_the_pair_nearer_and_not_for_what_a_path_or_a_queue_adds() {
+    fn a_rate_is_forgotten_when_the_pair_becomes_nearer_but_not_for_the_delay_of_a_path_or_queue() {
         let mut survey = Survey::default();
         survey.set_pairs(START, std::iter::once(tuple(1)));
         let mut now = START;
-        // What is known after a round that took so long, perhaps with a path in between.
+        // The rate known after a round with this RTT, perhaps with a path in between.
         let mut round = |rtt: u32, path: Option<u32>| {
             if let Some(path) = path {
                 survey.note(now, &tuple(1), path * MS, Some(Rate::from_bits_per_second(1_000_000)));
@@ -375,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_of_a_pair_that_was_being_asked_leaves_it_known() {
+    fn a_pair_keeps_its_measurements_when_a_path_opens_during_a_round() {
         let mut survey = Survey::default();
         survey.set_pairs(START, std::iter::once(tuple(1)));
         run(&mut survey, 800 * MS, 30 * MS, 9);
@@ -385,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_counts_once_and_from_where_it_was_asked() {
+    fn a_response_counts_once_and_only_over_the_checked_pair() {
         let mut survey = Survey::default();
         survey.set_pairs(START, (1..=2).map(tuple));
         let mut rng = Rng::from_seed([1; 32]);
@@ -398,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_32_pairs_are_looked_at() {
+    fn at_most_32_pairs_are_checked() {
         let mut survey = Survey::default();
         survey.set_pairs(START, (0..=255).map(tuple));
         assert_eq!(survey.pairs().count(), MOST_PAIRS);

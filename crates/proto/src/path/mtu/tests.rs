@@ -39,7 +39,7 @@ fn searched(limit: SizeLimit, carries: u16) -> (u16, Vec<u16>) {
 
 // spec 6.61
 #[test]
-fn what_the_interface_carries_is_found_by_the_first_probe() {
+fn the_first_probe_finds_the_size_that_the_interface_carries() {
     for (interface, found) in [(1500, 1472), (9000, 8972), (65_536, 65_000), (1420, 1392), (1280, 1252)] {
         assert_eq!(searched(v4(interface), found), (found, vec![found]));
     }
@@ -55,7 +55,7 @@ fn what_the_interface_carries_is_found_by_the_first_probe() {
 }
 
 #[test]
-fn ethernet_behind_a_jumbo_interface_is_found_by_the_second_size() {
+fn the_second_probe_finds_ethernet_behind_a_jumbo_interface() {
     assert_eq!(
         searched(v4(9000), 1472),
         (1472, vec![8972, 8972, 8972, 1472, 4000, 4000, 4000, 1488, 1488, 1488])
@@ -67,8 +67,8 @@ fn ethernet_behind_a_jumbo_interface_is_found_by_the_second_size() {
 }
 
 #[test]
-fn a_common_tunnel_is_found_with_few_probes() {
-    // WireGuard, PPPoE, and 1400 bytes as some carriers have it.
+fn few_probes_find_a_common_tunnel() {
+    // WireGuard, PPPoE, and the 1400 bytes of some carriers.
     for (mtu, least) in [(1420, 1380), (1492, 1450), (1400, 1360), (1280, 1240)] {
         let (found, tried) = searched(v4(1500), mtu - 28);
         assert!(found > least && found <= mtu - 28, "{mtu} {found}");
@@ -108,7 +108,7 @@ fn a_black_hole_leads_to_a_smaller_size_at_once_and_to_a_search_a_minute_later()
 
 // spec 6.34
 #[test]
-fn losses_that_look_like_a_black_hole_and_are_none_cost_one_probe() {
+fn losses_that_only_look_like_a_black_hole_cost_one_probe() {
     let mut search = MtuSearch::new();
     search.start(NOW, v4(9000));
     run(&mut search, 8972);
@@ -119,7 +119,7 @@ fn losses_that_look_like_a_black_hole_and_are_none_cost_one_probe() {
 
 // spec 6.34
 #[test]
-fn a_size_that_was_doubted_in_an_outage_is_back_after_one_probe() {
+fn a_size_suspected_in_an_outage_is_restored_by_one_probe() {
     let mut search = MtuSearch::new();
     search.start(NOW, v4(1500));
     run(&mut search, 1372);
@@ -129,7 +129,7 @@ fn a_size_that_was_doubted_in_an_outage_is_back_after_one_probe() {
     search.on_progress();
     assert_eq!(run(&mut search, 1372), [before]);
     assert_eq!(search.current(), before);
-    // And if it was to blame, the search goes on below.
+    // If the size was to blame, the search continues below it.
     search.on_silence();
     search.on_progress();
     let tried = run(&mut search, 1300);
@@ -139,7 +139,7 @@ fn a_size_that_was_doubted_in_an_outage_is_back_after_one_probe() {
 
 // spec 6.34
 #[test]
-fn what_the_system_refuses_is_not_tried_twice() {
+fn a_size_refused_by_the_system_is_not_tried_twice() {
     let mut search = MtuSearch::new();
     search.start(NOW, v4(9000));
     search.on_probe_sent();
@@ -152,7 +152,7 @@ fn what_the_system_refuses_is_not_tried_twice() {
 }
 
 #[test]
-fn a_changed_interface_is_followed_up_and_down() {
+fn a_changed_interface_mtu_is_followed_up_and_down() {
     let mut search = MtuSearch::new();
     search.set_limit(NOW, v4(9000));
     assert!(search.is_off(), "before the set-up nothing is searched");
@@ -167,7 +167,7 @@ fn a_changed_interface_is_followed_up_and_down() {
 }
 
 #[test]
-fn a_late_probe_counts_although_it_was_called_lost() {
+fn a_late_probe_counts_although_it_was_declared_lost() {
     let mut search = MtuSearch::new();
     search.start(NOW, v4(1500));
     for _ in 0..TRIES {
@@ -183,7 +183,7 @@ fn a_late_probe_counts_although_it_was_called_lost() {
 }
 
 #[test]
-fn a_search_that_was_interrupted_starts_anew_and_a_finished_one_stays_finished() {
+fn an_interrupted_search_restarts_and_a_finished_one_stays_finished() {
     let mut search = MtuSearch::new();
     search.start(NOW, v4(1500));
     search.on_probe_sent();

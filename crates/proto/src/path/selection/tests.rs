@@ -16,13 +16,13 @@ fn candidate(local: u8, remote: u8, rtt: u64, rate: Option<u64>) -> Candidate {
     Candidate { tuple: pair(local, remote), rtt, rate, rests: false, penalty: Duration::ZERO }
 }
 
-/// With two own addresses on each interface.
+/// The candidate with two local addresses on each interface.
 fn doubled(mut candidate: Candidate) -> Candidate {
     candidate.tuple.local.interface = candidate.tuple.local.interface.div_ceil(2);
     candidate
 }
 
-/// Of some pairs of up to `n` addresses at either end: round-trip time in ms and rate in kbit/s.
+/// Some pairs of up to `n` addresses at either end: RTT in ms and rate in kbit/s.
 fn some_pairs(n: u8) -> impl Strategy<Value = Vec<(u8, u8, u64, u64)>> {
     let all: Vec<_> = (0..n).flat_map(|local| (0..n).map(move |remote| (local, remote))).collect();
     let count = all.len();
@@ -51,7 +51,7 @@ fn chosen(candidates: &[Candidate], tuples: &[FourTuple]) -> Vec<Candidate> {
 
 // spec 6.67
 #[test]
-fn what_was_tried_in_vain_is_chosen_only_if_there_are_fewer_pairs_without_it() {
+fn a_pair_without_a_rate_after_its_trial_is_chosen_only_if_there_are_fewer_pairs_without_it() {
     let resting = |candidate| Candidate { rests: true, ..candidate };
     let [known, unknown] = [candidate(0, 0, 30, Some(1000)), candidate(0, 1, 20, None)];
     let held = [known.tuple];
@@ -91,7 +91,7 @@ fn a_near_pair_that_proves_slow_is_left_for_a_known_one_and_not_tried_again() {
 
 // spec 6.67
 #[test]
-fn a_near_pair_that_proves_slow_is_left_for_one_whose_rate_nobody_knows_if_that_is_not_too_far() {
+fn a_near_pair_that_proves_slow_is_left_for_one_of_unknown_rate_that_is_not_too_far() {
     let held = [pair(0, 0)];
     let pairs = |distance| [candidate(0, 0, 20, Some(2000)), candidate(0, 1, distance, None)];
     assert_eq!(choose(PairMode::Disjoint, &pairs(30), &held, 7), [pair(0, 1)]);
@@ -135,7 +135,7 @@ fn another_interface_is_worth_more_than_a_nearer_address_of_the_same() {
         assert_eq!((breadth(&best), sum(&best)), ((2, 2), Duration::from_millis(80)));
     }
     assert_eq!(breadth(&chosen(&pairs, &choose(PairMode::Disjoint, &pairs[..4], &[], 7))), (2, 1));
-    // In a mesh the far one is not crowded out.
+    // A mesh does not crowd out the far pair.
     let mesh = chosen(&pairs, &choose(PairMode::FullMesh, &pairs, &[], 3));
     assert_eq!(mesh.iter().map(|candidate| candidate.rtt.as_millis()).collect::<Vec<_>>(), [10, 70, 10]);
 }
@@ -146,7 +146,7 @@ proptest! {
     fn an_assignment_uses_no_address_twice_and_is_never_worse_than_any_other(
         pairs in some_pairs(4), known in any::<u16>(), share in any::<bool>(), most in 1usize..6
     ) {
-        // Of those whose bit is set.
+        // Keeps the rates whose bit is set.
         let rate = |rate| (known >> (rate % 16) & 1 == 1).then_some(rate);
         let each =
             pairs.iter().map(|(local, remote, rtt, kbit)| candidate(*local, *remote, *rtt, rate(*kbit)));
@@ -161,9 +161,9 @@ proptest! {
         }
     }
 
-    // spec 6.48, 6.66: what a pair delivers is known once it was used, and stays known.
+    // spec 6.48, 6.66: the rate of a pair is known once it was used, and stays known.
     #[test]
-    fn on_constant_paths_the_choice_comes_to_rest_at_one_that_nothing_known_or_unknown_beats(
+    fn on_constant_paths_the_choice_converges_to_one_that_no_known_or_unknown_pair_beats(
         pairs in some_pairs(4), start in any::<prop::sample::Index>()
     ) {
         let mut used: Vec<FourTuple> = Vec::new();
@@ -189,7 +189,7 @@ proptest! {
             }
             held = next;
         }
-        // Each pair is unknown once at most, and between two of these only better choices follow.
+        // Each pair is unknown once at most, and between two trials only better choices follow.
         prop_assert!(last_change <= 40, "{last_change}");
         let known = candidates(&used);
         let rest = chosen(&known, &held);
@@ -200,7 +200,7 @@ proptest! {
 
     // spec 6.47
     #[test]
-    fn a_full_mesh_is_the_cheapest_pair_of_each_interface_and_the_cheapest_of_the_others_and_keeps_what_it_has(
+    fn a_full_mesh_is_the_cheapest_pair_of_each_interface_then_the_cheapest_others_and_keeps_its_pairs(
         pairs in some_pairs(4), share in any::<bool>(), most in 1usize..9
     ) {
         let each = pairs.iter().map(|(local, remote, rtt, _)| candidate(*local, *remote, *rtt, None));
@@ -214,7 +214,7 @@ proptest! {
         for left_out in candidates.iter().filter(|candidate| !first.contains(&candidate.tuple)) {
             let over = |chosen: &&Candidate| chosen.tuple.local.interface == left_out.tuple.local.interface;
             prop_assert!(mesh.iter().filter(over).all(|chosen| chosen.cost() <= left_out.cost()));
-            // Dearer ones are there only as the first of another interface.
+            // Dearer pairs are there only as the first of another interface.
             let dearer: Vec<_> = mesh.iter().filter(|chosen| chosen.cost() > left_out.cost()).copied().collect();
             prop_assert_eq!(interfaces(&dearer), dearer.len());
             prop_assert!(dearer.is_empty() || mesh.iter().any(|chosen| over(&chosen)));
