@@ -1,4 +1,4 @@
-//! Bytes of streams out: the scheduler is asked burst by burst, and its answers are carried out.
+//! Stream data out: the engine asks the scheduler for each burst, and carries out its decisions.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ use crate::stream::priority::ClassFilter;
 use crate::wire::Wire;
 use crate::{ByteCount, Instant, Transmit};
 
-/// So many of the oldest packets of a path are looked at for the one that holds up delivery.
+/// How many of the oldest packets of a path are searched for the one that blocks the head of line.
 const LOOKED_AT: usize = 3;
 
 impl Engine {
-    /// The next batch of what the scheduler wants.
+    /// The next batch that the scheduler chooses.
     pub(crate) fn transmit_data(
         &mut self,
         wire: &mut Wire,
@@ -57,7 +57,7 @@ impl Engine {
             };
             let Some(path) = paths.as_slice().first().copied() else { break None };
             if source == Source::Reinject {
-                // What cannot be sent after all waits among the repeats.
+                // Data that this path cannot carry after all stays among the retransmissions.
                 let stuck = stuck.take().filter(|stuck| stuck.path != path);
                 self.reinject_stuck(now, stuck, quantum);
                 wire.carry_out(self, now);
@@ -67,7 +67,7 @@ impl Engine {
             if sent.is_some() {
                 return sent;
             }
-            // Nothing goes there, whatever the figures say: the others must not wait for it.
+            // Nothing goes there, whatever the view says: the other paths must not wait for it.
             let chosen = self.sending.views.iter_mut().find(|view| view.id == path);
             let Some(chosen) = chosen.filter(|view| view.sendable > ByteCount::ZERO) else { break None };
             chosen.sendable = ByteCount::ZERO;
@@ -121,7 +121,7 @@ impl Engine {
         Some(transmit)
     }
 
-    /// Writes a burst for the first of the paths, and takes note of it for the others.
+    /// Writes a burst for the first of the paths, and queues copies of it for the others.
     pub(crate) fn transmit_copied(
         &mut self,
         wire: &mut Wire,
@@ -140,8 +140,9 @@ impl Engine {
         Some(transmit)
     }
 
-    /// Nothing may go now, which is no path's fault, so the guard does not judge by it (spec 6.42): unless bytes wait for
-    /// credit that those in flight may hold. With none in flight the peer's application holds it.
+    /// Nothing may go now, and no path is to blame, so the guard ignores this time (spec 6.42). It does not if data
+    /// waits for flow-control credit that packets in flight may hold. With none in flight the peer's application
+    /// holds the credit.
     fn note_idle(&mut self, wire: &Wire) {
         let in_flight = |path: &Path| path.recovery.packets_in_flight() > 0;
         if let Some(guard) = &mut self.sending.guard
@@ -151,7 +152,7 @@ impl Engine {
         }
     }
 
-    /// The paths have room that the scheduler does not want: what is measured now says less of them than they can do.
+    /// The scheduler leaves available congestion window unused: samples taken now understate the paths.
     fn note_withheld(&mut self, now: Instant) {
         for view in self.sending.views.iter().filter(|view| view.sendable > ByteCount::ZERO) {
             if let Some(path) = self.paths.get_mut(view.id) {
@@ -160,14 +161,14 @@ impl Engine {
         }
     }
 
-    /// The same for want of anything that may go now.
+    /// The same if no data may go now.
     fn note_unused(&mut self, now: Instant) {
         for path in self.paths.iter_mut() {
             path.recovery.on_unused(now);
         }
     }
 
-    /// Takes the figures of all paths down for the scheduler; tells when the pacer next lets one of them send.
+    /// Updates the views of all paths for the scheduler; returns when the pacer next lets one of them send.
     pub(crate) fn look_at_paths(&mut self, now: Instant) -> Option<Instant> {
         let mut earliest: Option<Instant> = None;
         let reference = self.fastest_one_way(now);
@@ -196,8 +197,8 @@ impl Engine {
         earliest
     }
 
-    /// Of the path on which packets need the least time to the peer without queues: that time by a clock of its own, and
-    /// half of its smallest round trip. `None` unless two paths can be compared.
+    /// Of the path with the shortest delay to the peer without queues: that delay by a clock of its own, and half of
+    /// its smallest RTT. `None` unless two paths can be compared.
     fn fastest_one_way(&self, now: Instant) -> Option<(u32, Duration)> {
         let mut measured = self.paths.iter().filter_map(|path| {
             let recovery = &path.recovery;
@@ -212,7 +213,7 @@ impl Engine {
         compared.then_some(fastest)
     }
 
-    /// What holds up delivery longest and is in flight; `None` if there is no other path to send it on.
+    /// The oldest packet in flight that blocks the head of line; `None` if no other path can carry it.
     fn find_stuck(&self, wire: &Wire) -> Option<Stuck> {
         if wire.is_idle() || self.paths.iter().filter(|path| path.is_live()).nth(1).is_none() {
             return None;
@@ -237,7 +238,7 @@ impl Engine {
         oldest.map(|stuck| Stuck { copies, ..stuck })
     }
 
-    /// Makes what holds up delivery, and what follows it on its path, ready to be sent once more, within the budget.
+    /// Reinjects the packet that blocks the head of line, and its successors on the path, within the budget.
     fn reinject_stuck(&mut self, now: Instant, stuck: Option<Stuck>, most: ByteCount) {
         let Some(stuck) = stuck else { return };
         let Some(path) = self.paths.get(stuck.path) else { return };
@@ -248,7 +249,7 @@ impl Engine {
         self.sending.stuck_budget.on_copied(now, reinjected);
     }
 
-    /// The next batch of copies on a path that has room, or when the pacer lets one go.
+    /// The next batch of copies on a path with available window, or when the pacer releases one.
     fn transmit_copies(
         &mut self,
         wire: &mut Wire,

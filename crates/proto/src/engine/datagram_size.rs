@@ -1,4 +1,4 @@
-//! The size of datagrams on each path: the search is told of everything that it follows from.
+//! Datagram size of each path: feeds events to the path MTU search.
 
 use std::net::IpAddr;
 
@@ -15,7 +15,7 @@ impl Engine {
         SizeLimit::new(tuple, self.shared.interfaces.of(tuple.local.address.ip()), self.limits.max_datagram)
     }
 
-    /// Starts the search on a path that is proven now.
+    /// Starts the search on a newly validated path.
     pub(crate) fn start_size_search(&mut self, now: Instant, id: PathId) {
         let Some(limit) = self.paths.get(id).map(|path| self.size_limit(&path.tuple())) else { return };
         if let Some(path) = self.paths.get_mut(id).filter(|path| path.mtu.is_off()) {
@@ -23,7 +23,7 @@ impl Engine {
         }
     }
 
-    /// The path leads elsewhere now: what was known of its size holds no more.
+    /// The path leads elsewhere now: its known size no longer holds.
     pub(crate) fn forget_size(&mut self, now: Instant, id: PathId) {
         if let Some(path) = self.paths.get_mut(id) {
             path.mtu.reset();
@@ -31,7 +31,7 @@ impl Engine {
         self.adopt_size(now, id);
     }
 
-    /// What an acknowledgement or a timeout tells of the size.
+    /// Applies the outcome of an acknowledgement or timeout to the search.
     pub(crate) fn settle_size(&mut self, now: Instant, id: PathId, outcome: &Outcome) {
         let Some(path) = self.paths.get_mut(id) else { return };
         if outcome.progress {
@@ -46,7 +46,7 @@ impl Engine {
         self.adopt_size(now, id);
     }
 
-    /// Brings recovery and observers up to the size that the search has arrived at.
+    /// Reports the size that the search reached to recovery and observers.
     pub(crate) fn adopt_size(&mut self, now: Instant, id: PathId) {
         let Some(path) = self.paths.get_mut(id) else { return };
         let size = path.mtu.current();
@@ -56,7 +56,7 @@ impl Engine {
         }
     }
 
-    /// The interfaces of this host carry packets of these sizes from now on.
+    /// Sets the MTUs of this host's interfaces.
     pub(crate) fn set_interface_mtus(&mut self, now: Instant, interfaces: InterfaceMtus) {
         self.shared.interfaces = interfaces;
         for id in self.paths.ids() {
@@ -79,7 +79,7 @@ impl Engine {
         }
     }
 
-    /// Whether another host may stand behind `new` than behind `old`: a NAT that only changed the port leaves the way
+    /// Whether `new` may lead to another host than `old`: a NAT rebinding that only changed the port leaves the route
     /// as it was.
     pub(crate) fn leads_elsewhere(old: &FourTuple, new: &FourTuple) -> bool {
         let ips = |tuple: &FourTuple| -> (u32, IpAddr, IpAddr) {

@@ -1,4 +1,4 @@
-//! The earliest moment at which something has to happen, and what happens then.
+//! The earliest deadline, and the work that is due at it.
 
 use manyway_wire::PathId;
 
@@ -31,7 +31,8 @@ impl Engine {
         if self.ack_carrier(path).is_some() {
             earliest.take(path.receiving.acks.deadline());
         }
-        // Without a name for the peer no question can be asked; when the wire has one, that wakes the connection.
+        // Without a connection ID of the peer no challenge can be sent; the wire format wakes the connection when it
+        // has one.
         earliest.take(path.prober.deadline().filter(|_| self.is_reachable(id)));
         earliest.take(path.mtu.deadline());
         earliest.take(path.ping_deadline());
@@ -43,7 +44,7 @@ impl Engine {
         earliest.take(self.probation_ends(id).map(|after| path.since() + after));
     }
 
-    /// Does what is due at `now`; too early a call does no harm.
+    /// Does the work that is due at `now`; a call before the deadline does no harm.
     pub(crate) fn handle_timeout(&mut self, wire: &mut Wire, now: Instant) {
         for id in self.paths.ids() {
             self.path_timeouts(now, id);

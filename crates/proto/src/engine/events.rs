@@ -1,23 +1,23 @@
-//! What waits to be told to the application: bounded, whether it asks or not.
+//! Events that wait for the application: bounded, whether it polls them or not.
 
 use std::collections::VecDeque;
 
 use crate::event::Event;
 
-/// News of paths beyond so many replace older ones.
+/// Beyond this many, path events replace older ones.
 const MOST: usize = 128;
 
 /// Events of the connection itself, in order.
 ///
-/// News that are outdated by newer ones give way, so a peer that moves, opens and closes paths all day long fills no
-/// memory while the application looks elsewhere. What happens once, such as the end, is never dropped.
+/// Newer path events replace outdated ones, so a peer that migrates, opens and closes paths all day long fills no
+/// memory while the application does not poll. An event that happens once, such as the end, is never dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     waiting: VecDeque<Event>,
 }
 
 impl Events {
-    /// Adds an event. Costs O(1), beyond 128 waiting ones O(n).
+    /// Adds an event. Costs O(1); with more than 128 waiting events O(n).
     pub(crate) fn push(&mut self, event: Event) {
         if event == Event::PeerAddresses && self.waiting.contains(&event) {
             return;
@@ -28,7 +28,7 @@ impl Events {
             );
         }
         if let Event::PrimaryPath(_) | Event::CostlyPathNeeded(_) = event {
-            // Only the newest is true.
+            // Only the newest event of this kind is true.
             self.waiting.retain(|waiting| std::mem::discriminant(waiting) != std::mem::discriminant(&event));
         }
         if self.waiting.len() >= MOST {
@@ -37,7 +37,7 @@ impl Events {
         self.waiting.push_back(event);
     }
 
-    /// Drops the oldest news of the same path, or else the oldest of any.
+    /// Drops the oldest event of the same path, or else the oldest of any path.
     fn make_room(&mut self, event: &Event) {
         let of_path = |waiting: &Event| matches!(waiting, Event::Path(_) | Event::AddressObserved { .. });
         let of_same_path = |waiting: &Event| match (waiting, event) {
@@ -54,7 +54,7 @@ impl Events {
         self.waiting.pop_front()
     }
 
-    /// Gives back memory that is not used.
+    /// Frees unused memory.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.waiting.shrink_to_fit();
     }
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn news_of_paths_are_bounded_and_what_happens_once_stays() {
+    fn path_events_are_bounded_and_events_that_happen_once_stay() {
         let mut events = Events::default();
         events.push(Event::Connected);
         for number in 0..10_000 {
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_word_about_each_path_is_always_told() {
+    fn the_last_event_of_each_path_is_always_delivered() {
         let mut events = Events::default();
         for round in 0..1000 {
             for number in 0..8 {

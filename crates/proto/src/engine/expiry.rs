@@ -1,4 +1,4 @@
-//! When a connection is given up because of time: nobody answers, nobody speaks, or no path works.
+//! Time limits of a connection: an unanswered handshake, an idle connection, or no working path.
 
 use crate::{ConnectionError, Instant};
 
@@ -9,7 +9,7 @@ impl Engine {
         self.phase.is_handshaking().then(|| self.clock.set_up_since + self.config.connect_timeout)
     }
 
-    /// While no path works at all, the longer time for that counts.
+    /// While no path works, the longer limit for that counts.
     pub(crate) fn idle_deadline(&self) -> Option<Instant> {
         if self.phase.is_handshaking() || self.clock.pathless_since.is_some() {
             return None;
@@ -22,13 +22,13 @@ impl Engine {
         self.clock.pathless_since.map(|since| since + self.config.no_path_timeout)
     }
 
-    /// When the connection is given up if nothing happens until then.
+    /// When the connection ends if nothing happens before.
     pub(crate) fn expires_at(&self) -> Option<Instant> {
         let deadlines = [self.connect_deadline(), self.idle_deadline(), self.pathless_deadline()];
         deadlines.into_iter().flatten().min()
     }
 
-    /// Why the connection has to be given up now, if it has to.
+    /// Why the connection has to end now, if it has to.
     pub(crate) fn expired(&self, now: Instant) -> Option<ConnectionError> {
         let due = |deadline: Option<Instant>| deadline.is_some_and(|at| at <= now);
         if due(self.connect_deadline()) {

@@ -1,7 +1,7 @@
-//! The health of paths: silence, suspicion, death and return (spec 6).
+//! Health of paths: silence, suspicion, death and return (spec 6).
 //!
-//! Suspicion is cheap: it only sends a bounded number of bytes twice. So it may come early, and only confirmation by
-//! the peer, or by a probe timeout in doubt, makes a path dead.
+//! Suspicion is cheap: it only sends a bounded number of bytes twice, so it may come early. A path is declared dead
+//! only after the peer confirms the loss, or after a probe timeout of a suspect path.
 
 use std::time::Duration;
 
@@ -14,27 +14,28 @@ use super::settle::Portion;
 use crate::Instant;
 use crate::path::{FEWEST_IN_FLIGHT, Path, PathReason, PathState, ProbeAnswer};
 
-/// Probe timeouts in a row that kill a path which has no other beside it.
+/// Consecutive probe timeouts that kill a path without another beside it.
 const LONE_TIMEOUTS: u32 = 3;
-/// And the silence that it takes: radio links often rest for half a second, and go on where they stopped.
+/// The silence needed in addition: radio links often pause for half a second, and then continue.
 const LONE_SILENCE: Duration = Duration::from_secs(1);
-/// Slack in the question whether the peer should have heard something by now.
+/// Tolerance in deciding whether the peer should have received something by now.
 const HEARD_SLACK: Duration = Duration::from_millis(20);
-/// Probe timeouts in a row that raise suspicion on a path that is heard and has little in flight.
+/// Consecutive probe timeouts that make a path suspect if packets arrive on it and few are in flight.
 const HEARD_TIMEOUTS: u32 = 3;
-/// Small questions that a dead path answers before the size of the full ones is to blame: some of them are lost.
+/// After this many answered small challenges the size of the full ones is to blame: some full ones are lost by
+/// chance.
 const SMALL_ANSWERS: u32 = 3;
 const LONGEST_PROBATION: Duration = Duration::from_millis(400);
-/// From the answer of a path that stays dead to the next question: its outages are shorter than the waits of others.
+/// Time from a response of a flapping path to the next challenge: its outages are shorter than the waits of others.
 const DWELL_QUESTIONS: Duration = Duration::from_millis(100);
 
 impl Engine {
-    /// Silence on a path with data in flight, while another path works: looks whether it is long enough.
+    /// Makes a path suspect if its silence with data in flight lasts too long while another path works.
     pub(crate) fn check_silence(&mut self, now: Instant, id: PathId) {
         let Some(path) = self.paths.get(id) else { return };
         let Some(at) = path.silence_deadline().filter(|at| *at <= now) else { return };
-        // Judged at the moment that the deadline names, as the deadline itself was: else a late call finds both paths of
-        // an outage silent, does nothing, and is due again at once.
+        // Judges at the time of the deadline, as the deadline itself does: a late call would otherwise find both
+        // paths of an outage silent, do nothing, and be due again at once.
         if !path.state().carries_data() || !self.another_works(at, id) {
             return;
         }
@@ -43,25 +44,26 @@ impl Engine {
         self.suspect(now, id, PathReason::Silence { lasted });
     }
 
-    /// Tells whether a path other than `id` is heard: else the whole network is out, and suspicion helps nobody.
+    /// Whether packets arrive on a path other than `id`: otherwise the whole network is down, and suspicion is
+    /// pointless.
     pub(crate) fn another_works(&self, at: Instant, id: PathId) -> bool {
         self.paths.iter().any(|path| path.id != id && path.works(at))
     }
 
-    /// The probe timer of a path ran out for the `count`-th time in a row.
+    /// Handles the probe timeout number `count` in a row.
     pub(crate) fn on_probe_timeout(&mut self, now: Instant, id: PathId, count: u32) {
         let another = self.another_works(now, id);
         let reason = PathReason::ProbeTimeout { count };
         let lone = self.paths.best_live(Some(id)).is_none();
         if !lone && self.paths.get(id).is_some_and(is_leaving) {
-            // spec 6.50: others have its place, and what it had on its way is for them.
+            // spec 6.50: other paths have replaced it, and carry what it had in flight.
             return self.close_own_path(now, id, PathReason::Replaced);
         }
         let Some(path) = self.paths.get_mut(id) else { return };
-        // What is heard on it tells nothing of the way there.
+        // Packets that arrive on it say nothing about the sending direction.
         let unanswered = path.recovery.oldest_unacked_time().map_or(Duration::ZERO, |sent| now - sent);
-        // The probes of a lone path carry data, so they are large; beside others they are small, and their loss says
-        // nothing of the size.
+        // The PTO probes of a lone path carry data, so they are large; beside others they are small, and their loss
+        // says nothing about the size.
         let (state, heard) = (path.state(), path.is_heard(now));
         let has_little = path.recovery.packets_in_flight() < FEWEST_IN_FLIGHT;
         if count >= 2 && lone {
@@ -69,7 +71,7 @@ impl Engine {
             self.adopt_size(now, id);
         }
         match state {
-            // spec 6.21: a receiver's round trip grows unseen with the queue of what it receives.
+            // spec 6.21: the round trip of a receiver grows unnoticed with the queue of the data that it receives.
             PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation
                 if another && heard && has_little && count < HEARD_TIMEOUTS =>
             {
@@ -116,8 +118,8 @@ impl Engine {
         self.reinject_suspect(now, id);
     }
 
-    /// When a path is dead that stays silent although it was questioned. Its acknowledgements may well come over other
-    /// paths, since the peer hears it: a path works in both directions or it does not work.
+    /// When a suspect path is dead that does not answer path challenges. Its acknowledgements may well arrive over
+    /// other paths, since the peer receives on it: a path works in both directions or not at all.
     pub(crate) fn suspicion_ends(&self, id: PathId) -> Option<Instant> {
         let path = self.paths.get(id).filter(|path| path.state() == PathState::Suspect)?;
         let patience = path.recovery.pto() * 2;
@@ -132,10 +134,10 @@ impl Engine {
         }
     }
 
-    /// Something arrived on the path itself after all.
+    /// A packet arrived on the suspect path itself.
     pub(crate) fn clear_suspicion(&mut self, now: Instant, id: PathId, working: PathState) {
         if self.advance_path(now, id, working, PathReason::Answered) {
-            // A path that moved meanwhile is asked until its new address is proven.
+            // A path that migrated meanwhile is challenged until its new address is validated.
             if let Some(path) = self.paths.get_mut(id).filter(|path| path.place.is_proven()) {
                 path.prober.stop();
             }
@@ -143,7 +145,7 @@ impl Engine {
         }
     }
 
-    /// The peer told what it heard last on a suspect path.
+    /// The peer reported what it last received on a suspect path.
     pub(crate) fn on_liveness_answer(
         &mut self,
         now: Instant,
@@ -153,8 +155,8 @@ impl Engine {
     ) {
         let Some(path) = self.paths.get(id).filter(|path| path.state() == PathState::Suspect) else { return };
         let recovery = &path.recovery;
-        // More: it arrived, only the way back is broken; the acknowledgement is on its way over this path. Less: the
-        // answer to an earlier question.
+        // A larger number arrived: only the return path is broken, and the acknowledgement is under way on it. A
+        // smaller number is the reply to an earlier query.
         if largest != recovery.largest_acked() {
             return;
         }
@@ -166,7 +168,7 @@ impl Engine {
         }
     }
 
-    /// The path carries nothing any more; it is probed until it answers.
+    /// The path carries nothing any more; path challenges repeat until it answers.
     pub(crate) fn declare_dead(&mut self, now: Instant, id: PathId, reason: PathReason) {
         if !self.advance_path(now, id, PathState::Dead, reason) {
             return;
@@ -190,7 +192,7 @@ impl Engine {
         self.tell_status(id);
     }
 
-    /// The controller of a path that was just proven learns of the others before the first bytes go out.
+    /// Tells the controller of a newly validated path about the others before it sends data.
     fn on_path_validated(&mut self, now: Instant, id: PathId) {
         let subflows = self.subflows(now, id);
         if let Some(path) = self.paths.get_mut(id) {
@@ -203,7 +205,7 @@ impl Engine {
         let is_taken = self.is_taken(id, &answer.tuple);
         let Some(path) = self.paths.get_mut(id) else { return };
         if is_taken && path.tuple() != answer.tuple {
-            // Another path came to lie there meanwhile.
+            // Another path uses these addresses meanwhile.
             return;
         }
         let usual = path.recovery.pto();
@@ -223,8 +225,8 @@ impl Engine {
         }
         let Some(path) = self.paths.get_mut(id) else { return };
         if matches!(path.state(), PathState::Suspect | PathState::Dead) && !path.peer_ready() {
-            // What the peer said of the path before is outdated by its answer on it; its newer word may have no other
-            // path to come by.
+            // The response outdates an earlier adverse report of the peer; a newer report may have no other path to
+            // arrive by.
             path.outdate_peer_status();
         }
         match path.state() {
@@ -256,7 +258,7 @@ impl Engine {
                 self.tell_status(id);
                 self.close_duplicates(now, id);
             }
-            // An answer from where the path was before proves nothing of where it is now.
+            // A response from the previous addresses proves nothing about the current ones.
             PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation
                 if answer.tuple != path.tuple() => {}
             PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation => {
@@ -266,9 +268,9 @@ impl Engine {
         }
     }
 
-    /// A path leads through another network now: what was learnt of the one before counts no more, and what is on its
-    /// way there is sent again (RFC 9000, section 9.4). Not before its new address is proven, or anybody who sends copies
-    /// of packets from elsewhere could slow it down.
+    /// A path leads through another network now: what was learnt about the old one no longer counts, and what is in
+    /// flight is sent again (RFC 9000, section 9.4). This waits until the new address is validated, because otherwise
+    /// any host that sends copies of packets from elsewhere could slow the path down.
     pub(crate) fn reset_path(&mut self, now: Instant, id: PathId) {
         let mut outcome = std::mem::take(&mut self.shared.outcome);
         if let Some(path) = self.paths.get_mut(id) {
@@ -280,8 +282,8 @@ impl Engine {
         self.paths.forget_bottlenecks(id);
     }
 
-    /// Whether a dead path that answers stays dead, since only a small question was answered. A full one follows at once; if
-    /// those come to nothing, the size is what is wrong.
+    /// Whether a dead path that answers stays dead because only a small challenge was answered. A full one follows at
+    /// once; if full ones fail, the path drops large datagrams.
     // spec 6.33
     fn lacks_proof_of_size(&mut self, now: Instant, id: PathId, answer: &ProbeAnswer) -> bool {
         let Some(path) = self.paths.get_mut(id).filter(|path| path.state() == PathState::Dead) else {
@@ -297,7 +299,7 @@ impl Engine {
         true
     }
 
-    /// Whether a dead path that answers stays dead, since it flaps and another one works (spec 6.51).
+    /// Whether a dead path that answers stays dead because it flaps and another one works (spec 6.51).
     fn dwells(&mut self, now: Instant, id: PathId) -> bool {
         let does_without = |path: &Path| path.id != id && path.works(now) && !path.recovery.is_probing();
         let does_without = self.paths.iter().any(does_without);
@@ -315,14 +317,14 @@ impl Engine {
         true
     }
 
-    /// When a path on probation becomes a full member again.
+    /// When the probation of a path ends.
     pub(crate) fn probation_ends(&self, id: PathId) -> Option<Duration> {
         let path = self.paths.get(id).filter(|path| path.state() == PathState::Probation)?;
         let rtt = path.recovery.rtt().smoothed();
         Some((rtt * 4).min(LONGEST_PROBATION).max(rtt * 2))
     }
 
-    /// Tells the peer where a path stands.
+    /// Reports the availability of a path to the peer.
     pub(crate) fn tell_status(&mut self, id: PathId) {
         if let Some(path) = self.paths.get(id) {
             self.notices.push(Notice::Status(id, path.availability()));

@@ -1,20 +1,20 @@
-//! What the system says of the links below a server's paths.
+//! Link state reports of the system for a server's paths.
 
 use super::{Engine, Side};
 use crate::path::{Path, PathReason, PathState};
 use crate::{FourTuple, Instant};
 
-/// What became of the link below a path, as the system of this end tells it.
+/// State of the link below a path, as the system reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkNews {
-    /// The own address is gone, or its interface is down or without a carrier.
+    /// The local address is gone, or its interface is down or without a carrier.
     Lost,
-    /// They are there again, or for the first time.
+    /// The link is up again, or for the first time.
     Back,
 }
 
 impl Engine {
-    /// What became of the links below a server's paths; `None` for those of which nothing changed.
+    /// The links below a server's paths changed; `None` for an unchanged link.
     pub(crate) fn on_links_changed(
         &mut self,
         now: Instant,
@@ -24,7 +24,8 @@ impl Engine {
             return;
         }
         let has = |path: &Path, news| news_of(&path.tuple()) == Some(news);
-        // spec 6.24: if all links are lost, it helps nobody to believe it.
+        // spec 6.24: if every link reports down, ignore the reports: the system may be wrong and nothing else is left
+        // to try.
         if self.paths.iter().any(|path| path.is_live() && !has(path, LinkNews::Lost)) {
             for id in self.paths.ids() {
                 let is_used =

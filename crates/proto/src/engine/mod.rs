@@ -1,8 +1,9 @@
-//! What every wire shares of a connection: paths and their life, what goes where and when, and the timers of both.
+//! The part of a connection that all wire formats share: paths and their life cycle, the choice of path and time, and
+//! the timers.
 //!
-//! The engine names no block and no key. It decides; what has to be written for that it leaves to the wire
-//! ([`Wire`](crate::wire::Wire)) in two ways: it asks the wire to build a packet, and it leaves [`notices`] that the wire
-//! carries out.
+//! The engine names no block and no key. It decides, and leaves the writing to the wire format
+//! ([`Wire`](crate::wire::Wire)) in two ways: it asks the wire format to build a packet, and it queues [`notices`]
+//! for the wire format to carry out.
 
 mod data;
 mod datagram_size;
@@ -62,53 +63,53 @@ use notices::Notices;
 use persist::Persist;
 use sending::Sending;
 
-/// What both ends agreed on, and what follows from it.
+/// Limits that both ends agreed on, and what follows from them.
 #[derive(Debug)]
 pub(crate) struct Limits {
     pub(crate) idle_timeout: Duration,
     pub(crate) max_datagram: u16,
-    /// How long the peer may hold an acknowledgement back.
+    /// How long the peer may delay an acknowledgement.
     pub(crate) peer_ack_delay: Duration,
     /// Highest path id that the peer allows.
     pub(crate) peer_paths: u32,
     /// Highest path id that this end allows.
     pub(crate) own_paths: u32,
-    /// The next path id that this end opens; only a client does.
+    /// The next path id that this end opens; only a client opens paths.
     next_path: PathId,
 }
 
-/// Moments that belong to the connection as a whole.
+/// Times of the connection as a whole.
 #[derive(Debug)]
 pub(crate) struct Clock {
-    /// From when on the time for the set-up counts.
+    /// Start of the handshake timeout.
     pub(crate) set_up_since: Instant,
-    /// The last packet of the peer, or the first packet sent after it.
+    /// The last packet from the peer, or the first ack-eliciting packet sent after it.
     pub(crate) last_activity: Instant,
     asked_since_heard: bool,
-    /// When the pacer lets the next data go.
+    /// When the pacer releases the next data.
     paced_until: Option<Instant>,
-    /// Whether the peer was asked if it is still there.
+    /// Receiver keep-alives sent so far.
     asked: receiver_keep_alive::KeepAlives,
     /// Since when no path is live.
     pathless_since: Option<Instant>,
     /// The last packet in or out.
     last_packet_at: Instant,
-    /// When to look whether the connection rests; `None` once memory was given back.
+    /// When to check whether the connection is idle; `None` once its memory was freed.
     shrink_at: Option<Instant>,
 }
 
-/// What every part may need for a moment.
+/// State that every part may need briefly.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) rng: Rng,
     pub(crate) outcome: Outcome,
     pub(crate) observer: Option<Box<dyn Observer>>,
     interfaces: InterfaceMtus,
-    /// Differs between connections; with the number of a path it decides when that path is probed for bandwidth.
+    /// Differs between connections; with the path id it sets the times of a path's bandwidth probes.
     probing_seed: u64,
 }
 
-/// What both wires share of one connection.
+/// The part of a connection that all wire formats share.
 #[derive(Debug)]
 pub(crate) struct Engine {
     pub(crate) side: Side,
@@ -116,7 +117,7 @@ pub(crate) struct Engine {
     pub(crate) phase: Phase,
     pub(crate) paths: PathSet,
     pub(crate) manager: PathManager,
-    /// The paths, those that are not open yet included, on which the wire has a name for the peer.
+    /// The paths, including unopened ones, for which the wire format has a connection ID of the peer.
     reachable: BTreeSet<PathId>,
     pub(crate) limits: Limits,
     pub(crate) sending: Sending,
@@ -127,7 +128,7 @@ pub(crate) struct Engine {
     pub(crate) shared: Shared,
 }
 
-/// With what an engine begins.
+/// The initial values of an engine.
 #[derive(Debug)]
 pub(crate) struct Beginnings {
     pub(crate) now: Instant,
@@ -137,7 +138,7 @@ pub(crate) struct Beginnings {
     pub(crate) rng: Rng,
     pub(crate) observer: Option<Box<dyn Observer>>,
     pub(crate) manager: PathManager,
-    /// Where the first path lies.
+    /// The addresses of the first path.
     pub(crate) tuple: FourTuple,
     /// Differs between connections.
     pub(crate) probing_seed: u64,
@@ -184,12 +185,12 @@ impl Engine {
         }
     }
 
-    /// Whether the wire has a name for the peer on a path: without one nothing can be sent there.
+    /// Whether the wire format has a connection ID of the peer for a path: without one nothing can be sent there.
     pub(crate) fn is_reachable(&self, path: PathId) -> bool {
         self.reachable.contains(&path)
     }
 
-    /// The wire has a name for the peer on a path now, or has none any more.
+    /// Sets whether the wire format has a connection ID of the peer for a path.
     pub(crate) fn set_reachable(&mut self, path: PathId, reachable: bool) {
         if reachable {
             self.reachable.insert(path);
@@ -198,7 +199,7 @@ impl Engine {
         }
     }
 
-    /// Changes the congestion control of every path, also of those that come later.
+    /// Changes the congestion controller of every path, including future ones.
     pub(crate) fn set_congestion(&mut self, name: &str) -> Result<(), ConfigError> {
         let mut config = ConnectionConfig::clone(&self.config);
         config.set_congestion(name)?;
@@ -223,7 +224,7 @@ impl Engine {
         }
     }
 
-    /// Three probe timeouts: what is still on its way has arrived by then.
+    /// Three probe timeouts: whatever is in flight has arrived by then.
     pub(crate) fn drain_time(&self) -> Duration {
         self.longest_pto() * 3
     }
@@ -233,13 +234,13 @@ impl Engine {
         paths.max().unwrap_or(Duration::from_secs(1)).min(Duration::from_secs(3))
     }
 
-    /// The longest smoothed round-trip time of the live paths.
+    /// The longest smoothed RTT of the live paths.
     pub(crate) fn longest_rtt(&self) -> Option<Duration> {
         let live = self.paths.iter().filter(|path| path.is_live());
         live.map(|path| path.recovery.rtt().smoothed()).max()
     }
 
-    /// The loss recovery of a path that is added to the first.
+    /// The loss recovery of a path after the first.
     fn another_recovery(&self, id: PathId) -> PathRecovery {
         let mut recovery = path_recovery(&self.config, id, self.shared.probing_seed);
         recovery.set_max_ack_delay(self.limits.peer_ack_delay);
@@ -247,7 +248,7 @@ impl Engine {
     }
 }
 
-/// The loss recovery of a level of the handshake, which takes part in no congestion control.
+/// The loss recovery of an encryption level of the handshake, which takes no part in congestion control.
 pub(crate) fn setup_recovery(config: &ConnectionConfig) -> PathRecovery {
     let controller = congestion::Fixed::new(&ControllerConfig::new(BASE_DATAGRAM));
     PathRecovery::new(Box::new(controller), &recovery_config(config))

@@ -1,7 +1,7 @@
-//! What the engine has for the wire: told in order, and carried out before the next packet is built.
+//! Notices of the engine for the wire format: queued in order, and carried out before the next packet is built.
 //!
-//! The engine never calls the wire for these, so what a path or a timer decides runs to its end before any block is
-//! written, and each wire says it in its own words, or not at all.
+//! The engine never calls the wire format for these, so the decision of a path or timer is complete before any block
+//! is written. Each wire format expresses a notice in its own blocks, or not at all.
 
 use manyway_wire::PathId;
 use smallvec::SmallVec;
@@ -9,40 +9,40 @@ use smallvec::SmallVec;
 use crate::packet::content::Contents;
 use crate::path::PathAvailability;
 
-/// What became of a path that the wire may have to tell the peer, or to follow itself.
+/// An event of a path that the wire format may have to report to the peer, or to act on itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Notice {
-    /// This is how this end sees a path now.
+    /// The availability of this path in the view of this end.
     Status(PathId, PathAvailability),
-    /// A path is suspect: the peer should say what it received last on it.
+    /// A path is suspect: the peer should report what it last received on it.
     Liveness(PathId),
-    /// A path has other addresses now: an observer must not link them by an id.
+    /// A path has other addresses now: it needs a new connection ID, so that an observer cannot link them.
     Migrated(PathId),
     /// A path is closed, and there is room for another one.
     Closed {
-        /// Which path.
+        /// The closed path.
         path: PathId,
-        /// Whether the peer has to be told.
+        /// Whether to report it to the peer.
         tell: bool,
     },
-    /// No path works any more, or one does again.
+    /// No path works any more (true), or one works again (false).
     Pathless(bool),
 }
 
-/// What became of what packets carried.
+/// The fate of the contents of packets.
 #[derive(Debug, Default)]
 pub(crate) struct Fates {
     pub(crate) delivered: Vec<Contents>,
     pub(crate) lost: Vec<Contents>,
-    /// Content that goes out once more on another path; the original may still arrive.
+    /// Content that is reinjected on another path; the original may still arrive.
     pub(crate) reinjected: Vec<Contents>,
-    /// Paths on which anything was newly acknowledged.
+    /// Paths on which packets were newly acknowledged.
     pub(crate) progress: SmallVec<[PathId; 4]>,
-    /// An acknowledgement or a timeout was dealt with, even if nothing of the above came of it.
+    /// Whether an acknowledgement or a timeout was handled, even without any of the above.
     is_settled: bool,
 }
 
-/// Notices and fates that the wire has not heard of.
+/// Notices and fates that wait for the wire format.
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
     pub(crate) news: Vec<Notice>,
@@ -54,7 +54,7 @@ impl Notices {
         self.news.push(notice);
     }
 
-    /// An acknowledgement or a timeout was dealt with.
+    /// An acknowledgement or a timeout was handled.
     pub(crate) fn on_settled(&mut self) {
         self.fates.is_settled = true;
     }
@@ -69,12 +69,12 @@ impl Notices {
             && progress.is_empty()
     }
 
-    /// Takes all there is; the memory comes back by [`reuse`](Self::reuse).
+    /// Takes everything; [`reuse`](Self::reuse) returns the memory.
     pub(crate) fn take(&mut self) -> Self {
         std::mem::take(self)
     }
 
-    /// Gives the memory of notices back that were carried out, unless there are new ones already.
+    /// Returns the memory of notices that were carried out, unless new ones exist already.
     pub(crate) fn reuse(&mut self, mut carried_out: Self) {
         if self.is_empty() {
             carried_out.clear();
@@ -92,7 +92,7 @@ impl Notices {
         *is_settled = false;
     }
 
-    /// Gives back memory that is not used.
+    /// Frees unused memory.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.news.shrink_to_fit();
         self.fates.delivered.shrink_to_fit();

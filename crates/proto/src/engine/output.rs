@@ -1,4 +1,4 @@
-//! Packets out: what is due goes in fixed order, each call gives one batch for one address pair.
+//! Packets out: due packets go in a fixed order, and each call writes one batch for one address pair.
 
 use manyway_wire::PathId;
 use smallvec::SmallVec;
@@ -12,35 +12,35 @@ use crate::stream::priority::ClassFilter;
 use crate::wire::Wire;
 use crate::{ByteCount, Ecn, FourTuple, Instant, Transmit};
 
-/// Most datagrams of a batch, and most bytes: what one system call with segmentation offload takes.
+/// Most datagrams and bytes of a batch: the limit of one system call with segmentation offload.
 const MAX_SEGMENTS: usize = 64;
 const MAX_BATCH: usize = 65_000;
 
-/// What a packet may carry beside acknowledgements.
+/// What a packet may carry besides acknowledgements.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Carry {
     pub(crate) load: Load,
-    /// Which bytes of streams.
+    /// Which stream data.
     pub(crate) source: Source,
     /// Of which classes.
     pub(crate) filter: ClassFilter,
-    /// Something that asks for an acknowledgement even if nothing else does.
+    /// Makes the packet ack-eliciting even if nothing else does.
     pub(crate) question: bool,
     pub(crate) mtu_probe: Option<u16>,
-    /// The mark of its datagram.
+    /// The ECN mark of its datagram.
     pub(crate) ecn: Ecn,
 }
 
-/// How much of what waits may go into a packet.
+/// How much of the waiting data may go into a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Load {
     #[default]
     Acks,
-    /// Once more what a burst on another path carried.
+    /// Copies of a burst that another path carried.
     Copies,
-    /// Facts for the peer.
+    /// Control blocks.
     Control,
-    /// Facts for the peer, and bytes of streams.
+    /// Control blocks and stream data.
     Data,
 }
 
@@ -71,7 +71,7 @@ impl Engine {
             .or_else(|| self.transmit_acks(wire, now, buffer))
     }
 
-    /// Path challenges and their answers go alone, to the very addresses that they are about.
+    /// Path challenges and responses go alone, to exactly the addresses that they validate.
     fn transmit_probing(&mut self, wire: &mut Wire, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
         let is_client = self.side == Side::Client;
         for id in self.paths.ids() {
@@ -89,7 +89,8 @@ impl Engine {
         None
     }
 
-    /// The question of a sender that waits for credit, with what holds it back.
+    /// The persist probe of a sender that waits for flow-control credit, with the blocks that name the missing
+    /// credit.
     fn transmit_question(&mut self, wire: &mut Wire, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
         let path = self.paths.get(self.persist.take_due()?)?;
         let (id, datagram) = (path.id, usize::from(path.mtu.current()));
@@ -106,7 +107,7 @@ impl Engine {
         for id in self.paths.ids() {
             let lone = self.paths.best_live(Some(id)).is_none();
             let Some(path) = self.paths.get_mut(id).filter(|path| path.has_probes_due()) else { continue };
-            // spec 6.35: such an address gets questions of the prober alone.
+            // spec 6.35: an unverified address gets path challenges only.
             if self.manager.is_unverified(path.tuple().remote) {
                 continue;
             }
@@ -121,7 +122,8 @@ impl Engine {
         None
     }
 
-    /// Facts for the peer go on the nearest path whatever its window: they are few and keep everything else moving.
+    /// Control blocks go on the path with the smallest RTT regardless of its window: they are few, and everything
+    /// else depends on them.
     fn transmit_control(&mut self, wire: &mut Wire, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
         if !wire.wants_control() {
             return None;
@@ -132,7 +134,7 @@ impl Engine {
         self.transmit_one(wire, now, buffer, (id, datagram), carry)
     }
 
-    /// Writes up to `quantum` bytes of datagrams for a path, all of one size but for the last.
+    /// Writes up to `quantum` bytes of datagrams for a path, all of one size except the last.
     pub(super) fn transmit_batch(
         &mut self,
         wire: &mut Wire,
@@ -143,7 +145,7 @@ impl Engine {
     ) -> Option<Transmit> {
         let path = self.paths.get(id)?;
         let (tuple, datagram) = (path.tuple(), usize::from(path.mtu.current()));
-        // spec 9.49: a batch has one mark, since one system call sends it.
+        // spec 9.49: a batch has one ECN mark, because one system call sends it.
         let carry = Carry { ecn: path.recovery.ecn().mark(), ..carry };
         let mut left = quantum.to_usize().min(path.place.amplification().room());
         let mut segment = None;
@@ -153,7 +155,7 @@ impl Engine {
             }
             let Some(size) = wire.build(self, now, buffer, (id, datagram), carry) else { break };
             left = left.saturating_sub(size);
-            // All datagrams of a batch are equal, only the last may be shorter.
+            // All datagrams of a batch have the same size; only the last may be shorter.
             if size < *segment.get_or_insert(size) || size < datagram {
                 break;
             }
@@ -177,7 +179,8 @@ impl Engine {
             let Some(transmit) = sent else { continue };
             if let Some(path) = self.paths.get_mut(id) {
                 path.mtu.on_probe_sent();
-                // Behind it something small, whose answer tells of its loss: else the probe timer had to.
+                // A small packet follows whose acknowledgement reveals the loss of the probe; otherwise only the
+                // probe timer would.
                 path.schedule_probes(1);
             }
             return Some(transmit);
@@ -197,8 +200,8 @@ impl Engine {
         None
     }
 
-    /// An acknowledgement goes on the path that it acknowledges, which keeps its round-trip time clean and proves its
-    /// way back; while that path is in doubt, on the best other one.
+    /// The path for an acknowledgement: the acknowledged path itself, which keeps its RTT samples clean and tests its
+    /// return direction. While that path is suspect, the best other one.
     pub(crate) fn ack_carrier(&self, path: &Path) -> Option<PathId> {
         if path.is_live() && self.can_send(path) {
             return Some(path.id);
@@ -266,7 +269,7 @@ impl Engine {
     }
 }
 
-/// One datagram.
+/// A batch of one datagram.
 pub(crate) fn single(tuple: FourTuple, length: usize) -> Transmit {
     Transmit { tuple, length, segment: length, ecn: Ecn::NotEct }
 }

@@ -1,4 +1,4 @@
-//! What becomes of each pair of addresses.
+//! State of each candidate pair.
 
 use std::time::Duration;
 
@@ -8,25 +8,25 @@ use super::{Engine, Side};
 use crate::path::{PathState, Role};
 use crate::{FourTuple, LocalAddress};
 
-/// A pair of addresses of one family that a client could use.
+/// A candidate pair of one family that a client could use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AddressPair {
     /// The addresses.
     pub tuple: FourTuple,
-    /// What its interface is meant for.
+    /// The role of its interface.
     pub role: Role,
-    /// What is done with it.
+    /// Its state.
     pub usage: PairUse,
 }
 
-/// What is done with a pair of addresses.
+/// The state of a candidate pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PairUse {
-    /// It is this path.
+    /// This path uses it.
     Path(PathId),
-    /// The path of its interface looks for a pair that works, and asks this one too.
+    /// The path of its interface looks for a working pair, and challenges this one too.
     Asked {
         /// The path.
         path: PathId,
@@ -36,19 +36,19 @@ pub enum PairUse {
         /// The path.
         path: PathId,
     },
-    /// No path uses it; it is asked now and then how far the peer is.
+    /// No path uses it; connectivity checks measure it now and then.
     Measured {
-        /// The smallest round-trip time of the last questions, if there was an answer.
+        /// The smallest RTT of the last checks, if any was answered.
         rtt: Option<Duration>,
     },
-    /// An application closed the path of its interface.
+    /// The application closed the path of its interface.
     SetAside,
-    /// Both ends allow no more paths now.
+    /// The limits of both ends allow no further path now.
     NoRoom,
 }
 
 impl Engine {
-    /// Every pair of addresses of one family that a client could use. Costs O(pairs × paths).
+    /// Every candidate pair of one family that a client could use. Costs O(pairs × paths).
     pub(crate) fn address_pairs(&self) -> Vec<AddressPair> {
         if self.side == Side::Server {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! Paths come, move and go.
+//! Opening, migrating and closing paths.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,21 +11,21 @@ use crate::event::{Event, PathEvent};
 use crate::path::{Followed, Path, PathAvailability, PathReason, PathState, Role, SendRefusal};
 use crate::{FourTuple, Instant, Rate};
 
-/// If that many packets sent last were sent again elsewhere, all were.
+/// If this many of the last packets were reinjected, all were.
 const LOOKED_AT: usize = 64;
 
-/// Where a packet with content came from.
+/// The origin of a packet with content.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Heard {
     pub(crate) now: Instant,
     pub(crate) path: PathId,
     pub(crate) tuple: FourTuple,
-    /// Bytes of the whole datagram: what its source earns under the amplification limit.
+    /// Bytes of the whole datagram: they raise the anti-amplification limit of its source.
     pub(crate) datagram: usize,
 }
 
 impl Engine {
-    /// The addresses of this host changed: at a client, paths over missing ones close at once, and new ones are tried.
+    /// The addresses of this host changed: a client at once closes paths over missing ones, and tries new ones.
     pub(crate) fn on_locals_changed(&mut self, now: Instant) {
         if self.side == Side::Server || self.phase.is_handshaking() {
             return;
@@ -41,15 +41,15 @@ impl Engine {
         self.open_missing_paths(now);
     }
 
-    /// Why the own address of a path is not used any more.
+    /// Why the local address of a path is no longer used.
     pub(crate) fn why_left(&self, id: PathId) -> PathReason {
         let local = self.paths.get(id).map(|path| path.tuple().local);
         local.map_or(PathReason::AddressGone, |local| self.manager.why_left(&local))
     }
 
-    /// While no other path works the peer can not be told of a close and grants no further ids, and right after the
-    /// set-up there may be none yet. So the last path keeps its id when its address is gone, and tries another
-    /// interface, now or when one appears; false if it has to be closed.
+    /// Keeps the last path when its address is gone. While no other path works, the peer cannot be notified of a
+    /// close and grants no further ids, and right after the handshake there may be none yet. So the last path keeps
+    /// its id, and tries another interface, now or when one appears. Returns false if the path has to be closed.
     fn carry_over(&mut self, now: Instant, id: PathId, reason: PathReason) -> bool {
         let silent = |path: &Path| matches!(path.state(), PathState::Validating | PathState::Dead);
         if self.paths.iter().any(|path| path.id != id && !silent(path)) {
@@ -77,7 +77,7 @@ impl Engine {
         self.manager.has_local(&path.tuple().local)
     }
 
-    /// Adds addresses of the peer and has them asked first.
+    /// Adds addresses of the peer, and challenges them first.
     pub(crate) fn add_remote_addresses(&mut self, now: Instant, remotes: &[SocketAddr]) {
         let working = self.paths.iter().filter(|path| path.is_live());
         let used: Vec<_> = working.map(|path| path.tuple().remote).collect();
@@ -86,7 +86,7 @@ impl Engine {
         self.open_missing_paths(now);
     }
 
-    /// Addresses came or went: paths that nobody answers on try the present ones.
+    /// Addresses came or went: paths without a response try the present ones.
     pub(crate) fn retarget_paths(&mut self, now: Instant) {
         if self.side == Side::Server {
             return;
@@ -100,8 +100,8 @@ impl Engine {
         }
     }
 
-    /// The pairs that a path without an answer asks: all of its interface. Where pairs are chosen one by one it is its
-    /// own, and the others of its interface that no path has only while nothing works.
+    /// The pairs that a path without a response challenges: all of its interface. Where pairs are chosen one by one,
+    /// the path challenges its own pair, and the unused ones of its interface only while no path works.
     pub(crate) fn targets(&self, id: PathId) -> Vec<FourTuple> {
         let Some(path) = self.paths.get(id) else { return Vec::new() };
         let mut targets = self.manager.targets(path.tuple().local);
@@ -112,15 +112,15 @@ impl Engine {
         targets
     }
 
-    /// Whether another path than this one lies between some addresses. One on which nothing was ever acknowledged does not
-    /// keep them from a dead one: perhaps the peer has no id to answer with (spec 6.11).
+    /// Whether another path than this one uses these addresses. A path without any acknowledgement does not keep a
+    /// dead one from them: the peer may lack a connection ID to answer with (spec 6.11).
     pub(crate) fn is_taken(&self, id: PathId, tuple: &FourTuple) -> bool {
         let is_dead = self.paths.get(id).is_some_and(|path| path.state() == PathState::Dead);
         let holds = |other: &Path| other.id != id && other.tuple() == *tuple;
         self.paths.iter().any(|other| holds(other) && !(is_dead && is_unproven(other)))
     }
 
-    /// A path has come to where others asked in vain: these close (spec 6.71).
+    /// A path has moved to addresses that other paths challenge without a response: these close (spec 6.71).
     pub(crate) fn close_duplicates(&mut self, now: Instant, id: PathId) {
         let Some(tuple) = self.paths.get(id).map(|path| path.tuple()) else { return };
         if self.manager.selection.is_none() {
@@ -147,7 +147,7 @@ impl Engine {
         }
     }
 
-    /// Opens every path that the addresses allow and the peer's ids reach.
+    /// Opens every path that the addresses and the peer's path ids permit.
     pub(crate) fn open_missing_paths(&mut self, now: Instant) {
         if self.side == Side::Server || !self.phase.is_established() {
             return;
@@ -190,12 +190,12 @@ impl Engine {
         }
     }
 
-    /// Closes a path from this end and tells the peer.
+    /// Closes a path from this end and notifies the peer.
     pub(crate) fn close_own_path(&mut self, now: Instant, id: PathId, reason: PathReason) {
         self.remove_path(now, id, reason, true);
     }
 
-    /// Forgets a path, and may tell the peer of it; what was in flight on it is sent again on the others.
+    /// Removes a path, and may notify the peer; what was in flight on it is sent again on the others.
     fn remove_path(&mut self, now: Instant, id: PathId, reason: PathReason, tell: bool) {
         if !self.advance_path(now, id, PathState::Closed, reason) {
             return;
@@ -213,7 +213,7 @@ impl Engine {
         self.open_missing_paths(now);
     }
 
-    /// The peer closed a path; perhaps one of which nothing else ever arrived here.
+    /// The peer closed a path, perhaps one on which nothing else ever arrived here.
     pub(crate) fn on_peer_closed_path(&mut self, now: Instant, id: PathId) {
         if self.paths.get(id).is_some() {
             self.remove_path(now, id, PathReason::ClosedByPeer, false);
@@ -223,7 +223,7 @@ impl Engine {
         }
     }
 
-    /// For each path that closed the peer gets one more id, so that the number of open paths stays the same.
+    /// The peer gets one more id for each closed path, so that the number of open paths stays the same.
     fn on_closed(&mut self, path: PathId, tell: bool) {
         self.set_reachable(path, false);
         self.limits.own_paths = self.limits.own_paths.saturating_add(1);
@@ -235,11 +235,11 @@ impl Engine {
         PathId(self.limits.own_paths.min(self.limits.peer_paths))
     }
 
-    /// A path that the peer opened: its first packet came from `heard`.
+    /// The peer opened a path: its first packet came from `heard`.
     pub(crate) fn accept_path(&mut self, heard: &Heard, size: usize) {
         let role = self.manager.role_of(&heard.tuple.local);
         let mut path = Path::new(heard.path, heard.tuple, role, self.another_recovery(heard.path), heard.now);
-        // The datagram came before the path, so nobody has counted it yet.
+        // The datagram came before the path, so it is not counted yet.
         path.place.on_received(size);
         self.paths.insert(path);
         self.report_opened(heard.now, heard.path, PathReason::OpenedByPeer);
@@ -248,7 +248,7 @@ impl Engine {
         }
     }
 
-    /// The peer at `peer` names an address of its own.
+    /// The peer at `peer` advertises an address.
     pub(crate) fn on_add_address(
         &mut self,
         now: Instant,
@@ -266,10 +266,10 @@ impl Engine {
         }
     }
 
-    /// The peer takes an address back.
+    /// The peer withdraws an address.
     pub(crate) fn on_remove_address(&mut self, now: Instant, (id, sequence): (u64, u64)) {
         let Some(address) = self.manager.on_remove_address(id, sequence) else { return };
-        // It may still be there for a moment, and until another path works there is nothing better.
+        // The peer may still be reachable there for a moment, and until another path works there is no better choice.
         self.manager.set_leaving(address);
         self.close_leaving(now);
         self.retarget_paths(now);
@@ -277,7 +277,7 @@ impl Engine {
         self.events.push(Event::PeerAddresses);
     }
 
-    /// The peer tells how it sees a path, and what the path delivers, if it does.
+    /// The peer reports the availability of a path, and possibly its delivery rate.
     pub(crate) fn on_peer_status(
         &mut self,
         now: Instant,
@@ -290,8 +290,8 @@ impl Engine {
         let Some(before) = path.on_peer_status(sequence, state) else { return };
         let is_ready = path.peer_ready();
         if was_ready && !is_ready {
-            // Acknowledge elsewhere, at once; and say something here: if only a NAT forgot this end, the peer learns the
-            // new address from it.
+            // Acknowledges on another path at once, and sends a packet here too: if only a NAT forgot this end, the
+            // peer learns the new address from it.
             path.receiving.acks.force();
             if path.state() == PathState::Dead {
                 path.prober.hurry(now);
@@ -300,9 +300,9 @@ impl Engine {
             }
         }
         if state == PathAvailability::Dead && before != PathAvailability::Dead {
-            // What is on its way there may never arrive: send it elsewhere too. A mere suspicion of the peer is about
-            // what it sends itself; of what this end sends the acknowledgements tell more.
-            // A peer that says so again and again must not cost a look at everything in flight each time.
+            // Packets in flight there may never arrive, so reinjects them elsewhere. A mere suspicion of the peer
+            // concerns the data that it sends; for the data of this end acknowledgements say more. A peer that
+            // repeats the report must not cost a scan of all packets in flight each time.
             let has_new = path.recovery.in_flight().rev().take(LOOKED_AT).any(|packet| !packet.reinjected);
             if has_new && self.paths.best_live(Some(id)).is_some() {
                 self.reinject(now, id, Portion::ALL);
@@ -316,8 +316,8 @@ impl Engine {
         }
     }
 
-    /// The peer sends real data on a path from another address than before: a NAT gave it a new one. Follow it, prove
-    /// the address, go back if it does not answer (RFC 9000, section 9.3).
+    /// The peer sends real data on a path from a new address, because a NAT rebound it: follows it, validates the
+    /// address, and returns if it does not answer (RFC 9000, section 9.3).
     pub(crate) fn follow_peer(&mut self, heard: &Heard) {
         if self.side == Side::Client {
             return;
@@ -327,7 +327,7 @@ impl Engine {
         };
         let old = path.tuple();
         if path.state() == PathState::Validating {
-            // Several pairs were tried, and the client settled on this one.
+            // The client tried several pairs, and settled on this one.
             path.place.start_anew(heard.tuple, heard.datagram);
             path.prober.start(heard.now, vec![heard.tuple], None);
             return;
@@ -353,7 +353,7 @@ impl Engine {
         self.announce_path(heard.now, event);
     }
 
-    /// A new address of the peer does not answer: back to where the path worked.
+    /// The new address of the peer does not answer: returns to the validated address.
     pub(crate) fn give_up_move(&mut self, now: Instant, id: PathId) {
         let Some(path) = self.paths.get_mut(id) else { return };
         if let Some(old) = path.place.fallback().filter(|_| path.prober.rounds() > 3) {
@@ -376,7 +376,7 @@ impl Engine {
     }
 }
 
-/// Whether a path has not shown yet that it works.
+/// Whether a path has not been validated yet.
 fn is_unproven(path: &Path) -> bool {
     let never = path.recovery.last_progress().is_none();
     path.state() == PathState::Validating || (path.state() == PathState::Dead && never)

@@ -1,7 +1,7 @@
-//! A sender that waits for credit asks now and then (spec 8.27).
+//! Persist probes: a sender that waits for flow-control credit sends one now and then (spec 8.27).
 //!
-//! It has nothing in flight, so neither the probe timer nor silence shows whether the peer is still there; and credit
-//! that is too little for the peer to tell it unasked may be all that is due.
+//! It has nothing in flight, so neither the probe timer nor silence detection shows whether the peer is alive.
+//! Besides, the peer may owe a small credit that it does not announce by itself.
 
 use std::time::Duration;
 
@@ -12,17 +12,17 @@ use crate::Instant;
 use crate::path::Path;
 use crate::wire::Wire;
 
-/// The longest time between two questions.
+/// The longest time between two persist probes.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
-/// When to ask, and where.
+/// The timer of persist probes, and the path for the next one.
 #[derive(Debug)]
 pub(crate) struct Persist {
-    /// Since when it waits: bytes of streams left, or a question.
+    /// Start of the timer: stream data or a persist probe left.
     since: Instant,
-    /// Questions since bytes left.
+    /// Persist probes since stream data left.
     questions: u32,
-    /// The path on which a question goes now.
+    /// The path on which a persist probe is due.
     due: Option<PathId>,
 }
 
@@ -31,7 +31,7 @@ impl Persist {
         Self { since: now, questions: 0, due: None }
     }
 
-    /// Bytes of streams left.
+    /// Stream data left.
     pub(crate) fn on_data(&mut self, now: Instant) {
         (self.since, self.questions) = (now, 0);
     }
@@ -41,7 +41,7 @@ impl Persist {
         self.since = now;
     }
 
-    /// The path on which a question goes, told once.
+    /// The path on which a persist probe is due; returns it once.
     pub(crate) fn take_due(&mut self) -> Option<PathId> {
         self.due.take()
     }
@@ -59,7 +59,8 @@ impl Persist {
 }
 
 impl Engine {
-    /// Where the next question goes, if one is needed: to each live path in turn, as any of them may have died.
+    /// The path of the next persist probe, if one is needed: each live path in turn, because any of them may have
+    /// died.
     fn persist_path(&self, wire: &Wire) -> Option<&Path> {
         let asks_anyway = |path: &Path| path.has_probes_due() || path.recovery.packets_in_flight() > 0;
         if !wire.is_blocked() || self.paths.iter().any(|path| path.is_live() && asks_anyway(path)) {
@@ -74,7 +75,7 @@ impl Engine {
         Some(self.persist.deadline(path.recovery.pto()))
     }
 
-    /// Asks if it is time.
+    /// Schedules a persist probe if it is due.
     pub(crate) fn persist_timeout(&mut self, wire: &mut Wire, now: Instant) {
         if self.persist_deadline(wire).is_none_or(|at| at > now) {
             return;
@@ -96,7 +97,7 @@ mod tests {
     use crate::Instant;
 
     #[test]
-    fn the_wait_doubles_up_to_five_seconds_until_bytes_leave() {
+    fn the_wait_doubles_up_to_five_seconds_until_stream_data_leaves() {
         let mut now = Instant::from_nanos(0);
         let mut persist = Persist::new(now);
         let pto = Duration::from_millis(100);

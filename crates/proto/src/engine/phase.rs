@@ -1,17 +1,17 @@
-//! How far a connection has come, as far as paths have to know: the steps of its close are the wire's.
+//! Phase of a connection, as far as paths depend on it: the wire format has the steps of the close.
 
-/// How far a connection has come.
+/// The phase of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// The peer is not known yet.
+    /// The peer is not authenticated yet.
     Handshaking,
     /// The application may use streams.
     Established,
     /// One of the ends closes, and packets with content are still exchanged.
     Closing,
-    /// The end is known; late packets may be answered.
+    /// The outcome is known; late packets may be answered.
     Draining,
-    /// Nothing is left.
+    /// The connection has ended.
     Closed,
 }
 
@@ -20,7 +20,7 @@ impl Phase {
         self == Self::Handshaking
     }
 
-    /// Whether streams may be used by the application.
+    /// Whether the application may use streams.
     pub(crate) fn is_established(self) -> bool {
         self == Self::Established
     }

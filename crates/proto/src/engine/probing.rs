@@ -1,23 +1,23 @@
-//! Which PROBE or PROBE-ACK goes out next on a path, and to where.
+//! The next PROBE or PROBE-ACK of a path, and its addresses.
 
 use super::BASE_DATAGRAM;
 use crate::path::manager::PathManager;
 use crate::path::{Path, PathState};
 use crate::{FourTuple, Instant, Rng};
 
-/// What a packet for an address pair carries.
+/// What a probing packet for an address pair carries.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Probing {
     pub(crate) tuple: FourTuple,
-    /// The number to send back.
+    /// The nonce of a PROBE-ACK.
     pub(crate) answer: Option<u64>,
-    /// The number to ask with.
+    /// The nonce of a PROBE.
     pub(crate) question: Option<u64>,
     /// Whether the packet fills the datagram that every path must carry.
     pub(crate) is_full: bool,
 }
 
-/// The next PROBE or PROBE-ACK of a path; `None` if there is none now, or what is due has to wait.
+/// The next PROBE or PROBE-ACK of a path; `None` if none is due, or the due one has to wait.
 pub(crate) fn next_probing(
     now: Instant,
     path: &mut Path,
@@ -26,12 +26,12 @@ pub(crate) fn next_probing(
     is_client: bool,
 ) -> Option<Probing> {
     if let Some((tuple, nonce)) = path.pop_answer(now) {
-        // Who asks on a path that is not proven yet is asked back at the same address.
+        // A PROBE on a path that is not validated yet causes a challenge in return to the same address.
         let asks_back = path.state() == PathState::Validating && path.prober.asks_back(now, &tuple);
         let question = asks_back.then(|| path.prober.ask(now, tuple, rng));
         return Some(Probing { tuple, answer: Some(nonce), question, is_full: false });
     }
-    // spec 6.77: who answered a small question is asked a full one before the path counts.
+    // spec 6.77: a pair that answered a small challenge gets a full one before the path counts as working.
     if let Some(tuple) = path.prober.take_full_due() {
         let fits = path.tuple() != tuple || path.place.amplification().room() >= usize::from(BASE_DATAGRAM);
         let question = fits.then(|| path.prober.ask(now, tuple, rng))?;

@@ -1,8 +1,9 @@
-//! A receiver that hears nothing in the middle of a stream asks whether its peer is still there (spec 7.43).
+//! Receiver keep-alive: a receiver that hears nothing in the middle of a stream tests whether its peer is alive (spec
+//! 7.43).
 //!
-//! It has nothing in flight, so it does not notice that no path works any more; its peer, which does, waits for one
-//! beyond the idle time (spec 7.35), and has to be waited for as well (RFC 9000, section 10.1.2). And behind a translator
-//! that gave its path another port, only its own packets tell the peer the new one.
+//! A receiver has nothing in flight, so it does not notice that no path works any more. Its peer notices, and waits
+//! for a path beyond the idle timeout (spec 7.35), so the receiver must not time out either (RFC 9000, section
+//! 10.1.2). Behind a NAT that rebound its port, only the receiver's own packets show the peer the new one.
 
 use std::time::Duration;
 
@@ -10,22 +11,22 @@ use super::Engine;
 use crate::Instant;
 use crate::wire::Wire;
 
-/// The first question is not asked before so many probe timeouts, nor before this time: senders pause, too.
+/// The first keep-alive waits for this many probe timeouts, and at least this time: senders pause, too.
 const FIRST_TIMEOUTS: u32 = 4;
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 
-/// Which questions were asked.
+/// Keep-alives sent so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct KeepAlives {
-    /// Bytes of streams that had come by then.
+    /// Stream bytes received when the last one was sent.
     after: u64,
-    /// How often, since they came.
+    /// Number of keep-alives since these bytes arrived.
     times: u8,
 }
 
 impl Engine {
-    /// Soon after the peer fell silent, and after half of the idle time; once each for all bytes of streams that came
-    /// before.
+    /// When the next keep-alive is due: soon after the peer fell silent, and after half of the idle timeout; once
+    /// each until further stream data arrives.
     pub(crate) fn receiver_keep_alive_deadline(&self, wire: &Wire) -> Option<Instant> {
         let idle_at = self.idle_deadline().filter(|_| !self.clock.asked_since_heard)?;
         let heard_at = self.clock.last_activity;
@@ -37,7 +38,7 @@ impl Engine {
         }
     }
 
-    /// Asks on all paths if it is time.
+    /// Schedules a keep-alive on all paths if it is due.
     pub(crate) fn receiver_keep_alive_timeout(&mut self, wire: &Wire, now: Instant) {
         if self.receiver_keep_alive_deadline(wire).is_none_or(|at| at > now) {
             return;

@@ -1,4 +1,4 @@
-//! A server that moves alone: it speaks from where it is now, and its client asks there (spec 6.53, 6.60).
+//! Migration of a server alone: it sends from its new address, and its client challenges it there (spec 6.53, 6.60).
 
 use super::notices::Notice;
 use super::{Engine, Heard, Side};
@@ -6,8 +6,8 @@ use crate::path::{Path, PathReason, PathState};
 use crate::{FourTuple, Instant, LocalAddress};
 
 impl Engine {
-    /// If no live path of a server has its own address any more, those that lost it are dead and speak to the client
-    /// from `homes`; so do others that are dead already.
+    /// If no live path of a server has its local address any more, declares the paths that lost it dead, and
+    /// challenges the client from `homes`; other dead paths do so too.
     pub(crate) fn relocate(
         &mut self,
         now: Instant,
@@ -20,7 +20,7 @@ impl Engine {
         }
         for id in self.paths.ids() {
             let Some(path) = self.paths.get_mut(id) else { continue };
-            // Where the client was followed to last may not be proven: then it is looked for where it was before.
+            // The last address of the client may be unvalidated: then the previous one is challenged.
             let remote = path.place.fallback().unwrap_or_else(|| path.tuple()).remote;
             let alike = homes.iter().filter(|home| home.address.is_ipv4() == remote.is_ipv4());
             let mut targets: Vec<_> = alike.map(|home| FourTuple { local: *home, remote }).collect();
@@ -33,7 +33,8 @@ impl Engine {
             } else if path.state() != PathState::Validating && is_lost {
                 self.declare_dead(now, id, PathReason::AddressGone);
                 if let Some(path) = self.paths.get_mut(id) {
-                    // It is asked where it was proven, and what was known of flaps holds for where this end was.
+                    // The client is challenged at its validated address; the flap history belongs to the old address
+                    // of this end.
                     path.place.prove(first);
                     path.forget_flaps();
                     let distance = path.recovery.rtt().smoothed();
@@ -46,8 +47,8 @@ impl Engine {
         }
     }
 
-    /// Whether a client opens a packet of a path that comes from elsewhere, to learn where its server is: while nothing is
-    /// heard from where it was.
+    /// Whether a client decrypts an off-path packet to learn where its server is: only while nothing arrives from the
+    /// known address.
     pub(crate) fn opens_off_path_packets(&self, heard: &Heard) -> bool {
         self.side == Side::Client
             && !self.phase.is_handshaking()
@@ -55,8 +56,9 @@ impl Engine {
             && !self.paths.iter().any(|path| is_heard_of(path, heard.now))
     }
 
-    /// It opened, so it is the server's; who sent it from there is another question. What it says is not read. Once no path
-    /// works the address is asked, as any other that only the peer named (spec 6.35); until then the path is.
+    /// The packet was decrypted, so the server built it, but any host may have sent it from there. Its content is
+    /// ignored. Once no path works, the source address is challenged like any unverified address (spec 6.35); until
+    /// then the path itself is probed.
     pub(crate) fn on_off_path_packet(&mut self, heard: &Heard) {
         let any_live = self.paths.iter().any(Path::is_live);
         let Some(path) = self.paths.get_mut(heard.path) else { return };
@@ -74,7 +76,7 @@ impl Engine {
     }
 }
 
-/// Whether something came on a path within a round trip: then its server is where it was.
+/// Whether something arrived on a path within a round trip: then its server has not moved.
 fn is_heard_of(path: &Path, now: Instant) -> bool {
     path.is_live() && now < path.last_heard() + path.recovery.rtt().smoothed()
 }

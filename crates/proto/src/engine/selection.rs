@@ -1,5 +1,5 @@
-//! Pairs of addresses chosen one by one: measured, opened, and closed once those work that take their place
-//! (spec 6.47 to 6.50, 6.66 to 6.71).
+//! Choice of single address pairs: measures, opens, and closes them once their replacements work (spec 6.47 to 6.50,
+//! 6.66 to 6.71).
 
 use std::time::Duration;
 
@@ -15,20 +15,20 @@ use crate::path::{Path, PathReason, PathState, Role};
 use crate::wire::Wire;
 use crate::{FourTuple, Instant, LocalAddress, Rate, Transmit};
 
-/// A path that does not work for so long is not counted on any more.
+/// A path that does not work for this long no longer counts.
 const LOST_FOR: Duration = Duration::from_secs(10);
-/// A pair of unknown rate is tried for so long beside those whose place it may take.
+/// A pair of unknown rate is tried for this long beside the pairs that it may replace.
 const TRIED_FOR: Duration = Duration::from_secs(5);
-/// Whatever becomes of its path.
+/// Longest trial, whatever the state of its path.
 const TRIED_AT_MOST: Duration = Duration::from_secs(15);
-/// What is on its way on a path that was replaced has so long to arrive.
+/// Packets in flight on a replaced path have this long to arrive.
 const DRAINS_FOR: Duration = Duration::from_secs(2);
-/// What an interface costs beside its distance, if it is for reserve, or if its use costs something.
+/// Cost of an interface besides its distance, if it is in reserve or its use costs something.
 const RESERVE: Duration = Duration::from_secs(10);
 const METERED: Duration = Duration::from_secs(1);
 
 impl Engine {
-    /// Looks again at the choice of pairs, if there is one to make and something happened that may change it.
+    /// Reviews the choice of pairs, if an event may change it.
     pub(crate) fn select_pairs(&mut self, now: Instant) {
         let is_due = self.manager.selection.as_ref().is_some_and(|selection| selection.is_due);
         if !is_due || !self.phase.is_established() {
@@ -75,8 +75,8 @@ impl Engine {
         }
     }
 
-    /// How many pairs are chosen at most. Of an assignment one path less than there may be, so that another pair can be
-    /// tried before the one that it replaces closes.
+    /// The largest number of chosen pairs. An assignment uses one path less than the limit, so that another pair can
+    /// be tried before the one that it replaces closes.
     fn most(&self, mode: PairMode) -> usize {
         let limit = usize::try_from(self.config.path_limit).unwrap_or(usize::MAX);
         match mode {
@@ -85,8 +85,8 @@ impl Engine {
         }
     }
 
-    /// Whether the choice has to be made anew: addresses or costs changed, and all pairs had their time to answer; or one
-    /// that is in use is lost.
+    /// Whether to choose again: addresses or costs changed, and all pairs had time to answer; or a pair in use is
+    /// lost.
     fn is_open_question(&self, selection: &Selection, candidates: &[Candidate]) -> bool {
         let is_lost = |tuple: &FourTuple| !candidates.iter().any(|candidate| candidate.tuple == *tuple);
         if selection.wanted.iter().any(is_lost) || selection.is_trial_over(candidates) {
@@ -104,8 +104,7 @@ impl Engine {
         self.paths.iter().any(|path| path.tuple() == *tuple)
     }
 
-    /// The pairs that work, as far as is known. In a full mesh, where all are used for which there is room, rates do not
-    /// count.
+    /// The pairs that are known to work. In a full mesh, which uses every pair up to the limit, rates do not count.
     fn candidates(&self, selection: &Selection) -> Vec<Candidate> {
         let candidate = |(tuple, rtt, rate): (FourTuple, Option<Duration>, Option<Rate>)| {
             let rate = rate.filter(|_| selection.mode == PairMode::Disjoint);
@@ -123,7 +122,7 @@ impl Engine {
         if self.manager.terms_of(local).cost > 0 { reserve + METERED } else { reserve }
     }
 
-    /// Make before break: a path closes when all that take its place work.
+    /// Make before break: a path closes when all its replacements work.
     fn close_replaced(&mut self, now: Instant, mode: PairMode, wanted: &[FourTuple]) {
         let replaced = self.paths.iter().filter(|path| self.is_replaced(path, mode, wanted));
         let replaced: SmallVec<[PathId; 8]> = replaced.map(|path| path.id).collect();
@@ -132,7 +131,7 @@ impl Engine {
         }
     }
 
-    /// Whether others work that take the place of a path.
+    /// Whether the replacements of a path work.
     fn is_replaced(&self, path: &Path, mode: PairMode, wanted: &[FourTuple]) -> bool {
         if wanted.is_empty() || wanted.contains(&path.tuple()) {
             return false;
@@ -152,8 +151,8 @@ impl Engine {
         }
     }
 
-    /// Whether a pair is tried beside a path, which stays until it is known what the other delivers: a slow pair would
-    /// hold up everything if it was alone.
+    /// Whether a pair is on trial beside a path. The path stays until the rate of the pair is known: a slow pair
+    /// would delay all data if it were alone.
     fn is_tried(&self, tuple: &FourTuple, path: &Path) -> bool {
         let Some(Selection { survey, trial: Some(trial), .. }) = self.manager.selection.as_deref() else {
             return false;
@@ -161,7 +160,7 @@ impl Engine {
         trial.left.contains(&path.tuple()) && survey.lacks_rate(tuple)
     }
 
-    /// A path that is not wanted any more gets nothing new, and closes when what is on its way had time to arrive.
+    /// A replaced path gets no new data, and closes when its packets in flight had time to arrive.
     fn retire(&mut self, now: Instant, id: PathId) {
         let Some(path) = self.paths.get_mut(id) else { return };
         if matches!(path.state(), PathState::Active | PathState::Probation) {
@@ -173,7 +172,7 @@ impl Engine {
         }
     }
 
-    /// A path that was about to close is wanted again.
+    /// A replaced path is wanted again.
     fn take_back(&mut self, now: Instant, id: PathId, role: Role) {
         let Some(path) = self.paths.get_mut(id) else { return };
         path.set_role(role);
@@ -182,7 +181,7 @@ impl Engine {
         self.tell_status(id);
     }
 
-    /// Closes paths to addresses that the peer took back, once another path works.
+    /// Closes paths to withdrawn addresses, once another path works.
     pub(crate) fn close_leaving(&mut self, now: Instant) {
         if !self.manager.has_leaving() {
             return;
@@ -200,7 +199,7 @@ impl Engine {
         self.manager.forget_leaving();
     }
 
-    /// When to look at the choice again, or to ask a pair.
+    /// When to review the choice, or to send the next connectivity check.
     pub(crate) fn selection_deadline(&self) -> Option<Instant> {
         let selection = self.manager.selection.as_ref().filter(|_| self.phase.is_established())?;
         let lost = self.paths.iter().filter(|path| {
@@ -220,7 +219,7 @@ impl Engine {
         [lost_at, closes, asks, survey.settles_at(is_used)].into_iter().chain(rates).flatten().min()
     }
 
-    /// When what is tried has had its time.
+    /// When the trial ends.
     fn trial_ends(&self, selection: &Selection) -> Option<Instant> {
         let trial = selection.trial.as_ref()?;
         let is_open = |path: &&Path| {
@@ -231,7 +230,7 @@ impl Engine {
         tried.chain([trial.since + TRIED_AT_MOST]).min()
     }
 
-    /// At once, if what a path delivers can be told by now, and was not known.
+    /// At once, if the rate of a path has become measurable and was unknown.
     fn rate_news(&self, selection: &Selection) -> Option<Instant> {
         let is_news = |path: &&Path| {
             path.is_live() && selection.survey.lacks_rate(&path.tuple()) && measured_rate(path).is_some()
@@ -239,7 +238,7 @@ impl Engine {
         self.paths.iter().find(is_news).map(Path::since)
     }
 
-    /// Time has passed.
+    /// Handles the passing of time.
     pub(crate) fn selection_timeout(&mut self, now: Instant) {
         if self.selection_deadline().is_some_and(|at| at <= now) {
             self.manager.reconsider();
@@ -247,18 +246,18 @@ impl Engine {
         }
     }
 
-    /// When bytes of streams went over any path last.
+    /// When stream data last went over any path.
     fn carried_at(&self) -> Option<Instant> {
         self.paths.iter().filter_map(Path::last_data).max()
     }
 
-    /// The path whose id stands in questions about other pairs.
+    /// The path whose id connectivity checks of other pairs use.
     fn survey_carrier(&self) -> Option<PathId> {
         self.paths.best_live(None).filter(|path| self.can_send(path)).map(|path| path.id)
     }
 
-    /// A PROBE between addresses that no path uses, over the id of one that works. It is no packet in flight, and its
-    /// acknowledgement says nothing of the path (spec 6.49).
+    /// A PROBE between addresses that no path uses, over the id of a working path. It is not in flight, and its
+    /// acknowledgement says nothing about the path (spec 6.49).
     pub(crate) fn transmit_survey(
         &mut self,
         wire: &mut Wire,
@@ -276,7 +275,7 @@ impl Engine {
             (carried_at, |tuple: &FourTuple| used.contains(tuple)),
             |address| self.manager.may_ask(now, address),
         );
-        // The second question about a pair may be what the choice waited for.
+        // The choice may have waited for the second check of a pair.
         selection.is_due |= question.is_some();
         self.manager.selection = Some(selection);
         let (tuple, nonce) = question?;
@@ -285,7 +284,7 @@ impl Engine {
     }
 }
 
-/// Whether a path is not counted on any more: it has not worked for long, or for a moment while no other works either.
+/// Whether a path no longer counts: it has not worked for long, or not at all while no other works either.
 fn is_lost(path: &Path, now: Instant, any_live: bool) -> bool {
     match path.state() {
         PathState::Dead => !any_live || path.in_state_for(now) >= LOST_FOR,
@@ -299,12 +298,12 @@ fn is_lost(path: &Path, now: Instant, any_live: bool) -> bool {
     }
 }
 
-/// Whether others have taken the place of a path, which rests until it closes.
+/// Whether other paths have replaced a path, which is idle until it closes.
 pub(crate) fn is_leaving(path: &Path) -> bool {
     path.state() == PathState::Backup && path.reason() == PathReason::Replaced
 }
 
-/// When a path closes whose place others have taken.
+/// When a replaced path closes.
 fn closes_at(path: &Path) -> Instant {
     let recovery = &path.recovery;
     let had_time = if recovery.packets_in_flight() == 0 { recovery.pto() * 2 } else { DRAINS_FOR };

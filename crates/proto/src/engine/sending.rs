@@ -1,4 +1,4 @@
-//! What stands between streams and paths: the scheduler, and what it is asked with.
+//! Link between streams and paths: the scheduler and its input.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,29 +10,30 @@ use crate::scheduler::guard::Guard;
 use crate::scheduler::{PathList, PathView, ReadyStream, Scheduler};
 use crate::{ByteCount, Instant};
 
-/// Copies of what holds up delivery, of a hundred bytes sent (engineering: bulk).
+/// Head-of-line copies per hundred bytes sent (engineering: bulk).
 const STUCK_SHARE: u64 = 2;
-/// Copies of what is in flight on a suspect path, of a hundred bytes sent.
+/// Copies of packets in flight on a suspect path, per hundred bytes sent.
 const SUSPECT_SHARE: u64 = 5;
-/// Copies that are always allowed: a connection that sends little has the end of what it sends in doubt most often.
+/// Copies that are always permitted: a connection that sends little has the end of its data in flight most often when
+/// a path becomes suspect.
 const ALWAYS: ByteCount = ByteCount(12_000);
 /// Half of the time over which bytes are counted.
 const HALF: Duration = Duration::from_secs(5);
 
-/// Brings bytes of streams onto paths.
+/// Moves stream data onto paths.
 #[derive(Debug)]
 pub(crate) struct Sending {
     pub(crate) scheduler: Box<dyn Scheduler>,
-    /// The figures of the paths as of the last question; kept for its memory.
+    /// The views of the paths at the last decision; kept for its memory.
     pub(crate) views: Vec<PathView>,
-    /// The same of the streams.
+    /// The ready streams, likewise.
     pub(crate) ready: Vec<ReadyStream>,
     pub(crate) copies: Copies,
     pub(crate) stuck_budget: CopyBudget,
     pub(crate) suspect_budget: CopyBudget,
-    /// The path on which bytes got lost or in doubt last.
+    /// The path on which data was last lost or became suspect.
     pub(crate) repeats_from: Option<PathId>,
-    /// From the first acknowledgement on until the connection rests.
+    /// Exists from the first acknowledgement until the connection is idle.
     pub(crate) guard: Option<Box<Guard>>,
 }
 
@@ -50,13 +51,13 @@ impl Sending {
         }
     }
 
-    /// Bytes left in datagrams of the data level.
+    /// Bytes left in 1-RTT datagrams.
     pub(crate) fn on_sent(&mut self, now: Instant, bytes: ByteCount) {
         self.stuck_budget.on_sent(now, bytes);
         self.suspect_budget.on_sent(now, bytes);
     }
 
-    /// Gives back memory that is not used.
+    /// Frees unused memory.
     pub(crate) fn shrink_when_idle(&mut self) {
         self.views = Vec::new();
         self.ready = Vec::new();
@@ -65,10 +66,10 @@ impl Sending {
     }
 }
 
-/// How much may be sent twice: a share of what was sent in the last 5 to 10 s.
+/// Budget of bytes that may be sent twice: a share of the bytes sent in the last 5 to 10 s.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CopyBudget {
-    /// Of a hundred.
+    /// In percent.
     share: u64,
     since: Instant,
     current: Spent,
@@ -113,7 +114,7 @@ impl CopyBudget {
     }
 }
 
-/// What waits to be sent once more on further paths.
+/// Content that waits to be sent again on further paths.
 #[derive(Debug, Default)]
 pub(crate) struct Copies {
     queues: Vec<CopyQueue>,
@@ -123,15 +124,15 @@ pub(crate) struct Copies {
 struct CopyQueue {
     path: PathId,
     contents: VecDeque<SentContent>,
-    /// Where the copy of the first has come.
+    /// How much of the first content has been copied.
     offset: u64,
 }
 
-/// Blocks that wait on a path at most; the oldest are given up for newer ones.
+/// Most blocks that wait on a path; the oldest are dropped for newer ones.
 const MOST_COPIES: usize = 1024;
 
 impl Copies {
-    /// Copies the bytes of streams and messages among `contents` onto `paths` without the first.
+    /// Queues copies of the stream and message data among `contents` for `paths`, except the first.
     pub(crate) fn add<'a>(
         &mut self,
         paths: PathList,
@@ -159,12 +160,12 @@ impl Copies {
         self.queues.iter().filter(|queue| !queue.contents.is_empty()).map(|queue| queue.path).collect()
     }
 
-    /// Nothing more is copied on a path.
+    /// Drops the copies for a path.
     pub(crate) fn give_up(&mut self, path: PathId) {
         self.queues.retain(|queue| queue.path != path);
     }
 
-    /// Drops what has arrived meanwhile; true if something is left.
+    /// Drops copies of content that has arrived meanwhile; true if any are left.
     pub(crate) fn needs_copies(&mut self, path: PathId, has_arrived: impl Fn(&SentContent) -> bool) -> bool {
         let Some(queue) = self.queues.iter_mut().find(|queue| queue.path == path) else { return false };
         while let Some(copied) = queue.contents.front()
@@ -176,8 +177,8 @@ impl Copies {
         !queue.contents.is_empty()
     }
 
-    /// Has `write` write what comes next on a path, as far as there is room; it tells where it came, and `None` when it
-    /// wrote nothing.
+    /// Lets `write` write the next copies on a path, as far as they fit; it returns the offset reached, or `None` if
+    /// it wrote nothing.
     pub(crate) fn write(&mut self, path: PathId, mut write: impl FnMut(&SentContent, u64) -> Option<u64>) {
         let Some(queue) = self.queues.iter_mut().find(|queue| queue.path == path) else { return };
         while let Some(copied) = queue.contents.front() {
@@ -198,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_are_a_share_of_what_was_sent_lately_and_a_little_always() {
+    fn copies_are_a_share_of_recently_sent_bytes_and_a_few_are_always_permitted() {
         let at = |seconds: u64| Instant::from_nanos(seconds * 1_000_000_000);
         let mut budget = CopyBudget::new(2);
         assert_eq!(budget.left(at(20)), ALWAYS);

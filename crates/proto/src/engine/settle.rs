@@ -1,4 +1,4 @@
-//! What an acknowledgement or a timeout means for a path, the scheduler, and what packets carried.
+//! Effects of an acknowledgement or timeout on the path, the scheduler, and the contents of packets.
 
 use manyway_wire::PathId;
 use smallvec::SmallVec;
@@ -12,14 +12,14 @@ use crate::scheduler::Event;
 use crate::scheduler::guard::{Candidate, Guard, Verdict};
 use crate::{ByteCount, Instant};
 
-/// Which of the packets in flight on a path.
+/// A portion of the packets in flight on a path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Portion {
-    /// Not these, the oldest.
+    /// Skips this many of the oldest.
     pub(crate) skip: usize,
-    /// At most so many.
+    /// At most this many packets.
     pub(crate) packets: usize,
-    /// Until they have so many bytes.
+    /// Until they contain this many bytes.
     pub(crate) bytes: ByteCount,
 }
 
@@ -28,8 +28,8 @@ impl Portion {
 }
 
 impl Engine {
-    /// Draws the consequences of an acknowledgement or a timeout for a path, leaves to the wire what became of the
-    /// content, and empties the outcome.
+    /// Applies an acknowledgement or a timeout to a path, leaves the fate of the contents to the wire format, and
+    /// empties the outcome.
     pub(crate) fn settle(&mut self, now: Instant, path: PathId, outcome: &mut Outcome) {
         let lost = outcome.lost.len() as u64;
         self.tell_scheduler(path, outcome);
@@ -83,7 +83,7 @@ impl Engine {
         }
     }
 
-    /// What only observers hear: each lost packet, and the figures of the path.
+    /// Facts for observers alone: each lost packet, and the metrics of the path.
     fn observe_recovery(&mut self, now: Instant, id: PathId, outcome: &Outcome) {
         for lost in &outcome.lost_packets {
             let LostNote { packet_number, size, reason } = *lost;
@@ -106,8 +106,8 @@ impl Engine {
         self.observe(now, &Fact::Metrics(metrics));
     }
 
-    /// Sends again, elsewhere, what is in flight on a suspect path, as far as the budget goes, which each packet counts
-    /// on once: the path's capacity for a round trip, and a share of what was sent lately (spec 6.75).
+    /// Reinjects elsewhere the packets in flight on a suspect path, within a budget of which each packet counts once:
+    /// the capacity of the path for a round trip, and a share of the bytes sent recently (spec 6.75).
     pub(crate) fn reinject_suspect(&mut self, now: Instant, id: PathId) {
         let Some(path) = self.paths.get(id) else { return };
         let recovery = &path.recovery;
@@ -118,8 +118,8 @@ impl Engine {
         self.sending.suspect_budget.on_copied(now, reinjected);
     }
 
-    /// Sends again, elsewhere, what is in flight on a path; the originals stay there, in doubt. Tells how many bytes the
-    /// packets have.
+    /// Reinjects elsewhere the packets in flight on a path; the originals stay in flight there. Returns the total
+    /// size of the packets.
     pub(crate) fn reinject(&mut self, now: Instant, id: PathId, portion: Portion) -> ByteCount {
         let Some(path) = self.paths.get_mut(id) else { return ByteCount::ZERO };
         let (mut packets, mut reinjected) = (0, ByteCount::ZERO);
@@ -140,8 +140,8 @@ impl Engine {
         reinjected
     }
 
-    /// Acknowledgements brought progress, and `arrived` bytes of streams are in order at the peer: lets the guard park a
-    /// path that does not pay, and take it back.
+    /// Acknowledgements brought progress, and `arrived` stream bytes are in order at the peer: lets the guard park a
+    /// path that does not pay, and restore it.
     pub(crate) fn on_progress(&mut self, now: Instant, arrived: ByteCount) {
         if self.config.guard && self.sending.scheduler.is_guarded() {
             self.ask_guard(now, arrived);

@@ -1,4 +1,4 @@
-//! Memory goes back when a connection rests: most connections of a busy server do nothing most of the time.
+//! Frees memory of idle connections: most connections of a busy server are idle most of the time.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use crate::Instant;
 use crate::recovery::Outcome;
 use crate::wire::Wire;
 
-/// After so long without a packet a connection rests.
+/// A connection is idle after this long without a packet.
 const REST: Duration = Duration::from_secs(1);
 
 impl Engine {
-    /// A packet came or went: there may be something to give back once it is quiet.
+    /// A packet came or went: memory may be freed once the connection is idle.
     pub(crate) fn note_packet(&mut self, now: Instant) {
         self.clock.last_packet_at = now;
         if self.clock.shrink_at.is_none() {
@@ -19,7 +19,7 @@ impl Engine {
         }
     }
 
-    /// Gives back what is reserved for packets and blocks on their way, if there were none for a while.
+    /// Frees the memory reserved for packets and blocks in flight, if there were none for a while.
     pub(crate) fn shrink_when_idle(&mut self, wire: &mut Wire, now: Instant) {
         if self.clock.shrink_at.is_none_or(|at| at > now) {
             return;

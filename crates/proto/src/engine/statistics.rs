@@ -1,4 +1,4 @@
-//! Figures of the paths, as one snapshot.
+//! Statistics of the paths, as one snapshot.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::path::{BASE_DATAGRAM, Path, PathAvailability, PathReason, PathState, 
 use crate::recovery::EcnState;
 use crate::{ByteCount, FourTuple, Instant, PathEvent, Rate};
 
-/// Figures of one path.
+/// Statistics of one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PathStatistics {
@@ -18,31 +18,31 @@ pub struct PathStatistics {
     pub id: PathId,
     /// Its addresses.
     pub tuple: FourTuple,
-    /// Where it stands.
+    /// Its state.
     pub state: PathState,
-    /// Why it came into its state.
+    /// Why it entered its state.
     pub reason: PathReason,
-    /// When it came into its state.
+    /// When it entered its state.
     pub since: Instant,
-    /// When any packet of the peer last came over it; when it was opened, before the first.
+    /// When any packet of the peer last arrived on it; before the first, when it was opened.
     pub heard_at: Instant,
-    /// When bytes of streams last went over it, in either direction; `None` if none ever did.
+    /// When stream data last went over it, in either direction; `None` if none ever did.
     pub data_at: Option<Instant>,
-    /// When bytes of streams were last sent on it; `None` if none ever were.
+    /// When stream data was last sent on it; `None` if none ever was.
     pub data_sent_at: Option<Instant>,
-    /// What the peer says of it.
+    /// The availability that the peer reports.
     pub peer_says: PathAvailability,
-    /// What its interface is meant for.
+    /// The role of its interface.
     pub role: Role,
-    /// The lowest id of the live paths that share its bottleneck, or were not found not to; its own if there is none.
+    /// The lowest id of the live paths that may share its bottleneck; its own if there is none.
     pub group: PathId,
-    /// Smoothed round-trip time; the assumed one before the first measurement.
+    /// Smoothed RTT; the assumed one before the first sample.
     pub smoothed_rtt: Duration,
-    /// Smallest round-trip time.
+    /// Smallest RTT.
     pub minimum_rtt: Duration,
     /// Congestion window.
     pub window: ByteCount,
-    /// Bytes on their way.
+    /// Bytes in flight.
     pub in_flight: ByteCount,
     /// Measured delivery rate, zero before the first measurement.
     pub delivery_rate: Rate,
@@ -50,18 +50,18 @@ pub struct PathStatistics {
     pub datagram: u16,
     /// UDP payload sent.
     pub bytes_sent: ByteCount,
-    /// UDP payload received and opened.
+    /// UDP payload received and decrypted.
     pub bytes_received: ByteCount,
     /// Packets sent.
     pub packets_sent: u64,
     /// Packets declared lost, without those that arrived after all.
     pub packets_lost: u64,
-    /// Whether what this end sends on it carries marks that survive (Explicit Congestion Notification).
+    /// State of Explicit Congestion Notification for packets that this end sends on it.
     pub ecn: EcnState,
 }
 
 impl PathStatistics {
-    /// The event that told of the present state.
+    /// The event of the present state.
     pub fn event(&self) -> PathEvent {
         let Self { id: path, tuple, role, state, reason, .. } = *self;
         PathEvent { path, tuple, role, state, reason }
@@ -69,7 +69,7 @@ impl PathStatistics {
 }
 
 impl Engine {
-    /// The figures of every open path, by ascending id; costs O(paths²).
+    /// The statistics of every open path, by ascending id; costs O(paths²).
     pub(crate) fn path_statistics(&self) -> Vec<PathStatistics> {
         self.paths.iter().map(|path| path_statistics(path, self.group_of(path))).collect()
     }
@@ -82,7 +82,7 @@ impl Engine {
         others.filter(shares).map(|other| other.id).next().unwrap_or(path.id)
     }
 
-    /// Name of the congestion control.
+    /// Name of the congestion controller.
     pub(crate) fn congestion(&self) -> &'static str {
         let path = self.paths.iter().next();
         let of_a_new_one = || (self.config.congestion)(&ControllerConfig::new(BASE_DATAGRAM)).name();

@@ -1,4 +1,4 @@
-//! Every change of a path's state goes through here, and everything that follows it hears of it.
+//! Every change of a path's state goes through here, and notifies everything that depends on it.
 
 use manyway_wire::PathId;
 use smallvec::SmallVec;
@@ -13,7 +13,7 @@ use crate::path::{Path, PathReason, PathState};
 use crate::{Instant, scheduler};
 
 impl Engine {
-    /// Moves a path to `state` and tells everybody; nothing happens if the table does not allow it.
+    /// Changes the state of a path and notifies its dependants; has no effect if the table does not allow it.
     pub(crate) fn advance_path(
         &mut self,
         now: Instant,
@@ -54,7 +54,7 @@ impl Engine {
         self.weigh_paths(now);
     }
 
-    /// Whether any path is live, and which have live ones beside them, changes with every word about a path.
+    /// Updates whether any path is live, and which paths have live ones beside them, after any change of a path.
     pub(super) fn weigh_paths(&mut self, now: Instant) {
         let live = self.paths.iter().any(Path::is_live);
         let was_pathless = self.clock.pathless_since.is_some();
@@ -75,12 +75,12 @@ impl Engine {
         }
     }
 
-    /// What the controller of a path learns of the other live ones.
+    /// The other live paths, for the controller of a path.
     pub(crate) fn subflows(&mut self, now: Instant, id: PathId) -> SmallVec<[Subflow; 8]> {
         self.paths.judge_bottlenecks(now);
         let others = self.paths.iter().filter(|path| path.id != id && path.is_live());
         let subflow = |path: &Path| {
-            // The window of a path that carries nothing takes nothing from anybody.
+            // The window of an idle path takes no capacity from others.
             let bottleneck =
                 if rests(path, now) { Bottleneck::Other } else { self.paths.bottleneck_of([id, path.id]) };
             path.recovery.as_subflow().with_bottleneck(bottleneck)
@@ -89,10 +89,10 @@ impl Engine {
     }
 }
 
-/// Whether a path that carried bytes of streams has not done so for a while, and has nothing on its way.
+/// Whether a path that carried stream data is idle: no stream data for a while, and nothing in flight.
 fn rests(path: &Path, now: Instant) -> bool {
     path.last_data().is_some_and(|at| now - at > RESTS_AFTER) && path.recovery.packets_in_flight() == 0
 }
 
-/// After so long without bytes of streams a path is none that competes.
+/// A path without stream data for this long competes with no other.
 const RESTS_AFTER: Duration = Duration::from_secs(1);

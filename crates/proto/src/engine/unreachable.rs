@@ -1,8 +1,8 @@
-//! What routers and hosts say of packets that they did not deliver (spec 6.52, 7.44).
+//! ICMP errors: reports of routers and hosts about packets that they did not deliver (spec 6.52, 7.44).
 //!
-//! Anybody can say so, also who only guesses the addresses. So it must quote an id that only those on the way know, and on
-//! a path it raises no more than suspicion, and that rarely: the path answers, and is active again. Who is on the way can
-//! end a connection attempt in any case.
+//! Any host can send such a report, even an attacker off the path that guesses the addresses. So a report must quote
+//! an id that only hosts on the path know, and on a path it raises no more than suspicion, and that rarely: the path
+//! answers, and is active again. An attacker on the path can end a connection attempt in any case.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use super::Engine;
 use crate::Instant;
 use crate::path::PathReason;
 
-/// A path that was suspected on such a word is not suspected on another one for so long.
+/// After such a suspicion a path ignores further reports for this long.
 const REST: Duration = Duration::from_secs(5);
 
 impl Engine {
-    /// Somebody says that a packet of this path was not delivered. True if the path became suspect.
+    /// A report says that a packet of this path was not delivered. Returns true if the path became suspect.
     pub(crate) fn on_unreachable(&mut self, now: Instant, id: PathId) -> bool {
         let Some(path) = self.paths.get(id) else { return false };
         let rests = path.last_unreachable().is_some_and(|last| now - last < REST);

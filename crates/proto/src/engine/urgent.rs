@@ -1,4 +1,4 @@
-//! What somebody waits for: the path on which it arrives first, and when messages lose their use.
+//! Urgent data: the path on which it arrives first, and the expiry of messages.
 
 use std::time::Duration;
 
@@ -14,27 +14,28 @@ use crate::wire::Wire;
 use crate::{ByteCount, Instant, Transmit};
 
 impl Engine {
-    /// The least time that something sent now needs to the peer: half of the smallest round trip ever seen.
+    /// The shortest delay to the peer: half of the smallest RTT ever seen.
     fn fastest_way(&self) -> Duration {
         let live = self.paths.iter().filter(|path| path.is_live());
         live.map(|path| path.recovery.rtt().minimum() / 2).min().unwrap_or_default()
     }
 
-    /// Gives up the messages that can't arrive in time any more.
+    /// Drops messages that cannot arrive in time any more.
     pub(crate) fn expire_messages(&self, wire: &mut Wire, now: Instant) {
         if wire.next_expiry().is_some() {
             wire.expire_messages(now + self.fastest_way());
         }
     }
 
-    /// When the next message can't arrive in time any more.
+    /// When the next message can no longer arrive in time.
     pub(crate) fn message_deadline(&self, wire: &Wire) -> Option<Instant> {
         wire.next_expiry().map(|at| at - self.fastest_way())
     }
 
-    /// What somebody waits for goes first, by the path on which it arrives first, as far as its window allows. The pacer
-    /// does not hold it back: it is little, and what follows pays for it. Some schedulers want it on further paths as well
-    /// (spec 8.36). Tells which of what waits is for the scheduler if nothing is sent: all, unless it waits for such a path.
+    /// Sends urgent data first, on the path on which it arrives first, as far as its window permits. The pacer does
+    /// not delay it: it is little, and later data pays for it. Some schedulers copy it to further paths as well (spec
+    /// 8.36). If nothing is sent, returns the classes left for the scheduler: all, unless the urgent data waits for
+    /// such a path.
     pub(crate) fn transmit_urgent(
         &mut self,
         wire: &mut Wire,
@@ -46,7 +47,7 @@ impl Engine {
         self.transmit_copied(wire, now, buffer, way, carry).ok_or(ClassFilter::Patient)
     }
 
-    /// The path on which what is urgent arrives first and those for copies of it, and for how much the first has room;
+    /// The path on which urgent data arrives first, those for its copies, and the available window of the first;
     /// `None` if nothing is urgent, or no path may carry it.
     fn way_of_urgent(&mut self, wire: &Wire, now: Instant) -> Option<(PathList, ByteCount)> {
         let backlog = ByteCount(wire.urgent_backlog()?);
@@ -64,7 +65,7 @@ impl Engine {
         let candidates = in_use_for_urgent(scheduler, &view);
         let first = fastest(candidates.clone(), backlog)?;
         let mut paths = PathList::from_iter([first.id]);
-        // Mostly no copies are wanted: then there is nothing to sort.
+        // Usually no copies are wanted, so nothing has to be sorted.
         let copies = scheduler.urgent_copies(&view, first);
         if copies > 0 {
             let others = candidates.filter(|path| path.id != first.id);
@@ -74,7 +75,7 @@ impl Engine {
     }
 }
 
-/// What the window of a path has room for, if it is a datagram at least.
+/// The available window of a path, if it is a datagram at least.
 fn window_room(path: &Path) -> ByteCount {
     let recovery = &path.recovery;
     let room = recovery.window() - recovery.bytes_in_flight();
@@ -82,12 +83,13 @@ fn window_room(path: &Path) -> ByteCount {
     if room >= ByteCount(u64::from(path.mtu.current())) { room } else { ByteCount::ZERO }
 }
 
-/// The path of these on which the last of `backlog` bytes arrives first: those for which its window has no room wait until it has.
+/// The path on which the last of `backlog` bytes arrives first; bytes beyond its available window wait until there is
+/// some.
 fn fastest<'a>(paths: impl Iterator<Item = &'a PathView>, backlog: ByteCount) -> Option<&'a PathView> {
     paths.min_by_key(|path| arrival(path, backlog))
 }
 
-/// When the last of `backlog` bytes arrives on each of these paths, the first of them first.
+/// When the last of `backlog` bytes arrives on each of these paths, the earliest first.
 fn arrivals<'a>(
     paths: impl Iterator<Item = &'a PathView>,
     backlog: ByteCount,
@@ -123,15 +125,15 @@ mod tests {
     }
 
     #[test]
-    fn a_full_fast_path_is_waited_for_if_that_is_faster_than_the_slow_one() {
+    fn urgent_data_waits_for_a_full_fast_path_if_that_is_faster_than_the_slow_one() {
         // 1200 bytes need 1.2 ms.
         assert_eq!(chosen(&[path(0, 50, 10_000), path(1, 5, 0)], BACKLOG), 1);
         assert_eq!(chosen(&[path(0, 6, 10_000), path(1, 5, 0)], BACKLOG), 0);
     }
 
     #[test]
-    fn much_goes_where_the_last_byte_arrives_first() {
-        // 100 000 bytes need 100 ms where there is no room for them.
+    fn a_large_backlog_goes_where_its_last_byte_arrives_first() {
+        // 100 000 bytes need 100 ms beyond the available window.
         assert_eq!(chosen(&[path(0, 50, 200_000), path(1, 5, 10_000)], ByteCount(100_000)), 0);
         assert_eq!(chosen(&[path(0, 50, 200_000), path(1, 5, 10_000)], ByteCount(20_000)), 1);
     }

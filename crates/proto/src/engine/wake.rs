@@ -1,11 +1,10 @@
-//! A host that slept, or a program that was stopped, goes on (spec 6.40).
+//! Wake-up of a host that slept, or of a program that was stopped (spec 6.40).
 
 use super::Engine;
 use crate::Instant;
 
 impl Engine {
-    /// This host slept until now: asks all paths at once, and counts the times for idleness and for the silence of
-    /// paths from now on.
+    /// This host slept until now: challenges all paths at once, and restarts the timers of idleness and silence.
     pub(crate) fn on_wake(&mut self, now: Instant) {
         self.clock.set_up_since = now;
         self.clock.last_activity = now;

@@ -1,4 +1,4 @@
-//! What the application wants of the scheduler, and what the scheduler has to say.
+//! Requests of the application to the scheduler, and reports of the scheduler.
 
 use manyway_wire::PathId;
 
@@ -11,7 +11,8 @@ use crate::stream::priority::ClassFilter;
 use crate::wire::Wire;
 
 impl Engine {
-    /// What the scheduler of this end has each path for that is in use; for people who ask why it carries data or none.
+    /// The purpose of each used path in the view of this end's scheduler: it explains why a path carries data or
+    /// none.
     pub(crate) fn purposes(&self, wire: &Wire, now: Instant) -> Vec<(PathId, Purpose)> {
         let figures = |path: &Path| {
             let view = path.view(now);
@@ -28,7 +29,7 @@ impl Engine {
         with_purpose(scheduler, &view).map(|path| (path.id, purpose_of(scheduler, path, &view))).collect()
     }
 
-    /// Makes events of what the scheduler has to say; true if there were any.
+    /// Turns reports of the scheduler into events; true if there were any.
     pub(crate) fn forward_notices(&mut self) -> bool {
         let mut any = false;
         while let Some(notice) = self.sending.scheduler.poll_notice() {
