@@ -1,4 +1,4 @@
-//! Addresses as far as MMSP/2 is concerned: those of its handshake, those it advertises, and what a quoted packet names.
+//! Addresses in MMSP/2: those of the handshake, those that the server advertises, and those of a quoted packet.
 
 use std::net::SocketAddr;
 
@@ -13,7 +13,7 @@ use crate::protection::EncryptionLevel;
 use crate::{FourTuple, Instant, Side};
 
 impl Mmsp2 {
-    /// The addresses of this host changed: a set-up tries the present ones, rendezvous servers hear of them.
+    /// The addresses of this host changed: a handshake tries the present ones, and rendezvous servers are notified.
     pub(crate) fn on_locals_changed(&mut self, engine: &Engine) {
         self.tell_rendezvous(engine);
         if engine.side == Side::Server || !engine.phase.is_handshaking() {
@@ -26,7 +26,7 @@ impl Mmsp2 {
         }
     }
 
-    /// Tells the peer by which addresses this server can be reached from now on.
+    /// Advertises to the peer the addresses at which this server can be reached from now on.
     pub(crate) fn advertise(&mut self, engine: &Engine, addresses: &[SocketAddr]) {
         if engine.phase.is_established() && engine.side == Side::Server {
             self.control.announce(addresses.get(..MAX_REMOTES).unwrap_or(addresses));
@@ -34,15 +34,15 @@ impl Mmsp2 {
         }
     }
 
-    /// The system refuses to send between these addresses, of a set-up.
+    /// The system refuses to send handshake packets between these addresses.
     pub(crate) fn on_send_refused(&mut self, now: Instant, tuple: &FourTuple) {
         if let Some(setup) = &mut self.setup {
             setup.attempts.on_refused(now, tuple);
         }
     }
 
-    /// Somebody says that a packet of a handshake to which nobody answered yet was not delivered. The attempt ends once that was said of all pairs of
-    /// addresses; true if it counts.
+    /// An ICMP error says that a packet of an unanswered handshake was not delivered. The connection attempt ends
+    /// once errors came for all candidates; true if the error counts.
     // spec 7.44
     pub(crate) fn on_candidate_unreachable(
         &mut self,
@@ -57,7 +57,7 @@ impl Mmsp2 {
         }
         let Some(setup) = &mut self.setup else { return false };
         let is_heard = setup.peer_keeps_state || setup.infos_taken > 0 || setup.attempts.is_settled();
-        // spec 4.3: behind the first byte stand the version and the length of the id.
+        // spec 4.3: the version and the length of the id follow the first byte.
         let is_quoted =
             quoted.get(6..).is_some_and(|id| id.starts_with(setup.original_destination.as_slice()));
         if is_heard || !is_quoted || !setup.attempts.on_unreachable(now, tuple) {
@@ -69,7 +69,7 @@ impl Mmsp2 {
         true
     }
 
-    /// The path to that address whose packets look as quoted.
+    /// The path to that address whose packets match the quoted one.
     pub(crate) fn quoted_path(&self, engine: &Engine, remote: SocketAddr, quoted: &[u8]) -> Option<PathId> {
         let quoted = quoted.get(1..)?.get(..ConnectionId::LENGTH)?;
         let to_it = engine.paths.iter().filter(|path| path.tuple().remote == remote);

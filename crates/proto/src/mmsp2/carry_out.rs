@@ -1,4 +1,4 @@
-//! What the engine leaves for the wire: paths to speak of, and content that arrived or got lost.
+//! Carries out the notices of the engine: path reports for the peer, and content that arrived or was lost.
 
 use super::Mmsp2;
 use crate::engine::Engine;
@@ -9,11 +9,11 @@ use crate::{ByteCount, Instant};
 use manyway_wire::PathId;
 use manyway_wire::mmsp2::Liveness;
 
-/// The code of a PATH-CLOSE whose reason needs none.
+/// The code of a PATH-CLOSE without a reason.
 const NO_ERROR: u64 = 0;
 
 impl Mmsp2 {
-    /// Carries out what the engine has for this wire. Costs nothing if there is nothing.
+    /// Carries out the notices of the engine. Costs nothing if there are none.
     pub(crate) fn carry_out(&mut self, engine: &mut Engine, now: Instant) {
         while !engine.notices.is_empty() {
             let mut notices = engine.notices.take();
@@ -51,7 +51,7 @@ impl Mmsp2 {
         }
     }
 
-    /// The engine has to know whether there is an id of the peer for a path.
+    /// Reports to the engine whether this end has a connection ID of the peer for a path.
     pub(super) fn tell_reach(&self, engine: &mut Engine, path: PathId) {
         engine.set_reachable(path, self.ids.remote.current(path).is_some());
     }
@@ -61,7 +61,7 @@ impl Mmsp2 {
         self.ids.local.issue_up_to(engine.highest_path(), &mut engine.shared.rng);
     }
 
-    /// Hands on what became of the content of packets, and lets those act whom progress concerns.
+    /// Passes on the fate of the contents of packets, and triggers the reactions to progress.
     fn settle(&mut self, engine: &mut Engine, now: Instant, fates: &mut Fates) {
         self.streams.on_time(now);
         for content in fates.delivered.drain(..).flatten() {
@@ -123,7 +123,8 @@ impl Mmsp2 {
             | SentContent::Blocked { .. } => self.streams.on_delivered(content),
             SentContent::RetireCid { path, sequence } => self.ids.remote.on_delivered(*path, *sequence),
             SentContent::PathClose { path } => {
-                // Only now its ids may lead nowhere: before, they would earn a reset of the whole connection.
+                // Its ids may be released only now: before, packets with them would cause a reset of the whole
+                // connection.
                 self.ids.local.forget(*path);
                 self.control.on_delivered(content);
             }
@@ -160,7 +161,7 @@ impl Mmsp2 {
             | SentContent::AddAddress { .. }
             | SentContent::RemoveAddress { .. }
             | SentContent::Pong => self.control.on_lost(content),
-            // Acknowledgements are sent anew, not again; an MTU probe's size stands in the outcome.
+            // Acknowledgements are rebuilt, not retransmitted; the outcome contains the size of a PMTU probe.
             SentContent::PathAck { .. } | SentContent::MtuProbe { .. } => {}
         }
     }

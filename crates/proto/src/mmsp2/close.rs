@@ -13,9 +13,9 @@ use crate::protection::EncryptionLevel;
 use crate::{ClosedBy, ConnectionError, Instant, Side, Violation};
 
 impl Mmsp2 {
-    /// Closes in order: what was written still arrives, then the peer is told `code` and `reason`.
+    /// Closes in order: data already written still arrives, then the peer gets `code` and `reason`.
     ///
-    /// [`Event::Closed`](crate::Event::Closed) follows. What the peer still writes is taken for 30 s at most.
+    /// [`Event::Closed`](crate::Event::Closed) follows. Data of the peer is accepted for at most 30 s.
     pub(crate) fn close(&mut self, engine: &mut Engine, now: Instant, code: u64, reason: &str) {
         match self.life {
             Life::Established => {
@@ -33,7 +33,7 @@ impl Mmsp2 {
         }
     }
 
-    /// Ends at once: nothing is flushed, the peer is told `code` and `reason`.
+    /// Ends at once without flushing; the peer gets `code` and `reason`.
     pub(crate) fn abort(&mut self, engine: &mut Engine, now: Instant, code: u64, reason: &str) {
         let error = ConnectionError::Closed { by: ClosedBy::Us, code, reason: shortened(reason) };
         self.end(engine, now, error, Some((CloseStep::Abort, code, shortened(reason))));
@@ -46,7 +46,7 @@ impl Mmsp2 {
             && is_authentication_alert(*alert)
         {
             let handshake = self.setup.as_ref().map(|setup| &setup.handshake);
-            // spec 7.38: a hello may come from anywhere, so its refusal must not count against its address.
+            // spec 7.38: a SYN may have a spoofed source, so its refusal must not count against its address.
             if engine.side == Side::Server && handshake.is_some_and(Handshake::was_answered) {
                 self.counts.refused_client = Some(now);
                 if let Some(path) = engine.paths.get(PathId::FIRST) {
@@ -61,17 +61,17 @@ impl Mmsp2 {
         self.end(engine, now, error, Some((CloseStep::Abort, code, text)));
     }
 
-    /// The peer showed that it issued an id of this connection and knows nothing of it any more.
+    /// The peer proved that it issued an id of this connection and has lost its state.
     pub(crate) fn on_stateless_reset(&mut self, engine: &mut Engine, now: Instant) {
         self.end(engine, now, ConnectionError::Reset, None);
     }
 
-    /// Ends without a word, because nobody hears it.
+    /// Ends without a CLOSE, because the peer does not receive any.
     pub(crate) fn give_up(&mut self, engine: &mut Engine, now: Instant, error: ConnectionError) {
         self.end(engine, now, error, None);
     }
 
-    /// Ends at once and leaves nothing behind: a set-up of a client gives way to newer ones. Returns this end's id.
+    /// Ends at once without a trace: evicts the handshake of a client in favour of newer ones. Returns this end's id.
     pub(crate) fn evict(&mut self, engine: &mut Engine, now: Instant) -> Option<ConnectionId> {
         let id = self.setup.as_ref().map(|setup| setup.local_id);
         if engine.phase.is_open() {
@@ -81,7 +81,7 @@ impl Mmsp2 {
         id
     }
 
-    /// Nothing is left to say or to hear.
+    /// Removes all state: there is nothing left to send or to receive.
     fn discard(&mut self, engine: &mut Engine) {
         self.enter(engine, Life::Closed);
         self.leave_rendezvous();
@@ -105,7 +105,8 @@ impl Mmsp2 {
         let told = matches!(self.life, Life::PeerClosing { .. } | Life::FinAckSent { .. });
         let final_close = word.map(|(step, code, reason)| FinalClose::new(step, code, reason));
         if engine.phase.is_handshaking() && final_close.is_none() {
-            // Nobody expects a word of it, and strangers must not make it cost more.
+            // A handshake that ends without a CLOSE needs no draining period, and strangers must not cost more
+            // memory.
             self.discard(engine);
         } else {
             self.enter(engine, Life::Draining { until: now + engine.drain_time(), final_close });
@@ -121,7 +122,7 @@ impl Mmsp2 {
         let given = CloseReason { code: block.code, reason };
         let repeat = Repeat::new(now, engine.longest_pto());
         match (block.step, &mut self.life) {
-            // Anybody can write an open packet: it ends only the attempt over these addresses.
+            // Any host can write an Initial packet: it ends only the attempt over these addresses.
             (CloseStep::Abort, Life::Handshaking)
                 if facts.level == EncryptionLevel::Initial
                     && engine.side == Side::Client
@@ -136,7 +137,7 @@ impl Mmsp2 {
             }
             (CloseStep::Abort, _) => {
                 let code = ErrorCode(block.code);
-                // spec 7.42: rights may end later than at the set-up
+                // spec 7.42: authorisation may end later than during the handshake
                 let is_refusal = code.alert().is_some_and(is_authentication_alert);
                 let error = if is_refusal || code == ErrorCode::UNAUTHORISED {
                     ConnectionError::Authentication { reason: given.reason, shown: None }
@@ -150,7 +151,7 @@ impl Mmsp2 {
                 self.enter(engine, Life::PeerClosing { until: now + FLUSH_TIME, given });
                 self.drive_close(engine, now);
             }
-            // Both closed at once: each answers the other.
+            // Both ends closed at once: each answers the other.
             (CloseStep::Fin, Life::FinSent { given, .. }) => {
                 let own = given.clone();
                 report_closed(engine, now, own.clone().into_error(ClosedBy::Us));
@@ -184,7 +185,7 @@ impl Mmsp2 {
         }
     }
 
-    /// Takes the close as far as it can go now.
+    /// Advances the close as far as possible now.
     pub(crate) fn drive_close(&mut self, engine: &mut Engine, now: Instant) {
         let flushed = self.streams.is_idle();
         let wait = engine.longest_pto();
@@ -258,7 +259,7 @@ impl Mmsp2 {
     }
 }
 
-/// Tells everybody how the connection ends.
+/// Reports the end of the connection to the observer and the application.
 fn report_closed(engine: &mut Engine, now: Instant, error: ConnectionError) {
     if let Some(observer) = &mut engine.shared.observer {
         observer.on_closed(now, &error);
@@ -266,7 +267,7 @@ fn report_closed(engine: &mut Engine, now: Instant, error: ConnectionError) {
     engine.events.push(Event::Closed(error));
 }
 
-/// Cuts a text to what a CLOSE carries, between characters.
+/// Truncates a text to the size limit of a CLOSE, at a character boundary.
 fn shortened(text: &str) -> String {
     let end =
         (0..=text.len().min(Close::MAX_TEXT)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Small facts for the peer that are repeated until it has them; the newest wins.
+//! Control blocks that are repeated until the peer has them; the newest value wins.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -11,10 +11,10 @@ use crate::packet::content::{Contents, SentContent};
 use crate::path::PathAvailability;
 use crate::{Instant, Rate};
 
-/// Questions and answers about paths that wait to be sent, at most.
+/// Most waiting liveness queries and replies.
 const MAX_LIVENESS: usize = 16;
 
-/// Where one fact stands on its way to the peer.
+/// Delivery state of one value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Delivery {
     Wanted,
@@ -32,12 +32,12 @@ struct Status {
 struct OwnAddress {
     id: u64,
     sequence: u64,
-    /// `None` takes the address back.
+    /// `None` withdraws the address.
     address: Option<SocketAddr>,
     delivery: Delivery,
 }
 
-/// Facts that this end wants the peer to know.
+/// Values that the peer has to learn.
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     pong: Option<Delivery>,
@@ -45,12 +45,12 @@ pub(crate) struct Control {
     statuses: BTreeMap<PathId, Status>,
     closes: BTreeMap<PathId, (u64, Delivery)>,
     addresses: Vec<OwnAddress>,
-    /// Not repeated: a late answer about liveness is worthless.
+    /// Not repeated: a late liveness reply is worthless.
     liveness: VecDeque<Liveness>,
-    /// What the peer hears of rates, if it wants to; few do.
+    /// Rate reports to the peer, if it requests them; few peers do.
     rates: Option<Box<RatesTold>>,
-    /// Of the newest statement about a path or an address. One count for all: the id of an address that was taken back is
-    /// used again, and what is said of the new one has to be newer.
+    /// Of the newest statement about a path or an address. All share one counter: the id of a withdrawn address is
+    /// used again, and statements about the new address have to be newer.
     sequence: u64,
 }
 
@@ -75,17 +75,17 @@ impl Control {
         self.statuses.insert(path, status);
     }
 
-    /// The peer wants to hear what paths deliver.
+    /// The peer requests rate reports.
     pub(crate) fn tell_rates(&mut self) {
         self.rates.get_or_insert_default();
     }
 
-    /// Whether the peer wants to hear now what a path delivers.
+    /// Whether a rate report for a path is due.
     pub(crate) fn wants_rate(&self, now: Instant, path: PathId, is_full: impl FnOnce() -> bool) -> bool {
         self.rates.as_ref().is_some_and(|rates| rates.is_due(now, path, is_full))
     }
 
-    /// Says what a path delivers, and how it is seen.
+    /// Sends the rate and the availability of a path.
     pub(crate) fn send_rate(
         &mut self,
         now: Instant,
@@ -104,7 +104,7 @@ impl Control {
         self.closes.insert(path, (code, Delivery::Wanted));
     }
 
-    /// The path is closed: its state is of no interest any more.
+    /// The path is closed: its availability is of no interest any more.
     pub(crate) fn forget_status(&mut self, path: PathId) {
         self.statuses.remove(&path);
         if let Some(rates) = &mut self.rates {
@@ -118,7 +118,7 @@ impl Control {
         }
     }
 
-    /// Names all own addresses to the peer; addresses that were named before and are missing now are taken back.
+    /// Advertises all local addresses to the peer; withdraws advertised ones that are missing now.
     pub(crate) fn announce(&mut self, addresses: &[SocketAddr]) {
         for known in &mut self.addresses {
             if known.address.is_some_and(|address| !addresses.contains(&address)) {
@@ -141,12 +141,12 @@ impl Control {
         }
     }
 
-    /// The addresses that the peer was told of.
+    /// The addresses advertised to the peer.
     pub(crate) fn announced(&self) -> impl Iterator<Item = SocketAddr> {
         self.addresses.iter().filter_map(|own| own.address)
     }
 
-    /// Gives back memory that is not used.
+    /// Frees unused memory.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.liveness.shrink_to_fit();
         self.addresses.shrink_to_fit();
@@ -162,7 +162,7 @@ impl Control {
             || !self.liveness.is_empty()
     }
 
-    /// Writes what is wanted as far as it fits; true if something was written.
+    /// Writes the pending blocks as far as they fit; true if any was written.
     pub(crate) fn write_into(&mut self, writer: &mut Writer<'_>, contents: &mut Contents) -> bool {
         let before = writer.position();
         if let Some(delivery) = self.pong.as_mut().filter(|delivery| **delivery == Delivery::Wanted)
@@ -242,7 +242,7 @@ impl Control {
         }
     }
 
-    /// The peer has it: facts with an end need not be kept.
+    /// The peer has the value: final statements need not be kept.
     pub(crate) fn on_delivered(&mut self, content: &SentContent) {
         if let SentContent::PathClose { path } = content {
             self.closes.remove(path);
@@ -252,7 +252,7 @@ impl Control {
         }
     }
 
-    /// It got lost: send it again unless something newer took its place.
+    /// The block was lost: sends it again unless a newer value replaced it.
     pub(crate) fn on_lost(&mut self, content: &SentContent) {
         match content {
             SentContent::Pong => self.pong = Some(Delivery::Wanted),
@@ -296,7 +296,7 @@ impl Control {
     }
 }
 
-/// What the peer says of a path.
+/// The availability that the peer reports.
 pub(crate) fn from_wire(state: mmsp2::PathAvailability) -> PathAvailability {
     match state {
         mmsp2::PathAvailability::Available => PathAvailability::Available,
@@ -306,7 +306,7 @@ pub(crate) fn from_wire(state: mmsp2::PathAvailability) -> PathAvailability {
     }
 }
 
-/// What this end says of a path.
+/// The availability that this end reports.
 fn to_wire(state: PathAvailability) -> mmsp2::PathAvailability {
     match state {
         PathAvailability::Available => mmsp2::PathAvailability::Available,
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fact_is_sent_once_again_for_each_loss_and_nothing_that_does_not_fit() {
+    fn every_value_is_sent_once_and_again_for_each_loss_and_only_if_it_fits() {
         let mut control = Control::default();
         control.send_pong();
         control.send_path_limit(8);
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loss_of_an_old_state_does_not_bring_it_back() {
+    fn the_loss_of_an_old_state_does_not_restore_it() {
         let mut control = Control::default();
         control.send_status(PathId(1), PathAvailability::Suspect);
         let old = written(&mut control);
@@ -368,7 +368,7 @@ mod tests {
 
     // spec 6.54
     #[test]
-    fn a_rate_goes_with_its_own_statement_once_a_second_and_only_where_it_is_wanted() {
+    fn a_rate_goes_with_its_own_statement_once_a_second_and_only_on_request() {
         let start = Instant::from_nanos(1_000_000_000);
         let rate = Rate::from_bytes_per_second(2_500_000);
         let told = |control: &mut Control| {
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_gone_is_taken_back_and_then_forgotten() {
+    fn a_missing_address_is_withdrawn_and_then_forgotten() {
         let mut control = Control::default();
         let address = |port: u16| ([192, 0, 2, 1], port).into();
         control.announce(&[address(1), address(2)]);
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_in_the_place_of_one_that_is_forgotten_is_newer_than_its_end() {
+    fn an_address_that_reuses_an_id_is_newer_than_the_withdrawal_of_its_predecessor() {
         let mut control = Control::default();
         let address = |port: u16| ([192, 0, 2, 1], port).into();
         let mut remotes = Remotes::default();
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_about_liveness_are_bounded_and_not_repeated() {
+    fn liveness_replies_are_bounded_and_not_repeated() {
         let mut control = Control::default();
         for _ in 0..3 * MAX_LIVENESS {
             control.send_liveness(Liveness::Question { path: PathId(1) });

@@ -1,4 +1,4 @@
-//! One arm a block, one call an arm: each block goes to its owner.
+//! Passes each block to its owner: one arm for a block, one call in an arm.
 
 use manyway_wire::PathId;
 use manyway_wire::mmsp2::{Block, Liveness, PathAck, PathStatus};
@@ -97,7 +97,7 @@ impl Mmsp2 {
         match *block {
             Liveness::Question { path } => {
                 let Some(asked) = engine.paths.get_mut(path) else { return };
-                // The answer carries the newest acknowledgement of that path with it.
+                // The reply carries the newest acknowledgement of that path with it.
                 asked.receiving.acks.force();
                 let received = &asked.receiving.numbers;
                 let age = received.largest_time().map_or_else(Default::default, |at| facts.now - at);
@@ -115,7 +115,7 @@ impl Mmsp2 {
 fn may_come_from_peer(side: Side, block: &Block<'_>) -> bool {
     match side {
         Side::Client => !matches!(block, Block::Syn(_) | Block::Ping(_)),
-        // Only servers name their addresses: nobody makes a server probe others.
+        // Only servers advertise addresses, so that no client can make a server probe third parties.
         Side::Server => {
             !matches!(block, Block::SynAck(_) | Block::Pong | Block::AddAddress(_) | Block::RemoveAddress(_))
         }
@@ -127,7 +127,7 @@ fn on_path_status(engine: &mut Engine, facts: &PacketFacts, block: &PathStatus) 
     engine.on_peer_status(facts.now, (block.path, block.sequence), from_wire(block.state), rate);
 }
 
-/// spec 5.2: the set-up's packets carry only what the set-up needs.
+/// spec 5.2: handshake packets carry only blocks of the handshake.
 fn may_stand_in(block: &Block<'_>, level: EncryptionLevel) -> bool {
     match block {
         Block::PathAck(_) | Block::Pad | Block::Close(_) | Block::AckNow => true,

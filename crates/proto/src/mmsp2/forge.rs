@@ -1,4 +1,4 @@
-//! What a peer could say that has the keys and keeps no rule.
+//! Forged packets, as of a peer that has the keys and breaks every rule.
 
 use manyway_wire::PathId;
 use manyway_wire::mmsp2::LongKind;
@@ -10,12 +10,12 @@ use crate::packet::builder::{HeaderFacts, PacketBuilder};
 use crate::protection::EncryptionLevel;
 use crate::{Instant, Violation};
 
-/// Bytes that header, number and tag of a packet take at most.
+/// Most bytes of the header, number and tag of a packet.
 const AROUND: usize = 100;
 
 impl Mmsp2 {
-    /// Makes a packet of any content in the name of this end: sealed with its keys, with its next packet number after
-    /// `skipped` others. Loss recovery knows nothing of it.
+    /// Builds a packet of any content in the name of this end: sealed with its keys, with its next packet number
+    /// after `skipped` others. Loss recovery does not know the packet.
     ///
     /// `None` if there are no keys or no id for it, or the payload is too short for a packet.
     pub(crate) fn forge(
@@ -62,7 +62,7 @@ impl Mmsp2 {
         Some(packet)
     }
 
-    /// Completes the set-up without a handshake: with these keys, as if TLS had shown these parameters.
+    /// Completes the handshake without TLS: with these keys, as if TLS had delivered these parameters.
     ///
     /// # Errors
     /// As for a peer that sends such parameters.

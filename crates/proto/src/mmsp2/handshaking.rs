@@ -1,4 +1,4 @@
-//! From the first packet to the confirmation: keys, parameters, and who the peer is.
+//! From the first packet to the confirmation: keys, parameters, and authentication of the peer.
 
 use manyway_wire::PathId;
 use manyway_wire::mmsp2::Parameters;
@@ -15,15 +15,15 @@ use crate::path::PathReason;
 use crate::protection::EncryptionLevel;
 use crate::{Instant, Side, Violation};
 
-/// INFOs that a client takes in one set-up.
+/// Most INFOs that a client accepts in one handshake.
 const MOST_INFOS: u8 = 8;
-/// Bytes of an INFO that a client takes.
+/// Most bytes of an INFO that a client accepts.
 const LONGEST_INFO: usize = 256;
 
 impl Mmsp2 {
-    /// The server's INFO came. Without TLS bytes beside it the server keeps no state yet and wants the INFO back
-    /// together with the `ClientHello` (spec 4.12, 7.4). A newer one replaces it: the one before may be too old by now,
-    /// or made for another address. Since anybody can write one, only so many are taken.
+    /// The server's INFO arrived. An INFO without TLS bytes means that the server keeps no state yet, and wants it
+    /// returned together with the `ClientHello` (spec 4.12, 7.4). A newer one replaces it: the previous one may have
+    /// expired, or may be bound to another address. The number is limited, because any host can write one.
     pub(crate) fn on_syn_ack(&mut self, engine: &Engine, facts: &PacketFacts, info: &[u8]) {
         let here = engine.paths.get(PathId::FIRST).is_some_and(|path| path.tuple() == facts.tuple);
         let Some(setup) = &mut self.setup else { return };
@@ -35,9 +35,10 @@ impl Mmsp2 {
         }
     }
 
-    /// The client returns the INFO: it hears what is sent to its address.
+    /// The client returns the INFO: it receives what is sent to its address.
     pub(crate) fn on_ping(&self, engine: &mut Engine, facts: &PacketFacts, info: &[u8]) {
-        // With several candidates the INFO went to each of them, so one who hears it may be somewhere else.
+        // With several candidates the INFO went to each of them, so the client that returns it may be at another
+        // address.
         let fits = |setup: &Setup| {
             setup.info == info
                 && setup.info_for == facts.tuple.remote
@@ -60,7 +61,7 @@ impl Mmsp2 {
         }
     }
 
-    /// Takes the keys that TLS has ready, and completes the set-up when it is complete.
+    /// Takes the keys that TLS has ready, and completes the handshake once TLS is done.
     pub(crate) fn drive_handshake(&mut self, engine: &mut Engine, now: Instant) -> Checked {
         let handshaking = engine.phase.is_handshaking();
         let Some(setup) = &mut self.setup else { return Ok(()) };
@@ -147,7 +148,7 @@ impl Mmsp2 {
         self.streams.set_peer_message_limit(peer.max_message);
     }
 
-    /// PONG: the server has everything, the set-up's keys are not needed any more.
+    /// PONG: the server has everything, so the handshake keys are no longer needed.
     pub(crate) fn on_confirmed(&mut self, engine: &mut Engine, now: Instant) {
         if engine.phase.is_open() && !engine.phase.is_handshaking() && self.setup.take().is_some() {
             self.protector.discard(EncryptionLevel::Handshake);
@@ -156,7 +157,7 @@ impl Mmsp2 {
         }
     }
 
-    /// The client knows that the set-up is complete: nothing of it can still arrive that would matter.
+    /// The client knows that the handshake is complete: no late handshake packet can matter.
     pub(crate) fn on_pong_delivered(&mut self) {
         if let Some(setup) = self.setup.take() {
             self.ids.local.release(setup.original_destination);

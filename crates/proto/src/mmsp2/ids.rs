@@ -1,4 +1,5 @@
-//! Connection ids: those that the peer uses to reach us, and those that we use to reach it, for each path.
+//! Connection IDs of each path: those by which the peer reaches this end, and those by which this end reaches the
+//! peer.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,12 +15,12 @@ use crate::{Rng, Violation};
 /// Ids issued for each path ahead of use (spec 4.16, 6.9).
 const AHEAD: usize = 2;
 
-/// A change that the endpoint's table of ids must follow.
+/// A change for the endpoint's table of ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IdChange {
     Added(ConnectionId, PathId),
     Removed(ConnectionId),
-    /// Whoever shows this token has forgotten the connection.
+    /// A peer that sends this token has lost the connection.
     TokenGiven([u8; 16]),
     TokenRetired([u8; 16]),
 }
@@ -29,7 +30,7 @@ struct Issued {
     sequence: u64,
     id: ConnectionId,
     wanted: bool,
-    /// The peer may know it.
+    /// Whether the peer may know it.
     told: bool,
 }
 
@@ -39,7 +40,7 @@ struct IssuedToPath {
     ids: Vec<Issued>,
 }
 
-/// Ids by which the peer reaches us.
+/// Ids by which the peer reaches this end.
 #[derive(Debug)]
 pub(crate) struct LocalIds {
     paths: BTreeMap<PathId, IssuedToPath>,
@@ -50,7 +51,7 @@ pub(crate) struct LocalIds {
 }
 
 impl LocalIds {
-    /// Starts with the id that this end chose for the set-up; it becomes the first of path 0.
+    /// Starts with the id that this end chose for the handshake; it becomes the first of path 0.
     pub(crate) fn new(first: ConnectionId, reset_key: Arc<ResetKey>) -> Self {
         let mut paths = BTreeMap::new();
         let ids = vec![Issued { sequence: 0, id: first, wanted: false, told: true }];
@@ -59,7 +60,7 @@ impl LocalIds {
         Self { paths, changes, reset_key, wanted: 0, issued_up_to: PathId::FIRST }
     }
 
-    /// Issues what is missing for every path id up to `highest` that was not closed.
+    /// Issues the missing ids of every path up to `highest` that was not closed.
     pub(crate) fn issue_up_to(&mut self, highest: PathId, rng: &mut Rng) {
         self.refill(PathId::FIRST, rng);
         for path in (self.issued_up_to.0 + 1..=highest.0).map(PathId) {
@@ -82,7 +83,7 @@ impl LocalIds {
         }
     }
 
-    /// The peer gives an id back: it gets another one while the path lives.
+    /// The peer retires an id: it gets another one while the path lives.
     pub(crate) fn on_retire(&mut self, block: &RetireCid, rng: &mut Rng) -> Result<(), Violation> {
         let Some(issued) = self.paths.get_mut(&block.path) else { return Ok(()) };
         let untold = issued.ids.iter().any(|issued| issued.sequence == block.sequence && !issued.told);
@@ -101,7 +102,7 @@ impl LocalIds {
         Ok(())
     }
 
-    /// The path is closed: its ids lead nowhere.
+    /// The path is closed: releases its ids.
     pub(crate) fn forget(&mut self, path: PathId) {
         for issued in self.paths.remove(&path).map(|issued| issued.ids).unwrap_or_default() {
             self.wanted -= usize::from(issued.wanted);
@@ -113,23 +114,23 @@ impl LocalIds {
         self.changes.pop_front()
     }
 
-    /// Gives back memory that is not used.
+    /// Frees unused memory.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.changes.shrink_to_fit();
         self.paths.values_mut().for_each(|path| path.ids.shrink_to_fit());
     }
 
-    /// Adds an id that belongs to no path and is not told to the peer.
+    /// Adds an id that belongs to no path and is not issued to the peer.
     pub(crate) fn add_alias(&mut self, id: ConnectionId) {
         self.changes.push_back(IdChange::Added(id, PathId::FIRST));
     }
 
-    /// Lets go of an id that belongs to no path, such as the one that the client invented for the server.
+    /// Releases an id that belongs to no path, such as the original destination of the client.
     pub(crate) fn release(&mut self, id: ConnectionId) {
         self.changes.push_back(IdChange::Removed(id));
     }
 
-    /// Lets go of every id, at the end of the connection.
+    /// Releases every id, at the end of the connection.
     pub(crate) fn forget_all(&mut self) {
         while let Some((path, _)) = self.paths.first_key_value() {
             let path = *path;
@@ -177,12 +178,12 @@ struct Given {
     sequence: u64,
     id: ConnectionId,
     token: Option<[u8; 16]>,
-    /// Packets bear it: only now may a reset name its token (RFC 9000, section 10.3.1).
+    /// Whether packets carried it: only then may a reset use its token (RFC 9000, section 10.3.1).
     used: bool,
 }
 
 impl Given {
-    /// The token that leads to this connection.
+    /// The stateless reset token by which the endpoint finds this connection.
     fn known_token(&self) -> Option<[u8; 16]> {
         self.token.filter(|_| self.used)
     }
@@ -195,22 +196,22 @@ struct GivenForPath {
     retired_below: u64,
 }
 
-/// Ids by which we reach the peer.
+/// Ids by which this end reaches the peer.
 #[derive(Debug, Default)]
 pub(crate) struct RemoteIds {
     paths: BTreeMap<PathId, GivenForPath>,
-    /// Ids to give back, with whether that is on its way.
+    /// Ids to retire, with whether the block is in flight.
     retire: Vec<(PathId, u64, bool)>,
     changes: VecDeque<IdChange>,
 }
 
-/// Most ids given back and not yet confirmed; a peer that forces more breaks the protocol.
+/// Most ids retired without acknowledgement; a peer that forces more breaks the protocol.
 const MAX_RETIRING: usize = 64;
 /// Most ids that wait for use on a path.
 const MAX_GIVEN: usize = 4;
 
 impl RemoteIds {
-    /// The id that the peer chose for the set-up; it becomes the first of path 0.
+    /// Sets the id that the peer chose for the handshake; it becomes the first of path 0.
     pub(crate) fn set_first(&mut self, id: ConnectionId, token: Option<[u8; 16]>) {
         let given = self.paths.entry(PathId::FIRST).or_default();
         given.ids.retain(|given| given.sequence != 0);
@@ -263,13 +264,13 @@ impl RemoteIds {
         Ok(())
     }
 
-    /// Takes a fresh id for a path that moved, so that observers can not link the two places; keeps the old one if
-    /// there is no other.
+    /// Switches to a fresh id for a migrated path, so that observers cannot link the two addresses; keeps the old one
+    /// if there is no other.
     pub(crate) fn rotate(&mut self, path: PathId) {
         let Some(given) = self.paths.get_mut(&path).filter(|given| given.ids.len() > 1) else { return };
         let Some(old) = given.ids.pop_front() else { return };
         self.changes.extend(old.known_token().map(IdChange::TokenRetired));
-        // A late copy of its NEW-CID must not bring it back.
+        // A late copy of its NEW-CID must not restore it.
         given.retired_below = given.retired_below.max(old.sequence + 1);
         if self.retire.len() < MAX_RETIRING {
             self.retire.push((path, old.sequence, true));
@@ -283,7 +284,7 @@ impl RemoteIds {
         self.retire.retain(|(retired, ..)| *retired != path);
     }
 
-    /// Lets go of every id, at the end of the connection.
+    /// Drops every id, at the end of the connection.
     pub(crate) fn forget_all(&mut self) {
         while let Some((path, _)) = self.paths.first_key_value() {
             let path = *path;
@@ -295,7 +296,7 @@ impl RemoteIds {
         self.changes.pop_front()
     }
 
-    /// Gives back memory that is not used.
+    /// Frees unused memory.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.changes.shrink_to_fit();
         self.retire.shrink_to_fit();

@@ -1,4 +1,4 @@
-//! Datagrams in: open each packet, find its path, pass its blocks on.
+//! Datagrams in: decrypts each packet, finds its path, and passes its blocks on.
 
 use manyway_wire::mmsp2::{Block, Blocks, HeaderForm, LongKind, ProtectedPacket};
 use manyway_wire::{ConnectionId, PathId};
@@ -11,14 +11,14 @@ use crate::path::{BASE_DATAGRAM, Receiving};
 use crate::protection::{EncryptionLevel, Incoming, OpenError};
 use crate::{Ecn, FourTuple, Instant, Side, Violation};
 
-/// What is known of a packet while its blocks are read.
+/// Properties of a packet while its blocks are read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PacketFacts {
     pub(crate) now: Instant,
     pub(crate) level: EncryptionLevel,
     pub(crate) path: PathId,
     pub(crate) tuple: FourTuple,
-    /// Bytes of the whole datagram: what its source earns under the amplification limit.
+    /// Bytes of the whole datagram: they raise the anti-amplification limit of its source.
     pub(crate) datagram: usize,
 }
 
@@ -29,7 +29,7 @@ impl PacketFacts {
     }
 }
 
-/// What the blocks of a packet were like.
+/// Properties of the blocks of a packet.
 #[derive(Debug, Clone, Copy)]
 struct PacketTraits {
     demand: Demand,
@@ -46,7 +46,7 @@ impl PacketTraits {
         self.carries_more_than_probes |= !block.is_probing();
     }
 
-    /// What the packet demands, given the mark in its IP header.
+    /// The acknowledgement that the packet elicits, given the ECN mark in its IP header.
     fn demand(self, ecn: Ecn) -> Demand {
         match self.demand {
             Demand::Normal if ecn == Ecn::Ce => Demand::Immediate,
@@ -55,7 +55,7 @@ impl PacketTraits {
     }
 }
 
-/// A datagram and where it came from.
+/// A datagram and its origin.
 #[derive(Debug)]
 pub(crate) struct Arrival<'a> {
     pub(crate) tuple: FourTuple,
@@ -66,7 +66,7 @@ pub(crate) struct Arrival<'a> {
 }
 
 impl Mmsp2 {
-    /// Takes a datagram whose id belongs to this connection.
+    /// Handles a datagram whose id belongs to this connection.
     pub(crate) fn handle_datagram(&mut self, engine: &mut Engine, now: Instant, arrival: Arrival<'_>) {
         let Arrival { tuple, ecn, path, datagram } = arrival;
         if let Life::Draining { final_close: Some(word), .. } = &mut self.life {
@@ -99,7 +99,7 @@ impl Mmsp2 {
         }
     }
 
-    /// The set-up knows this end by two ids: the one that the client invented for it, and its own.
+    /// During the handshake this end has two ids: the original destination that the client chose, and its own.
     fn is_setup_id(&self, id: Option<ConnectionId>) -> bool {
         self.setup
             .as_ref()
@@ -121,7 +121,7 @@ impl Mmsp2 {
         {
             return;
         }
-        // spec 4.14: a server's answers are paid for by full datagrams
+        // spec 4.14: the client's full datagrams permit the server to answer
         let small = facts.datagram < usize::from(BASE_DATAGRAM);
         if engine.side == Side::Server && facts.level == EncryptionLevel::Initial && small {
             return;
@@ -153,7 +153,7 @@ impl Mmsp2 {
             Err(error) => return self.on_unopened(engine, facts, error),
         };
         if is_off_path {
-            // What was sent before something that arrived tells nothing of where the peer is now.
+            // A packet older than one already received says nothing about the present address of the peer.
             if opened.packet_number >= incoming.expected {
                 engine.on_off_path_packet(&facts.heard());
             }
@@ -181,7 +181,7 @@ impl Mmsp2 {
         let result = self.read_packet(engine, facts, number, ecn, payload);
         match result {
             Ok(()) => {}
-            // spec 4.20: anybody can write an open packet; only what TLS refuses can not be taken back
+            // spec 4.20: any host can write an Initial (open) packet; only an error of TLS is final
             Err(violation)
                 if facts.level == EncryptionLevel::Initial && !matches!(violation, Violation::Tls { .. }) =>
             {
@@ -192,7 +192,8 @@ impl Mmsp2 {
         }
     }
 
-    /// Clients hear servers only from where they asked them; servers learn where clients are.
+    /// Whether the source is expected: a client accepts packets only from addresses that it contacted, a server
+    /// follows its client.
     fn is_expected_source(&self, engine: &Engine, facts: &PacketFacts) -> bool {
         if engine.side == Side::Server {
             return true;
@@ -254,14 +255,15 @@ impl Mmsp2 {
             }
             Side::Server => {
                 let moved = path.tuple() != facts.tuple;
-                // Who has these keys got our answer. It proves the address if the answer went to no other
-                // (RFC 9000, section 8.1): with several, one of them may be somebody else's.
+                // A peer with these keys received the response. That validates the address if the response went to no
+                // other (RFC 9000, section 8.1): with several, one of them may belong to another host.
                 let proven = facts.level == EncryptionLevel::Handshake
                     && setup.attempts.only_candidate_is(&facts.tuple);
                 if proven {
                     path.place.prove(facts.tuple);
                 } else if moved && (facts.level == EncryptionLevel::Handshake || !path.place.is_proven()) {
-                    // Another candidate of the attempts: answer where the newest question came from, under a limit of its own.
+                    // Another candidate of the attempts: answers the source of the newest packet, under a limit of
+                    // its own.
                     path.place.start_anew(facts.tuple, facts.datagram);
                     setup.attempts.add_candidate(facts.tuple);
                     setup.handshake.resend_all(EncryptionLevel::Initial);

@@ -1,7 +1,8 @@
-//! MMSP/2, one wire's half of a connection: its handshake, keys, ids, blocks and packets, and the streams that these carry.
+//! MMSP/2, the part of a connection that belongs to one wire format: its handshake, keys, ids, blocks and packets,
+//! and the streams that these carry.
 //!
-//! What both wires share is the [`Engine`]'s. It is handed in with each call; what it wants to have said and done stands
-//! in its notices, which [`Mmsp2::carry_out`] carries out.
+//! The [`Engine`] has the part that all wire formats share. Each call receives it; its notices say what to send and
+//! do, and [`Mmsp2::carry_out`] carries them out.
 
 mod addresses;
 mod carry_out;
@@ -38,7 +39,7 @@ use ids::{LocalIds, RemoteIds};
 use setup::Setup;
 use state::Life;
 
-/// A breach of the protocol, or the wish to end.
+/// A breach of the protocol, or a request to end.
 type Checked = Result<(), Violation>;
 
 /// Ids of both directions.
@@ -51,21 +52,21 @@ struct Ids {
 #[derive(Debug, Default)]
 struct Counts {
     heard: bool,
-    /// TLS was complete once.
+    /// Whether TLS completed.
     established: bool,
-    /// When this server refused the client's key, until the endpoint has heard of it.
+    /// When this server refused the client's key, until the endpoint takes it.
     refused_client: Option<Instant>,
     refused: u64,
     key_updates: u64,
 }
 
-/// What MMSP/2 alone has of a connection.
+/// The state of a connection that belongs to MMSP/2 alone.
 #[derive(Debug)]
 pub(crate) struct Mmsp2 {
     life: Life,
     setup: Option<Box<Setup>>,
     protector: Protector,
-    /// With the rendezvous servers, if there are any.
+    /// The client of the rendezvous servers, if there are any.
     rendezvous: Option<Box<RendezvousClient>>,
     ids: Ids,
     pub(crate) streams: StreamSet,
@@ -81,27 +82,27 @@ impl Mmsp2 {
         self.peer_key.as_deref()
     }
 
-    /// Whether any packet of the peer was opened.
+    /// Whether any packet of the peer was decrypted.
     pub(crate) fn has_heard(&self) -> bool {
         self.counts.heard
     }
 
-    /// Whether the set-up was complete, now or before the end.
+    /// Whether the handshake was completed, now or before the end.
     pub(crate) fn was_established(&self) -> bool {
         self.counts.established
     }
 
-    /// When this server refused the client's key, told once.
+    /// When this server refused the client's key; returns it once.
     pub(crate) fn take_refused(&mut self) -> Option<Instant> {
         self.counts.refused_client.take()
     }
 
-    /// Packets that could not be opened: damaged, forged, repeated or late.
+    /// Packets that could not be decrypted: damaged, forged, repeated or late.
     pub(crate) fn packets_refused(&self) -> u64 {
         self.counts.refused
     }
 
-    /// How often the keys were changed.
+    /// Number of key updates.
     pub(crate) fn key_updates(&self) -> u64 {
         self.counts.key_updates
     }
@@ -110,13 +111,13 @@ impl Mmsp2 {
         self.ids.local.poll_change().or_else(|| self.ids.remote.poll_change())
     }
 
-    /// Goes on with the life of the connection; the engine hears how far it has come.
+    /// Advances the life cycle of the connection, and reports the phase to the engine.
     fn enter(&mut self, engine: &mut Engine, life: Life) {
         engine.phase = life.phase();
         self.life = life;
     }
 
-    /// What goes before everything that the engine decides: the close, the handshake, a change of keys, and the word to
+    /// Sends what has precedence over the engine's packets: the close, the handshake, a key update, and messages to
     /// rendezvous servers.
     pub(crate) fn poll_transmit(
         &mut self,
@@ -149,7 +150,7 @@ impl Mmsp2 {
         self.transmit_rendezvous(engine, now, buffer)
     }
 
-    /// Gives back memory that is not used.
+    /// Frees unused memory.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.ids.local.shrink_to_fit();
         self.ids.remote.shrink_to_fit();

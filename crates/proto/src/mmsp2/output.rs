@@ -1,4 +1,4 @@
-//! Packets of the 1-RTT level: header, blocks, seal.
+//! 1-RTT packets: header, blocks, seal.
 
 use manyway_wire::mmsp2::{AckNow, Probe, ProbeAck};
 use manyway_wire::{PathId, Writer, mmsp2};
@@ -13,8 +13,8 @@ use crate::recovery::{PacketKind, SentPacket};
 use crate::{Ecn, Instant, Transmit};
 
 impl Mmsp2 {
-    /// A PROBE, a PROBE-ACK or both, alone between the addresses that they are about. Between addresses that no path uses
-    /// it bears the id of one that works; it is no packet in flight, and its acknowledgement says nothing of the path
+    /// A PROBE, a PROBE-ACK or both, alone between the addresses that they validate. Between addresses without a path
+    /// it carries the id of a working path; it is not in flight, and its acknowledgement says nothing about the path
     /// (spec 6.70).
     pub(crate) fn build_probe(
         &mut self,
@@ -37,7 +37,7 @@ impl Mmsp2 {
         };
         let mut builder = PacketBuilder::short(buffer, &facts, self.protector.key_phase());
         let mut writer = builder.writer(buffer);
-        // Not to an address where perhaps nobody is: an acknowledgement is written once.
+        // An acknowledgement is written once, so it must not go to an address where the peer may be absent.
         let settled = path.place.is_proven() && tuple == path.tuple();
         if carries_own_acks && settled && path.receiving.acks.is_waiting() {
             write_ack(now, id, &mut path.receiving, &mut writer, &mut builder.contents);
@@ -61,13 +61,13 @@ impl Mmsp2 {
             path.recovery.on_sent_off_path(facts.packet_number);
         }
         path.count_sent(size);
-        // Not tracked as in flight: the answer tells, and a path that is dead has nothing in flight.
+        // Not in flight: the response confirms it, and a dead path has nothing in flight.
         path.recovery.on_sent(now, sent_packet(&builder, size, PacketKind::AckOnly));
         on_packet_out(engine, now, id, &builder, size, true);
         Some(single(tuple, buffer.len()))
     }
 
-    /// Whether there are facts for the peer.
+    /// Whether control blocks wait.
     pub(crate) fn wants_control(&self) -> bool {
         self.control.wants()
             || self.ids.local.wants()
@@ -75,7 +75,7 @@ impl Mmsp2 {
             || self.streams.wants_control()
     }
 
-    /// Appends one packet; `None` if there was nothing to put into it, or no room to send it.
+    /// Appends one packet; `None` if it would be empty, or may not be sent.
     pub(crate) fn build(
         &mut self,
         engine: &mut Engine,
@@ -101,7 +101,7 @@ impl Mmsp2 {
         };
         let mut builder = PacketBuilder::short(buffer, &facts, self.protector.key_phase());
         let mut writer = builder.writer(buffer);
-        // First, while there is room for certain: all others take what is left.
+        // Comes first, while it certainly fits: all other blocks take the rest of the packet.
         if carry.question {
             AckNow.encode(&mut writer);
             builder.asks_for_ack = true;
@@ -142,7 +142,7 @@ impl Mmsp2 {
         Some(size)
     }
 
-    /// Writes facts and bytes of streams as far as they fit; true if there were any of the latter.
+    /// Writes control blocks and stream data as far as they fit; true if any stream data was written.
     fn write_load(
         &mut self,
         engine: &mut Engine,
@@ -150,7 +150,8 @@ impl Mmsp2 {
         writer: &mut Writer<'_>,
         builder: &mut PacketBuilder,
     ) -> bool {
-        // KeepAlives first: in bulk there is nothing to say, and walking over every id would cost each packet.
+        // Checks first: during bulk transfer no control block is pending, and a walk over every id would cost each
+        // packet.
         if matches!(carry.load, Load::Control | Load::Data) && self.wants_control() {
             let before = writer.position();
             self.control.write_into(writer, &mut builder.contents);
@@ -192,8 +193,8 @@ fn write_acks(
     }
 }
 
-/// Whether a packet of nothing but acknowledgements asks if they arrive: they name gaps that the peer, once it has them,
-/// need not be told of again.
+/// Whether an ACK-only packet becomes an ACK query: it reports gaps that need not be reported again once the peer has
+/// it.
 fn asks_about_acks(engine: &Engine, now: Instant, carrier: PathId, contents: &Contents) -> bool {
     let mut acked = contents.iter().filter_map(|content| {
         if let SentContent::PathAck { path, .. } = content { engine.paths.get(*path) } else { None }
@@ -224,7 +225,7 @@ pub(crate) fn write_ack(
     contents: &mut Contents,
 ) {
     let Some(largest) = receiving.numbers.largest() else {
-        // Somebody asked, but there is nothing to tell.
+        // An acknowledgement was requested, but there is nothing to acknowledge.
         return receiving.acks.on_ack_sent();
     };
     let delay = receiving.numbers.largest_time().map_or_else(Default::default, |at| now - at);

@@ -1,4 +1,4 @@
-//! What the peer hears of the rates of paths, if it chooses pairs of addresses by them (spec 6.54).
+//! Rate reports to a peer that chooses address pairs by them (spec 6.54).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,23 +9,23 @@ use super::Mmsp2;
 use crate::engine::{Engine, is_full, measured_rate};
 use crate::{Instant, Rate};
 
-/// The peer hears of a path so often, while it is full.
+/// Time between two reports about a path while it is full.
 const TOLD_EVERY: Duration = Duration::from_secs(1);
 
-/// What the peer was told last of each path.
+/// The last report about each path.
 #[derive(Debug, Default)]
 pub(crate) struct RatesTold(BTreeMap<PathId, Told>);
 
 #[derive(Debug)]
 struct Told {
     at: Instant,
-    /// Of the statement that says so.
+    /// Sequence number of that report.
     sequence: u64,
     rate: Rate,
 }
 
 impl RatesTold {
-    /// The first time as soon as there is a rate, then while the path is full.
+    /// The first report is due as soon as there is a rate, later ones while the path is full.
     pub(crate) fn is_due(&self, now: Instant, path: PathId, is_full: impl FnOnce() -> bool) -> bool {
         self.0.get(&path).is_none_or(|told| now - told.at >= TOLD_EVERY && is_full())
     }
@@ -34,7 +34,7 @@ impl RatesTold {
         self.0.insert(path, Told { at: now, sequence, rate });
     }
 
-    /// What that statement about a path says of its rate, if it does.
+    /// The rate in the statement with this number about a path, if it contains one.
     pub(crate) fn told_with(&self, path: PathId, sequence: u64) -> Option<Rate> {
         self.0.get(&path).filter(|told| told.sequence == sequence).map(|told| told.rate)
     }
@@ -45,7 +45,7 @@ impl RatesTold {
 }
 
 impl Mmsp2 {
-    /// Tells the peer what a path delivers, if it wants to know, and it is time.
+    /// Reports the rate of a path, if the peer requests reports and one is due.
     pub(crate) fn tell_rate(&mut self, engine: &Engine, now: Instant, id: PathId) {
         let Some(path) = engine.paths.get(id) else { return };
         if !self.control.wants_rate(now, id, || is_full(path)) {

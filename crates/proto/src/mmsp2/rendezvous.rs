@@ -1,4 +1,4 @@
-//! The connection at its rendezvous servers: what they are told, and what their answers change.
+//! The connection as a client of its rendezvous servers: registration, and effects of their replies.
 
 use std::net::SocketAddr;
 
@@ -14,8 +14,8 @@ use crate::rendezvous::{LABEL, Learnt, RendezvousClient, Secrets};
 use crate::{Instant, Side, Transmit};
 
 impl Mmsp2 {
-    /// The set-up is complete: goes to the rendezvous servers of the own configuration, or as a client to those of the
-    /// peer (spec 10.1, 10.3).
+    /// The handshake is complete: contacts the configured rendezvous servers, or as a client those of the peer (spec
+    /// 10.1, 10.3).
     pub(crate) fn join_rendezvous(&mut self, engine: &mut Engine, now: Instant, peer: &Parameters) {
         let mut relays = engine.config.rendezvous.clone();
         if relays.is_empty() && engine.side == Side::Client {
@@ -33,12 +33,12 @@ impl Mmsp2 {
         self.rendezvous = Some(Box::new(RendezvousClient::new(now, engine.side, secrets, &relays)));
         self.tell_rendezvous(engine);
         if engine.side == Side::Client {
-            // Perhaps another interface leads to the rendezvous servers.
+            // Another interface may lead to the rendezvous servers.
             engine.events.push(Event::PeerAddresses);
         }
     }
 
-    /// The rendezvous servers that this end goes to.
+    /// The rendezvous servers that this end contacts.
     pub(crate) fn rendezvous_servers(&self) -> &[SocketAddr] {
         self.rendezvous.as_ref().map_or(&[], |rendezvous| rendezvous.relays())
     }
@@ -51,7 +51,7 @@ impl Mmsp2 {
         }
     }
 
-    /// Own addresses may have changed (spec 10.4).
+    /// Local addresses may have changed (spec 10.4).
     pub(crate) fn tell_rendezvous(&mut self, engine: &Engine) {
         let Some(rendezvous) = &mut self.rendezvous else { return };
         let mut sockets = engine.manager.locals();
@@ -76,7 +76,7 @@ impl Mmsp2 {
         Some(single(tuple, buffer.len()))
     }
 
-    /// A datagram with the token of this connection came from `from`.
+    /// A datagram with the token of this connection arrived from `from`.
     pub(crate) fn on_rendezvous(
         &mut self,
         engine: &mut Engine,
@@ -100,7 +100,7 @@ impl Mmsp2 {
     }
 }
 
-/// Leaves out addresses that a peer must not aim this host at (spec 6.7).
+/// Removes addresses at which a peer must not aim this host (spec 6.7).
 fn keep_fit(engine: &Engine, addresses: &mut Vec<SocketAddr>) {
     let peer = engine.paths.iter().next().map(|path| path.tuple().remote.ip());
     addresses.retain(|address| peer.is_some_and(|peer| may_be_probed(*address, peer)));

@@ -1,4 +1,4 @@
-//! What lives only until the set-up is confirmed: TLS, its two number spaces, and the attempts between addresses.
+//! State that lives until the handshake is confirmed: TLS, its two packet number spaces, and the connection attempts.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use crate::protection::EncryptionLevel;
 use crate::recovery::PathRecovery;
 use crate::{FourTuple, Instant};
 
-/// How long each address pair waits for the one before (spec 7.20, RFC 8305).
+/// How long each candidate waits for the previous one (spec 7.20, RFC 8305).
 const HEAD_START: Duration = Duration::from_millis(50);
-/// Address pairs that a server answers in one set-up and tells apart; with more, none is proven by its answer.
+/// Most candidates that a server answers and tells apart in one handshake; with more, no answer validates any.
 const MOST_CANDIDATES: usize = 4;
 
-/// The packet numbers of one level of the set-up, in both directions.
+/// The packet number space of one encryption level of the handshake, in both directions.
 #[derive(Debug)]
 pub(crate) struct Space {
     pub(crate) recovery: PathRecovery,
@@ -30,40 +30,40 @@ impl Space {
     }
 }
 
-/// The set-up of a connection.
+/// The handshake of a connection.
 #[derive(Debug)]
 pub(crate) struct Setup {
-    /// The id of the client's first packet; the keys of open packets derive from it.
+    /// The destination id of the client's first packet; the Initial keys derive from it.
     pub(crate) original_destination: ConnectionId,
     /// The id that this end chose.
     pub(crate) local_id: ConnectionId,
     /// The id that the peer chose, once it is known.
     pub(crate) remote_id: Option<ConnectionId>,
-    /// The peer has sent TLS bytes, so it remembers this set-up.
+    /// Whether the peer has sent TLS bytes, so it keeps state of this handshake.
     pub(crate) peer_keeps_state: bool,
     pub(crate) handshake: Handshake,
     pub(crate) open: Space,
     pub(crate) set_up: Space,
-    /// The server's INFO: made by the server, returned by the client.
+    /// The server's INFO: created by the server, returned by the client.
     pub(crate) info: Vec<u8>,
-    /// How many INFOs a client took.
+    /// How many INFOs the client accepted.
     pub(crate) infos_taken: u8,
-    /// The address that a server made its INFO for.
+    /// The address that the server's INFO is bound to.
     pub(crate) info_for: std::net::SocketAddr,
     pub(crate) attempts: Attempts,
-    /// Packets that go out although nothing is lost: the probe timer ran out at this level.
+    /// PTO probes at the Initial level, which go out although nothing is lost.
     pub(crate) open_probes: u8,
     pub(crate) set_up_probes: u8,
 }
 
 impl Setup {
-    /// The destination of the set-up's packets. A server that keeps no state yet knows its client by the id that the
-    /// client invented, from which the keys follow.
+    /// The destination id of handshake packets. A server that keeps no state yet addresses its client by the original
+    /// destination, from which the keys derive.
     pub(crate) fn destination(&self) -> ConnectionId {
         self.remote_id.filter(|_| self.peer_keeps_state).unwrap_or(self.original_destination)
     }
 
-    /// Says everything of a level again that was not answered, over every candidate while the attempts is open.
+    /// Sends all unacknowledged content of a level again, over every candidate while the attempts last.
     pub(crate) fn say_again(&mut self, level: EncryptionLevel) {
         self.handshake.resend_all(level);
         if level == EncryptionLevel::Initial {
@@ -77,48 +77,48 @@ impl Setup {
     }
 }
 
-/// Address pairs that carry the same first flight until one of them answers.
+/// Connection attempts: candidates that carry the same first flight until one of them answers.
 #[derive(Debug)]
 pub(crate) struct Attempts {
     candidates: Vec<FourTuple>,
-    /// Legs that should get the flight now, the front one being served.
+    /// Candidates that should get the flight now; the front one is being served.
     due: VecDeque<FourTuple>,
-    /// Legs on which a host or router says that nobody is reached.
+    /// Candidates that ICMP errors report as unreachable.
     unreachable: Vec<FourTuple>,
-    /// How many candidates had their first turn.
+    /// How many candidates were started.
     started: usize,
-    /// When the next candidate has its first turn.
+    /// When the next candidate starts.
     next_at: Option<Instant>,
     settled: bool,
 }
 
 impl Attempts {
-    /// Starts with the first candidate at once and three more 50 ms after each other; the rest follow at the probe timeout.
+    /// Starts the first candidate at once, and three more 50 ms apart; the rest follow at the probe timeout.
     pub(crate) fn new(now: Instant, candidates: Vec<FourTuple>) -> Self {
         let due = candidates.first().copied().into_iter().collect();
         let next_at = (candidates.len() > 1).then(|| now + HEAD_START);
         Self { candidates, due, unreachable: Vec::new(), started: 1, next_at, settled: false }
     }
 
-    /// A server answers where it was asked.
+    /// A server answers to the source of the packet.
     pub(crate) fn settled(candidate: FourTuple) -> Self {
         let (due, unreachable) = (VecDeque::new(), Vec::new());
         Self { candidates: vec![candidate], due, unreachable, started: 1, next_at: None, settled: true }
     }
 
-    /// A server's answer goes to one more address pair.
+    /// Adds a candidate to which the server's answer goes too.
     pub(crate) fn add_candidate(&mut self, tuple: FourTuple) {
         if !self.candidates.contains(&tuple) && self.candidates.len() < MOST_CANDIDATES {
             self.candidates.push(tuple);
         }
     }
 
-    /// Whether nothing was ever sent to another address pair than this.
+    /// Whether this is the only candidate that was ever used.
     pub(crate) fn only_candidate_is(&self, tuple: &FourTuple) -> bool {
         self.candidates.first() == Some(tuple) && self.candidates.len() == 1
     }
 
-    /// A candidate is refused: the others go on. False if there is none.
+    /// Removes a refused candidate; the others go on. False if there is none.
     pub(crate) fn drop_candidate(&mut self, tuple: &FourTuple) -> bool {
         self.candidates.retain(|candidate| candidate != tuple);
         self.settled = false;
@@ -126,15 +126,15 @@ impl Attempts {
         !self.candidates.is_empty()
     }
 
-    /// The system refuses to send on a candidate: if the next one waits for it, it waits no longer.
+    /// The system refuses to send on a candidate: if the next one waits for it, that one starts at once.
     pub(crate) fn on_refused(&mut self, now: Instant, tuple: &FourTuple) {
         if self.started.checked_sub(1).and_then(|last| self.candidates.get(last)) == Some(tuple) {
             self.next_at = self.next_at.map(|_| now);
         }
     }
 
-    /// A host or router says that nobody is reached over a candidate: false if there is no such candidate. One that waits for its turn
-    /// waits no longer.
+    /// An ICMP error reports a candidate as unreachable: false if there is no such candidate. If the next one waits
+    /// for it, that one starts at once.
     pub(crate) fn on_unreachable(&mut self, now: Instant, tuple: &FourTuple) -> bool {
         if !self.candidates.contains(tuple) {
             return false;
@@ -152,7 +152,7 @@ impl Attempts {
         true
     }
 
-    /// Whether that is said of every candidate.
+    /// Whether every candidate is reported as unreachable.
     pub(crate) fn is_lost(&self) -> bool {
         self.candidates.iter().all(|candidate| self.unreachable.contains(candidate))
     }
@@ -172,7 +172,7 @@ impl Attempts {
         !self.due.is_empty()
     }
 
-    /// This candidate answered first.
+    /// A candidate answered first: the attempts end.
     pub(crate) fn settle(&mut self) {
         self.settled = true;
         self.next_at = None;
@@ -187,7 +187,7 @@ impl Attempts {
         self.next_at
     }
 
-    /// The next candidate's time has come; true if the flight has to be sent again.
+    /// Starts the next candidate if it is due; true if the flight has to be sent again.
     pub(crate) fn on_timeout(&mut self, now: Instant) -> bool {
         if self.next_at.is_none_or(|at| at > now) {
             return false;
@@ -198,13 +198,13 @@ impl Attempts {
         true
     }
 
-    /// Nobody answered in time: all candidates get the flight again.
+    /// No candidate answered in time: all get the flight again.
     pub(crate) fn restart(&mut self) {
         self.next_at = None;
         self.due = self.candidates.iter().copied().collect();
     }
 
-    /// Replaces the candidates, when addresses come and go during the set-up.
+    /// Replaces the candidates when addresses come and go during the handshake.
     pub(crate) fn set_candidates(&mut self, candidates: Vec<FourTuple>) {
         if !self.settled && candidates != self.candidates {
             self.candidates = candidates;
@@ -213,15 +213,15 @@ impl Attempts {
         }
     }
 
-    /// The candidate after `tuple`, for a set-up that stalls on it.
+    /// The candidate after `tuple`, for a handshake that stalls on it.
     pub(crate) fn after(&self, tuple: &FourTuple) -> Option<FourTuple> {
         let at = self.candidates.iter().position(|candidate| candidate == tuple)?;
         self.candidates.iter().cycle().nth(at + 1).copied()
     }
 }
 
-/// The order in which address pairs join the attempts (spec 7.20): first one pair of each interface, then the other pairs,
-/// the families of an interface in turn; but the second pair is of the other family at once. So neither a broken
+/// The order in which candidates are started (spec 7.20): first one of each interface, then the others, with the
+/// families of an interface alternating; but the second candidate is always of the other family. So neither a broken
 /// interface nor a broken family costs more than the head start.
 pub(crate) fn candidate_order(manager: &PathManager) -> Vec<FourTuple> {
     let mut rounds: Vec<_> = manager.missing(&[]);
@@ -255,7 +255,7 @@ pub(crate) fn candidate_order(manager: &PathManager) -> Vec<FourTuple> {
     candidates.into_iter().map(|(candidate, _)| candidate).collect()
 }
 
-/// Puts pairs of the two families in turn, beginning with that of the first.
+/// Alternates between the two families, starting with that of the first pair.
 fn alternate_families(targets: &mut Vec<FourTuple>) {
     let Some(first) = targets.first().copied() else { return };
     let is_first = |target: &FourTuple| target.remote.is_ipv4() == first.remote.is_ipv4();
@@ -290,14 +290,14 @@ mod tests {
     }
 
     #[test]
-    fn the_second_leg_is_of_the_other_family_and_of_another_interface_where_there_is_one() {
+    fn the_second_candidate_is_of_the_other_family_and_of_another_interface_where_there_is_one() {
         use Role::{Backup, Primary};
         let (v6, v4) = (false, true);
         let one = [(1, "[2001:db8::1:1]:1", Primary), (1, "10.0.0.1:1", Primary)];
         assert_eq!(order(&one), [(1, v6), (1, v4), (1, v6), (1, v4)]);
         let second = [(2, "[2001:db8::2:1]:1", Primary), (2, "10.0.1.1:1", Primary)];
         assert_eq!(order(&[one, second].concat())[..3], [(1, v6), (2, v4), (2, v6)]);
-        // A backup is not drawn in for that.
+        // A backup interface is not used for that.
         let backup = [(2, "[2001:db8::2:1]:1", Backup), (2, "10.0.1.1:1", Backup)];
         assert_eq!(order(&[one, backup].concat())[..3], [(1, v6), (1, v4), (2, v6)]);
         assert_eq!(order(&[(1, "10.0.0.1:1", Primary), (2, "10.0.1.1:1", Primary)])[..2], [(1, v4), (2, v4)]);
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn four_legs_start_one_after_the_other_and_the_rest_after_a_timeout() {
+    fn four_candidates_start_one_after_the_other_and_the_rest_after_a_timeout() {
         let now = Instant::from_nanos(0);
         let mut attempts = Attempts::new(now, candidates(1..6));
         assert_eq!(served(&mut attempts), [1]);
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leg_that_the_system_refuses_has_no_head_start() {
+    fn a_candidate_that_the_system_refuses_has_no_head_start() {
         let now = Instant::from_nanos(0);
         let mut attempts = Attempts::new(now, candidates(1..3));
         assert_eq!(served(&mut attempts), [1]);
@@ -350,7 +350,7 @@ mod tests {
 
     // spec 7.44
     #[test]
-    fn a_race_is_lost_when_every_leg_is_said_to_be_unreachable_and_not_before() {
+    fn the_attempts_fail_only_when_every_candidate_is_reported_as_unreachable() {
         let now = Instant::from_nanos(0);
         let mut attempts = Attempts::new(now, candidates(1..7));
         assert_eq!(served(&mut attempts), [1]);
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_settled_race_serves_nobody_any_more() {
+    fn settled_attempts_serve_no_candidate() {
         let mut attempts = Attempts::new(Instant::from_nanos(0), candidates(1..4));
         attempts.settle();
         attempts.set_candidates(candidates(5..9));
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn new_addresses_start_the_race_again() {
+    fn new_addresses_restart_the_attempts() {
         let mut attempts = Attempts::new(Instant::from_nanos(0), candidates(1..3));
         attempts.set_candidates(candidates(1..3));
         assert_eq!(served(&mut attempts), [1]);
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn every_leg_gets_its_turn_when_the_set_up_stalls() {
+    fn every_candidate_gets_its_turn_when_the_handshake_stalls() {
         let candidates = candidates(1..4);
         let attempts = Attempts::new(Instant::from_nanos(0), candidates.clone());
         let mut at = candidates[0];

@@ -1,4 +1,4 @@
-//! Packets of the set-up, and CLOSE, which goes at every level.
+//! Handshake packets, and CLOSE, which goes at every encryption level.
 
 use manyway_wire::mmsp2::{AckNow, Close, LongKind, Ping, Syn, SynAck};
 use manyway_wire::{PathId, Writer};
@@ -13,11 +13,11 @@ use crate::protection::EncryptionLevel;
 use crate::recovery::PacketKind;
 use crate::{Instant, Side, Transmit};
 
-/// A server under the amplification limit waits until a whole datagram is allowed.
+/// A server under the anti-amplification limit waits until it may send a whole datagram.
 const LEAST_SETUP_PACKET: usize = BASE_DATAGRAM as usize;
 
 impl Mmsp2 {
-    /// CLOSE goes at every level that the peer may be able to open.
+    /// Sends CLOSE at every level that the peer may be able to decrypt.
     pub(crate) fn transmit_close(
         &mut self,
         engine: &mut Engine,
@@ -67,7 +67,7 @@ impl Mmsp2 {
         (!buffer.is_empty()).then(|| single(tuple, buffer.len()))
     }
 
-    /// Packets of the set-up: open and set-up level share a datagram.
+    /// Handshake packets: Initial and Handshake packets share a datagram.
     pub(crate) fn transmit_setup(
         &mut self,
         engine: &mut Engine,
@@ -144,7 +144,7 @@ impl Mmsp2 {
         let mut builder = PacketBuilder::long(buffer, &facts, kind, setup.local_id);
         let mut writer = builder.writer(buffer);
         let probing = std::mem::take(probes) > 0;
-        // spec 4.12: SYN or PING first, so that the server sees at once which it is
+        // spec 4.12: SYN or PING comes first, so that the server can tell them apart at once
         if close.is_none() && (wants_bytes || probing) {
             write_greeting(client, level, &setup.info, &mut writer);
             builder.asks_for_ack = true;
@@ -180,7 +180,7 @@ impl Mmsp2 {
     }
 }
 
-/// Whether the amplification limit lets the set-up speak at all.
+/// Whether the anti-amplification limit permits any handshake packet.
 pub(super) fn may_send_setup(engine: &Engine) -> bool {
     engine
         .paths

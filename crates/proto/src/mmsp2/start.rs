@@ -1,4 +1,4 @@
-//! How a connection over MMSP/2 begins, at either end.
+//! Start of an MMSP/2 connection, at either end.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::protection::Protector;
 use crate::stream::set::StreamSet;
 use crate::{ConnectionConfig, FourTuple, Instant, Rng, Side};
 
-/// The packet number in the open space with which a server that keeps state begins (spec 4.13).
+/// The first Initial packet number of a server that keeps state (spec 4.13).
 pub(crate) const FIRST_KEPT_NUMBER: u64 = 1 << 16;
 
-/// What the endpoint gives to a new connection, beside its configuration.
+/// What the endpoint gives to a new connection besides its configuration.
 #[derive(Debug)]
 pub(crate) struct Start {
     pub(crate) now: Instant,
@@ -36,7 +36,7 @@ pub(crate) struct Start {
 }
 
 impl Mmsp2 {
-    /// Starts a set-up towards `remotes` from `locals`.
+    /// Starts a handshake with `remotes` from `locals`.
     pub(crate) fn client(
         start: Start,
         locals: &[LocalCandidate],
@@ -48,13 +48,13 @@ impl Mmsp2 {
         let attempts = Attempts::new(start.now, candidates);
         let (mut engine, mmsp2) = Self::new(Side::Client, start, manager, tuple, attempts, None);
         if let Some(path) = engine.paths.get_mut(PathId::FIRST) {
-            // The client may send what it likes: the limit protects those who did not ask.
+            // A client may send without limit: the anti-amplification limit protects hosts that did not initiate.
             path.on_proven();
         }
         Some((engine, mmsp2))
     }
 
-    /// Answers a client; `proven` if its address was proven by a cookie before.
+    /// Answers a client; `proven` if a cookie has validated its address.
     pub(crate) fn server(
         start: Start,
         tuple: FourTuple,
@@ -67,7 +67,7 @@ impl Mmsp2 {
             Self::new(Side::Server, start, manager, tuple, attempts, Some(remote_id));
         if let Some(setup) = &mut mmsp2.setup {
             setup.info = info;
-            // spec 4.13: those below belong to answers without state
+            // spec 4.13: lower numbers belong to answers without state
             setup.open.recovery.begin_at(FIRST_KEPT_NUMBER);
         }
         if let Some(path) = engine.paths.get_mut(PathId::FIRST).filter(|_| proven) {

@@ -1,4 +1,4 @@
-//! The life of a connection: the only place that moves it.
+//! Life cycle of a connection, which changes only here.
 
 use std::time::Duration;
 
@@ -7,31 +7,31 @@ use manyway_wire::mmsp2::CloseStep;
 use crate::engine::Phase;
 use crate::{ClosedBy, ConnectionError, Instant};
 
-/// Longest time that both sides may take to flush what was written before the close (spec 7.28).
+/// Longest time for both sides to flush data written before the close (spec 7.28).
 pub(crate) const FLUSH_TIME: Duration = Duration::from_secs(30);
 /// How often a step of the close is repeated.
 const MAX_TRIES: u32 = 6;
-/// The longest wait between two repeats to a peer that is heard.
+/// Longest wait between two repetitions while packets of the peer arrive.
 const LONGEST_REPEAT: Duration = Duration::from_secs(1);
 
-/// Where a connection stands.
+/// The state of a connection.
 #[derive(Debug, Clone)]
 pub(crate) enum Life {
     /// TLS is not complete.
     Handshaking,
-    /// Streams flow.
+    /// Streams carry data.
     Established,
-    /// The application closed; what it wrote is still on its way.
+    /// The application closed; its data is still being delivered.
     Flushing { until: Instant, given: CloseReason },
     /// FIN was sent, FIN-ACK is awaited.
     FinSent { until: Instant, repeat: Repeat, given: CloseReason },
-    /// FIN came; what this end wrote is still on its way.
+    /// FIN arrived; data of this end is still being delivered.
     PeerClosing { until: Instant, given: CloseReason },
     /// FIN-ACK was sent, FIN-DONE is awaited.
     FinAckSent { until: Instant, repeat: Repeat, given: CloseReason },
-    /// The end is known and told; late packets are answered by the last word, if there is one.
+    /// The outcome is known and reported; the final CLOSE, if there is one, answers late packets.
     Draining { until: Instant, final_close: Option<FinalClose> },
-    /// Nothing is left.
+    /// The connection has ended.
     Closed,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct CloseReason {
     pub(crate) reason: String,
 }
 
-/// When to say it again.
+/// The repetition timer of a CLOSE.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Repeat {
     next_at: Instant,
@@ -59,7 +59,7 @@ impl Repeat {
         self.next_at
     }
 
-    /// How often it was said before, if it should be said now; the next time is twice as far.
+    /// How often the CLOSE was sent before, if it is due now; the wait then doubles.
     pub(crate) fn take_due(&mut self, now: Instant) -> Option<u32> {
         if self.next_at > now || self.tries >= MAX_TRIES {
             return None;
@@ -70,7 +70,7 @@ impl Repeat {
         Some(self.tries - 1)
     }
 
-    /// The peer is there, it only has not come to its answer yet: ask on, but not ever more rarely.
+    /// The peer is alive but has not answered yet: continues to repeat the CLOSE, with a bounded wait.
     pub(crate) fn on_heard(&mut self) {
         self.tries = 0;
         self.wait = self.wait.min(LONGEST_REPEAT);
@@ -87,17 +87,17 @@ pub(crate) struct DueClose {
     pub(crate) step: CloseStep,
     pub(crate) code: u64,
     pub(crate) reason: String,
-    /// How often it was said before: each time goes by another path, since none tells whether it still works.
+    /// How often it was sent before: each repetition uses another path, because any of them may be dead.
     pub(crate) turn: u32,
 }
 
-/// The CLOSE that answers whatever still arrives.
+/// The CLOSE that answers late packets.
 #[derive(Debug, Clone)]
 pub(crate) struct FinalClose {
     word: DueClose,
-    /// It goes out now.
+    /// Whether it is due now.
     due: bool,
-    /// Packets that arrived since; the word is repeated at 1, 2, 4, 8, …
+    /// Packets that arrived since; the CLOSE is repeated at 1, 2, 4, 8, …
     heard: u32,
 }
 
@@ -122,7 +122,7 @@ impl FinalClose {
 }
 
 impl Life {
-    /// How far the connection has come, for those who need no more.
+    /// The phase of the connection, for parts that need no more.
     pub(crate) fn phase(&self) -> Phase {
         match self {
             Self::Handshaking => Phase::Handshaking,
@@ -136,8 +136,8 @@ impl Life {
         }
     }
 
-    /// This host slept until now: an end under way has all its time once more, and is said again at once. `wait` is the
-    /// time for an answer, `drain` that for what is still on its way.
+    /// This host slept until now: a close in progress restarts its timers and is repeated at once. `wait` is the time
+    /// for an answer, `drain` that for packets in flight.
     pub(crate) fn on_wake(&mut self, now: Instant, wait: Duration, drain: Duration) {
         match self {
             Self::Handshaking | Self::Established | Self::Closed => {}
@@ -149,7 +149,7 @@ impl Life {
         }
     }
 
-    /// When the close goes on by itself.
+    /// When the close advances by itself.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self {
             Self::Handshaking | Self::Established | Self::Closed => None,
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_word_is_repeated_ever_more_rarely() {
+    fn the_final_close_is_repeated_ever_more_rarely() {
         let step = manyway_wire::mmsp2::CloseStep::FinDone;
         let mut word = FinalClose::new(step, 0, String::new());
         assert_eq!(word.take_due().map(|due| due.turn), Some(0));

@@ -1,4 +1,4 @@
-//! The times of MMSP/2 itself: its handshake, its close, its rendezvous.
+//! Timers of MMSP/2 itself: its handshake, its close, its rendezvous client.
 
 use std::ops::RangeInclusive;
 
@@ -39,7 +39,7 @@ impl Mmsp2 {
         earliest.get()
     }
 
-    /// Does what is due at `now`; too early a call does no harm.
+    /// Does the work that is due at `now`; a call before the deadline does no harm.
     pub(crate) fn on_timeout(&mut self, engine: &mut Engine, now: Instant) {
         self.drive_close(engine, now);
         if !engine.phase.is_open() {
@@ -51,15 +51,15 @@ impl Mmsp2 {
         self.setup_timeouts(engine, now);
     }
 
-    /// This host slept until now: says again what belongs to a set-up or an end under way, and gives both all their time
-    /// once more.
+    /// This host slept until now: repeats the packets of a handshake or close in progress, and restarts the timers of
+    /// both.
     pub(crate) fn on_wake(&mut self, engine: &Engine, now: Instant) {
         self.life.on_wake(now, engine.longest_pto(), engine.drain_time());
         self.wake_setup(engine, now);
     }
 
-    /// A client whose flight was heard but not answered in full asks again: the server may be waiting for bytes that
-    /// raise its limit (RFC 9002, section 6.2.2.1).
+    /// Anti-deadlock PTO: a client whose acknowledged flight is not fully answered sends again, because the server
+    /// may wait for bytes that raise its anti-amplification limit (RFC 9002, section 6.2.2.1).
     fn anti_deadlock_deadline(&self, engine: &Engine) -> Option<Instant> {
         let setup = self.setup.as_ref()?;
         let waits = engine.side == Side::Client
@@ -100,7 +100,8 @@ impl Mmsp2 {
         if let TimeoutKind::ProbeTimeout { count } = kind {
             setup.say_again(level);
             if setup.attempts.is_settled() && count >= 2 && engine.side == Side::Client {
-                // The candidate that answered first may have died since; unless data came over it, and only PONG is late.
+                // The candidate that answered first may have died since; unless data came over it, and only PONG is
+                // late.
                 let path = engine.paths.get_mut(PathId::FIRST);
                 if let Some(path) = path.filter(|path| path.receiving.numbers.largest().is_none())
                     && let Some(next) = setup.attempts.after(&path.tuple())
@@ -115,8 +116,8 @@ impl Mmsp2 {
         engine.shared.outcome = outcome;
     }
 
-    /// A client says again what was not answered: what came meanwhile to a host that slept is lost. The server waits for
-    /// that.
+    /// A client repeats its unacknowledged content, because packets for a sleeping host are lost. The server waits
+    /// for that.
     fn wake_setup(&mut self, engine: &Engine, now: Instant) {
         let Some(setup) = &mut self.setup else { return };
         for level in [EncryptionLevel::Initial, EncryptionLevel::Handshake] {

@@ -1,13 +1,14 @@
 //! Path manager: which candidate pairs to open, keep and close.
+//!
 //! 1. Only the client opens paths; the server advertises its addresses by ADD-ADDRESS.
 //! 2. Unless pairs are chosen one by one (`selection`), there is one path for each interface (*local-disjoint*): its
-//!    addresses of both families are tried against all addresses of the peer at once, and the pair that answers first is
-//!    the path.
+//!    addresses of both families are tried against all addresses of the peer at once, and the pair that answers
+//!    first is the path.
 //! 3. The loss of an address closes its path at once; a new interface is tried at once.
 //! 4. An interface without any quota left (`PathTerms::quota_left`) counts as one without addresses.
 //! 5. A path that the application closed stays closed until its interface has been gone.
-//! 6. Addresses that the peer advertises are limited in number, in kind and in the rate of path challenges, so that no peer
-//!    can make this host probe a third party.
+//! 6. Addresses that the peer advertises are limited in number, in kind and in the rate of path challenges, so that no
+//!    peer can make this host probe a third party.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;

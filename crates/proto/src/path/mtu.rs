@@ -1,5 +1,6 @@
 //! Path MTU discovery (RFC 8899): tries the largest possible size first, then searches between the largest size that
 //! arrived and the smallest that did not.
+//!
 //! ```text
 //!  1. what the interface carries and both ends take        most paths end here, with one probe
 //!  2. the rungs between: Ethernet, then halves of the rest tunnels, jumbo frames

@@ -22,6 +22,7 @@ const BETTER: u32 = 90;
 pub(crate) const MOST_LOCALS: usize = 8;
 
 /// Which address pairs carry a connection. The client decides.
+///
 /// ```
 /// use manyway_proto::PairMode;
 /// assert_eq!("full-mesh".parse(), Ok(PairMode::FullMesh));

@@ -15,7 +15,7 @@ fn written(ids: &mut LocalIds) -> Contents {
     contents
 }
 
-/// The ids that lead to this connection, as the endpoint's table has them.
+/// The ids that lead to this connection, as in the endpoint's table.
 fn follow(ids: &mut LocalIds, table: &mut BTreeSet<Vec<u8>>) {
     while let Some(change) = ids.poll_change() {
         match change {
@@ -27,7 +27,7 @@ fn follow(ids: &mut LocalIds, table: &mut BTreeSet<Vec<u8>>) {
 }
 
 #[test]
-fn every_path_has_two_ids_and_the_peer_is_told_each_once() {
+fn every_path_has_two_ids_and_each_is_issued_to_the_peer_once() {
     let (mut ids, mut rng) = local();
     ids.issue_up_to(PathId(3), &mut rng);
     ids.issue_up_to(PathId(3), &mut rng);
@@ -41,7 +41,7 @@ fn every_path_has_two_ids_and_the_peer_is_told_each_once() {
 }
 
 #[test]
-fn a_path_that_was_closed_never_gets_ids_again() {
+fn a_closed_path_never_gets_ids_again() {
     let (mut ids, mut rng) = local();
     ids.issue_up_to(PathId(2), &mut rng);
     ids.forget(PathId(1));
@@ -52,14 +52,14 @@ fn a_path_that_was_closed_never_gets_ids_again() {
 }
 
 #[test]
-fn an_id_that_was_never_issued_can_not_be_given_back() {
+fn an_id_that_was_never_issued_cannot_be_retired() {
     let (mut ids, mut rng) = local();
     assert!(ids.on_retire(&RetireCid { path: PathId::FIRST, sequence: 1 }, &mut rng).is_err());
 }
 
 proptest! {
     #[test]
-    fn the_table_and_the_count_of_what_is_untold_follow_every_change(
+    fn the_table_and_the_count_of_unissued_ids_follow_every_change(
         steps in proptest::collection::vec((0_u8..5, 0_u32..6, 0_u64..4), 0..60)
     ) {
         let (mut ids, mut rng) = local();
@@ -95,7 +95,7 @@ fn given_back(ids: &mut RemoteIds) -> Contents {
 }
 
 #[test]
-fn a_path_that_moved_takes_the_next_id_and_gives_the_old_one_back() {
+fn a_migrated_path_takes_the_next_id_and_retires_the_old_one() {
     let mut ids = RemoteIds::default();
     ids.on_new(&new_id(1, 0, 0), PathId(7)).unwrap();
     ids.rotate(PathId(1));
@@ -114,7 +114,7 @@ fn a_path_that_moved_takes_the_next_id_and_gives_the_old_one_back() {
 }
 
 #[test]
-fn an_id_that_was_given_back_does_not_return_with_a_late_copy() {
+fn a_retired_id_does_not_return_with_a_late_copy() {
     let mut ids = RemoteIds::default();
     ids.on_new(&new_id(1, 0, 0), PathId(7)).unwrap();
     ids.on_new(&new_id(1, 1, 0), PathId(7)).unwrap();
@@ -125,7 +125,7 @@ fn an_id_that_was_given_back_does_not_return_with_a_late_copy() {
 }
 
 #[test]
-fn the_peer_can_call_ids_back_but_never_the_last_one() {
+fn the_peer_can_request_retirement_of_any_id_but_the_last() {
     let mut ids = RemoteIds::default();
     for sequence in 0..3 {
         ids.on_new(&new_id(1, sequence, 0), PathId(7)).unwrap();
@@ -137,7 +137,7 @@ fn the_peer_can_call_ids_back_but_never_the_last_one() {
 }
 
 #[test]
-fn ids_beyond_what_was_agreed_break_the_protocol() {
+fn ids_beyond_the_agreed_limit_break_the_protocol() {
     let mut ids = RemoteIds::default();
     assert!(ids.on_new(&new_id(8, 0, 0), PathId(7)).is_err());
     let results: Vec<_> = (0..6).map(|n| ids.on_new(&new_id(1, n, 0), PathId(7)).is_ok()).collect();
