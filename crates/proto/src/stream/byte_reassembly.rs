@@ -1,4 +1,4 @@
-//! Bytes of a stream on their way in: from blocks in any order to the order of the stream.
+//! Reassembly of received stream bytes: from blocks in any order to the order of the stream.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,35 +7,35 @@ use bytes::{Buf, Bytes, BytesMut};
 /// Puts the bytes of a stream in order.
 ///
 /// Bytes in order are appended to a block of memory that is allocated once for many packets. Bytes ahead of a gap
-/// wait in pieces, neighbours joined, and move over without a copy once the gap is closed. What it may hold is
-/// bounded by the stream's credit; what the pieces cost beyond their bytes is told by [`Self::overhead`].
+/// wait in pieces, with neighbours joined, and move over without a copy once the gap is closed. The credit of the
+/// stream bounds the bytes held; [`Self::overhead`] gives the cost of the pieces beyond their bytes.
 #[derive(Debug)]
 pub(crate) struct ByteReassembly {
-    /// In order, full.
+    /// Full blocks, in order.
     ready: VecDeque<Bytes>,
-    /// In order, behind `ready`, being filled.
+    /// The block being filled, in order, behind `ready`.
     tail: BytesMut,
-    /// Ahead of a gap, by offset; they neither overlap nor start at or below `arrived`.
+    /// Pieces ahead of a gap, by offset; they neither overlap nor start at or below `arrived`.
     ahead: BTreeMap<u64, BytesMut>,
-    /// Bytes of `ahead`.
+    /// Bytes in `ahead`.
     ahead_bytes: u64,
-    /// Everything below this offset arrived.
+    /// Every byte below this offset has arrived.
     arrived: u64,
-    /// Bytes that the tail's memory has, those that were filled and read included.
+    /// Memory of the tail in bytes, including bytes that were filled and read.
     tail_size: usize,
-    /// How large the next tail will be.
+    /// Size of the next tail.
     next_tail: usize,
 }
 
-/// What a piece costs beyond its bytes (spec 8.19).
+/// Cost of a piece beyond its bytes (spec 8.19).
 pub(crate) const PIECE_OVERHEAD: u64 = 128;
 const FIRST_TAIL: usize = 512;
 const LARGEST_TAIL: usize = 64 << 10;
-/// Memory that stays with a stream of which everything was read.
+/// Memory that a fully read stream keeps.
 const KEPT_TAIL: usize = 2 << 10;
-/// Pieces do not grow beyond this by joining, so that joining stays cheap.
+/// Joining stops at this size, so that it stays cheap.
 const LARGEST_PIECE: usize = 64 << 10;
-/// Pieces below this are copied behind the bytes in front of them, larger ones are moved.
+/// Smaller pieces are copied behind the bytes in front of them, larger ones are moved.
 const SMALL_PIECE: usize = 4 << 10;
 
 impl Default for ByteReassembly {
@@ -53,7 +53,7 @@ impl Default for ByteReassembly {
 }
 
 impl ByteReassembly {
-    /// Takes the bytes of a block; those that are here already are dropped. Tells how many were not.
+    /// Takes the bytes of a block, and drops those that are already here. Returns how many were new.
     pub(crate) fn insert(&mut self, offset: u64, data: &[u8]) -> u64 {
         let skip = self.arrived.saturating_sub(offset);
         let data = usize::try_from(skip).ok().and_then(|skip| data.get(skip..)).unwrap_or_default();
@@ -70,7 +70,7 @@ impl ByteReassembly {
         length(data) - here_before.min(length(data))
     }
 
-    /// Appends to the tail; a full one moves to `ready`.
+    /// Appends to the tail; a full tail moves to `ready`.
     fn append(&mut self, mut data: &[u8]) {
         while !data.is_empty() {
             let room = self.tail.capacity() - self.tail.len();
@@ -78,7 +78,7 @@ impl ByteReassembly {
                 self.seal_tail();
                 self.tail_size = self.next_tail.max(data.len().min(LARGEST_TAIL));
                 self.tail = BytesMut::with_capacity(self.tail_size);
-                // By half only: no more than a third of what a stream holds is empty.
+                // Grows by half only: no more than a third of a stream's memory is empty.
                 self.next_tail = (self.next_tail * 3 / 2).min(LARGEST_TAIL);
                 continue;
             }
@@ -94,7 +94,8 @@ impl ByteReassembly {
         }
     }
 
-    /// Moves pieces over that are no longer ahead of a gap; tells how many of their bytes had just come once more.
+    /// Moves over the pieces that are no longer ahead of a gap; returns how many of their bytes had just arrived
+    /// again.
     fn close_gap(&mut self) -> u64 {
         let mut again = 0;
         while let Some(entry) = self.ahead.first_entry() {
@@ -117,7 +118,7 @@ impl ByteReassembly {
         again
     }
 
-    /// Keeps those parts of a block ahead of a gap that are not here yet; tells how many bytes they have.
+    /// Keeps the new parts of a block that is ahead of a gap; returns their size in bytes.
     fn insert_ahead(&mut self, offset: u64, data: &[u8]) -> u64 {
         let end = offset + length(data);
         let mut at = offset;
@@ -153,7 +154,7 @@ impl ByteReassembly {
         {
             let added = bytes.len() + behind.len();
             if front.capacity() - front.len() < added {
-                // By a quarter only: what lies ahead of gaps is mostly bytes.
+                // Grows by a quarter only: most memory ahead of gaps is filled.
                 let mut larger = BytesMut::with_capacity(front.len() / 4 * 5 + added);
                 larger.extend_from_slice(front);
                 *front = larger;
@@ -168,7 +169,7 @@ impl ByteReassembly {
         self.ahead.insert(at, piece);
     }
 
-    /// Takes up to `max` bytes in order, without a copy; `None` if there are none now.
+    /// Takes up to `max` bytes in order, without a copy; `None` if none are ready.
     pub(crate) fn read(&mut self, max: usize) -> Option<Bytes> {
         let read = match self.ready.front_mut() {
             Some(front) if front.len() > max => (max > 0).then(|| front.split_to(max)),
@@ -187,12 +188,12 @@ impl ByteReassembly {
         read
     }
 
-    /// Whether bytes in order wait.
+    /// Whether bytes in order are ready.
     pub(crate) fn has_ready(&self) -> bool {
         !self.ready.is_empty() || !self.tail.is_empty()
     }
 
-    /// Everything below this offset arrived.
+    /// The offset below which every byte has arrived.
     pub(crate) fn arrived(&self) -> u64 {
         self.arrived
     }
@@ -202,12 +203,12 @@ impl ByteReassembly {
         self.ahead_bytes
     }
 
-    /// What the pieces ahead of a gap cost beyond their bytes, in bytes of memory.
+    /// Cost of the pieces ahead of a gap beyond their bytes, in bytes of memory.
     pub(crate) fn overhead(&self) -> u64 {
         PIECE_OVERHEAD * self.ahead.len() as u64
     }
 
-    /// Forgets all bytes and their memory.
+    /// Drops all bytes and their memory.
     pub(crate) fn clear(&mut self) {
         *self = Self { arrived: self.arrived, ..Self::default() };
     }
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_that_is_read_packet_by_packet_is_filled_on() {
+    fn a_tail_that_is_read_packet_by_packet_continues_to_be_filled() {
         let mut bytes = ByteReassembly::default();
         let mut tails = 0;
         for index in 0..1_000 {

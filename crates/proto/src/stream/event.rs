@@ -1,4 +1,4 @@
-//! What the application hears of its streams, and what its calls return.
+//! Stream events for the application, and results of its calls.
 
 use std::fmt;
 
@@ -7,10 +7,10 @@ use manyway_wire::StreamId;
 
 use crate::{MessageToken, Misuse};
 
-/// News of streams.
+/// Events of streams.
 ///
-/// Events are edges, not states: `Readable` comes once when something may be read again after a read found
-/// nothing, `Writable` once when there is room again after a write was cut short.
+/// Events are edges, not states: `Readable` comes once when data becomes readable after a read found nothing,
+/// `Writable` once when space becomes free after a write was cut short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StreamEvent {
@@ -20,29 +20,29 @@ pub enum StreamEvent {
     Readable(StreamId),
     /// The stream takes bytes again.
     Writable(StreamId),
-    /// Everything that was written to the stream, and its end, reached the peer.
+    /// All data written to the stream, and its end, reached the peer.
     Finished(StreamId),
-    /// The peer wants no more bytes of the stream; those that were on the way are dropped.
+    /// The peer wants no more bytes of the stream; unsent and unacknowledged ones are dropped.
     Stopped(StreamId, u64),
     /// The peer abandoned the stream.
     Reset(StreamId, u64),
-    /// A message was given up before the peer had it as a whole.
+    /// A message was given up before all of it reached the peer.
     Abandoned(StreamId, MessageToken),
-    /// Streams can be opened again after the peer's limit stood in the way.
+    /// Streams can be opened again after the peer's limit prevented it.
     Available,
 }
 
-/// What a read found.
+/// The result of a read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReadOutcome {
     /// The next bytes, at least one.
     Data(Bytes),
-    /// Nothing now; [`StreamEvent::Readable`] follows.
+    /// No data yet; [`StreamEvent::Readable`] follows.
     Blocked,
     /// The stream has ended; there is nothing more to read.
     End,
-    /// The peer abandoned the stream for this reason; there is nothing more to read.
+    /// The peer abandoned the stream with this code; there is nothing more to read.
     Reset(u64),
 }
 
@@ -50,9 +50,9 @@ pub enum ReadOutcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// The peer asked for no more, for this reason.
+    /// The peer stopped the stream with this code.
     Stopped(u64),
-    /// The call has no place here.
+    /// The call is invalid in this state.
     Misuse(Misuse),
 }
 

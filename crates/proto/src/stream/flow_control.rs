@@ -1,17 +1,17 @@
-//! Credit in both directions, for a stream and for the connection alike (RFC 9000, section 4).
+//! Flow-control credit in both directions, for a stream and for the connection alike (RFC 9000, section 4).
 //!
-//! Credit is counted in bytes of stream offset, absolute and never taken back. A byte costs credit the first time
-//! its offset is reached: a repeat costs nothing, and neither does it matter in which order bytes arrive. What a
-//! reset leaves out counts up to the final size, on both sides.
+//! Credit is counted in bytes of stream offset, absolute and never withdrawn. A byte costs credit the first time its
+//! offset is reached: a retransmission costs nothing, and the order of arrival does not matter. A reset counts up to
+//! the final size, on both sides.
 
 use crate::stream::priority::Urgency;
 
-/// What the peer lets this end send.
+/// The credit that the peer grants to this end.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SendCredit {
     limit: u64,
     used: u64,
-    /// So much of it is for bytes for which somebody waits.
+    /// The part reserved for urgent bytes.
     reserve: u32,
     /// Whether BLOCKED was sent at this limit.
     reported: bool,
@@ -29,7 +29,7 @@ impl SendCredit {
         self.limit = self.limit.max(limit);
     }
 
-    /// Keeps some of it back from bytes for which nobody waits: else streams that the peer does not read held up all.
+    /// Reserves a part for urgent bytes: otherwise streams that the peer does not read would block all others.
     pub(crate) fn set_reserve(&mut self, reserve: u32) {
         self.reserve = reserve;
     }
@@ -44,7 +44,7 @@ impl SendCredit {
         self.limit.saturating_sub(self.used)
     }
 
-    /// The same for bytes of some urgency.
+    /// The remaining credit for bytes of some urgency.
     pub(crate) fn left_for(&self, urgency: Urgency) -> u64 {
         let reserve = if urgency.is_urgent() { 0 } else { self.reserve };
         self.left().saturating_sub(reserve.into())
@@ -58,36 +58,36 @@ impl SendCredit {
         self.used
     }
 
-    /// Gives back what was used for bytes that were not sent.
+    /// Returns the credit of bytes that were not sent.
     pub(crate) fn refund(&mut self, bytes: u64) {
         debug_assert!(bytes <= self.used, "it was used before");
         self.used = self.used.saturating_sub(bytes);
     }
 
-    /// Whether the peer was not yet told that the credit does not suffice.
+    /// Whether the peer has not yet been notified that the credit is exhausted.
     pub(crate) fn is_unreported(&self) -> bool {
         !self.reported
     }
 
-    /// The peer is being told that the credit is at its end.
+    /// BLOCKED is being sent to the peer.
     pub(crate) fn on_reported(&mut self) {
         self.reported = true;
     }
 
-    /// The peer was not told after all.
+    /// The BLOCKED was lost.
     pub(crate) fn on_report_lost(&mut self) {
         self.reported = false;
     }
 }
 
-/// A stretch of two round trips, see [`ReceiveCredit::consume`].
+/// A period of two round trips, see [`ReceiveCredit::consume`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Epoch(pub(crate) u64);
 
-/// What this end lets the peer send.
+/// The credit that this end grants to the peer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReceiveCredit {
-    /// The limit that the peer was told last.
+    /// The limit last advertised to the peer.
     limit: u64,
     received: u64,
     consumed: u64,
@@ -98,7 +98,7 @@ pub(crate) struct ReceiveCredit {
 }
 
 impl ReceiveCredit {
-    /// Starts with the window that the peer learns from the parameters; it never grows beyond `max_window`.
+    /// Starts with the window in the transport parameters; it never grows beyond `max_window`.
     pub(crate) fn new(window: u64, max_window: u64) -> Self {
         Self {
             limit: window,
@@ -117,9 +117,9 @@ impl ReceiveCredit {
         self.received += bytes;
     }
 
-    /// The application read `bytes`. The window doubles when more than half of it is read within an epoch of two round
-    /// trips: so it ends between four and eight times what is read in a round trip. Without an epoch (no round trip
-    /// was measured) it stays. True if it grew.
+    /// The application read `bytes`. The window doubles when the application reads more than half of it within an
+    /// epoch of two round trips: so it ends between four and eight times the bytes read in a round trip. Without an
+    /// epoch (before the first RTT sample) it stays. Returns true if it grew.
     pub(crate) fn consume(&mut self, bytes: u64, now: Option<Epoch>) -> bool {
         if self.epoch != now {
             self.epoch = now;
@@ -135,7 +135,7 @@ impl ReceiveCredit {
         true
     }
 
-    /// Gives `bytes` back that nobody will read.
+    /// Returns the credit of `bytes` that the application will not read.
     pub(crate) fn discard(&mut self, bytes: u64) {
         self.consumed += bytes;
         self.consumed_before_epoch += bytes;
@@ -167,17 +167,17 @@ impl ReceiveCredit {
         self.limit.saturating_sub(self.received)
     }
 
-    /// Whether the peer should hear of new credit: a quarter of the window is due.
+    /// Whether to advertise new credit: a quarter of the window is due.
     pub(crate) fn should_update(&self) -> bool {
         self.due() >= (self.window / 4).max(1)
     }
 
-    /// Credit that the peer has not heard of, in bytes.
+    /// Credit not yet advertised to the peer, in bytes.
     pub(crate) fn due(&self) -> u64 {
         (self.consumed + self.window).saturating_sub(self.limit)
     }
 
-    /// Brings the limit up to date and returns it, to be sent.
+    /// Updates the limit and returns it, to be sent.
     pub(crate) fn update(&mut self) -> u64 {
         self.limit = self.limit.max(self.consumed + self.window);
         self.limit
@@ -189,14 +189,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn credit_is_never_taken_back() {
+    fn credit_is_never_withdrawn() {
         let mut credit = SendCredit::new(100);
         credit.raise(50);
         assert_eq!(credit.limit(), 100);
     }
 
     #[test]
-    fn the_end_of_credit_is_reported_once_for_each_limit() {
+    fn exhausted_credit_is_reported_once_for_each_limit() {
         let mut credit = SendCredit::new(10);
         assert!(credit.is_unreported());
         credit.on_reported();
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn new_credit_is_told_from_a_quarter_of_the_window_on() {
+    fn new_credit_is_advertised_from_a_quarter_of_the_window_on() {
         let mut credit = ReceiveCredit::new(100, 100);
         credit.receive(50);
         credit.consume(24, None);
@@ -232,11 +232,11 @@ mod tests {
     }
 
     #[test]
-    fn the_window_ends_between_four_and_eight_times_what_is_read_in_a_round_trip() {
+    fn the_window_ends_between_four_and_eight_times_the_bytes_read_in_a_round_trip() {
         for in_round_trip in [1_000, 1_300, 5_000, 100_000] {
             let mut credit = ReceiveCredit::new(100, 1_000_000);
             for tenth in 0..1_000 {
-                // Whoever sends is limited by the window or by its paths.
+                // The sender is limited by the window or by its paths.
                 let bytes = credit.left().min(in_round_trip / 10);
                 credit.receive(bytes);
                 credit.consume(bytes, Some(Epoch(tenth / 20)));
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_nobody_reads_give_credit_but_no_wider_window() {
+    fn unread_bytes_return_their_credit_but_do_not_widen_the_window() {
         let mut credit = ReceiveCredit::new(100, 300);
         credit.receive(100);
         credit.discard(90);

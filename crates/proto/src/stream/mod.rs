@@ -1,10 +1,9 @@
 //! Streams: reliable bytes in order, or messages, many at a time, each in both directions.
 //!
-//! A stream has two halves that live and end apart: [`send`] and [`receive`], with their lives in [`state`].
-//! [`set`] holds the streams of a connection and is the only part that others talk to. Bytes on their way out are
-//! in a [`send_buffer`], on their way in in a [`byte_reassembly`], messages in the rooms of
-//! [`message`](crate::message); [`flow_control`] counts credit, [`priority`]
-//! decides whose turn it is.
+//! A stream has two halves with separate life cycles: [`send`] and [`receive`], whose states are in [`state`].
+//! [`set`] holds the streams of a connection and is the only interface for the rest of the crate. Outgoing bytes are
+//! in a [`send_buffer`], incoming ones in a [`byte_reassembly`], messages in the buffers of
+//! [`message`](crate::message); [`flow_control`] counts credit, and [`priority`] decides which stream sends next.
 
 pub(crate) mod byte_reassembly;
 pub(crate) mod event;

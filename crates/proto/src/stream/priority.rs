@@ -1,4 +1,4 @@
-//! Which stream sends next: strict levels, the earliest deadline first and then fair within one.
+//! Order in which streams send: strict levels, and within a level the earliest deadline first, then fair turns.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -13,35 +13,35 @@ pub(crate) struct Urgency {
     pub(crate) class: Class,
 }
 
-/// The place of a stream among those that wait.
+/// The rank of a stream among those that wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Rank {
     pub(crate) urgency: Urgency,
-    /// When what it has next loses its use.
+    /// When its next data expires.
     pub(crate) deadline: Option<Instant>,
 }
 
-/// Of which classes something may go.
+/// Selects data by class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum ClassFilter {
-    /// Of all.
+    /// Every class.
     #[default]
     All,
-    /// Of those for which somebody waits.
+    /// The urgent classes.
     Urgent,
-    /// Of the others.
+    /// The background and bulk classes.
     Patient,
 }
 
 impl Urgency {
-    /// Whether somebody waits for it: it goes ahead of the pacer, by the path on which it arrives first.
+    /// Whether it is urgent: such data goes ahead of the pacer, on the path on which it arrives first.
     pub(crate) fn is_urgent(self) -> bool {
         self.class >= Class::Interactive
     }
 }
 
 impl ClassFilter {
-    /// Whether something of this urgency may go.
+    /// Whether data of this urgency may go.
     pub(crate) fn takes(self, urgency: Urgency) -> bool {
         match self {
             Self::All => true,
@@ -51,18 +51,18 @@ impl ClassFilter {
     }
 }
 
-/// Streams that have something to send, by level.
+/// Streams that have data to send, by level.
 ///
-/// The highest level that has a stream goes first, always. Within a level those with a deadline go first, in the order
-/// of their deadlines; of the others each has its turn of [`QUANTUM`] bytes, so that a big stream delays a small one by a
-/// few packets only.
+/// The highest non-empty level always goes first. Within a level, streams with a deadline go first, in the order of
+/// their deadlines; each of the others has its turn of [`QUANTUM`] bytes, so that a big stream delays a small one by
+/// a few packets only.
 #[derive(Debug, Default)]
 pub(crate) struct ReadyQueue {
-    /// Most urgent first. A level stays when it is empty; there are at most 1024.
+    /// Most urgent first. Empty levels stay; there are at most 1024.
     levels: Vec<Level>,
 }
 
-/// Streams that are equally urgent.
+/// Streams of equal urgency.
 #[derive(Debug)]
 pub(crate) struct Level {
     urgency: Urgency,
@@ -72,7 +72,7 @@ pub(crate) struct Level {
     spent: usize,
 }
 
-/// Bytes of a turn. The last packet of a turn is filled up all the same.
+/// Bytes of a turn. The last packet of a turn is filled nevertheless.
 const QUANTUM: usize = 8 << 10;
 
 impl ReadyQueue {
@@ -91,25 +91,25 @@ impl ReadyQueue {
         }
     }
 
-    /// Gives back memory that is not used.
+    /// Frees unused memory.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.levels.retain(|level| level.first().is_some());
         self.levels.shrink_to_fit();
     }
 
-    /// The stream whose turn it is among those that `filter` takes, and its level.
+    /// The next stream among those that `filter` takes, and its level.
     pub(crate) fn first(&self, filter: ClassFilter) -> Option<(Urgency, StreamId)> {
         let mut levels = self.levels.iter().filter(|level| filter.takes(level.urgency));
         levels.find_map(|level| Some((level.urgency, level.first()?)))
     }
 
-    /// The levels that have a stream and that `filter` takes, the most urgent first.
+    /// The non-empty levels that `filter` takes, the most urgent first.
     pub(crate) fn levels(&self, filter: ClassFilter) -> impl Iterator<Item = &Level> {
         self.levels.iter().filter(move |level| filter.takes(level.urgency) && level.first().is_some())
     }
 
-    /// Counts `bytes` that a stream of a level sent; at the end of its turn it goes behind the others. Out of turn nothing
-    /// is counted.
+    /// Counts `bytes` that a stream of a level sent; at the end of its turn the stream goes behind the others. Bytes
+    /// sent out of turn do not count.
     pub(crate) fn charge(&mut self, urgency: Urgency, stream: StreamId, bytes: usize) {
         let Some(level) = self.level(urgency).filter(|level| level.has_turn(stream)) else { return };
         level.spent += bytes;
@@ -119,8 +119,7 @@ impl ReadyQueue {
         }
     }
 
-    /// Takes a stream out, wherever it stands in the level of its rank. The first one costs O(1), any other one a look at
-    /// each stream there.
+    /// Removes a stream from the level of its rank. The first one costs O(1), any other one a scan of the level.
     pub(crate) fn remove(&mut self, stream: StreamId, rank: Rank) {
         let Some(level) = self.level(rank.urgency) else { return };
         if let Some(deadline) = rank.deadline {
@@ -147,17 +146,17 @@ impl Level {
         self.urgency
     }
 
-    /// How many streams it has.
+    /// Number of streams.
     pub(crate) fn len(&self) -> usize {
         self.deadlines.len() + self.turns.len()
     }
 
-    /// Its streams in the order in which they go.
+    /// The streams in the order in which they send.
     pub(crate) fn streams(&self) -> impl Iterator<Item = StreamId> {
         self.deadlines.iter().map(|(_, stream)| *stream).chain(self.turns.iter().copied())
     }
 
-    /// Whether a stream goes now, as one of those that take turns.
+    /// Whether it is this stream's turn.
     fn has_turn(&self, stream: StreamId) -> bool {
         self.deadlines.is_empty() && self.turns.front() == Some(&stream)
     }
@@ -193,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn priority_counts_first_and_then_the_class() {
+    fn priority_comes_first_and_then_the_class() {
         let places = [
             (0, rank(0, Class::Bulk)),
             (4, rank(0, Class::Deadline)),
@@ -216,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn equals_take_turns_of_a_quantum() {
+    fn equal_streams_take_turns_of_a_quantum() {
         let bulk = rank(0, Class::Bulk);
         let mut queue = filled(&[(0, bulk), (4, bulk)]);
         let mut sent = [0usize; 2];
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_leaves_takes_its_turn_along() {
+    fn a_leaving_stream_ends_its_turn() {
         let bulk = rank(0, Class::Bulk);
         let mut queue = filled(&[(0, bulk), (4, bulk)]);
         queue.charge(bulk.urgency, StreamId(0), QUANTUM - 1);
@@ -241,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sends_out_of_turn_takes_nothing_of_the_turn_of_another() {
+    fn bytes_sent_out_of_turn_do_not_shorten_the_turn_of_another_stream() {
         let bulk = rank(0, Class::Bulk);
         let mut queue = filled(&[(0, bulk), (4, bulk)]);
         queue.charge(bulk.urgency, StreamId(4), QUANTUM);

@@ -12,33 +12,33 @@ use crate::{Misuse, StreamConfig, Violation};
 #[path = "receive_messages.rs"]
 mod receive_messages;
 
-/// What this end receives on a stream.
+/// The receiving half of one stream.
 #[derive(Debug)]
 pub(crate) struct ReceiveHalf {
     stream: StreamId,
     state: ReceiveState,
     bytes: ByteReassembly,
-    /// Once the peer sent one; then there are no bytes.
+    /// Exists once the peer has sent a message; then there are no bytes.
     messages: Option<Box<Inbox>>,
     credit: ReceiveCredit,
-    /// Known once the end or a reset was seen; it outlives the states, since late blocks are held against it.
+    /// Known once the end or a reset arrived; it outlives the states, because late blocks are checked against it.
     final_size: Option<u64>,
-    /// The application found nothing, or has not read yet, and was not told since that there is something.
+    /// Whether the application is due a `Readable` event: its last read found nothing, or it has not read yet.
     reader_waits: bool,
 }
 
 /// Bytes that change the connection's credit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Counted {
-    /// Reached for the first time.
+    /// Bytes whose offset was reached for the first time.
     pub(crate) received: u64,
-    /// Of these and earlier ones, those that nobody will read.
+    /// Bytes, of these and earlier ones, that the application will not read.
     pub(crate) discarded: u64,
-    /// Bytes that were here before, or that nobody wants.
+    /// Duplicate bytes, and bytes that the application no longer wants.
     pub(crate) in_vain: u64,
 }
 
-/// The extent of the peer's bytes, as a block claims it.
+/// The extent of the peer's bytes, as claimed by a block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Claim {
     /// The highest offset that the block reaches.
@@ -60,7 +60,7 @@ impl ReceiveHalf {
         }
     }
 
-    /// Checks a block against the final size and the stream's credit, and tells how many bytes it reaches for the
+    /// Checks a block against the final size and the stream's credit, and returns how many bytes it reaches for the
     /// first time. Changes nothing.
     pub(crate) fn check(&self, claim: Claim) -> Result<u64, Violation> {
         let highest = self.credit.received();
@@ -110,7 +110,7 @@ impl ReceiveHalf {
         self.bytes.ahead()
     }
 
-    /// Steps on if the end is known, or all before it is here.
+    /// Advances the state if the end is known, or all bytes before it have arrived.
     fn note_arrival(&mut self) {
         let arrived = self.messages.as_deref().map_or_else(|| self.bytes.arrived(), Inbox::finished);
         if self.final_size == Some(arrived) {
@@ -120,22 +120,22 @@ impl ReceiveHalf {
         }
     }
 
-    /// What is ahead of gaps costs so much beyond its bytes, in bytes of memory.
+    /// Cost of the bytes ahead of gaps beyond their number, in bytes of memory.
     pub(crate) fn overhead(&self) -> u64 {
         self.messages.as_deref().map_or_else(|| self.bytes.overhead(), Inbox::overhead)
     }
 
-    /// Forgets what has arrived.
+    /// Drops all received bytes.
     fn clear(&mut self) {
         self.bytes.clear();
         self.messages = None;
     }
 
-    /// Takes a reset that passed [`Self::check`]. True if the application is to hear of it.
+    /// Takes a reset that passed [`Self::check`]. Returns true if the application has to be notified.
     pub(crate) fn on_reset(&mut self, code: u64, claim: Claim) -> (Counted, bool) {
         let received = self.count(claim);
         let was_read = self.state.accepts_reads();
-        // A reset of a stream that is here as a whole changes nothing (RFC 9000, section 3.2).
+        // A reset of a completely received stream changes nothing (RFC 9000, section 3.2).
         if !self.step(ReceiveEvent::Reset { code }) {
             return (Counted { received, ..Counted::default() }, false);
         }
@@ -152,7 +152,7 @@ impl ReceiveHalf {
         new
     }
 
-    /// Counts everything that was received as read.
+    /// Counts everything received as read.
     fn discard(&mut self, received: u64) -> Counted {
         let discarded = self.credit.received() - self.credit.consumed();
         self.credit.discard(discarded);
@@ -183,12 +183,12 @@ impl ReceiveHalf {
         Ok(ReadOutcome::Blocked)
     }
 
-    /// The application read `bytes`: true if the window grew by it.
+    /// The application read `bytes`: returns true if the window grew.
     pub(crate) fn consume(&mut self, bytes: u64, epoch: Option<Epoch>) -> bool {
         self.credit.consume(bytes, epoch)
     }
 
-    /// The application wants no more.
+    /// The application wants no more data.
     pub(crate) fn stop(&mut self, code: u64) -> Result<Counted, Misuse> {
         if !self.step(ReceiveEvent::Stop { code }) {
             return Err(Misuse::ReceivingEnded { stream: self.stream });
@@ -197,7 +197,7 @@ impl ReceiveHalf {
         Ok(self.discard(0))
     }
 
-    /// The reason for STREAM-STOP, as long as the peer may still send.
+    /// The code of STREAM-STOP, while the peer may still send.
     pub(crate) fn stopping(&self) -> Option<u64> {
         match self.state {
             ReceiveState::Stopped { code } => Some(code),
@@ -211,7 +211,7 @@ impl ReceiveHalf {
         }
     }
 
-    /// The peer's reason for a reset that the application has not read.
+    /// The peer's reset code, until the application has read it.
     pub(crate) fn reset_code(&self) -> Option<u64> {
         match self.state {
             ReceiveState::Reset { code } => Some(code),
@@ -225,7 +225,7 @@ impl ReceiveHalf {
         }
     }
 
-    /// The credit of the stream, if the peer can still make use of more.
+    /// The credit of the stream, if the peer can still use more.
     pub(crate) fn open_credit(&mut self) -> Option<&mut ReceiveCredit> {
         (self.state == ReceiveState::Receiving).then_some(&mut self.credit)
     }
@@ -234,7 +234,7 @@ impl ReceiveHalf {
         self.credit.window()
     }
 
-    /// Whether a read would find something and the application waits for it. Asking counts as telling.
+    /// Whether a read would find something and the application waits for it. The call counts as the notification.
     pub(crate) fn take_readable(&mut self) -> bool {
         let something = match self.state {
             ReceiveState::Receiving | ReceiveState::Ending => {
@@ -259,7 +259,7 @@ impl ReceiveHalf {
         next.is_some()
     }
 
-    /// Whether something of it arrived, and not all.
+    /// Whether a part of the stream arrived, but not all.
     pub(crate) fn expects_more(&self) -> bool {
         self.credit.received() > 0 && self.state.expects_more()
     }

@@ -9,7 +9,7 @@ use crate::stream::state::{ReceiveEvent, ReceiveState};
 use crate::{Misuse, Violation};
 
 impl ReceiveHalf {
-    /// What the peer sent so far.
+    /// The kind of data that the peer sent so far.
     pub(crate) fn carries(&self) -> Carries {
         match &self.messages {
             Some(_) => Carries::Messages,
@@ -18,7 +18,7 @@ impl ReceiveHalf {
         }
     }
 
-    /// Whether the block of bytes `has_data` fits to what came before (spec 8.28).
+    /// Whether a block of bytes (`has_data`) matches the kind of data before it (spec 8.28).
     pub(crate) fn check_carries_bytes(&self, has_data: bool) -> Result<(), Violation> {
         if self.messages.is_some() && has_data {
             return Err(Violation::StreamState { stream: self.stream });
@@ -26,8 +26,8 @@ impl ReceiveHalf {
         Ok(())
     }
 
-    /// Checks a piece of a message against what is known of it, the stream's end and its credit; tells what it costs.
-    /// Changes nothing. `None` if nobody wants it any more.
+    /// Checks a piece of a message against its earlier pieces, the stream's end and its credit, and returns its cost.
+    /// Changes nothing. `None` if the application no longer wants the message.
     pub(crate) fn check_message(
         &mut self,
         block: &MessageData<'_>,
@@ -49,7 +49,7 @@ impl ReceiveHalf {
     fn open_inbox(&mut self) -> Result<Option<&mut Inbox>, Violation> {
         match self.state {
             ReceiveState::Receiving | ReceiveState::Ending => {}
-            // What is whole can't change; the rest is counted by the final size.
+            // A complete stream cannot change; in the other states the final size counts the rest.
             ReceiveState::Complete
             | ReceiveState::Read
             | ReceiveState::Reset { .. }
@@ -78,12 +78,12 @@ impl ReceiveHalf {
         if reached > known { Err(Violation::FinalSize { stream, known, claimed: reached }) } else { Ok(toll) }
     }
 
-    /// What of a toll is new to the credit: the end of the stream counts everything before it.
+    /// The part of a toll that is new to the credit: the end of the stream counts everything before it.
     pub(crate) fn uncounted(&self, toll: Toll) -> u64 {
         if self.final_size.is_some() { 0 } else { toll.new }
     }
 
-    /// Takes a piece that passed [`Self::check_message`]; true if a message is whole with it.
+    /// Takes a piece that passed [`Self::check_message`]; true if it completes a message.
     pub(crate) fn on_message(&mut self, block: &MessageData<'_>, toll: Toll) -> (Counted, bool) {
         let received = self.uncounted(toll);
         self.credit.receive(received);
@@ -95,7 +95,7 @@ impl ReceiveHalf {
         (Counted { received, ..Counted::default() }, is_whole)
     }
 
-    /// Passes over a message that [`Self::check_skip`] let pass.
+    /// Skips a message that passed [`Self::check_skip`].
     pub(crate) fn on_skip(&mut self, id: MessageId, toll: Toll) -> Counted {
         let received = self.uncounted(toll);
         self.credit.receive(received);

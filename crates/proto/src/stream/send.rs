@@ -23,96 +23,96 @@ mod send_messages;
 
 pub(crate) use send_messages::NewMessage;
 
-/// What this end sends on a stream.
+/// The sending half of one stream.
 #[derive(Debug)]
 pub(crate) struct SendHalf {
     stream: StreamId,
     state: SendState,
     buffer: SendBuffer,
-    /// Once the application sent one; then the buffer stays empty, but for the mark of the end.
+    /// Exists once the application has sent a message; then the buffer stays empty except for the FIN.
     messages: Option<Box<Outbox>>,
     credit: SendCredit,
     capacity: u64,
     max_capacity: u64,
-    /// What the other streams leave of the connection's memory; it counts if it is less than the capacity.
+    /// Memory that the other streams leave to this one; it counts if it is less than the capacity.
     share: u64,
-    /// A write was cut short, and the application not told since that there is room; for so much at least.
+    /// Exists while a write was cut short and no `Writable` event has followed: the space needed for the event.
     writer_waits: Option<u64>,
-    /// The peer's reason to want no more.
+    /// The code of the peer's STREAM-STOP.
     stopped: Option<u64>,
 }
 
-/// What a sending half has to send, as far as its own credit allows.
+/// The data that a sending half has to send, as far as its own credit permits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Ready {
-    /// Bytes to be sent for the first time, beyond all that was sent.
+    /// New bytes, beyond all that were sent.
     pub(crate) fresh: u64,
-    /// Bytes to be sent for the first time that others were sent beyond; they need no credit.
+    /// Deferred bytes: new bytes below others that were sent; they need no credit.
     pub(crate) skipped: u64,
-    /// Bytes to be sent again; they need no credit.
+    /// Bytes to retransmit; they need no credit.
     pub(crate) repeat: u64,
-    /// The rest of messages that were begun; it has its credit.
+    /// The rest of partially sent messages; its credit is reserved.
     pub(crate) begun: u64,
-    /// A block without bytes is needed to mark the end.
+    /// Whether a block without bytes is needed for the FIN.
     pub(crate) bare_end: bool,
-    /// What was written and is not acknowledged.
+    /// Bytes written and not acknowledged.
     pub(crate) held: u64,
-    /// Something is not sent or not acknowledged.
+    /// Whether anything is unsent or unacknowledged.
     pub(crate) unsettled: bool,
-    /// Bytes from the first that is not acknowledged to the highest that was sent.
+    /// Bytes from the first unacknowledged one to the highest that was sent.
     pub(crate) outstanding: u64,
 }
 
 impl Ready {
-    /// Bytes to be sent for the first time.
+    /// Bytes that were never sent.
     pub(crate) fn unsent(&self) -> u64 {
         self.fresh + self.skipped
     }
 
-    /// Whether something is there that needs no credit, but for what was left out: repeats, the rest of begun messages, or
-    /// the bare end.
+    /// Whether there is data that needs no credit, besides deferred bytes: retransmissions, the rest of partially
+    /// sent messages, or the bare FIN.
     pub(crate) fn has_repeats(&self) -> bool {
         self.repeats() > 0
     }
 
-    /// Bytes of these, the bare end as one.
+    /// Bytes of these; the bare FIN counts as one.
     pub(crate) fn repeats(&self) -> u64 {
         self.repeat + self.begun + u64::from(self.bare_end)
     }
 }
 
-/// What came of an attempt to write new bytes.
+/// The result of an attempt to write new bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fresh {
-    /// A block, and how much of the connection's credit it took.
+    /// A block, and the connection credit that it used.
     Block(SentContent, u64),
-    /// The packet has no room for it.
+    /// It does not fit into the packet.
     Full,
-    /// There are no such bytes, or no credit for them.
+    /// There are no new bytes, or no credit for them.
     Nothing,
 }
 
-/// How urgent the parts of [`Ready`] are.
+/// The ranks of the parts of [`Ready`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Ranks {
     /// New bytes.
     pub(crate) fresh: Rank,
-    /// What needs no credit.
+    /// Data that needs no credit.
     pub(crate) repeat: Rank,
 }
 
-/// What an acknowledgement changed for the application.
+/// The effect of an acknowledgement for the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// Nothing that it must hear of.
+    /// Nothing to report.
     None,
-    /// It may write again.
+    /// The application may write again.
     Writable,
-    /// Everything reached the peer.
+    /// All data reached the peer.
     Finished,
 }
 
-/// Bytes are not cut into smaller pieces than this at the end of a packet.
+/// A block at the end of a packet is not cut to fewer bytes than this.
 const SMALLEST_CUT: u64 = 32;
 /// The length field of a block counts up to this.
 const LARGEST_BLOCK: usize = 0xffff;
@@ -133,7 +133,7 @@ impl SendHalf {
         }
     }
 
-    /// Takes as much of `data` as there is room for; tells how much that was.
+    /// Takes as much of `data` as there is space for; returns how much.
     pub(crate) fn write(&mut self, mut data: Bytes) -> Result<usize, WriteError> {
         self.check_open()?;
         if self.messages.is_some() {
@@ -149,7 +149,7 @@ impl SendHalf {
         Ok(accepted)
     }
 
-    /// The application has written all.
+    /// The application has written all its data.
     pub(crate) fn finish(&mut self) -> Result<(), WriteError> {
         self.check_open()?;
         self.step(SendEvent::Finish);
@@ -158,13 +158,13 @@ impl SendHalf {
         Ok(())
     }
 
-    /// The application wants no more of it.
+    /// The application abandons the stream.
     pub(crate) fn reset(&mut self, code: u64) -> Result<(), Misuse> {
         if self.abandon(code) { Ok(()) } else { Err(Misuse::SendingEnded { stream: self.stream }) }
     }
 
-    /// The peer wants no more of it: that is answered with a reset (RFC 9000, section 3.5). False if the stream
-    /// was over before.
+    /// The peer stops the stream: the answer is a reset (RFC 9000, section 3.5). False if the stream was already
+    /// over.
     pub(crate) fn on_stop(&mut self, code: u64) -> bool {
         let abandoned = self.abandon(code);
         if abandoned {
@@ -199,9 +199,9 @@ impl SendHalf {
         next.is_some()
     }
 
-    /// Bytes that the application may write. The buffer grows to twice what is in flight, so that the next
-    /// round trip's bytes are here before this one's are acknowledged, and by what arrived behind a gap: while a
-    /// slow path fills that, a fast one must not run dry.
+    /// Bytes that the application may write. The buffer grows to twice the bytes in flight, so that the next round
+    /// trip's bytes are here before this one's are acknowledged. It also grows by the bytes that arrived behind a
+    /// gap: while a slow path fills the gap, a fast one must not run dry.
     pub(super) fn room(&mut self) -> u64 {
         let (in_flight, behind_gaps) = match &self.messages {
             None => (self.buffer.in_flight(), self.buffer.behind_gaps()),
@@ -216,17 +216,17 @@ impl SendHalf {
         self.buffer.held() + self.messages_held()
     }
 
-    /// Bytes that were written and are not acknowledged, without those that are held only for a gap before them.
+    /// Bytes written and not acknowledged, without those held only because of a gap before them.
     pub(crate) fn unacknowledged(&self) -> u64 {
         self.held() - self.buffer.behind_gaps()
     }
 
-    /// What the buffer may hold.
+    /// The capacity of the buffer now.
     fn most(&self) -> u64 {
         self.capacity.min(self.share)
     }
 
-    /// Lets it hold no more than `share`, if that is less than its capacity.
+    /// Limits the buffer to `share`, if that is less than its capacity.
     pub(crate) fn set_share(&mut self, share: u64) {
         self.share = share;
     }
@@ -236,7 +236,7 @@ impl SendHalf {
         self.writer_waits.is_some() && self.share < self.capacity
     }
 
-    /// The code and final size of a reset that the peer does not know of for certain.
+    /// The code and final size of a reset that is not yet acknowledged.
     pub(crate) fn resetting(&self) -> Option<(u64, u64)> {
         match self.state {
             SendState::Resetting { code } => {
@@ -251,7 +251,7 @@ impl SendHalf {
         self.credit.raise(limit);
     }
 
-    /// What the next new bytes need of the credit at least, if there are any.
+    /// The least credit that the next new bytes need, if there are any.
     pub(crate) fn need(&self) -> Option<u64> {
         match &self.messages {
             None => (!self.buffer.beyond().is_empty()).then_some(1),
@@ -259,7 +259,7 @@ impl SendHalf {
         }
     }
 
-    /// The limit to name in BLOCKED, if bytes wait for credit of the stream and the peer was not told.
+    /// The limit to report in BLOCKED, if bytes wait for credit of the stream and it was not reported yet.
     pub(crate) fn blocked(&self) -> Option<u64> {
         let waits = self.need().is_some_and(|need| self.credit.left() < need);
         (waits && self.credit.is_unreported()).then(|| self.credit.limit())
@@ -275,7 +275,7 @@ impl SendHalf {
         self.credit.on_reported();
     }
 
-    /// The peer was not told after all.
+    /// The BLOCKED was lost.
     pub(crate) fn on_blocked_lost(&mut self) {
         self.credit.on_report_lost();
     }
@@ -303,7 +303,7 @@ impl SendHalf {
         }
     }
 
-    /// How urgent its new bytes are, and what goes again: as the stream, or as the messages say.
+    /// The ranks of new bytes and retransmissions: that of the stream, or those of its messages.
     pub(crate) fn ranks(&self, urgency: Urgency) -> Ranks {
         let of_stream = Rank { urgency, deadline: None };
         let messages = self.messages.as_deref();
@@ -313,7 +313,8 @@ impl SendHalf {
         }
     }
 
-    /// Writes a block of bytes to be sent again or that have their credit, or the bare end; `None` if it does not fit.
+    /// Writes a block of bytes that are retransmitted or have their credit, or the bare FIN; `None` if it does not
+    /// fit.
     pub(crate) fn write_repeat(&mut self, w: &mut Writer<'_>) -> Option<SentContent> {
         if self.messages.is_some() {
             return self.write_begun(w);
@@ -322,8 +323,8 @@ impl SendHalf {
         self.write_block(self.buffer.lost().unwrap_or(next..next), w)
     }
 
-    /// Writes a block of new bytes that has `skip` others before it, or of the next message if there is nothing to leave
-    /// out, for at most `credit` of the connection.
+    /// Writes a block of new bytes that start `skip` bytes further on, or of the next message if nothing is to be
+    /// deferred, for at most `credit` of the connection.
     pub(crate) fn write_fresh(&mut self, skip: u64, credit: u64, w: &mut Writer<'_>) -> Fresh {
         let written = if self.messages.is_some() {
             self.write_message(skip, credit, w)
@@ -349,7 +350,7 @@ impl SendHalf {
         Fresh::Block(content, self.buffer.sent() - before)
     }
 
-    /// Credit of the stream that is left, and the same counted from the first byte that is not acknowledged.
+    /// Credit of the stream that is left, and the same counted from the first unacknowledged byte.
     pub(crate) fn credit_left(&self) -> (u64, u64) {
         let outstanding = match &self.messages {
             None => self.buffer.sent() - self.buffer.base(),
@@ -367,7 +368,7 @@ impl SendHalf {
         Some(content)
     }
 
-    /// Writes a block of bytes and takes no note of it.
+    /// Writes a block of bytes without recording it.
     fn encode_block(&self, range: Range<u64>, w: &mut Writer<'_>) -> Option<SentContent> {
         let offset = range.start;
         let overhead = stream_overhead(self.stream, offset);
@@ -388,7 +389,7 @@ impl SendHalf {
     /// A block arrived.
     pub(crate) fn on_delivered(&mut self, range: Range<u64>, end: bool) -> Progress {
         match self.state {
-            // The place of the bare end behind messages is none of the buffer's.
+            // The offset of the bare FIN behind messages does not belong to the buffer.
             SendState::Open | SendState::Finishing if self.messages.is_some() => {
                 self.buffer.on_delivered(0..0, end);
             }
@@ -400,20 +401,20 @@ impl SendHalf {
         self.progress()
     }
 
-    /// What an acknowledgement, once it was taken, changed for the application.
+    /// The effect of a processed acknowledgement for the application.
     pub(super) fn progress(&mut self) -> Progress {
         let settled = self.buffer.is_settled() && self.messages.as_deref().is_none_or(Outbox::is_settled);
         if self.state == SendState::Finishing && settled {
             self.step(SendEvent::AllAcked);
             return Progress::Finished;
         }
-        // Those who wait for what others hold are told together.
+        // Writers that wait for memory of other streams are notified together.
         let tell = !self.waits_for_others() && self.take_writable();
         if tell { Progress::Writable } else { Progress::None }
     }
 
-    /// Whether the application waits for room and there is enough: not each packet's worth, but a quarter of the
-    /// buffer at a time, and what its message takes. Asking counts as telling.
+    /// Whether the application waits for space and there is enough: not that of a single packet, but a quarter of the
+    /// buffer, and the size of its message. The call counts as the notification.
     pub(crate) fn take_writable(&mut self) -> bool {
         let Some(wanted) = self.writer_waits else { return false };
         let tell = self.held() == 0 || self.room() >= wanted.max(self.most() / 4);
@@ -423,7 +424,7 @@ impl SendHalf {
         tell
     }
 
-    /// A block got lost, or its path is suspect.
+    /// A block was lost, or its path is suspect.
     pub(crate) fn on_lost(&mut self, range: Range<u64>, end: bool) {
         match self.state {
             SendState::Open | SendState::Finishing if self.messages.is_some() => {
@@ -438,7 +439,7 @@ impl SendHalf {
         self.step(SendEvent::ResetAcked);
     }
 
-    /// The peer's reason to want no more.
+    /// The code of the peer's STREAM-STOP.
     pub(crate) fn stopped(&self) -> Option<u64> {
         self.stopped
     }

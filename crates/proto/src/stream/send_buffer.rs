@@ -1,4 +1,4 @@
-//! Bytes of a stream on their way out: written, sent, acknowledged, lost.
+//! Send buffer of a stream: bytes that are written, sent, acknowledged or lost.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -8,16 +8,16 @@ use manyway_wire::Writer;
 
 use crate::collections::range_set::RangeSet;
 
-/// Holds what the application wrote until the peer has it.
+/// Holds the data of the application until the peer has it.
 ///
 /// ```text
 /// 0 … base        acknowledged without a gap, dropped
-/// base … next     sent; parts of it are in `acked` (here already) or `lost` (to be sent again), or were left out
-///                 so far and are in `skipped`
+/// base … next     sent; parts of it are in `acked` (arrived) or `lost` (to be retransmitted), or were deferred and are
+///                 in `skipped`
 /// next … written  not sent yet
 /// ```
 ///
-/// Large writes are kept as they came, without a copy; small ones are gathered.
+/// Large writes are kept without a copy; small ones are gathered.
 #[derive(Debug, Default)]
 pub(crate) struct SendBuffer {
     chunks: VecDeque<Chunk>,
@@ -30,7 +30,7 @@ pub(crate) struct SendBuffer {
     end: EndMark,
 }
 
-/// Where the mark of the stream's end is.
+/// State of the FIN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum EndMark {
     /// The application may write more.
@@ -38,9 +38,9 @@ enum EndMark {
     None,
     /// To be sent, for the first time or again.
     Pending,
-    /// On its way.
+    /// In flight.
     Sent,
-    /// Arrived.
+    /// Acknowledged.
     Acked,
 }
 
@@ -56,7 +56,7 @@ enum ChunkData {
     Gathered(BytesMut),
 }
 
-/// Writes shorter than this are gathered, so that a byte costs no more memory than a few bytes.
+/// Shorter writes are gathered, so that a byte costs no more memory than a few bytes.
 const SMALL_WRITE: usize = 1 << 10;
 /// Size of the chunks into which small writes are gathered.
 const GATHERED_CHUNK: usize = 4 << 10;
@@ -79,7 +79,7 @@ impl SendBuffer {
         {
             let needed = last.len() + data.len();
             if last.capacity() < needed {
-                // By doubling, but never beyond what the chunk will hold.
+                // Doubles the size, but never beyond what the chunk will hold.
                 let mut larger = BytesMut::with_capacity((2 * last.len()).clamp(needed, GATHERED_CHUNK));
                 larger.extend_from_slice(last);
                 *last = larger;
@@ -92,35 +92,35 @@ impl SendBuffer {
         self.chunks.push_back(Chunk { start, data: ChunkData::Gathered(gathered) });
     }
 
-    /// Nothing more will be written.
+    /// The application has written all its data.
     pub(crate) fn finish(&mut self) {
         if self.end == EndMark::None {
             self.end = EndMark::Pending;
         }
     }
 
-    /// The lowest range to be sent again.
+    /// The lowest range to retransmit.
     pub(crate) fn lost(&self) -> Option<Range<u64>> {
         self.lost.first()
     }
 
-    /// How many bytes are to be sent again.
+    /// Number of bytes to retransmit.
     pub(crate) fn lost_bytes(&self) -> u64 {
         self.lost.covered()
     }
 
-    /// What lies beyond everything that was sent.
+    /// The range beyond everything that was sent.
     pub(crate) fn beyond(&self) -> Range<u64> {
         self.next..self.written
     }
 
-    /// How many bytes were left out below others that were sent.
+    /// Number of deferred bytes below others that were sent.
     pub(crate) fn skipped_bytes(&self) -> u64 {
         self.skipped.covered()
     }
 
-    /// The first stretch of bytes never sent that has `skip` such bytes before it; empty if there are not so many.
-    /// Costs a step for each stretch that was left out.
+    /// The first range of unsent bytes with `skip` unsent bytes before it; empty if there are not so many. Costs a
+    /// step for each deferred range.
     pub(crate) fn unsent(&self, mut skip: u64) -> Range<u64> {
         for hole in self.skipped.iter() {
             let length = hole.end - hole.start;
@@ -132,7 +132,7 @@ impl SendBuffer {
         self.next.saturating_add(skip).min(self.written)..self.written
     }
 
-    /// Where the first byte is that has not arrived.
+    /// The offset of the first byte that has not arrived.
     pub(crate) fn base(&self) -> u64 {
         self.base
     }
@@ -147,17 +147,17 @@ impl SendBuffer {
         range.end - range.start - missing
     }
 
-    /// Whether a block without bytes is needed to carry the mark of the end.
+    /// Whether a block without bytes is needed for the FIN.
     pub(crate) fn needs_bare_end(&self) -> bool {
         self.end == EndMark::Pending && self.next == self.written && self.lost.is_empty()
     }
 
-    /// Whether a block that ends at `offset` is to carry the mark of the end.
+    /// Whether a block that ends at `offset` carries the FIN.
     pub(crate) fn ends_at(&self, offset: u64) -> bool {
         self.end != EndMark::None && offset == self.written
     }
 
-    /// A block with `range` is on its way. One that reaches the end of the stream carries its mark.
+    /// A block with `range` was sent. A block that reaches the end of the stream carries the FIN.
     pub(crate) fn on_sent(&mut self, range: Range<u64>) {
         if self.ends_at(range.end) && self.end == EndMark::Pending {
             self.end = EndMark::Sent;
@@ -171,7 +171,7 @@ impl SendBuffer {
         }
     }
 
-    /// Appends the bytes of `range`, of which all are still here.
+    /// Appends the bytes of `range`, all of which are still here.
     pub(crate) fn encode(&self, range: Range<u64>, w: &mut Writer<'_>) {
         debug_assert!(
             range.start >= self.base && range.end <= self.written,
@@ -189,7 +189,7 @@ impl SendBuffer {
         }
     }
 
-    /// A block with `range` arrived; `end` if it carried the mark of the end.
+    /// A block with `range` arrived; `end` if it carried the FIN.
     pub(crate) fn on_delivered(&mut self, range: Range<u64>, end: bool) {
         if end {
             self.end = EndMark::Acked;
@@ -216,7 +216,7 @@ impl SendBuffer {
         }
     }
 
-    /// A block with `range` must be sent again, as far as no other copy of it arrived.
+    /// A block with `range` was lost: retransmits the parts of which no other copy arrived.
     pub(crate) fn on_lost(&mut self, range: Range<u64>, end: bool) {
         if end && self.end == EndMark::Sent {
             self.end = EndMark::Pending;
@@ -230,7 +230,7 @@ impl SendBuffer {
         }
     }
 
-    /// Forgets all bytes: the stream is abandoned.
+    /// Drops all bytes: the stream is abandoned.
     pub(crate) fn clear(&mut self) {
         self.chunks = VecDeque::new();
         self.acked.clear();
@@ -241,7 +241,7 @@ impl SendBuffer {
         self.end = EndMark::None;
     }
 
-    /// Bytes that are held.
+    /// Bytes held.
     pub(crate) fn held(&self) -> u64 {
         self.written - self.base
     }
@@ -251,7 +251,7 @@ impl SendBuffer {
         self.next - self.base - self.acked.covered() - self.lost.covered() - self.skipped.covered()
     }
 
-    /// Bytes that arrived behind one that did not: they are held until that does.
+    /// Bytes that arrived behind a missing one: they are held until it arrives.
     pub(crate) fn behind_gaps(&self) -> u64 {
         self.acked.covered()
     }
@@ -261,7 +261,7 @@ impl SendBuffer {
         self.next
     }
 
-    /// Whether all that was written, and the end if there is one, has arrived.
+    /// Whether everything written, and the FIN if there is one, has arrived.
     pub(crate) fn is_settled(&self) -> bool {
         self.base == self.written && matches!(self.end, EndMark::None | EndMark::Acked)
     }
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_no_copy_brought_over_is_sent_again() {
+    fn only_bytes_of_which_no_copy_arrived_are_retransmitted() {
         let mut buffer = filled(5_000);
         send(&mut buffer, 0..4_000);
         buffer.on_delivered(1_000..2_000, false);
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_acknowledgement_cancels_the_repeat() {
+    fn a_late_acknowledgement_cancels_the_retransmission() {
         let mut buffer = filled(5_000);
         send(&mut buffer, 0..4_000);
         buffer.on_lost(0..2_000, false);
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_out_is_sent_in_order_before_what_lies_beyond() {
+    fn deferred_bytes_are_sent_in_order_before_bytes_beyond_them() {
         let mut buffer = filled(5_000);
         assert_eq!(buffer.unsent(2_000), 2_000..5_000);
         send(&mut buffer, 2_000..3_000);
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_arrived_before_are_told_from_new_ones() {
+    fn bytes_that_arrived_before_are_distinguished_from_new_ones() {
         let mut buffer = filled(5_000);
         send(&mut buffer, 0..4_000);
         buffer.on_delivered(0..500, false);
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_travels_with_the_last_byte_or_alone() {
+    fn the_fin_travels_with_the_last_byte_or_alone() {
         let mut buffer = filled(100);
         send(&mut buffer, 0..100);
         buffer.finish();
@@ -402,7 +402,7 @@ mod tests {
                         prop_assert_eq!(send(&mut buffer, piece.clone()), pattern(piece));
                     }
                     step => {
-                        // Only what was sent can arrive or get lost.
+                        // Only bytes that were sent can arrive or get lost.
                         let range = start * 100..(start + length) * 100;
                         let pieces = sent.iter().map(|was| was.start.max(range.start)..was.end.min(range.end));
                         for piece in pieces.filter(|piece| !piece.is_empty()) {

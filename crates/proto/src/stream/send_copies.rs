@@ -1,4 +1,4 @@
-//! What a sending half can say and do about bytes and messages that are on their way already.
+//! Copies of bytes and messages that are already in flight.
 
 use std::ops::Range;
 
@@ -10,9 +10,9 @@ use crate::packet::content::SentContent;
 use crate::stream::state::SendState;
 
 impl SendHalf {
-    /// Writes once more what of `range` has not arrived, from its start; tells how far it came, and `None` in place of
-    /// a block if all of that has arrived. `None` if it does not fit. What is to be sent again stays so: nobody hears of
-    /// the loss of a copy.
+    /// Writes again the part of `range` that has not arrived, from its start. Returns the offset reached, and `None`
+    /// in place of a block if all of it has arrived. `None` if it does not fit. Pending retransmissions stay pending,
+    /// because the loss of a copy is not reported.
     pub(crate) fn write_copy(
         &self,
         range: Range<u64>,
@@ -27,7 +27,7 @@ impl SendHalf {
         Some((range.start + u64::from(length), Some(content)))
     }
 
-    /// Writes a piece of a message once more, likewise.
+    /// Writes a piece of a message again, likewise.
     pub(crate) fn write_message_copy(
         &self,
         message: MessageId,
@@ -41,12 +41,12 @@ impl SendHalf {
         Some((reached, Some(content)))
     }
 
-    /// Whether a piece of a message has not arrived, and is still to be sent.
+    /// Whether a piece of a message has not arrived, and is still wanted.
     pub(crate) fn needs_message_copy(&self, message: MessageId, units: &Range<u64>) -> bool {
         self.messages.as_deref().is_some_and(|messages| messages.needs_copy(message, units))
     }
 
-    /// Whether some of these bytes have not arrived, and are still to be sent.
+    /// Whether some of these bytes have not arrived, and are still wanted.
     pub(crate) fn needs_copy(&self, range: &Range<u64>) -> bool {
         self.sends_bytes() && self.buffer.arrived(range) < range.end - range.start
     }
@@ -61,7 +61,7 @@ impl SendHalf {
         self.buffer.base()
     }
 
-    /// Whether a block of these bytes is what the peer's application waits for, and no repeat of it waits here.
+    /// Whether these bytes block the head of line, and no retransmission of them is pending.
     pub(crate) fn is_held_up_by(&self, range: &Range<u64>) -> bool {
         let base = self.buffer.base();
         self.sends_bytes()

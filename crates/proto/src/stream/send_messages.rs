@@ -15,7 +15,7 @@ use crate::stream::priority::Urgency;
 use crate::stream::state::SendState;
 use crate::{Instant, Misuse};
 
-/// What the application says with a message.
+/// A message with its attributes, from the application.
 #[derive(Debug)]
 pub(crate) struct NewMessage {
     pub(crate) data: Bytes,
@@ -23,7 +23,7 @@ pub(crate) struct NewMessage {
 }
 
 impl SendHalf {
-    /// Takes a message of a size that the peer takes.
+    /// Takes a message of a size that the peer accepts.
     pub(crate) fn send_message(
         &mut self,
         now: Instant,
@@ -36,7 +36,7 @@ impl SendHalf {
         }
         let needed = cost(u32::try_from(message.data.len()).unwrap_or(u32::MAX));
         let holds_some = self.messages.as_deref().is_some_and(|messages| messages.held() > 0);
-        // One is taken at any time: it may be larger than the buffer.
+        // An empty stream accepts any message, because one may be larger than the buffer.
         if holds_some && self.room() < needed {
             self.writer_waits = Some(needed);
             return Err(SendError::Full);
@@ -45,7 +45,7 @@ impl SendHalf {
         Ok(messages.push(now, message.data, message.options, urgency))
     }
 
-    /// What was given to it.
+    /// The kind of data that the application wrote.
     pub(crate) fn carries(&self) -> Carries {
         match &self.messages {
             Some(_) => Carries::Messages,
@@ -68,7 +68,8 @@ impl SendHalf {
         }
     }
 
-    /// Begins the next message, if there is credit for all of it. It has its place: nothing is left out before it.
+    /// Starts the next message, if there is credit for all of it. A message keeps its place: nothing is deferred
+    /// before it.
     pub(super) fn write_message(&mut self, skip: u64, credit: u64, w: &mut Writer<'_>) -> Fresh {
         let credit = credit.min(self.credit.left());
         let may = skip == 0 && self.need().is_some_and(|need| need <= credit);
@@ -76,7 +77,7 @@ impl SendHalf {
         messages.write_next(w).map_or(Fresh::Full, |(content, spent)| Fresh::Block(content, spent))
     }
 
-    /// Writes a piece of a message that was begun, or else the end behind all of them (spec 8.33).
+    /// Writes a piece of a partially sent message, or else the FIN behind all of them (spec 8.33).
     pub(super) fn write_begun(&mut self, w: &mut Writer<'_>) -> Option<SentContent> {
         let messages = self.messages.as_deref_mut()?;
         if messages.repeats() > 0 || messages.unsent() > 0 {
@@ -93,7 +94,7 @@ impl SendHalf {
         Some(SentContent::Stream { stream, offset, length: 0, end: true })
     }
 
-    /// What the messages cost that wait, or that the peer does not have as a whole.
+    /// Size of the messages that wait, or that the peer has not fully received.
     pub(crate) fn messages_held(&self) -> u64 {
         self.messages.as_deref().map_or(0, Outbox::held)
     }
@@ -112,7 +113,7 @@ impl SendHalf {
         self.progress()
     }
 
-    /// A piece of a message got lost, or its path is suspect.
+    /// A piece of a message was lost, or its path is suspect.
     pub(crate) fn on_message_lost(&mut self, message: MessageId, units: Range<u64>) {
         if let Some(messages) = &mut self.messages {
             messages.on_lost(message, units);
@@ -128,14 +129,14 @@ impl SendHalf {
         self.progress()
     }
 
-    /// The peer may not know.
+    /// The peer may not know that a message was given up.
     pub(crate) fn on_skip_lost(&mut self, message: MessageId) {
         if let Some(messages) = &mut self.messages {
             messages.on_skip_lost(message);
         }
     }
 
-    /// Gives messages up that can't arrive before they lose their use.
+    /// Gives up messages that cannot arrive before they expire.
     pub(crate) fn expire_messages(&mut self, arrival: Instant) -> Progress {
         match &mut self.messages {
             Some(messages) => messages.expire(arrival),
@@ -153,30 +154,29 @@ impl SendHalf {
         sends && self.messages.as_deref().is_some_and(Outbox::wants_skip)
     }
 
-    /// Tells the peer which messages were given up; true if all was told.
+    /// Writes skips for the messages that were given up; true if all fit.
     pub(crate) fn write_skips(&mut self, w: &mut Writer<'_>, contents: &mut Contents) -> bool {
         self.messages.as_deref_mut().is_none_or(|messages| messages.write_skips(w, contents))
     }
 
-    /// Credit of the connection that was reserved for messages and not used, told once.
+    /// Connection credit that was reserved for messages and not used; returns it once.
     pub(crate) fn take_refund(&mut self) -> u64 {
         let refund = self.messages.as_deref_mut().map_or(0, Outbox::take_refund);
         self.credit.refund(refund);
         refund
     }
 
-    /// The next message that was given up, told once.
+    /// The next message that was given up; returns it once.
     pub(crate) fn take_abandoned(&mut self) -> Option<MessageToken> {
         self.messages.as_deref_mut()?.take_abandoned()
     }
 
-    /// What happened to messages since the last question.
+    /// Message statistics since the last call.
     pub(crate) fn take_message_statistics(&mut self) -> Option<MessageStatistics> {
         self.messages.as_deref_mut().map(Outbox::take_statistics)
     }
 
-    /// Bytes of the next thing that goes for the first time, whether there is credit for it or not: of all that waits, or
-    /// of one message.
+    /// New bytes that belong together, with or without credit: all that wait, or those of one message.
     pub(crate) fn next_left(&self) -> u64 {
         match &self.messages {
             None => {

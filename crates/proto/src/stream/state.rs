@@ -1,4 +1,4 @@
-//! The lives of the two halves of a stream, as transition tables (RFC 9000, section 3).
+//! States of the two halves of a stream, as transition tables (RFC 9000, section 3).
 //!
 //! ```text
 //! sending:    Open --Finish--> Finishing --AllAcked--> Finished
@@ -9,7 +9,7 @@
 //!             Stop leads from Receiving to Stopped until the final size is known, then and from all others to Discarded.
 //! ```
 
-/// Life of a sending half.
+/// State of a sending half.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SendState {
     /// The application may write.
@@ -20,23 +20,23 @@ pub(crate) enum SendState {
     Finished,
     /// Abandoned; the peer may not know yet.
     Resetting {
-        /// The application's reason.
+        /// The application's code.
         code: u64,
     },
     /// Abandoned, and the peer knows.
     ResetDone,
 }
 
-/// What can happen to a sending half.
+/// Events of a sending half.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SendEvent {
-    /// The application has written all.
+    /// The application has written all its data.
     Finish,
-    /// All bytes and the end are acknowledged.
+    /// All bytes and the FIN are acknowledged.
     AllAcked,
-    /// One of the ends wants no more of it.
+    /// One of the ends abandons it.
     Reset {
-        /// The reason.
+        /// The code.
         code: u64,
     },
     /// STREAM-RESET was acknowledged.
@@ -44,7 +44,7 @@ pub(crate) enum SendEvent {
 }
 
 impl SendState {
-    /// The state after `event`; `None` if it has no place here.
+    /// The state after `event`; `None` if the event is impossible here.
     pub(crate) fn after(self, event: SendEvent) -> Option<Self> {
         match (self, event) {
             (Self::Open, SendEvent::Finish) => Some(Self::Finishing),
@@ -56,7 +56,7 @@ impl SendState {
         }
     }
 
-    /// Whether nothing more can happen.
+    /// Whether the state is final.
     pub(crate) fn is_over(self) -> bool {
         match self {
             Self::Finished | Self::ResetDone => true,
@@ -65,58 +65,58 @@ impl SendState {
     }
 }
 
-/// Life of a receiving half.
+/// State of a receiving half.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReceiveState {
     /// Bytes arrive, the end is not known.
     Receiving,
     /// The end is known, bytes before it are missing.
     Ending,
-    /// All bytes are here, not all are read.
+    /// All bytes have arrived, not all are read.
     Complete,
     /// The application has read the end.
     Read,
     /// The peer abandoned it, the application does not know yet.
     Reset {
-        /// The peer's reason.
+        /// The peer's code.
         code: u64,
     },
-    /// The application has read the reason.
+    /// The application has read the code.
     ResetTold,
-    /// The application wants no more; what still comes is counted and dropped until the final size is known.
+    /// The application stopped it; further bytes are counted and dropped until the final size is known.
     Stopped {
-        /// The application's reason.
+        /// The application's code.
         code: u64,
     },
-    /// The application wanted no more, and the final size is known.
+    /// The application stopped it, and the final size is known.
     Discarded,
 }
 
-/// What can happen to a receiving half.
+/// Events of a receiving half.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReceiveEvent {
     /// The end is known.
     SizeKnown,
-    /// The last missing byte before the end is here.
+    /// The last missing byte before the end arrived.
     AllArrived,
     /// The application has read the end.
     ReadToEnd,
-    /// STREAM-RESET came.
+    /// STREAM-RESET arrived.
     Reset {
-        /// The peer's reason.
+        /// The peer's code.
         code: u64,
     },
-    /// The application has read the reason of the reset.
+    /// The application has read the code of the reset.
     Told,
-    /// The application wants no more.
+    /// The application stops it.
     Stop {
-        /// Its reason.
+        /// Its code.
         code: u64,
     },
 }
 
 impl ReceiveState {
-    /// The state after `event`; `None` if it has no place here.
+    /// The state after `event`; `None` if the event is impossible here.
     pub(crate) fn after(self, event: ReceiveEvent) -> Option<Self> {
         match (self, event) {
             (Self::Receiving, ReceiveEvent::SizeKnown) => Some(Self::Ending),
@@ -136,7 +136,7 @@ impl ReceiveState {
         }
     }
 
-    /// Whether nothing more can happen.
+    /// Whether the state is final.
     pub(crate) fn is_over(self) -> bool {
         match self {
             Self::Read | Self::ResetTold | Self::Discarded => true,
@@ -146,7 +146,7 @@ impl ReceiveState {
         }
     }
 
-    /// Whether the application waits for bytes that are not here.
+    /// Whether the application waits for bytes that have not arrived.
     pub(crate) fn expects_more(self) -> bool {
         match self {
             Self::Receiving | Self::Ending => true,
@@ -159,7 +159,7 @@ impl ReceiveState {
         }
     }
 
-    /// Whether the application may still ask for bytes.
+    /// Whether the application may still read.
     pub(crate) fn accepts_reads(self) -> bool {
         match self {
             Self::Receiving | Self::Ending | Self::Complete | Self::Reset { .. } => true,
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_move_of_a_sending_half_is_known() {
+    fn every_transition_of_a_sending_half_is_known() {
         use SendEvent as E;
         use SendState as S;
         let states = [S::Open, S::Finishing, S::Finished, S::Resetting { code: 1 }, S::ResetDone];
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn every_move_of_a_receiving_half_is_known() {
+    fn every_transition_of_a_receiving_half_is_known() {
         use ReceiveEvent as E;
         use ReceiveState as S;
         let states = [

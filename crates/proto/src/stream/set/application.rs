@@ -1,4 +1,4 @@
-//! What the application does with streams.
+//! Calls of the application for streams.
 
 use bytes::Bytes;
 use manyway_wire::StreamId;
@@ -14,7 +14,7 @@ impl StreamSet {
     /// Opens a stream; the peer sees it with its first bytes.
     ///
     /// # Errors
-    /// `NoStreamCredit` if the peer allows no more; [`StreamEvent::Available`] tells when it does.
+    /// `NoStreamCredit` if the peer allows no more; [`StreamEvent::Available`] follows when it does.
     pub(crate) fn open(&mut self) -> Result<StreamId, Misuse> {
         if self.ours.opened >= self.ours.limit {
             self.ours.refused_at = Some(self.ours.limit);
@@ -26,7 +26,7 @@ impl StreamSet {
         Ok(id)
     }
 
-    /// Takes the next stream that the peer opened. What already happened to it is told by events now.
+    /// Takes the next stream that the peer opened. Its earlier events are delivered now.
     pub(crate) fn accept(&mut self) -> Option<StreamId> {
         if self.theirs.accepted >= self.theirs.opened {
             return None;
@@ -47,11 +47,11 @@ impl StreamSet {
         Some(id)
     }
 
-    /// Takes as many of the bytes as there is room for and tells how many; if not all,
-    /// [`StreamEvent::Writable`] follows.
+    /// Takes as many of the bytes as there is space for, and returns how many; if not all, [`StreamEvent::Writable`]
+    /// follows.
     ///
     /// # Errors
-    /// The peer asked for no more, the sending half has ended, or there is no such stream.
+    /// The peer stopped the stream, the sending half has ended, or there is no such stream.
     pub(crate) fn write(&mut self, id: StreamId, data: Bytes) -> Result<usize, WriteError> {
         self.grant_memory(id);
         let accepted = self.stream_mut(id)?.send.write(data)?;
@@ -59,7 +59,7 @@ impl StreamSet {
         Ok(accepted)
     }
 
-    /// Marks the end behind what was written; [`StreamEvent::Finished`] follows when all has arrived.
+    /// Marks the end of the data; [`StreamEvent::Finished`] follows when all has arrived.
     ///
     /// # Errors
     /// As for [`Self::write`].
@@ -69,7 +69,7 @@ impl StreamSet {
         Ok(())
     }
 
-    /// Abandons the sending half: what is not sent yet is dropped, what got lost not repeated.
+    /// Abandons the sending half: unsent data is dropped, lost data is not retransmitted.
     ///
     /// # Errors
     /// The sending half has ended, or there is no such stream.
@@ -81,7 +81,7 @@ impl StreamSet {
         Ok(())
     }
 
-    /// Gives the receiving half up: what has arrived and still comes is dropped, and the peer asked to end it.
+    /// Stops the receiving half: received and future data is dropped, and the peer is asked to end it.
     ///
     /// # Errors
     /// The receiving half was read to its end or stopped before, or there is no such stream.
@@ -99,8 +99,8 @@ impl StreamSet {
         Ok(())
     }
 
-    /// Sets how urgent a stream is: a higher number goes first, 0 is the default. Of messages, those that come from now
-    /// on.
+    /// Sets the priority of a stream: a higher number goes first, 0 is the default. For messages it applies to future
+    /// ones.
     ///
     /// # Errors
     /// There is no such stream.
@@ -110,8 +110,8 @@ impl StreamSet {
         Ok(())
     }
 
-    /// Sets what a stream is for: among equal priorities the more urgent class goes first, bulk is the default. Of
-    /// messages, those that come from now on.
+    /// Sets the class of a stream: among equal priorities the more urgent class goes first, bulk is the default. For
+    /// messages it applies to future ones.
     ///
     /// # Errors
     /// There is no such stream.
@@ -127,7 +127,7 @@ impl StreamSet {
         }
     }
 
-    /// Reads the next bytes in order, at most `max`, without a copy. This is what gives the peer new credit.
+    /// Reads the next bytes in order, at most `max`, without a copy. Reading gives the peer new credit.
     ///
     /// # Errors
     /// The end or the reset was read before, the half was stopped, or there is no such stream.
@@ -144,7 +144,7 @@ impl StreamSet {
         Ok(outcome)
     }
 
-    /// The application took what cost so much credit.
+    /// The application took data that cost this much credit.
     pub(super) fn consume(&mut self, id: StreamId, count: u64, epoch: Option<Epoch>) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         let grew = stream.receive.consume(count, epoch);
@@ -157,7 +157,7 @@ impl StreamSet {
         self.pending.window |= self.receive_credit.should_update();
     }
 
-    /// The next news for the application.
+    /// The next event for the application.
     pub(crate) fn poll_event(&mut self) -> Option<StreamEvent> {
         if std::mem::take(&mut self.memory_freed) {
             self.share_memory();

@@ -1,4 +1,4 @@
-//! Bytes and messages of streams for a packet: which go next, and what schedulers may know of them.
+//! Stream and message data for packets: what goes next, and what schedulers may know about it.
 
 use std::cmp::Reverse;
 
@@ -14,19 +14,19 @@ use crate::stream::event::StreamEvent;
 use crate::stream::priority::{ClassFilter, Level, ReadyQueue};
 use crate::stream::send::{Fresh, Ready};
 
-/// What came of an attempt to write a block.
+/// The result of an attempt to write a block.
 enum Step {
     Wrote,
-    /// The packet has no room for it.
+    /// It does not fit into the packet.
     Full,
     /// There is nothing to send.
     Empty,
 }
 
-/// Streams of a level that are looked at for one that has enough bytes.
+/// Streams of a level that are checked for one with enough bytes.
 const MOST_LOOKED_AT: usize = 16;
 
-/// What waits, for a scheduler's view.
+/// The waiting data, for a scheduler's view.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Backlog {
     pub(crate) backlog: ByteCount,
@@ -38,22 +38,23 @@ pub(crate) struct Backlog {
 }
 
 impl StreamSet {
-    /// Whether something that `filter` takes could be sent now: repeats, the rest of messages, bare ends, what was left out,
-    /// or new bytes within the credit.
+    /// Whether data that `filter` takes could be sent now: retransmissions, the rest of messages, bare FINs, deferred
+    /// bytes, or new bytes within the credit.
     pub(crate) fn wants_data(&self, filter: ClassFilter) -> bool {
         self.next_turn(filter).is_some()
     }
 
-    /// What goes next of that which may: without credit for the first new bytes, only what needs none.
+    /// The next item that may go: without credit for the first new bytes, only data that needs none.
     pub(super) fn next_turn(&self, filter: ClassFilter) -> Option<NextItem> {
         match self.queue.turn(filter)? {
-            // Nobody overtakes who waits for credit, but for those who need none: else a large message waited for ever.
+            // Only data that needs no credit may overtake a stream that waits for credit: otherwise a large message
+            // could wait for ever.
             NextItem::Fresh(id) if !self.has_credit_for(id) => self.queue.paid_turn(filter),
             turn @ (NextItem::Fresh(_) | NextItem::Repeat(_)) => Some(turn),
         }
     }
 
-    /// The stream that has the next new bytes, those that were left out included.
+    /// The stream with the next new bytes, including deferred ones.
     fn next_fresh(&self, filter: ClassFilter) -> Option<StreamId> {
         let (_, id) = self.queue.fresh.first(filter)?;
         if self.has_credit_for(id) { Some(id) } else { Some(self.queue.skipped.first(filter)?.1) }
@@ -66,7 +67,7 @@ impl StreamSet {
         need.is_none_or(|need| need <= self.send_credit.left_for(stream.fresh_urgency()))
     }
 
-    /// What waits of that which `filter` takes, and the credit for it.
+    /// The waiting data that `filter` takes, and the credit for it.
     pub(crate) fn backlog_of(&self, filter: ClassFilter) -> Backlog {
         let totals = &self.queue.totals;
         let (mut fresh, mut skipped) = (totals.fresh, totals.skipped);
@@ -84,7 +85,7 @@ impl StreamSet {
         if let Some(stream) = next.and_then(|next| self.streams.get(&next.stream)) {
             let of_stream = stream.send.credit_left();
             window = (window.0.min(of_stream.0), window.1.min(of_stream.1));
-            // A message that does not fit as a whole makes no use of it.
+            // A message that does not fit into the stream's credit as a whole uses none of it.
             if stream.send.need().is_some_and(|need| need > window.0) {
                 window.0 = 0;
             }
@@ -99,13 +100,13 @@ impl StreamSet {
         }
     }
 
-    /// Of the streams in a queue for which somebody waits. Costs a look at each of them.
+    /// Sum over the urgent streams in a queue. Costs one step for each of them.
     fn sum_of_urgent(&self, queue: &ReadyQueue, part: impl Fn(&Ready) -> u64) -> u64 {
         let streams = queue.levels(ClassFilter::Urgent).flat_map(Level::streams);
         streams.filter_map(|id| self.streams.get(&id)).map(|stream| part(&stream.entry.counted)).sum()
     }
 
-    /// The streams that could send what `filter` takes, in their order, at most [`View::MOST_READY`].
+    /// The streams that could send data that `filter` takes, in their order, at most [`View::MOST_READY`].
     pub(crate) fn ready_streams(&self, filter: ClassFilter, list: &mut Vec<ReadyStream>) {
         list.clear();
         let in_order = |queue| {
@@ -136,14 +137,14 @@ impl StreamSet {
         }
     }
 
-    /// Whether these bytes of a stream, sent and not known to have arrived, are what the peer's application waits for.
+    /// Whether these bytes of a stream, sent and not acknowledged, block the head of line.
     pub(crate) fn is_held_up_by(&self, content: &SentContent) -> bool {
         let SentContent::Stream { stream, offset, length, .. } = *content else { return false };
         let range = offset..offset + u64::from(length);
         self.streams.get(&stream).is_some_and(|stream| stream.send.is_held_up_by(&range))
     }
 
-    /// Whether nobody needs these bytes of a stream or a message any more.
+    /// Whether these bytes of a stream or message are no longer needed.
     pub(crate) fn has_arrived(&self, content: &SentContent) -> bool {
         let (Some(id), Some(units)) = (content.stream(), content.units()) else { return true };
         let Some(send) = self.streams.get(&id).map(|stream| &stream.send) else { return true };
@@ -153,10 +154,10 @@ impl StreamSet {
         }
     }
 
-    /// Writes STREAM and MESSAGE blocks until the packet is full or nothing of `source` is left that `filter` takes; true if
-    /// it wrote any.
+    /// Writes STREAM and MESSAGE blocks until the packet is full or no data of `source` that `filter` takes is left;
+    /// true if it wrote any.
     ///
-    /// A block that fills the packet, or nearly, lacks its padding: nothing may follow it.
+    /// A block that fills the packet, or nearly, lacks its padding: no other block may follow it.
     pub(crate) fn write_data(
         &mut self,
         w: &mut Writer<'_>,
@@ -180,8 +181,8 @@ impl StreamSet {
         }
     }
 
-    /// Writes bytes of a stream or a message once more, as far as they fit, from a unit on; tells how far it came, `None`
-    /// if nothing fits. What has arrived is passed over.
+    /// Writes a copy of stream or message data from a unit on, as far as it fits, without the part that has arrived.
+    /// Returns the unit reached, `None` if nothing fits.
     pub(crate) fn write_copy(
         &self,
         copied: &SentContent,
@@ -219,7 +220,8 @@ impl StreamSet {
         if self.goes_on(id) { self.repeat_of(id, w, contents) } else { self.fresh_of(id, 0, w, contents) }
     }
 
-    /// Whether a stream has begun a message that is no less urgent than its next one: it is ended first.
+    /// Whether a stream has a partially sent message that is at least as urgent as its next one: it is completed
+    /// first.
     fn goes_on(&self, id: StreamId) -> bool {
         let Some(stream) = self.streams.get(&id) else { return false };
         let ranks = stream.send.ranks(stream.urgency);
@@ -254,9 +256,9 @@ impl StreamSet {
         }
     }
 
-    /// Which stream has the new bytes that follow on `skip` others, and how many of those are its own. The streams of a
-    /// level are taken to go on side by side. `None` as well if a message comes before them: it is begun in its turn, and
-    /// never cut by what others leave out.
+    /// The stream with the new bytes that follow `skip` others, and how many of those are its own. The streams of a
+    /// level are assumed to advance side by side. `None` as well if a message comes before them: a message starts in
+    /// its turn, and deferral never cuts it.
     fn find_after(&self, mut skip: u64, filter: ClassFilter) -> Option<(StreamId, u64)> {
         for level in self.queue.fresh.levels(filter) {
             let share = skip / level.len().max(1) as u64;

@@ -12,10 +12,10 @@ use crate::stream::event::StreamEvent;
 use crate::stream::receive::Claim;
 
 impl StreamSet {
-    /// Takes a block that belongs to streams; others change nothing.
+    /// Handles a block that belongs to streams; others change nothing.
     ///
     /// # Errors
-    /// What the peer did wrong.
+    /// The violation of the peer.
     pub(crate) fn on_block(&mut self, block: &Block<'_>) -> Result<(), Violation> {
         #[expect(clippy::wildcard_enum_match_arm, reason = "all others belong to somebody else")]
         match block {
@@ -38,10 +38,10 @@ impl StreamSet {
         }
     }
 
-    /// Takes bytes of a stream.
+    /// Handles bytes of a stream.
     ///
     /// # Errors
-    /// The peer used more than its credit or its streams, contradicts the final size, or leaves too many gaps.
+    /// The peer exceeds its credit or its number of streams, contradicts the final size, or leaves too many gaps.
     pub(crate) fn on_stream(&mut self, block: &StreamData<'_>) -> Result<(), Violation> {
         self.open_up_to(block.stream)?;
         let Some(stream) = self.streams.get_mut(&block.stream) else {
@@ -75,7 +75,7 @@ impl StreamSet {
         Ok(())
     }
 
-    /// Takes the end of a stream that the peer abandons.
+    /// Handles the reset of a stream that the peer abandons.
     ///
     /// # Errors
     /// As for [`Self::on_stream`]: the final size counts on the credit.
@@ -102,7 +102,7 @@ impl StreamSet {
         Ok(())
     }
 
-    /// Takes the peer's wish for no more bytes of a stream.
+    /// Handles the peer's request to stop a stream.
     ///
     /// # Errors
     /// There can be no such stream.
@@ -142,7 +142,7 @@ impl StreamSet {
         self.raise_stream_limit(block.count);
     }
 
-    /// Takes the news that a limit holds the peer back: whatever credit is due goes out at once.
+    /// A limit blocks the peer: all due credit goes out at once.
     ///
     /// # Errors
     /// There can be no such stream.
@@ -166,8 +166,7 @@ impl StreamSet {
         Ok(())
     }
 
-    /// Opens a stream of the peer that is named for the first time, and with it all of lower numbers (RFC 9000,
-    /// section 3.2).
+    /// Opens a stream of the peer at its first block, and with it all lower-numbered ones (RFC 9000, section 3.2).
     pub(super) fn open_up_to(&mut self, stream: StreamId) -> Result<(), Violation> {
         if stream.initiator() == self.side {
             let exists = stream.index() < self.ours.opened;
@@ -179,7 +178,7 @@ impl StreamSet {
         if stream.index() >= self.theirs.advertised {
             return Err(Violation::StreamLimit { stream, allowed: self.theirs.advertised });
         }
-        // The application accepts all at once, so one event is enough until it did.
+        // The application accepts all streams at once, so one event suffices until then.
         if self.theirs.accepted == self.theirs.opened {
             self.events.push_back(StreamEvent::Opened);
         }

@@ -1,4 +1,4 @@
-//! Messages among the streams: the calls of the application, the blocks that arrive, and what became of those sent.
+//! Messages among the streams: calls of the application, received blocks, and the fate of sent messages.
 
 use std::collections::VecDeque;
 
@@ -21,8 +21,8 @@ use crate::stream::send::NewMessage;
 use crate::{ByteCount, Instant, Misuse, Violation};
 
 impl StreamSet {
-    /// Takes the size of the largest message of the peer's parameters, 0 for none. To be called after
-    /// [`Self::set_peer_limits`] with those of the same parameters.
+    /// Takes the maximum message size from the peer's parameters, 0 for none. Called after [`Self::set_peer_limits`]
+    /// with the same parameters.
     pub(crate) fn set_peer_message_limit(&mut self, most: u64) {
         let own = self.config.message_limit();
         let windows = self.peer_stream_window.min(self.send_credit.left_for(Urgency::default()));
@@ -35,10 +35,10 @@ impl StreamSet {
         self.messages.most_sent
     }
 
-    /// Takes a message as a whole.
+    /// Takes a whole message.
     ///
     /// # Errors
-    /// It is too large, the stream's buffer is full, the peer wants no more, or the stream carries bytes.
+    /// It is too large, the stream's buffer is full, the peer stopped the stream, or the stream carries bytes.
     pub(crate) fn send_message(
         &mut self,
         now: Instant,
@@ -60,10 +60,10 @@ impl StreamSet {
         token
     }
 
-    /// Takes the next message that is to be delivered. This is what gives the peer new credit.
+    /// Takes the next message to deliver. This gives the peer new credit.
     ///
     /// # Errors
-    /// The end or the reset was told before, the half was stopped, it carries bytes, or there is no such stream.
+    /// The end or the reset was delivered before, the half was stopped, it carries bytes, or there is no such stream.
     pub(crate) fn receive_message(&mut self, id: StreamId) -> Result<MessageOutcome, Misuse> {
         let epoch = self.epochs.now();
         let outcome = self.stream_mut(id)?.receive.receive_message()?;
@@ -84,7 +84,7 @@ impl StreamSet {
         self.streams.get(&id)?.receive.next_message()
     }
 
-    /// What the peer sends on a stream.
+    /// The kind of data that the peer sends on a stream.
     ///
     /// # Errors
     /// There is no such stream.
@@ -92,10 +92,10 @@ impl StreamSet {
         Ok(self.stream_mut(id)?.receive.carries())
     }
 
-    /// Takes a piece of a message.
+    /// Handles a piece of a message.
     ///
     /// # Errors
-    /// The peer used more than its credit or its streams, contradicts itself, or leaves too much incomplete.
+    /// The peer exceeds its credit or its number of streams, contradicts itself, or leaves too much incomplete.
     pub(crate) fn on_message(&mut self, block: &MessageData<'_>) -> Result<(), Violation> {
         self.check_agreed(MessageData::KIND)?;
         self.open_up_to(block.stream)?;
@@ -112,7 +112,7 @@ impl StreamSet {
         self.after_messages(block.stream, gaps, counted)
     }
 
-    /// Takes the word that messages will not be completed.
+    /// Handles the report that messages will not be completed.
     ///
     /// # Errors
     /// As for [`Self::on_message`].
@@ -156,7 +156,7 @@ impl StreamSet {
         Ok(())
     }
 
-    /// A piece of a message, or the word that it was given up, arrived.
+    /// A piece of a message, or a skip, arrived.
     pub(super) fn on_message_delivered(&mut self, id: StreamId, message: MessageId, content: &SentContent) {
         let now = self.messages.now;
         let Some(stream) = self.streams.get_mut(&id) else { return };
@@ -170,7 +170,7 @@ impl StreamSet {
         self.tell_progress(id, progress);
     }
 
-    /// A piece of a message, or the word that it was given up, got lost.
+    /// A piece of a message, or a skip, was lost.
     pub(super) fn on_message_lost(&mut self, id: StreamId, message: MessageId, content: &SentContent) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         match content.units() {
@@ -180,12 +180,12 @@ impl StreamSet {
         self.after_change(id);
     }
 
-    /// Tells the time.
+    /// Sets the time.
     pub(crate) fn on_time(&mut self, now: Instant) {
         self.messages.now = now;
     }
 
-    /// Gives up the messages that lose their use before `arrival`, the earliest moment at which what is sent now is there.
+    /// Gives up the messages that expire before `arrival`, the earliest time at which data sent now can arrive.
     pub(crate) fn expire_messages(&mut self, arrival: Instant) {
         while let Some((at, id)) = self.queue.expiries.first().copied().filter(|(at, _)| *at <= arrival) {
             let Some(stream) = self.streams.get_mut(&id) else {
@@ -198,17 +198,17 @@ impl StreamSet {
         }
     }
 
-    /// When the next message that waits, or goes again, loses its use.
+    /// When the next message that is unsent, or retransmitted, expires.
     pub(crate) fn next_expiry(&self) -> Option<Instant> {
         self.queue.expiries.first().map(|(at, _)| *at)
     }
 
-    /// What became of all messages so far.
+    /// Statistics of all messages so far.
     pub(crate) fn message_statistics(&self) -> MessageStatistics {
         self.messages.statistics
     }
 
-    /// Of the stream that goes first among those for which somebody waits: how many bytes it could send now.
+    /// Number of bytes that the first of the urgent streams could send now.
     pub(crate) fn urgent_backlog(&self) -> Option<u64> {
         let (NextItem::Repeat(id) | NextItem::Fresh(id)) = self.next_turn(ClassFilter::Urgent)?;
         let ready = self.streams.get(&id)?.entry.counted;
@@ -217,7 +217,7 @@ impl StreamSet {
 }
 
 impl StreamSet {
-    /// Of which new bytes the next are that `filter` takes, for schedulers.
+    /// The next new bytes that `filter` takes, for schedulers.
     pub(crate) fn next_up(&self, filter: ClassFilter) -> Option<NextUp> {
         let (_, id) = self.queue.fresh.first(filter)?;
         let stream = self.streams.get(&id)?;
@@ -235,7 +235,7 @@ impl Default for MessageTerms {
 }
 
 impl MessageTerms {
-    /// Counts what happened to messages of a stream, and tells of those that were given up.
+    /// Counts the message events of a stream, and reports messages that were given up.
     pub(super) fn note(&mut self, stream: &mut Stream, events: &mut VecDeque<StreamEvent>) {
         let Some(news) = stream.send.take_message_statistics() else { return };
         let sum = &mut self.statistics;

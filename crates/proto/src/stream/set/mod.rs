@@ -1,8 +1,8 @@
-//! All streams of a connection: the only part of [`stream`](crate::stream) that the connection talks to.
+//! All streams of a connection: the interface of [`stream`](crate::stream) for the connection.
 //!
-//! [`application`] has the calls of the application, [`input`] the blocks that arrive, [`data`] the bytes to be sent,
-//! [`output`] the other blocks to be sent and what became of them, [`messages`] all of these for messages; [`queue`]
-//! knows what is to be sent without looking at every stream, [`send_memory`] shares the memory for it.
+//! [`application`] has the calls of the application, [`input`] the received blocks, [`data`] the data to send,
+//! [`output`] the other blocks to send and their fate, [`messages`] all of these for messages. [`queue`] finds the
+//! data to send without a scan of all streams, and [`send_memory`] shares the memory for it.
 
 mod application;
 mod data;
@@ -32,9 +32,9 @@ use crate::{ByteCount, Instant, Misuse, StreamConfig};
 
 /// The streams of a connection.
 ///
-/// Its memory is bounded: what the peer sends by credit and the number of streams, what the application writes by
-/// the capacity of the send buffers. Every call takes time independent of the number of streams, but for the
-/// logarithm of a search, and for the writers that wait while the memory for all send buffers is used up.
+/// Their memory is bounded: for received data by credit and the number of streams, for written data by the capacity
+/// of the send buffers. The time of every call is independent of the number of streams, except for the logarithm of a
+/// search, and for the writers that wait while the memory for all send buffers is used up.
 #[derive(Debug)]
 pub(crate) struct StreamSet {
     side: Side,
@@ -44,14 +44,15 @@ pub(crate) struct StreamSet {
     theirs: TheirStreams,
     send_credit: SendCredit,
     receive_credit: ReceiveCredit,
-    /// What bytes ahead of gaps cost beyond their number, over all streams.
+    /// Cost of bytes ahead of gaps beyond their number, over all streams.
     gap_overhead: u64,
-    /// Credit that each stream has from the beginning.
+    /// Initial credit of each stream.
     peer_stream_window: u64,
     queue: SendQueue,
-    /// Streams whose writers wait for memory that others hold, or were told that there is some and did not write yet.
+    /// Streams whose writers wait for memory that others hold, or that were notified of free memory and have not
+    /// written yet.
     waiting_writers: BTreeSet<StreamId>,
-    /// Streams hold less than when those were last looked at.
+    /// Whether memory was freed since the waiting writers were last checked.
     memory_freed: bool,
     pending: Pending,
     events: VecDeque<StreamEvent>,
@@ -60,34 +61,34 @@ pub(crate) struct StreamSet {
     tally: Tally,
 }
 
-/// What both ends agreed on about messages, and what became of them.
+/// Agreed limits of messages, and message statistics.
 #[derive(Debug)]
 struct MessageTerms {
-    /// Size of the largest message that the peer takes, in bytes; none takes messages if there is none.
+    /// Size of the largest message that the peer accepts, in bytes; `None` if it accepts none.
     most_sent: Option<u64>,
     statistics: MessageStatistics,
-    /// The last moment that was told.
+    /// The time last set.
     now: Instant,
 }
 
 /// Gaps may always cost this many bytes of memory.
 const ALWAYS_ALLOWED: u64 = 64 << 10;
 
-/// Sums over the life of the connection, those of streams that are over included.
+/// Sums over the life of the connection, including finished streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Tally {
     /// Bytes sent that have arrived without a gap.
     pub(crate) arrived_in_order: u64,
-    /// Bytes sent that arrived although a copy of them had, or nobody wanted them any more.
+    /// Bytes sent that arrived although a copy had arrived before, or that were no longer wanted.
     pub(crate) duplicate_bytes_sent: u64,
-    /// The same of bytes received.
+    /// The same for received bytes.
     pub(crate) duplicate_bytes_received: u64,
-    /// Bytes that wait ahead of gaps, and the most that ever did.
+    /// Bytes that wait ahead of gaps, and their maximum.
     pub(crate) ahead: u64,
     pub(crate) most_ahead: u64,
 }
 
-/// A stream and what the queue knows of it.
+/// A stream and its entry in the queue.
 #[derive(Debug)]
 struct Stream {
     id: StreamId,
@@ -97,8 +98,8 @@ struct Stream {
     entry: Entry,
 }
 
-/// What is kept of the connection's credit for bytes for which somebody waits: a thirty-second of the first, at most
-/// 32 KiB, and nothing if that is no datagram.
+/// The part of the connection's credit that is reserved for urgent bytes: a thirty-second of the initial one, at most
+/// 32 KiB, and nothing if that is less than a datagram.
 fn reserve_of(window: u64) -> u32 {
     let part = u32::try_from(window / 32).unwrap_or(u32::MAX).min(32 << 10);
     if part < 1 << 10 { 0 } else { part }
@@ -109,7 +110,7 @@ fn reserve_of(window: u64) -> u32 {
 struct OurStreams {
     opened: u64,
     limit: u64,
-    /// The limit at which a call of `open` failed, until the application is told of a higher one.
+    /// The limit at which a call of `open` failed, until a higher one is reported to the application.
     refused_at: Option<u64>,
     /// The limit at which BLOCKED was last sent.
     reported_at: Option<u64>,
@@ -120,28 +121,28 @@ struct OurStreams {
 struct TheirStreams {
     opened: u64,
     accepted: u64,
-    /// Over on both sides and forgotten.
+    /// Finished on both sides and forgotten.
     retired: u64,
-    /// The limit that the peer was told last.
+    /// The limit last advertised to the peer.
     advertised: u64,
 }
 
-/// Control blocks of the connection to be sent.
+/// Control blocks of the connection to send.
 #[derive(Debug, Default)]
 struct Pending {
     window: bool,
     stream_limit: bool,
 }
 
-/// Stretches of two round trips, for the growth of windows.
+/// Periods of two round trips, for the growth of windows.
 #[derive(Debug, Default)]
 struct Epochs {
     current: Option<(Epoch, Instant)>,
 }
 
 impl StreamSet {
-    /// Starts without streams; until [`Self::set_peer_limits`] nothing may be sent. The limits that the peer learns
-    /// from the parameters are `connection_window`, `stream_window` and `peer_streams` of `limits`.
+    /// Starts without streams; until [`Self::set_peer_limits`] nothing may be sent. The initial limits for the peer
+    /// are `connection_window`, `stream_window` and `peer_streams` of `limits`.
     pub(crate) fn new(side: Side, limits: &StreamConfig) -> Self {
         Self {
             side,
@@ -164,7 +165,7 @@ impl StreamSet {
         }
     }
 
-    /// Takes the limits of the peer's parameters.
+    /// Takes the limits from the peer's parameters.
     pub(crate) fn set_peer_limits(&mut self, connection_window: u64, stream_window: u64, stream_limit: u64) {
         self.send_credit.raise(connection_window);
         self.send_credit.set_reserve(reserve_of(connection_window));
@@ -176,46 +177,46 @@ impl StreamSet {
         self.raise_stream_limit(stream_limit);
     }
 
-    /// What arrived and what arrived in vain.
+    /// Totals of useful and duplicate bytes.
     pub(crate) fn tally(&self) -> Tally {
         self.tally
     }
 
-    /// Credit of the connection that this end has used.
+    /// Connection credit that this end has used.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn sent(&self) -> u64 {
         self.send_credit.used()
     }
 
-    /// Credit of the connection that the peer has used, as far as it is known.
+    /// Connection credit that the peer has used, as far as it is known.
     pub(crate) fn received(&self) -> u64 {
         self.receive_credit.received()
     }
 
-    /// Bytes that could be sent now: repeats, and new ones within the credit.
+    /// Bytes that could be sent now: retransmissions, and new ones within the credit.
     pub(crate) fn backlog(&self) -> ByteCount {
         let totals = &self.queue.totals;
         let paid = totals.repeat.saturating_add(totals.begun).saturating_add(totals.skipped);
         ByteCount(paid.saturating_add(totals.fresh.min(self.send_credit.left())))
     }
 
-    /// Bytes that were written and are not acknowledged. Costs O(streams).
+    /// Bytes written and not acknowledged. Costs O(streams).
     pub(crate) fn unacknowledged(&self) -> ByteCount {
         ByteCount(self.streams.values().map(|stream| stream.send.unacknowledged()).sum())
     }
 
-    /// Whether there is nothing unsent or unacknowledged: the connection can close in order.
+    /// Whether nothing is unsent or unacknowledged: the connection can close in order.
     pub(crate) fn is_idle(&self) -> bool {
         self.queue.totals.unsettled == 0
     }
 
-    /// Whether the peer has begun a stream that it has not ended. Costs O(streams).
+    /// Whether the peer has started a stream that it has not ended. Costs O(streams).
     pub(crate) fn expects_more(&self) -> bool {
         self.streams.values().any(|stream| stream.receive.expects_more())
     }
 
-    /// Tells the time and the largest round trip of the paths in use; expected a few times in each round trip. The
-    /// windows grow for an application that reads more than half of one in two round trips.
+    /// Sets the time and the largest RTT of the paths in use; called a few times in each round trip. The windows grow
+    /// for an application that reads more than half of one in two round trips.
     pub(crate) fn on_rtt(&mut self, now: Instant, max_rtt: Duration) {
         match self.epochs.current {
             Some((_, since)) if now - since < max_rtt.saturating_mul(2) => {}
@@ -224,7 +225,7 @@ impl StreamSet {
         }
     }
 
-    /// Gives back memory that is not used.
+    /// Frees unused memory.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.events.shrink_to_fit();
         self.queue.shrink_to_fit();
@@ -250,14 +251,14 @@ impl StreamSet {
     }
 
     fn stream_mut(&mut self, id: StreamId) -> Result<&mut Stream, Misuse> {
-        // What the application has not accepted it does not know.
+        // The application does not know streams that it has not accepted.
         if id.initiator() != self.side && id.index() >= self.theirs.accepted {
             return Err(Misuse::UnknownStream { stream: id });
         }
         self.streams.get_mut(&id).map(Box::as_mut).ok_or(Misuse::UnknownStream { stream: id })
     }
 
-    /// To be called after a stream changed: brings the queue up to date, and forgets the stream if it is over.
+    /// Called after a change of a stream: updates the queue, and forgets the stream if it is finished.
     fn after_change(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         self.send_credit.refund(stream.send.take_refund());
@@ -285,20 +286,20 @@ impl StreamSet {
         self.waiting_writers.remove(&id);
         if id.initiator() != self.side {
             self.theirs.retired += 1;
-            // Told at once when the peer has less than half of its streams left.
+            // The limit is advertised at once when the peer has less than half of its streams left.
             let left = self.theirs.advertised.saturating_sub(self.theirs.opened);
             self.pending.stream_limit |= left <= self.config.peer_streams / 2;
         }
     }
 
-    /// What waits ahead of the gaps of one stream changed.
+    /// The bytes ahead of the gaps of one stream changed.
     fn count_gaps(&mut self, before: Gaps, after: Gaps) {
         self.gap_overhead = (self.gap_overhead + after.overhead).saturating_sub(before.overhead);
         self.tally.ahead = (self.tally.ahead + after.bytes).saturating_sub(before.bytes);
         self.tally.most_ahead = self.tally.most_ahead.max(self.tally.ahead);
     }
 
-    /// Whether the gaps of all streams cost more than an honest peer on any network makes them (spec 8.19).
+    /// Whether the gaps of all streams cost more than an honest peer on any network causes (spec 8.19).
     fn has_too_many_gaps(&self) -> bool {
         self.gap_overhead > ALWAYS_ALLOWED.max(self.receive_credit.window() / 2)
     }
@@ -311,16 +312,16 @@ impl StreamSet {
     }
 }
 
-/// What waits ahead of the gaps of a stream.
+/// Bytes ahead of the gaps of a stream.
 #[derive(Debug, Clone, Copy)]
 struct Gaps {
     bytes: u64,
-    /// What it costs beyond that.
+    /// Their cost beyond that number.
     overhead: u64,
 }
 
 impl Stream {
-    /// That of the new bytes that go next.
+    /// The urgency of the next new bytes.
     fn fresh_urgency(&self) -> Urgency {
         self.send.ranks(self.urgency).fresh.urgency
     }
@@ -333,7 +334,7 @@ impl Stream {
         self.send.is_over() && self.receive.is_over()
     }
 
-    /// Notes that credit is due, if it is.
+    /// Marks credit as due, if it is.
     fn note_window(&mut self) {
         if self.receive.open_credit().is_some_and(|credit| credit.should_update()) {
             self.entry.control.insert(ControlBlocks::WINDOW);

@@ -1,4 +1,4 @@
-//! Blocks for the peer, and what became of them.
+//! Control blocks for the peer, and their fate.
 
 use manyway_wire::mmsp2::{
     Block, Blocked, BlockedBy, StreamLimit, StreamReset, StreamStop, StreamWindow, Window,
@@ -12,7 +12,7 @@ use crate::stream::event::StreamEvent;
 use crate::stream::priority::ClassFilter;
 use crate::stream::send::Progress;
 
-/// Streams whose BLOCKED is repeated at a time, so that all fit into one packet.
+/// Most streams whose BLOCKED is repeated at a time, so that all fit into one packet.
 const MOST_REPEATED: usize = 16;
 
 /// The block did not fit.
@@ -28,7 +28,7 @@ impl StreamSet {
             || self.are_streams_blocked()
     }
 
-    /// Writes control blocks as room permits: credit, reset and stop of streams, and what holds this end back.
+    /// Writes control blocks as far as they fit: credit, reset and stop of streams, and BLOCKED.
     pub(crate) fn write_control(&mut self, w: &mut Writer<'_>, contents: &mut Contents) {
         let _full =
             self.write_connection_control(w, contents).and_then(|()| self.write_streams_control(w, contents));
@@ -81,7 +81,7 @@ impl StreamSet {
         Ok(())
     }
 
-    /// New bytes wait for connection credit, and the peer was not told.
+    /// Whether new bytes wait for connection credit, and BLOCKED was not sent.
     fn is_connection_blocked(&self) -> bool {
         self.lacks_credit() && self.send_credit.is_unreported()
     }
@@ -91,16 +91,16 @@ impl StreamSet {
         self.queue.totals.blocked > 0 || self.lacks_credit()
     }
 
-    /// Whether the connection's credit does not suffice for the new bytes that go first: for one byte, or for a message as
-    /// a whole.
+    /// Whether the connection's credit does not suffice for the first new bytes: for one byte, or for a whole
+    /// message.
     fn lacks_credit(&self) -> bool {
         let first = self.queue.fresh.first(ClassFilter::All).and_then(|(_, id)| self.streams.get(&id));
         let need = first.and_then(|stream| Some((stream.send.need()?, stream.fresh_urgency())));
         need.is_some_and(|(need, urgency)| self.send_credit.left_for(urgency) < need)
     }
 
-    /// Says once more what holds this end back: the connection's credit, and that of the first streams that wait for
-    /// theirs. Costs a look at every stream.
+    /// Sends BLOCKED again: for the connection's credit, and for the first streams that wait for theirs. Costs one
+    /// step for each stream.
     pub(crate) fn repeat_blocked(&mut self) {
         self.send_credit.on_report_lost();
         let blocked = self.streams.values_mut().filter(|stream| stream.entry.blocked);
@@ -110,18 +110,18 @@ impl StreamSet {
         }
     }
 
-    /// The application waits for the number of streams to be raised, and the peer was not told.
+    /// Whether the application waits for a higher limit of streams, and BLOCKED was not sent.
     fn are_streams_blocked(&self) -> bool {
         self.ours.refused_at == Some(self.ours.limit) && self.ours.reported_at != Some(self.ours.limit)
     }
 
-    /// A packet with this content arrived. Content of others is ignored.
+    /// A packet with this content arrived. Content of other modules is ignored.
     pub(crate) fn on_delivered(&mut self, content: &SentContent) {
         match *content {
             SentContent::Stream { stream: id, offset, length, end } => {
                 let range = offset..offset + u64::from(length);
                 let Some(stream) = self.streams.get_mut(&id) else {
-                    // All of it had arrived, or nobody wants it any more.
+                    // All of it had arrived, or is no longer wanted.
                     self.tally.duplicate_bytes_sent += u64::from(length);
                     return;
                 };
@@ -165,8 +165,8 @@ impl StreamSet {
         }
     }
 
-    /// A packet with this content got lost: it goes again, as far as it is still of use and no other copy arrived.
-    /// Content of others is ignored.
+    /// A packet with this content was lost: it is sent again, as far as it is still needed and no other copy arrived.
+    /// Content of other modules is ignored.
     pub(crate) fn on_lost(&mut self, content: &SentContent) {
         match *content {
             SentContent::Stream { stream, offset, length, end } => {
@@ -197,8 +197,8 @@ impl StreamSet {
         }
     }
 
-    /// The path of a packet with this content is suspect: what is not acknowledged goes again elsewhere. If the
-    /// original arrives after all, the part of the copy that is not sent by then is cancelled.
+    /// The path of a packet with this content is suspect: unacknowledged content is sent again elsewhere. If the
+    /// original arrives after all, the unsent part of the copy is cancelled.
     pub(crate) fn reinject(&mut self, content: &SentContent) {
         self.on_lost(content);
     }
@@ -211,8 +211,8 @@ impl StreamSet {
         }
     }
 
-    /// The peer may know nothing of what holds this end back, and wait with credit that is too little to be told
-    /// unasked: it is told again, if it is still true.
+    /// A lost BLOCKED is sent again if it still holds: otherwise the peer might keep back credit that is too small to
+    /// advertise by itself.
     fn on_blocked_lost(&mut self, by: Limit) {
         match by {
             Limit::Connection => self.send_credit.on_report_lost(),
@@ -235,7 +235,7 @@ impl StreamSet {
 }
 
 impl Stream {
-    /// Writes the control blocks that are still of use.
+    /// Writes the control blocks that are still needed.
     fn write_control(&mut self, w: &mut Writer<'_>, contents: &mut Contents) -> Result<(), NoRoom> {
         let wanted = self.entry.control;
         let stream = self.id;

@@ -1,5 +1,5 @@
-//! What all streams together have to send: queues and sums that are kept up to date stream by stream, so that
-//! neither a question nor a packet has to look at every stream.
+//! Send queues over all streams: queues and sums that are updated stream by stream, so that no call and no packet has
+//! to scan all streams.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -13,30 +13,30 @@ use crate::stream::send::Ready;
 /// Queues and sums over the streams.
 #[derive(Debug, Default)]
 pub(super) struct SendQueue {
-    /// Streams with bytes that need no credit: repeats, the rest of begun messages, and bare ends.
+    /// Streams with data that needs no credit: retransmissions, the rest of partially sent messages, and bare FINs.
     pub(super) repeats: ReadyQueue,
-    /// Streams with new bytes within their own credit, or such as were left out.
+    /// Streams with new bytes within their own credit, or with deferred bytes.
     pub(super) fresh: ReadyQueue,
-    /// Those of them with bytes that were left out: these need no credit.
+    /// The part of them with deferred bytes: these need no credit.
     pub(super) skipped: ReadyQueue,
     /// Streams with control blocks.
     pub(super) control: VecDeque<StreamId>,
-    /// When a message of a stream first loses its use.
+    /// When the first message of a stream expires.
     pub(super) expiries: BTreeSet<(Instant, StreamId)>,
     pub(super) totals: Totals,
 }
 
-/// What goes next.
+/// The next item to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NextItem {
-    /// The first of the repeats.
+    /// The first retransmission.
     Repeat(StreamId),
-    /// The first of the new bytes, or of those that were left out.
+    /// The first of the new or deferred bytes.
     Fresh(StreamId),
 }
 
 impl NextItem {
-    /// The more urgent first, and of equals what needs no credit.
+    /// The more urgent first, and of equals the one that needs no credit.
     fn of(repeat: Option<(Urgency, StreamId)>, fresh: Option<(Urgency, StreamId)>) -> Option<Self> {
         match (repeat, fresh) {
             (Some((repeat, _)), Some((fresh, stream))) if fresh > repeat => Some(Self::Fresh(stream)),
@@ -61,20 +61,20 @@ pub(super) struct Totals {
     pub(super) blocked: usize,
 }
 
-/// What the queue knows of one stream; part of the stream, kept by the queue.
+/// The queue's state of one stream; a part of the stream, maintained by the queue.
 #[derive(Debug, Default)]
 pub(super) struct Entry {
-    /// The share in the totals.
+    /// Its part of the totals.
     pub(super) counted: Ready,
-    /// Whether it is counted as waiting for its own credit.
+    /// Whether it counts as waiting for its own credit.
     pub(super) blocked: bool,
     place: Place,
-    /// Control blocks to be sent.
+    /// Control blocks to send.
     pub(super) control: ControlBlocks,
     in_control: bool,
 }
 
-/// Where a stream stands in the data queues, and when it expires.
+/// The ranks of a stream in the data queues, and its expiry.
 #[derive(Debug, Default)]
 struct Place {
     repeats: Option<Rank>,
@@ -112,7 +112,7 @@ impl ControlBlocks {
 }
 
 impl SendQueue {
-    /// Gives back memory that is not used.
+    /// Frees unused memory.
     pub(super) fn shrink_to_fit(&mut self) {
         self.repeats.shrink_to_fit();
         self.fresh.shrink_to_fit();
@@ -120,17 +120,17 @@ impl SendQueue {
         self.control.shrink_to_fit();
     }
 
-    /// What goes next: the more urgent first, and of equals what needs no credit.
+    /// The next item: the more urgent first, and of equals the one that needs no credit.
     pub(super) fn turn(&self, filter: ClassFilter) -> Option<NextItem> {
         NextItem::of(self.repeats.first(filter), self.fresh.first(filter))
     }
 
-    /// The same of what needs no credit.
+    /// The next item that needs no credit.
     pub(super) fn paid_turn(&self, filter: ClassFilter) -> Option<NextItem> {
         NextItem::of(self.repeats.first(filter), self.skipped.first(filter))
     }
 
-    /// Brings everything up to date after `stream` changed.
+    /// Updates all queues after `stream` changed.
     pub(super) fn update(&mut self, stream: &mut Stream) {
         let now = stream.send.ready();
         if stream.send.blocked().is_some() {
@@ -170,7 +170,7 @@ impl SendQueue {
         }
     }
 
-    /// All control blocks of the first stream are written.
+    /// All control blocks of the first stream were written.
     pub(super) fn pop_control(&mut self, stream: &mut Stream) {
         self.control.pop_front();
         stream.entry.in_control = false;
@@ -182,7 +182,7 @@ impl SendQueue {
         self.update(stream);
     }
 
-    /// Forgets a stream that is about to go.
+    /// Removes a stream that is about to be forgotten.
     pub(super) fn remove(&mut self, stream: &mut Stream) {
         self.leave_data_queues(stream);
         if stream.entry.in_control {
@@ -203,7 +203,7 @@ impl SendQueue {
     }
 }
 
-/// Moves a stream within a queue, into it or out of it; one that keeps its rank keeps its turn.
+/// Moves a stream within a queue, into it or out of it; one with an unchanged rank keeps its turn.
 fn move_to(queue: &mut ReadyQueue, stream: StreamId, place: &mut Option<Rank>, rank: Option<Rank>) {
     if *place == rank {
         return;

@@ -32,7 +32,7 @@ struct Peer {
     ended: BTreeMap<StreamId, ReadOutcome>,
 }
 
-/// A packet on the wire.
+/// A packet in the network.
 #[derive(Clone)]
 struct Packet {
     payload: Vec<u8>,
@@ -103,12 +103,12 @@ impl Peer {
         }
     }
 
-    /// Accepts all streams; tells how many.
+    /// Accepts all streams; returns how many.
     fn accept_all(&mut self) -> usize {
         std::iter::from_fn(|| self.streams.accept()).count()
     }
 
-    /// Reads until nothing is there.
+    /// Reads until no data is left.
     fn read(&mut self, id: StreamId) {
         loop {
             match self.streams.read(id, 3_000) {

@@ -19,7 +19,7 @@ fn push(left: &mut Peer, right: &mut Peer) -> usize {
 }
 
 #[test]
-fn a_reader_that_stands_still_stops_the_sender_at_the_credit() {
+fn a_reader_that_stops_reading_blocks_the_sender_at_the_credit() {
     let (mut client, mut server) = pair(&small());
     let id = client.streams.open().unwrap();
     assert_eq!(client.write(id, &[1; 20 << 10]), 16 << 10);
@@ -33,7 +33,7 @@ fn a_reader_that_stands_still_stops_the_sender_at_the_credit() {
 }
 
 #[test]
-fn the_connection_credit_holds_all_streams_together() {
+fn the_connection_credit_limits_all_streams_together() {
     let (mut client, mut server) = pair(&small());
     let ids = [(); 3].map(|()| client.streams.open().unwrap());
     for id in ids {
@@ -52,7 +52,7 @@ fn the_connection_credit_holds_all_streams_together() {
 }
 
 #[test]
-fn streams_that_nobody_reads_leave_credit_for_those_that_somebody_waits_for() {
+fn unread_streams_leave_credit_for_urgent_ones() {
     let config = StreamConfig {
         connection_window: 64 << 10,
         stream_window: 48 << 10,
@@ -78,7 +78,7 @@ fn streams_that_nobody_reads_leave_credit_for_those_that_somebody_waits_for() {
 }
 
 #[test]
-fn repeats_need_no_credit() {
+fn retransmissions_need_no_credit() {
     let (mut client, mut server) = pair(&small());
     let id = client.streams.open().unwrap();
     client.write(id, &[1; 16 << 10]);
@@ -132,7 +132,7 @@ fn both_ends_count_a_reset_by_its_final_size() {
 }
 
 #[test]
-fn what_comes_after_a_stop_gives_its_credit_back() {
+fn data_after_a_stop_returns_its_credit() {
     let (mut client, mut server) = pair(&small());
     let (stopped, other) = (client.streams.open().unwrap(), client.streams.open().unwrap());
     client.write(stopped, &[1; 16 << 10]);
@@ -150,7 +150,7 @@ fn what_comes_after_a_stop_gives_its_credit_back() {
 }
 
 #[test]
-fn a_lost_window_is_told_again_with_the_newest_credit() {
+fn a_lost_credit_update_is_sent_again_with_the_newest_credit() {
     let (mut client, mut server) = pair(&small());
     let id = client.streams.open().unwrap();
     client.write(id, &[1; 16 << 10]);
@@ -167,7 +167,7 @@ fn a_lost_window_is_told_again_with_the_newest_credit() {
 }
 
 #[test]
-fn being_held_back_is_told_once() {
+fn blocked_is_reported_once() {
     let (mut client, mut server) = pair(&small());
     let id = client.streams.open().unwrap();
     client.write(id, &[1; 16 << 10]);
@@ -179,7 +179,7 @@ fn being_held_back_is_told_once() {
 }
 
 #[test]
-fn being_held_back_is_told_again_if_that_was_lost_and_is_still_true() {
+fn a_lost_blocked_is_sent_again_if_it_still_holds() {
     for by_connection in [false, true] {
         let (mut client, mut server) = pair(&small());
         let mut held = client.streams.open().unwrap();
@@ -204,14 +204,14 @@ fn being_held_back_is_told_again_if_that_was_lost_and_is_still_true() {
 }
 
 #[test]
-fn waiting_for_streams_is_told_again_if_that_was_lost() {
+fn a_lost_blocked_for_streams_is_sent_again() {
     let (mut client, mut server) = pair(&small());
     let open = |client: &mut Peer| {
         let id = client.streams.open()?;
         client.write(id, b"x");
         Ok::<_, crate::Misuse>(id)
     };
-    // One stream of four is over: too few for the server to tell of its own accord.
+    // One stream of four has ended: too few for the server to advertise by itself.
     let first = open(&mut client).unwrap();
     client.streams.finish(first).unwrap();
     push(&mut client, &mut server);
@@ -220,7 +220,7 @@ fn waiting_for_streams_is_told_again_if_that_was_lost() {
     server.read(first);
     exchange(&mut client, &mut server);
     client.read(first);
-    // The others stay.
+    // The others stay open.
     for _ in 0..3 {
         open(&mut client).unwrap();
     }
@@ -234,7 +234,7 @@ fn waiting_for_streams_is_told_again_if_that_was_lost() {
 }
 
 #[test]
-fn a_peer_that_is_held_back_gets_what_credit_is_due_at_once() {
+fn a_blocked_peer_gets_due_credit_at_once() {
     let (mut client, mut server) = pair(&small());
     let id = client.streams.open().unwrap();
     client.write(id, &[1; 3 << 10]);
@@ -281,7 +281,7 @@ fn windows_grow_for_a_quick_reader_only() {
 }
 
 #[test]
-fn the_send_buffer_grows_with_what_is_in_flight() {
+fn the_send_buffer_grows_with_the_bytes_in_flight() {
     let config = StreamConfig { stream_window: 64 << 10, connection_window: 64 << 10, ..small() };
     let (mut client, _) = pair(&config);
     let id = client.streams.open().unwrap();

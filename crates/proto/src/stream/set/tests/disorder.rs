@@ -1,4 +1,4 @@
-//! Both ends write, end, reset and stop as they like, over a network that loses and reorders both ways: at the end
+//! Both ends write, end, reset and stop at random, over a network that loses and reorders both ways: at the end
 //! nothing is left, and both ends have counted the same credit.
 
 use proptest::prelude::*;
@@ -37,7 +37,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// One end with what its application did and what it has in the network.
+/// One end, with the calls of its application and its packets in the network.
 struct End {
     peer: Peer,
     known: Vec<StreamId>,
@@ -65,7 +65,7 @@ impl End {
         (!self.flying.is_empty()).then(|| self.flying.swap_remove(choice % self.flying.len()))
     }
 
-    /// The calls of the application; those that come at a wrong time are refused, which is right.
+    /// A call of the application; an untimely one is rightly refused.
     fn call(&mut self, step: &Step) {
         self.known.extend(std::iter::from_fn(|| self.peer.streams.accept()));
         let streams = &mut self.peer.streams;

@@ -6,7 +6,7 @@ use super::*;
 use crate::{Misuse, WriteError};
 
 #[test]
-fn a_question_and_its_answer_leave_nothing_behind() {
+fn a_request_and_its_response_leave_nothing_behind() {
     let (mut client, mut server) = pair(&small());
     let id = client.streams.open().unwrap();
     client.write(id, b"question");
@@ -106,7 +106,7 @@ fn a_stop_is_answered_with_a_reset() {
 }
 
 #[test]
-fn a_stop_that_comes_too_late_changes_nothing() {
+fn a_late_stop_changes_nothing() {
     let (mut client, mut server) = pair(&small());
     let id = client.streams.open().unwrap();
     client.write(id, b"all");
@@ -119,7 +119,7 @@ fn a_stop_that_comes_too_late_changes_nothing() {
 }
 
 #[test]
-fn what_happened_before_a_stream_is_accepted_is_told_then() {
+fn events_before_a_stream_is_accepted_are_delivered_on_acceptance() {
     let (mut client, mut server) = pair(&small());
     let id = client.streams.open().unwrap();
     client.write(id, b"x");

@@ -1,4 +1,4 @@
-//! The memory for what was written and is not acknowledged, over all streams.
+//! Memory for written and unacknowledged data, over all streams.
 
 use super::*;
 use crate::MessageOptions;
@@ -7,20 +7,20 @@ use crate::packet::content::SentContent;
 
 const KIB: usize = 1 << 10;
 
-/// Two streams of a set whose send buffers may hold 48 KiB together, of which the first takes all.
+/// Two streams of a set whose send buffers may hold 48 KiB together; the first takes all of it.
 fn crowded() -> (Peer, Peer, [StreamId; 2]) {
     let config = StreamConfig { send_buffer: 48 << 10, send_memory: 48 << 10, ..small() };
     let (mut client, server) = pair(&config);
     let [first, second] = [(); 2].map(|()| client.streams.open().unwrap());
     assert_eq!(client.write(first, &[1; 60 * KIB]), 48 * KIB);
-    // Its due.
+    // Its guaranteed minimum.
     assert_eq!(client.write(second, &[2; 60 * KIB]), 2 * KIB);
     assert_eq!(client.write(second, &[2; KIB]), 0);
     (client, server, [first, second])
 }
 
 #[test]
-fn a_writer_goes_on_once_another_stream_holds_less() {
+fn a_writer_continues_once_another_stream_holds_less() {
     let (mut client, mut server, [_, second]) = crowded();
     exchange(&mut client, &mut server);
     assert!(client.saw(StreamEvent::Writable(second)));
@@ -28,7 +28,7 @@ fn a_writer_goes_on_once_another_stream_holds_less() {
 }
 
 #[test]
-fn a_writer_goes_on_while_its_own_bytes_are_on_their_way() {
+fn a_writer_continues_while_its_own_bytes_are_in_flight() {
     let (mut client, mut server, [first, second]) = crowded();
     let packets: Vec<_> = std::iter::from_fn(|| client.packet()).collect();
     for packet in &packets {
@@ -46,7 +46,7 @@ fn a_writer_goes_on_while_its_own_bytes_are_on_their_way() {
 }
 
 #[test]
-fn a_stream_that_is_over_waits_for_nothing() {
+fn a_finished_stream_waits_for_nothing() {
     let (mut client, mut server, [first, second]) = crowded();
     client.streams.reset(second, 0).unwrap();
     exchange(&mut client, &mut server);
@@ -60,7 +60,7 @@ fn a_stream_that_is_over_waits_for_nothing() {
 }
 
 #[test]
-fn a_writer_goes_on_once_another_stream_is_abandoned() {
+fn a_writer_continues_once_another_stream_is_abandoned() {
     let (mut client, mut server, [first, second]) = crowded();
     assert!(!client.saw(StreamEvent::Writable(second)));
     client.streams.reset(first, 0).unwrap();
@@ -70,7 +70,7 @@ fn a_writer_goes_on_once_another_stream_is_abandoned() {
 }
 
 #[test]
-fn a_stream_that_nobody_reads_does_not_stop_the_writer_of_another() {
+fn an_unread_stream_does_not_stop_the_writer_of_another() {
     let (mut client, mut server, [first, second]) = crowded();
     let mut written = 2 * KIB;
     for _ in 0..100 {
@@ -100,7 +100,7 @@ fn messages_wait_for_memory_as_bytes_do() {
 }
 
 #[test]
-fn writers_that_wait_get_equal_parts() {
+fn waiting_writers_get_equal_parts() {
     let (mut client, mut server, [first, second]) = crowded();
     let third = client.streams.open().unwrap();
     client.write(third, &[3; 60 * KIB]);
@@ -126,7 +126,7 @@ fn writers_that_wait_get_equal_parts() {
 }
 
 #[test]
-fn the_writer_of_a_message_is_told_once_there_is_room_for_it() {
+fn the_writer_of_a_message_is_notified_once_there_is_space_for_it() {
     let (mut client, mut server) = pair(&small());
     let id = client.streams.open().unwrap();
     let send = |client: &mut Peer, size| {

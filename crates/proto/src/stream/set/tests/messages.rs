@@ -25,7 +25,7 @@ fn unordered() -> MessageOptions {
     MessageOptions::default().order(Order::Unordered)
 }
 
-/// What the sender used of the connection's credit, and what the receiver counted.
+/// Connection credit used by the sender, and counted by the receiver.
 fn credit(sender: &Peer, receiver: &Peer) -> (u64, u64) {
     (sender.streams.sent(), receiver.streams.received())
 }
@@ -52,7 +52,7 @@ fn boundaries_and_payload_protocols_are_kept_for_any_size() {
 
 // spec 8.31
 #[test]
-fn a_message_that_is_too_large_is_refused_before_anything_is_taken() {
+fn a_message_that_is_too_large_is_refused_before_any_byte_is_taken() {
     let (mut client, _) = pair(&small());
     let id = client.streams.open().unwrap();
     let refused = client.streams.send_message(at(0), id, Bytes::from(vec![0; 8193]), unordered());
@@ -64,7 +64,7 @@ fn a_message_that_is_too_large_is_refused_before_anything_is_taken() {
 
 // spec 2.12
 #[test]
-fn without_agreement_messages_are_neither_sent_nor_taken() {
+fn without_agreement_messages_are_neither_sent_nor_accepted() {
     let none = StreamConfig { max_message: 0, ..small() };
     let (mut client, mut server) =
         (Peer::new(Side::Client, &small(), &small()), Peer::new(Side::Server, &none, &small()));
@@ -93,7 +93,7 @@ fn a_direction_carries_bytes_or_messages_and_never_both() {
     assert_eq!(server.streams.carries(messages), Ok(Carries::Messages));
     assert_eq!(server.streams.read(messages, 9), Err(Misuse::CarriesMessages { stream: messages }));
     assert_eq!(server.streams.receive_message(bytes), Err(Misuse::CarriesBytes { stream: bytes }));
-    // The other direction is free to carry the other kind.
+    // The other direction may carry the other kind.
     server.write(messages, b"answer");
     exchange(&mut client, &mut server);
     client.read(messages);
@@ -118,7 +118,7 @@ fn a_stream_of_messages_ends_behind_the_last_one() {
     }
 }
 
-// spec 8.33: the end may overtake what is before it
+// spec 8.33: the end may overtake the data before it
 #[test]
 fn the_end_may_come_first() {
     let (mut client, mut server) = pair(&small());
@@ -135,7 +135,7 @@ fn the_end_may_come_first() {
     assert_eq!(credit(&client, &server), (1_128, 1_128));
 }
 
-// spec 8.32: what is begun can be ended
+// spec 8.32: a partially sent message can be completed
 #[test]
 fn messages_that_share_too_little_credit_all_arrive() {
     let (mut client, mut server) = pair(&StreamConfig { send_buffer: 64 << 10, ..small() });
@@ -160,7 +160,7 @@ fn messages_that_share_too_little_credit_all_arrive() {
 
 // spec 8.48: a large message beside bytes
 #[test]
-fn bytes_do_not_eat_the_credit_that_a_large_message_waits_for() {
+fn bytes_do_not_use_up_the_credit_that_a_large_message_waits_for() {
     let (mut client, mut server) = pair(&small());
     let (bytes, messages) = (client.streams.open().unwrap(), client.streams.open().unwrap());
     client.write(bytes, &pattern(bytes, 16 << 10));
@@ -178,7 +178,7 @@ fn bytes_do_not_eat_the_credit_that_a_large_message_waits_for() {
 
 // spec 8.34
 #[test]
-fn a_reset_counts_what_was_reached_on_both_sides() {
+fn a_reset_counts_the_bytes_reached_on_both_sides() {
     let (mut client, mut server) = pair(&small());
     let id = client.streams.open().unwrap();
     send(&mut client, id, &pattern(id, 5_000), unordered());
@@ -193,7 +193,7 @@ fn a_reset_counts_what_was_reached_on_both_sides() {
 }
 
 #[test]
-fn a_full_buffer_takes_no_more_until_there_is_room() {
+fn a_full_buffer_takes_no_more_until_there_is_space() {
     let (mut client, mut server) = pair(&small());
     let id = client.streams.open().unwrap();
     let mut taken = 0;
@@ -213,7 +213,7 @@ fn a_full_buffer_takes_no_more_until_there_is_room() {
 }
 
 #[test]
-fn urgent_messages_go_before_bytes_and_are_told_apart() {
+fn urgent_messages_go_before_bytes_and_are_distinguished() {
     let (mut client, _) = pair(&small());
     let (bytes, messages) = (client.streams.open().unwrap(), client.streams.open().unwrap());
     client.write(bytes, &pattern(bytes, 8 << 10));
@@ -251,7 +251,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What one message was, as its receiver can tell from its first bytes.
+/// A message, as its receiver can tell from its first bytes.
 #[derive(Debug, Clone, Copy)]
 struct Sent {
     stream: usize,
@@ -260,9 +260,9 @@ struct Sent {
 }
 
 proptest! {
-    /// Everything reliable arrives once and whole, ordered ones in order, and both ends count the same credit.
+    /// Every reliable message arrives once and whole, ordered ones in order, and both ends count the same credit.
     #[test]
-    fn whatever_the_network_does_messages_keep_their_promises(steps in prop::collection::vec(any_step(), 0..150)) {
+    fn messages_keep_their_guarantees_on_any_network(steps in prop::collection::vec(any_step(), 0..150)) {
         let (mut client, mut server) = pair(&small());
         let ids: Vec<_> = (0..3).map(|_| client.streams.open().unwrap()).collect();
         let (mut sent, mut seen) = (Vec::<Sent>::new(), BTreeSet::new());

@@ -1,4 +1,4 @@
-//! What schedulers see of messages, and what they can do with them.
+//! Messages in the view of schedulers, and the effect of their decisions on them.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn blocks(packet: &Packet) -> Vec<Block<'_>> {
 }
 
 #[test]
-fn nothing_is_sent_further_on_than_a_message_that_is_next() {
+fn no_bytes_are_sent_beyond_a_message_that_is_next() {
     let (mut client, _) = pair(&small());
     let (messages, bytes) = (client.streams.open().unwrap(), client.streams.open().unwrap());
     send(&mut client, messages, 3_000, unordered());
@@ -31,7 +31,7 @@ fn nothing_is_sent_further_on_than_a_message_that_is_next() {
 }
 
 #[test]
-fn new_bytes_alone_end_a_message_before_they_begin_the_next() {
+fn new_bytes_alone_complete_a_message_before_the_next_one_starts() {
     let (mut client, _) = pair(&small());
     let id = client.streams.open().unwrap();
     send(&mut client, id, 3_000, unordered());
@@ -47,7 +47,7 @@ fn new_bytes_alone_end_a_message_before_they_begin_the_next() {
 }
 
 #[test]
-fn what_was_left_out_needs_no_credit_while_a_message_waits_for_it() {
+fn deferred_bytes_need_no_credit_while_a_message_waits_for_it() {
     let narrow = StreamConfig { connection_window: 8 << 10, ..small() };
     let (mut client, _) = pair(&narrow);
     let (bytes, messages) = (client.streams.open().unwrap(), client.streams.open().unwrap());
@@ -65,7 +65,7 @@ fn what_was_left_out_needs_no_credit_while_a_message_waits_for_it() {
 }
 
 #[test]
-fn schedulers_see_class_and_end_of_use_of_the_next_message() {
+fn schedulers_see_class_and_deadline_of_the_next_message() {
     let (mut client, _) = pair(&small());
     let id = client.streams.open().unwrap();
     let options = unordered().class(Class::Deadline).priority(3).lifetime(Duration::from_millis(7));
@@ -80,7 +80,7 @@ fn schedulers_see_class_and_end_of_use_of_the_next_message() {
 }
 
 #[test]
-fn what_somebody_waits_for_is_not_among_what_may_wait() {
+fn urgent_data_is_not_part_of_background_and_bulk_data() {
     let (mut client, _) = pair(&small());
     let (bytes, messages) = (client.streams.open().unwrap(), client.streams.open().unwrap());
     client.write(bytes, &pattern(bytes, 5_000));
@@ -95,14 +95,14 @@ fn what_somebody_waits_for_is_not_among_what_may_wait() {
 }
 
 #[test]
-fn a_copy_that_gets_lost_leaves_what_is_to_be_sent_again() {
+fn the_loss_of_a_copy_leaves_the_pending_retransmission() {
     let (mut client, mut server) = pair(&StreamConfig::default());
     let id = client.streams.open().unwrap();
     client.write(id, &[7; 500]);
     client.streams.finish(id).unwrap();
     let first = client.packet().unwrap();
     client.lose(&first);
-    // The copy is written before the repeat, and nobody hears of its loss.
+    // The copy is written before the retransmission, and its loss is not reported.
     let (mut payload, mut contents) = (Vec::new(), Contents::new());
     let reached = client.streams.write_copy(
         &first.contents[0],

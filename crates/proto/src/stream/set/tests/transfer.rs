@@ -1,4 +1,4 @@
-//! Bytes arrive as they were written, whatever the network does.
+//! Bytes arrive as they were written on any network.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::ByteCount;
 use crate::packet::content::SentContent;
 
-/// What the network and the applications do next; numbers choose among what there is.
+/// The next step of the network or the applications; numbers choose among the possibilities.
 #[derive(Debug, Clone)]
 enum Step {
     Open,
@@ -45,7 +45,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A client that writes, a server that reads, and what is between them.
+/// A client that writes, a server that reads, and the packets between them.
 struct World {
     client: Peer,
     server: Peer,
@@ -100,7 +100,7 @@ impl World {
         self.answer();
     }
 
-    /// The way back is perfect: the server's blocks arrive at once.
+    /// The return path is perfect: the server's blocks arrive at once.
     fn answer(&mut self) {
         while let Some(packet) = self.server.packet() {
             self.client.take(&packet).unwrap();
@@ -179,7 +179,7 @@ impl World {
         }
     }
 
-    /// From now on nothing is lost: everything must come to its end.
+    /// From now on nothing is lost: everything must complete.
     fn conclude(&mut self) {
         while let Some(packet) = self.flying(0) {
             self.deliver(packet);
@@ -266,7 +266,7 @@ fn a_late_acknowledgement_cancels_the_copy_of_a_reinjected_packet() {
 }
 
 #[test]
-fn a_small_stream_is_not_starved_by_a_big_one() {
+fn a_big_stream_does_not_starve_a_small_one() {
     let (mut client, _) = pair(&StreamConfig::default());
     let (big, little) = (client.streams.open().unwrap(), client.streams.open().unwrap());
     client.write(big, &vec![1; 1 << 20]);
@@ -305,7 +305,7 @@ fn an_urgent_stream_goes_first() {
 }
 
 #[test]
-fn repeats_go_before_new_bytes() {
+fn retransmissions_go_before_new_bytes() {
     let (mut client, _) = pair(&StreamConfig::default());
     let id = client.streams.open().unwrap();
     client.write(id, &[1; 100_000]);
