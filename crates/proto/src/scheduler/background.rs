@@ -1,30 +1,32 @@
-//! What data of the class *background* may use: paths that cost nothing, and of them so much that others hardly wait for it.
+//! Paths for data of the class *background*: those that cost nothing, with so little in flight that other traffic
+//! hardly waits for it.
 //!
-//! It holds for every scheduler: while background data is next, the connection shows them paths with no more room than
-//! that. So a queue of others takes nearly everything from it: what it keeps in flight follows from the rate that it gets.
+//! The rule holds for every scheduler: while background data is next, the connection limits the available window in
+//! the views. So a queue of other traffic takes nearly everything from it: its bytes in flight follow from the rate
+//! that it gets.
 
 use std::time::Duration;
 
 use super::{PathView, View};
 use crate::{ByteCount, Class};
 
-/// Its queue may delay others by so much. (LEDBAT, RFC 6817, allows 100 ms, with which a call is no pleasure.)
+/// The queueing delay that it may cause. (LEDBAT, RFC 6817, allows 100 ms, which disturbs a call.)
 const QUEUE: Duration = Duration::from_millis(25);
-/// So many datagrams may be in flight in any case: it never stands still for good.
+/// Datagrams that may always be in flight, so that it never stops for good.
 const LEAST: u64 = 2;
 
-/// Whether background data is what goes next.
+/// Whether background data is next.
 pub(crate) fn is_next(view: &View<'_>) -> bool {
     view.repeats == ByteCount::ZERO && view.next.is_some_and(|next| next.class == Class::Background)
 }
 
-/// Whether it may not use a path at all.
+/// Whether background data may not use the path at all.
 pub(crate) fn is_unpaid(path: &PathView) -> bool {
     path.terms.cost > 0
 }
 
-/// The path with the room that it has for background data (spec 8.44). The search for the rate at the start is not held
-/// up.
+/// The path with the available window that background data may use (spec 8.44). The initial search for the rate is
+/// not limited.
 pub(crate) fn bounded(path: &PathView) -> PathView {
     let room = if is_unpaid(path) {
         ByteCount::ZERO
@@ -43,7 +45,7 @@ mod tests {
     use super::*;
     use crate::{PathId, Rate};
 
-    /// A path of 10 Mbit/s and 20 ms with room for a hundred datagrams.
+    /// A path of 10 Mbit/s and 20 ms with available window for a hundred datagrams.
     fn path() -> PathView {
         let mut path = PathView::new(PathId(0));
         path.delivery_rate = Rate::from_bits_per_second(10_000_000);
@@ -52,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn its_flight_is_what_the_path_carries_in_its_round_trip_and_25_ms() {
+    fn its_flight_is_the_capacity_of_the_path_in_its_round_trip_and_25_ms() {
         let mut path = path();
         assert_eq!(bounded(&path).sendable, ByteCount(56_250));
         path.in_flight = ByteCount(50_000);
@@ -65,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn two_datagrams_are_always_allowed_and_the_search_is_not_held_up() {
+    fn two_datagrams_are_always_allowed_and_slow_start_is_not_limited() {
         let mut path = path();
         path.delivery_rate = Rate::from_bytes_per_second(1);
         assert_eq!(bounded(&path).sendable, ByteCount(2400));
@@ -74,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn it_has_no_room_on_a_path_that_costs_something() {
+    fn it_may_not_use_a_path_that_costs_something() {
         let mut path = path();
         path.terms.cost = 1;
         assert_eq!(bounded(&path).sendable, ByteCount::ZERO);

@@ -5,12 +5,13 @@ use super::choice::{fill, nearest, purpose_by_distance, turn, will_have_room};
 use super::{Decision, PathView, Purpose, Scheduler, Source, View};
 use crate::{ByteCount, Instant};
 
-/// Uses a slower path only if the peer's credit is enough for it and for what the fastest path sends meanwhile.
+/// Uses a slower path only if the peer's credit suffices for it and for the bytes that the fastest path sends
+/// meanwhile.
 #[derive(Debug, Clone, Copy)]
 pub struct Blest {
     /// Factor of the estimate, in percent.
     caution: u64,
-    /// When that was last changed.
+    /// When the factor was last changed.
     changed_at: Option<Instant>,
 }
 
@@ -35,10 +36,10 @@ impl Scheduler for Blest {
             return fill(open);
         }
         if view.repeats > ByteCount::ZERO {
-            // They have their credit, and others wait for them.
+            // Retransmissions have their credit, and block other bytes.
             return Decision::send(open.id, open.sendable, Source::Repeat);
         }
-        // The estimate holds for a burst of this size, so another one needs another estimate.
+        // The estimate holds for a burst of this size; another burst needs another estimate.
         let burst = open.sendable.min(turn(open));
         let meanwhile = sent_meanwhile(fast, open) * self.caution / 100;
         let blocks = meanwhile > view.window_left + view.skipped - burst;
@@ -55,7 +56,7 @@ impl Scheduler for Blest {
 }
 
 impl Blest {
-    /// Once a round trip of the slow path: more caution if the credit ran out, else less.
+    /// Adapts once in a round trip of the slow path: more caution if the credit ran out, otherwise less.
     fn adapt(&mut self, view: &View<'_>, slow: &PathView) {
         if self.changed_at.is_some_and(|at| view.now - at < slow.rtt.smoothed) {
             return;

@@ -1,4 +1,4 @@
-//! The cheapest paths that carry the load (MMSP 5.2: no costly link where a cheap one will do).
+//! The cheapest paths that carry the load (MMSP 5.2: no costly link where a cheap one suffices).
 
 use std::time::Duration;
 
@@ -9,22 +9,23 @@ use super::{Decision, PathView, Purpose, Scheduler, Source, Tier, View, backgrou
 use crate::path::{PathState, Role};
 use crate::{ByteCount, Instant, Rate, text};
 
-/// Uses dearer paths only for what the cheaper ones can not carry: if they need longer than the patience for what waits,
-/// or have left something waiting for so long without a break. The patience is 1 s unless set otherwise.
+/// Uses dearer paths only for load that the cheaper ones cannot carry: if they need longer than the patience for the
+/// waiting data, or have left some of it waiting for that long without a break. The patience is 1 s by default.
 ///
-/// A path without quota carries nothing, even if no other is left. Among paths of one price the better role goes first,
-/// then the nearest. What is urgent goes where it arrives first of the paths that are needed for all that waits.
+/// A path without quota carries nothing, even if no other is left. Among paths of one price the better role comes
+/// first, then the nearest. Urgent data uses, of the paths needed for all waiting data, the one on which it arrives
+/// first.
 #[derive(Debug, Clone)]
 pub struct Cost {
     patience: Duration,
-    /// Since when the paths below a price have not had room for all that waits.
+    /// Since when the paths below a price could not send all waiting data at once.
     strained: SmallVec<[(Price, Instant); 4]>,
-    /// The last question, and what waited then.
+    /// The time of the last decision, and the data that waited then.
     asked_at: Instant,
     waiting: ByteCount,
 }
 
-/// What a path is avoided for: its cost, among equals its group.
+/// Price of a path: its cost, and among equals its tier.
 type Price = (u8, Option<Tier>);
 
 impl Default for Cost {
@@ -34,7 +35,7 @@ impl Default for Cost {
 }
 
 impl Cost {
-    /// With another patience.
+    /// Sets another patience.
     pub fn with_patience(patience: Duration) -> Self {
         Self {
             patience,
@@ -44,7 +45,7 @@ impl Cost {
         }
     }
 
-    /// Reads the patience; nothing means 1 s.
+    /// Parses the patience; an empty text means 1 s.
     pub(super) fn parse(settings: &str) -> Result<Self, String> {
         if settings.is_empty() {
             return Ok(Self::default());
@@ -57,15 +58,15 @@ impl Cost {
         Ok(Self::with_patience(patience))
     }
 
-    /// Takes note of how long each price has been strained.
+    /// Records how long each price has been strained.
     fn watch(&mut self, view: &View<'_>) {
         if view.now - self.asked_at > self.patience {
-            // Nothing waited for so long: that is over.
+            // No data waited for this long, so the strain is over.
             self.strained.clear();
         }
         (self.asked_at, self.waiting) = (view.now, waiting(view));
         if background::is_next(view) {
-            // However long that waits, nothing is paid for it.
+            // Background data may wait for any time: nothing is paid for it.
             return self.strained.clear();
         }
         let prices: SmallVec<[Price; 8]> = usable(view).map(price).collect();
@@ -82,7 +83,7 @@ impl Cost {
         }
     }
 
-    /// Whether the paths that cost less do not carry in time what waits.
+    /// Whether the cheaper paths do not carry the waiting data in time.
     fn is_needed(&self, path: &PathView, view: &View<'_>) -> bool {
         let of = price(path);
         let cheaper: Rate = usable(view).filter(|other| price(other) < of).map(capacity).sum();
@@ -134,13 +135,13 @@ impl Scheduler for Cost {
     }
 }
 
-/// Everything that waits: also what has no credit yet, which is often all but a little.
+/// All waiting data, including data without credit, which is often most of it.
 fn waiting(view: &View<'_>) -> ByteCount {
     let of_next = view.next.map_or(ByteCount::ZERO, |next| next.left);
     view.repeats + view.backlog.max(of_next)
 }
 
-/// The paths in use that have quota for a datagram.
+/// The paths in use with quota for a datagram.
 fn usable<'a>(view: &View<'a>) -> impl Iterator<Item = &'a PathView> + use<'a> {
     view.in_use_of(has_quota)
 }
@@ -149,7 +150,7 @@ fn has_quota(path: &PathView) -> bool {
     path.terms.quota_left.is_none_or(|left| left >= path.datagram)
 }
 
-/// Whether a path would carry data before `other` does if it worked, because it costs less.
+/// Whether a path would carry data before `other` if it worked, because it costs less.
 fn is_meant_before(path: &PathView, other: &PathView) -> bool {
     path.terms.cost < other.terms.cost && path.role < Role::Backup && path.state != PathState::Validating
 }

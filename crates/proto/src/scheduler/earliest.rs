@@ -1,15 +1,16 @@
-//! Each byte goes where it arrives first, and each path gets the bytes that are due when it delivers.
+//! Sends each byte on the path on which it arrives first, and gives each path the bytes that are due when it
+//! delivers.
 //!
-//! 1. The moment at which a burst would arrive is told from the measured rate and delay of each path.
-//! 2. A path that would deliver later than others gets bytes further on: those for which the others have no time
-//!    before. So they arrive in order, and little has to wait at the receiver.
-//! 3. If the others have time for all that waits, or for all that the credit allows, the slow path gets nothing: the
-//!    bond is never slower than its best path.
-//! 4. No path gets more than it can carry in a round trip and as much more as there is credit for: a queue in front of
-//!    a slow link would hold credit that a fast one needs.
-//! 5. What holds up delivery is sent once more, within a budget, where it arrives sooner.
-//! 6. Where packets get lost, a message with a deadline that leaves no time to send it again goes twice at once, and so does
-//!    the end of what is interactive, whose loss nothing behind it would show.
+//! 1. The arrival time of a burst is computed from the measured rate and delay of each path.
+//! 2. A path that would deliver later than others gets bytes further on: those that the others cannot deliver before. So
+//!    bytes arrive in order, and few have to wait at the receiver.
+//! 3. If the others can deliver all waiting data, or all that the credit permits, the slow path gets nothing: all paths
+//!    together are never slower than the best of them.
+//! 4. No path gets more than it can carry in a round trip, plus a share of the credit: a queue in front of a slow link
+//!    would hold credit that a fast one needs.
+//! 5. A packet that blocks the head of line is copied, within a budget, to a path on which it arrives sooner.
+//! 6. On lossy paths a message whose deadline leaves no time for a retransmission is sent twice at once, and so is the
+//!    end of interactive data, whose loss no later packet would reveal.
 
 use std::time::Duration;
 
@@ -17,37 +18,37 @@ use super::choice::is_preferred;
 use super::{Decision, NextUp, PathView, Purpose, Scheduler, Source, Tier, View};
 use crate::{ByteCount, Class, Instant, Rate};
 
-/// The default for everything that wants throughput.
+/// The default for throughput.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Earliest;
 
-/// Credit is scarce below so many times what all paths carry in the longest round trip.
+/// Credit is scarce below this many times what all paths carry in the longest round trip.
 const AMPLE: u64 = 2;
-/// What a path carries in a round trip counts with this gain while credit is scarce: a little more than is measured, so
-/// that a path that can do more shows it. With more credit it is larger in proportion.
+/// Gain on the capacity of a path in a round trip while credit is scarce: slightly above the measurement, so that a
+/// faster path can prove itself. With more credit the gain is larger in proportion.
 const SCARCE: Gain = Gain(110);
-/// And so many datagrams more, for acknowledgements that come late or together.
+/// Additional datagrams, for acknowledgements that are late or bunched.
 const CAP_DATAGRAMS: u64 = 3;
-/// Nothing further on is sent than what the better paths bring within this time: estimates do not last longer.
+/// The lead is limited to what better paths deliver within this time: estimates do not hold longer.
 const FARTHEST: Duration = Duration::from_secs(1);
-/// A copy has to arrive so much sooner than the original.
+/// A copy has to arrive this much sooner than the original.
 const COPY_GAIN: Duration = Duration::from_millis(1);
-/// No path is slower, so that every division has a result.
+/// Lower bound of rates, so that every division has a result.
 const SLOWEST: Rate = Rate::from_bytes_per_second(1);
 /// Datagrams of a copy at a time.
 const COPY_DATAGRAMS: u64 = 4;
-/// Datagrams of a burst of bytes for which somebody waits.
+/// Datagrams of an urgent burst.
 const URGENT_DATAGRAMS: u64 = 2;
-/// A search for capacity is not taken to double the window more often than this.
+/// Slow start is not assumed to double the window more often than this.
 const MOST_DOUBLINGS: u128 = 6;
 
-/// A path that loses fewer packets than this, of a million, may carry alone what somebody waits for.
+/// A path that loses fewer packets per million may carry urgent data alone.
 const RARE_LOSS: u32 = 1_000;
-/// A copy of what is interactive goes on a path whose round trip is shorter than so many of the first one.
+/// A copy of interactive data goes on a path whose RTT is below this many times that of the first path.
 const NEAR_ROUND_TRIPS: u32 = 3;
-/// So many mean deviations of the round trip a packet is late at times, as for time-outs (RFC 9002, section 6.2.1).
+/// A packet may be late by this many RTT variations, as for the probe timeout (RFC 9002, section 6.2.1).
 const LATE_DEVIATIONS: u32 = 4;
-/// How long peers hold acknowledgements back by default.
+/// Default ACK delay of peers.
 const ACK_DELAY: Duration = Duration::from_millis(25);
 
 /// A factor, in hundredths.
@@ -57,20 +58,20 @@ struct Gain(u64);
 /// Bytes that the better paths deliver before a burst on another would arrive.
 #[derive(Debug, Clone, Copy, Default)]
 struct Ahead {
-    /// At the rates that were measured.
+    /// At the measured rates.
     expected: ByteCount,
-    /// If those in search of their capacity go on finding it. A few bytes wait for that.
+    /// If paths in slow start continue to grow. Small backlogs wait for that.
     hoped: ByteCount,
 }
 
-/// A path and when a datagram that is given to it now would arrive.
+/// A path, and the arrival time of a datagram that is sent on it now.
 #[derive(Debug, Clone, Copy)]
 struct Estimate<'a> {
     path: &'a PathView,
     rate: Rate,
-    /// What it may be given at once.
+    /// Bytes that it may be given at once.
     room: ByteCount,
-    /// From now to the arrival at the peer; the longest time if nobody knows when it may be given something.
+    /// Time until the arrival at the peer; the longest time if it is unknown when the path can send.
     arrival: Duration,
 }
 
@@ -119,8 +120,8 @@ impl Scheduler for Earliest {
     }
 }
 
-/// Whether a message that goes on `first` alone may miss its deadline: if it may come late itself, or if packets get
-/// lost there and none could be sent again in time.
+/// Whether a message that goes on `first` alone may miss its deadline: it may be late itself, or its loss could not
+/// be repaired in time.
 fn is_risky(view: &View<'_>, first: &PathView, deadline: Instant) -> bool {
     let left = deadline - view.now;
     let late = first.rtt.variation * LATE_DEVIATIONS;
@@ -130,14 +131,14 @@ fn is_risky(view: &View<'_>, first: &PathView, deadline: Instant) -> bool {
     first.delay.saturating_add(late) > left || (first.record.loss >= RARE_LOSS && repaired > left)
 }
 
-/// Whether what goes last on `first` gets lost now and then, and a copy comes soon enough to be of use: before the loss
-/// would be noticed and repaired.
+/// Whether the last packet on `first` may get lost, and a copy helps because it arrives before the loss is detected
+/// and repaired.
 fn is_worth_a_copy(view: &View<'_>, first: &PathView) -> bool {
     let is_soon = |other: &PathView| other.rtt.smoothed < first.rtt.smoothed * NEAR_ROUND_TRIPS;
     first.record.loss >= RARE_LOSS && view.in_use().any(|other| other.id != first.id && is_soon(other))
 }
 
-/// New bytes for the path on which they arrive first; `None` if the paths that are full now bring them sooner.
+/// New bytes for the path on which they arrive first; `None` if paths that are full now deliver them sooner.
 fn new_bytes(view: &View<'_>, gain: Option<Gain>) -> Option<Decision> {
     let (best, ahead) = best_open(view, gain)?;
     let fresh = view.fresh();
@@ -147,7 +148,7 @@ fn new_bytes(view: &View<'_>, gain: Option<Gain>) -> Option<Decision> {
     if hoped >= view.backlog || ahead >= fresh {
         return None;
     }
-    // Crumbs at the end of the credit are left to the others.
+    // Less than a datagram at the end of the credit is left to the others.
     if ahead > ByteCount::ZERO && fresh - ahead < best.path.datagram {
         return None;
     }
@@ -159,7 +160,7 @@ fn new_bytes(view: &View<'_>, gain: Option<Gain>) -> Option<Decision> {
     Some(Decision::send(best.path.id, quantum, Source::Skip(ahead)))
 }
 
-/// The open path on which a datagram arrives first, and what the others deliver before that.
+/// The open path on which a datagram arrives first, and the bytes that the others deliver before.
 fn best_open<'a>(view: &View<'a>, gain: Option<Gain>) -> Option<(Estimate<'a>, Ahead)> {
     let mut best: Option<(Tier, Estimate<'a>)> = None;
     for path in view.in_use() {
@@ -184,13 +185,14 @@ fn best_open<'a>(view: &View<'a>, gain: Option<Gain>) -> Option<(Estimate<'a>, A
     Some((best, ahead))
 }
 
-/// What a path brings within a time while its window doubles each round trip; nothing if it does not.
+/// Bytes that a path in slow start delivers within a time while its window doubles each round trip; zero after slow
+/// start.
 fn growth(path: &PathView, lead: Duration) -> ByteCount {
     let rounds = lead.as_nanos().checked_div(path.rtt.smoothed.as_nanos()).unwrap_or(0).min(MOST_DOUBLINGS);
     if path.in_slow_start { path.window * ((1 << rounds) - 1) } else { ByteCount::ZERO }
 }
 
-/// What holds up delivery goes once more where it arrives sooner, or where it is overdue.
+/// Copies the packet that blocks the head of line to a path on which it arrives sooner, or if it is overdue.
 fn copy_of_stuck(view: &View<'_>, gain: Option<Gain>) -> Decision {
     let Some(stuck) = view.stuck.filter(|stuck| stuck.copies == 0) else { return Decision::WAIT };
     let Some(holder) = view.path(stuck.path) else { return Decision::WAIT };
@@ -210,7 +212,7 @@ fn copy_of_stuck(view: &View<'_>, gain: Option<Gain>) -> Decision {
 }
 
 fn estimate(now: Instant, path: &PathView, gain: Option<Gain>) -> Estimate<'_> {
-    // Whatever it delivered before: now it is given a window in a round trip.
+    // The path now gets a window in a round trip, whatever it delivered before.
     let measured = path.expected_rate();
     let rate = measured.min(path.window.per(path.rtt.smoothed)).max(SLOWEST);
     let cap = gain.filter(|_| !is_searching(path)).map_or(ByteCount::MAX, |gain| cap(path, measured, gain));
@@ -220,25 +222,25 @@ fn estimate(now: Instant, path: &PathView, gain: Option<Gain>) -> Estimate<'_> {
         if excess == ByteCount::ZERO { path.sendable.min(limit - path.in_flight) } else { ByteCount::ZERO };
     let for_room = excess / rate;
     let for_pacer = path.next_departure.map(|at| at - now);
-    // Neither window nor pacer holds it back, and it may not send: then not even its acknowledgements help.
+    // Neither window nor pacer holds it back, and still it may not send: then even its acknowledgements do not help.
     let is_stopped = path.sendable == ByteCount::ZERO && excess == ByteCount::ZERO && for_pacer.is_none();
     let wait = for_room.max(for_pacer.unwrap_or_default());
     let arrival = if is_stopped { Duration::MAX } else { wait.saturating_add(path.delay) };
     Estimate { path, rate, room, arrival }
 }
 
-/// Bytes in flight that keep a path busy and make no queue, or one that the credit has room for.
+/// Bytes in flight that keep a path busy without a queue, or with one for which there is credit.
 fn cap(path: &PathView, rate: Rate, Gain(hundredths): Gain) -> ByteCount {
     rate.scaled(hundredths, 100) * path.rtt.base + path.datagram * CAP_DATAGRAMS
 }
 
-/// A path in search of its capacity has none that is known; but one that does not use its window finds nothing.
+/// The capacity of a path in slow start is unknown; but a path that does not use its window learns nothing.
 fn is_searching(path: &PathView) -> bool {
     path.in_slow_start && path.in_flight > path.window / 2
 }
 
-/// By how much a path may be filled beyond what it carries in a round trip; `None` for a path without others, which
-/// cannot hold up any.
+/// By how much a path may be filled beyond its capacity in a round trip; `None` for the only path, which cannot delay
+/// others.
 fn cap_gain(view: &View<'_>) -> Option<Gain> {
     let paths = view.in_use();
     paths.clone().nth(1)?;

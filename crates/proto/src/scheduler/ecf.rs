@@ -7,10 +7,11 @@ use super::choice::{fill, nearest, purpose_by_distance, will_have_room};
 use super::{Decision, PathView, Purpose, Scheduler, View};
 use crate::ByteCount;
 
-/// Uses a slower path only if the rest would not be complete sooner by waiting for the fastest one.
+/// Uses a slower path only if waiting for the fastest one would not complete the rest sooner.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Ecf {
-    /// Whether it waited and the fastest path has promised more ever since, which makes the next answer lean that way.
+    /// Whether it waited and the fastest path has remained the better choice since; if so, the next decision favours
+    /// waiting.
     waits: bool,
 }
 
@@ -58,7 +59,7 @@ fn is_late_by_slow(fast: &PathView, slow: &PathView, rest: ByteCount) -> bool {
     on_slow >= two_fast
 }
 
-/// δ, by which round trips may differ from what they are taken to be.
+/// δ, the uncertainty of the RTTs.
 fn variation(fast: &PathView, slow: &PathView) -> Duration {
     fast.rtt.variation.max(slow.rtt.variation)
 }

@@ -1,9 +1,9 @@
 //! The guard: several paths together must not be slower than the best of them alone (spec 6.42 to 6.46).
 //!
-//! A scheduler goes by estimates, and a path may do harm that no estimate shows: a slow one whose bytes the others
-//! wait for, one that holds the peer's memory, one that shares its bottleneck with a faster one. So what arrives is
-//! compared with what the best path was measured to deliver; if it is less for a while, the connection does without
-//! one of the others for a moment, and whether more arrives then decides.
+//! A scheduler relies on estimates, and a path may do harm that no estimate shows: a slow path whose bytes block the
+//! others, one that fills the peer's memory, one that shares its bottleneck with a faster one. So the guard compares
+//! the rate of arrivals with the measured rate of the best path. If the rate is lower for a while, the connection
+//! leaves out one of the others for a moment, and the difference decides.
 
 use std::time::Duration;
 
@@ -13,89 +13,89 @@ use smallvec::SmallVec;
 use crate::path::PathReason;
 use crate::{ByteCount, Instant, Rate};
 
-/// The shortest time over which arrivals are measured.
+/// Shortest round, over which arrivals are measured.
 const SHORTEST_ROUND: Duration = Duration::from_millis(500);
-/// And so many of the longest round trips: what waits for a gap arrives in heaps.
+/// A round also lasts this many of the longest RTTs: bytes behind a gap arrive in bursts.
 const ROUND_TRIPS: u32 = 6;
-/// Less than so much of what the best path delivers alone, of a hundred, is suspicious;
+/// A lower percentage of the best path's own rate is suspicious;
 const SUSPICIOUS: u64 = 85;
-/// so many times in a row, a path is tried without.
+/// after this many suspicious rounds in a row, a path is left out on trial.
 const LOW_ROUNDS: u32 = 3;
-/// It does not pay if without it this much arrives of what did with it, of a hundred.
+/// The path does not pay if the rate without it exceeds this percentage of the rate with it.
 const BETTER: u64 = 105;
-/// The others do not do without it any more if less arrives of what did when it was parked, of a hundred.
+/// A parked path is restored if the rate falls below this percentage of the rate at the time of parking.
 const COLLAPSED: u64 = 50;
-/// How long a path is parked, and how long nothing is tried after it was in vain; doubled each time.
+/// How long a path is parked, and how long no trial follows unsuccessful ones; doubled each time.
 const FIRST_WAIT: Duration = Duration::from_secs(10);
 const LONGEST_WAIT: Duration = Duration::from_secs(320);
 
-/// What a path delivers is measured over so long: a burst that a shaper had saved up is over sooner.
+/// The pace of a path is measured over this time: a burst from a shaper's bucket is shorter.
 const STRETCH: Duration = Duration::from_millis(100);
-/// The most that it delivered counts for once to twice as long.
+/// The maximum pace counts for one to two times this.
 const HALF: Duration = Duration::from_secs(5);
 
-/// Watches what a connection's paths deliver together.
+/// Watches the joint delivery of a connection's paths.
 #[derive(Debug)]
 pub(crate) struct Guard {
     round: Option<Round>,
     trial: Option<Trial>,
     low_rounds: u32,
-    /// Most that arrived in one of the low rounds.
+    /// Largest rate of the low rounds.
     low_rate: Rate,
     parked: Vec<Parked>,
-    /// Paths that the connection was tried without in vain, since the last wait.
+    /// Paths whose trials were unsuccessful, since the last wait.
     acquitted: Vec<PathId>,
     no_trial_before: Option<Instant>,
     next_wait: Duration,
     paces: Vec<Pace>,
-    /// The end of the last stretch.
+    /// The end of the last measuring interval.
     looked_at: Option<Instant>,
 }
 
-/// What a path delivers over a stretch, bursts included.
+/// The pace of a path over an interval, including bursts.
 #[derive(Debug, Clone, Copy)]
 struct Pace {
     path: PathId,
     delivered: ByteCount,
-    /// The most since `turned_at`, and in the time before.
+    /// The maximum since `turned_at`, and in the interval before.
     largest: [Rate; 2],
     turned_at: Instant,
 }
 
-/// A stretch of time over which arrivals are measured.
+/// A round, over which arrivals are measured.
 #[derive(Debug, Clone, Copy)]
 struct Round {
     since: Instant,
     arrived: ByteCount,
-    /// There was nothing to send at some moment.
+    /// Whether the sender ran out of data at some time.
     was_idle: bool,
 }
 
-/// The connection does without a path for a moment.
+/// A trial: the connection leaves out a path for a moment.
 #[derive(Debug, Clone, Copy)]
 struct Trial {
     without: PathId,
-    /// What arrived before it.
+    /// The rate before the trial.
     before: Rate,
-    /// What was in flight on the path has arrived: the round counts.
+    /// Whether the packets in flight on the path have arrived, so that the round counts.
     has_settled: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Parked {
     path: PathId,
-    /// Whether it carries no data. Afterwards it stays listed for twice as long, so that its next wait is longer.
+    /// Whether it carries no data. It stays listed for twice as long afterwards, so that its next wait is longer.
     is_out: bool,
     until: Instant,
     wait: Duration,
-    /// What arrived with it and without it.
+    /// The rates with it and without it.
     with: Rate,
     without: Rate,
-    /// In how many rounds in a row less than half of that did.
+    /// Number of consecutive rounds with less than half of that rate.
     low_rounds: u32,
 }
 
-/// What the guard knows of a path that could carry data.
+/// Properties of a path that could carry data.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Candidate {
     pub(crate) path: PathId,
@@ -104,11 +104,11 @@ pub(crate) struct Candidate {
     pub(crate) smoothed_rtt: Duration,
 }
 
-/// What is to happen to a path.
+/// A decision about a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Verdict {
     pub(crate) path: PathId,
-    /// Whether it carries data only while no other path works.
+    /// Whether the path carries data only while no other works.
     pub(crate) is_parked: bool,
     pub(crate) reason: PathReason,
 }
@@ -116,7 +116,7 @@ pub(crate) struct Verdict {
 type Verdicts = SmallVec<[Verdict; 4]>;
 
 impl Parked {
-    /// It is listed for ten rounds at least, in which it may be found in the way again.
+    /// Ends the wait. The path stays listed for ten rounds at least, in which it may be parked again.
     fn end_wait(&mut self, now: Instant, round: Duration) -> Verdict {
         self.is_out = false;
         self.until = now + (self.wait * 2).max(round * 10);
@@ -140,17 +140,17 @@ impl Guard {
         }
     }
 
-    /// Whether it knows nothing that would be missed after a rest.
+    /// Whether its state may be dropped during an idle period.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.trial.is_none() && self.parked.is_empty() && self.no_trial_before.is_none()
     }
 
-    /// Whether a stretch is over, so that it wants to know what arrived.
+    /// Whether a measuring interval has ended.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         self.looked_at.is_none_or(|at| now - at >= STRETCH)
     }
 
-    /// A stretch ends; `delivered` is what each path delivered so far in all.
+    /// Ends an interval; `delivered` is the total of each path so far.
     pub(crate) fn end_stretch(&mut self, now: Instant, delivered: impl Iterator<Item = (PathId, ByteCount)>) {
         let elapsed = self.looked_at.map_or(Duration::ZERO, |at| now - at);
         self.looked_at = Some(now);
@@ -168,20 +168,20 @@ impl Guard {
         }
     }
 
-    /// The most that a path delivered lately over a whole stretch.
+    /// The maximum pace of a path over an interval.
     pub(crate) fn pace_of(&self, path: PathId) -> Rate {
         let pace = self.paces.iter().find(|pace| pace.path == path);
         pace.map_or(Rate::ZERO, |pace| pace.largest[0].max(pace.largest[1]))
     }
 
-    /// There is nothing to send: what arrives now says nothing.
+    /// There is nothing to send: arrivals now prove nothing.
     pub(crate) fn on_idle(&mut self) {
         if let Some(round) = &mut self.round {
             round.was_idle = true;
         }
     }
 
-    /// A path is gone.
+    /// A path was removed.
     pub(crate) fn forget(&mut self, path: PathId) {
         self.parked.retain(|parked| parked.path != path);
         self.acquitted.retain(|acquitted| *acquitted != path);
@@ -189,14 +189,14 @@ impl Guard {
         self.trial = self.trial.filter(|trial| trial.without != path);
     }
 
-    /// Whether the path carries no data.
+    /// Whether the path is left out or parked.
     fn is_out(&self, path: PathId) -> bool {
         self.trial.is_some_and(|trial| trial.without == path)
             || self.parked.iter().any(|parked| parked.path == path && parked.is_out)
     }
 
-    /// So much has arrived in all, in order; `candidates` are the paths that work, also those that are parked. To be
-    /// called at the end of each stretch.
+    /// `arrived` is the total of in-order bytes; `candidates` are the paths that work, including parked ones. Called
+    /// at the end of each interval.
     pub(crate) fn on_arrived(
         &mut self,
         now: Instant,
@@ -263,7 +263,7 @@ impl Guard {
         }
         let others =
             in_use.iter().filter(|path| path.path != best.path && !self.acquitted.contains(&path.path));
-        // The one that others wait for longest.
+        // The path with the largest delay is the most likely to block the others.
         let Some(worst) = others.max_by_key(|path| path.delay) else {
             self.acquitted.clear();
             self.no_trial_before = Some(now + self.next_wait);
@@ -280,7 +280,7 @@ impl Guard {
         let path = trial.without;
         if without <= trial.before.scaled(BETTER, 100) {
             self.acquitted.push(path);
-            // The next one at once, if there is another.
+            // The trial of the next path follows at once, if there is another.
             self.low_rounds = LOW_ROUNDS - 1;
             verdicts.push(Verdict { path, is_parked: false, reason: PathReason::Pays });
             return;
@@ -305,7 +305,7 @@ impl Guard {
     }
 
     fn end_waits(&mut self, now: Instant, round: Duration, verdicts: &mut Verdicts) {
-        // One that may be parked again in a moment does not begin anew.
+        // A path that may soon be parked again keeps its longer wait.
         let is_calm = self.trial.is_none() && self.low_rounds == 0;
         self.parked.retain(|parked| parked.is_out || now < parked.until || !is_calm);
         for parked in self.parked.iter_mut().filter(|parked| parked.is_out && parked.until <= now) {
@@ -313,7 +313,7 @@ impl Guard {
         }
     }
 
-    /// Gives back at once the paths without which the others did better than they do now; tells whether there was one.
+    /// Restores at once the paths without which the rate has collapsed since; returns whether there was one.
     fn take_back(&mut self, now: Instant, (rate, round): (Rate, Duration), verdicts: &mut Verdicts) -> bool {
         let before = verdicts.len();
         for parked in self.parked.iter_mut().filter(|parked| parked.is_out) {

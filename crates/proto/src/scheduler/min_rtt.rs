@@ -1,9 +1,9 @@
-//! The path with the smallest round-trip time that has room, as in Linux MPTCP's first scheduler.
+//! The path with the smallest RTT that can send, as in Linux MPTCP's first scheduler.
 
 use super::choice::purpose_by_distance;
 use super::{Decision, PathView, Purpose, Scheduler, Source, View};
 
-/// Fills the nearest path first, the farther ones with what is left.
+/// Fills the nearest path first, then farther ones.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MinRtt;
 

@@ -1,7 +1,7 @@
-//! Which path carries the next burst: one pure question, asked once per burst.
+//! Which path carries the next burst: one decision for each burst, as a pure function.
 //!
-//! A [`Scheduler`] sees figures ([`View`]) and answers ([`Decision`]); what it wants to remember between two questions
-//! it keeps itself. [`Schedulers`] finds one by its name, with settings behind it (`weighted=1:1:2`), also one's own.
+//! A [`Scheduler`] reads a [`View`] and returns a [`Decision`]; state between two decisions is its own.
+//! [`Schedulers`] finds one by its name, with optional settings (`weighted=1:1:2`), including custom ones.
 
 pub(crate) mod background;
 mod blest;
@@ -45,7 +45,7 @@ pub use weighted::Weighted;
 use crate::path::PathState;
 use crate::{ByteCount, Instant};
 
-/// Chooses paths. It sees figures and answers; it has no effect outside itself.
+/// Chooses paths. A scheduler reads views and returns decisions; it has no effect outside itself.
 ///
 /// ```
 /// use manyway_proto::scheduler::{Decision, Scheduler, Source, View};
@@ -70,110 +70,110 @@ pub trait Scheduler: Send + fmt::Debug {
     /// The name by which it is chosen.
     fn name(&self) -> &'static str;
 
-    /// Answers which path carries the next burst.
+    /// Decides which path carries the next burst.
     ///
-    /// Called while something waits ([`View::sendable`]), and for schedulers that ask for it
-    /// ([`Self::sends_copies`]) while something is on its way that could be sent once more ([`View::stuck`]): once a burst
-    /// until the answer is [`Decision::Wait`], and again after everything that may change the answer: an acknowledgement,
-    /// a loss, new bytes, new credit, a path that comes or goes, a moment that the pacer or [`Decision::Wait`] named. An
-    /// answer that can not be carried out takes the room of its path away ([`PathView::sendable`] is zero) and the
-    /// question is put again. To cost O(paths), without an allocation.
+    /// Called while data waits ([`View::sendable`]), and for schedulers that request it ([`Self::sends_copies`])
+    /// while data is in flight that could be copied ([`View::stuck`]): once a burst until the decision is
+    /// [`Decision::Wait`], and again after every event that may change the decision: an acknowledgement, a loss, new
+    /// bytes, new credit, a path that opens or closes, a time that the pacer or [`Decision::Wait`] set. If a decision
+    /// cannot be carried out, its path loses its available window ([`PathView::sendable`] is zero) and the scheduler
+    /// decides again. Should cost O(paths), without an allocation.
     fn decide(&mut self, view: &View<'_>) -> Decision;
 
-    /// Hears what happened since the last question. Default: nothing is done with it.
+    /// Receives events since the last decision. Default: ignores them.
     fn on_event(&mut self, event: &Event) {
         let _ = event;
     }
 
-    /// Whether the guard may park paths that make all together slower (spec 6.42). Default: it may. Not for schedulers
-    /// that use paths to another end than speed.
+    /// Whether the guard may park paths that slow down all others (spec 6.42). Default: it may. Not for schedulers
+    /// that use paths for another purpose than speed.
     fn is_guarded(&self) -> bool {
         true
     }
 
-    /// Hears that something interactive or with a deadline waits, before [`Self::may_use`] is asked. The view has
-    /// the time, the paths, and what waits of all classes. Default: nothing is done with it.
+    /// Interactive data or data with a deadline waits; called before [`Self::may_use`]. The view has the time, the
+    /// paths, and the waiting data of all classes. Default: ignores it.
     fn on_urgent(&mut self, view: &View<'_>) {
         let _ = view;
     }
 
-    /// Whether the path may be used at all. It is asked for what is interactive or has a deadline, which is not for the
-    /// scheduler otherwise (spec 8.52), and for [`Self::purpose`]; that [`Self::decide`] uses no other path is for the
-    /// scheduler to see to. `paths` are those of [`View::paths`], with room where their windows have some. One that may not
-    /// is as if it did not work, so that the reserve stands in for it; what is urgent and may go on no path waits with the
-    /// rest for [`Self::decide`]. Default: every path may.
+    /// Whether the path may be used at all. Called for interactive data and data with a deadline, which otherwise
+    /// does not concern the scheduler (spec 8.52), and for [`Self::purpose`]; [`Self::decide`] itself has to respect
+    /// it. `paths` are those of [`View::paths`], with [`PathView::sendable`] from their windows alone. A path that
+    /// may not be used counts as one that does not work, so a reserve replaces it; urgent data that may use no path
+    /// waits with the rest for [`Self::decide`]. Default: every path may.
     fn may_use(&self, path: &PathView, paths: &[PathView]) -> bool {
         let _ = (path, paths);
         true
     }
 
-    /// Takes the next thing that it wants the application to know. Default: nothing.
+    /// Takes the next notice for the application. Default: none.
     fn poll_notice(&mut self) -> Option<Notice> {
         None
     }
 
-    /// Whether it may answer with [`Source::Reinject`]: then [`View::stuck`] is filled, and it is also asked when
-    /// nothing waits. Default: it may not.
+    /// Whether it may return [`Source::Reinject`]: then [`View::stuck`] is filled, and it is also called when no data
+    /// waits. Default: it may not.
     fn sends_copies(&self) -> bool {
         false
     }
 
-    /// On how many paths beside `first`, where it arrives first, what is interactive or has a deadline goes as well
-    /// ([`View::next`], if it was not sent before). Which these are is not for the scheduler: those on which it arrives
-    /// next. Default: none.
+    /// On how many paths besides `first`, on which it arrives first, interactive data or data with a deadline is sent
+    /// as well ([`View::next`], if it was not sent before). The scheduler does not choose these paths: they are those
+    /// on which it arrives next. Default: none.
     fn urgent_copies(&self, view: &View<'_>, first: &PathView) -> usize {
         let _ = (view, first);
         0
     }
 
-    /// Whether it chooses among streams: then [`View::ready`] is filled, which costs a look at up to
-    /// [`View::MOST_READY`] streams a burst. Default: it does not.
+    /// Whether it chooses among streams: then [`View::ready`] is filled, which costs a scan of up to
+    /// [`View::MOST_READY`] streams for each burst. Default: it does not.
     fn chooses_streams(&self) -> bool {
         false
     }
 
-    /// Says what it has a path in use for ([`View::in_use`], and the reserve that stands in for those which may not be
-    /// used: [`Self::may_use`]). Asked when somebody wants to know why the path carries data or none: it changes
-    /// nothing. Default: [`Purpose::Any`].
+    /// The purpose of a path in use ([`View::in_use`], and the reserve that replaces paths that may not be used:
+    /// [`Self::may_use`]). Called to explain to a user why the path carries data or none; changes nothing. Default:
+    /// [`Purpose::Any`].
     fn purpose(&self, path: &PathView, view: &View<'_>) -> Purpose {
         let _ = (path, view);
         Purpose::Any
     }
 }
 
-/// The answer of a scheduler.
+/// The decision of a scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Decision {
     /// Sends up to `quantum` bytes of `source` on `path`.
     Send {
-        /// The path; it has room.
+        /// The path; it can send.
         path: PathId,
         /// Most bytes of this burst; rounded up to one datagram.
         quantum: ByteCount,
         /// What to send.
         source: Source,
     },
-    /// Sends the same bytes on each of `paths`: up to `quantum` bytes of `source` on the first, and a copy of them on
-    /// the others as soon as those have room, before anything else. The first copy that arrives counts; what has
-    /// arrived is not copied any more, and what arrives twice is counted at both ends.
+    /// Sends the same bytes on each of `paths`: up to `quantum` bytes of `source` on the first, and copies on the
+    /// others as soon as those can send, before anything else. The first copy that arrives counts; data that has
+    /// arrived is not copied any more, and both ends count duplicates.
     Copy {
-        /// The paths. The first has room; the others need not.
+        /// The paths. The first can send; the others need not.
         paths: PathList,
         /// Most bytes of this burst; rounded up to one datagram.
         quantum: ByteCount,
         /// What to send.
         source: Source,
     },
-    /// Sends nothing before something changes, or before `until` at the latest.
+    /// Sends nothing until something changes, or until `until` at the latest.
     Wait {
-        /// When to ask again if nothing changes; `None` if only a change can help.
+        /// When to decide again if nothing changes; `None` if only a change can help.
         until: Option<Instant>,
     },
 }
 
 impl Decision {
-    /// Sends nothing before something changes.
+    /// Sends nothing until something changes.
     pub const WAIT: Self = Self::Wait { until: None };
 
     /// Sends up to `quantum` bytes of `source` on `path`.
@@ -182,31 +182,32 @@ impl Decision {
     }
 }
 
-/// Which bytes a burst carries.
+/// The data of a burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Source {
-    /// What waits, in the usual order: by priority and class, then repeats first, then by deadline and turn.
+    /// The waiting data in the usual order: by priority and class, then retransmissions first, then by deadline and
+    /// turn.
     #[default]
     Next,
-    /// New bytes only, those that follow on so many of the bytes that were not sent yet: for a path on which they
-    /// arrive when the others have brought what was left out. `Skip(0)` is new bytes in their usual order.
+    /// New bytes only, starting this many unsent bytes further on: for a path on which they arrive when the others
+    /// have delivered the deferred ones. `Skip(0)` is new bytes in their usual order.
     ///
-    /// What is left out is the next that other bursts get. Nothing is sent if there are not so many new bytes, or no
-    /// credit for what follows on them. Of several streams with the same priority each leaves out its share. Messages
-    /// are neither left out nor cut: nothing is sent if one is among the bytes to leave out, or follows on them.
+    /// Other bursts send the deferred bytes next. Nothing is sent if there are not so many new bytes, or no credit
+    /// for those behind them. Of several streams with the same priority each defers its share. Messages are neither
+    /// deferred nor cut: nothing is sent if one is among the deferred bytes, or follows them.
     Skip(ByteCount),
-    /// Repeats only: bytes that got lost, or are in doubt on a path that seems to fail, and the rest of messages that
-    /// were begun.
+    /// Retransmissions only: bytes that were lost, or were in flight on a suspect path, and the rest of partially
+    /// sent messages.
     Repeat,
-    /// A copy of [`View::stuck`], and of what follows it on the same path, up to the quantum. The original stays in
-    /// flight; it is no loss. Sent only within the budget for copies ([`View::copy_budget`]).
+    /// A copy of [`View::stuck`], and of its successors on the same path, up to the quantum. The original stays in
+    /// flight; it is not declared lost. Sent only within the budget for copies ([`View::copy_budget`]).
     Reinject,
-    /// Repeats and new bytes of this stream, which is one of [`View::ready`].
+    /// Retransmissions and new bytes of this stream, which is one of [`View::ready`].
     Stream(StreamId),
 }
 
-/// What happened, for schedulers that learn from it.
+/// Events for schedulers that learn from them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
@@ -219,48 +220,48 @@ pub enum Event {
         /// What it carried.
         source: Source,
     },
-    /// Packets arrived that were not known to have arrived.
+    /// Packets were newly acknowledged.
     Acked {
-        /// The path on which they went.
+        /// The path that carried them.
         path: PathId,
         /// Bytes of datagrams.
         bytes: ByteCount,
-        /// The newest round trip of the path.
+        /// The newest RTT sample of the path.
         latest_rtt: Duration,
     },
-    /// Packets got lost.
+    /// Packets were lost.
     Lost {
-        /// The path on which they went.
+        /// The path that carried them.
         path: PathId,
         /// Bytes of datagrams.
         bytes: ByteCount,
     },
-    /// A path came into another state; one that is closed is gone for good.
+    /// A path changed its state; a closed one is gone for good.
     Path {
         /// The path.
         path: PathId,
         /// Its new state.
         state: PathState,
     },
-    /// The application wants this path as primary, or leaves that to the scheduler again.
+    /// The application chooses this path as primary, or leaves the choice to the scheduler again.
     PrimaryWished {
         /// The path.
         path: Option<PathId>,
     },
-    /// The application allows that a path is used although it costs more than the last primary that needed no leave.
+    /// The application permits a path although it costs more than the last primary that needed no permission.
     CostlyAllowed {
         /// The path.
         path: PathId,
     },
 }
 
-/// What a scheduler wants the application to know.
+/// A notice of a scheduler for the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
     /// New data goes on this path from now on.
     PrimaryIs(PathId),
-    /// Nothing that costs less works: may this path be used? Data waits for [`Event::CostlyAllowed`].
+    /// No cheaper path works: may this path be used? Data waits for [`Event::CostlyAllowed`].
     AsksForCostly(PathId),
 }
 
@@ -281,7 +282,7 @@ impl PathList {
     /// Most paths of a list: as many as a connection has by default.
     pub const MOST: usize = 8;
 
-    /// Adds a path at the end; does nothing if the list is full or has it already.
+    /// Adds a path at the end; has no effect if the list is full or contains it.
     pub fn push(&mut self, path: PathId) {
         if self.as_slice().contains(&path) {
             return;

@@ -8,7 +8,7 @@ use crate::ByteCount;
 
 /// Keeps all windows equally full, measured by the share of each that is in flight.
 ///
-/// What is less than two datagrams goes on one path alone, the oldest: small traffic gains nothing from more.
+/// Less than two datagrams go on the oldest path alone: small traffic gains nothing from more paths.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OutstandingRatio;
 
@@ -40,13 +40,13 @@ impl Scheduler for OutstandingRatio {
     }
 }
 
-/// Compares what is in flight to the window, without division.
+/// Compares bytes in flight relative to the window, without division.
 fn by_ratio(a: &PathView, b: &PathView) -> Ordering {
     let product = |part: ByteCount, whole: ByteCount| u128::from(part.get()) * u128::from(whole.get().max(1));
     product(a.in_flight, b.window).cmp(&product(b.in_flight, a.window))
 }
 
-/// Bytes after which `path` is as full as `next`: up to there it would be chosen again and again.
+/// Bytes after which `path` is as full as `next`: before that it would be chosen again and again.
 fn until_level(path: &PathView, next: &PathView) -> ByteCount {
     let product = u128::from(next.in_flight.get()) * u128::from(path.window.get());
     let level = product / u128::from(next.window.get().max(1));

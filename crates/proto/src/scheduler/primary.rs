@@ -1,4 +1,4 @@
-//! One primary path, the others for what goes again (MMSP 3.3.4), and no costly one without being asked (MMSP 5.2).
+//! One primary path, the others for retransmissions (MMSP 3.3.4), and no costly path without permission (MMSP 5.2).
 
 use std::cmp::Reverse;
 
@@ -10,31 +10,32 @@ use super::{Decision, Event, Notice, PathView, Purpose, Scheduler, Source, Tier,
 use crate::path::{PathState, Role};
 use crate::{ByteCount, Instant};
 
-/// New data goes on the primary path alone, and all that is urgent; other repeats on the fastest other one.
+/// New data and all urgent data go on the primary path alone; other retransmissions go on the fastest of the other
+/// paths.
 ///
-/// Primary is the path that the application wants ([`Event::PrimaryWished`]), else the home: the oldest of the best
-/// role and the least cost, or with [`Self::by_rank`] the fastest of these. While it does not work, the fastest of
-/// the others takes over; when it works again, it is primary again.
+/// The primary is the path that the application chooses ([`Event::PrimaryWished`]), otherwise the home: the oldest of
+/// the best role and the least cost, or with [`Self::by_rank`] the fastest of these. While it does not work, the
+/// fastest of the others takes over; when it works again, it is primary again.
 ///
-/// A path that costs more than the last primary that nobody had to allow takes over, and carries repeats, only if the
-/// application has allowed that ([`Event::CostlyAllowed`]), which it does for each path alone: beside one that was allowed
-/// or wished for, another of the same cost needs leave. Until then it is as if it did not work, so that a backup takes over that costs no more. When
-/// nothing else works the application is asked ([`Notice::AsksForCostly`]), and data waits.
+/// A path that costs more than the last primary that needed no permission takes over, and carries retransmissions,
+/// only with permission of the application ([`Event::CostlyAllowed`]). Permission holds for one path: another path of
+/// the same cost needs its own. A path without permission counts as one that does not work, so a backup of no higher
+/// cost takes over. When nothing else works the application is asked ([`Notice::AsksForCostly`]), and data waits.
 #[derive(Debug, Clone, Default)]
 pub struct Primary {
     order: Order,
     wished: Option<PathId>,
     /// The primary.
     present: Option<PathId>,
-    /// What the last primary cost that nobody had to allow.
+    /// The cost of the last primary that needed no permission.
     free_cost: Option<u8>,
     allowed: SmallVec<[PathId; 4]>,
-    /// The path that was asked about.
+    /// The path for which permission was requested.
     asked: Option<PathId>,
     notices: SmallVec<[Notice; 2]>,
 }
 
-/// By what the home is chosen.
+/// The order that determines the home.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Order {
     #[default]
@@ -43,12 +44,12 @@ enum Order {
 }
 
 impl Primary {
-    /// With the fastest path as primary. Another one must be faster by a quarter to take its place.
+    /// Makes the fastest path primary. Another one must be faster by a quarter to replace it.
     pub fn by_rank() -> Self {
         Self { order: Order::Rate, ..Self::default() }
     }
 
-    /// Reads `rank`, or nothing for the oldest path.
+    /// Parses `rank`, or an empty text for the oldest path.
     pub(super) fn parse(settings: &str) -> Result<Self, String> {
         match settings {
             "" => Ok(Self::default()),
@@ -57,7 +58,7 @@ impl Primary {
         }
     }
 
-    /// The primary of now; tells of a change, and asks if only a costly path is left.
+    /// The present primary; reports a change, and requests permission if only a costly path is left.
     fn primary<'a>(&mut self, view: &View<'a>) -> Option<&'a PathView> {
         self.allowed.retain(|path| view.path(*path).is_some());
         let found = self.choose(view);
@@ -98,7 +99,7 @@ impl Primary {
         }
     }
 
-    /// Whether nobody need be asked before a path is used.
+    /// Whether the path may be used without a request for permission.
     fn needs_no_question(&self, path: &PathView, paths: &[PathView]) -> bool {
         self.free_cost(paths).is_none_or(|cost| path.terms.cost <= cost) || self.has_leave(path)
     }
@@ -107,7 +108,7 @@ impl Primary {
         self.allowed.contains(&path.id) || self.wished == Some(path.id)
     }
 
-    /// What a path may cost without leave. Before there was a primary, the home is as good as one.
+    /// The highest cost that needs no permission. Before the first primary the home counts as one.
     fn free_cost(&self, paths: &[PathView]) -> Option<u8> {
         self.free_cost.or_else(|| home(paths).map(|home| home.terms.cost))
     }
@@ -193,7 +194,7 @@ fn home(paths: &[PathView]) -> Option<&PathView> {
     opened.min_by_key(|path| (path.role, path.terms.cost, path.id))
 }
 
-/// What counts more than speed.
+/// The criteria that count more than speed.
 fn group(path: &PathView) -> (Option<Tier>, u8) {
     (path.tier(), path.terms.cost)
 }
@@ -203,7 +204,7 @@ fn fastest<'a>(paths: impl Iterator<Item = &'a PathView>) -> Option<&'a PathView
     paths.min_by_key(|path| (group(path), Reverse(capacity(path)), path.id))
 }
 
-/// Whether a path is more than an attempt.
+/// Whether a path is past its probation.
 fn is_settled(path: &PathView) -> bool {
     path.state != PathState::Probation
 }

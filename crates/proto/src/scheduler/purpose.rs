@@ -1,39 +1,39 @@
-//! What a scheduler has a path for: the answer to people who ask why it carries data or none.
+//! Purposes: why a scheduler gives a path data or none, as an explanation for users.
 
 use manyway_wire::PathId;
 use smallvec::SmallVec;
 
 use super::{PathView, Scheduler, View, background};
 
-/// What a scheduler has a path in use for ([`Scheduler::purpose`]).
+/// The purpose of a path in use ([`Scheduler::purpose`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Purpose {
-    /// Whatever the scheduler gives it; it tells no more.
+    /// Whatever the scheduler gives it; the scheduler does not explain itself.
     Any,
-    /// Its turn or share of everything.
+    /// Its turn or share of all data.
     Turn,
-    /// Its part of everything but a little, which stays on the oldest path.
+    /// Its part of all data except small traffic, which stays on the oldest path.
     Bulk,
-    /// What arrives first on it.
+    /// The data that arrives first on it.
     Speed,
-    /// Everything, as far as it has room: no path has a shorter round trip.
+    /// All data, as far as its window permits: no path has a shorter RTT.
     Nearest,
-    /// What nearer paths do not carry.
+    /// Data that nearer paths do not carry.
     Farther,
-    /// What paths of a better role do not carry.
+    /// Data that paths of a better role do not carry.
     Secondary,
-    /// What is late or urgent, and what nearer paths do not carry.
+    /// Late or urgent data, and data that nearer paths do not carry.
     Urgent,
-    /// A copy of everything, as far as it has room.
+    /// A copy of all data, as far as its window permits.
     Copies,
-    /// Whatever is new: it is the primary path.
+    /// All new data: it is the primary path.
     Primary,
-    /// Whatever is new, as long as the primary path does not work.
+    /// All new data, while the primary path does not work.
     StandIn,
-    /// What goes again: another path is primary.
+    /// Retransmissions: another path is primary.
     Repeats,
-    /// Nothing before the application allows it: it costs more than the last primary that needed no leave.
+    /// Nothing without permission of the application: it costs more than the last primary that needed none.
     NeedsLeave,
     /// The streams that are bound to it.
     Streams,
@@ -41,11 +41,11 @@ pub enum Purpose {
     Guests,
     /// The next stream: none is bound to it.
     Unbound,
-    /// What cheaper paths do not carry.
+    /// Data that cheaper paths do not carry.
     Dearer,
     /// Nothing at the moment: it costs something, and background data is not paid for.
     Unpaid,
-    /// Nothing: what may go over its interface is used up.
+    /// Nothing: the quota of its interface is used up.
     Spent,
 }
 
@@ -153,7 +153,7 @@ impl Purpose {
     }
 }
 
-/// The paths in use for what is urgent: as if those that may not carry it did not work.
+/// The paths in use for urgent data, as if paths that may not carry it did not work.
 pub(crate) fn in_use_for_urgent<'a>(
     scheduler: &dyn Scheduler,
     view: &View<'a>,
@@ -161,7 +161,7 @@ pub(crate) fn in_use_for_urgent<'a>(
     view.in_use_of(|path| scheduler.may_use(path, view.paths))
 }
 
-/// The paths that a scheduler has a purpose for: those in use, and those that are in use in place of what needs leave.
+/// The paths with a purpose: those in use, and those that replace paths without permission.
 pub(crate) fn with_purpose<'a>(
     scheduler: &dyn Scheduler,
     view: &View<'a>,
@@ -171,7 +171,7 @@ pub(crate) fn with_purpose<'a>(
     view.paths.iter().filter(move |path| in_use.contains(&path.id))
 }
 
-/// What a scheduler has a path for, but that what goes next may not use it.
+/// The purpose of a path, considering that the next data may not be allowed on it.
 pub(crate) fn purpose_of(scheduler: &dyn Scheduler, path: &PathView, view: &View<'_>) -> Purpose {
     let purpose = scheduler.purpose(path, view);
     let is_unpaid = background::is_next(view) && background::is_unpaid(path);

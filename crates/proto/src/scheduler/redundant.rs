@@ -1,4 +1,5 @@
-//! The same bytes on several paths: the first copy that arrives counts (CMT 4.2.2, and its experiment with duplicates).
+//! The same bytes on several paths: the first copy that arrives counts (CMT 4.2.2, and its experiment with
+//! duplicates).
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -7,14 +8,14 @@ use super::choice::{capacity, fill, has_room, nearest, purpose_by_distance, turn
 use super::{Decision, PathList, PathView, Purpose, Scheduler, Source, View};
 use crate::{ByteCount, Class};
 
-/// Sends everything on every path, or only what is late or urgent.
+/// Sends all data on every path, or only late or urgent data.
 ///
-/// With everything on every path the one with the highest rate sets the pace; a path that has no room for a copy does
-/// without it. The latency is that of the fastest path as long as no path is overloaded.
+/// With all data on every path, the path with the highest rate sets the pace; a path whose window is full skips the
+/// copy. The latency is that of the fastest path while no path is overloaded.
 ///
-/// With [`Self::late`] data goes on the nearest path, and on the second nearest too if it goes again or if somebody
-/// waits for it ([`Class::Interactive`], [`Class::Deadline`]). What has been on its way for a quarter longer than a
-/// round trip and holds up the rest is copied, within the budget for copies.
+/// With [`Self::late`] data goes on the nearest path, and on the second nearest too if it is retransmitted or urgent
+/// ([`Class::Interactive`], [`Class::Deadline`]). A packet that has been in flight for a quarter longer than a round
+/// trip and blocks the head of line is copied, within the budget for copies.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Redundant {
     extent: Extent,
@@ -33,7 +34,7 @@ impl Redundant {
         Self { extent: Extent::Late }
     }
 
-    /// Reads `late`, or nothing for everything.
+    /// Parses `late`, or an empty text for all data.
     pub(super) fn parse(settings: &str) -> Result<Self, String> {
         match settings {
             "" => Ok(Self::default()),
@@ -87,14 +88,14 @@ fn everywhere(view: &View<'_>) -> Decision {
     let can_send = |path: &&PathView| has_room(path) || will_have_room(path);
     let Some(pace) = view.in_use().filter(can_send).min_by_key(rank) else { return Decision::WAIT };
     if view.repeats > ByteCount::ZERO {
-        // They are late already: any room is good.
+        // Retransmissions are late already: any path that can send will do.
         return view.candidates().min_by_key(rank).map_or(Decision::WAIT, |first| copies(view, first));
     }
-    // Without this, paths would take turns with new data under full load, and nothing be sent twice.
+    // Without this, paths under full load would take turns with new data, and nothing would be sent twice.
     if has_room(pace) { copies(view, pace) } else { Decision::WAIT }
 }
 
-/// The next bytes on `first`, and on every other path that has room.
+/// The next bytes on `first`, and on every other path that can send.
 fn copies(view: &View<'_>, first: &PathView) -> Decision {
     let others = view.in_use().filter(|path| has_room(path) && path.id != first.id);
     let paths: PathList = std::iter::once(first.id).chain(others.map(|path| path.id)).collect();
@@ -122,7 +123,7 @@ fn late_twice(view: &View<'_>) -> Decision {
     Decision::Copy { paths: [first.id, second.id].into_iter().collect(), quantum, source }
 }
 
-/// A copy of what holds up the rest, once it is late.
+/// A copy of the packet that blocks the head of line, once it is late.
 fn unblock(view: &View<'_>) -> Option<Decision> {
     let stuck = view.stuck.filter(|stuck| stuck.copies == 0 && stuck.bytes <= view.copy_budget)?;
     let patience = view.path(stuck.path).map_or(Duration::ZERO, |path| path.rtt.smoothed * 5 / 4);

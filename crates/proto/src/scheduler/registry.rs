@@ -9,13 +9,13 @@ use super::{
 };
 use crate::text;
 
-/// Makes a scheduler from its settings, the text behind the `=` of its name (empty without one); the error says what
-/// they must be.
+/// Creates a scheduler from its settings, the text after the `=` of its name (empty without one); the error says
+/// which settings are valid.
 type Maker = dyn Fn(&str) -> Result<Box<dyn Scheduler>, String> + Send + Sync;
 
-/// The schedulers that can be chosen by name: those built in, and one's own.
+/// The schedulers that can be chosen by name: built-in and custom ones.
 ///
-/// A choice is a name, or a name with settings: `weighted=1:1:2`. Settings have no comma and no space.
+/// A choice is a name, or a name with settings: `weighted=1:1:2`. Settings contain no comma and no space.
 ///
 /// ```
 /// use manyway_proto::scheduler::{Decision, Scheduler, Schedulers, Source, View};
@@ -50,7 +50,7 @@ pub struct Schedulers {
     own: Vec<(&'static str, Arc<Maker>)>,
 }
 
-/// Makes one chosen scheduler, with its settings, for each connection.
+/// Creates a chosen scheduler, with its settings, for each connection.
 #[derive(Clone)]
 pub struct SchedulerFactory {
     name: &'static str,
@@ -88,11 +88,11 @@ fn boxed(made: Result<impl Scheduler + 'static, String>) -> Result<Box<dyn Sched
 }
 
 impl Schedulers {
-    /// Adds one's own scheduler. `make` gets the text behind the `=` of the choice, empty without one, and tells in its
-    /// error what that must be.
+    /// Adds a custom scheduler. `make` gets the text after the `=` of the choice, empty without one; its error says
+    /// which settings are valid.
     ///
     /// # Errors
-    /// If the name is taken, or is not of lower-case letters, digits and hyphens.
+    /// If the name is taken, or contains other characters than lower-case letters, digits and hyphens.
     pub fn add(
         &mut self,
         name: &'static str,
@@ -103,15 +103,15 @@ impl Schedulers {
         Ok(())
     }
 
-    /// The names of all, for help texts and errors; those built in first.
+    /// The names of all schedulers, for help texts and errors; built-in ones first.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         names().chain(self.own.iter().map(|(name, _)| *name))
     }
 
-    /// Finds a scheduler by its name, with its settings if there are any behind a `=`.
+    /// Finds a scheduler by its name, with its settings if any follow a `=`.
     ///
     /// # Errors
-    /// If there is none of that name, or its settings can not be used: what to write instead.
+    /// If there is none of that name, or its settings are invalid: the text says what to write instead.
     pub fn choose(&self, choice: &str) -> Result<SchedulerFactory, String> {
         let (name, settings) = choice.split_once('=').unwrap_or((choice, ""));
         let settings = settings.to_owned();
@@ -127,29 +127,29 @@ impl Schedulers {
 }
 
 impl SchedulerFactory {
-    /// Tries the settings once, so that making can not fail later.
+    /// Tries the settings once, so that creation cannot fail later.
     fn new(
         name: &'static str,
         settings: String,
         make: impl Fn(&str) -> Result<Box<dyn Scheduler>, String> + Send + Sync + 'static,
     ) -> Result<Self, String> {
         let _tried = make(&settings).map_err(|reason| format!("{name:?} {reason}"))?;
-        // A maker that refuses what it took before gets the plainest scheduler in its place.
+        // If a maker refuses settings that it accepted before, the default scheduler replaces it.
         let make = Arc::new(move || make(&settings).unwrap_or_else(|_| Box::new(Earliest)));
         Ok(Self { name, make })
     }
 
-    /// Makes schedulers by a function of one's own, without a name to choose them by.
+    /// Creates schedulers by a custom function, without a name to choose them by.
     pub fn from_fn(make: impl Fn() -> Box<dyn Scheduler> + Send + Sync + 'static) -> Self {
         Self { name: make().name(), make: Arc::new(make) }
     }
 
-    /// Makes one for a new connection.
+    /// Creates one for a new connection.
     pub fn make(&self) -> Box<dyn Scheduler> {
         (self.make)()
     }
 
-    /// The name of what it makes, without settings.
+    /// The name of its schedulers, without settings.
     pub fn name(&self) -> &'static str {
         self.name
     }
@@ -173,7 +173,7 @@ impl fmt::Debug for Schedulers {
     }
 }
 
-/// Finds a scheduler that is built in, by its name and perhaps settings.
+/// Finds a built-in scheduler by its name and optional settings.
 ///
 /// ```
 /// let make = manyway_proto::scheduler::by_name("min-rtt")?;
@@ -187,7 +187,7 @@ pub fn by_name(choice: &str) -> Result<SchedulerFactory, String> {
     Schedulers::default().choose(choice)
 }
 
-/// The names of all schedulers that are built in, for help texts and errors.
+/// The names of all built-in schedulers, for help texts and errors.
 pub fn names() -> impl Iterator<Item = &'static str> {
     BUILT_IN.iter().map(|(name, _)| *name)
 }

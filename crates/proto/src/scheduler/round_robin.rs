@@ -5,7 +5,7 @@ use manyway_wire::PathId;
 use super::choice::{purpose_alike, turn};
 use super::{Decision, PathView, Purpose, Scheduler, Source, View};
 
-/// One burst of a few datagrams on each path that has room, in the order of their ids.
+/// Sends one burst of a few datagrams on each path that can send, in the order of their ids.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RoundRobin {
     last: Option<PathId>,

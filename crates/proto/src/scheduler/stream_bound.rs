@@ -9,25 +9,25 @@ use super::choice::{capacity, has_room, preferred, turn};
 use super::{Decision, PathView, Purpose, Scheduler, Source, View};
 use crate::ByteCount;
 
-/// Binds each stream to a path when it first has something to send. While that path carries no data the stream uses
-/// another one, and is back on its own when that works again.
+/// Binds each stream to a path when it first has data to send. While that path carries no data the stream uses
+/// another one, and returns to its own when that works again.
 ///
-/// A new stream gets the path with the highest rate for each of its streams; while that of some path was not found yet,
-/// the one with the fewest streams, of these the oldest. Streams of one path with the same priority take turns, those with
-/// something to send again first.
+/// A new stream gets the path with the highest rate for each of its streams. While the rate of any path is unknown,
+/// it gets the path with the fewest streams, of these the oldest. Streams of one path with the same priority take
+/// turns, those with retransmissions first.
 ///
-/// It remembers the 1024 streams that were served last.
+/// The last 1024 streams are remembered.
 #[derive(Debug, Clone, Default)]
 pub struct StreamBound {
     bonds: BTreeMap<StreamId, Bond>,
-    /// Counts decisions, to know who was served when.
+    /// Counts decisions, to order the streams by their last turn.
     turn: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Bond {
     home: PathId,
-    /// Where it is while its home does not work.
+    /// The path of the stream while its home does not work.
     refuge: Option<PathId>,
     /// The decision at which it had its last turn.
     served: u64,
@@ -36,10 +36,10 @@ struct Bond {
 const MOST_STREAMS: usize = 1024;
 
 impl StreamBound {
-    /// The path of a stream now.
+    /// The present path of a stream.
     fn path_of<'a>(&mut self, stream: StreamId, view: &View<'a>) -> Option<&'a PathView> {
         let works = |id: PathId| view.in_use().find(|path| path.id == id);
-        // Who has no home, or whose home is gone for good, gets one.
+        // A stream without a home, or whose home is closed, gets a new one.
         let known = self.bonds.get(&stream).copied().filter(|bond| view.path(bond.home).is_some());
         let mut bond = match known {
             Some(bond) => bond,
@@ -62,8 +62,8 @@ impl StreamBound {
         path
     }
 
-    /// The preferred path with the highest rate for each stream, one more counted. Before slow start has ended everywhere,
-    /// windows and first round trips tell little of rates: then it is the one with the fewest streams.
+    /// The preferred path with the highest rate for each stream, the new one included. Before slow start has ended
+    /// everywhere, windows and first RTTs say little about rates: then the path with the fewest streams.
     fn freest<'a>(&self, view: &View<'a>) -> Option<&'a PathView> {
         let streams = |path: &PathView| {
             let on_it = self.bonds.values().filter(|bond| bond.refuge.unwrap_or(bond.home) == path.id);
@@ -101,7 +101,7 @@ impl Scheduler for StreamBound {
         self.turn += 1;
         let mut best = None;
         for ready in view.ready {
-            // Without credit only what goes again, or a bare end, can be sent.
+            // Without credit only retransmissions, or a bare FIN, can be sent.
             let needs_credit = ready.fresh > ByteCount::ZERO && ready.repeats == ByteCount::ZERO;
             if needs_credit && view.fresh() == ByteCount::ZERO {
                 continue;

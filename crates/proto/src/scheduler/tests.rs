@@ -1,4 +1,4 @@
-//! What the simplest schedulers choose; laws for any view are in `laws`.
+//! Decisions of the simplest schedulers; laws for any view are in `laws`.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ fn send(path: u32, quantum: u64) -> Decision {
 }
 
 #[test]
-fn min_rtt_takes_the_nearest_path_that_has_room() {
+fn min_rtt_takes_the_nearest_path_that_can_send() {
     let paths = [path(0, 40, 5000), path(1, 10, 0), path(2, 20, 5000)];
     assert_eq!(decide("min-rtt", &paths), send(2, 5000));
 }
@@ -69,7 +69,7 @@ fn a_secondary_joins_when_the_primary_is_full_and_a_backup_does_not() {
 }
 
 #[test]
-fn a_scheduler_of_ones_own_takes_no_name_that_is_known() {
+fn a_custom_scheduler_takes_no_known_name() {
     let mut config = ConnectionConfig::default();
     config.add_scheduler("nearest", |_settings| Ok(Box::new(MinRtt))).unwrap();
     config.set_scheduler("nearest").unwrap();
@@ -83,7 +83,7 @@ fn a_scheduler_of_ones_own_takes_no_name_that_is_known() {
 }
 
 #[test]
-fn wrong_settings_are_told_what_there_is() {
+fn the_error_for_wrong_settings_lists_the_valid_ones() {
     for (choice, hint) in [
         ("weighted=0:1", "weighted=1:1:2"),
         ("weighted=1:x", "from 1 to 1000"),

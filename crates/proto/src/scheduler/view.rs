@@ -1,4 +1,4 @@
-//! What a scheduler may know: the figures of the connection and of its paths.
+//! The view of a scheduler: properties of the connection and of its paths.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use manyway_wire::{PathId, StreamId};
 use crate::path::{PathState, Role};
 use crate::{ByteCount, Class, Date, Instant, Rate};
 
-/// What a scheduler may know. Made anew for each question, in O(paths).
+/// The information for one decision. Built for each decision, in O(paths).
 ///
 /// ```
 /// use manyway_proto::scheduler::{PathView, View};
@@ -23,39 +23,40 @@ use crate::{ByteCount, Class, Date, Instant, Rate};
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct View<'a> {
-    /// The present moment.
+    /// The present time.
     pub now: Instant,
-    /// New bytes that wait and that the credit of their own streams allows, those that [`Source::Skip`] left out
-    /// included.
+    /// New bytes that wait and that the credit of their own streams permits, including those that [`Source::Skip`]
+    /// deferred.
     ///
     /// [`Source::Skip`]: super::Source::Skip
     pub backlog: ByteCount,
-    /// The part of [`Self::backlog`] that was left out before: it has its credit already.
+    /// The deferred part of [`Self::backlog`]: it has its credit already.
     pub skipped: ByteCount,
-    /// Bytes to be sent again, because they got lost or are in doubt, and the rest of messages that were begun. They need
-    /// no credit.
+    /// Bytes to retransmit, because they were lost or their path is suspect, and the rest of partially sent messages.
+    /// They need no credit.
     pub repeats: ByteCount,
-    /// The path on which the newest of [`Self::repeats`] got lost or is in doubt: not the one to send them on, if
-    /// there is another.
+    /// The path on which the newest of [`Self::repeats`] were lost or became suspect: retransmissions should avoid it
+    /// if there is another.
     pub repeats_from: Option<PathId>,
     /// Credit that the peer still grants for new bytes beyond the highest that was sent: that of the connection or of
     /// the next stream, whichever is less.
     pub window_left: ByteCount,
-    /// The same credit counted from the first byte that is not acknowledged: about what the peer can keep.
+    /// The same credit counted from the first unacknowledged byte: about the buffer of the peer.
     pub window_total: ByteCount,
-    /// What may be spent on copies ([`Source::Reinject`]) at the moment.
+    /// Bytes that may be spent on copies ([`Source::Reinject`]) now.
     ///
     /// [`Source::Reinject`]: super::Source::Reinject
     pub copy_budget: ByteCount,
-    /// Of which new bytes the next are; `None` if there are none.
+    /// The next new bytes; `None` if there are none.
     pub next: Option<NextUp>,
     /// The streams that could send, in their usual order, for a scheduler that chooses among them: at most
     /// [`Self::MOST_READY`], empty for the others.
     pub ready: &'a [ReadyStream],
-    /// What holds up delivery longest, if it is in flight on a path (and not among [`Self::repeats`]); only for
-    /// schedulers that ask for it ([`Scheduler::sends_copies`](super::Scheduler::sends_copies)).
+    /// The packet that has blocked the head of line longest, if it is in flight on a path (and not among
+    /// [`Self::repeats`]); only for schedulers that request it
+    /// ([`Scheduler::sends_copies`](super::Scheduler::sends_copies)).
     pub stuck: Option<Stuck>,
-    /// Every path that is open, also full, paced and suspect ones, by ascending id.
+    /// Every open path, including full, paced and suspect ones, by ascending id.
     pub paths: &'a [PathView],
 }
 
@@ -65,11 +66,11 @@ pub struct View<'a> {
 pub struct NextUp {
     /// Their stream.
     pub stream: StreamId,
-    /// What they are for.
+    /// Their class.
     pub class: Class,
-    /// How many of them the stream, or the message, has: all that were not sent yet.
+    /// How many unsent bytes the stream, or the message, has.
     pub left: ByteCount,
-    /// When they are worth nothing any more.
+    /// When they expire.
     pub deadline: Option<Instant>,
 }
 
@@ -77,127 +78,127 @@ pub struct NextUp {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReadyStream {
-    /// Which.
+    /// Its id.
     pub stream: StreamId,
-    /// Higher goes first.
+    /// Its priority: higher goes first.
     pub priority: i8,
-    /// What its bytes are for.
+    /// The class of its bytes.
     pub class: Class,
-    /// When those that go first are worth nothing any more.
+    /// When its first bytes expire.
     pub deadline: Option<Instant>,
-    /// Bytes to be sent for the first time, within its own credit.
+    /// New bytes within its own credit.
     pub fresh: ByteCount,
-    /// Bytes to be sent again, and the rest of messages that were begun.
+    /// Bytes to retransmit, and the rest of partially sent messages.
     pub repeats: ByteCount,
 }
 
-/// The oldest bytes in flight for which the peer's application waits.
+/// The head-of-line blocking range: the oldest bytes in flight for which the peer's application waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stuck {
     /// Their stream.
     pub stream: StreamId,
-    /// Where the path has them in flight.
+    /// The path on which they are in flight.
     pub path: PathId,
-    /// How many they are at least: what their packet carries.
+    /// Lower bound of their number: the content of their packet.
     pub bytes: ByteCount,
-    /// When they left.
+    /// When they were sent.
     pub sent_at: Instant,
     /// How often they were copied already.
     pub copies: u32,
 }
 
-/// In which order groups of paths are used (spec 8.23).
+/// The order in which groups of paths are used (spec 8.23).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tier {
-    /// Primaries that are active.
+    /// Active primaries.
     First,
     /// Secondaries, and paths on probation.
     Second,
-    /// Backups, and paths that the guard parked: only while no path of the others is in a state that carries data, but
-    /// for those that may not be used without leave ([`Scheduler::may_use`](super::Scheduler::may_use)).
+    /// Backups, and paths that the guard parked: used only while no other path is in a state that carries data, apart
+    /// from paths that may not be used without permission ([`Scheduler::may_use`](super::Scheduler::may_use)).
     Reserve,
 }
 
-/// The figures of one path.
+/// Properties of one path.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct PathView {
-    /// Which path.
+    /// Its id.
     pub id: PathId,
-    /// Where it stands.
+    /// Its state.
     pub state: PathState,
-    /// What its interface is meant for, by the wish of both ends.
+    /// The role of its interface, as both ends agree.
     pub role: Role,
-    /// Whether the peer takes data on it: not if it called the path suspect or dead.
+    /// Whether the peer accepts data on it: not if it reported the path as suspect or dead.
     pub peer_ready: bool,
     /// Round-trip time.
     pub rtt: RttView,
-    /// How long a packet needs to the peer, queues included. The clocks of the two ends are not compared: the fastest
-    /// path is taken to need half a round trip, and of the others the difference to it is measured. Half a round trip
-    /// for a path on which it was not measured. A queue of which nothing was heard for a while is taken to drain.
+    /// Delay of a packet to the peer, including queues. The clocks of the two ends are not synchronised: the fastest
+    /// path is assumed to take half an RTT, and the difference to it is measured for the others. Half an RTT for a
+    /// path without a measurement. An old queue measurement is assumed to drain.
     pub delay: Duration,
-    /// Measured delivery rate, the largest of the last ten round trips and of 2 s at least, what the application limited
-    /// only if it was larger; zero before the first measurement.
+    /// Measured delivery rate: the largest of the last ten round trips and of at least 2 s; application-limited
+    /// samples count only if they are larger. Zero before the first sample.
     pub delivery_rate: Rate,
     /// Congestion window.
     pub window: ByteCount,
-    /// Bytes sent and not yet acknowledged.
+    /// Bytes in flight.
     pub in_flight: ByteCount,
-    /// Bytes that may be sent now; zero if the window is full or the pacer says later.
+    /// Bytes that may be sent now; zero if the window is full or the pacer delays them.
     pub sendable: ByteCount,
-    /// When the pacer lets the next burst go, if it is what holds the path back.
+    /// When the pacer releases the next burst, if only the pacer holds the path back.
     pub next_departure: Option<Instant>,
     /// Size of a full datagram.
     pub datagram: ByteCount,
-    /// Whether the window still grows exponentially in search of the capacity.
+    /// Whether the window grows exponentially in slow start.
     pub in_slow_start: bool,
-    /// What it did so far.
+    /// Its record so far.
     pub record: PathRecord,
-    /// What using it costs.
+    /// Cost and quota of its use.
     pub terms: PathTerms,
 }
 
-/// Round-trip time of a path.
+/// RTT of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RttView {
-    /// The moving average; the assumed one before the first measurement.
+    /// The moving average; the assumed RTT before the first sample.
     pub smoothed: Duration,
     /// Mean deviation from the average.
     pub variation: Duration,
-    /// The smallest that was seen.
+    /// The smallest sample.
     pub minimum: Duration,
-    /// The smallest moving average that was seen: the round trip without a queue. Where round trips vary by chance,
-    /// [`Self::minimum`] is rarer than what they are about.
+    /// The base RTT: the smallest moving average, which is the round trip without a queue. On a path with jitter
+    /// [`Self::minimum`] is too rare to be typical.
     pub base: Duration,
 }
 
-/// What a path did so far.
+/// The record of a path so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct PathRecord {
     /// UDP payload sent on it.
     pub bytes_sent: ByteCount,
-    /// Packets lost lately, of a million.
+    /// Recently lost packets per million.
     pub loss: u32,
-    /// Time since the delivery rate was measured last; `None` if it never was.
+    /// Time since the last sample of the delivery rate; `None` if there was none.
     pub rate_age: Option<Duration>,
-    /// Time since an acknowledgement of something new; `None` if there was none.
+    /// Time since a packet was last newly acknowledged; `None` if none was.
     pub ack_age: Option<Duration>,
 }
 
-/// What using a path costs.
+/// Cost and quota of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PathTerms {
-    /// Class of its price: 0 is free, a higher one costs more. Default 0.
+    /// Price class: 0 is free, a higher one costs more. Default 0.
     pub cost: u8,
-    /// Its share of the load, for schedulers that go by shares (`weighted=fixed`). Default 1, up to 1000; others count as
-    /// the nearest of [`Self::WEIGHTS`].
+    /// Its share of the load, for schedulers that use shares (`weighted=fixed`). Default 1, up to 1000; others count
+    /// as the nearest of [`Self::WEIGHTS`].
     pub weight: u32,
     /// Bytes that may still be sent and received over its interface; `None` without a limit, the default.
     pub quota_left: Option<ByteCount>,
-    /// When there is quota again, for people: the core only hands it on. Default `None`.
+    /// When the quota is renewed, for users: the core only passes it on. Default `None`.
     pub renewal: Option<Date>,
 }
 
@@ -208,10 +209,10 @@ impl Default for PathTerms {
 }
 
 impl PathTerms {
-    /// What [`Self::weight`] may be.
+    /// Valid values of [`Self::weight`].
     pub const WEIGHTS: RangeInclusive<u32> = 1..=1000;
 
-    /// Whether nothing may be sent or received any more.
+    /// Whether the quota is used up.
     pub fn is_spent(&self) -> bool {
         self.quota_left == Some(ByteCount::ZERO)
     }
@@ -221,7 +222,7 @@ impl<'a> View<'a> {
     /// Most streams of [`Self::ready`].
     pub const MOST_READY: usize = 64;
 
-    /// A view of these paths in which nothing waits, without credit: to be filled in.
+    /// A view of these paths without waiting data and credit, to be filled in.
     pub fn new(now: Instant, paths: &'a [PathView]) -> Self {
         Self {
             now,
@@ -239,17 +240,17 @@ impl<'a> View<'a> {
         }
     }
 
-    /// New bytes that could be sent now: those within the credit, and those that have theirs already.
+    /// New bytes that could be sent now: those within the credit, and deferred ones.
     pub fn fresh(&self) -> ByteCount {
         self.skipped + (self.backlog - self.skipped).min(self.window_left)
     }
 
-    /// Bytes that could be sent now, repeats included.
+    /// Bytes that could be sent now, including retransmissions.
     pub fn sendable(&self) -> ByteCount {
         self.repeats + self.fresh()
     }
 
-    /// The paths that may be given data now, of the best tier that has any with room.
+    /// The paths that can send now, of the best tier that has any.
     pub fn candidates(&self) -> impl Iterator<Item = &'a PathView> + Clone + use<'a> {
         let lives = self.paths.iter().any(is_working);
         let best = self
@@ -264,14 +265,14 @@ impl<'a> View<'a> {
             .filter(move |path| path.sendable > ByteCount::ZERO && best.is_some() && path.tier() == best)
     }
 
-    /// The paths that are used now, whether they have room or not: those of the first two tiers, or the reserve while
-    /// there is none of them. A scheduler to which one of the first two tiers is as one that does not work takes from
-    /// the reserve all the same, as `primary` does while that one needs leave.
+    /// The paths that are in use now, with or without available window: those of the first two tiers, or the reserve
+    /// while there is none of them. A scheduler that treats a path of the first two tiers as one that does not work
+    /// may use the reserve nevertheless, as `primary` does while such a path needs permission.
     pub fn in_use(&self) -> impl Iterator<Item = &'a PathView> + Clone + use<'a> {
         self.in_use_of(|_| true)
     }
 
-    /// The paths that would be used if there were only those that may be.
+    /// The paths that would be in use if only those that `may_be` accepts existed.
     pub(crate) fn in_use_of<F>(&self, may_be: F) -> impl Iterator<Item = &'a PathView> + Clone + use<'a, F>
     where
         F: Fn(&PathView) -> bool + Clone,
@@ -293,7 +294,7 @@ fn is_working(path: &PathView) -> bool {
 }
 
 impl PathView {
-    /// An idle path that works, with room for ten datagrams and a round trip of 20 ms: to be filled in.
+    /// An idle path that works, with a window of ten datagrams and an RTT of 20 ms, to be filled in.
     pub fn new(id: PathId) -> Self {
         let rtt = Duration::from_millis(20);
         Self {
@@ -315,7 +316,7 @@ impl PathView {
         }
     }
 
-    /// The group that the path belongs to; `None` if it carries no data.
+    /// The tier of the path; `None` if it carries no data.
     pub fn tier(&self) -> Option<Tier> {
         if !self.peer_ready {
             return None;
@@ -334,15 +335,15 @@ impl PathView {
         }
     }
 
-    /// How much of a queue is still there that was measured `age` ago: no less than what this end has in it, and beyond
-    /// that it drains in the time that it held packets.
+    /// The present length of a queue that was measured `age` ago: at least this end's own part of it; the rest drains
+    /// in the time that it held packets.
     pub(crate) fn present_queue(&self, measured: Duration, age: Duration) -> Duration {
         let own = (self.in_flight / self.expected_rate()).saturating_sub(self.rtt.minimum);
         measured.min(own.max(measured.saturating_sub(age)))
     }
 
-    /// The rate that the path is expected to deliver: the measured one, or a window a round trip before the first
-    /// measurement. At least one byte a second.
+    /// The expected delivery rate of the path: the measured one, or a window in a round trip before the first sample.
+    /// At least one byte a second.
     pub fn expected_rate(&self) -> Rate {
         let rate = match self.delivery_rate {
             Rate::ZERO => self.window.per(self.rtt.smoothed),

@@ -1,4 +1,4 @@
-//! Shares by weight: fixed ones such as 1:1:2 (CMT 2.6.1 and 4.4, the static ratio of Goff-Phatak III) or those of the
+//! Shares by weight: fixed ones such as 1:1:2 (CMT 2.6.1 and 4.4, the static ratio of Goff-Phatak III), those of the
 //! interfaces, or measured rates.
 
 use manyway_wire::PathId;
@@ -13,37 +13,37 @@ use crate::ByteCount;
 /// Of the paths that are not ahead of their share it takes the one whose next turn would end first, so that a path is
 /// never more than about a turn off its share.
 ///
-/// Fixed shares are kept: while a path that is due has no room, the others go ahead of their shares by 64 KiB at most
-/// and then wait for it, as long as it works. So the path that is slowest for its weight sets the pace. By measured
-/// rates nobody waits.
+/// Fixed shares are kept: while a path that is due cannot send, the others exceed their shares by 64 KiB at most and
+/// then wait for it, as long as it works. So the path that is slowest for its weight sets the pace. With measured
+/// rates no path waits.
 #[derive(Debug, Clone)]
 pub struct Weighted {
     weights: Weights,
     lanes: SmallVec<[Lane; 8]>,
 }
 
-/// Where weights come from.
+/// The origin of weights.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Weights {
     Measured,
     /// By the order of the paths.
     Fixed(Box<[u32]>),
-    /// By the terms of the paths.
+    /// By the weights of the interfaces.
     Interfaces,
 }
 
-/// What one path had.
+/// Bytes that one path has carried.
 #[derive(Debug, Clone, Copy)]
 struct Lane {
     path: PathId,
-    /// Place in the list of weights; a path takes that of one that is gone.
+    /// Place in the list of weights; a new path takes that of a closed one.
     slot: usize,
     weight: u64,
-    /// Bytes for each unit of weight, in 2⁻³², beyond those of the path that had least.
+    /// Bytes for each unit of weight, in 2⁻³², beyond those of the path with the least.
     level: u64,
 }
 
-/// How far a path may run ahead of its share while another one has no room.
+/// How far a path may exceed its share while another one cannot send.
 const SLACK: u64 = 64 << 10;
 
 impl Weighted {
@@ -57,14 +57,14 @@ impl Weighted {
         Self { weights: Weights::Interfaces, lanes: SmallVec::new() }
     }
 
-    /// Weighs paths by numbers from 1 to 1000, in the order in which the paths came; those beyond the list have 1.
+    /// Weighs paths by numbers from 1 to 1000, in the order in which the paths opened; those beyond the list have 1.
     /// `None` if there is no number, or one out of that range.
     pub fn fixed(weights: &[u32]) -> Option<Self> {
         let is_good = !weights.is_empty() && weights.iter().all(|weight| PathTerms::WEIGHTS.contains(weight));
         is_good.then(|| Self { weights: Weights::Fixed(weights.into()), lanes: SmallVec::new() })
     }
 
-    /// Reads `1:1:2`, or `fixed` for the weights of the interfaces; nothing means measured rates.
+    /// Parses `1:1:2`, or `fixed` for the weights of the interfaces; an empty text means measured rates.
     pub(super) fn parse(settings: &str) -> Result<Self, String> {
         match settings {
             "" => return Ok(Self::measured()),
@@ -81,7 +81,7 @@ impl Weighted {
         })
     }
 
-    /// Lets the lanes follow the paths; those that take no part stand level with the rest.
+    /// Adapts the lanes to the paths; paths that take no part are kept level with the rest.
     fn follow(&mut self, view: &View<'_>) {
         self.lanes.retain(|lane| view.path(lane.path).is_some());
         for path in view.paths {
@@ -113,7 +113,7 @@ impl Weighted {
         }
     }
 
-    /// The level at which all would stand with their exact shares.
+    /// The level at which all paths have exactly their shares.
     fn share(&self, view: &View<'_>) -> u64 {
         let (mut bytes, mut weights) = (0_u128, 0_u128);
         for lane in preferred(view).filter_map(|path| self.lane(path.id)) {
@@ -157,7 +157,7 @@ impl Scheduler for Weighted {
         self.follow(view);
         let Some(path) = self.due(view) else { return Decision::WAIT };
         if self.weights == Weights::Measured {
-            // Who has no room loses the turn that another one takes.
+            // A path that cannot send loses the turn that another one takes.
             let level = self.lane(path.id).map_or(0, |lane| lane.level);
             for full in preferred(view).filter(|path| !has_room(path)) {
                 if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.path == full.id) {

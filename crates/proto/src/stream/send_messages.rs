@@ -176,7 +176,7 @@ impl SendHalf {
         self.messages.as_deref_mut().map(Outbox::take_statistics)
     }
 
-    /// New bytes that belong together, with or without credit: all that wait, or those of one message.
+    /// Unsent bytes of the next item, with or without credit: all of the stream, or those of one message.
     pub(crate) fn next_left(&self) -> u64 {
         match &self.messages {
             None => {

@@ -1,4 +1,4 @@
-//! Laws of `earliest` for any view, and the cases that it is made for.
+//! Laws of `earliest` for any view, and its typical cases.
 
 use manyway_wire::{PathId, StreamId};
 use proptest::prelude::*;
@@ -13,8 +13,8 @@ const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// A path of `mbit` Mbit/s and a round trip of `rtt` ms, with a window twice as large as it needs, of which `used` of a
-/// hundred are in flight.
+/// A path of `mbit` Mbit/s and an RTT of `rtt` ms, with a window twice as large as needed, of which `used` percent
+/// are in flight.
 fn path(id: u32, mbit: u64, rtt: u64, used: u64) -> PathView {
     let rate = Rate::from_bits_per_second(mbit * 1_000_000);
     let window = rate * ms(rtt) * 2 + ByteCount(2400);
@@ -31,7 +31,7 @@ fn path(id: u32, mbit: u64, rtt: u64, used: u64) -> PathView {
     }
 }
 
-/// A view with so many bytes that wait, all within the credit.
+/// A view with this backlog, all within the credit.
 fn view(paths: &[PathView], backlog: u64) -> View<'_> {
     let mut view = View::new(NOW, paths);
     view.backlog = ByteCount(backlog);
@@ -76,7 +76,7 @@ fn any_paths() -> impl Strategy<Value = Vec<PathView>> {
 
 proptest! {
     #[test]
-    fn what_it_chooses_has_room_and_is_within_credit_and_backlog(
+    fn every_choice_can_send_and_is_within_credit_and_backlog(
         paths in any_paths(), backlog in 0..5_000_000_u64, skipped in 0..100_000_u64, repeats in 0..20_000_u64,
         left in 0..2_000_000_u64, outstanding in 0..4_000_000_u64,
     ) {
@@ -99,7 +99,7 @@ proptest! {
             }
             Decision::Copy { .. } => prop_assert!(false),
             Decision::Wait { .. } => {
-                // Something brings it back: an acknowledgement or the pacer.
+                // An event brings it back: an acknowledgement or the pacer.
                 let stirs = |path: &PathView| path.in_flight > ByteCount::ZERO || path.next_departure.is_some();
                 let idle = view.in_use().all(|path| !stirs(path));
                 prop_assert!(view.sendable() == ByteCount::ZERO || !idle || view.in_use().next().is_none());
@@ -108,7 +108,7 @@ proptest! {
     }
 
     #[test]
-    fn a_path_with_room_on_which_bytes_arrive_sooner_is_never_left_idle_for_a_slower_one(
+    fn an_available_path_on_which_bytes_arrive_sooner_is_never_idle_in_favour_of_a_slower_one(
         paths in any_paths(), backlog in 1..5_000_000_u64,
     ) {
         let mut view = view(&paths, backlog);
@@ -122,7 +122,7 @@ proptest! {
     }
 
     #[test]
-    fn a_slower_path_is_given_only_what_the_others_have_no_time_for(
+    fn a_slower_path_gets_only_bytes_that_the_others_cannot_deliver_before(
         paths in any_paths(), backlog in 1..5_000_000_u64, left in 1..5_000_000_u64,
     ) {
         let mut view = view(&paths, backlog);
@@ -131,7 +131,7 @@ proptest! {
         if let Decision::Send { path, source: Source::Skip(skip), .. } = decide(&view) {
             let chosen = view.path(path).unwrap();
             let others = view.in_use().filter(|other| other.id != path && other.in_flight + other.datagram <= other.window);
-            // Those without a queue deliver from now on; they get at least that.
+            // Paths without a queue deliver from now on; they get at least that.
             let sooner = others.filter(|other| other.next_departure.is_none()).map(|other| {
                 other.delivery_rate * chosen.delay.saturating_sub(other.delay).min(FARTHEST)
             });
@@ -140,7 +140,7 @@ proptest! {
     }
 
     #[test]
-    fn while_credit_is_scarce_no_path_has_more_on_its_way_than_a_round_trip_and_a_little(
+    fn while_credit_is_scarce_no_path_has_much_more_in_flight_than_a_round_trip(
         paths in any_paths(), backlog in 1..5_000_000_u64, percent in 0..200_u64,
     ) {
         let mut view = view(&paths, backlog);
@@ -156,7 +156,7 @@ proptest! {
     }
 
     #[test]
-    fn what_holds_up_delivery_is_copied_once_where_it_arrives_sooner_or_if_it_is_overdue(
+    fn a_head_of_line_packet_is_copied_once_if_it_arrives_sooner_or_is_overdue(
         paths in any_paths(), holder in 0..3_u32, age in 0..1000_u64, copies in 0..2_u32, budget in 0..20_000_u64,
     ) {
         let mut view = view(&paths, 0);
@@ -174,18 +174,18 @@ proptest! {
 }
 
 #[test]
-fn the_nearest_path_goes_first_and_a_far_one_gets_what_arrives_when_it_does() {
+fn the_nearest_path_goes_first_and_a_far_one_gets_bytes_that_are_due_when_it_delivers() {
     let mut paths = [path(0, 40, 20, 0), path(1, 10, 200, 0)];
     assert_eq!(decide(&view(&paths, 5_000_000)), fresh(0, 0));
-    // The near one is full: a datagram has to leave first. Until the far one delivers, 90 ms later, it brings 450 kB less
-    // that datagram's place.
+    // The near path is full: a datagram has to leave first. Until the far path delivers, 90 ms later, it carries 450
+    // kB less that datagram.
     paths[0].in_flight = paths[0].window;
     paths[0].sendable = ByteCount::ZERO;
     assert_eq!(decide(&view(&paths, 5_000_000)), fresh(1, 448_800));
 }
 
 #[test]
-fn a_far_path_gets_nothing_if_the_near_one_brings_all_that_waits_sooner() {
+fn a_far_path_gets_nothing_if_the_near_one_delivers_the_backlog_sooner() {
     let paths = [path(0, 40, 20, 100), path(1, 10, 200, 0)];
     assert_eq!(decide(&view(&paths, 400_000)), Decision::WAIT);
     let mut view = view(&paths, 5_000_000);
@@ -194,7 +194,7 @@ fn a_far_path_gets_nothing_if_the_near_one_brings_all_that_waits_sooner() {
 }
 
 #[test]
-fn while_credit_is_scarce_no_path_gets_more_than_it_carries_in_a_round_trip() {
+fn while_credit_is_scarce_no_path_gets_more_than_its_capacity_in_a_round_trip() {
     // 75 of 100: a queue of half a round trip.
     let paths = [path(0, 40, 20, 75), path(1, 10, 40, 75)];
     let mut view = view(&paths, 5_000_000);
@@ -204,9 +204,9 @@ fn while_credit_is_scarce_no_path_gets_more_than_it_carries_in_a_round_trip() {
 }
 
 #[test]
-fn one_short_round_trip_among_long_ones_does_not_hold_a_path_back() {
+fn one_short_round_trip_among_long_ones_does_not_limit_a_path() {
     let lucky = RttView { smoothed: ms(35), variation: ms(8), minimum: ms(3), base: ms(30) };
-    // What fits into 3 ms is in flight several times over.
+    // The capacity within 3 ms is in flight several times over.
     let paths = [path(0, 40, 20, 75), PathView { rtt: lucky, ..path(1, 40, 35, 25) }];
     let mut view = view(&paths, 5_000_000);
     view.window_total = ByteCount(300_000);
@@ -214,7 +214,7 @@ fn one_short_round_trip_among_long_ones_does_not_hold_a_path_back() {
 }
 
 #[test]
-fn repeats_go_first_where_they_arrive_first() {
+fn retransmissions_go_first_where_they_arrive_first() {
     let paths = [path(0, 40, 20, 0), path(1, 10, 200, 0)];
     let mut view = view(&paths, 5_000_000);
     view.repeats = ByteCount(3_000);
@@ -222,7 +222,7 @@ fn repeats_go_first_where_they_arrive_first() {
 }
 
 #[test]
-fn what_holds_up_delivery_is_sent_once_more_where_it_arrives_sooner() {
+fn a_head_of_line_packet_is_sent_again_where_it_arrives_sooner() {
     let paths = [path(0, 40, 20, 0), path(1, 10, 200, 50)];
     let mut view = view(&paths, 0);
     view.stuck = Some(Stuck {
@@ -241,9 +241,9 @@ fn what_holds_up_delivery_is_sent_once_more_where_it_arrives_sooner() {
 
 // spec 8.43
 #[test]
-fn a_message_goes_twice_if_alone_it_may_miss_its_deadline() {
+fn a_message_is_sent_twice_if_it_may_miss_its_deadline_alone() {
     let copies = |class, left: Option<u64>, loss: u32, variation: u64| {
-        // 10 and 25 ms there.
+        // The delays are 10 and 25 ms.
         let mut paths = [path(0, 20, 20, 0), path(1, 20, 50, 0)];
         paths[0].record.loss = loss;
         paths[0].rtt.variation = ms(variation);
@@ -253,7 +253,7 @@ fn a_message_goes_twice_if_alone_it_may_miss_its_deadline() {
         Earliest.urgent_copies(&view, &paths[0])
     };
     let deadline = |left, loss, variation| copies(Class::Deadline, Some(left), loss, variation);
-    // A lost one is found missing after 20 + 4 + 25 ms, and there 10 ms later.
+    // A loss is detected after 20 + 4 + 25 ms, and repaired 10 ms later.
     assert_eq!([deadline(58, 1_000, 1), deadline(59, 1_000, 1)], [1, 0]);
     assert_eq!(deadline(58, 999, 1), 0, "hardly anything gets lost");
     assert_eq!([deadline(33, 0, 6), deadline(34, 0, 6)], [1, 0], "a late one comes after 10 + 24 ms");
@@ -263,7 +263,7 @@ fn a_message_goes_twice_if_alone_it_may_miss_its_deadline() {
 
 // spec 8.43
 #[test]
-fn the_end_of_what_is_interactive_goes_twice_where_packets_get_lost() {
+fn the_end_of_interactive_data_is_sent_twice_on_lossy_paths() {
     let copies = |left: u64, loss: u32, round_trip: u64| {
         let mut paths = [path(0, 20, 20, 0), path(1, 20, round_trip, 0)];
         paths[0].record.loss = loss;

@@ -1,4 +1,4 @@
-//! What the guard parks, and that it never does harm.
+//! The guard parks harmful paths, and never does harm itself.
 
 use proptest::prelude::*;
 
@@ -16,7 +16,7 @@ fn candidate(path: u32, rate: u64, rtt: u64) -> Candidate {
     Candidate { path: PathId(path), rate: mbit(rate), delay: ms(rtt) / 2, smoothed_rtt: ms(rtt) }
 }
 
-/// A connection whose arrivals depend on which paths are out.
+/// A connection whose arrivals depend on the parked paths.
 struct World {
     guard: Guard,
     now: Instant,
@@ -52,7 +52,7 @@ impl World {
 }
 
 #[test]
-fn a_path_that_makes_the_bond_slower_is_parked_and_tried_again_less_and_less_often() {
+fn a_path_that_slows_the_connection_is_parked_and_retried_at_growing_intervals() {
     let paths = [candidate(0, 50, 20), candidate(1, 10, 200)];
     let mut world = World::new();
     let rate = |out: &[PathId]| if out.contains(&PathId(1)) { mbit(50) } else { mbit(20) };
@@ -66,7 +66,7 @@ fn a_path_that_makes_the_bond_slower_is_parked_and_tried_again_less_and_less_oft
 }
 
 #[test]
-fn rounds_that_last_longer_than_the_wait_do_not_make_it_the_first_again() {
+fn rounds_longer_than_the_wait_do_not_reset_it() {
     let paths = [candidate(0, 50, 20), candidate(1, 10, 5000)];
     let mut world = World::new();
     world.run(6000, &paths, |out| if out.contains(&PathId(1)) { mbit(50) } else { mbit(20) });
@@ -75,19 +75,19 @@ fn rounds_that_last_longer_than_the_wait_do_not_make_it_the_first_again() {
 }
 
 #[test]
-fn a_parked_path_is_taken_back_once_the_others_collapse() {
+fn a_parked_path_is_restored_once_the_others_collapse() {
     let paths = [candidate(0, 50, 20), candidate(1, 10, 200)];
     let mut world = World::new();
     let harm = |out: &[PathId]| if out.contains(&PathId(1)) { mbit(50) } else { mbit(20) };
     world.run(8, &paths, harm);
     assert_eq!(world.out, [PathId(1)]);
-    // Three rounds of 1.2 s, and that in which it happens.
+    // Three rounds of 1.2 s, and the round of the collapse.
     world.run(5, &paths, |out| if out.contains(&PathId(1)) { mbit(1) } else { mbit(11) });
     assert!(world.out.is_empty(), "{:?}", world.told);
 }
 
 #[test]
-fn a_path_that_was_well_for_long_is_parked_no_longer_than_at_first() {
+fn after_a_long_harmless_period_a_path_is_parked_no_longer_than_at_first() {
     let paths = [candidate(0, 50, 20), candidate(1, 10, 200)];
     let mut world = World::new();
     let harm = |out: &[PathId]| if out.contains(&PathId(1)) { mbit(50) } else { mbit(20) };
@@ -97,7 +97,7 @@ fn a_path_that_was_well_for_long_is_parked_no_longer_than_at_first() {
 }
 
 #[test]
-fn a_path_without_which_nothing_gets_better_is_taken_back() {
+fn a_path_is_restored_if_nothing_improves_without_it() {
     let paths = [candidate(0, 50, 20), candidate(1, 10, 200)];
     let mut world = World::new();
     world.run(60, &paths, |_| mbit(20));
@@ -107,7 +107,7 @@ fn a_path_without_which_nothing_gets_better_is_taken_back() {
 }
 
 #[test]
-fn of_three_paths_the_one_that_does_harm_is_found() {
+fn the_harmful_one_of_three_paths_is_found() {
     let paths = [candidate(0, 50, 20), candidate(1, 40, 100), candidate(2, 10, 60)];
     let mut world = World::new();
     world.run(20, &paths, |out| match (out.contains(&PathId(1)), out.contains(&PathId(2))) {
@@ -119,7 +119,7 @@ fn of_three_paths_the_one_that_does_harm_is_found() {
 }
 
 #[test]
-fn a_bond_that_is_faster_than_its_best_path_is_left_alone() {
+fn a_connection_that_is_faster_than_its_best_path_is_left_alone() {
     let paths = [candidate(0, 50, 20), candidate(1, 10, 200)];
     let mut world = World::new();
     world.run(60, &paths, |_| mbit(58));
@@ -127,7 +127,7 @@ fn a_bond_that_is_faster_than_its_best_path_is_left_alone() {
 }
 
 #[test]
-fn a_connection_with_nothing_to_send_is_not_judged() {
+fn a_connection_without_data_is_not_judged() {
     let paths = [candidate(0, 50, 20), candidate(1, 10, 200)];
     let mut world = World::new();
     for _ in 0..300 {
@@ -139,7 +139,7 @@ fn a_connection_with_nothing_to_send_is_not_judged() {
 
 proptest! {
     #[test]
-    fn the_best_path_is_never_out_and_no_path_for_ever(
+    fn the_best_path_is_never_left_out_and_no_path_for_ever(
         rates in prop::collection::vec((1u64..100, 5u64..300), 2..5),
         arrivals in prop::collection::vec(0u64..100, 16),
     ) {
@@ -150,7 +150,7 @@ proptest! {
         let rate = |out: &[PathId]| mbit(arrivals[out.iter().map(|path| 1 << path.0).sum::<usize>()]);
         world.run(60, &paths, rate);
         prop_assert!(paths.iter().any(|path| path.rate == best && !world.out.contains(&path.path)));
-        // Once all is well nothing stays parked longer than the longest wait.
+        // Without further harm no path stays parked for more than the longest wait.
         let well = |_: &[PathId]| mbit(1000);
         world.run(LONGEST_WAIT.as_secs() + 10, &paths, well);
         prop_assert!(world.out.is_empty(), "{:?}", world.told);

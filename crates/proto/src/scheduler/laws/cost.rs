@@ -4,21 +4,21 @@ use super::super::choice::capacity;
 use super::super::in_use_for_urgent;
 use super::*;
 
-/// What is asked one after the other: milliseconds since the last question, which paths have no room, what waits.
+/// Consecutive decisions: milliseconds since the last one, which paths cannot send, and the waiting bytes.
 fn questions() -> impl Strategy<Value = Vec<(u64, [bool; 3], u64)>> {
     let gap = prop_oneof![8 => 1..100_u64, 1 => 100..1500_u64];
     let backlog = prop_oneof![1..100_000_u64, 1..50_000_000_u64];
     prop::collection::vec((gap, any::<[bool; 3]>(), backlog), 1..60)
 }
 
-/// What a path is avoided for: what it costs, then its role.
+/// The price of a path: its cost, then its role.
 fn price(path: &PathView) -> (u8, Role) {
     (path.terms.cost, path.role)
 }
 
 proptest! {
     #[test]
-    fn a_dearer_path_is_used_only_for_what_the_cheaper_ones_do_not_carry_in_time(
+    fn a_dearer_path_is_used_only_for_load_that_the_cheaper_ones_do_not_carry_in_time(
         paths in some_open(), costs in any::<[u8; 3]>(), secondary in any::<[bool; 3]>(), questions in questions(),
     ) {
         let priced = |((path, cost), is_secondary): ((&PathView, &u8), bool)| PathView {
@@ -31,7 +31,7 @@ proptest! {
             let patience = Duration::from_millis(millis);
             let mut scheduler = make(choice);
             let mut now = Instant::from_nanos(5_000_000_000);
-            // For each path: since when something has been waiting for those that are cheaper.
+            // For each path: since when data has been waiting for the cheaper ones.
             let mut since = [None; 3];
             for (gap, is_full, backlog) in &questions {
                 now += Duration::from_millis(*gap);

@@ -1,4 +1,4 @@
-//! Laws that schedulers keep for any view.
+//! Laws of all schedulers, for any view.
 
 mod cost;
 mod primary;
@@ -43,7 +43,7 @@ const CHOICES: [&str; 16] = [
     "cost=100ms",
 ];
 
-/// The paths of an answer, the first first.
+/// The paths of a decision, the first path first.
 fn chosen(decision: &Decision) -> (Vec<PathId>, ByteCount) {
     match decision {
         Decision::Send { path, quantum, .. } => (vec![*path], *quantum),
@@ -53,7 +53,7 @@ fn chosen(decision: &Decision) -> (Vec<PathId>, ByteCount) {
 }
 
 #[test]
-fn the_laws_are_checked_of_every_scheduler() {
+fn every_scheduler_is_checked_by_the_laws() {
     for name in names() {
         assert!(CHOICES.iter().any(|choice| choice.split('=').next() == Some(name)), "{name}");
     }
@@ -61,11 +61,11 @@ fn the_laws_are_checked_of_every_scheduler() {
 
 proptest! {
     #[test]
-    fn every_choice_is_a_usable_path_with_room(scenes in prop::collection::vec(any_scene(), 1..6)) {
+    fn every_choice_is_a_usable_path_that_can_send(scenes in prop::collection::vec(any_scene(), 1..6)) {
         for choice in CHOICES {
             let mut scheduler = make(choice);
             for scene in &scenes {
-                // What needs leave is no better than a backup that needs none.
+                // A path that needs permission is no better than a backup that needs none.
                 let is_better = |path: &PathView| {
                     path.tier().is_some_and(|tier| tier < Tier::Reserve)
                         && scheduler.may_use(path, &scene.paths)
@@ -97,7 +97,7 @@ proptest! {
         let paths: Vec<PathView> =
             paths.iter().zip(secondary).map(|(path, second)| PathView { role: role(second), ..*path }).collect();
         let scene = Scene::bulk(befallen(&paths, &fates));
-        // The others use them by laws of their own.
+        // The other schedulers use them by laws of their own.
         let by_role = [
             "min-rtt", "round-robin", "weighted", "weighted=1:1:2", "weighted=fixed", "outstanding-ratio", "blest", "ecf", "redundant=late",
         ];
@@ -110,7 +110,7 @@ proptest! {
     }
 
     #[test]
-    fn nobody_waits_while_every_free_path_has_room(paths in some_open()) {
+    fn no_scheduler_waits_while_every_free_path_can_send(paths in some_open()) {
         let scene = Scene::bulk(paths);
         for choice in CHOICES {
             let decision = scene.decide(&mut *make(choice));
@@ -119,12 +119,12 @@ proptest! {
     }
 
     #[test]
-    fn nobody_waits_for_a_path_that_will_not_have_room(paths in some_open(), open in 0..3_usize) {
-        // On one there is room, on the others nothing is in flight that could give any.
+    fn no_scheduler_waits_for_a_path_that_will_not_be_able_to_send(paths in some_open(), open in 0..3_usize) {
+        // One path can send; on the others no packet is in flight that could free their windows.
         let closed = |path: PathView| PathView { in_flight: ByteCount::ZERO, sendable: ByteCount::ZERO, ..path };
         let id = paths[open].id;
         let scene = Scene::bulk(paths.into_iter().map(|path| if path.id == id { path } else { closed(path) }).collect());
-        // The others are bound to a path by their laws, or (earliest) to what they take it to carry.
+        // Other schedulers are bound to a path by their laws, or (earliest) to its estimated capacity.
         let free = [
             "min-rtt", "round-robin", "weighted", "weighted=1:1:2", "weighted=fixed", "outstanding-ratio", "blest", "ecf", "redundant",
             "redundant=late",

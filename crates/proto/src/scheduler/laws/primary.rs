@@ -21,12 +21,12 @@ fn ranked() -> impl Strategy<Value = Vec<PathView>> {
     })
 }
 
-/// What the application is told: which path is primary from now on, and about which it is asked.
+/// Notices to the application: which path is primary from now on, and for which it is asked.
 fn told(scheduler: &mut dyn Scheduler) -> Vec<Notice> {
     std::iter::from_fn(|| scheduler.poll_notice()).collect()
 }
 
-/// The primary after a question, of which the application was told once, when it changed.
+/// The primary after a decision; the application is notified once of each change.
 fn follow(scheduler: &mut dyn Scheduler, before: Option<PathId>) -> Option<PathId> {
     match told(scheduler).as_slice() {
         [] => before,
@@ -35,7 +35,7 @@ fn follow(scheduler: &mut dyn Scheduler, before: Option<PathId>) -> Option<PathI
     }
 }
 
-/// What waits.
+/// The waiting data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Load {
     New,
@@ -47,8 +47,7 @@ fn any_load() -> impl Strategy<Value = Load> {
     prop::sample::select(vec![Load::New, Load::Repeats, Load::Urgent])
 }
 
-/// The paths that get something: of what is urgent all those that it may go on, and the scheduler's choice if there is
-/// none.
+/// The paths that get data: for urgent data all that may carry it, otherwise the scheduler's choice.
 fn carriers(scheduler: &mut dyn Scheduler, scene: &Scene, load: Load) -> Vec<PathId> {
     if load == Load::Urgent {
         let view = View::new(scene.now, &scene.paths);
@@ -65,7 +64,7 @@ fn works(path: &PathView) -> bool {
     path.tier().is_some()
 }
 
-/// The fastest of the best of those that work.
+/// The fastest path of the best group that works.
 fn fastest(paths: &[PathView]) -> Option<&PathView> {
     let working = paths.iter().filter(|path| works(path));
     working.min_by_key(|path| (path.tier(), path.terms.cost, Reverse(capacity(path)), path.id))
@@ -101,7 +100,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_urgent_goes_where_new_data_goes(paths in ranked(), rounds in fates()) {
+    fn urgent_data_goes_where_new_data_goes(paths in ranked(), rounds in fates()) {
         for choice in ["primary", "primary=rank"] {
             let mut scheduler = make(choice);
             for fates in &rounds {
@@ -114,13 +113,14 @@ proptest! {
     }
 
     #[test]
-    fn what_got_lost_goes_again_on_the_fastest_of_the_others(
+    fn retransmissions_go_on_the_fastest_of_the_other_paths(
         paths in some_open(), is_full in any::<[bool; 3]>(), from in 0..4_u32,
     ) {
         let filter = |(path, is_full): (&PathView, &bool)| if *is_full { full(*path) } else { *path };
         let paths = paths.iter().zip(&is_full).map(filter).collect();
         let scene = Scene { repeats: 5000, repeats_from: Some(PathId(from)), ..Scene::bulk(paths) };
-        // The primary, which is the oldest, helps when no other has room; where they got lost is the last resort.
+        // The primary, which is the oldest, carries them when no other can send; the path that lost them is the last
+        // resort.
         let rank = |path: &&&PathView| {
             (path.id == PathId(from), path.id == PathId(0), Reverse(capacity(path)), path.id)
         };
@@ -132,7 +132,7 @@ proptest! {
     }
 
     #[test]
-    fn the_fastest_other_takes_over_and_stays_until_the_primary_is_back_or_the_application_wishes(
+    fn the_fastest_other_path_takes_over_and_stays_until_the_primary_returns_or_the_application_chooses(
         paths in some_open(), secondary in any::<[bool; 3]>(), rounds in fates(),
         wishes in prop::collection::vec(prop::option::weighted(0.2, prop::option::of(0..3_u32)), 40),
     ) {
@@ -154,7 +154,7 @@ proptest! {
                 prop_assert_eq!((sent, primary), (Vec::new(), before));
                 continue;
             };
-            // The oldest of the best role that is open.
+            // The oldest open path of the best role.
             let home = scene.paths.iter().min_by_key(|path| (path.role, path.id)).unwrap().id;
             let is = |id: PathId, state: fn(&PathView) -> bool| scene.find(id).is_some_and(state);
             let if_settled = |id: PathId| Some(id).filter(|id| is(*id, |path| path.state == PathState::Active));
@@ -189,9 +189,9 @@ proptest! {
     }
 
     #[test]
-    fn no_costly_path_carries_anything_before_the_application_was_asked_and_allowed_it(
+    fn no_costly_path_carries_data_before_the_application_was_asked_and_allowed_it(
         paths in ranked(), rounds in fates(),
-        // Of a hundred questions; 0 is the policy never, 100 is allow.
+        // In percent of the requests; 0 is the policy never, 100 is allow.
         allowed_of_hundred in prop_oneof![Just(0), Just(100), 1..100_u8],
         answers in prop::collection::vec((0..100_u8, any_load()), 40),
     ) {
@@ -200,14 +200,14 @@ proptest! {
         for choice in ["primary", "primary=rank"] {
             let mut scheduler = make(choice);
             let mut allowed = BTreeSet::new();
-            // What the last primary cost that nobody had to allow.
+            // The cost of the last primary that needed no permission.
             let (mut free, mut asked) = (None, None);
             for (fates, (answer, load)) in rounds.iter().zip(&answers) {
                 let repeats = if *load == Load::Repeats { 5000 } else { 0 };
                 let scene = Scene { repeats, ..Scene::bulk(befallen(&paths, fates)) };
                 let home = scene.paths.iter().min_by_key(|path| (path.role, cost(path), path.id)).map(cost);
                 let working: Vec<&PathView> = scene.paths.iter().filter(|path| works(path)).collect();
-                // A second time if the first answer was a question, and the answer to that is yes.
+                // A second time if the first decision was a request, and the request is granted.
                 loop {
                     let carriers = carriers(&mut *scheduler, &scene, *load);
                     let told = told(&mut *scheduler);
@@ -251,7 +251,7 @@ proptest! {
 }
 
 #[test]
-fn leave_for_one_path_is_none_for_another_of_the_same_cost() {
+fn permission_for_one_path_is_none_for_another_of_the_same_cost() {
     let costing = |path: PathView| PathView { terms: PathTerms { cost: 1, ..path.terms }, ..path };
     let [free, backup, other] = [0, 1, 2].map(|id| open(id, 20, 1_000_000));
     let (backup, other) = (PathView { role: Role::Backup, ..costing(backup) }, costing(other));
@@ -270,7 +270,7 @@ fn leave_for_one_path_is_none_for_another_of_the_same_cost() {
 }
 
 #[test]
-fn a_wish_for_one_path_is_no_leave_for_another_of_the_same_cost() {
+fn the_choice_of_one_path_is_no_permission_for_another_of_the_same_cost() {
     let costing = |path: PathView| PathView { terms: PathTerms { cost: 1, ..path.terms }, ..path };
     let [free, wished, other] = [0, 1, 2].map(|id| open(id, 20, 1_000_000));
     let (wished, other) = (costing(wished), costing(other));

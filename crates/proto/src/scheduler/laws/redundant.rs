@@ -5,7 +5,7 @@ use super::*;
 
 proptest! {
     #[test]
-    fn redundant_sends_every_burst_on_every_path_with_room(
+    fn redundant_sends_every_burst_on_every_path_that_can_send(
         paths in some_open(), is_full in any::<[bool; 3]>(), repeats in 0..2_u64,
     ) {
         let filter = |(path, is_full): (&PathView, &bool)| if *is_full { full(*path) } else { *path };
@@ -23,7 +23,7 @@ proptest! {
     }
 
     #[test]
-    fn late_sends_twice_only_what_goes_again_is_urgent_or_holds_up_the_rest_for_too_long(
+    fn late_sends_twice_only_retransmissions_urgent_data_and_overdue_head_of_line_data(
         scene in any_scene(), open in prop::option::of(some_open()), goes_again in any::<bool>(),
     ) {
         let repeats = if goes_again { scene.repeats } else { 0 };

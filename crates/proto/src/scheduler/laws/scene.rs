@@ -1,4 +1,4 @@
-//! Views made by chance.
+//! Random views.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::super::{Decision, PathTerms, PathView, RttView, Scheduler, Tier, View
 use crate::path::{PathState, Role};
 use crate::{ByteCount, Class, Instant, Rate};
 
-/// What a view is made of.
+/// The ingredients of a view.
 #[derive(Debug, Clone)]
 pub(super) struct Scene {
     pub(super) now: Instant,
@@ -18,7 +18,7 @@ pub(super) struct Scene {
     pub(super) repeats: u64,
     pub(super) repeats_from: Option<PathId>,
     pub(super) window_left: u64,
-    /// Credit of bytes that are not acknowledged yet.
+    /// Credit of unacknowledged bytes.
     pub(super) window_used: u64,
     pub(super) copy_budget: u64,
     pub(super) class: Class,
@@ -28,7 +28,7 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    /// Much to send, and paths as they are.
+    /// A large backlog, with the given paths.
     pub(super) fn bulk(paths: Vec<PathView>) -> Self {
         Self {
             now: Instant::from_nanos(5_000_000_000),
@@ -68,7 +68,7 @@ impl Scene {
         scheduler.decide(&self.view())
     }
 
-    /// A path that is open.
+    /// An open path.
     pub(super) fn path(&self, id: PathId) -> &PathView {
         self.find(id).unwrap()
     }
@@ -77,7 +77,7 @@ impl Scene {
         self.paths.iter().find(|path| path.id == id)
     }
 
-    /// The paths that may carry data, with room for it: reserves only while nothing else works.
+    /// The paths that may carry data and can send: reserves only while nothing else works.
     pub(super) fn roomy(&self) -> Vec<&PathView> {
         let is_reserve = |path: &&PathView| path.tier() == Some(Tier::Reserve);
         let working = || self.paths.iter().filter(|path| path.tier().is_some());
@@ -86,7 +86,7 @@ impl Scene {
         in_use.filter(|path| path.sendable > ByteCount::ZERO).collect()
     }
 
-    /// Those of them whose turn it is by their roles: secondaries when the primaries are full.
+    /// The part of them that is due by role: secondaries when the primaries are full.
     pub(super) fn due(&self) -> Vec<&PathView> {
         let roomy = self.roomy();
         let best = roomy.iter().map(|path| path.tier()).min();
@@ -94,15 +94,15 @@ impl Scene {
     }
 }
 
-/// What becomes of a path for a while.
+/// The fate of a path for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     Open,
     Full,
     Dead,
-    /// It is back and has not proved itself.
+    /// It is back, on probation.
     Returning,
-    /// It is closed, and no view has it any more.
+    /// It is closed, and appears in no view any more.
     Gone,
 }
 
@@ -123,7 +123,7 @@ pub(super) fn any_fate() -> impl Strategy<Value = Fate> {
     prop_oneof![40 => passing, 1 => Just(Fate::Gone)]
 }
 
-/// The fates of the paths of a scene, again and again. What is gone stays so.
+/// The fates of the paths of a scene, repeatedly. A closed path stays closed.
 pub(super) fn fates() -> impl Strategy<Value = Vec<[Fate; 5]>> {
     prop::collection::vec(prop::array::uniform5(any_fate()), 1..40).prop_map(|mut rounds| {
         for place in 0..5 {
@@ -134,7 +134,7 @@ pub(super) fn fates() -> impl Strategy<Value = Vec<[Fate; 5]>> {
     })
 }
 
-/// Each path with what becomes of it.
+/// Applies its fate to each path.
 pub(super) fn befallen(paths: &[PathView], fates: &[Fate]) -> Vec<PathView> {
     paths.iter().zip(fates).filter_map(|(path, fate)| fate.befalls(path)).collect()
 }
@@ -148,7 +148,7 @@ pub(super) fn ready(stream: u64) -> ReadyStream {
     ReadyStream { stream: StreamId(stream), priority: 0, class: Class::Bulk, deadline: None, fresh, repeats }
 }
 
-/// A path that works and has room.
+/// A path that works and can send.
 pub(super) fn open(id: u32, rtt: u64, rate: u64) -> PathView {
     let (rtt, rate) = (Duration::from_millis(rtt), Rate::from_bytes_per_second(rate));
     let window = (rate * rtt).max(ByteCount(12_000));
@@ -163,7 +163,7 @@ pub(super) fn open(id: u32, rtt: u64, rate: u64) -> PathView {
     }
 }
 
-/// The same without room.
+/// The path with a full window.
 pub(super) fn full(path: PathView) -> PathView {
     PathView { sendable: ByteCount::ZERO, in_flight: path.window, ..path }
 }
@@ -172,7 +172,7 @@ pub(super) fn dead(path: PathView) -> PathView {
     PathView { state: PathState::Dead, sendable: ByteCount::ZERO, in_flight: ByteCount::ZERO, ..path }
 }
 
-/// A path that works, of any figures.
+/// A path that works, with any properties.
 pub(super) fn any_open(id: u32) -> impl Strategy<Value = PathView> {
     (1..500_u64, 1..20_000_000_u64, 1200..2_000_000_u64, 0..100_u64).prop_map(
         move |(rtt, rate, window, part)| PathView {
@@ -188,12 +188,12 @@ pub(super) fn some_open() -> impl Strategy<Value = Vec<PathView>> {
     (any_open(0), any_open(1), any_open(2)).prop_map(|(a, b, c)| vec![a, b, c])
 }
 
-/// From one to five of them.
+/// One to five of them.
 pub(super) fn many_open() -> impl Strategy<Value = Vec<PathView>> {
     (1..6_u32).prop_flat_map(|count| (0..count).map(any_open).collect::<Vec<_>>())
 }
 
-/// Any path at all.
+/// Any path.
 pub(super) fn any_path(id: u32) -> impl Strategy<Value = PathView> {
     let standing = (
         prop_oneof![Just(PathState::Active), prop::sample::select(PathState::ALL.to_vec())],
@@ -220,7 +220,7 @@ pub(super) fn any_path(id: u32) -> impl Strategy<Value = PathView> {
     })
 }
 
-/// Any view at all.
+/// Any view.
 pub(super) fn any_scene() -> impl Strategy<Value = Scene> {
     let bytes = || prop_oneof![4 => 0..3_000_000_u64, 1 => Just(0), 1 => Just(u64::MAX)];
     let budget = prop_oneof![0..2_400_u64, 0..100_000_u64];

@@ -6,7 +6,7 @@ use super::*;
 
 proptest! {
     #[test]
-    fn of_the_paths_with_room_min_rtt_takes_the_nearest(scene in any_scene()) {
+    fn min_rtt_takes_the_nearest_path_that_can_send(scene in any_scene()) {
         let decision = scene.decide(&mut *make("min-rtt"));
         match chosen(&decision).0.first() {
             Some(id) => {
@@ -18,10 +18,10 @@ proptest! {
     }
 
     #[test]
-    fn round_robin_visits_every_path_with_room_once_a_round(paths in many_open(), rounds in fates()) {
+    fn round_robin_visits_every_path_that_can_send_once_a_round(paths in many_open(), rounds in fates()) {
         let mut scheduler = make("round-robin");
         let mut last = None;
-        // Since the last visit of a path: who had room all the while and was not visited.
+        // For each path, the paths that could send all the time since its last visit and were not visited.
         let mut owed: BTreeMap<PathId, BTreeSet<PathId>> = BTreeMap::new();
         for fates in &rounds {
             let scene = Scene::bulk(befallen(&paths, fates));

@@ -7,7 +7,7 @@ use super::*;
 
 proptest! {
     #[test]
-    fn a_stream_leaves_its_path_only_while_that_carries_nothing(paths in some_open(), rounds in fates()) {
+    fn a_stream_leaves_its_path_only_while_that_carries_no_data(paths in some_open(), rounds in fates()) {
         let mut scheduler = make("stream-bound");
         let streams = [0, 4, 8, 12];
         let mut path_of = |stream, scene: &Scene| {
@@ -20,7 +20,7 @@ proptest! {
             let scene = Scene::bulk(befallen(&paths, fates));
             for (stream, home) in streams.into_iter().zip(&mut homes) {
                 let Some(at_home) = home.and_then(|home| scene.find(home)) else {
-                    // It is gone for good. Which one it gets shows where none is full.
+                    // The path is closed for good. The new path of the stream shows only if none is full.
                     let has_room = |path: &PathView| path.tier().is_none() || path.sendable > ByteCount::ZERO;
                     *home = scene.paths.iter().all(has_room).then(|| path_of(stream, &scene)).flatten();
                     continue;
@@ -33,7 +33,7 @@ proptest! {
     }
 
     #[test]
-    fn a_new_stream_gets_the_path_that_could_carry_most_for_each_of_its_streams(
+    fn a_new_stream_gets_the_path_with_the_most_capacity_for_each_of_its_streams(
         paths in many_open(), streams in 1..30_u64, searching in prop::option::of(any::<prop::sample::Index>()),
     ) {
         let mut paths: Vec<PathView> =
@@ -50,7 +50,7 @@ proptest! {
             let share = |path: &PathView| capacity(path).bytes_per_second() / (count(path) + 1);
             let home = chosen(&scene.decide(&mut *scheduler)).0[0];
             if searching.is_some() {
-                // What rates there are is not known yet.
+                // The rates are not known yet.
                 let first = scene.paths.iter().min_by_key(|path| (count(path), path.id)).map(|path| path.id);
                 prop_assert_eq!(Some(home), first);
             } else {

@@ -1,4 +1,4 @@
-//! The laws of those that wait for the nearest path: `blest` and `ecf`.
+//! The laws of the schedulers that wait for the nearest path: `blest` and `ecf`.
 
 use super::*;
 
@@ -23,7 +23,7 @@ proptest! {
         }
         let percent = (100 + blocked).min(150).saturating_sub(free).max(100);
         let needed = meanwhile * u128::from(percent) / 100;
-        // It computes in whole bytes.
+        // The scheduler computes in whole bytes.
         prop_assume!(needed.abs_diff(left) > 4 + 4 * slow / fast);
         let window_left = u64::try_from(credit).unwrap();
         let scene = Scene { now, window_left, ..Scene::bulk(vec![full(near), far]) };
@@ -31,7 +31,7 @@ proptest! {
     }
 
     #[test]
-    fn ecf_waits_only_if_the_fast_path_is_done_sooner(
+    fn ecf_waits_only_if_the_fast_path_completes_sooner(
         near in any_open(0), far in any_open(1), rests in prop::collection::vec(1..5_000_000_u64, 1..8),
     ) {
         prop_assume!(near.rtt.smoothed < far.rtt.smoothed);
@@ -42,7 +42,7 @@ proptest! {
         for backlog in rests {
             let scene = Scene { backlog, ..Scene::bulk(vec![full(near), far]) };
             let rest = count(ByteCount(backlog));
-            // Who waited leans that way by a quarter, until the first test fails.
+            // A scheduler that waited favours waiting by a quarter, until the first test fails.
             let factor = if waits { 1.25 } else { 1.0 };
             let by_fast = (1.0 + rest / count(near.window)) * fast - factor * (slow + variation);
             let on_slow = rest / count(far.window) * slow - (2.0 * fast + variation);

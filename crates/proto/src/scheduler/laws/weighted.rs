@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 
-/// Lets a scheduler send so many bursts, and counts the bytes of each path.
+/// Lets a scheduler send this many bursts, and counts the bytes of each path.
 fn bytes_of(choice: &str, scene: &Scene, bursts: usize) -> BTreeMap<PathId, u64> {
     let mut scheduler = make(choice);
     let mut sent = BTreeMap::new();
@@ -49,7 +49,7 @@ proptest! {
         let scene = Scene::bulk((0..count).map(|id| open(id, 20, 1_000_000)).collect());
         let settings: Vec<String> = weights.iter().map(ToString::to_string).collect();
         let sent = bytes_of(&format!("weighted={}", settings.join(":")), &scene, bursts);
-        // Paths beyond the list have 1.
+        // Paths beyond the list have weight 1.
         let weights: Vec<u64> = (0..scene.paths.len()).map(|place| weights.get(place).copied().unwrap_or(1)).collect();
         let (all, sum) = (sent.values().sum::<u64>(), weights.iter().sum::<u64>());
         prop_assert_eq!(all, 4800 * bursts as u64);
@@ -87,11 +87,11 @@ proptest! {
     }
 
     #[test]
-    fn fixed_weights_run_ahead_of_a_full_path_by_little_and_measured_ones_by_any_amount(weight in 1..1000_u64) {
+    fn fixed_weights_exceed_their_share_beside_a_full_path_by_little_and_measured_ones_by_any_amount(weight in 1..1000_u64) {
         let scene = Scene::bulk(vec![open(0, 20, 1_000_000), full(open(1, 20, 1_000_000))]);
         let sent = bytes_of(&format!("weighted=1:{weight}"), &scene, 1000);
-        // Its share is nothing while the other one has nothing: it is ahead with all that it has, but for what is due
-        // to it of that.
+        // While the other path carries nothing, the share of this one is nothing: it exceeds its share by all its
+        // bytes, less the part due to it.
         let ahead = sent[&PathId(0)] * weight / (weight + 1);
         prop_assert!(((64 << 10)..=(64 << 10) + 4800).contains(&(ahead + 1)), "{ahead}");
         let of_interfaces = Scene::bulk(vec![of_weight(0, 1), full(of_weight(1, u32::try_from(weight).unwrap()))]);

@@ -1,4 +1,4 @@
-//! What each scheduler has paths for, and that it acts accordingly.
+//! The purposes of each scheduler, and that its decisions match them.
 
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ fn fresh(choice: &str, paths: &[PathView]) -> String {
 }
 
 #[test]
-fn those_that_go_by_distance_name_the_nearest_and_groups() {
+fn schedulers_by_distance_name_the_nearest_path_and_the_tiers() {
     for choice in ["min-rtt", "blest", "ecf"] {
         assert_eq!(fresh(choice, &three()), "farther nearest secondary", "{choice}");
     }
@@ -71,7 +71,7 @@ fn those_that_go_by_distance_name_the_nearest_and_groups() {
 }
 
 #[test]
-fn those_that_take_turns_say_so_and_a_little_stays_on_the_oldest_path() {
+fn schedulers_with_turns_say_so_and_small_traffic_stays_on_the_oldest_path() {
     for choice in ["round-robin", "weighted", "weighted=1:1:2"] {
         assert_eq!(fresh(choice, &three()), "turn turn secondary", "{choice}");
     }
@@ -92,12 +92,12 @@ fn no_scheduler_pays_for_background_data() {
     assert_eq!(words("earliest"), "speed unpaid");
     assert_eq!(words("round-robin"), "turn unpaid");
     assert_eq!(words("min-rtt"), "farther unpaid");
-    // What gets no new data has a reason of its own.
+    // A path without new data keeps its own reason.
     assert_eq!(words("primary"), "primary needs-leave");
 }
 
 #[test]
-fn the_primary_path_is_told_from_its_stand_in_and_from_the_others() {
+fn the_primary_path_differs_from_its_stand_in_and_from_the_others() {
     let mut scheduler = make("primary");
     let mut paths = vec![path(0, 40), path(1, 20), costing(2, path(2, 10))];
     scheduler.decide(&view(&paths));
@@ -113,13 +113,13 @@ fn the_primary_path_is_told_from_its_stand_in_and_from_the_others() {
     scheduler.on_event(&Event::PrimaryWished { path: Some(PathId(1)) });
     assert_eq!(words(&*scheduler, &view(&paths)), "repeats primary");
     assert_eq!(words(&*scheduler, &view(&[paths[0], dead(paths[1])])), "stand-in");
-    // The fastest is primary, whichever it is.
+    // The fastest path is primary, whichever it is.
     assert_eq!(fresh("primary=rank", &paths), "repeats primary");
     assert_eq!(fresh("primary=rank", &[paths[0], dead(paths[1])]), "primary");
 }
 
 #[test]
-fn streams_are_told_from_those_that_have_no_path_of_their_own() {
+fn bound_streams_differ_from_streams_without_a_path_of_their_own() {
     let mut scheduler = make("stream-bound");
     let mut paths = vec![path(0, 40), path(1, 20)];
     assert_eq!(words(&*scheduler, &view(&paths)), "unbound unbound");
@@ -139,7 +139,7 @@ fn streams_are_told_from_those_that_have_no_path_of_their_own() {
 }
 
 #[test]
-fn cost_tells_the_dearer_ones_also_while_the_cheaper_ones_fail() {
+fn cost_names_the_dearer_paths_even_while_the_cheaper_ones_fail() {
     let mut paths = three();
     paths.push(costing(2, path(3, 1)));
     assert_eq!(fresh("cost", &paths), "farther nearest secondary dearer");
@@ -147,12 +147,12 @@ fn cost_tells_the_dearer_ones_also_while_the_cheaper_ones_fail() {
     paths[3].terms.quota_left = Some(ByteCount(100));
     assert_eq!(fresh("cost", &paths), "farther nearest secondary cap-reached");
     assert_eq!(fresh("cost", &[dead(path(0, 40)), costing(1, path(1, 20))]), "dearer");
-    // What is free but in reserve makes nothing dear.
+    // A free path in reserve makes no other dear.
     let backup = PathView { role: Role::Backup, state: PathState::Backup, ..path(0, 40) };
     assert_eq!(fresh("cost", &[backup, costing(1, path(1, 20))]), "nearest");
 }
 
-/// Tells nothing of its reasons.
+/// A scheduler that does not explain itself.
 #[derive(Debug)]
 struct Silent;
 
@@ -167,7 +167,7 @@ impl Scheduler for Silent {
 }
 
 #[test]
-fn a_scheduler_of_ones_own_need_not_tell() {
+fn a_custom_scheduler_need_not_explain_itself() {
     assert_eq!(words(&Silent, &view(&three())), "any any any");
 }
 
