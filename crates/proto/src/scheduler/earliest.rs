@@ -2,8 +2,8 @@
 //! delivers.
 //!
 //! 1. The arrival time of a burst is computed from the measured rate and delay of each path.
-//! 2. A path that would deliver later than others gets bytes further on: those that the others cannot deliver before. So
-//!    bytes arrive in order, and few have to wait at the receiver.
+//! 2. A path that would deliver later than others gets bytes further on: those that the others cannot deliver before.
+//!    So bytes arrive in order, and few have to wait at the receiver.
 //! 3. If the others can deliver all waiting data, or all that the credit permits, the slow path gets nothing: all paths
 //!    together are never slower than the best of them.
 //! 4. No path gets more than it can carry in a round trip, plus a share of the credit: a queue in front of a slow link

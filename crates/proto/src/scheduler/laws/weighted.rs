@@ -87,7 +87,7 @@ proptest! {
     }
 
     #[test]
-    fn fixed_weights_exceed_their_share_beside_a_full_path_by_little_and_measured_ones_by_any_amount(weight in 1..1000_u64) {
+    fn beside_a_full_path_fixed_weights_exceed_their_share_by_little_and_measured_ones_freely(weight in 1..1000_u64) {
         let scene = Scene::bulk(vec![open(0, 20, 1_000_000), full(open(1, 20, 1_000_000))]);
         let sent = bytes_of(&format!("weighted=1:{weight}"), &scene, 1000);
         // While the other path carries nothing, the share of this one is nothing: it exceeds its share by all its
