@@ -1,4 +1,4 @@
-//! CUBIC (RFC 9438), in integers; alone, or one flow made of the paths that share a bottleneck.
+//! CUBIC (RFC 9438), in integers; for a single path, or for the paths that share a bottleneck as one flow.
 
 use std::time::Duration;
 
@@ -10,37 +10,37 @@ use super::{
 };
 use crate::{ByteCount, Instant, Rate};
 
-/// β = 0.7: what remains of the window after a congestion event (section 4.6).
+/// β = 0.7: the part of the window that remains after a congestion event (section 4.6).
 const BETA: (u64, u64) = (7, 10);
-/// (1 + β) / 2: what remains of `W_max` for fast convergence (section 4.7).
+/// (1 + β) / 2: the part of `W_max` that remains for fast convergence (section 4.7).
 const CONVERGENCE: (u64, u64) = (85, 100);
-/// A path keeps this part of its window, whatever its group should give.
+/// A path keeps this part of its window, however much its group should give up.
 const LEAST_KEPT: u64 = 4;
 /// α = 3·(1 − β) / (1 + β): growth of the Reno-friendly estimate (section 4.3).
 const ALPHA: (u128, u128) = (9, 17);
-/// No window is larger.
+/// Upper bound of windows.
 const WINDOW_MAX: ByteCount = ByteCount(1 << 40);
 
-/// Grows by a cubic function of the time since the last congestion event, so that it does not depend on the
-/// round-trip time, but never slower than Reno.
+/// Grows by a cubic function of the time since the last congestion event, independent of the RTT, but never slower
+/// than Reno.
 ///
-/// Made by [`Self::coupled`], it does with each acknowledgement what one flow with the windows of the whole group would
-/// do. Such a flow is reduced once a round trip: the path that shows the congestion first gives what all should, as far
-/// as it has it, the others nothing for what they sent before.
+/// With [`Self::coupled`], it treats the windows of the whole group as one flow with each acknowledgement. Such a
+/// flow is reduced once in a round trip: the first path with a sign of congestion gives up the reduction of all, as
+/// far as its window suffices, and the others give up nothing for packets sent before.
 #[derive(Debug, Clone)]
 pub struct Cubic {
     config: ControllerConfig,
     coupling: Coupling,
-    /// The rest of the group as it was seen last; nothing if not coupled.
+    /// The rest of the group at the last update; empty if not coupled.
     others: Others,
-    /// When this path last gave.
+    /// When this path was last reduced.
     reduced_at: Option<Instant>,
     state: State,
-    /// The state before the last congestion event, for undoing it (section 4.9).
+    /// The state before the last congestion event, to undo it (section 4.9).
     before_loss: Option<State>,
 }
 
-/// Whether the other paths at the same bottleneck matter.
+/// Whether the other paths at the same bottleneck count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Coupling {
     Alone,
@@ -52,27 +52,27 @@ enum Coupling {
 struct State {
     window: Fine,
     slow_start: SlowStart,
-    /// `W_max`: where the window stood at the last congestion event, or below for convergence.
-    /// `None` before the first one and after persistent congestion.
+    /// `W_max`: the window at the last congestion event, or less for convergence. `None` before the first one and
+    /// after persistent congestion.
     plateau: Option<ByteCount>,
-    /// `cwnd_prior`: where the window stood at the last congestion event.
+    /// `cwnd_prior`: the window at the last congestion event.
     prior: ByteCount,
-    /// The current stage of congestion avoidance; it begins with the first acknowledgement after recovery.
+    /// The current epoch of congestion avoidance; it begins with the first acknowledgement after recovery.
     epoch: Option<Epoch>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Epoch {
-    /// When it began, moved forward by the time in which the window was not put to use (section 5.8).
+    /// Start of the epoch, moved forward by the time in which the window was not used (section 5.8).
     start: Instant,
-    /// Up to here time has been counted.
+    /// Time has been counted up to here.
     updated: Instant,
     curve: Curve,
-    /// This path's part of `W_est`: where Reno would be.
+    /// This path's part of `W_est`: the window of Reno.
     estimate: Fine,
 }
 
-/// Bytes in fixed point, 1/65536 of a byte.
+/// Bytes in fixed point, in 1/65536 of a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Fine(u128);
 
@@ -85,10 +85,10 @@ impl Fine {
         ByteCount(u64::try_from(self.0 >> 16).unwrap_or(u64::MAX)).min(WINDOW_MAX)
     }
 
-    /// Adds `a·b / divisor` bytes. The factors are windows or less, so that the product fits.
+    /// Adds `a·b / divisor` bytes. The factors are at most windows, so the product fits.
     fn add(&mut self, a: ByteCount, b: ByteCount, divisor: Self) {
         let product = (u128::from(a.min(WINDOW_MAX).get()) * u128::from(b.min(WINDOW_MAX).get())) << 16;
-        // divisor is in fixed point too: (p << 16) / (d >> 16)
+        // The divisor is in fixed point too: (p << 16) / (d >> 16).
         self.0 += product / (divisor.0 >> 16).max(1);
     }
 }
@@ -99,9 +99,9 @@ impl State {
         Self { window, slow_start: SlowStart::new(), plateau: None, prior: window.bytes(), epoch: None }
     }
 
-    /// From `whole` on the window of the group is reduced.
+    /// Begins a reduction of the group's window from `whole`.
     fn begin_reduction(&mut self, whole: ByteCount) {
-        // Section 4.7: below the last plateau others have come; leave them more room.
+        // Section 4.7: below the last plateau other flows have joined, which need more room.
         let plateau = match self.plateau {
             Some(plateau) if whole < plateau => scaled(whole, CONVERGENCE),
             Some(_) | None => whole,
@@ -115,7 +115,7 @@ impl State {
 impl Cubic {
     /// See [`super::by_name`].
     pub const NAME: &'static str = "cubic";
-    /// That of [`Self::coupled`].
+    /// The name of [`Self::coupled`].
     pub const COUPLED: &'static str = "coupled-cubic";
 
     /// Starts in slow start with the initial window.
@@ -130,7 +130,7 @@ impl Cubic {
         }
     }
 
-    /// The same, as one of a group.
+    /// Starts likewise, as a path of a group.
     pub fn coupled(config: &ControllerConfig) -> Self {
         Self { coupling: Coupling::Group, ..Self::new(config) }
     }
@@ -140,11 +140,12 @@ impl Cubic {
         (self.window() + self.others.windows).min(WINDOW_MAX)
     }
 
-    /// Takes the rest of the group into account. What it does while this path waits for news, it does at once then.
+    /// Takes the rest of the group into account. A reduction of the group that came while this path received no
+    /// acknowledgements takes effect at once.
     fn look_at(&mut self, subflows: &[Subflow]) {
         let others = Others::of(subflows);
         if others.number != self.others.number {
-            // Another flow than before: what was known of it does not hold.
+            // The flow has changed: its state no longer holds.
             self.state.plateau = None;
             self.state.epoch = None;
             self.before_loss = None;
@@ -158,13 +159,13 @@ impl Cubic {
         ByteCount(u64::from(self.config.max_datagram))
     }
 
-    /// Begins a stage of congestion avoidance if none is on.
+    /// Begins an epoch of congestion avoidance if there is none.
     fn epoch(&mut self, now: Instant) -> Epoch {
         if let Some(epoch) = self.state.epoch {
             return epoch;
         }
         let window = self.whole();
-        // Sections 4.8 and 4.10: without a known plateau the curve starts flat, where the window is.
+        // Sections 4.8 and 4.10: without a known plateau the curve starts flat, at the present window.
         if self.state.plateau.is_none() {
             self.state.prior = window;
         }
@@ -204,7 +205,7 @@ impl Cubic {
             *window = (*window).max(epoch.estimate).min(Fine::new(WINDOW_MAX));
             return;
         }
-        // Sections 4.4 and 4.5: towards where the curve will be in a round trip, at most half as much again.
+        // Sections 4.4 and 4.5: towards the curve's value in one round trip, at most half as much again.
         let target = epoch.curve.at(elapsed + sample.smoothed_rtt, size);
         let target = target.clamp(current, current + current / 2);
         window.add(target - current, bytes, whole);
@@ -213,7 +214,7 @@ impl Cubic {
 }
 
 impl Epoch {
-    /// Leaves the time up to `now` out of the curve.
+    /// Excludes the time up to `now` from the curve.
     fn skip_to(&mut self, now: Instant) {
         self.start += now - self.updated;
         self.updated = now;
@@ -236,7 +237,7 @@ impl CongestionController for Cubic {
     }
 
     fn on_proven(&mut self, subflows: &[Subflow]) {
-        // The flow that this path becomes a part of has had its initial window.
+        // The flow that this path joins has already had its initial window.
         let has_begun = Others::of(subflows).windows >= self.config.initial_bytes();
         if self.coupling == Coupling::Group && has_begun {
             self.state = State::new(self.config.minimum_bytes());
@@ -297,7 +298,7 @@ impl CongestionController for Cubic {
     fn on_max_datagram(&mut self, size: u16) {
         self.config.max_datagram = size;
         self.state.window = self.state.window.max(Fine::new(self.config.minimum_bytes()));
-        // The curve counts in datagrams: start it anew.
+        // The curve counts in datagrams: restart it.
         self.state.epoch = None;
         if let Some(before) = &mut self.before_loss {
             before.epoch = None;

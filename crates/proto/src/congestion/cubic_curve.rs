@@ -8,10 +8,10 @@ use crate::ByteCount;
 const C: (u128, u128) = (4, 10);
 /// Microseconds³ in a second³.
 const CUBIC_SECOND: u128 = 1_000_000_000_000_000_000;
-/// Distances from the plateau are cut here (about 3 hours), so that nothing overflows.
+/// Distances from the plateau are limited to this (about 3 hours), so that nothing overflows.
 const LONGEST_MICROS: u128 = 10_000_000_000;
 
-/// One cubic function: where its plateau lies, and when it is reached.
+/// One cubic function, given by its plateau and the time at which it reaches it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Curve {
     plateau: ByteCount,
@@ -20,7 +20,7 @@ pub(super) struct Curve {
 }
 
 impl Curve {
-    /// The curve that starts at `window` and flattens at `plateau`; if that is not above, it starts flat.
+    /// The curve that starts at `window` and flattens at `plateau`; it starts flat if that is not above the window.
     pub(super) fn new(window: ByteCount, plateau: ByteCount, max_datagram: u16) -> Self {
         let deficit = u128::from((plateau - window).get());
         let cube = deficit.saturating_mul(CUBIC_SECOND).saturating_mul(C.1)
@@ -45,12 +45,12 @@ impl Curve {
     }
 }
 
-/// The largest integer whose cube is not above `value`.
+/// The largest integer whose cube is at most `value`.
 fn cube_root(value: u128) -> u128 {
     if value == 0 {
         return 0;
     }
-    // Newton's method from above: it falls until it is there.
+    // Newton's method from above: the value falls until it converges.
     let bits = u128::BITS - value.leading_zeros();
     let mut root = 1u128 << bits.div_ceil(3);
     loop {
@@ -73,7 +73,7 @@ mod tests {
         let curve = Curve::new(ByteCount(70_000), ByteCount(100_000), 1000);
         assert_eq!(curve.time_to_plateau().as_millis(), 4217);
         assert_eq!(curve.at(curve.time_to_plateau(), 1000), ByteCount(100_000));
-        // K is cut to microseconds: a byte less of descent.
+        // K is truncated to microseconds, so the descent is a byte less.
         assert!(curve.at(Duration::ZERO, 1000).get().abs_diff(70_000) <= 1);
     }
 

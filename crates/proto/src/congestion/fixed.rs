@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{AckSample, CongestionController, ControllerConfig, LossSample, Subflow, pacing_of_window};
 use crate::{ByteCount, Instant, Rate};
 
-/// Keeps the window it started with, whatever happens. Not for networks that are shared.
+/// Keeps its initial window under all conditions. Not for shared networks.
 #[derive(Debug, Clone)]
 pub struct Fixed {
     datagrams: u32,
@@ -16,7 +16,7 @@ impl Fixed {
     /// See [`super::by_name`].
     pub const NAME: &'static str = "fixed";
 
-    /// A window of [`ControllerConfig::initial_window`] datagrams.
+    /// Creates a window of [`ControllerConfig::initial_window`] datagrams.
     pub fn new(config: &ControllerConfig) -> Self {
         Self { datagrams: config.initial_window.max(2), window: config.initial_bytes() }
     }

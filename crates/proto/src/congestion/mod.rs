@@ -1,6 +1,6 @@
-//! How much may be in flight on a path, and how fast it may leave.
+//! Congestion control: how much may be in flight on a path, and how fast it may leave.
 //!
-//! A controller is chosen by name for each path and hears facts about that path only; coupled controllers get the
+//! A controller is chosen by name for each path and receives facts about that path only; coupled controllers get the
 //! figures of the other paths as an argument. It has no clock and no state outside itself.
 //!
 //! ```
@@ -39,17 +39,17 @@ use coupled::{Balia, Law, Lia, Olia};
 
 use crate::{ByteCount, Instant, Rate};
 
-/// Decides about the congestion window and the pacing rate of one path.
+/// Controls the congestion window and the pacing rate of one path.
 ///
-/// What may be relied on:
-/// * `on_sent` and `on_packet_lost` come once a packet, `on_ack` once for each acknowledgement that brings news.
-/// * Losses shown by an acknowledgement come before its `on_ack`, first each packet, then the event.
-/// * `on_loss` comes once a round trip at most: not for packets sent before the last one.
+/// Guarantees to the controller:
+/// * `on_sent` and `on_packet_lost` come once for each packet, `on_ack` once for each acknowledgement with news.
+/// * Losses revealed by an acknowledgement come before its `on_ack`, first each packet, then the event.
+/// * `on_loss` comes once in a round trip at most: not for packets sent before the last one.
 /// * `on_spurious_loss` comes at most once after an `on_loss`, and only before the next one.
-/// * Packets of a path that is abandoned are not reported at all, and of one that is suspect neither the losses nor
-///   the rates: what happened to them says nothing of the path's capacity.
+/// * Packets of an abandoned path are not reported at all, nor are losses and rates during a suspect period: they say
+///   nothing about the capacity of the path.
 ///
-/// What is promised: the window never falls below two datagrams, and no hook panics.
+/// Guarantees of the controller: the window never falls below two datagrams, and no hook panics.
 pub trait CongestionController: Debug + Send {
     /// The name by which [`by_name`] finds it.
     fn name(&self) -> &'static str;
@@ -59,8 +59,8 @@ pub trait CongestionController: Debug + Send {
         let _ = sample;
     }
 
-    /// The path, which is not the first one, was just proven and carried nothing yet. `subflows` are the other live paths of
-    /// the connection.
+    /// The path was just validated, is not the first one, and has carried no data yet. `subflows` are the other live
+    /// paths of the connection.
     fn on_proven(&mut self, subflows: &[Subflow]) {
         let _ = subflows;
     }
@@ -70,16 +70,16 @@ pub trait CongestionController: Debug + Send {
         let _ = subflows;
     }
 
-    /// Packets arrived. `subflows` are the other live paths of the connection.
+    /// Packets were acknowledged. `subflows` are the other live paths of the connection.
     fn on_ack(&mut self, sample: &AckSample, subflows: &[Subflow]);
 
-    /// A packet was lost; the reaction to losses as such belongs into [`Self::on_loss`].
+    /// A packet was lost; the reaction to losses as such belongs in [`Self::on_loss`].
     fn on_packet_lost(&mut self, sample: &LostPacketSample) {
         let _ = sample;
     }
 
-    /// Packets arrived with a mark of congestion (RFC 3168), the first in a round trip; a [`LossSample`] follows unless a
-    /// loss began a congestion event in it before.
+    /// Packets arrived with a CE mark (RFC 3168), the first in a round trip; a [`LossSample`] follows unless a loss
+    /// began a congestion event in it before.
     fn on_mark(&mut self, now: Instant, in_flight: ByteCount) {
         let _ = (now, in_flight);
     }
@@ -87,13 +87,13 @@ pub trait CongestionController: Debug + Send {
     /// A congestion event: the window has to shrink.
     fn on_loss(&mut self, sample: &LossSample);
 
-    /// All packets of the last congestion event arrived after all: it never happened.
+    /// All packets of the last congestion event arrived after all: the event is undone.
     fn on_spurious_loss(&mut self, now: Instant);
 
-    /// Nothing arrived for several timeouts: start from the smallest window (RFC 9002, section 7.6).
+    /// Every packet was lost for several timeouts: restart from the smallest window (RFC 9002, section 7.6).
     fn on_persistent_congestion(&mut self, now: Instant);
 
-    /// The path starts anew with this window, nothing being in flight.
+    /// The path restarts with this window, with nothing in flight.
     fn on_restart(&mut self, now: Instant, window: ByteCount);
 
     /// The size of datagrams changed, in bytes.
@@ -102,26 +102,26 @@ pub trait CongestionController: Debug + Send {
     /// How many bytes may be in flight.
     fn window(&self) -> ByteCount;
 
-    /// How fast packets may leave, given the smoothed round trip.
+    /// How fast packets may leave, given the smoothed RTT.
     fn pacing_rate(&self, smoothed_rtt: Duration) -> Rate;
 
-    /// Whether the window still grows exponentially in search of the capacity.
+    /// Whether the window grows exponentially in slow start.
     fn is_in_slow_start(&self) -> bool;
 
-    /// What the controllers of other paths learn as [`Subflow::activity`]. While it is [`Activity::Draining`], all that is
-    /// sent counts as limited by the application. Default [`Activity::Steady`].
+    /// Reported to the controllers of other paths as [`Subflow::activity`]. While it is [`Activity::Draining`], all
+    /// samples count as application-limited. Default [`Activity::Steady`].
     fn activity(&self) -> Activity {
         Activity::Steady
     }
 
-    /// When the window was last reduced for congestion; the controllers of other paths learn it as
-    /// [`Subflow::reduced_at`]. Default `None`: only those need it that make one reduction of several.
+    /// When the window was last reduced for congestion, reported to the controllers of other paths as
+    /// [`Subflow::reduced_at`]. Default `None`: only controllers that combine several reductions into one need it.
     fn reduced_at(&self) -> Option<Instant> {
         None
     }
 }
 
-/// Makes a controller for one path.
+/// Creates a controller for one path.
 pub type Factory = fn(&ControllerConfig) -> Box<dyn CongestionController>;
 
 const REGISTRY: [(&str, Factory); 8] = [
@@ -135,8 +135,8 @@ const REGISTRY: [(&str, Factory); 8] = [
     (Fixed::NAME, |config| Box::new(Fixed::new(config))),
 ];
 
-/// What a congestion control is to do, and which one does it: `bond` takes all that the links of one's own carry, `fair`
-/// takes where paths share a bottleneck with others what one flow takes there.
+/// Profiles and their controllers: `bond` takes the full capacity of links without other users, `fair` takes the rate
+/// of one flow where paths share a bottleneck with others.
 pub const PROFILES: [(&str, &str); 2] = [("bond", Bbr::NAME), ("fair", Cubic::COUPLED)];
 
 pub(crate) fn default_factory() -> Factory {
@@ -144,8 +144,8 @@ pub(crate) fn default_factory() -> Factory {
 }
 
 /// Finds a controller: `bbr` (BBRv3), `cubic` (RFC 9438), `new-reno` (RFC 9002), `fixed` (a constant window, for
-/// experiments). Coupled where paths share a bottleneck: `coupled-cubic`, `lia` (RFC 6356), `olia`, `balia`. Or by what it
-/// is to do, see [`PROFILES`].
+/// experiments). Coupled where paths share a bottleneck: `coupled-cubic`, `lia` (RFC 6356), `olia`, `balia`. Also
+/// finds the [`PROFILES`].
 pub fn by_name(name: &str) -> Option<Factory> {
     let name = PROFILES.iter().find(|(profile, _)| *profile == name).map_or(name, |(_, name)| *name);
     REGISTRY.iter().find(|(known, _)| *known == name).map(|(_, factory)| *factory)
@@ -156,8 +156,8 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     REGISTRY.iter().map(|(name, _)| *name)
 }
 
-/// The rate that spreads a window over a round trip, faster while searching for the capacity so that pacing does not
-/// hold the search back: 2 windows a round trip in slow start, 1.2 after.
+/// The rate that spreads a window over a round trip, plus a margin so that pacing does not limit growth: 2 windows in
+/// a round trip in slow start, 1.2 after.
 fn pacing_of_window(window: ByteCount, smoothed_rtt: Duration, is_in_slow_start: bool) -> Rate {
     let rate = window.per(smoothed_rtt);
     if is_in_slow_start { rate.scaled(2, 1) } else { rate.scaled(6, 5) }

@@ -1,11 +1,11 @@
-//! Congestion controls by name.
+//! Congestion controllers by name.
 
 use std::fmt;
 
 use super::{Factory, PROFILES, by_name, names};
 use crate::text;
 
-/// The congestion controls that can be chosen by name: those built in, and one's own.
+/// The congestion controllers that can be chosen by name: built-in and custom ones.
 ///
 /// ```
 /// use manyway_proto::congestion::{ControllerConfig, Controllers, Fixed};
@@ -27,30 +27,30 @@ pub struct Controllers {
 }
 
 impl Controllers {
-    /// Adds one's own congestion control. `make` is called once for each path.
+    /// Adds a custom congestion controller. `make` is called once for each path.
     ///
     /// # Errors
-    /// If the name is taken, or is not of lower-case letters, digits and hyphens.
+    /// If the name is taken, or contains other characters than lower-case letters, digits and hyphens.
     pub fn add(&mut self, name: &'static str, make: Factory) -> Result<(), String> {
         text::check_new_name(name, self.choices())?;
         self.own.push((name, make));
         Ok(())
     }
 
-    /// The names of all, for help texts; those built in first.
+    /// The names of all controllers, for help texts; built-in ones first.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         names().chain(self.own.iter().map(|(name, _)| *name))
     }
 
-    /// Whatever [`Self::choose`] finds: the [`PROFILES`], and the names of all.
+    /// All choices of [`Self::choose`]: the [`PROFILES`], and the names of all controllers.
     fn choices(&self) -> impl Iterator<Item = &'static str> {
         PROFILES.into_iter().map(|(profile, _)| profile).chain(self.names())
     }
 
-    /// Finds a congestion control by its name, or by what it is to do.
+    /// Finds a congestion controller by its name or profile.
     ///
     /// # Errors
-    /// If there is none of that name: which there are.
+    /// If there is none of that name: the text lists the valid ones.
     pub fn choose(&self, name: &str) -> Result<Factory, String> {
         let own = self.own.iter().find(|(known, _)| *known == name).map(|(_, make)| *make);
         own.or_else(|| by_name(name)).ok_or_else(|| text::unknown_name(name, self.choices()))
@@ -70,7 +70,7 @@ mod tests {
     use crate::ConnectionConfig;
 
     #[test]
-    fn each_profile_is_found_and_named_to_whoever_asks_for_what_is_unknown() {
+    fn each_profile_is_found_and_listed_in_the_error_for_an_unknown_name() {
         let controllers = Controllers::default();
         let unknown = controllers.choose("magic").err().unwrap();
         let (_, named) = unknown.split_once(": ").unwrap();
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_control_of_ones_own_is_found_beside_those_built_in_and_takes_no_name_of_theirs() {
+    fn a_custom_controller_is_found_beside_built_in_ones_and_takes_none_of_their_names() {
         let mut config = ConnectionConfig::default();
         config.add_congestion("steady", |config| Box::new(Fixed::new(config))).unwrap();
         config.set_congestion("steady").unwrap();
@@ -107,7 +107,7 @@ mod tests {
             let wrong = config.add_congestion(name, |config| Box::new(Fixed::new(config))).unwrap_err();
             assert!(wrong.reason.contains("lower-case letters"), "{wrong}");
         }
-        // What was refused changed nothing: the last good choice stands.
+        // The refused choice changed nothing: the last valid one stands.
         assert_eq!((config.congestion)(&ControllerConfig::default()).name(), "cubic");
     }
 }

@@ -8,17 +8,18 @@ use super::slow_start::SlowStart;
 use super::{AckSample, CongestionController, ControllerConfig, LossSample, Subflow, pacing_of_window};
 use crate::{ByteCount, Instant, Rate};
 
-/// The reference, simplest controller: one datagram a round trip more, half of the window less at a congestion event.
+/// The simplest controller, and the reference: grows by one datagram in a round trip, and halves the window at a
+/// congestion event.
 pub type NewReno = Reno<Alone>;
 
-/// Grows and shrinks as a [`Law`] makes of Reno. Slow start is not coupled.
+/// Grows and shrinks as a [`Law`] modifies Reno. Slow start is not coupled.
 #[derive(Debug, Clone)]
 pub struct Reno<L> {
     config: ControllerConfig,
     state: State,
-    /// The state before the last congestion event, for undoing it.
+    /// The state before the last congestion event, to undo it.
     before_loss: Option<State>,
-    /// What the next congestion event takes, by the group as it was seen last.
+    /// The reduction at the next congestion event, for the group at the last update.
     reduction: u64,
     law: PhantomData<L>,
 }
@@ -27,7 +28,7 @@ pub struct Reno<L> {
 struct State {
     window: ByteCount,
     slow_start: SlowStart,
-    /// Bytes acknowledged since the window last changed, those that count.
+    /// Acknowledged bytes that count since the window last changed.
     acked: i64,
 }
 
@@ -47,7 +48,7 @@ impl<L: Law> Reno<L> {
         Self { config: *config, state, before_loss: None, reduction: ONE / 2, law: PhantomData }
     }
 
-    /// A datagram more or less for each window of bytes that count.
+    /// Changes the window by a datagram for each window of bytes that count.
     fn avoid_congestion(&mut self, bytes: ByteCount, gain: i64) {
         let minimum = self.config.minimum_bytes();
         let datagram = ByteCount(u64::from(self.config.max_datagram));

@@ -1,36 +1,36 @@
-//! What a congestion controller is told, as named arguments. Their defaults are for tests to fill in.
+//! Inputs of a congestion controller, as named arguments. Their defaults are for tests to fill in.
 
 use std::time::Duration;
 
 use crate::{ByteCount, Instant, Rate};
 
-/// What a controller is made from.
+/// Configuration of a controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ControllerConfig {
     /// Largest datagram of the path in bytes. Default 1200.
     pub max_datagram: u16,
-    /// Window at the start, in datagrams of at most 1472 bytes. Default 10 (RFC 9002, section 7.2); the smallest that is
-    /// used is 2.
+    /// Initial window, in datagrams of at most 1472 bytes. Default 10 (RFC 9002, section 7.2); at least 2.
     pub initial_window: u32,
-    /// A number that differs between the paths of a connection, so that they do not probe at the same time. Default 0.
+    /// A number that differs between the paths of a connection, so that they do not probe for bandwidth at the same
+    /// time. Default 0.
     pub seed: u64,
 }
 
 impl ControllerConfig {
-    /// The default settings for datagrams of so many bytes.
+    /// The default configuration for this datagram size.
     pub const fn new(max_datagram: u16) -> Self {
         Self { max_datagram, initial_window: 10, seed: 0 }
     }
 
-    /// The window at the start, in bytes: so many datagrams as long as those are of ordinary size, in any case two
-    /// (RFC 9002, section 7.2).
+    /// The initial window in bytes: the configured number of datagrams up to the ordinary size, and at least two
+    /// datagrams (RFC 9002, section 7.2).
     pub fn initial_bytes(&self) -> ByteCount {
         let ordinary = self.max_datagram.min(ORDINARY);
         datagrams(ordinary, self.initial_window).max(self.minimum_bytes())
     }
 
-    /// The smallest window there is: two datagrams (RFC 9002, section 7.2).
+    /// The minimum window: two datagrams (RFC 9002, section 7.2).
     pub fn minimum_bytes(&self) -> ByteCount {
         datagrams(self.max_datagram, 2)
     }
@@ -42,18 +42,18 @@ impl Default for ControllerConfig {
     }
 }
 
-/// The largest datagram that the initial window is counted in: that of Ethernet with IPv4.
+/// The largest datagram in which the initial window is counted: that of Ethernet with IPv4.
 const ORDINARY: u16 = 1472;
 
 fn datagrams(size: u16, count: u32) -> ByteCount {
     ByteCount(u64::from(size) * u64::from(count))
 }
 
-/// A packet left; packets that only acknowledge are not reported.
+/// A packet left; ACK-only packets are not reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SentSample {
-    /// When.
+    /// Time of sending.
     pub now: Instant,
     /// Its number on this path.
     pub packet_number: u64,
@@ -65,58 +65,58 @@ pub struct SentSample {
     pub app_limited: bool,
 }
 
-/// An acknowledgement of packets that had not been acknowledged before; one for each PATH-ACK that brings news.
+/// An acknowledgement that newly acknowledges packets; one for each such PATH-ACK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct AckSample {
-    /// When it came.
+    /// Time of arrival.
     pub now: Instant,
     /// Bytes newly acknowledged.
     pub bytes: ByteCount,
-    /// The part of [`Self::bytes`] that was sent after the last congestion event: what a window may grow by
-    /// (RFC 9002, section 7.3.2).
+    /// The part of [`Self::bytes`] that was sent after the last congestion event: the window may grow by it (RFC
+    /// 9002, section 7.3.2).
     pub bytes_outside_recovery: ByteCount,
-    /// Bytes in flight after the acknowledgement and the losses it showed.
+    /// Bytes in flight after the acknowledgement and the losses that it revealed.
     pub in_flight: ByteCount,
     /// Most bytes in flight during the last round trip; see [`Self::allows_growth_of`].
     pub pipe: ByteCount,
-    /// Round trip of the newest packet, if that one was newly acknowledged.
+    /// RTT of the newest packet, if it was newly acknowledged.
     pub latest_rtt: Option<Duration>,
-    /// How long that packet needed to the peer, in µs modulo 2³², by two clocks that nobody compares: only what two of
-    /// these differ by means anything. `None` where nobody says when packets arrived.
+    /// One-way delay of that packet to the peer, in µs modulo 2³², between two unsynchronised clocks: only
+    /// differences between two of them have a meaning. `None` if the peer does not report arrival times.
     pub latest_one_way: Option<u32>,
-    /// Smoothed round trip.
+    /// Smoothed RTT.
     pub smoothed_rtt: Duration,
-    /// Mean deviation of round trips from [`Self::smoothed_rtt`].
+    /// Mean deviation of RTTs from [`Self::smoothed_rtt`].
     pub rtt_variation: Duration,
-    /// Smallest round trip.
+    /// Smallest RTT.
     pub minimum_rtt: Duration,
-    /// Largest packet number acknowledged so far.
+    /// Largest acknowledged packet number so far.
     pub largest_acked: u64,
     /// Number of the next packet; a round ends when it is acknowledged.
     pub next_packet_number: u64,
-    /// Delivery rate measured by the newest of the packets; `None` if its interval was too short to be trusted.
+    /// Delivery rate measured by the newest packet; `None` if its interval was too short to be trusted.
     pub delivery_rate: Option<Rate>,
-    /// Whether the sender had run out of data when the newest of the packets was sent.
+    /// Whether the sender had run out of data when the newest packet was sent.
     pub app_limited: bool,
-    /// All bytes delivered on the path so far.
+    /// Total of bytes delivered on the path.
     pub delivered: ByteCount,
-    /// Bytes that were delivered when the newest of the packets was sent.
+    /// Bytes delivered when the newest packet was sent.
     pub delivered_at_sent: ByteCount,
-    /// Bytes that were in flight, including itself, when the newest of the packets was sent.
+    /// Bytes in flight, including itself, when the newest packet was sent.
     pub in_flight_at_sent: ByteCount,
-    /// Bytes lost since the newest of the packets was sent.
+    /// Bytes lost since the newest packet was sent.
     pub lost_since_sent: ByteCount,
-    /// How many gaps these losses make: packets that were sent one after the other are one gap.
+    /// Number of gaps that these losses form: consecutively sent packets form one gap.
     pub gaps_since_sent: u64,
     /// Bytes declared lost by this acknowledgement.
     pub newly_lost: ByteCount,
-    /// What other paths learn of this one as [`Subflow::loss_interval`].
+    /// Reported to other paths as [`Subflow::loss_interval`].
     pub loss_interval: ByteCount,
 }
 
 impl AckSample {
-    /// Whether a window of this size was put to use, so that the acknowledgement says that it was not too large.
+    /// Whether a window of this size was used, so that the acknowledgement shows that it was not too large.
     ///
     /// A sender that uses less than half of its window learns nothing about it (RFC 7661, section 4.3).
     pub fn allows_growth_of(&self, window: ByteCount) -> bool {
@@ -124,7 +124,7 @@ impl AckSample {
     }
 }
 
-/// One packet was declared lost; MTU probes and packets of an abandoned path are not reported.
+/// A packet was declared lost; PMTU probes and packets of an abandoned path are not reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct LostPacketSample {
@@ -138,18 +138,19 @@ pub struct LostPacketSample {
     pub in_flight_at_sent: ByteCount,
     /// Bytes lost since it was sent, including itself.
     pub lost_since_sent: ByteCount,
-    /// How many gaps the losses since it was sent make, its own included: packets that were sent one after the other are
-    /// one gap.
+    /// Number of gaps that the losses since it was sent form, including its own: consecutively sent packets form one
+    /// gap.
     pub gaps_since_sent: u64,
-    /// All gaps on the path so far.
+    /// Number of gaps on the path so far.
     pub gaps: u64,
-    /// All bytes delivered on the path so far.
+    /// Total of bytes delivered on the path.
     pub delivered: ByteCount,
     /// Whether it begins a congestion event: a [`LossSample`] follows.
     pub begins_event: bool,
     /// Whether the sender had run out of data when it was sent.
     pub app_limited: bool,
-    /// Round trip of the newest packet of the acknowledgement that shows the loss; `None` if none does, or it measured none.
+    /// RTT of the newest packet of the acknowledgement that revealed the loss; `None` if no acknowledgement did, or
+    /// it gave no sample.
     pub latest_rtt: Option<Duration>,
 }
 
@@ -160,25 +161,25 @@ pub enum CongestionSign {
     /// Packets were lost.
     #[default]
     Loss,
-    /// Packets arrived with a mark of congestion (RFC 3168).
+    /// Packets arrived with a CE mark (RFC 3168).
     Mark,
 }
 
-/// A congestion event; there is one a round trip at most.
+/// A congestion event; there is at most one in a round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct LossSample {
-    /// When.
+    /// Time of the event.
     pub now: Instant,
-    /// What showed it.
+    /// The sign of congestion.
     pub sign: CongestionSign,
-    /// When the packet left that showed it first.
+    /// When the packet was sent that first showed it.
     pub sent_at: Instant,
-    /// Bytes lost that showed it; zero for a mark.
+    /// The lost bytes; zero for a mark.
     pub bytes: ByteCount,
     /// Bytes in flight without the lost ones.
     pub in_flight: ByteCount,
-    /// Smoothed round trip.
+    /// Smoothed RTT.
     pub smoothed_rtt: Duration,
 }
 
@@ -188,21 +189,21 @@ pub struct LossSample {
 pub struct Subflow {
     /// Its congestion window.
     pub window: ByteCount,
-    /// Its smoothed round trip.
+    /// Its smoothed RTT.
     pub rtt: Duration,
     /// The larger of: bytes acknowledged since its last congestion event, bytes acknowledged between the last two.
     /// (The `l` of OLIA.)
     pub loss_interval: ByteCount,
-    /// What its controller does at the moment.
+    /// The present activity of its controller.
     pub activity: Activity,
-    /// When its window was last reduced for congestion; `None` if its controller does not tell.
+    /// When its window was last reduced for congestion; `None` if its controller does not report it.
     pub reduced_at: Option<Instant>,
-    /// Where its packets queue.
+    /// The place where its packets queue.
     pub bottleneck: Bottleneck,
 }
 
 impl Subflow {
-    /// Names the figures of a path whose controller does nothing special, behind a bottleneck of its own.
+    /// A steady subflow with a bottleneck of its own.
     pub const fn new(window: ByteCount, rtt: Duration, loss_interval: ByteCount) -> Self {
         Self {
             window,
@@ -214,21 +215,21 @@ impl Subflow {
         }
     }
 
-    /// Names what the controller does.
+    /// Sets the activity of the controller.
     #[must_use]
     pub const fn with_activity(mut self, activity: Activity) -> Self {
         self.activity = activity;
         self
     }
 
-    /// Names when the window was last reduced for congestion.
+    /// Sets when the window was last reduced for congestion.
     #[must_use]
     pub const fn with_reduced_at(mut self, moment: Option<Instant>) -> Self {
         self.reduced_at = moment;
         self
     }
 
-    /// Names where its packets queue.
+    /// Sets where its packets queue.
     #[must_use]
     pub const fn with_bottleneck(mut self, bottleneck: Bottleneck) -> Self {
         self.bottleneck = bottleneck;
@@ -236,26 +237,27 @@ impl Subflow {
     }
 }
 
-/// Where the packets of another path queue, as far as is known.
+/// Where the packets of another path queue, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Bottleneck {
-    /// Elsewhere than those of this path.
+    /// Not at the bottleneck of this path.
     #[default]
     Other,
-    /// Where those of this path do: both belong to one group, and coupled controllers make them compete as one flow.
+    /// At the bottleneck of this path: both belong to one group, and coupled controllers make them compete as one
+    /// flow.
     Same,
 }
 
-/// What a controller does that those of other paths had better not do at the same time.
+/// An activity of a controller that those of other paths should not start at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Activity {
     /// Nothing special.
     #[default]
     Steady,
-    /// It sends more than it knows the path to carry, to learn whether there is more.
+    /// It sends more than the known capacity of the path, to discover more.
     Probing,
-    /// It sends less than the path carries, to learn the round trip without a queue.
+    /// It sends less than the path carries, to measure the RTT without a queue.
     Draining,
 }

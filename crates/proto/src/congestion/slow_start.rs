@@ -5,13 +5,13 @@ use std::time::Duration;
 use super::AckSample;
 use crate::ByteCount;
 
-/// Least rise of the round trip that ends the exponential growth (RFC 9406, section 4.3).
+/// Least rise of the RTT that ends the exponential growth (RFC 9406, section 4.3).
 const RISE_MIN: Duration = Duration::from_millis(4);
-/// Largest rise that is waited for.
+/// Largest rise needed.
 const RISE_MAX: Duration = Duration::from_millis(16);
-/// Between the two: this part of the round trip.
+/// Between the two, the rise needed is this part of the RTT.
 const RISE_DIVISOR: u32 = 8;
-/// Samples of a round that are needed before its minimum is trusted.
+/// Samples of a round before its minimum is trusted.
 const SAMPLES_NEEDED: u8 = 8;
 /// How much slower the conservative phase grows.
 const CONSERVATIVE_DIVISOR: u64 = 4;
@@ -21,7 +21,7 @@ const CONSERVATIVE_ROUNDS: u8 = 5;
 /// How the window grows below the threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// By every byte acknowledged.
+    /// By every acknowledged byte.
     Exponential,
     /// By a quarter of it, until it is clear whether the rise of the delay was real.
     Conservative { baseline: Duration, rounds: u8 },
@@ -30,7 +30,7 @@ enum Phase {
 /// The threshold and the search for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SlowStart {
-    /// The window at which slow start ends; [`ByteCount::MAX`] while nothing is known.
+    /// The window at which slow start ends; [`ByteCount::MAX`] while it is unknown.
     threshold: ByteCount,
     phase: Phase,
     /// The round ends when this packet or a later one is acknowledged.
@@ -52,7 +52,7 @@ impl SlowStart {
         }
     }
 
-    /// Whether a window of this size is still in slow start.
+    /// Whether a window of this size is in slow start.
     pub(super) fn is_active(&self, window: ByteCount) -> bool {
         window < self.threshold
     }
@@ -63,7 +63,7 @@ impl SlowStart {
         self.phase = Phase::Exponential;
     }
 
-    /// Grows a window that is in slow start. Returns the new window and the acknowledged bytes that were not needed.
+    /// Grows a window in slow start. Returns the new window and the acknowledged bytes that were not used.
     pub(super) fn on_ack(&mut self, window: ByteCount, sample: &AckSample) -> (ByteCount, ByteCount) {
         // Only the first slow start searches by delay (RFC 9406, section 4.3).
         if self.threshold == ByteCount::MAX {

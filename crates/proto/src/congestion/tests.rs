@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::cubic_curve::Curve;
 use super::*;
 
-/// Those whose window follows losses.
+/// Controllers whose window follows losses.
 const LOSS_BASED: &[&str] = &["cubic", "coupled-cubic", "new-reno", "lia", "olia", "balia"];
 const SIZE: u64 = 1000;
 const RTT: Duration = Duration::from_millis(100);
@@ -56,7 +56,7 @@ fn config(datagrams: u32) -> ControllerConfig {
     ControllerConfig { initial_window: datagrams, ..ControllerConfig::new(1000) }
 }
 
-/// A whole window is acknowledged within a round trip, in ten parts.
+/// Acknowledges a whole window within a round trip, in ten parts.
 fn round(controller: &mut dyn CongestionController, now: &mut Instant) {
     for _ in 0..10 {
         *now += RTT / 10;
@@ -91,7 +91,7 @@ fn slow_start_doubles_and_new_reno_then_adds_a_datagram_each_round_trip() {
 }
 
 #[test]
-fn nothing_grows_during_recovery() {
+fn no_window_grows_during_recovery() {
     for name in LOSS_BASED {
         let mut controller = by_name(name).unwrap()(&config(100));
         controller.on_loss(&loss(at(0)));
@@ -190,7 +190,7 @@ fn time_without_use_of_the_window_does_not_move_cubic_along_its_curve() {
             round(&mut cubic, &mut now);
         }
         if pause {
-            // Limited by the application for a minute, then idle for another one.
+            // Application-limited for a minute, then idle for another one.
             for _ in 0..600 {
                 now += RTT;
                 let window = cubic.window();
@@ -234,7 +234,7 @@ fn after_slow_start_without_loss_cubic_starts_flat() {
     assert!((79_000..=81_000).contains(&window), "{window}");
 }
 
-/// A round trip of slow start: each packet is acknowledged with this round-trip time.
+/// A round trip of slow start: each packet is acknowledged with this RTT.
 fn slow_start_round(controller: &mut dyn CongestionController, next: &mut u64, rtt: Duration) {
     let window = controller.window();
     let packets = window.get() / SIZE;
@@ -252,7 +252,7 @@ fn slow_start_round(controller: &mut dyn CongestionController, next: &mut u64, r
 }
 
 #[test]
-fn a_rise_of_the_round_trip_slows_slow_start_down_and_ends_it_after_five_rounds() {
+fn a_rise_of_the_rtt_slows_slow_start_down_and_ends_it_after_five_rounds() {
     let mut reno = NewReno::new(&config(10));
     let mut next = 0;
     slow_start_round(&mut reno, &mut next, RTT);
@@ -271,7 +271,7 @@ fn a_rise_of_the_round_trip_slows_slow_start_down_and_ends_it_after_five_rounds(
 }
 
 #[test]
-fn slow_start_resumes_when_the_rise_was_only_a_jitter() {
+fn slow_start_resumes_when_the_rise_was_only_jitter() {
     let mut reno = NewReno::new(&config(10));
     let mut next = 0;
     slow_start_round(&mut reno, &mut next, RTT);
@@ -350,7 +350,7 @@ proptest! {
     }
 
     #[test]
-    fn a_loss_that_is_undone_leaves_no_trace(
+    fn an_undone_loss_leaves_no_trace(
         name in prop::sample::select(LOSS_BASED),
         before in proptest::collection::vec(step(), 0..60),
         after in proptest::collection::vec(1u64..8, 0..20),
@@ -387,7 +387,7 @@ proptest! {
     }
 }
 
-/// Controllers of one group; each hears of the others.
+/// Controllers of one group; each receives the figures of the others.
 struct Flows(Vec<Box<dyn CongestionController>>);
 
 impl Flows {
@@ -406,7 +406,7 @@ impl Flows {
         others.map(|(_, other)| subflow(other.as_ref())).collect()
     }
 
-    /// Each hears of the others.
+    /// Each receives the figures of the others.
     fn look(&mut self) {
         for at in 0..self.0.len() {
             let subflows = self.subflows(at);
@@ -433,10 +433,10 @@ impl Flows {
 }
 
 #[test]
-fn paths_of_a_group_are_together_one_cubic_flow() {
+fn the_paths_of_a_group_are_together_one_cubic_flow() {
     let history = |name: &str, shares: &[u32]| {
         let mut flows = Flows::new(name, shares);
-        // Out of slow start, all at once: one gives.
+        // All leave slow start at once: one path is reduced.
         let mut now = at(1_000_000);
         let first = LossSample { sent_at: now - RTT, ..loss(now) };
         flows.look();
@@ -466,12 +466,12 @@ fn paths_of_a_group_are_together_one_cubic_flow() {
 }
 
 #[test]
-fn a_path_that_joins_a_group_adds_no_initial_window_to_it_and_grows_from_there() {
+fn a_path_that_joins_a_group_adds_no_initial_window_and_grows_from_there() {
     let mut flows = Flows::new("coupled-cubic", &[40, 10]);
     let subflows = flows.subflows(1);
     flows.0[1].on_proven(&subflows);
     assert_eq!(flows.0[1].window(), ByteCount(2 * SIZE));
-    // One by one, past the initial window.
+    // One by one, beyond the initial window.
     for count in 3..20 {
         let subflows = flows.subflows(1);
         let window = flows.0[1].window();
@@ -479,7 +479,7 @@ fn a_path_that_joins_a_group_adds_no_initial_window_to_it_and_grows_from_there()
         flows.0[1].on_ack(&ack(at(count), SIZE, window), &subflows);
         assert_eq!(flows.0[1].window(), ByteCount(count * SIZE));
     }
-    // A path that nobody was before is the flow itself, and one that is not coupled a flow of its own.
+    // A path without predecessors is the flow itself, and an uncoupled one is a flow of its own.
     for (name, others) in [("coupled-cubic", &[10, 4][..]), ("cubic", &[10, 40])] {
         let mut flows = Flows::new(name, others);
         let subflows = flows.subflows(0);
@@ -489,7 +489,7 @@ fn a_path_that_joins_a_group_adds_no_initial_window_to_it_and_grows_from_there()
 }
 
 #[test]
-fn a_group_gives_once_for_what_all_of_it_lost_at_a_time() {
+fn a_group_is_reduced_once_for_simultaneous_losses_of_its_paths() {
     let mut flows = Flows::new("coupled-cubic", &[500, 500]);
     let mut now = at(0);
     flows.round(&mut now);
@@ -500,14 +500,14 @@ fn a_group_gives_once_for_what_all_of_it_lost_at_a_time() {
     flows.0[1].on_subflows(&subflows);
     flows.0[1].on_loss(&LossSample { sent_at, ..loss(now + RTT / 10) });
     assert_eq!(flows.0[1].window(), window);
-    // What was sent after the first gave counts.
+    // Packets sent after the first reduction count.
     flows.0[1].on_loss(&LossSample { sent_at: now, ..loss(now + RTT) });
     assert!(flows.0[1].window() < window);
 }
 
 proptest! {
     #[test]
-    fn a_coupled_path_that_is_alone_is_as_if_it_were_not(
+    fn a_coupled_path_alone_behaves_as_an_uncoupled_one(
         pair in prop::sample::select(&[
             ("coupled-cubic", "cubic"), ("lia", "new-reno"), ("olia", "new-reno"), ("balia", "new-reno"),
         ][..]),

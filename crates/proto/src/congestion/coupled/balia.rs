@@ -3,7 +3,7 @@
 use super::Law;
 use super::group::{Group, ONE};
 
-/// Between LIA and OLIA: friendly to others, and quick to follow what changes.
+/// A compromise between LIA and OLIA: friendly to other flows, and quick to adapt to changes.
 #[derive(Debug, Clone, Copy)]
 pub struct Balia;
 

@@ -1,4 +1,4 @@
-//! The paths that share a bottleneck, in proportions.
+//! The paths that share a bottleneck, and their relative rates.
 
 use std::time::Duration;
 
@@ -13,30 +13,30 @@ pub const ONE: u64 = 1 << 32;
 pub struct Member {
     /// Congestion window.
     pub window: ByteCount,
-    /// Smoothed round trip.
+    /// Smoothed RTT.
     pub rtt: Duration,
     /// See [`Subflow::loss_interval`].
     pub loss_interval: ByteCount,
 }
 
 impl Member {
-    /// Names the figures of a path; windows are cut to 2⁴⁰ bytes.
+    /// Creates a member; windows are limited to 2⁴⁰ bytes.
     pub fn new(window: ByteCount, rtt: Duration, loss_interval: ByteCount) -> Self {
         Self { window: window.min(ByteCount(1 << 40)), rtt, loss_interval }
     }
 
-    /// Round trip in µs, from 1 on.
+    /// RTT in µs, at least 1.
     pub(super) fn micros(&self) -> u128 {
         self.rtt.as_micros().max(1)
     }
 
-    /// Window over round trip, in an arbitrary unit; at least 1.
+    /// Window over RTT, in an arbitrary unit; at least 1.
     fn rate(&self) -> u128 {
         ((u128::from(self.window.get()) << 20) / self.micros()).max(1)
     }
 }
 
-/// A path and those of its subflows that queue where it does.
+/// A path, and its subflows with the same bottleneck.
 #[derive(Debug, Clone, Copy)]
 pub struct Group<'a> {
     /// The path itself.
@@ -45,7 +45,7 @@ pub struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    /// Puts a path together with those of `subflows` that queue where it does.
+    /// Groups a path with those of `subflows` that have the same bottleneck.
     pub fn new(own: Member, subflows: &'a [Subflow]) -> Self {
         Self { own, subflows }
     }
@@ -57,7 +57,7 @@ impl<'a> Group<'a> {
             .chain(same.map(|subflow| Member::new(subflow.window, subflow.rtt, subflow.loss_interval)))
     }
 
-    /// The part that a member has of the rate of all, of [`ONE`].
+    /// The share of a member in the total rate, in [`ONE`].
     pub fn share(self, member: Member) -> u64 {
         let sum: u128 = self.members().map(|member| member.rate()).sum();
         u64::try_from((member.rate() << 32) / sum).unwrap_or(ONE)
@@ -69,7 +69,7 @@ impl<'a> Group<'a> {
     }
 }
 
-/// `a` · `b`, both of [`ONE`].
+/// `a` · `b`, both in [`ONE`].
 pub(super) fn product(a: u64, b: u64) -> u64 {
     u64::try_from((u128::from(a) * u128::from(b)) >> 32).unwrap_or(u64::MAX)
 }

@@ -3,7 +3,8 @@
 use super::Law;
 use super::group::{Group, Member, ONE, product};
 
-/// All paths of a group together get what one flow would on the best of them, none more than a flow of its own.
+/// All paths of a group together get the rate of one flow on the best of them, and none gets more than a flow of its
+/// own.
 #[derive(Debug, Clone, Copy)]
 pub struct Lia;
 

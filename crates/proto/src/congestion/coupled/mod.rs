@@ -1,7 +1,7 @@
 //! Coupled congestion control: paths that share a bottleneck compete there as about one flow.
 //!
-//! A [`Law`] says how much of Reno's growth a path takes, given the paths of its group. A path that is alone in its group
-//! takes all of it.
+//! A [`Law`] determines how much of Reno's growth a path takes, given the paths of its group. A path alone in its
+//! group takes all of it.
 
 mod balia;
 mod group;
@@ -17,15 +17,15 @@ pub use lia::Lia;
 pub use olia::Olia;
 pub use others::Others;
 
-/// How a path grows and shrinks as one of a group. Parts are of [`ONE`].
+/// How a path in a group grows and shrinks. Parts are in [`ONE`].
 pub trait Law: Debug + Send + 'static {
     /// The name of the controller.
     const NAME: &'static str;
 
-    /// The growth in congestion avoidance, as a part of Reno's. Negative: the window shrinks.
+    /// The growth in congestion avoidance, as a part of Reno's. If negative, the window shrinks.
     fn gain(group: Group<'_>) -> i64;
 
-    /// The part of the window that a congestion event takes. Default: half.
+    /// The part of the window that a congestion event removes. Default: half.
     fn reduction(group: Group<'_>) -> u64 {
         let _ = group;
         ONE / 2

@@ -3,7 +3,7 @@
 use super::Law;
 use super::group::{Group, Member, ONE, product};
 
-/// Moves the load of a group to its best paths, and keeps to paths that are as good as these.
+/// Moves the load of a group to its best paths, and uses all paths that are equally good.
 #[derive(Debug, Clone, Copy)]
 pub struct Olia;
 
@@ -17,7 +17,7 @@ impl Law for Olia {
     }
 }
 
-/// α: takes from the largest windows and gives to the best paths that have smaller ones.
+/// α: takes from the largest windows and gives to the best paths with smaller ones.
 fn shift(group: Group<'_>) -> i64 {
     let largest = group.members().map(|member| member.window).max().unwrap_or(group.own.window);
     let is_largest = |member: &Member| member.window == largest;
@@ -38,10 +38,10 @@ fn shift(group: Group<'_>) -> i64 {
     }
 }
 
-/// Whether no member has a larger l/r²: TCP would be as fast there as anywhere.
+/// Whether no member has a larger l/r²: TCP would be fastest there.
 fn is_best(group: Group<'_>, member: &Member) -> bool {
     let interval = |member: &Member| u128::from(member.loss_interval.get());
-    // Squares of round trips cut to 2³⁰ µs, so that the products fit.
+    // Squares of RTTs are limited to 2³⁰ µs, so that the products fit.
     let square = |member: &Member| member.micros().min(1 << 30).pow(2);
     group.members().all(|other| interval(member) * square(&other) >= interval(&other) * square(member))
 }

@@ -1,4 +1,4 @@
-//! What the other paths of a group add up to, for controllers that make one flow of all.
+//! Totals of the other paths of a group, for controllers that treat the group as one flow.
 
 use crate::congestion::{Bottleneck, Subflow};
 use crate::{ByteCount, Instant};
@@ -6,7 +6,7 @@ use crate::{ByteCount, Instant};
 /// The other paths of a group, as one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Others {
-    /// How many there are.
+    /// Their number.
     pub number: usize,
     /// The sum of their windows.
     pub windows: ByteCount,
@@ -15,7 +15,7 @@ pub struct Others {
 }
 
 impl Others {
-    /// Adds up those that queue where the path does.
+    /// Totals of the subflows with the same bottleneck.
     pub fn of(subflows: &[Subflow]) -> Self {
         let same = subflows.iter().filter(|subflow| subflow.bottleneck == Bottleneck::Same);
         same.fold(Self::default(), |sum, subflow| Self {

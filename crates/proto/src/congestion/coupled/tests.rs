@@ -1,4 +1,4 @@
-//! Laws that hold for any group, and the formulas of the documents.
+//! Laws for any group, and the formulas of the documents.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use super::*;
 use crate::ByteCount;
 use crate::congestion::{Bottleneck, Subflow};
 
-/// Window in bytes, round trip in ms, bytes between losses.
+/// Window in bytes, RTT in ms, bytes between losses.
 type Figures = (u64, u64, u64);
 
 fn figures() -> impl Strategy<Value = Vec<Figures>> {
     proptest::collection::vec((2400u64..20_000_000, 1u64..2000, 0u64..100_000_000), 1..8)
 }
 
-/// What a law says of each path of a group.
+/// The value of a law for each path of a group.
 fn each<T>(paths: &[Figures], law: impl Fn(Group<'_>) -> T) -> Vec<T> {
     let subflow = |&(window, rtt, interval): &Figures| {
         Subflow::new(ByteCount(window), Duration::from_millis(rtt), ByteCount(interval))
@@ -42,7 +42,7 @@ fn largest(values: &[f64]) -> f64 {
 }
 
 #[test]
-fn a_path_alone_is_reno_under_every_law() {
+fn every_law_is_reno_for_a_single_path() {
     let alone = [(12_000, 50, 100_000)];
     for gain in [Alone::gain, Lia::gain, Olia::gain, Balia::gain] {
         assert_eq!(each(&alone, gain), [ONE.cast_signed()]);
@@ -63,7 +63,7 @@ fn paths_with_bottlenecks_of_their_own_are_not_in_the_group() {
     assert_eq!(Others::of(&subflows), Others::default());
 }
 
-/// Windows on which growth and reductions cancel out, if each path loses the same part of its packets; in datagrams.
+/// The windows, in datagrams, at which growth and reductions cancel out if each path has the same loss rate.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "windows are small and positive")]
 fn equilibrium(rtts: &[u64], loss: f64, law: fn(Group<'_>) -> i64, cut: fn(Group<'_>) -> u64) -> Vec<f64> {
     let mut windows = vec![20.0; rtts.len()];
@@ -81,7 +81,7 @@ fn equilibrium(rtts: &[u64], loss: f64, law: fn(Group<'_>) -> i64, cut: fn(Group
 }
 
 #[test]
-fn with_equal_loss_a_group_gets_what_reno_gets_on_its_best_path() {
+fn with_equal_loss_a_group_gets_the_rate_of_reno_on_its_best_path() {
     let loss: f64 = 0.0005;
     // RFC 5681: the window at which 1 = loss · w² / 2.
     let reno = (2.0 / loss).sqrt();
@@ -90,7 +90,7 @@ fn with_equal_loss_a_group_gets_what_reno_gets_on_its_best_path() {
         for (name, law, cut, range) in [
             ("lia", Lia::gain as fn(Group<'_>) -> i64, Lia::reduction as fn(Group<'_>) -> u64, 0.97..=1.03),
             ("olia", Olia::gain, Olia::reduction, 0.85..=1.03),
-            // Not as strict as the two others (BALIA's draft, section 2).
+            // Less strict than the two others (BALIA's draft, section 2).
             ("balia", Balia::gain, Balia::reduction, 0.9..=1.3),
         ] {
             let windows = equilibrium(rtts, loss, law, cut);
@@ -101,8 +101,8 @@ fn with_equal_loss_a_group_gets_what_reno_gets_on_its_best_path() {
 }
 
 #[test]
-fn olia_moves_load_to_the_best_path_and_not_among_equals() {
-    // The second has less window and loses less often: it is collected.
+fn olia_moves_load_to_the_best_path_but_not_among_equals() {
+    // The second path has a smaller window and rarer losses: it belongs to the collected paths.
     let paths = [(60_000, 20, 100_000), (20_000, 20, 900_000)];
     let squares = [(0.75_f64).powi(2), (0.25_f64).powi(2)];
     let shifts: Vec<f64> =
@@ -150,7 +150,7 @@ proptest! {
     }
 
     #[test]
-    fn what_olia_gives_it_takes(paths in figures()) {
+    fn olia_takes_as_much_as_it_gives(paths in figures()) {
         let rates = rates(&paths);
         let sum: f64 = rates.iter().sum();
         let squares: f64 = rates.iter().map(|rate| (rate / sum).powi(2)).sum();
@@ -159,7 +159,7 @@ proptest! {
     }
 
     #[test]
-    fn figures_beyond_all_bounds_break_nothing(
+    fn extreme_values_break_nothing(
         paths in proptest::collection::vec((any::<u64>(), any::<u64>(), any::<u64>()), 1..8)
     ) {
         let cut: Vec<Figures> = paths.iter().map(|(w, r, l)| (*w, r >> 20, *l)).collect();

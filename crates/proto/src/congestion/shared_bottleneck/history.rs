@@ -1,4 +1,4 @@
-//! What the delays of one path were lately, interval by interval (RFC 8382, section 3.2).
+//! Recent delays of one path, interval by interval (RFC 8382, section 3.2).
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,12 +7,12 @@ use crate::{ByteCount, Instant};
 
 /// `T`: length of an interval.
 const INTERVAL: Duration = Duration::from_millis(350);
-/// `N`: intervals that are remembered.
+/// `N`: number of intervals remembered.
 pub(super) const REMEMBERED: u32 = 50;
-/// `M`: intervals that most figures are taken from.
+/// `M`: number of intervals for most statistics.
 pub(super) const LATELY: u32 = 30;
 
-/// Which interval a moment lies in; all paths have the same ones.
+/// The interval that contains an instant; all paths share the same intervals.
 pub(crate) fn interval_of(at: Instant) -> u32 {
     u32::try_from(u128::from(at.as_nanos()) / INTERVAL.as_nanos()).unwrap_or(u32::MAX)
 }
@@ -22,19 +22,19 @@ pub(crate) fn interval_of(at: Instant) -> u32 {
 pub(super) struct Interval {
     pub(super) number: u32,
     pub(super) mean: i32,
-    /// Samples.
+    /// Number of samples.
     pub(super) samples: u16,
     /// `skew_base`: samples below the mean of the intervals before, less those above.
     pub(super) skew: i16,
-    /// `var_base`: sum of what the samples differ by from the mean of the interval before.
+    /// `var_base`: sum of the differences of samples to the mean of the interval before.
     pub(super) deviation: u32,
-    /// Bytes.
+    /// Bytes that arrived.
     pub(super) arrived: u32,
-    /// Bytes.
+    /// Bytes that were lost.
     pub(super) lost: u32,
 }
 
-/// An interval that is not over.
+/// The unfinished interval.
 #[derive(Debug, Clone, Copy, Default)]
 struct Current {
     number: u32,
@@ -46,32 +46,32 @@ struct Current {
     lost: u32,
 }
 
-/// Delays and losses of a path. At most 50 intervals of 24 bytes, and next to nothing while the path rests.
+/// Delays and losses of a path: at most 50 intervals of 24 bytes, and almost no memory while the path is idle.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DelayHistory(Option<Box<Record>>);
 
 #[derive(Debug, Clone)]
 struct Record {
-    /// The first delay, by clocks that nobody compares, in µs modulo 2³².
+    /// The first delay, between two unsynchronised clocks, in µs modulo 2³².
     first: u32,
     current: Current,
-    /// Mean of the intervals lately, and of the one before.
+    /// Mean of the recent intervals, and of the previous one.
     means: Option<[i32; 2]>,
     intervals: VecDeque<Interval>,
 }
 
 impl DelayHistory {
-    /// A packet that left at `sent` arrived when the receiver's clock showed `received` µs, modulo 2³²; that became known
-    /// `now`.
+    /// Adds a packet that left at `sent` and arrived when the receiver's clock showed `received` µs, modulo 2³²; it
+    /// was acknowledged at `now`.
     pub(crate) fn on_sample(&mut self, now: Instant, sent: Instant, received: u32) {
         let delay = received.wrapping_sub(micros(sent));
         let record = self.0.get_or_insert_with(|| Box::new(Record::new(delay)));
-        // Half way: about when it was at the bottleneck, wherever that is.
+        // Half way through the round trip: about the time at the bottleneck, wherever that is.
         record.turn_to(interval_of(sent + (now - sent) / 2));
         record.count(delay.wrapping_sub(record.first).cast_signed());
     }
 
-    /// So many bytes arrived and so many got lost.
+    /// Adds the bytes that arrived and the bytes that were lost.
     pub(crate) fn on_outcome(&mut self, arrived: ByteCount, lost: ByteCount) {
         let Some(Record { current, .. }) = self.0.as_deref_mut() else { return };
         let bytes = |count: ByteCount| u32::try_from(count.get()).unwrap_or(u32::MAX);
@@ -79,7 +79,7 @@ impl DelayHistory {
         current.lost = current.lost.saturating_add(bytes(lost));
     }
 
-    /// Forgets everything: the path rests, or leads elsewhere now.
+    /// Forgets everything: the path is idle, or leads elsewhere now.
     pub(crate) fn forget(&mut self) {
         self.0 = None;
     }

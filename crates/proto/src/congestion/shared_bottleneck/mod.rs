@@ -1,9 +1,9 @@
-//! Which paths share a bottleneck (RFC 8382), from when packets left and arrived.
+//! Shared bottleneck detection (RFC 8382), from the send and arrival times of packets.
 //!
-//! Two paths are taken to share one until they are found not to: for as long as it takes to find out, the flows of others
-//! would lose half of what is theirs otherwise, while links that nobody else uses are filled either way.
+//! Two paths are assumed to share a bottleneck until they are found not to. During detection the flows of others
+//! would otherwise lose half of their share, while links without other users are filled in either case.
 //!
-//! The delays of each path are summed up in intervals. Paths whose figures are alike and whose delays rise and fall
+//! The delays of each path are summarised in intervals. Paths with similar statistics whose delays rise and fall
 //! together queue at the same place.
 
 mod history;
@@ -20,18 +20,19 @@ use together::Togetherness;
 
 use crate::Instant;
 
-/// The changes of delay in one queue go together at least so well, in thousandths, and cut ones so well.
+/// Lowest correlation, in thousandths, between the delay changes of paths in one queue: of plain and of limited
+/// changes.
 const TOGETHER: Togetherness = Togetherness { plain: 950, cut: 800 };
-/// Below, two paths do not share a bottleneck any more, in thousandths.
+/// Correlation, in thousandths, below which two paths no longer share a bottleneck.
 const APART: i64 = 700;
-/// So many intervals more that speak for a shared bottleneck than against it make it one.
+/// Surplus of intervals in favour that establishes a shared bottleneck.
 const BELIEVED: u8 = 10;
-/// No more are counted, so that so many against it end it.
+/// Most surplus that counts, so that as many intervals against it end it.
 const SURE: u8 = 20;
-/// Without anything that speaks for or against it for so many intervals, a verdict is forgotten.
+/// A verdict without evidence for or against it is forgotten after this many intervals.
 const KEEPS: u32 = 30;
 
-/// What is known of the pairs of paths of a connection.
+/// Verdicts on the pairs of paths of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct SharedBottlenecks {
     pairs: BTreeMap<[PathId; 2], Pair>,
@@ -39,18 +40,18 @@ pub(crate) struct SharedBottlenecks {
     judged: u32,
 }
 
-/// Two paths of which there is something to say.
+/// Two paths with a verdict.
 #[derive(Debug, Clone, Copy)]
 struct Pair {
-    /// How many intervals more spoke for it than against it.
+    /// Surplus of intervals in favour.
     evidence: u8,
     shared: bool,
-    /// The last interval that spoke.
+    /// The last interval with evidence.
     judged: u32,
 }
 
 impl SharedBottlenecks {
-    /// Judges all pairs anew, once an interval. Costs O(paths²) then.
+    /// Judges all pairs, once in an interval. Costs O(paths²) then.
     pub(crate) fn judge<'a>(
         &mut self,
         now: Instant,
@@ -73,18 +74,18 @@ impl SharedBottlenecks {
         }
     }
 
-    /// Whether two paths share their bottleneck, or are not found not to.
+    /// Whether two paths share their bottleneck, or are assumed to.
     pub(crate) fn shared(&self, paths: [PathId; 2]) -> bool {
         self.pairs.get(&key(paths)).is_none_or(|pair| pair.shared)
     }
 
-    /// A path is gone, or leads elsewhere now.
+    /// A path is closed, or leads elsewhere now.
     pub(crate) fn forget(&mut self, path: PathId) {
         self.pairs.retain(|paths, _| !paths.contains(&path));
     }
 }
 
-/// Each pair has one key.
+/// The key of a pair, independent of its order.
 fn key([a, b]: [PathId; 2]) -> [PathId; 2] {
     [a.min(b), a.max(b)]
 }
@@ -94,8 +95,8 @@ impl Pair {
         Self { evidence: BELIEVED, shared: true, judged: now }
     }
 
-    /// Figures that are alike and delays that go together speak for it. Once it is believed, only delays that do not go
-    /// together speak against it: the figures vary, above all where the queue is not always full.
+    /// Similar statistics and correlated delays are evidence in favour. Once a shared bottleneck is established, only
+    /// uncorrelated delays are evidence against it: the statistics vary, above all if the queue is not always full.
     fn judge(&mut self, now: u32, is_like: bool, together: Option<Togetherness>) {
         let agrees = |it: Togetherness| is_like && it.plain >= TOGETHER.plain && it.cut >= TOGETHER.cut;
         let differs = |it: Togetherness| !self.shared || it.plain < APART;

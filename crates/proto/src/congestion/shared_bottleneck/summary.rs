@@ -1,41 +1,41 @@
-//! The figures of a path's delays, and whether those of two paths are alike (RFC 8382, sections 3.2 and 3.3).
+//! Statistics of a path's delays, and whether those of two paths are similar (RFC 8382, sections 3.2 and 3.3).
 
 use super::history::{DelayHistory, Interval, LATELY, REMEMBERED};
 
-/// Least number of intervals, of those lately, that say anything.
+/// Fewest recent intervals that suffice.
 pub(super) const FEWEST: usize = 20;
 /// Parts are in thousandths.
 const WHOLE: i64 = 1000;
-/// `c_s`: a path whose skewness is below has a full queue often.
+/// `c_s`: a path with a lower skewness often has a full queue.
 const CONGESTED: i64 = 100;
-/// `c_h`: the same, for one that had.
+/// `c_h`: the same, for a path that had one.
 const STILL_CONGESTED: i64 = 300;
-/// `p_l`: so much loss is a sign of congestion by itself.
+/// `p_l`: this much loss is a sign of congestion by itself.
 const LOSSY: i64 = 50;
-/// `p_s`: skewnesses differ by no more.
+/// `p_s`: largest difference of skewness.
 const SKEWNESS_APART: u64 = 150;
-/// `p_f`: frequencies differ by no more.
+/// `p_f`: largest difference of frequency.
 const FREQUENCY_APART: u64 = 100;
-/// `p_mad` and `p_d`: deviations and losses differ by no more than this part of the larger one.
+/// `p_mad` and `p_d`: largest difference of deviation and loss, as a part of the larger one.
 const PART_APART: i64 = 100;
-/// `p_v`: a crossing of the mean counts if it goes so far beyond, as a part of the deviation.
+/// `p_v`: a crossing of the mean counts if it exceeds this part of the deviation.
 const CROSSING: i64 = 700;
 
-/// The figures of one path; parts in thousandths.
+/// Statistics of one path; parts in thousandths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Summary {
     /// `skew_est`: how much more often the delay is below its mean than above, from -1000 to 1000.
     pub(super) skewness: i64,
     /// `var_est`: mean absolute deviation in µs.
     pub(super) deviation: i64,
-    /// `freq_est`: how often the delay crosses its mean, for each interval.
+    /// `freq_est`: crossings of the mean delay per interval.
     pub(super) frequency: i64,
     /// `pkt_loss`.
     pub(super) loss: i64,
 }
 
 impl Summary {
-    /// Of the intervals before `now`; `None` if there are too few.
+    /// Statistics of the intervals before `now`; `None` if there are too few.
     pub(super) fn of(history: &DelayHistory, now: u32) -> Option<Self> {
         let lately = || history.last(now, LATELY);
         if lately().count() < FEWEST {
@@ -55,12 +55,12 @@ impl Summary {
         })
     }
 
-    /// Section 3.3.1, step 1: whether there is a queue that is often full.
+    /// Section 3.3.1, step 1: whether the queue is often full.
     fn is_congested(&self, was: bool) -> bool {
         self.skewness < if was { STILL_CONGESTED } else { CONGESTED } || self.loss > LOSSY
     }
 
-    /// Section 3.3.1: whether two paths belong to one group; `were` says whether they did before.
+    /// Section 3.3.1: whether two paths belong to one group; `were` tells whether they did before.
     pub(super) fn is_like(&self, other: &Self, were: bool) -> bool {
         let part_apart = |a: i64, b: i64| a.abs_diff(b) * 1000 > (a.max(b) * PART_APART).unsigned_abs();
         let lossy = self.loss.max(other.loss) > LOSSY;
@@ -73,7 +73,7 @@ impl Summary {
     }
 }
 
-/// How often the means go from one side of their mean to the other, beyond `margin` µs, for each interval.
+/// How often the interval means cross their mean by more than `margin` µs, per interval.
 fn crossings<'a, I: Iterator<Item = &'a Interval>>(intervals: impl Fn() -> I, margin: i64) -> i64 {
     let count = i64::try_from(intervals().count()).unwrap_or(i64::MAX).max(1);
     let mean = intervals().map(|interval| i64::from(interval.mean)).sum::<i64>() / count;
@@ -94,7 +94,7 @@ mod tests {
 
     /// A queue that is often full, without losses.
     const FULL: Summary = Summary { skewness: 0, deviation: 1000, frequency: 500, loss: 0 };
-    /// One of which nothing but its losses tells.
+    /// A path that shows congestion only by its losses.
     const LOSSY: Summary = Summary { skewness: 1000, loss: 100, ..FULL };
 
     const fn skewed(skewness: i64) -> Summary {
@@ -119,7 +119,7 @@ mod tests {
         for (threshold, were, within, beyond) in [
             ("c_s", false, (skewed(99), skewed(0)), (skewed(100), skewed(0))),
             ("c_h", true, (skewed(299), skewed(299)), (skewed(300), skewed(299))),
-            // Only those that belonged together have the higher one.
+            // The higher threshold applies only to paths that belonged together before.
             ("c_h before", true, (skewed(100), skewed(0)), (skewed(300), skewed(200))),
             ("p_l", false, (losing(51), losing(51)), (losing(50), losing(51))),
             ("p_s", false, (skewed(-60), skewed(90)), (skewed(-61), skewed(90))),
@@ -134,9 +134,9 @@ mod tests {
         }
     }
 
-    // RFC 8382, 3.3.1: losses are compared only where one of them tells of congestion
+    // RFC 8382, 3.3.1: losses are compared only if one of them shows congestion
     #[test]
-    fn losses_are_compared_only_where_one_is_beyond_its_threshold() {
+    fn losses_are_compared_only_if_one_exceeds_its_threshold() {
         let full = |loss| Summary { loss, ..FULL };
         assert!(full(50).is_like(&full(0), false));
         assert!(!full(51).is_like(&full(0), false));

@@ -1,4 +1,4 @@
-//! Queues that are shared and queues that are not.
+//! Shared and separate queues.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn at(millis: u64) -> Instant {
     Instant::from_nanos(millis * 1_000_000)
 }
 
-/// A queue that fills within `period` ms and is emptied to a half, with some noise; in µs.
+/// A queue that fills within `period` ms and is emptied by half, with some noise; in µs.
 fn queue(millis: u64, period: u64, seed: u64) -> u64 {
     let mut noise = (millis / 100).wrapping_add(seed << 32).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     noise ^= noise >> 29;
@@ -24,7 +24,7 @@ fn queue(millis: u64, period: u64, seed: u64) -> u64 {
     40_000 + filled + noise % 6000
 }
 
-/// Samples of a path every 20 ms, whose packets need `base` ms beside their time in the queue.
+/// Samples of a path every 20 ms, whose packets take `base` ms besides their time in the queue.
 fn sample(history: &mut DelayHistory, millis: u64, base: u64, queue: u64, clock: u32) {
     let sent = millis * 1000;
     let received = u32::try_from((sent + base * 1000 + queue) % (1 << 32)).unwrap().wrapping_add(clock);
@@ -33,7 +33,7 @@ fn sample(history: &mut DelayHistory, millis: u64, base: u64, queue: u64, clock:
     history.on_outcome(ByteCount(2400), ByteCount::ZERO);
 }
 
-/// Two paths from `from` until `until` ms; the moment, in ms, from which on they were found apart.
+/// Observes two paths from `from` until `until` ms; returns the time, in ms, from which on they were found separate.
 fn watch(
     known: &mut SharedBottlenecks,
     histories: &mut [DelayHistory; 2],
@@ -66,7 +66,7 @@ fn paths_through_one_queue_stay_one_group() {
 }
 
 #[test]
-fn queues_that_fill_and_empty_at_the_same_pace_but_not_at_once_are_two_within_twelve_seconds() {
+fn queues_with_the_same_pace_but_different_phases_are_separated_within_twelve_seconds() {
     for seed in 0..20 {
         let mut known = SharedBottlenecks::default();
         let mut histories = Default::default();
@@ -77,7 +77,7 @@ fn queues_that_fill_and_empty_at_the_same_pace_but_not_at_once_are_two_within_tw
 }
 
 #[test]
-fn paths_that_part_are_two_groups_within_twenty_seconds_and_one_again_as_soon() {
+fn diverging_paths_are_two_groups_within_twenty_seconds_and_one_again_as_soon() {
     let mut known = SharedBottlenecks::default();
     let mut histories = Default::default();
     let one = |millis| [queue(millis, 4000, 1); 2];
@@ -106,7 +106,7 @@ fn a_verdict_is_forgotten_after_a_pause_and_with_its_path() {
 }
 
 #[test]
-fn queues_that_are_never_full_do_not_make_one_of_paths_that_parted() {
+fn queues_that_are_never_full_do_not_join_diverged_paths() {
     // Short peaks above an empty queue: the delay is below its mean most of the time.
     let mut known = SharedBottlenecks::default();
     let mut histories = Default::default();
@@ -117,7 +117,7 @@ fn queues_that_are_never_full_do_not_make_one_of_paths_that_parted() {
 }
 
 #[test]
-fn the_figures_are_those_of_rfc_8382() {
+fn the_statistics_are_those_of_rfc_8382() {
     let mut history = DelayHistory::default();
     // Four intervals at 10 ms, two at 40 ms: in a third of them all samples are above the mean.
     for millis in (0..35_000).step_by(10) {
@@ -136,14 +136,14 @@ fn the_figures_are_those_of_rfc_8382() {
     assert!((9_000..=11_000).contains(&figures.deviation), "{figures:?}");
     assert!((300..=360).contains(&figures.frequency), "{figures:?}");
     assert_eq!(figures.loss, 100);
-    // The newest is not over.
+    // The newest interval is unfinished.
     assert_eq!(history.last(now, LATELY).count(), 29);
     assert!(history.last(now, u32::MAX).count() <= usize::try_from(REMEMBERED).unwrap());
 }
 
 proptest! {
     #[test]
-    fn the_difference_of_the_clocks_does_not_matter(clock: u32, start in 0u64..1 << 40) {
+    fn the_clock_offset_does_not_matter(clock: u32, start in 0u64..1 << 40) {
         let summary = |clock| {
             let mut history = DelayHistory::default();
             for millis in (start..start + 15_000).step_by(20) {

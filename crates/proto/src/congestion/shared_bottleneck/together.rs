@@ -1,27 +1,28 @@
-//! Whether the delays of two paths rise and fall together.
+//! Correlation of the delays of two paths.
 //!
-//! RFC 8382 compares figures only, and those of two links of the same kind that one sender fills are the same. The delays
-//! of one queue change by the same amount at the same time; those of two queues, even of two that fill and empty at the
-//! same pace, do not.
+//! RFC 8382 compares statistics only, and those of two links of the same kind, filled by one sender, are the same.
+//! The delays of one queue change by the same amount at the same time; those of two queues do not, even if both fill
+//! and empty at the same pace.
 
 use smallvec::SmallVec;
 
 use super::history::{DelayHistory, LATELY};
 use super::summary::FEWEST;
 
-/// How well two paths go together, in thousandths: correlations of the changes from an interval to the next.
+/// Correlations, in thousandths, of the changes of two paths from one interval to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Togetherness {
     /// Of the changes.
     pub(super) plain: i64,
-    /// Of the changes cut to their mean size: so that it is no coincidence of two large ones.
+    /// Of the changes limited to their mean size, so that two large ones do not coincide by chance.
     pub(super) cut: i64,
 }
 
 type Changes = SmallVec<[(i64, i64); 32]>;
 
 impl Togetherness {
-    /// Of the intervals before `now`; `None` if there are too few, or the delay of a path never changed.
+    /// The correlations over the intervals before `now`; `None` if there are too few, or the delay of a path never
+    /// changed.
     pub(super) fn of(a: &DelayHistory, b: &DelayHistory, now: u32) -> Option<Self> {
         let changes = changes(a, b, now);
         if changes.len() + 1 < FEWEST {
@@ -35,7 +36,7 @@ impl Togetherness {
     }
 }
 
-/// What the means of both paths changed by, from each interval to the next, in µs.
+/// The changes of the means of both paths from each interval to the next, in µs.
 fn changes(a: &DelayHistory, b: &DelayHistory, now: u32) -> Changes {
     let mut others = b.last(now, LATELY).peekable();
     let mut before = None;
@@ -58,7 +59,8 @@ fn correlation(pairs: &Changes) -> Option<i64> {
     let count = i128::try_from(pairs.len()).ok()?;
     let pairs = || pairs.iter().map(|(a, b)| (i128::from(*a), i128::from(*b)));
     let (sum_a, sum_b) = pairs().fold((0, 0), |sums, (a, b)| (sums.0 + a, sums.1 + b));
-    // Times the square of the number, so that no mean is cut. Changes have 33 bits, so that all products fit.
+    // Multiplied by the square of the number, so that no mean is truncated. Changes have 33 bits, so that all
+    // products fit.
     let spread = |product: fn((i128, i128)) -> i128, of_sums: i128| {
         count * pairs().map(product).sum::<i128>() - of_sums
     };
