@@ -1,4 +1,4 @@
-//! Starting a connection as client.
+//! Starts a connection as client.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -17,9 +17,9 @@ use crate::{ConnectionConfig, Instant, LocalCandidate};
 /// Settings for a connection that this end opens.
 #[derive(Clone)]
 pub struct ClientConfig {
-    /// Whom to trust and who to be; TLS 1.3 with ALPN `mmsp/2`.
+    /// Trusted servers and own identity; TLS 1.3 with ALPN `mmsp/2`.
     pub tls: Arc<rustls::ClientConfig>,
-    /// The name that a certificate must carry; without meaning for raw keys.
+    /// The name that a certificate must have; without meaning for raw keys.
     pub server_name: ServerName<'static>,
     /// Settings of the connection.
     pub connection: Arc<ConnectionConfig>,
@@ -34,13 +34,13 @@ impl fmt::Debug for ClientConfig {
     }
 }
 
-/// Why a connection was not even started.
+/// Why a connection was not started.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ConnectError {
     /// No address of this host fits any address of the peer: none usable, or the families differ.
     NoAddressPair,
-    /// The TLS configuration can not be used.
+    /// The TLS configuration cannot be used.
     Tls(HandshakeError),
 }
 
@@ -56,11 +56,11 @@ impl fmt::Display for ConnectError {
 impl std::error::Error for ConnectError {}
 
 impl Endpoint {
-    /// Starts a connection from `locals` to `remotes`, at most 8 of them; [`Event::Connected`](crate::Event::Connected)
-    /// or [`Event::Closed`](crate::Event::Closed) follows.
+    /// Starts a connection from `locals` to `remotes`, at most 8 of them;
+    /// [`Event::Connected`](crate::Event::Connected) or [`Event::Closed`](crate::Event::Closed) follows.
     ///
     /// # Errors
-    /// If no pair of addresses fits, or the TLS configuration can not be used.
+    /// If no pair of addresses fits, or the TLS configuration cannot be used.
     pub fn connect(
         &mut self,
         now: Instant,

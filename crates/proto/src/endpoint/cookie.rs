@@ -1,12 +1,13 @@
-//! Cookies: proof that a client receives at the address it claims, without memory per client.
+//! Cookies: proof that a client receives at its claimed address, without memory per client.
 //!
-//! A server under load answers SYN with a cookie (the INFO of SYN-ACK) and forgets. The client brings it back in
-//! PING; who can do that within ten seconds from the same address and port is no forger of addresses (spec 4.12, 4.14).
+//! A server under load answers SYN with a cookie (the INFO of SYN-ACK) and keeps no state. The client returns the
+//! cookie in PING. A client that does so within ten seconds from the same address and port has not forged its address
+//! (spec 4.12, 4.14).
 //!
 //! ```text
 //! key number u8 | age of the key when made, ms u32 | HMAC-SHA256(key, both | address | port | first dcid | scid)
 //! ```
-//! What the cookie is bound to stands in the packet that brings it back, so it is not repeated inside.
+//! The packet that returns the cookie contains the facts that it is bound to, so the cookie does not repeat them.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -17,21 +18,21 @@ use ring::hmac;
 
 use crate::{Instant, Rng};
 
-/// How long a cookie is good.
+/// Lifetime of a cookie.
 const LIFETIME: Duration = Duration::from_secs(10);
-/// How long a key makes cookies; it checks them for as long again.
+/// How long a key creates cookies; it checks them for as long again.
 const KEY_LIFE: Duration = Duration::from_secs(3600);
 /// Separates these tags from any other use of a key.
 const LABEL: &[u8] = b"mmsp/2 cookie";
-/// Key number and age.
+/// Size of key number and age.
 const HEAD: usize = 5;
 
-/// What a cookie is bound to.
+/// The facts that a cookie is bound to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CookieFacts {
-    /// Where the client's packet came from.
+    /// Source address of the client's packet.
     pub(crate) client: SocketAddr,
-    /// The first destination id of the client.
+    /// The original destination id.
     pub(crate) original_destination: ConnectionId,
     /// The source id of the client.
     pub(crate) source: ConnectionId,
@@ -40,9 +41,9 @@ pub(crate) struct CookieFacts {
 /// Why a cookie is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CookieError {
-    /// It was good until so long ago: earns a fresh one.
+    /// It expired this long ago: the client earns a fresh one.
     Stale(Duration),
-    /// It was not made by this process, or for somebody else, or its key is forgotten.
+    /// It was not made by this process, or for another client, or its key is forgotten.
     Forged,
 }
 
@@ -57,7 +58,7 @@ impl fmt::Display for CookieError {
 
 impl std::error::Error for CookieError {}
 
-/// The keys of cookies: the current one and the one before.
+/// The keys of cookies: the current one and its predecessor.
 pub(crate) struct CookieKeys {
     rng: Rng,
     current: CookieKey,
@@ -81,7 +82,7 @@ impl CookieKeys {
         Self { rng, current, previous: None }
     }
 
-    /// Makes a cookie for a client, changing the key once an hour.
+    /// Creates a cookie for a client, and changes the key once an hour.
     pub(crate) fn seal(&mut self, now: Instant, facts: &CookieFacts) -> Vec<u8> {
         if now - self.current.since >= KEY_LIFE {
             let next = CookieKey::random(self.current.number.wrapping_add(1), now, &mut self.rng);
@@ -96,7 +97,7 @@ impl CookieKeys {
         cookie
     }
 
-    /// Checks a cookie that a client brought back; answers how old it is.
+    /// Checks a returned cookie; returns its age.
     pub(crate) fn open(
         &self,
         now: Instant,
@@ -134,7 +135,7 @@ impl fmt::Debug for CookieKeys {
     }
 }
 
-/// The bytes that the tag is made over; every part has a fixed length or tells it.
+/// The input of the tag; every part has a fixed length or contains it.
 fn bound(head: &[u8], facts: &CookieFacts) -> Vec<u8> {
     let address = match facts.client.ip().to_canonical() {
         IpAddr::V4(address) => address.to_ipv6_mapped(),
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_is_good_for_ten_seconds() {
+    fn a_cookie_is_valid_for_ten_seconds() {
         let mut keys = keys();
         let cookie = keys.seal(START + Duration::from_secs(5), &facts());
         assert_eq!(cookie.len(), CookieKeys::COOKIE_LENGTH);
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_change_of_keys_the_previous_one_still_counts_but_not_the_one_before() {
+    fn after_a_key_change_the_previous_key_still_counts_but_not_the_one_before() {
         let mut keys = keys();
         let made = START + KEY_LIFE - Duration::from_secs(1);
         let cookie = keys.seal(made, &facts());

@@ -1,4 +1,4 @@
-//! Which connection and path a packet belongs to, by its destination id.
+//! Finds the connection and path of a packet, by its destination id.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::collections::id_table::IdTable;
 pub(super) struct Demux {
     /// Ids of 8 bytes, as this end issues them.
     short: IdTable,
-    /// Others, which clients invent for their first flights.
+    /// Other ids, which clients choose for their first flights.
     other: BTreeMap<ConnectionId, Route>,
 }
 
@@ -28,7 +28,7 @@ impl Demux {
         Self { short: IdTable::new(rng), other: BTreeMap::new() }
     }
 
-    /// Where an id leads to. Costs O(1) for ids that this end issued.
+    /// The route of an id. Costs O(1) for ids that this end issued.
     pub(super) fn get(&self, id: &ConnectionId) -> Option<Route> {
         match short(id) {
             Some(short) => self.short.get(short).map(|(slot, path)| Route { slot, path: PathId(path) }),
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_of_every_length_lead_where_they_were_sent() {
+    fn ids_of_every_length_lead_to_their_connections() {
         let mut demux = Demux::new(&mut Rng::from_seed([1; 32]));
         let ids: Vec<_> = (0..=20).filter_map(|length| ConnectionId::from_slice(&vec![7; length])).collect();
         assert!(ids.len() > 10);

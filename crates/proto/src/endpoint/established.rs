@@ -1,4 +1,4 @@
-//! Connections that begin behind the set-up.
+//! Connections that start with a complete handshake.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,31 +13,31 @@ use crate::handshake::{Handshake, NewKeys};
 use crate::mmsp2::{Start, own_parameters};
 use crate::{ConnectionConfig, FourTuple, Instant, LocalCandidate};
 
-/// The ids of both ends; every connection made here has the same.
+/// The ids of both ends; every connection created here has the same.
 const FIRST_DESTINATION: u64 = 0xF1F1_F1F1_F1F1_F1F1;
 const CLIENT: u64 = 0xC1C1_C1C1_C1C1_C1C1;
 const SERVER: u64 = 0x5151_5151_5151_5151;
 
-/// One end of a connection that is set up.
+/// One end of an established connection.
 #[derive(Debug)]
 pub struct EstablishedEnd<'a> {
-    /// Which end.
+    /// The side of this end.
     pub side: Side,
     /// Its settings.
     pub config: Arc<ConnectionConfig>,
-    /// Those of the other end.
+    /// Settings of the other end.
     pub peer: Arc<ConnectionConfig>,
     /// Its addresses.
     pub locals: &'a [LocalCandidate],
     /// The other end's addresses.
     pub remotes: &'a [SocketAddr],
-    /// The other end's lasting reset key.
+    /// The other end's permanent reset key.
     pub peer_reset_key: [u8; 32],
 }
 
 impl Endpoint {
-    /// Adds a connection as it is when TLS is complete and nothing was sent since. Both ends need the same `keys`, and
-    /// there can be one such connection at a time.
+    /// Adds a connection in the state after TLS is complete, before any packet is sent. Both ends need the same
+    /// `keys`, and there can be one such connection at a time.
     ///
     /// # Errors
     /// If no pair of addresses fits, or TLS does not start.
@@ -57,7 +57,7 @@ impl Endpoint {
         let peer_reset_key = ResetKey::new(&end.peer_reset_key);
         let answered = (end.side == Side::Client).then_some((original_destination, &peer_reset_key));
         let parameters = own_parameters(&end.peer, remote_id, answered);
-        // It is thrown away unused: a server's costs least.
+        // The handshake is discarded unused: a server's costs least.
         let handshake = Handshake::server(keys.server_config(), &parameters).map_err(ConnectError::Tls)?;
         let start = Start {
             now,

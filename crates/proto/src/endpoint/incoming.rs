@@ -1,4 +1,4 @@
-//! Datagrams from strangers: accept, ask for proof of the address, or answer without keeping anything.
+//! Datagrams of unknown senders: accept, require address validation, or answer without keeping state.
 
 use std::sync::Arc;
 
@@ -18,16 +18,16 @@ use crate::packet::builder::{HeaderFacts, PacketBuilder};
 use crate::protection::{EncryptionLevel, Incoming, KeyLimits, Protector, ReplayWindow};
 use crate::{ConnectionError, Ecn, FourTuple, Instant, Side, Transmit};
 
-/// Datagrams that begin something are at least this long (spec 7.7).
+/// Least size of datagrams that start a handshake (spec 7.7).
 const FIRST_FLIGHT: usize = 1200;
-/// Answers that wait for the socket, at most.
+/// Most answers that wait for the socket.
 const MAX_OUTBOX: usize = 256;
-/// A reset is shorter than what caused it, and long enough to look like any packet.
+/// A reset is shorter than its cause, and long enough to look like any packet.
 const LEAST_RESET: usize = 21;
 const MOST_RESET: usize = 43;
 
 impl Endpoint {
-    /// An open packet to an id that nobody has: a client's first datagram.
+    /// Handles an Initial packet with an unknown destination id: a client's first datagram.
     pub(super) fn handle_stranger(
         &mut self,
         now: Instant,
@@ -50,11 +50,11 @@ impl Endpoint {
         }
         let facts = CookieFacts { client: tuple.remote, original_destination: destination, source };
         let local_id = self.server_id(&facts);
-        // spec 7.8: a late copy of a first flight; its connection has another id for the client by now, or has ended
+        // spec 7.8: a late copy of a first flight; its connection uses another id for the client by now, or has ended
         if self.demux.get(&local_id).is_some() || self.admission.begun.contains(now, &local_id) {
             return;
         }
-        // Garbage costs one attempt to open it, and neither a place nor a TLS session.
+        // Garbage costs one attempt at decryption, and neither a place nor a TLS session.
         let Some(first) = self.look_into(now, &facts, datagram) else { return };
         if self.admission.is_under_load() && !first.proven {
             return self.answer_with_info(now, tuple, &facts, first.packet_number);
@@ -66,7 +66,7 @@ impl Endpoint {
         self.accept(now, arrival, &facts, first.proven);
     }
 
-    /// Opens a copy of the datagram without keeping anything; `None` if that fails.
+    /// Decrypts a copy of the datagram without keeping state; `None` if that fails.
     fn look_into(&self, now: Instant, facts: &CookieFacts, datagram: &[u8]) -> Option<FirstPacket> {
         let mut copy = datagram.to_vec();
         let packet = manyway_wire::mmsp2::decode_protected(&copy).ok()?;
@@ -90,7 +90,7 @@ impl Endpoint {
         Some(FirstPacket { packet_number: opened.packet_number, proven })
     }
 
-    /// SYN-ACK with the INFO and nothing else: the client comes back with it (spec 4.12, 7.10).
+    /// Sends SYN-ACK with the INFO and nothing else: the client returns it (spec 4.12, 7.10).
     fn answer_with_info(&mut self, now: Instant, tuple: FourTuple, facts: &CookieFacts, number: u64) {
         let answer = Answer::Info(Prefix::of(tuple.remote));
         if number >= FIRST_KEPT_NUMBER || !self.admission.may_answer(now, answer) {
@@ -119,7 +119,8 @@ impl Endpoint {
         self.cookies.get_or_insert_with(|| CookieKeys::new(now, rng)).seal(now, facts)
     }
 
-    /// The server's id follows from the client's ids, so that every leg of a race meets the same connection.
+    /// The server's id, derived from the client's ids, so that every candidate of the client's attempts reaches the
+    /// same connection.
     fn server_id(&self, facts: &CookieFacts) -> ConnectionId {
         self.reset_key.derive_id(&facts.original_destination, &facts.source)
     }
@@ -175,7 +176,7 @@ impl Endpoint {
         self.touch(handle);
     }
 
-    /// Ends the connection whose token stands at the end of the datagram; false if there is none.
+    /// Ends the connection whose reset token is at the end of the datagram; false if there is none.
     pub(super) fn take_reset(&mut self, now: Instant, datagram: &[u8]) -> bool {
         let Some(token) = datagram.last_chunk::<16>() else { return false };
         let Some(handle) = self.resets.get(&self.reset_key.mark(token)).copied() else { return false };
@@ -186,7 +187,7 @@ impl Endpoint {
         true
     }
 
-    /// A packet of a connection that is gone: tells the peer so, in a way that only the id's issuer can.
+    /// Answers a packet of an unknown connection with a stateless reset, which only the issuer of the id can create.
     pub(super) fn reset_stranger(&mut self, now: Instant, tuple: FourTuple, id: &ConnectionId, size: usize) {
         if size <= LEAST_RESET || !self.reset_key.may_have_issued(id) {
             return;
@@ -206,7 +207,7 @@ impl Endpoint {
         self.push_answer(tuple, bytes);
     }
 
-    /// A client that speaks another version: tells it which one this server speaks.
+    /// Answers a client of another version with the version that this server speaks.
     pub(super) fn offer_versions(&mut self, now: Instant, tuple: FourTuple, form: &HeaderForm, size: usize) {
         let HeaderForm::OtherVersion { destination, source, .. } = form else { return };
         if self.config.server.is_none()
@@ -220,8 +221,8 @@ impl Endpoint {
         self.push_answer(tuple, bytes);
     }
 
-    /// The answer of a server that does not speak our version. Nothing protects it, so it only ends a set-up that has
-    /// heard nothing else yet.
+    /// Handles the answer of a server that does not speak our version. The answer is unprotected, so it only ends a
+    /// handshake without any other response.
     pub(super) fn take_version_list(&mut self, now: Instant, form: &HeaderForm) {
         let HeaderForm::VersionList { destination, versions, .. } = form else { return };
         let Some((handle, _)) = self.find(destination) else { return };
@@ -244,11 +245,11 @@ impl Endpoint {
     }
 }
 
-/// What the first packet of a stranger holds.
+/// The content of a client's first packet.
 #[derive(Debug, Clone, Copy)]
 struct FirstPacket {
     packet_number: u64,
-    /// Whether it brings a valid INFO.
+    /// Whether it returns a valid INFO.
     proven: bool,
 }
 
@@ -266,7 +267,7 @@ mod tests {
     use crate::{ConnectionConfig, EndpointConfig, LocalAddress, LocalCandidate, Role};
 
     #[test]
-    fn small_open_packets_from_foreign_addresses_earn_nothing() {
+    fn small_initial_packets_from_foreign_addresses_get_no_answer() {
         let now = Instant::from_nanos(1);
         let at = |address: &str| LocalAddress { interface: 1, address: address.parse().unwrap() };
         let (server_address, client_address) = (at("10.0.0.2:1"), at("10.0.0.1:1"));

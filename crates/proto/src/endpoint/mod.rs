@@ -1,4 +1,4 @@
-//! All connections of one process: routes datagrams to them and collects what they have to send.
+//! All connections of one process: routes datagrams to them and collects their packets.
 
 mod admission;
 mod connect;
@@ -37,23 +37,23 @@ use cookie::CookieKeys;
 use demux::{Demux, Route};
 use slots::Slots;
 
-/// What an endpoint does for whom.
+/// Configuration of an endpoint.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct EndpointConfig {
-    /// Answers clients with these settings; `None` (the default) answers nobody.
+    /// Settings for clients; `None` (the default) answers no client.
     pub server: Option<ServerConfig>,
-    /// The lasting key of stateless resets; whoever keeps it over a restart can end connections from before it.
-    /// `None` (the default) takes a random one.
+    /// The permanent key of stateless resets; an endpoint that keeps it over a restart can end connections from
+    /// before. `None` (the default) uses a random one.
     pub reset_key: Option<[u8; 32]>,
 }
 
 /// Settings for connections that clients open.
 #[derive(Clone)]
 pub struct ServerConfig {
-    /// Certificates or raw keys, and who may connect; TLS 1.3 with ALPN `mmsp/2`.
+    /// Certificates or raw keys, and permitted clients; TLS 1.3 with ALPN `mmsp/2`.
     pub tls: Arc<rustls::ServerConfig>,
-    /// Beside raw keys in `tls`: the certificate for clients that ask for one
+    /// The certificate for clients that request one, besides raw keys in `tls`
     /// ([`certificate_config`](crate::identity::certificate_config)).
     pub certificate: Option<Arc<rustls::ServerConfig>>,
     /// Settings of each connection.
@@ -68,19 +68,19 @@ impl fmt::Debug for ServerConfig {
 
 /// All connections of one process, client and server alike.
 ///
-/// The driver's loop: give every datagram to [`handle_datagram`](Self::handle_datagram); call
-/// [`handle_timeout`](Self::handle_timeout) when [`poll_timeout`](Self::poll_timeout) is reached; after either, and
-/// after calls to a connection, take [`poll_transmit`](Self::poll_transmit) and [`poll_event`](Self::poll_event) until
-/// both are empty.
+/// The driver's loop passes every datagram to [`handle_datagram`](Self::handle_datagram), and calls
+/// [`handle_timeout`](Self::handle_timeout) when [`poll_timeout`](Self::poll_timeout) is reached. After either, and
+/// after calls to a connection, it calls [`poll_transmit`](Self::poll_transmit) and [`poll_event`](Self::poll_event)
+/// until both are empty.
 #[derive(Debug)]
 pub struct Endpoint {
     config: EndpointConfig,
     slots: Slots,
     demux: Demux,
-    /// By the slots of connections. A deadline that moved to later stands here as it was, and is looked up in the slot
-    /// when it comes: with each packet deadlines move.
+    /// By the slots of connections. Deadlines move with each packet, so a postponed deadline stays here unchanged,
+    /// and the slot is consulted when it expires.
     timers: TimerHeap,
-    /// Connections that may have something to send, or events.
+    /// Connections that may have packets to send, or events.
     busy: VecDeque<ConnectionHandle>,
     eventful: VecDeque<ConnectionHandle>,
     /// Answers that need no connection.
@@ -120,8 +120,8 @@ impl Endpoint {
         }
     }
 
-    /// Takes one datagram; it is decrypted in place. Costs the same however many connections there are, and nothing is
-    /// kept of what does not open.
+    /// Handles one datagram; it is decrypted in place. The cost is independent of the number of connections, and a
+    /// datagram that cannot be decrypted leaves no state.
     pub fn handle_datagram(&mut self, now: Instant, tuple: FourTuple, ecn: Ecn, datagram: &mut [u8]) {
         if Message::is_meant(datagram) {
             return self.handle_rendezvous(now, tuple, datagram);
@@ -147,7 +147,7 @@ impl Endpoint {
         }
     }
 
-    /// A word of a rendezvous server; its token leads to the connection as an id does (spec 10.2).
+    /// Handles a message of a rendezvous server; its token leads to the connection as an id does (spec 10.2).
     fn handle_rendezvous(&mut self, now: Instant, tuple: FourTuple, datagram: &[u8]) {
         let Ok(message) = Message::decode(datagram) else { return };
         let found = ConnectionId::from_slice(&message.token).and_then(|id| self.find(&id));
@@ -158,7 +158,7 @@ impl Endpoint {
         self.touch(handle);
     }
 
-    /// The connection and path that an id belongs to.
+    /// The connection and path of an id.
     fn find(&self, id: &ConnectionId) -> Option<(ConnectionHandle, PathId)> {
         let route = self.demux.get(id)?;
         Some((self.slots.handle_at(route.slot)?, route.path))
@@ -171,7 +171,7 @@ impl Endpoint {
         self.touch(handle);
     }
 
-    /// Writes the next datagrams to send into `buffer`, which is emptied first; `None` when there is nothing more now.
+    /// Writes the next datagrams to send into `buffer`, which is cleared first; `None` when there are no more now.
     pub fn poll_transmit(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
         buffer.clear();
         if let Some((transmit, bytes)) = self.outbox.pop_front() {
@@ -181,7 +181,7 @@ impl Endpoint {
         while let Some(handle) = self.busy.pop_front() {
             let Some(connection) = self.slots.get_mut(handle) else { continue };
             if let Some(transmit) = connection.poll_transmit(now, buffer) {
-                // At the back: every connection gets its turn.
+                // At the back, so that every connection gets its turn.
                 self.busy.push_back(handle);
                 return Some(transmit);
             }
@@ -192,13 +192,13 @@ impl Endpoint {
         None
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) is due. Up to date once
-    /// [`poll_transmit`](Self::poll_transmit) gave `None`; it may come too early, but never too late. Costs O(1).
+    /// When [`handle_timeout`](Self::handle_timeout) is due. Up to date once [`poll_transmit`](Self::poll_transmit)
+    /// returned `None`; it may be too early, but never too late. Costs O(1).
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.timers.first().map(|(at, _)| at)
     }
 
-    /// Does what is due; costs O(log connections) for each connection that has something due.
+    /// Does the work that is due; costs O(log connections) for each connection with due work.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some((_, slot)) = self.timers.first().filter(|(at, _)| *at <= now) {
             let handle = self.slots.handle_at(slot);
@@ -214,7 +214,7 @@ impl Endpoint {
         }
     }
 
-    /// The next thing to tell an application, with the connection it belongs to.
+    /// The next event for an application, with its connection.
     pub fn poll_event(&mut self) -> Option<(ConnectionHandle, Event)> {
         while let Some(handle) = self.eventful.front().copied() {
             if let Some(event) = self.slots.get_mut(handle).and_then(Connection::poll_event) {
@@ -227,15 +227,16 @@ impl Endpoint {
         None
     }
 
-    /// Gives access to a connection; `None` once it has ended and all was told. Afterwards take what there is to send.
+    /// Gives access to a connection; `None` once it has ended and all events were polled. Call
+    /// [`poll_transmit`](Self::poll_transmit) afterwards.
     pub fn connection(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
         self.slots.get(handle)?;
         self.touch(handle);
         self.slots.get_mut(handle)
     }
 
-    /// Tells the largest IP packet, in bytes, that leaves from each address of this host, whenever that changes: the
-    /// size of datagrams is searched below it. Addresses that are not named count as 1500. Costs O(connections).
+    /// Sets the largest IP packet, in bytes, that may leave from each address of this host, whenever it changes: it
+    /// bounds the search for the datagram size. Unlisted addresses count as 1500. Costs O(connections).
     pub fn set_interface_mtus(&mut self, now: Instant, known: &[(std::net::IpAddr, u32)]) {
         self.interfaces = InterfaceMtus::new(known);
         for handle in self.handles() {
@@ -246,15 +247,15 @@ impl Endpoint {
         }
     }
 
-    /// Tells the connections that the system refuses to send between two addresses: their paths there are dead at
-    /// once. Costs O(connections).
+    /// Reports that the system refuses to send between two addresses: paths there are dead at once. Costs
+    /// O(connections).
     pub fn on_send_refused(&mut self, now: Instant, tuple: FourTuple, refusal: SendRefusal) {
         self.tell_users_of(&tuple, |connection| connection.on_send_refused(now, tuple, refusal));
     }
 
-    /// Tells the connections that somebody says (ICMP) that a packet between two addresses was not delivered; `quoted` are
-    /// the first bytes of its UDP payload. It need not be true: at most one path becomes suspect, or a connection attempt
-    /// to a peer that never answered ends. Costs O(connections).
+    /// Reports an ICMP error for a packet between two addresses; `quoted` are the first bytes of its UDP payload. It
+    /// may be forged: at most one path becomes suspect, or a connection attempt to a peer that never answered ends.
+    /// Costs O(connections).
     pub fn on_unreachable(
         &mut self,
         now: Instant,
@@ -272,8 +273,8 @@ impl Endpoint {
         }
     }
 
-    /// Tells the connections that the system refuses datagrams of `size` bytes between two addresses as too large.
-    /// Costs O(connections).
+    /// Reports that the system refuses datagrams of `size` bytes between two addresses as too large. Costs
+    /// O(connections).
     pub fn on_datagram_too_large(&mut self, now: Instant, tuple: FourTuple, size: usize) {
         self.tell_users_of(&tuple, |connection| connection.on_datagram_too_large(now, tuple, size));
     }
@@ -287,7 +288,7 @@ impl Endpoint {
         }
     }
 
-    /// How many connections there are, those that drain included.
+    /// Number of connections, including draining ones.
     pub fn connections(&self) -> usize {
         self.slots.len()
     }
@@ -297,12 +298,12 @@ impl Endpoint {
         self.slots.get(handle).is_some()
     }
 
-    /// Every connection, by its handle. Costs O(connections).
+    /// The handle of every connection. Costs O(connections).
     pub fn handles(&self) -> Vec<ConnectionHandle> {
         self.slots.handles().collect()
     }
 
-    /// Marks a connection as having something to do.
+    /// Marks a connection as having work to do.
     fn touch(&mut self, handle: ConnectionHandle) {
         if self.slots.set_queued(handle, true) {
             self.busy.push_back(handle);
@@ -335,7 +336,7 @@ impl Endpoint {
         let ended = connection.is_closed();
         let established = connection.was_established();
         let refused = connection.take_refused();
-        // Questions of a scheduler come up while there is something to send.
+        // Notices of a scheduler arise while there is data to send.
         let has_news = connection.forward_notices();
         if let Some((at, half_open)) = refused.zip(self.slots.half_open(handle)) {
             self.admission.on_refused(at, half_open.prefix);

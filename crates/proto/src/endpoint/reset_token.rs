@@ -1,5 +1,5 @@
-//! Tokens by which an endpoint that has forgotten a connection can end it (RFC 9000, section 10.3), and ids that it
-//! knows again for its own although it has forgotten them.
+//! Stateless reset tokens, by which an endpoint that lost a connection can end it (RFC 9000, section 10.3), and
+//! connection IDs that their issuer recognises without state.
 
 use std::fmt;
 
@@ -9,21 +9,22 @@ use ring::hmac;
 /// Length of a reset token in bytes.
 pub(crate) const RESET_TOKEN_LENGTH: usize = 16;
 
-/// Bytes of an id that are random; the rest proves who issued it.
+/// Random bytes of an id; the rest proves the issuer.
 const RANDOM: usize = 6;
 /// Bytes of the proof.
 const PROOF: usize = ConnectionId::LENGTH - RANDOM;
 
-/// Makes reset tokens from ids, so that none has to be remembered.
+/// Derives reset tokens from ids, so that none has to be stored.
 pub(crate) struct ResetKey(hmac::Key);
 
 impl ResetKey {
-    /// Takes the lasting key of the endpoint. Whoever keeps it over a restart can end connections from before it.
+    /// Takes the permanent key of the endpoint. An endpoint that keeps it over a restart can end connections from
+    /// before.
     pub(crate) fn new(key: &[u8; 32]) -> Self {
         Self(hmac::Key::new(hmac::HMAC_SHA256, key))
     }
 
-    /// The id that this endpoint takes towards a client, from the two ids that the client chose.
+    /// The id of this endpoint towards a client, derived from the two ids of the client.
     pub(crate) fn derive_id(
         &self,
         original_destination: &ConnectionId,
@@ -38,8 +39,8 @@ impl ResetKey {
         self.issue_id(u64::from_be_bytes(bytes))
     }
 
-    /// An id from 48 random bits: two more bytes, a keyed hash of them, tell this endpoint later that the id is one of
-    /// its own. To anybody else the whole id is random (spec 4.23).
+    /// An id from 48 random bits and two more bytes, a keyed hash of them, by which this endpoint recognises its own
+    /// ids. To any other host the whole id is random (spec 4.23).
     pub(crate) fn issue_id(&self, random: u64) -> ConnectionId {
         let mut bytes = random.to_be_bytes();
         let (random, proof) = bytes.split_at_mut(RANDOM);
@@ -47,8 +48,8 @@ impl ResetKey {
         ConnectionId::from_u64(u64::from_be_bytes(bytes))
     }
 
-    /// Whether this endpoint, or one before it with the same key, may have issued the id: true for all that it did, and
-    /// for one in 65 536 of all others.
+    /// Whether this endpoint, or a predecessor with the same key, may have issued the id: true for all its own ids,
+    /// and for one in 65 536 of all others.
     pub(crate) fn may_have_issued(&self, id: &ConnectionId) -> bool {
         let Some((random, proof)) = id.as_slice().split_at_checked(RANDOM) else { return false };
         proof == self.proof(random)
@@ -61,7 +62,7 @@ impl ResetKey {
         context.sign().as_ref().first_chunk().copied().unwrap_or_default()
     }
 
-    /// A secret of the endpoint for another use, told apart from all others by its label.
+    /// A secret of the endpoint for another use, separated from all others by its label.
     pub(crate) fn secret(&self, label: &[u8]) -> [u8; 16] {
         let mut context = hmac::Context::with_key(&self.0);
         context.update(b"secret");
@@ -69,8 +70,8 @@ impl ResetKey {
         context.sign().as_ref().first_chunk().copied().unwrap_or_default()
     }
 
-    /// By what a token of the peer is found again: the time that the search takes tells nothing about the token itself
-    /// (RFC 9000, section 10.3.1).
+    /// The key under which a token of the peer is looked up: the time of the search reveals nothing about the token
+    /// itself (RFC 9000, section 10.3.1).
     pub(crate) fn mark(&self, token: &[u8; RESET_TOKEN_LENGTH]) -> [u8; RESET_TOKEN_LENGTH] {
         let mut context = hmac::Context::with_key(&self.0);
         context.update(b"mark");
@@ -111,7 +112,7 @@ mod tests {
 
     // spec 4.11, 4.23
     #[test]
-    fn an_endpoint_knows_its_own_ids_and_hardly_any_other() {
+    fn an_endpoint_recognises_its_own_ids_and_hardly_any_other() {
         let (key, other) = (ResetKey::new(&[1; 32]), ResetKey::new(&[2; 32]));
         let client = (ConnectionId::from_u64(5), ConnectionId::from_u64(6));
         assert!(key.may_have_issued(&key.derive_id(&client.0, &client.1)));

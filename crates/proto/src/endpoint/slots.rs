@@ -1,10 +1,10 @@
-//! Connections in slots with a generation: a handle of an ended connection finds nothing.
+//! Connections in slots with a generation: the handle of an ended connection finds nothing.
 
 use super::admission::{Place, Prefix};
 use crate::Instant;
 use crate::connection::Connection;
 
-/// Names a connection of an endpoint; never reused.
+/// Identifies a connection of an endpoint; never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionHandle {
     index: u32,
@@ -12,7 +12,7 @@ pub struct ConnectionHandle {
 }
 
 impl ConnectionHandle {
-    /// The place of the connection, which others have before and after it.
+    /// The slot of the connection, which earlier and later connections use too.
     pub(super) fn slot(self) -> u32 {
         self.index
     }
@@ -33,11 +33,11 @@ struct Entry {
     half_open: Option<HalfOpen>,
 }
 
-/// A set-up of a client that is not complete.
+/// A half-open connection: the handshake of its client is incomplete.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HalfOpen {
     pub(crate) place: Place,
-    /// Where the client's first flight came from.
+    /// The network of the client's first flight.
     pub(crate) prefix: Prefix,
 }
 
@@ -51,7 +51,7 @@ struct Slot {
 pub(crate) struct Slots {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// How often a connection was looked at, for tests of the cost.
+    /// Number of accesses to connections, for tests of the cost.
     #[cfg(test)]
     pub(super) looks: std::cell::Cell<u64>,
 }
@@ -94,12 +94,12 @@ impl Slots {
         Some(&mut *self.entry_mut(handle)?.connection)
     }
 
-    /// Returns true if the flag changed to `queued` by this call.
+    /// Returns true if this call changed the flag to `queued`.
     pub(crate) fn set_queued(&mut self, handle: ConnectionHandle, queued: bool) -> bool {
         self.entry_mut(handle).is_some_and(|entry| std::mem::replace(&mut entry.queued, queued) != queued)
     }
 
-    /// Returns true if the flag changed to `eventful` by this call.
+    /// Returns true if this call changed the flag to `eventful`.
     pub(crate) fn set_eventful(&mut self, handle: ConnectionHandle, eventful: bool) -> bool {
         self.entry_mut(handle)
             .is_some_and(|entry| std::mem::replace(&mut entry.eventful, eventful) != eventful)
@@ -115,12 +115,12 @@ impl Slots {
         Some(ConnectionHandle { index, generation: slot.generation })
     }
 
-    /// When the connection has something to do by itself.
+    /// When the connection has work to do by itself.
     pub(crate) fn deadline(&self, handle: ConnectionHandle) -> Option<Instant> {
         self.entry(handle)?.deadline
     }
 
-    /// Sets when the connection has something to do by itself, and returns the old moment.
+    /// Sets when the connection has work to do by itself, and returns the old time.
     pub(crate) fn set_deadline(
         &mut self,
         handle: ConnectionHandle,
@@ -130,8 +130,7 @@ impl Slots {
         std::mem::replace(&mut entry.deadline, deadline)
     }
 
-    /// Notes that a client's set-up is not complete, or, with `None`, that it does not count any more; returns the note
-    /// before.
+    /// Marks a connection as half-open, or, with `None`, as no longer counted; returns the previous mark.
     pub(crate) fn set_half_open(
         &mut self,
         handle: ConnectionHandle,
@@ -227,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn the_deadline_that_stood_before_is_given_back() {
+    fn the_previous_deadline_is_returned() {
         let mut slots = Slots::default();
         let handle = slots.insert(connection());
         let at = Some(Instant::from_nanos(8));

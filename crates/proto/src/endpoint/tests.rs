@@ -44,7 +44,7 @@ impl Host {
         host
     }
 
-    /// Passes datagrams and runs timers for so long.
+    /// Passes datagrams and runs timers for this long.
     fn pass(&mut self, time: Duration) {
         let until = self.now + time;
         loop {
@@ -61,7 +61,7 @@ impl Host {
         self.now = until;
     }
 
-    /// How many looks at a connection the server takes while one client sends a little.
+    /// How often the server accesses a connection while one client sends a little.
     fn looks_for_one_exchange(&mut self) -> u64 {
         let before = self.server.slots.looks.get();
         let connection = self.clients.connection(self.handles[0]).unwrap();
@@ -73,7 +73,7 @@ impl Host {
     }
 }
 
-/// Passes what one end sends to the other; tells whether there was anything.
+/// Passes the packets of one end to the other; returns whether there were any.
 fn hand_over(now: Instant, from: &mut Endpoint, to: &mut Endpoint) -> bool {
     let (mut buffer, mut moved) = (Vec::new(), false);
     while let Some(transmit) = from.poll_transmit(now, &mut buffer) {
@@ -93,17 +93,17 @@ fn address(text: &str) -> LocalAddress {
 }
 
 #[test]
-fn connections_that_rest_are_not_looked_at_for_the_packets_of_others() {
+fn idle_connections_are_not_accessed_for_the_packets_of_others() {
     let looks = [1, 10, 60].map(|count| Host::with_connections(count).looks_for_one_exchange());
     assert!(looks[0] > 5, "{looks:?}");
     assert_eq!(looks, [looks[0]; 3]);
 }
 
 #[test]
-fn a_deadline_that_moved_to_later_is_kept_when_it_comes() {
+fn a_postponed_deadline_is_respected() {
     let mut host = Host::with_connections(3);
     let rests_until = host.server.poll_timeout().unwrap();
-    // Exchanges of one move its idle timeout on; the others end without it.
+    // Exchanges of one connection postpone its idle timeout; the others end without it.
     for _ in 0..3 {
         host.pass(Duration::from_secs(9));
         host.looks_for_one_exchange();

@@ -1,17 +1,17 @@
-//! How many answers strangers get in a second.
+//! Rate limit of answers to unknown senders.
 
 use std::hash::{DefaultHasher, Hasher};
 
 use super::Prefix;
 use crate::Instant;
 
-/// INFOs a second that every network gets, whatever the others do (spec 7.12).
+/// INFOs per second that every network gets, whatever the others do (spec 7.12).
 const INFOS_FOR_EACH: u16 = 10;
-/// INFOs a second beyond that, for all networks together.
+/// Further INFOs per second, for all networks together.
 const SHARED_INFOS: u32 = 1000;
-/// Resets a second, and as many version lists.
+/// Resets per second, and as many version lists.
 const REFUSALS: u32 = 1000;
-/// Networks are told apart by a hash of so many values; those with the same value share what each gets.
+/// Number of cells into which networks are hashed; networks in one cell share its limit.
 const CELLS: usize = 4096;
 
 /// An answer that needs no connection.
@@ -28,7 +28,7 @@ pub(crate) enum Answer {
 /// Counts the answers of the present second. Its memory is fixed: 32 KiB from the first INFO on.
 #[derive(Debug)]
 pub(crate) struct Answers {
-    /// Keeps strangers from choosing networks that share a cell.
+    /// Keeps attackers from choosing networks that share a cell.
     secret: [u8; 16],
     second: u64,
     shared_infos: u32,
@@ -37,7 +37,7 @@ pub(crate) struct Answers {
     cells: Vec<Cell>,
 }
 
-/// What one cell got in a second.
+/// INFOs of one cell in a second.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cell {
     second: u32,
@@ -45,12 +45,12 @@ struct Cell {
 }
 
 impl Answers {
-    /// Starts with nothing given; `secret` must be unknown to strangers.
+    /// Starts without answers; `secret` must be unknown to attackers.
     pub(crate) fn new(secret: [u8; 16]) -> Self {
         Self { secret, second: 0, shared_infos: 0, resets: 0, version_lists: 0, cells: Vec::new() }
     }
 
-    /// Whether a stranger may be answered now; yes counts as an answer. Costs O(1).
+    /// Whether an answer may be sent now; if so, counts it. Costs O(1).
     pub(crate) fn may_answer(&mut self, now: Instant, answer: Answer) -> bool {
         let second = now.as_nanos() / 1_000_000_000;
         if self.second != second {
@@ -64,7 +64,7 @@ impl Answers {
         }
     }
 
-    /// Takes one of the INFOs that belong to this network alone.
+    /// Takes one of the INFOs reserved for this network.
     fn takes_own(&mut self, prefix: Prefix) -> bool {
         if self.cells.is_empty() {
             self.cells = vec![Cell::default(); CELLS];
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_get_a_limited_number_of_answers_a_second() {
+    fn unknown_senders_get_a_limited_number_of_answers_a_second() {
         let mut answers = Answers::new([1; 16]);
         let mut now = Instant::from_nanos(7);
         for _ in 0..3 {
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_that_asks_for_everything_leaves_the_others_their_share() {
+    fn a_network_that_requests_everything_leaves_the_others_their_share() {
         let mut answers = Answers::new([1; 16]);
         let now = Instant::from_nanos(7);
         while answers.may_answer(now, Answer::Info(network(1))) {}

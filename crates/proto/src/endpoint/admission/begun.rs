@@ -1,4 +1,4 @@
-//! Set-ups that began a while ago: a first flight that is sent again, by whomever, begins nothing (spec 7.8).
+//! Recent handshakes: a repeated first flight, even from another sender, starts nothing (spec 7.8).
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -7,12 +7,12 @@ use manyway_wire::ConnectionId;
 
 use crate::Instant;
 
-/// As long as an INFO is good; later a replay has to prove its address like any stranger.
+/// The lifetime of an INFO; a later replay has to prove its address as any unknown sender.
 const REMEMBERED: Duration = Duration::from_secs(10);
-/// No more are remembered, and the oldest are forgotten first.
+/// Most handshakes remembered; the oldest are forgotten first.
 const MOST: usize = 16_384;
 
-/// The server's ids of the last set-ups; each follows from the ids in the client's first flight.
+/// The server's ids of the last handshakes; each is derived from the ids in the client's first flight.
 #[derive(Debug, Default)]
 pub(crate) struct Begun {
     ids: BTreeSet<ConnectionId>,
@@ -20,7 +20,7 @@ pub(crate) struct Begun {
 }
 
 impl Begun {
-    /// Notes a set-up. Costs O(log n) amortised.
+    /// Records a handshake. Costs O(log n) amortised.
     pub(crate) fn note(&mut self, now: Instant, id: ConnectionId) {
         self.expire(now);
         if self.ids.insert(id) {
@@ -31,13 +31,13 @@ impl Begun {
         }
     }
 
-    /// Whether this set-up began within the last ten seconds.
+    /// Whether this handshake started within the last ten seconds.
     pub(crate) fn contains(&mut self, now: Instant, id: &ConnectionId) -> bool {
         self.expire(now);
         self.ids.contains(id)
     }
 
-    /// The set-up had to give way: it may begin again.
+    /// The handshake was evicted: it may start again.
     pub(crate) fn forget(&mut self, id: &ConnectionId) {
         self.ids.remove(id);
     }
@@ -63,7 +63,7 @@ mod tests {
     use crate::Instant;
 
     #[test]
-    fn a_set_up_is_remembered_for_ten_seconds() {
+    fn a_handshake_is_remembered_for_ten_seconds() {
         let mut begun = Begun::default();
         let (start, id) = (Instant::from_nanos(9), ConnectionId::from_u64(1));
         begun.note(start, id);
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn the_number_of_remembered_handshakes_is_bounded() {
         let mut begun = Begun::default();
         let now = Instant::from_nanos(9);
         for number in 0..2 * MOST as u64 {

@@ -1,4 +1,4 @@
-//! Clients that were not let in: where they came from, and when they may try again.
+//! Refused clients: their networks, and when they may try again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,16 +6,16 @@ use std::time::Duration;
 use super::Prefix;
 use crate::Instant;
 
-/// A network may fail so often in a row (spec 7.38).
+/// Failures in a row that a network may have (spec 7.38).
 const BURST: u32 = 10;
-/// And once more for each such time.
+/// Time after which a network may fail once more.
 const ONE_FOR: Duration = Duration::from_secs(6);
-/// Networks remembered; of more, the one that failed longest ago is forgotten. So many addresses only free their
-/// owner, and never lock others out.
+/// Most networks remembered; beyond that, the one that failed longest ago is forgotten. So an attacker with many
+/// addresses only frees its own networks, and never locks out others.
 const MOST_NETWORKS: usize = 1024;
 
-/// Counts failed authentications of each network. To fail, a client has to receive at its address, so nobody fails in
-/// the name of another network.
+/// Counts failed authentications of each network. A client that fails has received at its address, so no client can
+/// fail in the name of another network.
 #[derive(Debug, Default)]
 pub(crate) struct Failures {
     networks: BTreeMap<Prefix, Debt>,
@@ -29,7 +29,7 @@ struct Debt {
 }
 
 impl Debt {
-    /// What is left of it at `now`.
+    /// The debt left at `now`.
     fn at(self, now: Instant) -> Self {
         let leaked = (now - self.since).as_nanos() / ONE_FOR.as_nanos();
         let leaked = u32::try_from(leaked).unwrap_or(u32::MAX);
@@ -39,7 +39,7 @@ impl Debt {
 }
 
 impl Failures {
-    /// A client of this network was not let in. Costs O(log n), O(n) when the table is full.
+    /// A client of this network was refused. Costs O(log n), O(n) when the table is full.
     pub(crate) fn note(&mut self, now: Instant, prefix: Prefix) {
         let before = self.networks.get(&prefix).map(|debt| debt.at(now)).filter(|debt| debt.failures > 0);
         let debt = before.unwrap_or(Debt { failures: 0, since: now });
@@ -75,7 +75,7 @@ mod tests {
 
     // spec 7.38
     #[test]
-    fn a_network_fails_ten_times_and_then_once_in_six_seconds() {
+    fn a_network_may_fail_ten_times_and_then_once_in_six_seconds() {
         let mut failures = Failures::default();
         let mut tried = 0;
         for second in 0..60 {
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_bounded_and_forgets_whoever_failed_longest_ago() {
+    fn the_table_is_bounded_and_forgets_the_network_that_failed_longest_ago() {
         let mut failures = Failures::default();
         for number in 0..3 * u32::try_from(MOST_NETWORKS).unwrap() {
             let now = START + Duration::from_millis(u64::from(number));

@@ -1,4 +1,4 @@
-//! Limits on set-ups that are not complete, and on answers to strangers.
+//! Limits on half-open connections, and on answers to unknown senders.
 
 mod answers;
 mod begun;
@@ -16,23 +16,23 @@ use self::failures::Failures;
 use super::slots::ConnectionHandle;
 use crate::Instant;
 
-/// With so many incomplete set-ups, a server keeps nothing for a stranger who has not proven its address.
+/// With this many half-open connections, a server keeps no state for a client with an unvalidated address.
 const UNDER_LOAD: usize = 64;
-/// With so many, the oldest gives way.
+/// With this many, the oldest is evicted.
 const MOST_HALF_OPEN: usize = 1024;
-/// A network whose addresses are proven holds so many of them at most while the server is under load.
+/// Most half-open connections of a network with validated addresses while the server is under load.
 const MOST_OF_A_NETWORK: usize = 64;
 
-/// Names an incomplete set-up, in the order of their beginnings.
+/// Identifies a half-open connection, in the order of their start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place(u64);
 
-/// Counts what strangers cause. Every question and every note costs O(log n) at most, amortised.
+/// Counts the effects of unknown senders. Every call costs O(log n) at most, amortised.
 #[derive(Debug)]
 pub(crate) struct Admission {
     half_open: BTreeMap<Place, (ConnectionHandle, Option<Prefix>)>,
     next: u64,
-    /// How many of them have a proven address of a network.
+    /// Number of half-open connections with a validated address, by network.
     proven: BTreeMap<Prefix, usize>,
     answers: Answers,
     failures: Failures,
@@ -40,7 +40,7 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    /// Starts with nothing counted; `secret` must be unknown to strangers.
+    /// Starts with empty counters; `secret` must be unknown to attackers.
     pub(crate) fn new(secret: [u8; 16]) -> Self {
         Self {
             half_open: BTreeMap::new(),
@@ -56,13 +56,13 @@ impl Admission {
         self.half_open.len() >= UNDER_LOAD
     }
 
-    /// Whether a network that proved an address has its share of the incomplete set-ups already.
+    /// Whether a network with a validated address has its share of half-open connections already.
     pub(crate) fn has_its_share(&self, prefix: Prefix) -> bool {
         self.is_under_load() && self.proven.get(&prefix).is_some_and(|count| *count >= MOST_OF_A_NETWORK)
     }
 
-    /// Counts a new set-up, `proven` if its address is; also returns the one that has to give way for it, if there are
-    /// too many.
+    /// Counts a new half-open connection, `proven` if its address is validated; also returns the one to evict for it,
+    /// if there are too many.
     pub(crate) fn admit(
         &mut self,
         handle: ConnectionHandle,
@@ -82,7 +82,7 @@ impl Admission {
         (place, gives_way.map(|(_, handle)| handle))
     }
 
-    /// The set-up is complete, or forgotten.
+    /// The handshake is complete, or forgotten.
     pub(crate) fn release(&mut self, place: Place) {
         let Some((_, Some(prefix))) = self.half_open.remove(&place) else { return };
         if let Some(count) = self.proven.get_mut(&prefix) {
@@ -93,17 +93,17 @@ impl Admission {
         }
     }
 
-    /// A client was not let in.
+    /// A client was refused.
     pub(crate) fn on_refused(&mut self, now: Instant, prefix: Prefix) {
         self.failures.note(now, prefix);
     }
 
-    /// Whether too many clients of a network were not let in lately.
+    /// Whether too many clients of a network were refused recently.
     pub(crate) fn is_barred(&self, now: Instant, prefix: Prefix) -> bool {
         self.failures.are_too_many(now, prefix)
     }
 
-    /// Whether a stranger may be answered now.
+    /// Whether an unknown sender may be answered now.
     pub(crate) fn may_answer(&mut self, now: Instant, answer: Answer) -> bool {
         self.answers.may_answer(now, answer)
     }
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_half_open_set_up_gives_way_to_one_too_many() {
+    fn one_half_open_connection_too_many_evicts_the_oldest() {
         let mut admission = Admission::new([1; 16]);
         let handles: Vec<_> = (0..=MOST_HALF_OPEN).map(ConnectionHandle::numbered).collect();
         for (count, handle) in handles.iter().enumerate() {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn complete_set_ups_do_not_count() {
+    fn complete_handshakes_do_not_count() {
         let mut admission = Admission::new([1; 16]);
         let places: Vec<_> = (0..2 * UNDER_LOAD)
             .map(|index| admission.admit(ConnectionHandle::numbered(index), None).0)
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_with_proven_addresses_can_not_take_all_places() {
+    fn a_network_with_validated_addresses_cannot_take_all_places() {
         let mut admission = Admission::new([1; 16]);
         let place = |admission: &mut Admission, index| {
             admission.admit(ConnectionHandle::numbered(index), Some(network(1))).0

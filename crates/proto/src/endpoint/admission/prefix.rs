@@ -1,12 +1,12 @@
-//! Networks as strangers are counted by: whoever has one address of a network usually has all of them.
+//! Networks, by which unknown senders are counted: the owner of one address of a network usually has all of them.
 
 use std::net::{IpAddr, SocketAddr};
 
-/// The first 24 bits of an IPv4 address, or the first 56 of an IPv6 address: what one customer gets at least.
+/// The first 24 bits of an IPv4 address, or the first 56 of an IPv6 address: the least that one customer gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Prefix(u64);
 
-/// Tells IPv4 from IPv6: the lowest 8 bits of an IPv6 prefix are zero.
+/// Distinguishes IPv4 from IPv6: the lowest 8 bits of an IPv6 prefix are zero.
 const IPV4: u64 = 1;
 
 impl Prefix {
