@@ -1,13 +1,13 @@
 //! When an acknowledgement is due (RFC 9000, section 13.2; design: adaptive threshold).
-//!
-//! - at once: a gap opens, a late packet arrives, the peer asks (ACK-NOW), a congestion mark (CE), the first packet
+//! - at once: for a gap, a late packet, a request of the peer (ACK-NOW), a congestion mark (CE), and the first packet
 //!   after a pause;
-//! - for each [`AckPolicy::threshold`] packets: 2, then an eighth of what a round trip brings, so that a path has
-//!   about 8 acknowledgements in a round trip at any rate. A packet larger than Ethernet carries counts as so many as
-//!   Ethernet would need for it, so that at most 94 KB wait, whatever the size;
-//! - else when the timer ends: a quarter of the round trip, from 1 to 25 ms.
+//! - for each [`AckPolicy::threshold`] packets: 2, then an eighth of the packets in a round trip, so that a path has
+//!   about 8 acknowledgements in a round trip at any rate. A packet larger than Ethernet's counts as many packets of
+//!   Ethernet's size, so that at most 94 KB wait, whatever the size;
+//! - otherwise when the timer expires: a quarter of the round trip, from 1 to 25 ms.
 //!
-//! After a gap the threshold is 2 for a while: the sender decides about a loss by what arrives behind it.
+//! After a gap the threshold is 2 for a while, because packets behind the gap decide whether the sender declares a
+//! loss.
 
 use std::time::Duration;
 
@@ -18,24 +18,24 @@ use crate::Instant;
 #[derive(Debug)]
 pub(crate) struct AckPolicy {
     due: Due,
-    /// Packets that ask for an acknowledgement since the last one was sent, large ones counted several times.
+    /// Ack-eliciting packets since the last acknowledgement was sent, large ones counted several times.
     waiting: u64,
     threshold: u64,
-    /// Packets left for which the least threshold holds, after a gap.
+    /// Packets after a gap that are still subject to the minimum threshold.
     alert: u64,
     smoothed_rtt: Duration,
     round: Option<Round>,
     last_packet: Option<Instant>,
 }
 
-/// What a packet asks for.
+/// The acknowledgement that a packet elicits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Demand {
-    /// It carried nothing that asks for an acknowledgement.
+    /// The packet is not ack-eliciting.
     None,
-    /// It asks for one in due course.
+    /// It elicits a delayed acknowledgement.
     Normal,
-    /// It asks for one at once: ACK-NOW, or it bears a congestion mark.
+    /// It elicits an immediate acknowledgement: ACK-NOW, or a congestion mark.
     Immediate,
 }
 
@@ -57,9 +57,9 @@ const LEAST_THRESHOLD: u64 = 2;
 const MOST_THRESHOLD: u64 = 64;
 /// Acknowledgements in a round trip.
 const ACKS_A_ROUND: u64 = 8;
-/// Packets behind a gap that are acknowledged closely.
+/// Packets after a gap that are acknowledged closely.
 const ALERT_PACKETS: u64 = 8;
-/// A packet counts once for so many bytes.
+/// A packet counts once for each of these bytes.
 const ORDINARY: usize = 1472;
 const PAUSE: Duration = Duration::from_millis(100);
 const LEAST_DELAY: Duration = Duration::from_millis(1);
@@ -81,16 +81,16 @@ impl Default for AckPolicy {
 }
 
 impl AckPolicy {
-    /// The longest time that a packet waits for its acknowledgement: what the parameters tell the peer.
+    /// The longest time that a packet waits for its acknowledgement, as advertised in the transport parameters.
     pub(crate) const MAX_ACK_DELAY: Duration = MOST_DELAY;
 
-    /// Asks for an acknowledgement at once, even if nothing new arrived: the last one may have gone off_path.
+    /// Makes an acknowledgement due at once, even if no new packet arrived: the last one may have taken another path.
     pub(crate) fn force(&mut self) {
         self.waiting = self.waiting.max(1);
         self.due = Due::Now;
     }
 
-    /// Takes note of a packet.
+    /// Records a packet.
     pub(crate) fn on_packet(&mut self, now: Instant, arrival: Arrival, demand: Demand, size: usize) {
         let after_pause = self.last_packet.is_none_or(|last| now - last >= PAUSE);
         self.last_packet = Some(now);
@@ -100,7 +100,7 @@ impl AckPolicy {
             self.alert = ALERT_PACKETS;
         }
         let immediate = match (demand, arrival) {
-            // What does not ask must not be answered, or two ends would answer each other for ever.
+            // A packet that is not ack-eliciting must not be answered, or two ends would answer each other for ever.
             (Demand::None, _) => return,
             (Demand::Immediate, _) => true,
             (Demand::Normal, Arrival::OpensGap | Arrival::Late) => true,
@@ -136,7 +136,7 @@ impl AckPolicy {
         (self.smoothed_rtt / 4).clamp(LEAST_DELAY, MOST_DELAY)
     }
 
-    /// Whether an acknowledgement is to be sent now.
+    /// Whether an acknowledgement is due now.
     pub(crate) fn due(&self, now: Instant) -> bool {
         match self.due {
             Due::Never => false,
@@ -145,7 +145,7 @@ impl AckPolicy {
         }
     }
 
-    /// When an acknowledgement will be due that is not due yet.
+    /// When a delayed acknowledgement will be due.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self.due {
             Due::At(at) => Some(at),
@@ -153,12 +153,12 @@ impl AckPolicy {
         }
     }
 
-    /// Whether a packet waits for its acknowledgement, due or not: it may ride along with other content.
+    /// Whether a packet waits for its acknowledgement, due or not: other content may carry it.
     pub(crate) fn is_waiting(&self) -> bool {
         self.waiting > 0
     }
 
-    /// An acknowledgement of all that arrived was sent.
+    /// An acknowledgement of all received packets was sent.
     pub(crate) fn on_ack_sent(&mut self) {
         self.due = Due::Never;
         self.waiting = 0;
@@ -170,7 +170,7 @@ impl AckPolicy {
         self.threshold
     }
 
-    /// Tells the smoothed round-trip time of the path.
+    /// Sets the smoothed RTT of the path.
     pub(crate) fn set_rtt(&mut self, smoothed_rtt: Duration) {
         self.smoothed_rtt = smoothed_rtt;
     }
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_wait_is_acknowledged_at_once() {
+    fn urgent_events_are_acknowledged_at_once() {
         let urgent = [
             (Arrival::OpensGap, Demand::Normal, 1),
             (Arrival::Late, Demand::Normal, 1),
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_that_do_not_ask_are_never_answered() {
+    fn packets_that_are_not_ack_eliciting_are_never_answered() {
         let mut policy = running();
         for _ in 0..100 {
             policy.on_packet(at(200), Arrival::OpensGap, Demand::None, 1200);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn the_threshold_follows_the_rate_but_not_behind_a_gap() {
+    fn the_threshold_follows_the_rate_but_not_after_a_gap() {
         let mut policy = running();
         policy.set_rtt(Duration::from_millis(20));
         for millis in 1..100 {

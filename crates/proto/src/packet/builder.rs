@@ -1,4 +1,4 @@
-//! One packet in the making: header, then blocks, then the seal.
+//! Builds one packet: header, then blocks, then the seal.
 
 use manyway_wire::mmsp2::{LengthField, LongHeader, LongKind, Pad, packet_number};
 use manyway_wire::{ConnectionId, PathId, Writer};
@@ -18,19 +18,19 @@ pub(crate) struct PacketBuilder {
     number_offset: usize,
     number_length: usize,
     payload: usize,
-    /// Where the payload must end, so that the tag still fits.
+    /// End of the payload, which leaves space for the tag.
     end: usize,
     length_field: Option<LengthField>,
     pub(crate) contents: Contents,
-    /// Whether some block asks for an acknowledgement.
+    /// Whether any block is ack-eliciting.
     pub(crate) asks_for_ack: bool,
-    /// Whether it asks for one only to learn that its own acknowledgements arrived.
+    /// Whether the packet is ack-eliciting only as an ACK query.
     pub(crate) asks_about_acks: bool,
-    /// The inside before it was sealed, if somebody wants to see it.
+    /// The payload before it is sealed, for an observer.
     clear: Option<Vec<u8>>,
 }
 
-/// What the header says.
+/// The fields of the header.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HeaderFacts {
     pub(crate) path: PathId,
@@ -42,7 +42,7 @@ pub(crate) struct HeaderFacts {
 }
 
 impl PacketBuilder {
-    /// Starts a packet of the data level at the end of `buffer`.
+    /// Starts a 1-RTT packet at the end of `buffer`.
     pub(crate) fn short(buffer: &mut Vec<u8>, facts: &HeaderFacts, key_phase: bool) -> Self {
         let start = buffer.len();
         let number_length = packet_number::truncated_len(facts.packet_number, facts.largest_acked);
@@ -57,7 +57,7 @@ impl PacketBuilder {
         Self::begin(EncryptionLevel::OneRtt, buffer, start, facts, number_length, None)
     }
 
-    /// Starts a packet of the set-up at the end of `buffer`.
+    /// Starts a handshake packet at the end of `buffer`.
     pub(crate) fn long(
         buffer: &mut Vec<u8>,
         facts: &HeaderFacts,
@@ -102,7 +102,7 @@ impl PacketBuilder {
         }
     }
 
-    /// Where blocks are written.
+    /// The writer for blocks.
     pub(crate) fn writer<'a>(&self, buffer: &'a mut Vec<u8>) -> Writer<'a> {
         Writer::new(buffer, self.end)
     }
@@ -111,7 +111,7 @@ impl PacketBuilder {
         buffer.len() == self.payload
     }
 
-    /// What the packet is to loss recovery, unless it tries a larger datagram.
+    /// How loss recovery treats the packet, unless it is a PMTU probe.
     pub(crate) fn kind(&self) -> PacketKind {
         match (self.asks_for_ack, self.asks_about_acks) {
             (true, _) => PacketKind::Ordinary,
@@ -130,22 +130,22 @@ impl PacketBuilder {
         buffer.truncate(self.start);
     }
 
-    /// Fills the packet with PAD until it has `size` bytes in all, as far as its limit allows.
+    /// Fills the packet with PAD up to `size` bytes in total, as far as its limit permits.
     pub(crate) fn pad_to(&self, buffer: &mut Vec<u8>, size: usize) {
         let wanted = (self.start + size).saturating_sub(Protector::TAG_LENGTH).min(self.end);
-        // Blocks begin at multiples of four: the block before may lack its padding only at the very end.
+        // Blocks start at multiples of four: only the last block may lack its padding.
         let missing = wanted.saturating_sub(buffer.len());
         if missing > 0 {
             Pad { length: missing }.encode(&mut self.writer(buffer));
         }
     }
 
-    /// Keeps a copy of the inside, as it is now.
+    /// Keeps a copy of the payload as it is now.
     pub(crate) fn keep_clear(&mut self, buffer: &[u8]) {
         self.clear = buffer.get(self.payload..).map(<[u8]>::to_vec);
     }
 
-    /// The packet for observers, if its inside was kept.
+    /// The packet for observers, if its payload was kept.
     pub(crate) fn observed(&self, size: usize) -> Option<ObservedPacket<'_>> {
         Some(ObservedPacket {
             direction: Direction::Sent,
@@ -157,7 +157,7 @@ impl PacketBuilder {
         })
     }
 
-    /// Seals the packet; returns its size, or `None` if the keys can not be used any more.
+    /// Seals the packet; returns its size, or `None` if the keys can no longer be used.
     pub(crate) fn finish(&mut self, buffer: &mut Vec<u8>, protector: &mut Protector) -> Option<usize> {
         debug_assert!(buffer.len() <= self.end, "the packet has {} bytes too many", buffer.len() - self.end);
         if let Some(field) = self.length_field.take() {

@@ -1,4 +1,4 @@
-//! What a packet carried, so that its owner can be told of the arrival or the loss.
+//! Content of a packet, by which its owner is notified of arrival or loss.
 
 use std::ops::Range;
 
@@ -9,13 +9,13 @@ use smallvec::SmallVec;
 /// One item of a sent packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SentContent {
-    /// TLS bytes of the packet's own level.
+    /// TLS bytes of the packet's own encryption level.
     Handshake { offset: u64, length: u32 },
-    /// Bytes of a stream; `end` if the end of the stream was marked.
+    /// Bytes of a stream; `end` with the FIN.
     Stream { stream: StreamId, offset: u64, length: u32, end: bool },
-    /// A piece of a message; `end` if the end of the message was marked.
+    /// A piece of a message; `end` with the end of the message.
     Message { stream: StreamId, key: MessageKey, offset: u32, length: u16, end: bool },
-    /// A message given up.
+    /// A message that was given up.
     Skip { stream: StreamId, key: MessageKey },
     /// Acknowledgements of `path` up to `largest`.
     PathAck { path: PathId, largest: u64 },
@@ -25,19 +25,19 @@ pub(crate) enum SentContent {
     StreamWindow { stream: StreamId },
     /// Number of streams the peer may open.
     StreamLimit,
-    /// Abandoning the sending half of a stream.
+    /// Abandons the sending half of a stream.
     StreamReset { stream: StreamId },
-    /// Asking the peer to stop sending on a stream.
+    /// Asks the peer to stop sending on a stream.
     StreamStop { stream: StreamId },
-    /// What holds this end back.
+    /// The limit that blocks this end.
     Blocked { by: Limit },
     /// An id for the peer to use.
     NewCid { path: PathId, sequence: u64 },
-    /// Giving an id of the peer back.
+    /// Retires an id of the peer.
     RetireCid { path: PathId, sequence: u64 },
-    /// One of our addresses.
+    /// Advertises a local address.
     AddAddress { id: u64 },
-    /// Taking an address back.
+    /// Withdraws an address.
     RemoveAddress { id: u64 },
     /// State of a path, as of `sequence`.
     PathStatus { path: PathId, sequence: u64 },
@@ -45,26 +45,26 @@ pub(crate) enum SentContent {
     PathClose { path: PathId },
     /// Highest path id the peer may use.
     PathLimit,
-    /// The confirmation of the set-up.
+    /// The confirmation of the handshake.
     Pong,
-    /// A datagram of this size was tried.
+    /// A PMTU probe of this size.
     MtuProbe { size: u16 },
 }
 
 impl SentContent {
-    /// Whose bytes these are.
+    /// The stream of these bytes.
     pub(crate) fn stream(&self) -> Option<StreamId> {
         let (Self::Stream { stream, .. } | Self::Message { stream, .. }) = *self else { return None };
         Some(stream)
     }
 
-    /// The message of which this is a piece.
+    /// The message of this piece.
     pub(crate) fn message(&self) -> Option<MessageId> {
         let Self::Message { key, .. } = *self else { return None };
         Some(key.into())
     }
 
-    /// Which bytes of a stream or of a message these are; the end of a message counts as one more.
+    /// The bytes of a stream or of a message; the end of a message counts as one more.
     pub(crate) fn units(&self) -> Option<Range<u64>> {
         if let Self::Message { offset, length, end, .. } = *self {
             let start = u64::from(offset);
@@ -75,7 +75,7 @@ impl SentContent {
     }
 }
 
-/// A [`MessageId`] in 8 bytes, so that what a packet carried takes no more memory than before there were messages.
+/// A [`MessageId`] in 8 bytes, so that messages do not enlarge the content of packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MessageKey(u64);
 
@@ -92,7 +92,7 @@ impl From<MessageKey> for MessageId {
     }
 }
 
-/// A limit of the peer that holds this end back.
+/// A limit of the peer that blocks this end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Limit {
     /// Connection credit.
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn content_stays_small_and_keys_come_back() {
+    fn content_stays_small_and_keys_are_recovered() {
         assert!(size_of::<SentContent>() <= 24, "{}", size_of::<SentContent>());
         for id in [MessageId::ordered(0), MessageId::unordered(0), MessageId::ordered((1 << 62) - 1)] {
             assert_eq!(MessageId::from(MessageKey::from(id)), id);

@@ -1,4 +1,4 @@
-//! Packets: building them, remembering what they carried, acknowledging them.
+//! Packets: building them, recording their content, and acknowledging them.
 
 pub(crate) mod ack_policy;
 pub(crate) mod builder;

@@ -6,16 +6,15 @@ use crate::collections::range_set::RangeSet;
 use crate::io::EcnCounts;
 use crate::{Ecn, Instant};
 
-/// The packets of one number space that arrived and whose arrival the peer may not know.
+/// The received packets of one packet number space whose acknowledgement the peer may not have.
 ///
-/// At most [`MOST_RANGES`] ranges are kept, the newest; what falls out is sent again by the peer. Whether a packet
-/// came before is for the replay window of the protection to tell: numbers that fell out or were pruned count as
-/// new here.
+/// At most [`MOST_RANGES`] ranges are kept, the newest; the peer retransmits packets of dropped ranges. Only the
+/// replay window of the protection detects duplicates: dropped and pruned numbers count as new here.
 #[derive(Debug, Default)]
 pub(crate) struct ReceivedPackets {
     numbers: RangeSet,
     newest: Option<Newest>,
-    /// All packets up to here are known to be acknowledged; the set begins above it, but for late ones.
+    /// All packets below this number are known to be acknowledged; the set starts above it, except for late ones.
     settled_below: u64,
     ecn: EcnCounts,
 }
@@ -26,12 +25,12 @@ struct Newest {
     arrived: Instant,
 }
 
-/// How a packet fits to those before it.
+/// The position of a packet relative to earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// It is the one expected.
+    /// The expected packet.
     InOrder,
-    /// Packets in front of it are missing.
+    /// Packets before it are missing.
     OpensGap,
     /// It is older than the newest one: it was reordered.
     Late,
@@ -41,7 +40,7 @@ pub(crate) enum Arrival {
 pub(crate) const MOST_RANGES: usize = 64;
 
 impl ReceivedPackets {
-    /// Notes a packet that was opened successfully, for the first time: what comes again is not opened.
+    /// Records the first successful decryption of a packet: duplicates are not decrypted.
     pub(crate) fn insert(&mut self, number: u64, now: Instant) -> Arrival {
         self.numbers.insert(number..number.saturating_add(1));
         if self.numbers.len() > MOST_RANGES {
@@ -57,7 +56,7 @@ impl ReceivedPackets {
         arrival
     }
 
-    /// Counts the congestion mark of a packet that is not a duplicate.
+    /// Counts the ECN mark of a packet that is not a duplicate.
     pub(crate) fn count_ecn(&mut self, mark: Ecn) {
         match mark {
             Ecn::NotEct => {}
@@ -72,7 +71,7 @@ impl ReceivedPackets {
         self.numbers.iter().rev().map(|range| range.start..=range.end - 1)
     }
 
-    /// Whether acknowledgements have to name gaps.
+    /// Whether acknowledgements have to report gaps.
     pub(crate) fn has_gaps(&self) -> bool {
         self.numbers.len() > 1
     }
@@ -87,18 +86,18 @@ impl ReceivedPackets {
         self.newest.map(|newest| newest.arrived)
     }
 
-    /// Gives back memory that is not used.
+    /// Frees unused memory.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.numbers.shrink_to_fit();
     }
 
-    /// The marks counted so far; `None` if there were none, so that PATH-ACK needs no room for them.
+    /// The marks counted so far; `None` if there were none, which saves space in PATH-ACK.
     pub(crate) fn ecn(&self) -> Option<EcnCounts> {
         (self.ecn != EcnCounts::default()).then_some(self.ecn)
     }
 
-    /// The peer has an acknowledgement that went up to `largest`: what it said need not be said again (RFC 9000,
-    /// section 13.2.4). The range of the newest packet stays, so that there is always something to acknowledge.
+    /// The peer has an acknowledgement up to `largest`: it need not be repeated (RFC 9000, section 13.2.4). The range
+    /// of the newest packet stays, so that there is always something to acknowledge.
     pub(crate) fn on_ack_delivered(&mut self, largest: u64) {
         if largest < self.settled_below {
             return;
@@ -122,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn each_arrival_is_told_apart() {
+    fn each_kind_of_arrival_is_recognised() {
         let mut received = ReceivedPackets::default();
         let arrivals = [0, 1, 3, 2, 4].map(|number| received.insert(number, NOW));
         use Arrival as A;
@@ -139,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_peer_knows_to_be_acknowledged_is_dropped_but_late_packets_are_kept() {
+    fn ranges_that_the_peer_knows_to_be_acknowledged_are_dropped_but_late_packets_are_kept() {
         let mut received = ReceivedPackets::default();
         for number in [0, 1, 3, 5, 6] {
             received.insert(number, NOW);
@@ -164,7 +163,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ranges_are_bounded_descending_and_contain_what_arrived(
+        fn ranges_are_bounded_descending_and_contain_the_arrived_packets(
             numbers in prop::collection::vec(0u64..400, 1..300),
         ) {
             let mut received = ReceivedPackets::default();
