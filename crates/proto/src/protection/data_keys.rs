@@ -1,4 +1,4 @@
-//! The previous, the current and the next keys of data packets, and the steps from one to the next.
+//! The previous, the current and the next 1-RTT keys, and the transitions between them.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use super::phase::Phase;
 use super::usage::KeyLimits;
 use crate::Instant;
 
-/// Keys are changed, and outdated ones dropped, only after so many probe timeouts (RFC 9001, section 6.5).
+/// Keys are updated, and old ones discarded, only after this many probe timeouts (RFC 9001, section 6.5).
 const WAIT_IN_PTOS: u32 = 3;
 
-/// Keys of [`EncryptionLevel::OneRtt`](super::EncryptionLevel::OneRtt). The next ones are derived ahead, so that a change of the peer costs
-/// no more time than any packet; header protection keys stay (RFC 9001, section 6).
+/// Keys of [`EncryptionLevel::OneRtt`](super::EncryptionLevel::OneRtt). The next ones are derived ahead, so that a
+/// key update of the peer costs no more time than any packet; header protection keys stay (RFC 9001, section 6).
 pub(super) struct DataKeys {
     local_header: Box<dyn HeaderProtectionKey>,
     remote_header: Box<dyn HeaderProtectionKey>,
@@ -25,14 +25,14 @@ pub(super) struct DataKeys {
     confirmed: bool,
 }
 
-/// The key that opens late packets of the phase before.
+/// The key that decrypts late packets of the previous phase.
 struct Previous {
     key: Box<dyn PacketKey>,
-    /// Runs only once the peer has shown a packet of the current phase.
+    /// Set only once a packet of the current phase arrived from the peer.
     dropped_at: Option<Instant>,
 }
 
-/// Which of the keys opens a packet.
+/// Which of the keys decrypts a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyAge {
     Previous,
@@ -40,7 +40,7 @@ pub(super) enum KeyAge {
     Next,
 }
 
-/// The peer changed keys before it could know that this end has the current ones.
+/// The peer updated keys before it could know that this end has the current ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TooEarly;
 
@@ -78,15 +78,15 @@ impl DataKeys {
         self.remote_header.as_ref()
     }
 
-    /// The keys to seal the next packet with; `None` if the current one is worn out and the peer has not
-    /// acknowledged any packet of it, so that it would take a change for a breach (RFC 9001, section 6.2).
+    /// The keys to seal the next packet with; `None` if the current one has reached its AEAD limit and the peer has
+    /// not acknowledged any packet of it, so that it would treat an update as a violation (RFC 9001, section 6.2).
     pub(super) fn sealing(
         &mut self,
         limits: &KeyLimits,
     ) -> Option<(&dyn HeaderProtectionKey, &dyn PacketKey, bool)> {
         let of_cipher = self.current.local.confidentiality_limit();
         if self.phase.usage.is_exhausted(of_cipher, limits) {
-            // spec 4.15: at the limit of the cipher, whether three PTOs have passed or not
+            // spec 4.15: at the limit of the cipher, even if three PTOs have not passed
             if !self.phase.is_acked() {
                 return None;
             }
@@ -101,7 +101,7 @@ impl DataKeys {
         self.phase.usage.is_nearly_exhausted(of_cipher, limits) && !self.phase.is_acked()
     }
 
-    /// Which key a packet was sealed with, by its key phase bit and number (RFC 9001, section 6.3).
+    /// The key that a packet was sealed with, by its key phase bit and number (RFC 9001, section 6.3).
     pub(super) fn opening(&self, bit: bool, path: PathId, number: u64) -> (KeyAge, &dyn PacketKey) {
         if bit == self.phase.bit() {
             return (KeyAge::Current, self.current.remote.as_ref());
@@ -112,7 +112,7 @@ impl DataKeys {
         }
     }
 
-    /// Notes that a packet was opened; answers whether this made the next keys the current ones.
+    /// Records a decrypted packet; returns whether this made the next keys the current ones.
     pub(super) fn on_opened(&mut self, age: KeyAge, path: PathId, number: u64) -> Result<bool, TooEarly> {
         match age {
             KeyAge::Previous => Ok(false),

@@ -1,4 +1,4 @@
-//! Sealing and opening packets: which keys for which level and phase, how often they were used, when they change.
+//! Packet protection: the keys of each encryption level and key phase, their use counters, and key updates.
 //!
 //! ```text
 //! seal:  payload -> encrypt with nonce(path id, packet number) -> append tag -> mask header
@@ -32,14 +32,14 @@ pub use self::usage::KeyLimits;
 use self::usage::Usage;
 use crate::Instant;
 
-/// Which keys protect a packet.
+/// The encryption level of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EncryptionLevel {
-    /// Keys that anyone who saw the first packet can compute: integrity against accidents, no secrecy.
+    /// Keys that any observer of the first packet can derive: integrity against accidents, no secrecy.
     Initial,
     /// Keys of the TLS handshake.
     Handshake,
-    /// Keys of the finished handshake; the only ones that change and that know paths.
+    /// Keys after the handshake; the only ones with key updates and path ids.
     OneRtt,
 }
 
@@ -50,11 +50,11 @@ pub(crate) struct Protector {
     initial: Option<LevelKeys>,
     handshake: Option<LevelKeys>,
     one_rtt: Option<Box<DataKeys>>,
-    /// Packets of any level and phase that failed to open (RFC 9001, section 6.6).
+    /// Packets of any level and phase that failed to decrypt (RFC 9001, section 6.6).
     failed: u64,
 }
 
-/// Keys of a level that lives too short for key updates.
+/// Keys of a level that is too short-lived for key updates.
 struct LevelKeys {
     keys: Keys,
     usage: Usage,
@@ -69,7 +69,7 @@ impl Protector {
         Self { side, limits, initial: None, handshake: None, one_rtt: None, failed: 0 }
     }
 
-    /// Derives the keys of [`EncryptionLevel::Initial`] from the first destination id of the client (RFC 9001, section 5.2).
+    /// Derives the keys of [`EncryptionLevel::Initial`] from the original destination id (RFC 9001, section 5.2).
     #[expect(clippy::expect_used, reason = "the suite is a constant, a test derives its keys")]
     pub(crate) fn set_initial_keys(&mut self, original_destination: &ConnectionId) {
         let suite = TLS13_AES_128_GCM_SHA256
@@ -89,12 +89,12 @@ impl Protector {
         self.handshake = Some(LevelKeys { keys, usage: Usage::default() });
     }
 
-    /// Takes the keys of [`EncryptionLevel::OneRtt`], and the secrets from which later ones follow, from the handshake.
+    /// Takes the keys of [`EncryptionLevel::OneRtt`], and the secrets of later ones, from the handshake.
     pub(crate) fn install_one_rtt(&mut self, keys: Keys, secrets: Secrets) {
         self.one_rtt = Some(Box::new(DataKeys::new(keys, secrets)));
     }
 
-    /// Forgets the keys of a level; its packets can neither be sealed nor opened any more.
+    /// Discards the keys of a level; its packets can neither be sealed nor decrypted any more.
     pub(crate) fn discard(&mut self, level: EncryptionLevel) {
         match level {
             EncryptionLevel::Initial => self.initial = None,
@@ -103,7 +103,7 @@ impl Protector {
         }
     }
 
-    /// Whether packets of this level can be sealed and opened.
+    /// Whether packets of this level can be sealed and decrypted.
     pub(crate) fn has(&self, level: EncryptionLevel) -> bool {
         match level {
             EncryptionLevel::Initial => self.initial.is_some(),
@@ -117,43 +117,43 @@ impl Protector {
         self.one_rtt.as_ref().is_some_and(|data| data.phase().bit())
     }
 
-    /// Is told that the set-up is confirmed: from now on this end may change keys (RFC 9001, section 6.1).
+    /// The handshake is confirmed: from now on this end may update keys (RFC 9001, section 6.1).
     pub(crate) fn on_confirmed(&mut self) {
         if let Some(data) = &mut self.one_rtt {
             data.on_confirmed();
         }
     }
 
-    /// Is told of an acknowledgement of data packets of `path` up to `largest`.
+    /// 1-RTT packets of `path` up to `largest` were acknowledged.
     pub(crate) fn on_acked(&mut self, now: Instant, path: PathId, largest: u64) {
         if let Some(data) = &mut self.one_rtt {
             data.phase_mut().on_acked(now, path, largest);
         }
     }
 
-    /// Forgets what was noted for a path that will never be used again.
+    /// Forgets the state of a path that will never be used again.
     pub(crate) fn forget_path(&mut self, path: PathId) {
         if let Some(data) = &mut self.one_rtt {
             data.phase_mut().forget_path(path);
         }
     }
 
-    /// Changes keys if that is due and allowed, drops outdated ones; answers whether keys were changed.
+    /// Updates keys if an update is due and permitted, and discards old ones; returns whether keys were updated.
     ///
-    /// Due: after [`KeyLimits::update_after_packets`] or [`KeyLimits::update_after`]. Allowed: after the
-    /// confirmation, and three `max_pto` (the largest among the paths) after the first acknowledgement of a
-    /// packet of the current phase. To be called once per burst; costs a few comparisons.
+    /// An update is due after [`KeyLimits::update_after_packets`] or [`KeyLimits::update_after`]. It is permitted
+    /// after the confirmation, and three `max_pto` (the largest among the paths) after the first acknowledgement of a
+    /// packet of the current phase. Called once per burst; costs a few comparisons.
     pub(crate) fn maybe_update(&mut self, now: Instant, max_pto: Duration) -> bool {
         self.one_rtt.as_mut().is_some_and(|data| data.maybe_update(now, max_pto, &self.limits))
     }
 
-    /// Whether the key of data is worn out but for a few packets, and may not be changed because the peer acknowledged
-    /// nothing of its phase: the connection must end, and can still say so (RFC 9001, section 6.6).
+    /// Whether the 1-RTT key is close to its AEAD limit and may not be updated because the peer acknowledged no
+    /// packet of its phase: the connection must end, with packets left for a CLOSE (RFC 9001, section 6.6).
     pub(crate) fn limit_reached(&self) -> bool {
         self.one_rtt.as_ref().is_some_and(|data| data.limit_reached(&self.limits))
     }
 
-    /// Changes keys whether that is allowed or not.
+    /// Updates keys whether that is permitted or not.
     #[cfg(test)]
     fn force_update(&mut self) {
         if let Some(data) = &mut self.one_rtt {
@@ -161,7 +161,7 @@ impl Protector {
         }
     }
 
-    /// Whether so many packets failed to open that the connection must end (RFC 9001, section 6.6).
+    /// Whether so many packets failed to decrypt that the connection must end (RFC 9001, section 6.6).
     pub(crate) fn integrity_exhausted(&self) -> bool {
         let of_cipher = match (&self.one_rtt, &self.handshake, &self.initial) {
             (Some(data), _, _) => data.integrity_limit(),
@@ -171,7 +171,7 @@ impl Protector {
         self.failed >= of_cipher.min(self.limits.max_failed)
     }
 
-    /// How many packets failed to open so far, over all levels and phases.
+    /// How many packets failed to decrypt so far, over all levels and phases.
     #[cfg(test)]
     pub(crate) fn failed_openings(&self) -> u64 {
         self.failed

@@ -12,45 +12,45 @@ use super::seal::mask;
 use super::{EncryptionLevel, Protector};
 
 const LONG_FORM: u8 = 0x80;
-/// Packet numbers end here (RFC 9000, section 12.3).
+/// End of the range of packet numbers (RFC 9000, section 12.3).
 const NUMBERS: u64 = 1 << 62;
 
-/// What the header of a received packet says before it is unmasked, and what its number space says.
+/// The header of a received packet before unmasking, and the state of its packet number space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Incoming {
-    /// The keys to use, by the packet's type.
+    /// The encryption level, by the packet's type.
     pub(crate) level: EncryptionLevel,
-    /// The path that the destination id names; without meaning before [`EncryptionLevel::OneRtt`].
+    /// The path of the destination id; without meaning before [`EncryptionLevel::OneRtt`].
     pub(crate) path: PathId,
-    /// Where the packet number begins in the packet.
+    /// Offset of the packet number in the packet.
     pub(crate) number_offset: usize,
-    /// One above the largest number opened in this space, as [`ReplayWindow::next`] says.
+    /// One above the largest number decrypted in this space, from [`ReplayWindow::next`].
     pub(crate) expected: u64,
 }
 
-/// A packet that was opened.
+/// A decrypted packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Opened {
     /// Its whole number; to be marked in the space's [`ReplayWindow`].
     pub(crate) packet_number: u64,
-    /// Where the blocks stand in the packet.
+    /// The range of the blocks in the packet.
     pub(crate) payload: Range<usize>,
-    /// Whether this packet made this end change keys too.
+    /// Whether this packet caused a key update of this end too.
     pub(crate) key_phase_changed: bool,
 }
 
-/// Why a packet was not opened.
+/// Why a packet was not decrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OpenError {
     /// There are no keys for this level, or not yet.
     NoKeys,
-    /// Its number was seen, or is too old to tell. Nothing is known about who sent it.
+    /// Its number was seen, or is too old to know. The sender is unknown.
     Replayed,
     /// It is damaged or forged, or too short to be a packet; counted.
     Failed,
-    /// The peer set bits that must be zero: a breach of the protocol.
+    /// The peer set reserved bits: a violation.
     ReservedBits,
-    /// The peer changed keys too early: a breach of the protocol.
+    /// The peer updated keys too early: a violation.
     KeyUpdate,
 }
 
@@ -76,10 +76,10 @@ struct Unmasked {
 }
 
 impl Protector {
-    /// Opens `packet`, which is one whole packet without what may follow it in the datagram.
+    /// Decrypts `packet`, which is one whole packet without any that follow it in the datagram.
     ///
-    /// `replay` belongs to the packet's number space; the caller marks the number in it afterwards. If this fails
-    /// the content of `packet` is lost. Nothing is allocated, except when the peer changes keys.
+    /// `replay` belongs to the packet's number space; the caller marks the number in it afterwards. If decryption
+    /// fails the content of `packet` is lost. Nothing is allocated, except when the peer updates keys.
     pub(crate) fn open(
         &mut self,
         at: &Incoming,
@@ -164,7 +164,7 @@ fn decrypt(
     let plain =
         key.decrypt_in_place_for_path(path.0, header.number, head, body).map_err(|_| OpenError::Failed)?;
     let payload = header.payload_offset..header.payload_offset + plain.len();
-    // Only now is it known that the peer, not somebody else, has set them (RFC 9000, section 17.2).
+    // Only now it is certain that the peer itself has set them (RFC 9000, section 17.2).
     if manyway_wire::mmsp2::reserved_bits_are_clear(header.first) {
         Ok(payload)
     } else {

@@ -1,4 +1,4 @@
-//! What happened since the keys of data were changed last.
+//! Events since the last key update.
 
 use std::time::Duration;
 
@@ -13,23 +13,23 @@ use crate::Instant;
 pub(super) struct Phase {
     index: u64,
     pub(super) usage: Usage,
-    /// First look at the clock in this phase.
+    /// First clock reading in this phase.
     began: Option<Instant>,
     /// First acknowledgement of a packet of this phase.
     acked: Option<Instant>,
     proof: Proof,
-    /// Few connections have more, and every one that rests pays for these places.
+    /// Few connections have more paths, and every idle connection pays for these places.
     paths: SmallVec<[PathNotes; 4]>,
 }
 
-/// How far the peer is known to have come, by its own packets.
+/// How far the peer has come, as its own packets prove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Proof {
-    /// No packet of this phase was opened.
+    /// No packet of this phase was decrypted.
     None,
-    /// One was opened: the peer has the keys.
+    /// One was decrypted: the peer has the keys.
     Opened,
-    /// One was opened and another sealed after it, so the peer may have its acknowledgement.
+    /// One was decrypted and another sealed after it, so the peer may have its acknowledgement.
     Answered,
 }
 
@@ -42,7 +42,7 @@ struct PathNotes {
 }
 
 impl Phase {
-    /// The phase after `index` changes of keys.
+    /// The phase after `index` key updates.
     pub(super) fn new(index: u64) -> Self {
         Self {
             index,
@@ -54,7 +54,7 @@ impl Phase {
         }
     }
 
-    /// The phase that follows this one. Notes of paths start again.
+    /// The phase that follows this one. The records of paths start again.
     pub(super) fn successor(&self) -> Self {
         Self::new(self.index.wrapping_add(1))
     }
@@ -74,7 +74,7 @@ impl Phase {
         notes.sealed = Some(notes.sealed.map_or(number, |first| first.min(number)));
     }
 
-    /// Notes a packet that the keys of this phase opened.
+    /// Records a packet that the keys of this phase decrypted.
     pub(super) fn on_opened(&mut self, path: PathId, number: u64) {
         if self.proof == Proof::None {
             self.proof = Proof::Opened;
@@ -83,7 +83,7 @@ impl Phase {
         notes.opened = Some(notes.opened.map_or(number, |first| first.min(number)));
     }
 
-    /// Notes the first acknowledgement of a packet of this phase.
+    /// Records the first acknowledgement of a packet of this phase.
     pub(super) fn on_acked(&mut self, now: Instant, path: PathId, largest: u64) {
         let of_this_phase =
             self.notes(path).and_then(|notes| notes.sealed).is_some_and(|first| largest >= first);
@@ -92,17 +92,17 @@ impl Phase {
         }
     }
 
-    /// Forgets the notes of a path.
+    /// Forgets the record of a path.
     pub(super) fn forget_path(&mut self, path: PathId) {
         self.paths.retain(|notes| notes.path != path);
     }
 
-    /// Whether a number of `path` lies below all numbers opened in this phase, so belongs to an earlier one.
+    /// Whether a number of `path` lies below all numbers decrypted in this phase, so belongs to an earlier one.
     pub(super) fn is_older(&self, path: PathId, number: u64) -> bool {
         self.notes(path).and_then(|notes| notes.opened).is_none_or(|first| number < first)
     }
 
-    /// Whether the peer has shown a packet of this phase.
+    /// Whether a packet of this phase arrived from the peer.
     pub(super) fn peer_followed(&self) -> bool {
         self.proof != Proof::None
     }
@@ -112,13 +112,13 @@ impl Phase {
         self.acked.is_some()
     }
 
-    /// Whether the peer can have an acknowledgement of a packet of this phase, as it must before it leaves it
-    /// (RFC 9001, section 6.2).
+    /// Whether the peer can have an acknowledgement of a packet of this phase, as it must before it leaves it (RFC
+    /// 9001, section 6.2).
     pub(super) fn peer_may_leave(&self) -> bool {
         self.proof == Proof::Answered
     }
 
-    /// Whether this end should change keys, and may (RFC 9001, sections 6.1 and 6.5).
+    /// Whether a key update is due and permitted (RFC 9001, sections 6.1 and 6.5).
     pub(super) fn should_end(&mut self, now: Instant, wait: Duration, limits: &KeyLimits) -> bool {
         let began = *self.began.get_or_insert(now);
         let due = self.usage.sealed() >= limits.update_after_packets || now - began >= limits.update_after;

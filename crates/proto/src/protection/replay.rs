@@ -1,14 +1,14 @@
-//! Which numbers of a space were seen.
+//! Replay protection: the packet numbers that were seen in a space.
 
 const WORDS: usize = 128;
-/// Words at first and after a rest: until the first word is full none is needed for old numbers.
+/// Words at first and after an idle period: until the first word is full, old numbers need none.
 const FEW_WORDS: usize = 2;
 const WORD_BITS: u64 = 64;
 
-/// Sliding window over the packet numbers of one space: a number is taken once, and never when it is too old.
+/// Sliding window over the packet numbers of one space: a number is accepted once, and never when it is too old.
 ///
-/// The bits lie on a ring of words. The word of the newest number may hold newer numbers too, so one word of the
-/// ring is not available for old ones. The ring is small until packets flow, and may be made so again when they rest.
+/// The bits lie on a ring of words. The word of the newest number may hold newer numbers too, so one word of the ring
+/// is not available for old ones. The ring is small until packets flow, and may shrink again when idle.
 #[derive(Debug, Clone)]
 pub(crate) struct ReplayWindow {
     /// One above the highest number seen.
@@ -17,21 +17,21 @@ pub(crate) struct ReplayWindow {
 }
 
 impl ReplayWindow {
-    /// How far below the highest number seen a number may lie to be taken.
+    /// How far below the highest number seen a number may lie to be accepted.
     #[cfg(test)]
     pub(crate) const WIDTH: u64 = (WORDS as u64 - 1) * WORD_BITS;
 
-    /// Has seen nothing.
+    /// Starts without any seen number.
     pub(crate) fn new() -> Self {
         Self { next: 0, words: Box::new([0; FEW_WORDS]) }
     }
 
-    /// One above the highest number seen, 0 at first: what [`Incoming::expected`](super::Incoming) asks for.
+    /// One above the highest number seen, 0 at first: the value for [`Incoming::expected`](super::Incoming).
     pub(crate) fn next(&self) -> u64 {
         self.next
     }
 
-    /// Whether the number was not seen and is young enough to tell.
+    /// Whether the number was not seen and is recent enough to know.
     pub(crate) fn is_fresh(&self, number: u64) -> bool {
         if number >= self.next {
             return true;
@@ -42,10 +42,10 @@ impl ReplayWindow {
         self.words.get(self.word(number)).is_some_and(|bits| bits & bit(number) == 0)
     }
 
-    /// Notes a number as seen. To be called only for packets that were opened, or forged numbers would move it.
+    /// Marks a number as seen. Called only for decrypted packets: otherwise forged numbers would move the window.
     pub(crate) fn mark(&mut self, number: u64) {
         if number >= self.next {
-            // The word of the highest number is in use, those between it and the new one hold old numbers.
+            // The word of the highest number is in use, the words between it and the new one hold old numbers.
             let newest = self.next.checked_sub(1).map_or(0, |highest| highest / WORD_BITS);
             let steps = number / WORD_BITS - newest;
             if steps > 0 && self.words.len() < WORDS {
@@ -67,14 +67,14 @@ impl ReplayWindow {
         }
     }
 
-    /// Gives memory back while no packets come: old numbers that are still missing count as seen from now on.
+    /// Frees memory while no packets come: old missing numbers count as seen from now on.
     pub(crate) fn shrink(&mut self) {
         if self.words.len() > FEW_WORDS {
             self.resize(FEW_WORDS);
         }
     }
 
-    /// Keeps the two newest words; of numbers before them all count as seen.
+    /// Keeps the two newest words; all earlier numbers count as seen.
     fn resize(&mut self, words: usize) {
         let newest = self.next.saturating_sub(1) / WORD_BITS;
         let before = newest.checked_sub(1);
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_rested_takes_no_number_twice() {
+    fn a_window_that_was_idle_accepts_no_number_twice() {
         let mut window = ReplayWindow::new();
         let missing = [3, 70, 140, 199];
         (0..200).filter(|number| !missing.contains(number)).for_each(|number| window.mark(number));
@@ -150,12 +150,12 @@ mod tests {
         })]
 
         #[test]
-        fn the_window_answers_as_a_set_with_a_floor_would(
+        fn the_window_behaves_as_a_set_with_a_floor(
             steps in proptest::collection::vec((0_u64..3, 0_u64..20_000), 1..400)
         ) {
             let (mut window, mut seen, mut next) = (ReplayWindow::new(), BTreeSet::new(), 0_u64);
             for (kind, by) in steps {
-                // Mostly small steps back and forth, at times a leap.
+                // Mostly small steps back and forth, sometimes a leap.
                 let number = match kind {
                     0 => next + by % 70,
                     1 => next.saturating_sub(by % 200),

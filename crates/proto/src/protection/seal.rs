@@ -9,21 +9,21 @@ use super::{EncryptionLevel, Protector};
 
 const LONG_FORM: u8 = 0x80;
 const KEY_PHASE: u8 = 0x04;
-/// The sample begins where the payload would if the packet number had its full four bytes.
+/// The sample begins at the payload of a packet whose number has its full four bytes.
 const NUMBER_ROOM: usize = 4;
 
-/// A packet that stands in a buffer, ready to be sealed.
+/// A packet in a buffer, ready to be sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Outgoing {
-    /// The keys to use.
+    /// The encryption level.
     pub(crate) level: EncryptionLevel,
     /// The path, a part of the nonce at [`EncryptionLevel::OneRtt`]; without meaning at the others.
     pub(crate) path: PathId,
     /// The whole packet number.
     pub(crate) packet_number: u64,
-    /// Where the packet begins in the buffer; it goes to the buffer's end.
+    /// Start of the packet in the buffer; it extends to the buffer's end.
     pub(crate) start: usize,
-    /// Where the packet number begins in the buffer.
+    /// Offset of the packet number in the buffer.
     pub(crate) number_offset: usize,
     /// How many bytes of the packet number were written, 1 to 4.
     pub(crate) number_length: usize,
@@ -34,7 +34,7 @@ pub(crate) struct Outgoing {
 pub(crate) enum SealError {
     /// There are no keys for this level, or no more.
     NoKeys,
-    /// The key is worn out and there is none to follow: the connection must end.
+    /// The key has reached its AEAD limit and has no successor: the connection must end.
     KeyExhausted,
     /// The payload is too short for header protection (less than 4 bytes with the number), or too long for the
     /// cipher, or the offsets lie outside of the buffer: a bug of the caller.
@@ -56,8 +56,8 @@ impl std::error::Error for SealError {}
 impl Protector {
     /// Seals the packet at the end of `buffer`: encrypts the payload, appends the tag, masks the header.
     ///
-    /// The length field of a long header must count the tag ([`Self::TAG_LENGTH`]) already. The key phase bit of a
-    /// short header is set here. Nothing is allocated if the buffer has room for the tag.
+    /// The length field of a long header must already count the tag ([`Self::TAG_LENGTH`]). This call sets the key
+    /// phase bit of a short header. Nothing is allocated if the buffer has space for the tag.
     pub(crate) fn seal(&mut self, packet: &Outgoing, buffer: &mut Vec<u8>) -> Result<(), SealError> {
         match packet.level {
             EncryptionLevel::Initial => seal_without_phase(
@@ -129,7 +129,7 @@ fn seal_with(
     masked.ok_or(SealError::Malformed)
 }
 
-/// Finds the sample, the first byte and the room of the packet number (RFC 9001, section 5.4.2) and gives them to
+/// Finds the sample, the first byte and the bytes of the packet number (RFC 9001, section 5.4.2) and passes them to
 /// `apply`; `None` if the packet is too short.
 pub(super) fn mask(
     packet: &mut [u8],

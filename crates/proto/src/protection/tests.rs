@@ -9,7 +9,7 @@ use crate::handshake::testing;
 
 const PTO: Duration = Duration::from_millis(100);
 
-/// One end, with one replay window for each of a few paths and for what comes before paths.
+/// One end, with one replay window for each of a few paths and for the levels before paths.
 struct End {
     protector: Protector,
     windows: Vec<ReplayWindow>,
@@ -35,7 +35,7 @@ impl End {
         let at = path as usize;
         let number = self.sent[at];
         self.sent[at] += 1;
-        // Something may stand before the packet in the buffer.
+        // Other bytes may precede the packet in the buffer.
         let mut buffer = vec![0xee; 3];
         buffer.push(if long { 0xc0 } else { 0x40 } | u8::try_from(number_length - 1).unwrap());
         buffer.extend_from_slice(&[0x55; 8]);
@@ -99,7 +99,7 @@ fn at(millis: u64) -> Instant {
     Instant::from_nanos(millis * 1_000_000)
 }
 
-/// Limits under which keys are due for change after every packet.
+/// Limits under which a key update is due after every packet.
 fn eager() -> KeyLimits {
     KeyLimits { update_after_packets: 1, ..KeyLimits::default() }
 }
@@ -135,7 +135,7 @@ fn packets_open_at_each_level_with_both_header_forms_and_all_number_lengths() {
 }
 
 #[test]
-fn the_open_level_uses_the_initial_keys_of_quic_version_1() {
+fn the_initial_level_uses_the_initial_keys_of_quic_version_1() {
     // RFC 9001, section A.2: header and first bytes of the protected client Initial.
     let mut protector = Protector::new(Side::Client, KeyLimits::default());
     protector.set_initial_keys(&ConnectionId::from_u64(0x8394_c8f0_3e51_5708));
@@ -267,7 +267,7 @@ fn a_packet_too_short_for_header_protection_is_not_sealed() {
 }
 
 #[test]
-fn keys_change_after_the_limit_when_an_acknowledgement_is_three_ptos_old() {
+fn keys_are_updated_after_the_limit_when_an_acknowledgement_is_three_ptos_old() {
     let (mut client, mut server) = ends(eager());
     assert!(!client.protector.maybe_update(at(0), PTO));
     exchange(&mut client, &mut server, at(10));
@@ -284,7 +284,7 @@ fn keys_change_after_the_limit_when_an_acknowledgement_is_three_ptos_old() {
 }
 
 #[test]
-fn keys_do_not_change_before_the_confirmation() {
+fn keys_are_not_updated_before_the_confirmation() {
     let (mut client, mut server) = ends(eager());
     let (mut handshake, mut other) = testing::pair();
     testing::run(&mut handshake, &mut other).unwrap();
@@ -300,7 +300,7 @@ fn keys_do_not_change_before_the_confirmation() {
 }
 
 #[test]
-fn keys_change_after_an_hour() {
+fn keys_are_updated_after_an_hour() {
     let (mut client, mut server) = ends(KeyLimits::default());
     assert!(!client.protector.maybe_update(at(0), PTO));
     exchange(&mut client, &mut server, at(10));
@@ -309,7 +309,7 @@ fn keys_change_after_an_hour() {
 }
 
 #[test]
-fn an_acknowledgement_of_the_phase_before_does_not_count() {
+fn an_acknowledgement_of_the_previous_phase_does_not_count() {
     let (mut client, mut server) = ends(eager());
     exchange(&mut client, &mut server, at(0));
     assert!(client.protector.maybe_update(at(300), PTO));
@@ -360,7 +360,7 @@ fn the_initiator_opens_packets_of_the_old_phase_until_the_peer_follows() {
 }
 
 #[test]
-fn both_ends_may_change_keys_at_the_same_time() {
+fn both_ends_may_update_keys_at_the_same_time() {
     let (mut client, mut server) = ends(eager());
     exchange(&mut client, &mut server, at(0));
     server.protector.on_acked(at(0), PathId(0), 0);
@@ -374,7 +374,7 @@ fn both_ends_may_change_keys_at_the_same_time() {
 }
 
 #[test]
-fn many_changes_of_keys_one_after_the_other_work_on_all_paths() {
+fn many_successive_key_updates_work_on_all_paths() {
     let (mut client, mut server) = ends(eager());
     for round in 0..20 {
         for path in 0..4 {
@@ -394,7 +394,7 @@ fn many_changes_of_keys_one_after_the_other_work_on_all_paths() {
 }
 
 #[test]
-fn a_second_change_before_the_first_was_answered_is_a_breach() {
+fn a_second_update_before_the_first_was_acknowledged_is_a_violation() {
     let (mut client, mut server) = ends(eager());
     exchange(&mut client, &mut server, at(0));
     assert!(client.protector.maybe_update(at(300), PTO));
@@ -407,7 +407,7 @@ fn a_second_change_before_the_first_was_answered_is_a_breach() {
 }
 
 #[test]
-fn a_change_before_anything_was_sent_in_the_first_phase_is_a_breach() {
+fn an_update_before_any_packet_of_the_first_phase_was_sent_is_a_violation() {
     let (mut client, mut server) = ends(eager());
     client.protector.force_update();
     let packet = client.seal(0);
@@ -415,7 +415,7 @@ fn a_change_before_anything_was_sent_in_the_first_phase_is_a_breach() {
 }
 
 #[test]
-fn a_worn_out_key_is_changed_by_itself_if_the_peer_has_it() {
+fn a_key_at_its_limit_is_updated_automatically_if_the_peer_has_it() {
     let limits = KeyLimits { max_sealed: 4, ..KeyLimits::default() };
     let (mut client, mut server) = ends(limits);
     exchange(&mut client, &mut server, at(0));
@@ -426,7 +426,7 @@ fn a_worn_out_key_is_changed_by_itself_if_the_peer_has_it() {
 }
 
 #[test]
-fn a_worn_out_key_that_the_peer_never_used_seals_no_more() {
+fn a_key_at_its_limit_that_the_peer_never_used_seals_no_more() {
     let limits = KeyLimits { max_sealed: 4, ..KeyLimits::default() };
     let (mut client, _) = ends(limits);
     (0..4).for_each(|_| drop(client.seal(1)));
@@ -459,7 +459,7 @@ fn failed_openings_count_over_all_levels_and_end_the_connection_at_the_limit() {
 }
 
 #[test]
-fn sealing_and_opening_do_not_move_a_buffer_that_has_room() {
+fn sealing_and_opening_do_not_move_a_buffer_with_enough_capacity() {
     let (mut client, mut server) = ends(KeyLimits::default());
     let mut buffer = Vec::with_capacity(1200);
     buffer.push(0x40);
@@ -545,7 +545,7 @@ fn packets_written_by_the_wire_crate_open_where_its_decoder_finds_them() {
     assert!(rest.is_empty());
 }
 
-/// A packet under way, with what its sender had to acknowledge.
+/// A packet in flight, with the acknowledgement state of its sender.
 struct Flying {
     to: usize,
     path: u32,
@@ -554,8 +554,8 @@ struct Flying {
     acks: Vec<(PathId, u64)>,
 }
 
-/// Both ends send on four paths of different delay with loss, and change keys as often as they may; every packet
-/// that arrives must open.
+/// Both ends send on four paths of different delay with loss, and update keys as often as they may; every packet that
+/// arrives must open.
 fn run_with_key_updates(seed: u8) -> u32 {
     let limits = KeyLimits { update_after_packets: 10, ..KeyLimits::default() };
     let mut ends: [End; 2] = ends(limits).into();
@@ -566,7 +566,7 @@ fn run_with_key_updates(seed: u8) -> u32 {
     for now in (0..20_000).step_by(5) {
         for (who, end) in ends.iter_mut().enumerate() {
             updates += u32::from(end.protector.maybe_update(at(now), PTO));
-            // Nothing goes on some paths for long stretches.
+            // Some paths are unused for long periods.
             let path = u32::try_from(below(4) * below(2)).unwrap();
             let arrives = now + 5 + below(20 * u64::from(path) + 10);
             if below(10) > 1 && (path != 3 || now % 4000 < 300) {

@@ -1,8 +1,8 @@
-//! How often a key was used, against what its cipher can bear (RFC 9001, section 6.6).
+//! Use counters of keys, and the AEAD limits of their ciphers (RFC 9001, section 6.6).
 
 use std::time::Duration;
 
-/// When keys are changed and when they are worn out.
+/// When keys are updated, and when they have reached their limits.
 ///
 /// ```
 /// use manyway_proto::KeyLimits;
@@ -11,15 +11,15 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeyLimits {
-    /// Packets, over all paths, after which the keys of data are changed. Default 2²², at least 1.
+    /// Packets, over all paths, after which the 1-RTT keys are updated. Default 2²², at least 1.
     pub update_after_packets: u64,
-    /// Time after which the keys of data are changed. Default one hour.
+    /// Time after which the 1-RTT keys are updated. Default one hour.
     pub update_after: Duration,
-    /// Packets that may be sealed with one key at all. Default: no limit beside the cipher's own, which always
-    /// holds (2²³ for AES-GCM).
+    /// Packets that may be sealed with one key at all. Default: no limit besides the cipher's own, which always holds
+    /// (2²³ for AES-GCM).
     pub max_sealed: u64,
-    /// Packets that may fail to open before the connection ends. Default: no limit beside the cipher's own,
-    /// which always holds (2⁵² for AES-GCM, 2³⁶ for ChaCha20-Poly1305).
+    /// Packets that may fail to decrypt before the connection ends. Default: no limit besides the cipher's own, which
+    /// always holds (2⁵² for AES-GCM, 2³⁶ for ChaCha20-Poly1305).
     pub max_failed: u64,
 }
 
@@ -34,7 +34,7 @@ impl Default for KeyLimits {
     }
 }
 
-/// Packets kept back for CLOSE: enough for every repetition of it.
+/// Packets reserved for CLOSE: enough for every repetition of it.
 const FOR_THE_END: u64 = 64;
 
 /// Packets sealed with one key.
@@ -54,12 +54,12 @@ impl Usage {
         self.sealed
     }
 
-    /// Whether one more packet would be too many for a cipher with the limit `of_cipher`.
+    /// Whether one more packet would exceed the limit `of_cipher` of a cipher.
     pub(super) fn is_exhausted(self, of_cipher: u64, limits: &KeyLimits) -> bool {
         self.sealed >= of_cipher.min(limits.max_sealed)
     }
 
-    /// Whether only those packets are left that tell the peer of the end.
+    /// Whether only the packets reserved for CLOSE are left.
     pub(super) fn is_nearly_exhausted(self, of_cipher: u64, limits: &KeyLimits) -> bool {
         let limit = of_cipher.min(limits.max_sealed);
         self.sealed >= limit - FOR_THE_END.min(limit / 2)
