@@ -1,26 +1,26 @@
-//! One message on its way in: from pieces in any order to the whole.
+//! Assembly of one received message: from pieces in any order to the whole.
 
 use bytes::Bytes;
 
 use crate::collections::range_set::RangeSet;
 use crate::stream::byte_reassembly::PIECE_OVERHEAD;
 
-/// Puts the pieces of a message together, in memory that is no larger than what its cost covers.
+/// Assembles the pieces of a message, in memory that its cost covers.
 #[derive(Debug, Default)]
 pub(super) struct Assembly {
-    /// As far as any piece reached; what has not arrived is zero.
+    /// Up to the highest offset reached; missing bytes are zero.
     data: Vec<u8>,
-    /// Everything below arrived.
+    /// Every byte below has arrived.
     arrived: u32,
-    /// What arrived ahead of a gap.
+    /// Ranges that arrived ahead of a gap.
     ahead: RangeSet,
-    /// Known once the last piece was seen.
+    /// Known once the last piece arrived.
     length: Option<u32>,
-    /// Known once the first piece was seen.
+    /// Known once the first piece arrived.
     protocol: Option<u32>,
 }
 
-/// A piece as its block names it; the end is below 2³².
+/// A piece of a message; its end is below 2³².
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Piece<'a> {
     pub(super) offset: u32,
@@ -35,19 +35,19 @@ impl Piece<'_> {
         self.offset.saturating_add(u32::try_from(self.data.len()).unwrap_or(u32::MAX))
     }
 
-    /// Whether it is the message as a whole.
+    /// Whether the piece is the whole message.
     pub(super) fn is_whole(&self) -> bool {
         self.protocol.is_some() && self.end
     }
 }
 
 impl Assembly {
-    /// How far any piece reached.
+    /// The highest offset reached by any piece.
     pub(super) fn reach(&self) -> u32 {
         u32::try_from(self.data.len()).unwrap_or(u32::MAX)
     }
 
-    /// What a piece says against earlier ones.
+    /// How a piece contradicts earlier ones.
     pub(super) fn contradiction(&self, piece: &Piece<'_>) -> Option<&'static str> {
         let reach = piece.reach();
         if self.length.is_some_and(|length| reach > length || (piece.end && reach < length)) {
@@ -60,7 +60,7 @@ impl Assembly {
         self.protocol.is_some_and(other).then_some("it has two payload protocols")
     }
 
-    /// Takes a piece that does not contradict; bytes that are here already are dropped.
+    /// Takes a piece without contradictions; duplicate bytes are dropped.
     pub(super) fn insert(&mut self, piece: &Piece<'_>) {
         self.protocol = self.protocol.or(piece.protocol);
         let reach = piece.reach();
@@ -82,7 +82,7 @@ impl Assembly {
         }
     }
 
-    /// The first copy of a byte counts, so that nobody changes what was acknowledged.
+    /// The first copy of a byte counts, so that acknowledged data cannot change.
     fn copy_new(&mut self, piece: &Piece<'_>) {
         let start = u64::from(piece.offset.max(self.arrived));
         for gap in self.ahead.gaps(start..u64::from(piece.reach())) {
@@ -99,7 +99,7 @@ impl Assembly {
     fn grow(&mut self, reach: u32) {
         let length = usize::try_from(reach).unwrap_or(usize::MAX);
         if self.data.capacity() < length {
-            // By a quarter at a time as long as the length is not known: little of it is empty.
+            // Grows by a quarter while the length is unknown, so that little memory is empty.
             let spare = if self.length.is_some() { 0 } else { length / 4 };
             self.data.reserve_exact(length - self.data.len() + spare);
         }
@@ -110,7 +110,7 @@ impl Assembly {
         self.protocol.is_some() && self.length == Some(self.arrived)
     }
 
-    /// What pieces ahead of gaps cost beyond their number, in bytes of memory (spec 8.19).
+    /// Cost of pieces ahead of gaps beyond their bytes, in bytes of memory (spec 8.19).
     pub(super) fn overhead(&self) -> u64 {
         self.ahead.iter().len() as u64 * PIECE_OVERHEAD
     }
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_message_is_whole_with_its_only_piece() {
+    fn the_only_piece_of_an_empty_message_completes_it() {
         let mut assembly = Assembly::default();
         assembly.insert(&piece(&[], 0, 0));
         assert!(assembly.is_whole());
@@ -160,7 +160,7 @@ mod tests {
 
     // spec 8.30
     #[test]
-    fn contradictions_are_seen() {
+    fn contradictions_are_detected() {
         let mut assembly = Assembly::default();
         assembly.insert(&Piece { offset: 0, protocol: Some(7), end: false, data: b"ab" });
         assembly.insert(&Piece { offset: 4, protocol: None, end: false, data: b"ef" });

@@ -1,4 +1,4 @@
-//! The messages of a receiving half: put together, in order or as they come, abandoned ones passed over.
+//! Messages of a receiving half: assembled, delivered in order or on arrival, and skipped if abandoned.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,42 +9,42 @@ use super::assembly::{Assembly, Piece};
 use super::{Message, Order, cost};
 use crate::collections::range_set::RangeSet;
 
-/// Messages of one direction of a stream that may be incomplete at a time (spec 8.35).
+/// Most incomplete messages of one direction of a stream (spec 8.35).
 pub(crate) const MOST_INCOMPLETE: usize = 1024;
-/// What a range of finished numbers above the lowest unfinished one costs, in bytes of memory (spec 8.35).
+/// Cost of a range of finished numbers above the lowest unfinished one, in bytes of memory (spec 8.35).
 const RANGE_OVERHEAD: u64 = 64;
 
-/// Messages on their way in. What it holds is covered by their cost (spec 8.32), and by [`Self::overhead`].
+/// Received messages. Their cost (spec 8.32) and [`Self::overhead`] cover the memory.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     ordered: Lane,
     unordered: Lane,
     ready: VecDeque<Message>,
-    /// Ordered messages below were delivered or skipped.
+    /// Ordered messages below this number were delivered or skipped.
     next: u64,
-    /// Ordered messages that are whole and wait for earlier ones.
+    /// Complete ordered messages that wait for earlier ones.
     waiting: BTreeMap<u64, Message>,
     /// Cost of all that was reached.
     reached: u64,
-    /// Cost of the messages that are whole or skipped.
+    /// Cost of the messages that are complete or skipped.
     finished: u64,
     overhead: u64,
 }
 
-/// Numbers of one kind.
+/// Messages of one kind.
 #[derive(Debug, Default)]
 struct Lane {
-    /// Whole or skipped.
+    /// Numbers that are complete or skipped.
     finished: RangeSet,
     incomplete: BTreeMap<u64, Assembly>,
 }
 
-/// What a piece or a skip would do to the credit, in bytes.
+/// Effect of a piece or a skip on the credit, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Toll {
-    /// Reached for the first time.
+    /// Bytes reached for the first time.
     pub(crate) new: u64,
-    /// Of this and earlier, given back because nobody will read it.
+    /// Bytes, of these and earlier ones, whose credit is returned because the application will not read them.
     pub(crate) given_back: u64,
 }
 
@@ -64,7 +64,7 @@ impl Lane {
 }
 
 impl Inbox {
-    /// What a piece costs; changes nothing. `most` is the size of the largest message.
+    /// The toll of a piece; changes nothing. `most` is the size of the largest message.
     pub(crate) fn check(&self, block: &MessageData<'_>, most: u64) -> Result<Toll, Refusal> {
         let (lane, number) = (self.lane(block.message), block.message.number);
         if lane.finished.contains(number) {
@@ -87,7 +87,7 @@ impl Inbox {
         Ok(Toll { new: u64::from(piece.reach().saturating_sub(assembly.reach())), given_back: 0 })
     }
 
-    /// Takes a piece that [`Self::check`] let pass.
+    /// Takes a piece that passed [`Self::check`].
     pub(crate) fn on_piece(&mut self, block: &MessageData<'_>, toll: Toll) {
         let (id, piece) = (block.message, piece(block));
         if self.lane(id).finished.contains(id.number) {
@@ -119,7 +119,7 @@ impl Inbox {
         self.arrange(id, Message { data, protocol, order: Order::of(id) });
     }
 
-    /// What a skip costs; changes nothing.
+    /// The toll of a skip; changes nothing.
     pub(crate) fn check_skip(&self, id: MessageId, reach: u32) -> Result<Toll, Refusal> {
         let lane = self.lane(id);
         if lane.finished.contains(id.number) {
@@ -133,7 +133,7 @@ impl Inbox {
         Ok(Toll { new, given_back: cost(reach) })
     }
 
-    /// Passes over a message that [`Self::check_skip`] let pass.
+    /// Skips a message that passed [`Self::check_skip`].
     pub(crate) fn on_skip(&mut self, id: MessageId, toll: Toll) {
         if self.lane(id).finished.contains(id.number) {
             return;
@@ -165,7 +165,7 @@ impl Inbox {
         self.advance();
     }
 
-    /// Delivers what waits no more: all below the first number that is neither whole nor skipped.
+    /// Delivers the messages that no longer wait: all below the first number that is neither complete nor skipped.
     fn advance(&mut self) {
         let until =
             self.ordered.finished.first().filter(|first| first.start == 0).map_or(0, |first| first.end);
@@ -198,12 +198,12 @@ impl Inbox {
         self.reached
     }
 
-    /// Cost of the messages that are whole or skipped.
+    /// Cost of the messages that are complete or skipped.
     pub(crate) fn finished(&self) -> u64 {
         self.finished
     }
 
-    /// What gaps, in messages and between them, cost in bytes of memory (spec 8.19).
+    /// Cost of gaps, in messages and between them, in bytes of memory (spec 8.19).
     pub(crate) fn overhead(&self) -> u64 {
         self.overhead
     }

@@ -1,8 +1,10 @@
-//! Messages: whole or not at all, in order or not, for ever or for a while; beside the bytes of streams.
+//! Messages: complete or not at all, in order or not, reliable or with a limited lifetime; besides the bytes of
+//! streams.
 //!
-//! Each direction of a stream carries bytes or messages (spec 8.28); here is what such a direction does with messages.
-//! [`outbox`] has those on their way out, each an [`outgoing`] one from its first piece on; [`inbox`] those on their way
-//! in, put together by an [`assembly`]. The credit is that of streams: a message costs [`cost`] of it, at both ends.
+//! Each direction of a stream carries bytes or messages (spec 8.28); this module handles a direction with messages.
+//! [`outbox`] has the messages to send, each an [`outgoing`] one from its first piece on; [`inbox`] has received
+//! ones, each put together by an [`assembly`]. The credit is that of streams: a message costs [`cost`] of it, at both
+//! ends.
 
 mod assembly;
 pub(crate) mod inbox;
@@ -17,37 +19,37 @@ use manyway_wire::mmsp2::MessageId;
 
 use crate::{Class, Misuse, WriteError};
 
-/// What a message costs of the credit beyond its bytes (spec 8.32): about what it costs in memory.
+/// Credit that a message costs beyond its bytes (spec 8.32): about its cost in memory.
 pub(crate) const OVERHEAD: u64 = 128;
 
-/// What a message costs of the credit that is, or was sent, as far as `reach`.
+/// Credit that a message costs that is sent up to `reach`.
 pub(crate) fn cost(reach: u32) -> u64 {
     OVERHEAD + u64::from(reach)
 }
 
-/// A message as it arrived.
+/// A received message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Message {
-    /// What the peer sent, with its boundaries.
+    /// The data that the peer sent, with its boundaries.
     pub data: Bytes,
-    /// The peer's word for the content, of no meaning to the protocol.
+    /// The peer's code for the kind of content, without meaning for the protocol.
     pub protocol: u32,
-    /// Whether it came in order.
+    /// Whether it was sent in order.
     pub order: Order,
 }
 
-/// What asking for a message found.
+/// The result of reading a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MessageOutcome {
     /// The next message.
     Message(Message),
-    /// Nothing now; [`Event::StreamReadable`](crate::Event::StreamReadable) follows.
+    /// No message yet; [`Event::StreamReadable`](crate::Event::StreamReadable) follows.
     Blocked,
     /// The stream has ended; there are no more messages.
     End,
-    /// The peer abandoned the stream for this reason; there are no more messages.
+    /// The peer abandoned the stream with this code; there are no more messages.
     Reset(u64),
 }
 
@@ -57,7 +59,7 @@ pub enum Order {
     /// After all ordered messages of the stream that were sent before it.
     #[default]
     Ordered,
-    /// As soon as it is whole.
+    /// As soon as it is complete.
     Unordered,
 }
 
@@ -67,7 +69,7 @@ impl Order {
     }
 }
 
-/// How a message is to be sent. The default: in order, reliably, with class and priority of its stream.
+/// Options of a message. The default: in order, reliably, with class and priority of its stream.
 ///
 /// ```
 /// use manyway_proto::{Class, MessageOptions, Order};
@@ -85,16 +87,17 @@ impl Order {
 pub struct MessageOptions {
     /// Whether it keeps its place among the others. Default ordered.
     pub order: Order,
-    /// A word for the content that the peer is told. Default 0.
+    /// A code for the kind of content, delivered to the peer. Default 0.
     pub protocol: u32,
-    /// How long it is of use: what can't arrive in that time is not sent, and what did not arrive is not sent again.
-    /// Among messages that wait with equal priority and class, the first to lose its use goes first. Default for ever.
+    /// Its lifetime: a message that cannot arrive in that time is not sent, and lost pieces are not retransmitted
+    /// after it. Among waiting messages of equal priority and class, the first to expire goes first. Default
+    /// unlimited.
     pub lifetime: Option<Duration>,
     /// How often each of its bytes may be sent, at least 1. Default as often as needed.
     pub transmissions: Option<u32>,
-    /// What it is for. Default as its stream.
+    /// Its class. Default that of its stream.
     pub class: Option<Class>,
-    /// What goes first: the higher number. Default as its stream.
+    /// Its priority: the higher number goes first. Default that of its stream.
     pub priority: Option<i8>,
 }
 
@@ -136,46 +139,47 @@ impl MessageOptions {
     }
 }
 
-/// Names a message towards the application that sent it; the messages of a stream count from 0.
+/// Identifies a message to the application that sent it; the messages of a stream count from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageToken(pub u64);
 
-/// What became of the messages of a connection, and of those of the peer.
+/// Statistics of the messages of a connection, sent and received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct MessageStatistics {
-    /// Of which the first piece left.
+    /// Messages of which the first piece was sent.
     pub sent: u64,
-    /// That the peer has as a whole.
+    /// Messages that the peer has received completely.
     pub delivered: u64,
-    /// Of these, those whose acknowledgement came after their lifetime: not all of them came too late.
+    /// The part of these whose acknowledgement came after their lifetime: not all of them arrived too late.
     pub late: u64,
-    /// Given up before the peer had them as a whole, for their lifetime or the number of transmissions.
+    /// Messages given up before the peer had received them completely, because of their lifetime or the number of
+    /// transmissions.
     pub abandoned: u64,
-    /// Of these, those that never left: they could not have arrived in time.
+    /// The part of these that were never sent: they could not have arrived in time.
     pub dropped: u64,
-    /// That came from the peer as a whole.
+    /// Messages received completely from the peer.
     pub received: u64,
 }
 
-/// Why a message was not taken.
+/// Why a message was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendError {
-    /// It is larger than the peer takes; split it, or send its bytes on a stream.
+    /// It is larger than the peer accepts; split it, or send its bytes on a stream.
     TooLarge {
         /// Its size, in bytes.
         size: u64,
-        /// The most that the peer takes, in bytes.
+        /// The most that the peer accepts, in bytes.
         most: u64,
     },
-    /// The peer takes no messages at all.
+    /// The peer accepts no messages at all.
     NotAgreed,
-    /// Too much waits already; [`Event::StreamWritable`](crate::Event::StreamWritable) follows.
+    /// Too much data waits already; [`Event::StreamWritable`](crate::Event::StreamWritable) follows.
     Full,
-    /// The peer asked for no more on this stream, for this reason.
+    /// The peer stopped this stream with this code.
     Stopped(u64),
-    /// The call has no place here.
+    /// The call is invalid in this state.
     Misuse(Misuse),
 }
 
@@ -213,7 +217,7 @@ impl fmt::Display for SendError {
 
 impl std::error::Error for SendError {}
 
-/// What a direction of a stream carries.
+/// The kind of data in a direction of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Carries {
     /// Nothing yet.

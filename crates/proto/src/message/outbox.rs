@@ -1,4 +1,4 @@
-//! The messages of a sending half: which goes next, which are begun, which are given up.
+//! Messages of a sending half: the next one, partially sent ones, and abandoned ones.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -21,22 +21,22 @@ use crate::stream::priority::{Rank, Urgency};
 
 /// Messages from the application's call to the peer's acknowledgement.
 ///
-/// A message that is begun has its whole cost reserved, so that it can always be ended; what was not sent of it by the
-/// time it is given up comes back as a refund.
+/// The whole cost of a partially sent message is reserved, so that it can always be completed; the unsent part of an
+/// abandoned message is refunded.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     stream: StreamId,
-    /// Not begun, in the order of sending.
+    /// Unsent messages, in the order of sending.
     ordered: BTreeMap<MessageToken, Waiting>,
     unordered: BTreeMap<Place, Waiting>,
     begun: BTreeMap<MessageId, Outgoing>,
-    /// Begun ones with something to send, the most urgent first.
+    /// Partially sent messages with data to send, the most urgent first.
     sending: BTreeSet<(Reverse<Urgency>, MessageId)>,
-    /// Those that the peer must pass over and may not know of yet, with the highest offset that was sent.
+    /// Messages that the peer must skip and may not know of yet, with the highest offset that was sent.
     skips: BTreeMap<MessageId, u32>,
-    /// The part of them that is to be told, for the first time or again.
+    /// The part of them to report, for the first time or again.
     due_skips: BTreeSet<MessageId>,
-    /// When messages that wait, or have something to send again, lose their use.
+    /// When messages that wait, or have data to retransmit, expire.
     expiries: BTreeSet<(Instant, Entry)>,
     tokens: u64,
     numbers: Numbers,
@@ -46,7 +46,7 @@ pub(crate) struct Outbox {
     statistics: MessageStatistics,
 }
 
-/// A message that was not begun.
+/// A message that was not sent yet.
 #[derive(Debug)]
 struct Waiting {
     data: Bytes,
@@ -55,17 +55,17 @@ struct Waiting {
     expires: Option<Instant>,
 }
 
-/// The order among unordered messages that wait: urgency, the end of their use, age.
+/// The order of waiting unordered messages: urgency, expiry, age.
 type Place = (Reverse<Urgency>, EndOfUse, MessageToken);
 
-/// The earlier the less; never is the greatest.
+/// An earlier expiry is less; never is the greatest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum EndOfUse {
     At(Instant),
     Never,
 }
 
-/// Where a message with an end of its use stands.
+/// A message with an expiry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Entry {
     Ordered(MessageToken),
@@ -82,23 +82,23 @@ struct Numbers {
 
 #[derive(Debug, Default)]
 struct Sums {
-    /// Cost of all messages that are here.
+    /// Cost of all messages here.
     held: u64,
-    /// Bytes of messages that wait, at least one for each.
+    /// Bytes of waiting messages, at least one for each.
     waiting: u64,
-    /// Units of begun messages that were never sent.
+    /// Units of partially sent messages that were never sent.
     unsent: u64,
-    /// Units of begun messages that are to be sent again.
+    /// Units of partially sent messages to retransmit.
     repeats: u64,
-    /// Begun messages that went in several pieces.
+    /// Partially sent messages that were cut into several pieces.
     cut: usize,
 }
 
 /// The length field of a block counts up to this.
 const LARGEST_BLOCK: usize = 0xffff;
-/// Messages are not cut into smaller pieces than this at the end of a packet.
+/// A message at the end of a packet is not cut to fewer bytes than this.
 const SMALLEST_CUT: u64 = 32;
-/// Messages in one SKIP: as many as a packet's contents bear.
+/// Messages in one SKIP: as many as the contents of a packet can record.
 const MOST_SKIPPED: usize = 32;
 
 impl Outbox {
@@ -121,7 +121,7 @@ impl Outbox {
         }
     }
 
-    /// Takes a message below 2³² bytes; class and priority that it has none of are those of `urgency`.
+    /// Takes a message below 2³² bytes; a missing class or priority is that of `urgency`.
     pub(crate) fn push(
         &mut self,
         now: Instant,
@@ -156,7 +156,7 @@ impl Outbox {
         token
     }
 
-    /// The message that is begun next: of the first ordered and the first unordered one the more urgent.
+    /// The next message: the more urgent of the first ordered and the first unordered one.
     fn first(&self) -> Option<(Entry, &Waiting)> {
         let ordered = self.ordered.first_key_value();
         let unordered = self.unordered.first_key_value();
@@ -173,49 +173,49 @@ impl Outbox {
         }
     }
 
-    /// What the next message costs, if one waits.
+    /// The cost of the next message, if one waits.
     pub(crate) fn next_cost(&self) -> Option<u64> {
         self.first().map(|(_, first)| first.cost())
     }
 
-    /// How urgent the next message is, and what is left of it.
+    /// The rank of the next message.
     pub(crate) fn fresh_rank(&self) -> Option<Rank> {
         self.first().map(|(_, first)| Rank { urgency: first.urgency, deadline: first.expires })
     }
 
-    /// How urgent the next piece of a begun message is.
+    /// The rank of the next piece of a partially sent message.
     pub(crate) fn begun_rank(&self) -> Option<Rank> {
         let (Reverse(urgency), id) = self.sending.first()?;
         let deadline = self.begun.get(id).and_then(|message| message.expires);
         Some(Rank { urgency: *urgency, deadline })
     }
 
-    /// Bytes that the next message still has to send for the first time.
+    /// Unsent bytes of the next message.
     pub(crate) fn next_left(&self) -> u64 {
         self.first().map_or(0, |(_, first)| first.weight())
     }
 
-    /// Bytes of messages that wait, at least one for each.
+    /// Bytes of waiting messages, at least one for each.
     pub(crate) fn waiting(&self) -> u64 {
         self.sums.waiting
     }
 
-    /// Bytes of begun messages that go for the first time; they have their credit.
+    /// Unsent bytes of partially sent messages; they have their credit.
     pub(crate) fn unsent(&self) -> u64 {
         self.sums.unsent
     }
 
-    /// Bytes of begun messages that go again.
+    /// Bytes of partially sent messages to retransmit.
     pub(crate) fn repeats(&self) -> u64 {
         self.sums.repeats
     }
 
-    /// Cost of all messages that are here.
+    /// Cost of all messages here.
     pub(crate) fn held(&self) -> u64 {
         self.sums.held
     }
 
-    /// Whether nothing waits and nothing is left to be sent for the first time: the end may be marked.
+    /// Whether all messages were sent once: the FIN may follow.
     pub(crate) fn is_sent(&self) -> bool {
         self.sums.waiting == 0 && self.sums.unsent == 0
     }
@@ -225,12 +225,12 @@ impl Outbox {
         self.sums.held == 0 && self.skips.is_empty()
     }
 
-    /// Whether as many messages are in pieces as the peer bears: no other is begun before one of them is through.
+    /// Whether as many messages are cut as the peer permits: no other is started before one of them is complete.
     pub(crate) fn has_too_many_cut(&self) -> bool {
         self.sums.cut >= MOST_INCOMPLETE
     }
 
-    /// Begins the next message and writes its first piece; tells what it costs. `None` if it does not fit.
+    /// Starts the next message and writes its first piece; returns its cost. `None` if it does not fit.
     pub(crate) fn write_next(&mut self, w: &mut Writer<'_>) -> Option<(SentContent, u64)> {
         let (entry, first) = self.first()?;
         let message = self.id_of(&entry);
@@ -241,7 +241,7 @@ impl Outbox {
         }
         let (token, waiting) = self.take_waiting(entry)?;
         let cost = waiting.cost();
-        // What is here stays here: only its place changes.
+        // The total does not change: the message only moves.
         self.sums.held += cost;
         let numbers = &mut self.numbers;
         let number = if message.unordered { &mut numbers.unordered } else { &mut numbers.ordered };
@@ -277,15 +277,15 @@ impl Outbox {
         Some((token, waiting))
     }
 
-    /// Writes a piece of a begun message; `None` if none fits.
+    /// Writes a piece of a partially sent message; `None` if none fits.
     pub(crate) fn write_begun(&mut self, w: &mut Writer<'_>) -> Option<SentContent> {
         let full = self.has_too_many_cut();
         let (_, id) = self.sending.iter().find(|(_, id)| self.fits(w, *id, full)).copied()?;
         self.write_piece(id, w)
     }
 
-    /// Whether a piece of a begun message may go into what is left of a packet. While too many messages are in pieces
-    /// already, one that was whole must fit as a whole.
+    /// Whether a piece of a partially sent message may go into the rest of a packet. While too many messages are cut
+    /// already, an uncut one must fit as a whole.
     fn fits(&self, w: &Writer<'_>, id: MessageId, full: bool) -> bool {
         let Some(message) = self.begun.get(&id) else { return false };
         let units = message.next();
@@ -311,7 +311,7 @@ impl Outbox {
         Some(content)
     }
 
-    /// Writes units of a message that was begun, as many as fit.
+    /// Writes units of a partially sent message, as many as fit.
     fn write_units(&self, id: MessageId, units: Range<u64>, w: &mut Writer<'_>) -> Option<SentContent> {
         let message = self.begun.get(&id)?;
         let offset = u32::try_from(units.start).ok()?;
@@ -327,7 +327,7 @@ impl Outbox {
         Some(SentContent::Message { stream: self.stream, key: id.into(), offset, length, end })
     }
 
-    /// Writes a piece of a message once more; tells how far it came. `None` if nothing fits.
+    /// Writes a piece of a message again; returns the unit reached. `None` if nothing fits.
     pub(crate) fn write_copy(
         &self,
         id: MessageId,
@@ -338,12 +338,12 @@ impl Outbox {
         Some((content.units()?.end, content))
     }
 
-    /// Whether a piece of a message has not arrived and may be sent once more: how often is not limited.
+    /// Whether a piece of a message has not arrived and may be sent again, without a limit of transmissions.
     pub(crate) fn needs_copy(&self, id: MessageId, units: &Range<u64>) -> bool {
         self.begun.get(&id).is_some_and(|message| message.needs_copy(units))
     }
 
-    /// Changes a begun message and keeps the sums.
+    /// Changes a partially sent message and updates the sums.
     fn change<T>(&mut self, id: MessageId, act: impl FnOnce(&mut Outgoing) -> T) -> Option<T> {
         let mut message = self.begun.remove(&id)?;
         self.count_out(id, &message);
@@ -359,7 +359,7 @@ impl Outbox {
         self.sums.cut += usize::from(message.is_cut);
         if message.wants() {
             self.sending.insert((Reverse(message.urgency), id));
-            // What is on its way as a whole is not given up: it may arrive in time.
+            // A completely sent message is not given up: it may arrive in time.
             if let Some(expires) = message.expires {
                 self.expiries.insert((expires, Entry::Begun(id)));
             }
@@ -388,14 +388,14 @@ impl Outbox {
         }
     }
 
-    /// A piece got lost, or its path is suspect.
+    /// A piece was lost, or its path is suspect.
     pub(crate) fn on_lost(&mut self, id: MessageId, units: Range<u64>) {
         if self.change(id, |message| message.on_lost(units)) == Some(false) {
             self.abandon(id);
         }
     }
 
-    /// Takes a begun message out.
+    /// Removes a partially sent message.
     fn end(&mut self, id: MessageId) -> Option<Outgoing> {
         let message = self.begun.remove(&id)?;
         self.count_out(id, &message);
@@ -403,7 +403,7 @@ impl Outbox {
         Some(message)
     }
 
-    /// Gives a begun message up: the peer will be told.
+    /// Gives up a partially sent message: the peer will be notified.
     fn abandon(&mut self, id: MessageId) {
         let Some(message) = self.end(id) else { return };
         let reach = message.reach();
@@ -414,7 +414,7 @@ impl Outbox {
         self.abandoned.push_back(message.token);
     }
 
-    /// Gives up what is of no use any more if it is sent now: it can't arrive before `arrival`.
+    /// Gives up expired messages: those that cannot arrive before `arrival`, if sent now.
     pub(crate) fn expire(&mut self, arrival: Instant) {
         while let Some((expires, entry)) = self.expiries.first().copied() {
             if expires > arrival {
@@ -431,17 +431,17 @@ impl Outbox {
         }
     }
 
-    /// When the next message that waits, or goes again, loses its use.
+    /// When the next message that waits, or is retransmitted, expires.
     pub(crate) fn next_expiry(&self) -> Option<Instant> {
         self.expiries.first().map(|(expires, _)| *expires)
     }
 
-    /// Whether the peer has to be told of messages that were given up.
+    /// Whether the peer has to be notified of abandoned messages.
     pub(crate) fn wants_skip(&self) -> bool {
         !self.due_skips.is_empty()
     }
 
-    /// Tells the peer what was given up, as room permits; true if all was told.
+    /// Writes skips of abandoned messages as far as they fit; true if all fit.
     pub(crate) fn write_skips(&mut self, w: &mut Writer<'_>, contents: &mut Contents) -> bool {
         self.write_skips_of(false, w, contents) && self.write_skips_of(true, w, contents)
     }
@@ -472,7 +472,7 @@ impl Outbox {
         self.due_skips.remove(&id);
     }
 
-    /// The peer may not know.
+    /// The peer may not know that a message was given up.
     pub(crate) fn on_skip_lost(&mut self, id: MessageId) {
         if self.skips.contains_key(&id) {
             self.due_skips.insert(id);
@@ -497,17 +497,17 @@ impl Outbox {
         self.sums = Sums::default();
     }
 
-    /// Credit that was reserved and not used, told once.
+    /// Credit that was reserved and not used; returns it once.
     pub(crate) fn take_refund(&mut self) -> u64 {
         std::mem::take(&mut self.refund)
     }
 
-    /// The next message that was given up, told once.
+    /// The next abandoned message; returns it once.
     pub(crate) fn take_abandoned(&mut self) -> Option<MessageToken> {
         self.abandoned.pop_front()
     }
 
-    /// What happened since the last question.
+    /// Statistics since the last call.
     pub(crate) fn take_statistics(&mut self) -> MessageStatistics {
         std::mem::take(&mut self.statistics)
     }

@@ -1,4 +1,4 @@
-//! One message on its way out, from its first piece on.
+//! One message being sent, from its first piece on.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::stream::priority::Urgency;
 /// A message of which pieces were sent.
 ///
 /// Its end counts as one more byte behind the last one, so that an empty message has something to send, and a piece
-/// that reaches the end carries the mark for certain.
+/// that reaches the end always carries the mark of the end.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub(super) data: Bytes,
@@ -24,18 +24,18 @@ pub(super) struct Outgoing {
     next: u64,
     acked: RangeSet,
     lost: RangeSet,
-    /// It went, or goes, in several pieces.
+    /// Whether it was, or is, sent in several pieces.
     pub(super) is_cut: bool,
     tries: Option<Tries>,
 }
 
-/// Counts transmissions for a message that may not be sent for ever.
+/// Counts transmissions of a message with a limit of them.
 #[derive(Debug)]
 struct Tries {
     most: u32,
     /// No byte was sent more often than this.
     round: u32,
-    /// What was sent in this round.
+    /// The units sent in this round.
     sent: RangeSet,
 }
 
@@ -60,12 +60,12 @@ impl Outgoing {
         self.tries = transmissions.map(|most| Tries { most, round: 1, sent: RangeSet::default() });
     }
 
-    /// Bytes, and one for the end.
+    /// Its bytes, and one for the end.
     fn units(&self) -> u64 {
         self.data.len() as u64 + 1
     }
 
-    /// How far any piece reached.
+    /// The highest offset reached by any piece.
     pub(super) fn reach(&self) -> u32 {
         u32::try_from(self.next.min(self.data.len() as u64)).unwrap_or(u32::MAX)
     }
@@ -75,7 +75,7 @@ impl Outgoing {
         self.units() - self.next
     }
 
-    /// Units that are to be sent again.
+    /// Units to retransmit.
     pub(super) fn repeats(&self) -> u64 {
         self.lost.covered()
     }
@@ -85,12 +85,12 @@ impl Outgoing {
         self.unsent() > 0 || !self.lost.is_empty()
     }
 
-    /// The next units to be sent: again, or for the first time.
+    /// The next units to send: retransmissions first, then unsent ones.
     pub(super) fn next(&self) -> Range<u64> {
         self.lost.first().unwrap_or_else(|| self.next..self.units())
     }
 
-    /// Of `units`, as many as fit into `room` bytes; the end needs none. `None` if nothing is left of them.
+    /// The part of `units` that fits into `room` bytes; the end needs none. `None` if nothing is left of them.
     pub(super) fn cut(&self, units: Range<u64>, room: u64) -> Option<Range<u64>> {
         let bytes = units.end.min(self.data.len() as u64) - units.start.min(self.data.len() as u64);
         if bytes <= room {
@@ -111,7 +111,7 @@ impl Outgoing {
         self.tries.is_none() && self.acked.gaps(units.clone()).next().is_some()
     }
 
-    /// The piece of `units` leaves.
+    /// The piece of `units` is sent.
     pub(super) fn on_sent(&mut self, units: Range<u64>) {
         self.is_cut |= units.end - units.start < self.units();
         if let Some(tries) = &mut self.tries {
@@ -133,7 +133,8 @@ impl Outgoing {
         self.acked.covered() == self.units()
     }
 
-    /// The piece of `units` got lost, or is in doubt; false if it may not be sent again, and nothing was changed.
+    /// The piece of `units` was lost, or its path is suspect; false if it may not be retransmitted, and nothing was
+    /// changed.
     pub(super) fn on_lost(&mut self, units: Range<u64>) -> bool {
         let gaps: Vec<_> = self.acked.gaps(units).collect();
         if let Some(tries) = &self.tries
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_message_has_its_end_to_send() {
+    fn an_empty_message_sends_its_end() {
         let mut message = message(0, None);
         let units = send(&mut message, 0);
         assert_eq!(message.bytes(&units), (&[][..], true));
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_transmission_is_not_followed_by_another() {
+    fn the_last_permitted_transmission_is_the_last() {
         for most in 1..4 {
             let mut message = message(100, Some(most));
             for time in 1..=most {
@@ -220,7 +221,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_byte_is_sent_more_often_than_allowed(
+        fn no_byte_is_sent_more_often_than_permitted(
             steps in prop::collection::vec((any::<bool>(), 1_u64..60, any::<prop::sample::Index>()), 0..60),
             most in 1_u32..4,
         ) {

@@ -51,7 +51,7 @@ fn a_message_costs_its_reach_and_a_fixed_sum_once() {
 
 // spec 8.34
 #[test]
-fn a_skip_counts_up_to_its_reach_and_gives_it_back() {
+fn a_skip_counts_up_to_its_reach_and_returns_it() {
     let mut inbox = Inbox::default();
     let id = MessageId::ordered(0);
     take(&mut inbox, &block(id, 100, false, b"x")).unwrap();
@@ -65,7 +65,7 @@ fn a_skip_counts_up_to_its_reach_and_gives_it_back() {
 
 // spec 8.34
 #[test]
-fn a_message_that_is_whole_is_not_skipped() {
+fn a_complete_message_is_not_skipped() {
     let mut inbox = Inbox::default();
     take(&mut inbox, &block(MessageId::ordered(0), 0, true, b"whole")).unwrap();
     assert_eq!(skip(&mut inbox, MessageId::ordered(0), 5), Ok(Toll::default()));
@@ -74,7 +74,7 @@ fn a_message_that_is_whole_is_not_skipped() {
 
 // spec 8.30, 8.31, 8.34
 #[test]
-fn what_contradicts_or_is_too_large_is_refused() {
+fn contradictory_or_too_large_pieces_are_refused() {
     let mut inbox = Inbox::default();
     let id = MessageId::unordered(0);
     take(&mut inbox, &block(id, 4, true, b"end")).unwrap();
@@ -102,7 +102,7 @@ fn at_most_1024_messages_are_incomplete() {
 
 // spec 8.35
 #[test]
-fn every_second_number_costs_memory_until_the_others_come() {
+fn every_second_number_costs_memory_until_the_others_arrive() {
     let mut inbox = Inbox::default();
     for number in 0..100 {
         skip(&mut inbox, MessageId::unordered(2 * number + 1), 0).unwrap();
@@ -115,9 +115,9 @@ fn every_second_number_costs_memory_until_the_others_come() {
 }
 
 proptest! {
-    /// Whatever comes, the sums fit each other and what is left is what was announced.
+    /// Under any input the sums match, and the rest equals what was announced.
     #[test]
-    fn sums_fit_whatever_comes(
+    fn sums_match_under_any_input(
         steps in prop::collection::vec((0_u64..12, any::<bool>(), 0_u32..60, 0_usize..40, 0_u8..8), 0..200),
     ) {
         let mut inbox = Inbox::default();

@@ -23,14 +23,14 @@ fn unordered() -> MessageOptions {
     MessageOptions::default().order(Order::Unordered)
 }
 
-/// What a piece covered.
+/// The range that a piece covers.
 fn parts(content: SentContent) -> (MessageId, Range<u64>) {
     let SentContent::Message { key, offset, length, end, .. } = content else { panic!("{content:?}") };
     let start = u64::from(offset);
     (key.into(), start..start + u64::from(length) + u64::from(end))
 }
 
-/// Writes one piece into a packet of this size: of a begun message, or else of the next one.
+/// Writes one piece into a packet of this size: of a partially sent message, or else of the next one.
 fn send(outbox: &mut Outbox, size: usize) -> Option<(SentContent, u64)> {
     let mut packet = Vec::new();
     let mut w = Writer::new(&mut packet, size);
@@ -50,7 +50,7 @@ fn deliver(outbox: &mut Outbox, content: SentContent) {
 }
 
 #[test]
-fn the_more_urgent_goes_first_but_ordered_ones_keep_their_order() {
+fn the_more_urgent_message_goes_first_but_ordered_ones_keep_their_order() {
     let mut outbox = outbox();
     let names = [
         (push(&mut outbox, 1, MessageOptions::default()), "first"),
@@ -67,13 +67,13 @@ fn the_more_urgent_goes_first_but_ordered_ones_keep_their_order() {
         let token = outbox.begun[&id].token;
         order.push(names.iter().find(|(known, _)| *known == token).unwrap().1);
     }
-    // The priority of an ordered one counts once it is the first of them.
+    // The priority of an ordered message counts once it is the first of them.
     assert_eq!(order, ["important", "interactive", "sooner", "later", "first", "second", "plain"]);
 }
 
 // spec 8.32
 #[test]
-fn what_was_reserved_and_not_sent_comes_back() {
+fn reserved_and_unused_credit_is_refunded() {
     let mut outbox = outbox();
     push(&mut outbox, 5_000, unordered().transmissions(1));
     let (first, cost) = send(&mut outbox, 1_200).unwrap();
@@ -90,7 +90,7 @@ fn what_was_reserved_and_not_sent_comes_back() {
 
 // spec 8.34
 #[test]
-fn a_skip_is_told_until_it_arrives() {
+fn a_skip_is_repeated_until_it_arrives() {
     let mut outbox = outbox();
     push(&mut outbox, 10, unordered().transmissions(1));
     push(&mut outbox, 20, MessageOptions::default().transmissions(1));
@@ -125,7 +125,7 @@ fn a_skip_is_told_until_it_arrives() {
 
 // spec 8.34
 #[test]
-fn a_message_that_never_left_is_dropped_without_a_number() {
+fn a_message_that_was_never_sent_is_dropped_without_a_number() {
     let mut outbox = outbox();
     push(&mut outbox, 10, MessageOptions::default().lifetime(Duration::from_millis(20)));
     push(&mut outbox, 20, MessageOptions::default());
@@ -140,7 +140,7 @@ fn a_message_that_never_left_is_dropped_without_a_number() {
 
 // spec 8.49
 #[test]
-fn what_is_on_its_way_as_a_whole_is_not_given_up_before_it_is_lost() {
+fn a_completely_sent_message_is_not_given_up_before_it_is_lost() {
     let mut outbox = outbox();
     push(&mut outbox, 10, unordered().lifetime(Duration::from_millis(20)));
     let (content, _) = send(&mut outbox, 100).unwrap();
@@ -167,7 +167,7 @@ fn an_acknowledgement_after_the_lifetime_counts_as_late() {
 
 // spec 8.35
 #[test]
-fn no_more_messages_are_in_pieces_than_the_peer_bears() {
+fn no_more_messages_are_cut_than_the_peer_permits() {
     let mut outbox = outbox();
     for _ in 0..MOST_INCOMPLETE + 10 {
         push(&mut outbox, 300, MessageOptions::default());
@@ -177,14 +177,14 @@ fn no_more_messages_are_in_pieces_than_the_peer_bears() {
         pieces.push(send(&mut outbox, 200).unwrap().0);
     }
     assert_eq!(outbox.begun.len(), MOST_INCOMPLETE);
-    // The last one has its second piece to send; the others wait for acknowledgements.
+    // The last message has its second piece to send; the others wait for acknowledgements.
     pieces.push(send(&mut outbox, 200).unwrap().0);
     pieces.into_iter().for_each(|content| deliver(&mut outbox, content));
     assert!(!outbox.has_too_many_cut());
 }
 
 #[test]
-fn a_reset_forgets_everything_and_gives_back_what_was_not_sent() {
+fn a_reset_forgets_everything_and_refunds_the_unsent_part() {
     let mut outbox = outbox();
     push(&mut outbox, 1_000, unordered());
     push(&mut outbox, 1_000, unordered());
