@@ -1,6 +1,6 @@
-//! An end of a connection at its rendezvous servers: when it asks, from where, and what it makes of the answers.
+//! The rendezvous client of a connection: when it sends requests, from where, and how it uses the answers.
 //!
-//! One question does all: it leaves the addresses of this end and brings those of the peer.
+//! One request does everything: it registers the addresses of this end and returns those of the peer.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::Secrets;
 use crate::path::crossing::crossed;
 use crate::{FourTuple, Instant, LocalAddress, Rng};
 
-/// From one round of questions to the next while no path works, or while nobody answers.
+/// Time from one round of requests to the next while no path works, or while no server answers.
 const WAITS: [Duration; 5] = [
     Duration::from_millis(500),
     Duration::from_secs(1),
@@ -20,56 +20,56 @@ const WAITS: [Duration; 5] = [
     Duration::from_secs(5),
     Duration::from_secs(10),
 ];
-/// Between rounds when all is well: the addresses stay known, and translators stay open.
+/// Time between rounds in normal operation: it keeps the registration fresh and NAT bindings open.
 const REFRESH: Duration = Duration::from_secs(30);
-/// The most pairs of an own socket and a rendezvous server that are asked.
+/// Most pairs of a local socket and a rendezvous server that are used.
 const MOST_LEGS: usize = 8;
-/// Questions of a leg in a round beside the first: one with the cookie, and one after this end learnt how it is seen.
+/// Further requests of a pair in a round: one with the cookie, and one after this end learnt its external address.
 const REPEATS: u8 = 2;
 
-/// One pair of an own socket and a rendezvous server.
+/// One pair of a local socket and a rendezvous server.
 #[derive(Debug, Clone, Copy)]
 struct Leg {
     tuple: FourTuple,
-    /// That of the newest question; `None` once it was answered.
+    /// Nonce of the newest request; `None` once it was answered.
     nonce: Option<u64>,
     cookie: Cookie,
-    /// Where the server sees this end.
+    /// The address of this end as the server sees it.
     seen: Option<SocketAddr>,
     due: bool,
     repeats_left: u8,
 }
 
-/// Where a round of questions stands.
+/// Stage of a round of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// The addresses changed: a round begins at once.
+    /// The addresses changed: a round starts at once.
     Moved,
-    /// It began.
+    /// It started.
     Asking,
-    /// One answer came while a path works, which is enough.
+    /// One answer arrived while a path works, which suffices.
     Answered,
 }
 
-/// What an answer taught.
+/// The result of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Learnt {
-    /// Newer addresses of the peer than any before, all that it has.
+    /// The complete list of the peer's addresses, newer than any before.
     PeerIsAt(Vec<SocketAddr>),
-    /// Nothing.
+    /// Nothing new.
     Nothing,
 }
 
-/// An end at its rendezvous servers.
+/// The client of a connection's rendezvous servers.
 #[derive(Debug)]
 pub(crate) struct RendezvousClient {
     side: Side,
     secrets: Secrets,
     relays: Vec<SocketAddr>,
     legs: Vec<Leg>,
-    /// As the driver named them.
+    /// As the driver listed them.
     own: Vec<SocketAddr>,
-    /// What was sealed last, under which sequence.
+    /// The last sealed addresses, and the result.
     sealed: Option<(Vec<SocketAddr>, Box<Sealed>)>,
     sequence: u64,
     /// The newest sequence of the peer.
@@ -79,7 +79,7 @@ pub(crate) struct RendezvousClient {
     rounds: usize,
     pathless: bool,
     stage: Stage,
-    /// Addresses of the peer, each with an own socket, that get a word to be ignored.
+    /// Pairs of a local socket and an address of the peer that get a knock.
     knocks: Vec<FourTuple>,
 }
 
@@ -111,7 +111,8 @@ impl RendezvousClient {
         &self.relays
     }
 
-    /// Tells which sockets this end has, and by which addresses the peer may reach it. News start a round of questions.
+    /// Sets the sockets of this end, and the addresses at which the peer may reach it. A change starts a round of
+    /// requests.
     pub(crate) fn set_own(&mut self, sockets: &[LocalAddress], addresses: &[SocketAddr]) {
         let before: Vec<_> = self.legs.iter().map(|leg| leg.tuple).collect();
         let known = std::mem::take(&mut self.legs);
@@ -130,7 +131,7 @@ impl RendezvousClient {
         }
     }
 
-    /// Tells whether any path works. Without one the peer is looked for.
+    /// Sets whether any path works. Without one the client searches for the peer.
     pub(crate) fn set_pathless(&mut self, now: Instant, pathless: bool) {
         if pathless && !self.pathless {
             self.rounds = 0;
@@ -144,8 +145,8 @@ impl RendezvousClient {
         (!self.legs.is_empty()).then_some(self.next_at)
     }
 
-    /// Sends one word to each of the peer's addresses, which the peer ignores: translators and firewalls on the way let in
-    /// what comes from there now (spec 10.9).
+    /// Sends one knock to each of the peer's addresses, which the peer ignores: it makes NATs and firewalls on the
+    /// way accept packets from there (spec 10.9).
     pub(crate) fn knock(&mut self, addresses: &[SocketAddr]) {
         let mut sockets: Vec<_> = self.legs.iter().map(|leg| leg.tuple.local).collect();
         sockets.sort_unstable();
@@ -157,7 +158,7 @@ impl RendezvousClient {
         self.knocks = pairs.take(MOST_LEGS).collect();
     }
 
-    /// Appends the next datagram to send to the empty `buffer`, and tells from where to where.
+    /// Appends the next datagram to send to the empty `buffer`, and returns its addresses.
     pub(crate) fn poll_transmit(
         &mut self,
         now: Instant,
@@ -199,7 +200,7 @@ impl RendezvousClient {
         self.next_at = now + wait;
     }
 
-    /// Seals the addresses if they are others than those sealed last.
+    /// Seals the addresses if they differ from the last sealed ones.
     fn seal_anew(&mut self) {
         let mut addresses = self.own.clone();
         addresses.truncate(MAX_ADDRESSES);
@@ -217,7 +218,7 @@ impl RendezvousClient {
         }
     }
 
-    /// Takes what came from a rendezvous server; anything else has no effect.
+    /// Handles a message of a rendezvous server; any other has no effect.
     pub(crate) fn on_message(&mut self, now: Instant, from: SocketAddr, body: &Body<'_>) -> Learnt {
         let (Body::Retry { nonce, .. } | Body::Answer { nonce, .. }) = *body else { return Learnt::Nothing };
         let asked = |leg: &&mut Leg| leg.tuple.remote == from && leg.nonce == Some(nonce);
@@ -250,7 +251,7 @@ impl RendezvousClient {
         }
     }
 
-    /// Only what is newer counts: a copy of an old answer changes nothing (spec 10.6).
+    /// Only a newer list counts: a copy of an old answer changes nothing (spec 10.6).
     fn take(&mut self, sealed: &Sealed) -> Learnt {
         match self.secrets.open(sealed) {
             Some((sequence, addresses)) if sequence > self.heard => {
@@ -263,7 +264,7 @@ impl RendezvousClient {
 }
 
 impl Leg {
-    /// Asks once more at once, but not for ever: a server may answer so each time.
+    /// Sends another request at once, but not for ever: a server may answer so each time.
     fn ask_again(&mut self) {
         if self.repeats_left > 0 {
             self.repeats_left -= 1;

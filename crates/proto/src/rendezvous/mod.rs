@@ -1,8 +1,7 @@
-//! Both ends moved at once: they find each other at a rendezvous server (spec chapter 10).
-//!
+//! Both ends migrated at once: they find each other at a rendezvous server (spec chapter 10).
 //! - [`Secrets`] come from the TLS session: a token for both ends, and a key for the addresses of each.
-//! - A [`RendezvousClient`] is an end: it leaves its addresses with the server, and learns those of the peer.
-//! - A [`Relay`] is the server: it keeps the newest sealed addresses of each end, which it can not read.
+//! - A [`RendezvousClient`] is an end: it registers its addresses at the server, and learns those of the peer.
+//! - A [`Relay`] is the server: it keeps the newest sealed addresses of each end, which it cannot read.
 
 mod client;
 mod relay;

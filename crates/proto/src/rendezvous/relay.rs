@@ -1,8 +1,8 @@
-//! A rendezvous server: it keeps the newest sealed addresses of both ends of a connection, and hands each to the other.
+//! Rendezvous server: it keeps the newest sealed addresses of both ends of a connection, and sends each to the other.
 //!
-//! Its memory is bounded, and it keeps nothing for who can not be reached at the address he claims. When it is full, the
-//! network that holds most loses its oldest token: so whoever floods it drives out himself, and a network that holds
-//! little stays as long as there is room for as many networks.
+//! Its memory is bounded, and it keeps nothing for a client that does not receive at its claimed address. When it is
+//! full, the network with the most tokens loses its oldest one. So a flooding network displaces its own tokens, and a
+//! network with few tokens keeps them while there is space for that many networks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -19,15 +19,15 @@ use crate::{Instant, Rng};
 /// Separates these tags from any other use of a key.
 const LABEL: &[u8] = b"manyway rendezvous cookie";
 
-/// How much a [`Relay`] keeps.
+/// Limits of a [`Relay`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RelayLimits {
     /// Connections, each about 600 bytes. Default 32 768, at least 1.
     pub tokens: usize,
-    /// Connections that one network (/24 of IPv4, /56 of IPv6) brought. Default 4096, at least 1.
+    /// Connections that one network (/24 of IPv4, /56 of IPv6) registered. Default 4096, at least 1.
     pub tokens_of_network: usize,
-    /// For how long after the last question of either end. Default 3 min.
+    /// Lifetime after the last request of either end. Default 3 min.
     pub lifetime: Duration,
 }
 
@@ -37,25 +37,25 @@ impl Default for RelayLimits {
     }
 }
 
-/// What a [`Relay`] did.
+/// Counters of a [`Relay`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct RelayCounters {
-    /// Questions answered.
+    /// Requests answered.
     pub answered: u64,
-    /// Those among them that brought addresses of the other end.
+    /// The part of them that returned addresses of the other end.
     pub matched: u64,
-    /// Questions sent back for the cookie.
+    /// Requests answered with a cookie.
     pub retried: u64,
-    /// Datagrams that were no question.
+    /// Datagrams that were no request.
     pub refused: u64,
-    /// Connections forgotten for want of room.
+    /// Connections forgotten for lack of space.
     pub displaced: u64,
 }
 
-/// What is kept for one connection.
+/// The state of one connection.
 struct Entry {
-    /// Of the client, of the server.
+    /// Of the client, and of the server.
     sealed: [Option<Box<Sealed>>; 2],
     used_at: Instant,
     /// Its place in the order of use.
@@ -79,11 +79,11 @@ pub struct Relay {
     limits: RelayLimits,
     key: hmac::Key,
     entries: BTreeMap<Token, Entry>,
-    /// All tokens, the one that was not used for longest first.
+    /// All tokens, the least recently used first.
     by_use: BTreeMap<u64, Token>,
-    /// The same for each network that brought some.
+    /// The same for each network that registered any.
     networks: BTreeMap<Prefix, BTreeMap<u64, Token>>,
-    /// Networks by how many tokens they brought.
+    /// Networks by number of tokens.
     by_size: BTreeSet<(usize, Prefix)>,
     turns: u64,
     counters: RelayCounters,
@@ -115,19 +115,19 @@ impl Relay {
         }
     }
 
-    /// How many connections are known.
+    /// Number of known connections.
     pub fn tokens(&self) -> usize {
         self.entries.len()
     }
 
-    /// What was done so far.
+    /// The counters.
     pub fn counters(&self) -> RelayCounters {
         self.counters
     }
 
-    /// Takes a datagram and writes the answer into `answer`, which is emptied first; false if there is none. The answer
-    /// goes back to `from`, and is never longer than the datagram. Costs O(log tokens), and as much for each token that
-    /// has grown too old.
+    /// Handles a datagram and writes the answer into `answer`, which is cleared first; false if there is none. The
+    /// answer goes back to `from`, and is never longer than the datagram. Costs O(log tokens), and as much for each
+    /// expired token.
     pub fn handle_datagram(
         &mut self,
         now: Instant,
@@ -158,7 +158,7 @@ impl Relay {
         true
     }
 
-    /// Keeps the addresses of one end, and looks up those of the other.
+    /// Stores the addresses of one end, and looks up those of the other.
     fn exchange(
         &mut self,
         now: Instant,
@@ -226,7 +226,7 @@ impl Relay {
         }
     }
 
-    /// Sees that one more token of a network has room.
+    /// Makes space for one more token of a network.
     fn make_room(&mut self, network: Prefix) {
         let own = self.networks.get(&network).map_or(0, BTreeMap::len);
         let loser = if own >= self.limits.tokens_of_network.max(1) {
@@ -244,14 +244,15 @@ impl Relay {
     }
 }
 
-/// The cookie of an address: who shows it has received it there.
+/// The cookie of an address: a client that returns it has received it there.
 fn cookie_of(key: &hmac::Key, address: SocketAddr) -> Cookie {
     let tag = hmac::sign(key, &bound(address));
     tag.as_ref().first_chunk().copied().unwrap_or_default()
 }
 
 fn is_cookie_of(key: &hmac::Key, address: SocketAddr, cookie: &Cookie) -> bool {
-    // How long this takes only those see who hear the answer, and they are told the cookie anyway.
+    // The comparison need not take constant time: only a host that receives the answer can measure it, and it is sent
+    // the cookie anyway.
     cookie_of(key, address) == *cookie
 }
 

@@ -1,4 +1,4 @@
-//! What only the two ends of a connection know.
+//! Secrets of the two ends of a connection.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,9 +7,9 @@ use manyway_wire::rendezvous::{CLEAR_LEN, SEALED_LEN, Sealed, Token, decode_addr
 use manyway_wire::{Side, Writer};
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 
-/// Bytes that TLS derives: the token, and a key for each end.
+/// Bytes that TLS exports: the token, and a key for each end.
 pub(crate) const SECRET_LEN: usize = 16 + 2 * KEY_LEN;
-/// What they are for (RFC 8446, section 7.5).
+/// The exporter label (RFC 8446, section 7.5).
 pub(crate) const LABEL: &[u8] = b"EXPORTER-manyway-rendezvous";
 const KEY_LEN: usize = 32;
 const SEQUENCE_LEN: usize = 8;
@@ -28,7 +28,7 @@ impl fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// Cuts what TLS derived, for the end `side`.
+    /// Splits the exported bytes, for the end `side`.
     pub(crate) fn new(side: Side, derived: &[u8; SECRET_LEN]) -> Option<Self> {
         let (token, keys) = derived.split_first_chunk()?;
         let (client, server) = keys.split_at_checked(KEY_LEN)?;
@@ -56,7 +56,7 @@ impl Secrets {
         bytes.try_into().ok()
     }
 
-    /// Opens addresses of the peer: their sequence, and the list; `None` if they are not the peer's.
+    /// Decrypts addresses of the peer: their sequence, and the list; `None` if the peer did not seal them.
     pub(crate) fn open(&self, sealed: &Sealed) -> Option<(u64, Vec<SocketAddr>)> {
         let (sequence, rest) = sealed.split_first_chunk::<SEQUENCE_LEN>()?;
         let sequence = u64::from_be_bytes(*sequence);

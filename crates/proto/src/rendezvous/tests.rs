@@ -37,9 +37,9 @@ struct Scene {
     relay: Relay,
     rng: Rng,
     now: Instant,
-    /// Where an end stands from the relay's side, if not at its own address.
+    /// The external address of an end behind a NAT, as the relay sees it.
     translated: Option<SocketAddr>,
-    /// Datagrams to the relay.
+    /// Datagrams sent to the relay.
     asked: usize,
 }
 
@@ -50,7 +50,7 @@ impl Scene {
         Self { relay, rng, now: START, translated: None, asked: 0 }
     }
 
-    /// Carries everything between an end and the relay; returns the addresses that the end learnt last.
+    /// Exchanges all messages between an end and the relay; returns the addresses that the end learnt last.
     fn carry(&mut self, end: &mut RendezvousClient) -> Option<Vec<SocketAddr>> {
         let (mut buffer, mut answer, mut learnt) = (Vec::new(), Vec::new(), None);
         while let Some(tuple) = end.poll_transmit(self.now, &mut self.rng, &mut buffer) {
@@ -71,7 +71,7 @@ impl Scene {
 
 // spec 10.4, 10.7
 #[test]
-fn two_ends_that_moved_learn_each_others_new_addresses() {
+fn two_ends_that_both_migrated_learn_each_others_new_addresses() {
     let mut scene = Scene::new();
     let (mut client, mut server) = (meeting(Side::Client, &[RELAY]), meeting(Side::Server, &[RELAY]));
     for generation in 1..4_u16 {
@@ -86,14 +86,14 @@ fn two_ends_that_moved_learn_each_others_new_addresses() {
         assert_eq!(scene.carry(&mut client), Some(vec![of(2), of(3)]));
         client.set_pathless(scene.now, false);
         scene.now += SECOND * 30;
-        // A question and an answer of old news.
+        // A request, and an answer without news.
         assert_eq!(scene.carry(&mut client), None);
     }
 }
 
 // spec 10.4
 #[test]
-fn a_connection_without_a_path_asks_more_and_more_rarely_and_a_healthy_one_every_30_s() {
+fn a_connection_without_a_path_sends_requests_ever_more_rarely_and_a_healthy_one_every_30_s() {
     let mut scene = Scene::new();
     let mut end = meeting(Side::Client, &[RELAY]);
     end.set_own(&[socket("192.0.2.1:1")], &[address("192.0.2.1:1")]);
@@ -117,7 +117,7 @@ fn a_connection_without_a_path_asks_more_and_more_rarely_and_a_healthy_one_every
 
 // spec 10.4
 #[test]
-fn a_dead_rendezvous_is_asked_every_30_s_at_last() {
+fn a_dead_rendezvous_server_is_tried_every_30_s_in_the_end() {
     let mut end = meeting(Side::Client, &[RELAY]);
     end.set_own(&[socket("192.0.2.1:1"), socket("192.0.2.7:1")], &[address("192.0.2.1:1")]);
     let (mut now, mut sent, mut rng) = (START, 0, Rng::from_seed([1; 32]));
@@ -133,13 +133,13 @@ fn a_dead_rendezvous_is_asked_every_30_s_at_last() {
 
 // spec 10.5
 #[test]
-fn the_address_behind_a_translator_is_named_too() {
+fn the_external_address_behind_a_nat_is_registered_too() {
     let mut scene = Scene::new();
     let (mut client, mut server) = (meeting(Side::Client, &[RELAY]), meeting(Side::Server, &[RELAY]));
     scene.translated = Some(address("203.0.113.9:777"));
     server.set_own(&[socket("10.0.0.5:4455")], &[address("10.0.0.5:4455")]);
     scene.carry(&mut server);
-    // For the cookie, with the cookie, and with what came back.
+    // For the cookie, with the cookie, and with the external address.
     assert_eq!(scene.asked, 3);
     scene.translated = None;
     client.set_own(&[socket("192.0.2.1:1")], &[address("192.0.2.1:1")]);
@@ -149,7 +149,7 @@ fn the_address_behind_a_translator_is_named_too() {
 
 // spec 10.12
 #[test]
-fn a_relay_that_always_answers_anew_is_asked_three_times_a_round() {
+fn a_relay_with_ever_new_answers_gets_three_requests_in_a_round() {
     let mut end = meeting(Side::Client, &[RELAY]);
     end.set_own(&[socket("192.0.2.1:1")], &[address("192.0.2.1:1")]);
     let (mut rng, mut asked) = (Rng::from_seed([1; 32]), 0_u16);
@@ -191,7 +191,7 @@ fn forged_damaged_and_old_addresses_change_nothing() {
         damaged[at_byte] ^= 1;
         assert_eq!(take(&damaged), Learnt::Nothing, "byte {at_byte}");
     }
-    // What the client itself sealed, and what another connection's server did.
+    // Sealed by the client itself, and by another connection's server.
     assert_eq!(take(&client.seal(9, &at).unwrap()), Learnt::Nothing);
     let foreign = Secrets::new(Side::Server, &[1; SECRET_LEN]).unwrap();
     assert_eq!(take(&foreign.seal(9, &at).unwrap()), Learnt::Nothing);
@@ -204,7 +204,7 @@ fn forged_damaged_and_old_addresses_change_nothing() {
 
 // spec 10.6
 #[test]
-fn an_answer_counts_once_and_from_the_server_that_was_asked() {
+fn an_answer_counts_once_and_only_from_the_server_of_the_request() {
     let server = Secrets::new(Side::Server, &derived()).unwrap();
     let sealed = server.seal(7, &[address("192.0.2.2:4455")]).unwrap();
     let mut end = meeting(Side::Client, &[RELAY]);
@@ -221,7 +221,7 @@ fn an_answer_counts_once_and_from_the_server_that_was_asked() {
 
 // spec 10.9
 #[test]
-fn each_address_of_a_client_gets_one_word_that_says_nothing() {
+fn each_address_of_a_client_gets_one_knock_without_content() {
     let mut end = meeting(Side::Server, &[RELAY, "[2001:db8::9]:1"]);
     end.set_own(&[socket("0.0.0.0:4455"), socket("[::]:4455")], &[]);
     let mut scene = Scene::new();
@@ -240,7 +240,7 @@ fn each_address_of_a_client_gets_one_word_that_says_nothing() {
     assert_eq!(reached, remotes[..8]);
 }
 
-/// A relay and who talks to it.
+/// A relay and its clients.
 struct Crowd {
     relay: Relay,
     now: Instant,
@@ -264,7 +264,7 @@ impl Crowd {
         answer
     }
 
-    /// Asks as who receives at `from`; true if the other end's addresses came.
+    /// Sends a request as a client that receives at `from`; true if the other end's addresses came back.
     fn ask(&mut self, from: SocketAddr, token: u64, side: Side) -> bool {
         let answer = self.say(from, token, side, [0; 16]);
         let Body::Retry { cookie, .. } = Message::decode(&answer).unwrap().body else { panic!() };
@@ -282,13 +282,13 @@ fn host(network: u16) -> SocketAddr {
 
 // spec 10.10
 #[test]
-fn who_can_not_hear_leaves_nothing_behind() {
+fn a_client_that_does_not_receive_leaves_no_state() {
     let mut crowd = Crowd::new(10, 10);
     for token in 0..1000 {
         crowd.say(host(1), token, Side::Client, [7; 16]);
     }
     assert_eq!((crowd.relay.tokens(), crowd.relay.counters().retried), (0, 1000));
-    // A cookie is of use at the very address that it was given to.
+    // A cookie is valid only at the address that it was issued to.
     let answer = crowd.say(host(1), 1, Side::Client, [0; 16]);
     let Body::Retry { cookie, .. } = Message::decode(&answer).unwrap().body else { panic!() };
     let other_port = SocketAddr::new(host(1).ip(), 2);
@@ -302,12 +302,12 @@ fn who_can_not_hear_leaves_nothing_behind() {
 
 // spec 10.10
 #[test]
-fn what_nobody_asks_for_is_forgotten_after_three_minutes() {
+fn unused_tokens_are_forgotten_after_three_minutes() {
     let mut crowd = Crowd::new(10, 10);
     crowd.ask(host(1), 1, Side::Client);
     crowd.ask(host(1), 2, Side::Client);
     crowd.now += 120 * SECOND;
-    // Either end keeps it.
+    // A request of either end keeps the token.
     assert!(crowd.ask(host(2), 1, Side::Server));
     crowd.now += 60 * SECOND;
     assert!(!crowd.ask(host(2), 2, Side::Server));
@@ -316,13 +316,13 @@ fn what_nobody_asks_for_is_forgotten_after_three_minutes() {
 
 // spec 10.13
 #[test]
-fn a_flood_drives_out_its_own_tokens_and_not_those_in_use() {
+fn a_flood_displaces_its_own_tokens_and_not_those_in_use() {
     let mut crowd = Crowd::new(1000, 400);
     let victims: Vec<u64> = (1..=50).collect();
     for token in &victims {
         crowd.ask(host(1), *token, Side::Server);
     }
-    // Five networks want ten times of what there is room for; the victims do not say a word meanwhile.
+    // Five networks request ten times the capacity; the victims send nothing meanwhile.
     for token in 1000..11_000_u64 {
         let network = 100 + u16::try_from(token % 5).unwrap();
         crowd.ask(host(network), token, Side::Client);
