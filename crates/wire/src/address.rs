@@ -9,7 +9,7 @@ use crate::writer::Writer;
 /// Bytes of a port and an address.
 pub(crate) const SOCKET_ADDRESS_LEN: usize = 18;
 
-/// Appends port and address; flow label and scope of an IPv6 address mean nothing elsewhere and stay behind.
+/// Appends port and address. Flow label and scope of an IPv6 address have a local meaning only and are not sent.
 pub(crate) fn encode_socket_address(w: &mut Writer<'_>, address: SocketAddr) {
     w.u16(address.port());
     let ip = match address.ip() {

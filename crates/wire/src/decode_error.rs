@@ -1,4 +1,4 @@
-//! Why foreign bytes could not be read, with the facts.
+//! Why bytes of a peer could not be decoded, with the facts.
 
 use std::fmt;
 
@@ -6,13 +6,13 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Part {
-    /// Bytes of which the reader knew nothing more.
+    /// Plain bytes of unknown structure.
     Bytes,
     /// The header of a packet.
     Header,
     /// A block of this type.
     Block(u8),
-    /// The list of TLS parameters, between two of them.
+    /// The list of TLS parameters, at the boundary of two of them.
     Parameters,
     /// A parameter of this type.
     Parameter(u16),
@@ -30,14 +30,14 @@ impl fmt::Display for Part {
     }
 }
 
-/// Bytes that are not what the specification says.
+/// Bytes that break the specification.
 ///
 /// Offsets count from the start of the datagram for headers, of the packet's payload for blocks, and of the
 /// whole list for TLS parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// It ended too early.
+    /// The input ended too early.
     Truncated {
         /// What was being read.
         part: Part,
@@ -48,7 +48,7 @@ pub enum DecodeError {
         /// How many there were.
         left: usize,
     },
-    /// It is longer than its content.
+    /// The input is longer than its content.
     TrailingBytes {
         /// What was being read.
         part: Part,
@@ -68,14 +68,14 @@ pub enum DecodeError {
         /// How many bytes the packet has from there.
         left: usize,
     },
-    /// A block type that is not in the set both sides agreed on.
+    /// A block type outside the set that both ends agreed on.
     UnknownBlock {
         /// Type of the block.
         kind: u8,
         /// Where the block begins.
         offset: usize,
     },
-    /// A flag that this block does not have.
+    /// A flag that the block does not define.
     UnknownFlags {
         /// Type of the block.
         kind: u8,
@@ -84,7 +84,7 @@ pub enum DecodeError {
         /// All flags as written.
         flags: u8,
     },
-    /// A value that the field can't have.
+    /// A value outside the range of its field.
     OutOfRange {
         /// What was being read.
         part: Part,
@@ -95,26 +95,26 @@ pub enum DecodeError {
         /// The value as written.
         value: u64,
     },
-    /// A first byte that no packet of this protocol has.
+    /// A first byte with which no packet of this protocol begins.
     FirstByte {
         /// The byte.
         first: u8,
     },
-    /// A parameter that is not known and does not allow to be skipped.
+    /// An unknown parameter that must not be skipped.
     UnknownParameter {
         /// Type of the parameter.
         kind: u16,
         /// Where it begins.
         offset: usize,
     },
-    /// A parameter that was there already.
+    /// A parameter that occurs a second time.
     DuplicateParameter {
         /// Type of the parameter.
         kind: u16,
         /// Where the second one begins.
         offset: usize,
     },
-    /// A parameter that has to be there and is not.
+    /// A required parameter is missing.
     MissingParameter {
         /// Type of the parameter.
         kind: u16,

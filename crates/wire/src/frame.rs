@@ -1,4 +1,4 @@
-//! The frame around every block, which MMSP/1 and MMSP/2 share: it knows no block (spec 2.1 to 2.5).
+//! The framing of every block, shared by MMSP/1 and MMSP/2, without knowledge of any block (spec 2.1 to 2.5).
 //!
 //! ```text
 //!  0        1        2                 4
@@ -26,7 +26,7 @@ pub struct RawBlock<'a> {
     pub body: Reader<'a>,
 }
 
-/// The frames in a row of blocks. After an error nothing more comes.
+/// Iterates over the raw blocks of a payload. After an error it ends.
 ///
 /// # Example
 ///
@@ -47,12 +47,12 @@ impl<'a> RawBlocks<'a> {
         Self { reader: Reader::new(payload) }
     }
 
-    /// Where the next block begins; after the last one, where the filling behind it does.
+    /// Where the next block begins; after the last one, where the trailing filler begins.
     pub fn offset(&self) -> usize {
         self.reader.offset()
     }
 
-    /// Lets nothing more come.
+    /// Ends the iteration.
     pub fn stop(&mut self) {
         self.reader.rest();
     }
@@ -69,7 +69,7 @@ impl<'a> RawBlocks<'a> {
         };
         let body_offset = self.reader.offset();
         let body = Reader::within(Part::Block(kind), body_offset, self.reader.bytes(body_len)?);
-        // spec 2.4: the last one may lack its padding, and what the padding holds does not matter
+        // spec 2.4: the last block may lack its padding, and the content of the padding is ignored
         let padding = padded(length).saturating_sub(length).min(self.reader.remaining());
         self.reader.bytes(padding)?;
         Ok(RawBlock { kind, flags, offset, body })
@@ -80,7 +80,7 @@ impl<'a> Iterator for RawBlocks<'a> {
     type Item = Result<RawBlock<'a>, DecodeError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // spec 2.5: fewer bytes than a header are filling
+        // spec 2.5: fewer bytes than a header are filler
         if self.reader.remaining() < BLOCK_HEADER_LEN {
             return None;
         }
@@ -94,8 +94,8 @@ impl<'a> Iterator for RawBlocks<'a> {
 
 impl std::iter::FusedIterator for RawBlocks<'_> {}
 
-/// Appends the 0 to 3 zero bytes that belong behind a block of `block_len` bytes (header and body), or nothing
-/// if there is no room for them: then it was the last block.
+/// Appends the 0 to 3 zero bytes that pad a block of `block_len` bytes (header and body). Appends none if they do not
+/// fit: then this was the last block.
 pub fn encode_padding(w: &mut Writer<'_>, block_len: usize) {
     let padding = padded(block_len) - block_len;
     if padding <= w.remaining() {

@@ -1,15 +1,15 @@
-//! Identifiers that stand on the wire, each a type of its own.
+//! Identifiers of the wire, each a type of its own.
 
 use std::fmt;
 
-/// Number of a path within its connection, given upwards from 0 and never twice.
+/// Number of a path within its connection. Numbers ascend from 0 and are never reused.
 ///
 /// A reused number would repeat a nonce under the same key (spec 4.16).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct PathId(pub u32);
 
 impl PathId {
-    /// The path on which the set-up completed.
+    /// The path on which the handshake completed.
     pub const FIRST: Self = Self(0);
 }
 
@@ -22,9 +22,9 @@ impl fmt::Display for PathId {
 /// One of the two ends of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Side {
-    /// The end that sent SYN.
+    /// The endpoint that sent SYN.
     Client,
-    /// The end that answered it.
+    /// The endpoint that answered SYN.
     Server,
 }
 
@@ -39,7 +39,7 @@ impl Side {
     }
 }
 
-/// Number of a bidirectional stream: bit 0 tells who opened it (0 client, 1 server), the rest counts.
+/// Number of a bidirectional stream: bit 0 is its initiator (0 client, 1 server), the other bits count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u64);
 
@@ -53,7 +53,7 @@ impl StreamId {
         Self((index << 1) | low)
     }
 
-    /// Which end opened the stream.
+    /// The end that opened the stream.
     pub fn initiator(self) -> Side {
         if self.0 & 1 == 0 { Side::Client } else { Side::Server }
     }

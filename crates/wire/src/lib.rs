@@ -1,6 +1,6 @@
-//! MMSP on the wire: packets and blocks as values, and back.
+//! MMSP on the wire: decodes packets and blocks to values and encodes them.
 //!
-//! Nothing here allocates what a peer asked for, and nothing panics on foreign bytes. The rules are those of
+//! Decoding allocates nothing whose size a peer decides, and no input panics. The rules are those of
 //! `docs/specification`; a comment such as `spec 5.80` cites one.
 //!
 //! - [`frame`]: the frame around each block, the same in every version of MMSP.

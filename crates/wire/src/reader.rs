@@ -1,9 +1,9 @@
-//! Takes values from foreign bytes, big-endian, never past their end.
+//! Decodes values from bytes of a peer, big-endian, within their bounds.
 
 use crate::decode_error::{DecodeError, Part};
 use crate::ids::PathId;
 
-/// Reads from the front of a slice; every failure says where and how much was missing.
+/// Reads from the front of a slice; every error names the offset and the missing bytes.
 ///
 /// # Example
 ///
@@ -26,7 +26,7 @@ impl<'a> Reader<'a> {
         Self::within(Part::Bytes, 0, bytes)
     }
 
-    /// Reads `bytes`, which are the inside of `part` and begin `offset` bytes into what errors refer to.
+    /// Reads `bytes`, the inside of `part`, which begins at offset `offset` as errors count it.
     pub fn within(part: Part, offset: usize, bytes: &'a [u8]) -> Self {
         Self { bytes, part, offset }
     }
@@ -41,12 +41,12 @@ impl<'a> Reader<'a> {
         self.bytes.is_empty()
     }
 
-    /// Where the next byte stands.
+    /// Offset of the next byte.
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// What is being read, for errors.
+    /// The part being read, for errors.
     pub fn part(&self) -> Part {
         self.part
     }
@@ -83,10 +83,10 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// Takes an integer of 1, 2, 4 or 8 bytes (RFC 9000, section 16), in whichever length it was written.
+    /// Takes an integer of 1, 2, 4 or 8 bytes (RFC 9000, section 16); the shortest form is not required.
     ///
     /// # Errors
-    /// [`DecodeError::Truncated`] if its first byte promises more than is left.
+    /// [`DecodeError::Truncated`] if its first byte announces more bytes than are left.
     pub fn varint(&mut self) -> Result<u64, DecodeError> {
         let first = self.bytes.first().copied().unwrap_or_default();
         match first >> 6 {
@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
         rest
     }
 
-    /// Makes sure that nothing is left.
+    /// Checks that nothing is left.
     ///
     /// # Errors
     /// [`DecodeError::TrailingBytes`] if something is.
@@ -154,7 +154,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The error for a value that was taken at `offset` and can't be right.
+    /// The error for a value out of range that was taken at `offset`.
     pub(crate) fn out_of_range(&self, offset: usize, field: &'static str, value: u64) -> DecodeError {
         DecodeError::OutOfRange { part: self.part, offset, field, value }
     }
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failed_read_takes_nothing() {
+    fn a_failed_read_consumes_nothing() {
         let mut reader = Reader::within(Part::Block(0x82), 10, &[1, 2, 3]);
         let error = reader.u32().unwrap_err();
         assert_eq!(error, DecodeError::Truncated { part: Part::Block(0x82), offset: 10, needed: 4, left: 3 });
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn left_over_bytes_are_reported_with_their_place() {
+    fn left_over_bytes_are_reported_with_their_offset() {
         let mut reader = Reader::new(&[1, 2, 3]);
         reader.u8().unwrap();
         let error = reader.finish().unwrap_err();

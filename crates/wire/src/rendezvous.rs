@@ -1,4 +1,4 @@
-//! Datagrams between an end of a connection and a rendezvous server (spec 10.2).
+//! Datagrams between an endpoint of a connection and a rendezvous server (spec 10.2).
 //!
 //! ```text
 //! | 0 16 | version 8 = 1 | kind 8 | token 128 | …
@@ -23,7 +23,7 @@ pub const MAX_ADDRESSES: usize = 8;
 pub const CLEAR_LEN: usize = 1 + MAX_ADDRESSES * SOCKET_ADDRESS_LEN;
 /// Bytes of sealed addresses: sequence, addresses, tag.
 pub const SEALED_LEN: usize = 8 + CLEAR_LEN + 16;
-/// Bytes of every request. No answer is longer, so nobody gains by asking in another's name.
+/// Bytes of every request. No answer is longer, so a request with a forged source address amplifies nothing.
 pub const REQUEST_LEN: usize = 256;
 
 const VERSION: u8 = 1;
@@ -33,11 +33,11 @@ const RETRY: u8 = 3;
 const ANSWER: u8 = 4;
 const KNOCK: u8 = 5;
 
-/// What both ends of a connection are known by to the rendezvous server.
+/// Identifies a connection at the rendezvous server.
 pub type Token = [u8; 16];
-/// What the rendezvous server gives to an address, and only to that.
+/// Proves an address to the rendezvous server, which gives it to that address alone.
 pub type Cookie = [u8; 16];
-/// Addresses of an end that only the other end can read: sequence (the nonce), then what the AEAD made.
+/// Addresses of an endpoint that only the other endpoint can read: sequence (the nonce), then the output of the AEAD.
 pub type Sealed = [u8; SEALED_LEN];
 
 /// One datagram.
@@ -45,46 +45,47 @@ pub type Sealed = [u8; SEALED_LEN];
 pub struct Message<'a> {
     /// The connection.
     pub token: Token,
-    /// What is said.
+    /// The content.
     pub body: Body<'a>,
 }
 
-/// What a datagram says.
+/// The content of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Body<'a> {
-    /// An end leaves its addresses and asks for those of the other one.
+    /// Registers the addresses of an endpoint and asks for those of the other one.
     Request {
-        /// Which end asks.
+        /// The endpoint that asks.
         side: Side,
-        /// Comes back in the answer.
+        /// Returned in the answer.
         nonce: u64,
-        /// As the rendezvous server gave it; zeros at first.
+        /// As the rendezvous server gave it; zeros in the first request.
         cookie: Cookie,
         /// The addresses of the asking end.
         sealed: &'a Sealed,
     },
-    /// The rendezvous server took nothing and wants the same again with this cookie.
+    /// The rendezvous server stored nothing and wants the same request with this cookie.
     Retry {
         /// That of the request.
         nonce: u64,
-        /// To be sent back.
+        /// To be returned in the next request.
         cookie: Cookie,
     },
-    /// The rendezvous server has what it was given.
+    /// The rendezvous server has stored the addresses.
     Answer {
         /// That of the request.
         nonce: u64,
         /// Where the request came from.
         seen: SocketAddr,
-        /// The newest addresses of the other end, if it left any.
+        /// The newest addresses of the other endpoint, if it registered any.
         sealed: Option<&'a Sealed>,
     },
-    /// From a server to an address of its client, to be ignored: a translator before the server lets the client in now.
+    /// From a server to an address of its client, to be ignored: it opens a NAT before the server for the client's
+    /// packets.
     Knock,
 }
 
 impl<'a> Message<'a> {
-    /// Whether a datagram can be nothing else; the rest of it may still be wrong.
+    /// Whether a datagram is a rendezvous message; its remainder may still be malformed.
     pub fn is_meant(datagram: &[u8]) -> bool {
         datagram.starts_with(&[0, 0])
     }
@@ -180,7 +181,7 @@ pub fn encode_addresses(w: &mut Writer<'_>, addresses: &[SocketAddr]) {
     w.zeros(end - w.position());
 }
 
-/// Reads addresses that were opened; what stands behind them is ignored.
+/// Reads decrypted addresses; bytes after them are ignored.
 ///
 /// # Errors
 /// [`DecodeError`] if there are more than [`MAX_ADDRESSES`], or fewer than announced.

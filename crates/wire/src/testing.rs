@@ -9,12 +9,12 @@ pub(crate) fn walk(payload: &[u8]) -> Vec<Result<Block<'_>, DecodeError>> {
     Blocks::new(payload).collect()
 }
 
-/// The error that a payload of one block earns.
+/// The error of decoding a payload of one block.
 pub(crate) fn refusal(payload: &[u8]) -> DecodeError {
     Blocks::new(payload).next().expect("there is a block").expect_err("it is wrong")
 }
 
-/// The block as bytes; checks that it said how long it would be.
+/// The encoded block; checks that its announced length was right.
 pub(crate) fn encoded(block: &Block<'_>) -> Vec<u8> {
     let mut payload = Vec::new();
     block.encode(&mut Writer::new(&mut payload, 1 << 20));
@@ -22,7 +22,7 @@ pub(crate) fn encoded(block: &Block<'_>) -> Vec<u8> {
     payload
 }
 
-/// Encodes and decodes a block, and checks that the same comes back.
+/// Encodes and decodes a block, and checks that the result is equal.
 pub(crate) fn round_trip(block: Block<'_>) {
     let payload = encoded(&block);
     assert_eq!(payload.len() % 4, 0);

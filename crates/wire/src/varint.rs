@@ -16,7 +16,7 @@ pub fn varint_len(value: u64) -> usize {
 }
 
 impl Writer<'_> {
-    /// Appends `value` in the shortest form; values above [`VARINT_MAX`] are written as that maximum.
+    /// Appends `value` in the shortest form; values above [`VARINT_MAX`] are clamped to it.
     pub fn varint(&mut self, value: u64) {
         let value = value.min(VARINT_MAX);
         let bytes = value.to_be_bytes();
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn the_examples_of_rfc_9000_appendix_a_1_hold() {
+    fn the_examples_of_rfc_9000_appendix_a_1_are_met() {
         assert_eq!(encoded(151_288_809_941_952_652), [0xc2, 0x19, 0x7c, 0x5e, 0xff, 0x14, 0xe8, 0x8c]);
         assert_eq!(encoded(494_878_333), [0x9d, 0x7f, 0x3e, 0x7d]);
         assert_eq!(encoded(15_293), [0x7b, 0xbd]);
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn the_length_is_known_before_writing() {
+    fn the_predicted_length_is_the_encoded_length() {
         for value in [0, 63, 64, 16_383, 16_384, (1 << 30) - 1, 1 << 30, VARINT_MAX] {
             let bytes = encoded(value);
             assert_eq!(bytes.len(), varint_len(value));
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn too_large_values_are_held_at_the_maximum() {
+    fn too_large_values_are_clamped_to_the_maximum() {
         assert_eq!(encoded(u64::MAX), encoded(VARINT_MAX));
     }
 

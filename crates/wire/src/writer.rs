@@ -1,8 +1,8 @@
-//! Appends values to a packet, big-endian, never past the end that was agreed.
+//! Appends values to a packet, big-endian, up to a fixed end.
 
 /// Writes into a buffer up to a fixed end.
 ///
-/// Whoever encodes asks [`Writer::remaining`] first, so encoding itself never fails.
+/// Callers check [`Writer::remaining`] first, so encoding never fails.
 #[derive(Debug)]
 pub struct Writer<'a> {
     buffer: &'a mut Vec<u8>,

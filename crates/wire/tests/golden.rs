@@ -1,4 +1,4 @@
-//! Every block, header and the parameters against bytes written by hand: `docs/specification/golden`.
+//! Compares every block, header and the parameters with bytes written by hand: `docs/specification/golden`.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
@@ -25,7 +25,7 @@ const DESTINATION: u64 = 0x0102_0304_0506_0708;
 const SOURCE: u64 = 0x1112_1314_1516_1718;
 const PATH: PathId = PathId(2);
 
-/// Files that no list of blocks names.
+/// Files that belong to no block.
 const OTHERS: [&str; 11] = [
     "header_open",
     "header_set_up",

@@ -1,4 +1,4 @@
-//! Nothing that comes from outside makes the readers panic, hang or see more than there is.
+//! No input makes the readers panic, hang or read beyond its end.
 
 #![expect(clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -10,7 +10,7 @@ use manyway_wire::{ConnectionId, Writer};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// A change of valid bytes: at which place, how, with what.
+/// A mutation of valid bytes: position, kind, value.
 type Change = (prop::sample::Index, u8, u8);
 
 fn change(bytes: &mut Vec<u8>, changes: &[Change]) {
@@ -33,7 +33,7 @@ fn any_changes() -> impl Strategy<Value = Vec<Change>> {
     vec(any::<Change>(), 1..6)
 }
 
-/// Reads everything that can be read, and looks at every range of every acknowledgement.
+/// Decodes everything, including every range of every acknowledgement.
 fn read_all(payload: &[u8]) -> usize {
     let mut seen = 0;
     for block in Blocks::new(payload) {
@@ -63,7 +63,7 @@ proptest! {
         read_all(&payload);
     }
 
-    /// Arbitrary bodies in right frames get further than arbitrary bytes.
+    /// Arbitrary bodies in correct framing reach more code than arbitrary bytes.
     #[test]
     fn arbitrary_bodies_are_read_as_blocks(kind in any::<u8>(), flags in 0..8_u8, body in vec(any::<u8>(), 0..64)) {
         let mut payload = vec![kind, flags];
@@ -86,9 +86,9 @@ proptest! {
         read_all(&payload);
     }
 
-    /// What was read can be written, and then reads the same.
+    /// A decoded value can be encoded, and then decodes to the same.
     #[test]
-    fn whatever_is_read_can_be_written_again(
+    fn every_decoded_value_can_be_encoded_again(
         samples in vec(crate::common::any_block(), 1..4),
         (ack, skip) in (crate::common::any_ack(), crate::common::any_skip()),
         changes in any_changes(),

@@ -1,4 +1,4 @@
-//! What is written is read again, for any values.
+//! Any encoded value decodes to itself.
 
 use manyway_wire::mmsp2::{
     Block, Blocks, HeaderForm, LongHeader, LongKind, Parameters, VERSION, decode_protected, encode_short,
@@ -30,9 +30,9 @@ proptest! {
         prop_assert_eq!(blocks, Ok(vec![sample.block()]));
     }
 
-    // spec 2.2, 2.7: no block can be read from part of its bytes, unless they are plain bytes or nothing
+    // spec 2.2, 2.7: a block with a cut body never decodes to the same value, unless its body is plain bytes or empty
     #[test]
-    fn a_block_with_a_shorter_body_is_never_the_same(sample in crate::common::any_block(), cut in 1_usize..40) {
+    fn a_block_with_a_cut_body_never_decodes_to_the_same(sample in crate::common::any_block(), cut in 1_usize..40) {
         let mut payload = crate::common::payload_of(std::slice::from_ref(&sample));
         let length = usize::from(u16::from_be_bytes([payload[2], payload[3]]));
         let shorter = length.saturating_sub(cut).max(4);
@@ -174,7 +174,7 @@ proptest! {
 
     // spec 4.9
     #[test]
-    fn any_row_of_packets_in_a_datagram_is_walked(
+    fn all_coalesced_packets_of_a_datagram_are_found(
         id in crate::common::any_id(),
         sealed in vec((any::<bool>(), 19_usize..300), 0..4),
         short in proptest::option::of(20_usize..300),

@@ -1,4 +1,4 @@
-//! ACK-NOW (spec 5.98): the sender wants to hear at once.
+//! ACK-NOW (spec 5.98): asks for an immediate acknowledgement.
 //!
 //! ```text
 //! | type 0x98 | flags 0 | length 16 = 4 |

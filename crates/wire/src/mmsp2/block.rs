@@ -9,7 +9,7 @@ use crate::decode_error::DecodeError;
 use crate::frame::{RawBlock, RawBlocks};
 use crate::writer::Writer;
 
-/// Lists the blocks once: those with a body of their own, and those that say all by their type.
+/// Lists the blocks once: those with a body, and those that consist of their type alone.
 macro_rules! blocks {
     (
         $($(#[$doc:meta])* $name:ident($body:ty),)+
@@ -40,7 +40,7 @@ macro_rules! blocks {
                 }
             }
 
-            /// Appends the block; PAD in its shortest form (for more see [`Pad`]).
+            /// Appends the block. PAD is written in its shortest form (for more see [`Pad`]).
             pub fn encode(&self, w: &mut Writer<'_>) {
                 match self {
                     $(Self::$name(block) => block.encode(w),)+
@@ -61,17 +61,17 @@ macro_rules! blocks {
 }
 
 blocks! {
-    /// Asks for a connection.
+    /// Requests a connection.
     Syn(Syn<'a>),
-    /// Answers it.
+    /// Answers SYN.
     SynAck(SynAck<'a>),
-    /// Brings the server's INFO back.
+    /// Returns the server's INFO.
     Ping(Ping<'a>),
-    /// Asks whether an address answers.
+    /// Path challenge: asks whether an address answers.
     Probe(Probe),
-    /// Answers it.
+    /// Path response.
     ProbeAck(ProbeAck),
-    /// Tells which packets of a path arrived.
+    /// Acknowledges packets of a path.
     PathAck(PathAck<'a>),
     /// TLS bytes.
     Handshake(HandshakeBytes<'a>),
@@ -79,7 +79,7 @@ blocks! {
     Stream(StreamData<'a>),
     /// A piece of a message.
     Message(MessageData<'a>),
-    /// Tells which messages are abandoned.
+    /// Lists abandoned messages.
     Skip(Skip<'a>),
     /// Credit of the connection.
     Window(Window),
@@ -91,51 +91,51 @@ blocks! {
     StreamReset(StreamReset),
     /// Asks to stop sending on a stream.
     StreamStop(StreamStop),
-    /// Tells which limit holds the sender back.
+    /// Names the limit that blocks the sender.
     Blocked(Blocked),
-    /// Gives an id for a path.
+    /// Issues a connection ID for a path.
     NewCid(NewCid),
-    /// Gives an id back.
+    /// Retires a connection ID.
     RetireCid(RetireCid),
     /// Names an address of the sender.
     AddAddress(AddAddress),
-    /// Takes it back.
+    /// Withdraws an address.
     RemoveAddress(RemoveAddress),
-    /// State of a path as its sender sees it.
+    /// The sender's view of a path.
     PathStatus(PathStatus),
     /// Ends a path.
     PathClose(PathClose),
-    /// Asks or tells what arrived last on a path.
+    /// Queries or reports the last packet received on a path.
     Liveness(Liveness),
     /// Ends the connection, in steps.
     Close(Close<'a>),
     /// Highest path id the peer may use.
     PathLimit(PathLimit),
     ---
-    /// Confirms the set-up.
+    /// Confirms the handshake.
     Pong,
-    /// Asks for an acknowledgement at once.
+    /// Asks for an immediate acknowledgement.
     AckNow,
-    /// Nothing, to make the packet larger.
+    /// Filler that makes the packet larger.
     Pad,
 }
 
 impl Block<'_> {
-    /// Whether its sender wants to hear that it arrived.
+    /// Whether the block is ack-eliciting.
     pub fn asks_for_ack(&self) -> bool {
         // spec 2.8
         !matches!(self, Self::SynAck(_) | Self::PathAck(_) | Self::Pad | Self::Close(_))
     }
 
-    /// Whether a packet of nothing but such blocks leaves the peer's choice of address alone (as in RFC 9000,
-    /// section 9.1).
+    /// Whether a packet of such blocks alone leaves the peer's choice of address unchanged: a probing frame of RFC
+    /// 9000, section 9.1.
     pub fn is_probing(&self) -> bool {
         // spec 2.9
         matches!(self, Self::Probe(_) | Self::ProbeAck(_) | Self::NewCid(_) | Self::Pad)
     }
 }
 
-/// The blocks of an opened packet, in their order. After an error nothing more comes.
+/// Iterates over the blocks of a decrypted packet, in order. After an error it ends.
 ///
 /// # Example
 ///
@@ -160,7 +160,7 @@ impl<'a> Blocks<'a> {
         Self { frames: RawBlocks::new(payload) }
     }
 
-    /// Where the next block begins; after the last one, where the filling behind it does.
+    /// Where the next block begins; after the last one, where the trailing filler begins.
     pub fn offset(&self) -> usize {
         self.frames.offset()
     }

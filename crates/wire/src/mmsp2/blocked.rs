@@ -1,4 +1,4 @@
-//! BLOCKED (spec 5.8a): which limit holds the sender back.
+//! BLOCKED (spec 5.8a): names the limit that blocks the sender.
 //!
 //! ```text
 //! | type 0x8a | flags 0 | length 16 |
@@ -18,31 +18,32 @@ const CONNECTION: u8 = 0;
 const STREAM: u8 = 1;
 const STREAMS: u8 = 2;
 
-/// Tells that the sender has more than a limit allows; it helps the peer to tune and to be asked again.
+/// Reports that the sender has more to send than a limit allows. The peer may tune its windows by it, and sees when to
+/// grant credit again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Blocked {
     /// The limit.
     pub by: BlockedBy,
 }
 
-/// A limit that holds a sender back.
+/// A limit that blocks a sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockedBy {
     /// Credit of the connection.
     Connection {
-        /// The credit that is used up, in bytes.
+        /// The exhausted limit, in bytes.
         limit: u64,
     },
     /// Credit of a stream.
     Stream {
         /// The stream.
         stream: StreamId,
-        /// The credit that is used up, in bytes.
+        /// The exhausted limit, in bytes.
         limit: u64,
     },
     /// Number of streams.
     Streams {
-        /// The number that is used up.
+        /// The exhausted limit.
         limit: u64,
     },
 }

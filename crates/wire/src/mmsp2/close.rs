@@ -11,10 +11,10 @@ use crate::reader::Reader;
 use crate::varint::varint_len;
 use crate::writer::Writer;
 
-/// Ends the connection; in an open packet only the attempt to make one.
+/// Ends the connection; in an open packet, only the connection attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Close<'a> {
-    /// How far the end has come.
+    /// The step of the close.
     pub step: CloseStep,
     /// Why, as an [`ErrorCode`](crate::mmsp2::ErrorCode).
     pub code: u64,
@@ -22,16 +22,16 @@ pub struct Close<'a> {
     pub text: &'a [u8],
 }
 
-/// A step of the close, as in the old blocks of these names; ABORT is the old RST.
+/// A step of the close. The names are those of the blocks of MMSP; ABORT is its RST.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CloseStep {
-    /// No new data will come; both sides flush.
+    /// The sender will write no new data; both ends flush.
     Fin,
-    /// Everything here is flushed too.
+    /// The sender has flushed too.
     FinAck,
-    /// It is over.
+    /// The close is complete.
     FinDone,
-    /// It is over at once, whatever is unsent.
+    /// Ends at once; unsent data is lost.
     Abort,
 }
 

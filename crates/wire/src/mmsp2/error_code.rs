@@ -1,11 +1,11 @@
-//! Why a connection or a path ended, as a number both ends know (spec 4.18).
+//! Why a connection or a path ended, as a code that both ends know (spec 4.18).
 
 use std::fmt;
 
 use crate::decode_error::{DecodeError, Part};
 use crate::varint::VARINT_MAX;
 
-/// The code in CLOSE and PATH-CLOSE. Below [`ErrorCode::APPLICATION`] the protocol speaks, from there on the
+/// The code in CLOSE and PATH-CLOSE. Codes below [`ErrorCode::APPLICATION`] belong to the protocol, the others to the
 /// application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ErrorCode(pub u64);
@@ -13,7 +13,7 @@ pub struct ErrorCode(pub u64);
 impl ErrorCode {
     /// Nothing went wrong.
     pub const NO_ERROR: Self = Self(0);
-    /// A fault of the end that says so.
+    /// An internal error of the endpoint that sends the code.
     pub const INTERNAL: Self = Self(1);
     /// More bytes than the credit allows.
     pub const FLOW_CONTROL: Self = Self(3);
@@ -21,7 +21,7 @@ impl ErrorCode {
     pub const STREAM_LIMIT: Self = Self(4);
     /// A block that the state of its stream does not allow.
     pub const STREAM_STATE: Self = Self(5);
-    /// Two different ends of one stream.
+    /// Two different final sizes of one stream.
     pub const FINAL_SIZE: Self = Self(6);
     /// A packet or block that could not be read.
     pub const MALFORMED: Self = Self(7);
@@ -31,13 +31,13 @@ impl ErrorCode {
     pub const CONNECTION_ID: Self = Self(9);
     /// Any other breach of the rules.
     pub const PROTOCOL: Self = Self(0xa);
-    /// Keys were changed against the rules.
+    /// A key update against the rules.
     pub const KEY_UPDATE: Self = Self(0xe);
-    /// More packets failed to open, or were sealed, than the cipher can bear.
+    /// More packets failed to open, or were sealed, than the AEAD limit allows.
     pub const AEAD_LIMIT: Self = Self(0xf);
     /// No path is left.
     pub const NO_PATH: Self = Self(0x10);
-    /// The key of the peer is not one that may connect.
+    /// The key of the peer is not authorised.
     pub const UNAUTHORISED: Self = Self(0x11);
     /// A TLS alert is this code plus the alert's number.
     pub const TLS: Self = Self(0x100);
@@ -54,7 +54,7 @@ impl ErrorCode {
         self.0.checked_sub(Self::TLS.0).and_then(|alert| u8::try_from(alert).ok())
     }
 
-    /// The code for the application's own `code`, which is held at 2⁶² − 1 − 0x1000.
+    /// The code for the application's own `code`, which is clamped to 2⁶² − 1 − 0x1000.
     pub fn from_application(code: u64) -> Self {
         Self(Self::APPLICATION.0.saturating_add(code).min(VARINT_MAX))
     }
@@ -100,7 +100,7 @@ impl fmt::Display for ErrorCode {
 }
 
 impl From<&DecodeError> for ErrorCode {
-    /// The code with which a connection ends for bytes that could not be read (spec 4.18).
+    /// The code that ends a connection after bytes that could not be decoded (spec 4.18).
     fn from(error: &DecodeError) -> Self {
         match error {
             DecodeError::UnknownParameter { .. }
@@ -137,7 +137,7 @@ mod tests {
 
     // spec 4.18: the code tells parameters and packets apart
     #[test]
-    fn a_bad_parameter_and_a_bad_block_earn_different_codes() {
+    fn a_bad_parameter_and_a_bad_block_have_different_codes() {
         let in_block = DecodeError::Truncated { part: Part::Block(0x80), offset: 0, needed: 1, left: 0 };
         let in_parameter = DecodeError::Truncated { part: Part::Parameter(1), offset: 0, needed: 1, left: 0 };
         assert_eq!(ErrorCode::from(&in_block), ErrorCode::MALFORMED);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn every_code_has_words() {
+    fn every_code_has_a_name() {
         assert_eq!(ErrorCode::NO_PATH.to_string(), "no path left (0x10)");
         assert_eq!(ErrorCode::from_alert(42).to_string(), "TLS alert 42");
         assert_eq!(ErrorCode::from_application(9).to_string(), "application code 9");

@@ -1,4 +1,4 @@
-//! The name of every block and its fields, one by one: for people, for JSON, for logs.
+//! Names every block and each of its fields, for people, JSON and logs.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -13,13 +13,13 @@ use crate::mmsp2::{
     SkippedMessages,
 };
 
-/// A value within a block, as [`Block::fields`] gives it. [`Display`](fmt::Display) shows it in words.
+/// A value within a block, as [`Block::fields`] gives it. [`Display`](fmt::Display) prints it as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Field<'a> {
-    /// A number without a unit, or a count of bytes.
+    /// A number without a unit, or a byte count.
     Number(u64),
-    /// A number that stands for itself, shown in hexadecimal.
+    /// A number that serves as an identifier, shown in hexadecimal.
     Nonce(u64),
     /// A version of the protocol.
     Version(u32),
@@ -37,17 +37,17 @@ pub enum Field<'a> {
     Code(ErrorCode),
     /// One of a few words.
     Word(&'static str),
-    /// It is there, or it is not.
+    /// A flag: set or not.
     Flag(bool),
     /// Text for people; UTF-8 unless the peer is careless.
     Text(&'a [u8]),
-    /// Bytes of which the protocol knows nothing more, such as those of a stream; shown by their number only.
+    /// Bytes that the protocol does not interpret, such as those of a stream; only their count is shown.
     Data(&'a [u8]),
-    /// A few bytes that stand for themselves, such as a token; shown in hexadecimal.
+    /// A few bytes that serve as an identifier, such as a token; shown in hexadecimal.
     Bytes(&'a [u8]),
     /// Packet numbers, newest first.
     Ranges(AckRanges<'a>),
-    /// Abandoned messages, each with how far it was sent.
+    /// Abandoned messages, each with the highest offset sent.
     Skipped(SkippedMessages<'a>),
 }
 
@@ -67,7 +67,7 @@ impl fmt::Display for Field<'_> {
             Self::Code(code) => write!(f, "{code}"),
             Self::Word(word) => write!(f, "{word}"),
             Self::Flag(flag) => write!(f, "{}", if *flag { "yes" } else { "no" }),
-            // Quoted and escaped: it comes from the peer and may be meant for the terminal.
+            // Quoted and escaped: the text comes from the peer and may hold control sequences of terminals.
             Self::Text(text) => write!(f, "{:?}", String::from_utf8_lossy(text)),
             Self::Data(data) => write!(f, "{} bytes", data.len()),
             Self::Bytes(bytes) => bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}")),
@@ -128,8 +128,8 @@ impl Block<'_> {
         }
     }
 
-    /// Gives every field with its name in the specification to `see`, in the order of the wire. Shows all there is,
-    /// reset tokens included: who must not know them must not be shown.
+    /// Passes every field, with its name in the specification, to `see`, in wire order. Reset tokens are among them:
+    /// filter them before output that others may read.
     pub fn fields(&self, see: &mut dyn FnMut(&'static str, Field<'_>)) {
         match self {
             Self::Syn(crate::mmsp2::Syn { info })
@@ -254,7 +254,7 @@ impl Block<'_> {
     }
 }
 
-/// The block in words: its name and its fields, all on one line.
+/// Prints the block as one line: its name and its fields.
 impl fmt::Display for Block<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
@@ -265,7 +265,7 @@ impl fmt::Display for Block<'_> {
             result = result.and_then(|()| match (name, field) {
                 (_, Field::Flag(false)) => Ok(()),
                 (name, Field::Flag(true)) => write!(f, "{separator}{name}"),
-                // The word says enough.
+                // The value explains itself.
                 ("data" | "kind" | "what" | "step", field) => write!(f, "{separator}{field}"),
                 (name, field) => write!(f, "{separator}{name} {field}"),
             });
@@ -343,7 +343,8 @@ fn liveness_fields(block: &Liveness, see: &mut dyn FnMut(&'static str, Field<'_>
 }
 
 impl Parameters {
-    /// Gives every parameter that is there, with its name in the specification, to `see`. Shows the reset token too.
+    /// Passes every parameter that is present, with its name in the specification, to `see`. The reset token is among
+    /// them.
     pub fn fields(&self, see: &mut dyn FnMut(&'static str, Field<'_>)) {
         see("version", Field::Version(self.version));
         if let Some(id) = self.original_destination {
@@ -401,7 +402,7 @@ mod tests {
     use crate::writer::Writer;
 
     #[test]
-    fn a_block_reads_as_a_line() {
+    fn a_block_prints_as_one_line() {
         let stream = StreamData { stream: StreamId(4), offset: 1200, end: true, data: b"abc" };
         assert_eq!(Block::Stream(stream).to_string(), "STREAM stream 4, offset 1200, 3 bytes, end");
         assert_eq!(Block::Pong.to_string(), "PONG");
@@ -418,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn text_of_the_peer_can_not_steer_the_terminal() {
+    fn text_of_the_peer_cannot_control_the_terminal() {
         let close = Close { step: CloseStep::Abort, code: 0x10, text: b"\x1b[2Jbye\xff\n" };
         let words = Block::Close(close).to_string();
         assert_eq!(words, "CLOSE ABORT, code no path left (0x10), text \"\\u{1b}[2Jbye\u{fffd}\\n\"");

@@ -11,7 +11,7 @@ use crate::reader::Reader;
 use crate::varint::{VARINT_MAX, varint_len};
 use crate::writer::Writer;
 
-/// A piece of the TLS conversation; open and set-up packets each have a byte stream of their own.
+/// A piece of a TLS byte stream; the open and the handshake level each have their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HandshakeBytes<'a> {
     /// Where the piece begins in its level's byte stream.
@@ -43,8 +43,7 @@ impl<'a> HandshakeBytes<'a> {
         padded_block_len(self.body_len())
     }
 
-    /// Appends the block, the padding only if it fits. The data have to fit a block: see
-    /// [`handshake_overhead`].
+    /// Appends the block; the padding only if it fits. The data must fit a block: see [`handshake_overhead`].
     pub fn encode(&self, w: &mut Writer<'_>) {
         encode_block(w, Self::KIND, 0, self.body_len(), |w| {
             w.varint(self.offset);
@@ -57,7 +56,7 @@ impl<'a> HandshakeBytes<'a> {
     }
 }
 
-/// Bytes that a HANDSHAKE block takes beside its data, without padding.
+/// Bytes of a HANDSHAKE block beside its data, without padding.
 pub fn handshake_overhead(offset: u64) -> usize {
     BLOCK_HEADER_LEN + varint_len(offset)
 }

@@ -16,8 +16,8 @@ use crate::writer::Writer;
 /// The version that this crate speaks: "MMS" and the number of the draft (spec 4.3).
 pub const VERSION: u32 = 0x4D4D_5301;
 
-/// What a packet must have behind the start of its packet number: the sample that unmasks the header begins
-/// 4 bytes in and has 16 (spec 4.7).
+/// Bytes that a packet must have after the start of its packet number: the sample for header protection begins 4 bytes
+/// in and has 16 (spec 4.7).
 pub const MIN_SEALED: usize = 20;
 
 const LONG: u8 = 0x80;
@@ -28,10 +28,10 @@ const LONG_RESERVED: u8 = 0x0c;
 const SHORT_RESERVED: u8 = 0x18;
 const MAX_LISTED_VERSIONS: usize = 32;
 
-/// Type of a packet with a long header; each has keys and packet numbers of its own.
+/// Type of a packet with a long header; each type has its own keys and packet numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LongKind {
-    /// Sealed with keys that everybody can derive from the client's first destination id.
+    /// Sealed with keys that anyone can derive from the client's original destination connection ID.
     Open,
     /// Sealed with the keys of the TLS handshake.
     SetUp,
@@ -46,26 +46,26 @@ impl LongKind {
     }
 }
 
-/// What stands in the clear at the start of a packet.
+/// The clear-text form of a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HeaderForm {
-    /// Belongs to the set-up.
+    /// A packet of the handshake.
     Long {
         /// Which keys.
         kind: LongKind,
         /// Always [`VERSION`].
         version: u32,
-        /// Id of the receiver; the client invents the first.
+        /// Connection ID of the receiver; the client invents the first.
         destination: ConnectionId,
-        /// Id under which the sender wants to be addressed.
+        /// Connection ID under which the sender wants to be addressed.
         source: ConnectionId,
     },
-    /// Everything else.
+    /// Any other packet.
     Short {
-        /// Id that the receiver gave out for one of its paths.
+        /// Connection ID that the receiver issued for one of its paths.
         destination: ConnectionId,
     },
-    /// A version that this crate does not speak; only the parts that no version changes (RFC 8999).
+    /// A version that this crate does not implement: only the fields that no version changes (RFC 8999).
     OtherVersion {
         /// The version.
         version: u32,
@@ -74,33 +74,33 @@ pub enum HeaderForm {
         /// Id of the sender, 0 to 255 bytes.
         source: Vec<u8>,
     },
-    /// A server's answer to a version that it does not speak.
+    /// Version negotiation: a server's answer to an unknown version.
     VersionList {
-        /// The id that the client called its own.
+        /// The source ID of the client's packet.
         destination: ConnectionId,
-        /// The id that the client called the server's.
+        /// The destination ID of the client's packet.
         source: ConnectionId,
-        /// What the server speaks; the first 32 entries.
+        /// The versions of the server; the first 32 entries.
         versions: Vec<u32>,
     },
 }
 
-/// A packet whose header is still masked.
+/// A packet with header protection in place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProtectedPacket {
-    /// What can be read before unmasking.
+    /// What can be read before header protection is removed.
     pub form: HeaderForm,
-    /// Where the packet number begins, from the start of the packet. At least [`MIN_SEALED`] bytes follow,
-    /// except in packets without any (other versions, version lists): there it equals `length`.
+    /// Where the packet number begins, from the start of the packet. At least [`MIN_SEALED`] bytes follow. Packets
+    /// without a number (other versions, version lists) have `length` here.
     pub number_offset: usize,
-    /// Bytes of this packet; another one may follow in the datagram.
+    /// Bytes of this packet; a coalesced one may follow in the datagram.
     pub length: usize,
 }
 
 /// Reads the header of the first packet in `datagram`; a coalesced one begins at `length`.
 ///
 /// # Errors
-/// [`DecodeError`] if it can't be a packet; the rest of the datagram is then worthless too (spec 4.9).
+/// [`DecodeError`] if this is no packet; then the rest of the datagram is dropped too (spec 4.9).
 pub fn decode_protected(datagram: &[u8]) -> Result<ProtectedPacket, DecodeError> {
     let mut reader = Reader::within(Part::Header, 0, datagram);
     let first = reader.u8()?;
@@ -118,7 +118,7 @@ pub fn decode_protected(datagram: &[u8]) -> Result<ProtectedPacket, DecodeError>
 }
 
 fn decode_long(first: u8, mut reader: Reader<'_>, total: usize) -> Result<ProtectedPacket, DecodeError> {
-    // spec 4.3: the version is read before anything that a version may change
+    // spec 4.3: the version is read before any field that depends on it
     let version = reader.u32()?;
     match version {
         0 => return decode_version_list(reader, total),
@@ -214,8 +214,8 @@ impl LongHeader {
         1 + 4 + 1 + self.destination.as_slice().len() + 1 + self.source.as_slice().len() + 2 + number_len
     }
 
-    /// Appends the header with the lowest `number_len` bytes (1 to 4) of `packet_number`; the length field
-    /// stays open until [`patch_length`].
+    /// Appends the header with the lowest `number_len` bytes (1 to 4) of `packet_number`. [`patch_length`] fills in the
+    /// length field later.
     pub fn encode(&self, w: &mut Writer<'_>, packet_number: u64, number_len: usize) -> LengthField {
         w.u8(LONG | FIXED | self.kind.bits() | number_len_bits(number_len));
         w.u32(VERSION);
@@ -241,8 +241,8 @@ impl LengthField {
     }
 }
 
-/// Fills in the length of a long header, once the packet is known to end (tag included) at `packet_end` of
-/// `buffer`. At most 16 383 bytes fit the field; packets of the set-up are far below.
+/// Fills in the length of a long header once the packet is known to end at `packet_end` of `buffer`, tag included. The
+/// field holds at most 16 383; handshake packets are far below.
 pub fn patch_length(buffer: &mut [u8], field: LengthField, packet_end: usize) {
     let length = packet_end.saturating_sub(field.number_offset());
     let length = u16::try_from(length).unwrap_or(u16::MAX).min(0x3fff);
@@ -273,8 +273,8 @@ pub fn encode_short(
     number_offset
 }
 
-/// Appends a version list for a client whose packet had the ids `source` and `destination`, already swapped:
-/// `destination` is what the client called its own. Each is held at 255 bytes.
+/// Appends a version list for a client whose packet had the IDs `source` and `destination`, already swapped:
+/// `destination` is the client's source ID. Each is cut at 255 bytes.
 pub fn encode_version_list(w: &mut Writer<'_>, destination: &[u8], source: &[u8], versions: &[u32]) {
     w.u8(LONG | FIXED);
     w.u32(0);

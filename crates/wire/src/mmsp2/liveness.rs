@@ -1,4 +1,4 @@
-//! LIVENESS (spec 5.96): what arrived last on a path, asked and told on another one.
+//! LIVENESS (spec 5.96): queries what arrived last on a path, and reports it, over another path.
 //!
 //! ```text
 //! | type 0x96 | flags: 0x01 answer, 0x02 nothing received | length 16 |
@@ -18,21 +18,21 @@ use crate::writer::Writer;
 const ANSWER: u8 = 0x01;
 const NOTHING: u8 = 0x02;
 
-/// Question or answer about a path that fell silent.
+/// Query or report about a path that fell silent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Liveness {
-    /// What is the newest packet you got on the path, and how long ago?
+    /// Asks for the newest packet received on the path, and its age.
     Question {
         /// The path.
         path: PathId,
     },
-    /// The answer.
+    /// The report.
     Answer {
         /// The path.
         path: PathId,
-        /// Largest packet number received on it, if any.
+        /// Largest packet number received on the path, if any.
         largest: Option<u64>,
-        /// How long before the answer the newest packet arrived, in whole µs; zero if there was none.
+        /// Age of the newest packet when the report was made, in whole µs; zero if there was none.
         age: Duration,
     },
 }
@@ -82,7 +82,7 @@ impl Liveness {
         });
     }
 
-    /// The path that it is about.
+    /// The path in question.
     pub fn path(&self) -> PathId {
         match self {
             Self::Question { path } | Self::Answer { path, .. } => *path,
@@ -112,7 +112,7 @@ mod tests {
 
     // spec 5.96
     #[test]
-    fn question_and_both_answers_come_back() {
+    fn query_and_both_reports_come_back() {
         let path = PathId(3);
         round_trip(Block::Liveness(Liveness::Question { path }));
         round_trip(Block::Liveness(Liveness::Answer { path, largest: None, age: Duration::ZERO }));
@@ -122,7 +122,7 @@ mod tests {
 
     // spec 5.96
     #[test]
-    fn a_question_that_claims_to_have_received_nothing_is_refused() {
+    fn a_query_with_the_flag_nothing_received_is_refused() {
         let error = refusal(&framed(Liveness::KIND, NOTHING, &[3]));
         assert!(matches!(error, DecodeError::UnknownFlags { flags: NOTHING, .. }));
     }

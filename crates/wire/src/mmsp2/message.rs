@@ -25,9 +25,9 @@ pub(super) const UNORDERED: u8 = 0x04;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageId {
-    /// How many of its kind the stream had before it, at most 2⁶² − 1.
+    /// How many messages of its kind the stream had before this one, at most 2⁶² − 1.
     pub number: u64,
-    /// Whether it is delivered as soon as it is whole, whatever came before.
+    /// Whether the message is delivered as soon as it is complete, regardless of earlier ones.
     pub unordered: bool,
 }
 
@@ -47,25 +47,25 @@ impl MessageId {
     }
 }
 
-/// Where a piece of a message begins.
+/// Position of a piece in its message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessagePlace {
-    /// At the beginning; what is in the message is said there (MMSP, section 3.3.2.1: opaque to the protocol).
+    /// The beginning, which also names the payload protocol (MMSP, section 3.3.2.1: opaque to the transport).
     Begin {
-        /// The application's word for the content.
+        /// The application's identifier for the kind of content.
         protocol: u32,
     },
-    /// At this offset, which is not 0.
+    /// This offset, which is not 0.
     At(u32),
 }
 
 impl MessagePlace {
-    /// The place of `offset` in a message with this payload protocol.
+    /// The position of `offset` in a message with this payload protocol.
     pub fn new(offset: u32, protocol: u32) -> Self {
         if offset == 0 { Self::Begin { protocol } } else { Self::At(offset) }
     }
 
-    /// How many bytes of the message come before.
+    /// The offset of the piece in the message.
     pub fn offset(self) -> u32 {
         match self {
             Self::Begin { .. } => 0,
@@ -88,16 +88,16 @@ impl MessagePlace {
     }
 }
 
-/// A piece of a message, named by its place, so that a lost one can be cut anew.
+/// A piece of a message, identified by its position, so that lost data can be sent in other pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MessageData<'a> {
     /// The stream.
     pub stream: StreamId,
     /// The message.
     pub message: MessageId,
-    /// Where the piece begins.
+    /// Position of the piece.
     pub place: MessagePlace,
-    /// Whether the message ends behind it.
+    /// Whether the message ends with this piece.
     pub end: bool,
     /// The bytes; may be none.
     pub data: &'a [u8],
@@ -139,7 +139,7 @@ impl<'a> MessageData<'a> {
         padded_block_len(self.overhead() - BLOCK_HEADER_LEN + self.data.len())
     }
 
-    /// Appends the block, the padding only if it fits. The data have to fit a block: see [`message_overhead`].
+    /// Appends the block; the padding only if it fits. The data must fit a block: see [`message_overhead`].
     pub fn encode(&self, w: &mut Writer<'_>) {
         encode_message_header(w, self, self.data.len());
         w.bytes(self.data);
@@ -151,13 +151,13 @@ impl<'a> MessageData<'a> {
     }
 }
 
-/// Bytes that a MESSAGE block takes beside its data, without padding. Together with the data they are at most 65 535.
+/// Bytes of a MESSAGE block beside its data, without padding. Together with the data they are at most 65 535.
 pub fn message_overhead(stream: StreamId, message: MessageId, place: MessagePlace) -> usize {
     let fields = [stream.0, message.number, u64::from(place.value())];
     BLOCK_HEADER_LEN + fields.into_iter().map(varint_len).sum::<usize>()
 }
 
-/// Appends a MESSAGE block up to its data, of which `head` needs none. The caller appends `length` bytes and then calls
+/// Appends a MESSAGE block up to its data, which `head` need not hold. The caller appends `length` bytes and then calls
 /// [`encode_padding`] with [`message_overhead`] plus `length`.
 pub fn encode_message_header(w: &mut Writer<'_>, head: &MessageData<'_>, length: usize) {
     let flags = head.message.flag() | head.place.flag() | if head.end { END } else { 0 };
@@ -175,7 +175,7 @@ mod tests {
 
     // spec 5.83
     #[test]
-    fn a_piece_comes_back_with_its_place_and_its_marks() {
+    fn a_piece_comes_back_with_its_position_and_flags() {
         for data in [&b""[..], b"a", b"abcd", &[9; 1100]] {
             for message in [MessageId::ordered(0), MessageId::unordered(70_000)] {
                 let places = [MessagePlace::Begin { protocol: u32::MAX }, MessagePlace::At(70)];
@@ -198,7 +198,7 @@ mod tests {
 
     // spec 5.83
     #[test]
-    fn what_has_more_than_32_bits_is_refused() {
+    fn values_above_32_bits_are_refused() {
         let long = [0, 0, 0xc0, 0, 0, 1, 0, 0, 0, 0];
         let error = refusal(&framed(MessageData::KIND, 0, &long));
         assert!(matches!(error, DecodeError::OutOfRange { field: "offset", .. }));

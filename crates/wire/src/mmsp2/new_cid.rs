@@ -1,4 +1,4 @@
-//! NEW-CID (spec 5.90): an id for the peer to use on a path.
+//! NEW-CID (spec 5.90): issues a connection ID for a path.
 //!
 //! ```text
 //! | type 0x90 | flags 0 | length 16 |
@@ -12,18 +12,18 @@ use crate::reader::Reader;
 use crate::varint::varint_len;
 use crate::writer::Writer;
 
-/// Issues an id under which the peer addresses its sender on one path (as in RFC 9000, section 19.15).
+/// Issues a connection ID under which the peer addresses the sender on one path (as in RFC 9000, section 19.15).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewCid {
-    /// Path for which the id is.
+    /// The path of the ID.
     pub path: PathId,
     /// Counts the ids of the path from 0.
     pub sequence: u64,
-    /// Ids of the path with a lower number are to be given back; at most `sequence`.
+    /// The peer must retire the path's IDs with a lower number; at most `sequence`.
     pub retire_prior_to: u64,
     /// The id, of [`ConnectionId::LENGTH`] bytes.
     pub id: ConnectionId,
-    /// What a stateless reset for this id ends with.
+    /// The last bytes of a stateless reset for this ID.
     pub reset_token: [u8; 16],
 }
 
@@ -34,7 +34,7 @@ impl NewCid {
     /// Reads the body.
     ///
     /// # Errors
-    /// [`DecodeError`] if it is cut, too long or retires the id that it brings.
+    /// [`DecodeError`] if it is cut, too long or retires the ID that it issues.
     pub fn decode(flags: u8, mut body: Reader<'_>) -> Result<Self, DecodeError> {
         check_flags(flags, 0, &body)?;
         let path = body.path()?;

@@ -3,8 +3,7 @@
 use crate::varint::VARINT_MAX;
 use crate::writer::Writer;
 
-/// How many bytes of `next` have to travel so that a receiver that knows no more than `largest_acked` can
-/// complete it: 1 to 4.
+/// Number of bytes of `next` to send, 1 to 4, so that a receiver that knows only `largest_acked` can expand it.
 pub fn truncated_len(next: u64, largest_acked: Option<u64>) -> usize {
     let unacked = match largest_acked {
         Some(acked) => next.saturating_sub(acked),
@@ -18,13 +17,13 @@ pub fn truncated_len(next: u64, largest_acked: Option<u64>) -> usize {
     }
 }
 
-/// Appends the lowest `length` bytes of `packet_number`; `length` is held between 1 and 4.
+/// Appends the lowest `length` bytes of `packet_number`; `length` is clamped to 1 to 4.
 pub fn encode(writer: &mut Writer<'_>, packet_number: u64, length: usize) {
     let bytes = packet_number.to_be_bytes();
     writer.bytes(bytes.get(bytes.len() - length.clamp(1, 4)..).unwrap_or_default());
 }
 
-/// Completes a truncated number to the one nearest to `expected`, the largest number received so far plus 1.
+/// Expands a truncated number to the one nearest to `expected`, which is the largest number received so far plus 1.
 pub fn expand(truncated: u32, length: usize, expected: u64) -> u64 {
     let window = 1_u64 << (8 * length.clamp(1, 4));
     let candidate = (expected & !(window - 1)) | (u64::from(truncated) & (window - 1));
@@ -48,7 +47,7 @@ mod tests {
         assert_eq!(expand(0x9b32, 2, 0xa82f_30eb), 0xa82f_9b32);
     }
 
-    // spec 4.6: the receiver finds the number whatever it got since the last acknowledgement
+    // spec 4.6: the receiver expands the number correctly whatever it received since the last acknowledgement
     #[test]
     fn a_number_survives_truncation_for_every_state_of_the_receiver() {
         for acked in [None, Some(0), Some(127), Some(255), Some(0xffff), Some(0xff_ffff), Some(1 << 40)] {

@@ -1,4 +1,4 @@
-//! PAD (spec 5.9d): nothing, to make a packet larger.
+//! PAD (spec 5.9d): filler that makes a packet larger.
 //!
 //! ```text
 //! | type 0x9d | flags 0 | length 16 | any number of zero bytes |
@@ -27,7 +27,7 @@ impl Pad {
     /// Type on the wire.
     pub const KIND: u8 = 0x9d;
 
-    /// Reads the body; what it holds does not matter.
+    /// Reads the body, whose content is ignored.
     ///
     /// # Errors
     /// [`DecodeError`] if it has flags.
@@ -74,7 +74,7 @@ mod tests {
 
     // spec 5.9d
     #[test]
-    fn what_it_holds_does_not_matter() {
+    fn content_is_ignored() {
         assert_eq!(walk(&[Pad::KIND, 0, 0, 8, 1, 2, 3, 4]), [Ok(Block::Pad)]);
     }
 }

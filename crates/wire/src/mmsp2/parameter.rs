@@ -11,10 +11,10 @@ use crate::frame::padded;
 use crate::reader::Reader;
 use crate::writer::Writer;
 
-/// Type of the INFO parameter, the server's sealed memory of a SYN.
+/// Type of the INFO parameter: the server's sealed state of a SYN.
 pub(crate) const INFO: u16 = 0x0000;
 
-/// Set in the type of parameters that may be skipped by those who don't know them.
+/// Set in the type of parameters that a receiver without knowledge of them may skip.
 pub(crate) const SKIPPABLE: u16 = 0x8000;
 
 const HEADER_LEN: usize = 4;

@@ -1,4 +1,4 @@
-//! What both ends tell each other inside TLS (spec 4.17).
+//! Transport parameters, exchanged inside TLS (spec 4.17).
 //!
 //! A list of parameters, each `type 16 | length 16 | value … | padding` (spec 2.10), in any order.
 
@@ -27,47 +27,47 @@ const MAX_ACK_DELAY: u16 = 0x0108;
 const MAX_DATAGRAM: u16 = 0x0109;
 const RESET_TOKEN: u16 = 0x010a;
 const APPLICATION: u16 = 0x010b;
-/// With the bit that lets those skip it who know of no messages.
+/// Skippable: a peer without messages ignores it.
 const MAX_MESSAGE: u16 = 0x8100;
-/// With the same bit: whoever knows of no rendezvous goes without.
+/// Skippable: a peer without rendezvous ignores it.
 const RENDEZVOUS: u16 = 0x8101;
-/// With the same bit: whoever knows of no rates tells none.
+/// Skippable: a peer that reports no rates ignores it.
 const RATES: u16 = 0x8102;
 
-/// An end's side of the agreement, opaque to TLS and protected by it.
+/// The parameters of one endpoint, opaque to TLS and protected by it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parameters {
-    /// Version of the packets, repeated where nobody can change it. Always there.
+    /// Version of the packets, repeated here under the protection of TLS. Required.
     pub version: u32,
-    /// Destination id of the client's very first packet; from the server only.
+    /// Destination ID of the client's first packet; from the server only.
     pub original_destination: Option<ConnectionId>,
-    /// Source id of the sender's first packet. Always there.
+    /// Source ID of the sender's first packet. Required.
     pub source: ConnectionId,
-    /// After how long without a packet the sender forgets the connection, in whole ms (rounded up); 0 = never.
+    /// Idle time after which the sender discards the connection, in whole ms (rounded up); 0 = never.
     pub idle_timeout: Duration,
-    /// First credit of the connection, in bytes. Default 0.
+    /// Initial credit of the connection, in bytes. Default 0.
     pub connection_window: u64,
-    /// First credit of each stream, in bytes. Default 0.
+    /// Initial credit of each stream, in bytes. Default 0.
     pub stream_window: u64,
-    /// How many streams the peer may open at first, at most 2⁶⁰. Default 0.
+    /// How many streams the peer may open initially, at most 2⁶⁰. Default 0.
     pub stream_limit: u64,
     /// Highest path id that the peer may use. Default 7.
     pub path_limit: u32,
-    /// How long the sender holds an acknowledgement back at most, in whole µs, at most 16 s. Default 25 ms.
+    /// Longest time for which the sender delays an acknowledgement, in whole µs, at most 16 s. Default 25 ms.
     pub max_ack_delay: Duration,
     /// Largest UDP payload that the sender takes, in bytes, at least 1200. Default 65 527.
     pub max_datagram: u16,
-    /// What a stateless reset of path 0 ends with; from the server only.
+    /// Last bytes of a stateless reset of path 0; from the server only.
     pub reset_token: Option<[u8; 16]>,
     /// Name of the application protocol, at most [`Parameters::MAX_APPLICATION`] bytes. Default empty.
     pub application: Vec<u8>,
     /// Largest message that the sender takes, in bytes, below 2³²; 0 = no messages at all. Default 0.
     pub max_message: u64,
-    /// Where both ends find each other again when both moved, at most [`Parameters::MAX_RENDEZVOUS`]; from the server
-    /// only. Default none.
+    /// Rendezvous servers at which both ends find each other after both moved, at most [`Parameters::MAX_RENDEZVOUS`];
+    /// from the server only. Default none.
     pub rendezvous: Vec<SocketAddr>,
-    /// Whether the sender wants to hear what paths deliver ([`PathStatus::rate`](crate::mmsp2::PathStatus::rate)), since it
-    /// chooses pairs of addresses by that. Default no.
+    /// Whether the sender wants reports of the delivery rate of paths
+    /// ([`PathStatus::rate`](crate::mmsp2::PathStatus::rate)), by which it selects address pairs. Default no.
     pub rates: bool,
 }
 
@@ -110,7 +110,7 @@ impl Parameters {
         }
     }
 
-    /// The list as bytes. Values beyond their range are held at its end, a too long name or list is cut.
+    /// The list as bytes. Values beyond their range are clamped; a name or list that is too long is cut.
     pub fn encode(&self) -> Vec<u8> {
         let mut buffer = Vec::with_capacity(192);
         let w = &mut Writer::new(&mut buffer, usize::from(u16::MAX));
@@ -151,12 +151,12 @@ impl Parameters {
         buffer
     }
 
-    /// Reads the list. Which parameters suit which end, and whether the ids are those of the packets, is for
-    /// the caller to check.
+    /// Reads the list. The caller checks which parameters suit which endpoint, and whether the IDs are those of the
+    /// packets.
     ///
     /// # Errors
-    /// [`DecodeError`] if a parameter is cut, out of range, there twice, unknown and not to be skipped, or if
-    /// version or source are missing.
+    /// [`DecodeError`] if a parameter is cut, out of range, duplicate, or unknown and not skippable, or if version or
+    /// source is missing.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut list = Reader::within(Part::Parameters, 0, bytes);
         let mut found = Self::new(ConnectionId::from_u64(0));
@@ -197,7 +197,7 @@ impl Parameters {
                 self.max_ack_delay = Duration::from_micros(micros);
             }
             MAX_DATAGRAM => {
-                // spec 4.17: more than a u16 is no mistake, only more than anybody sends
+                // spec 4.17: a value above a u16 is valid, though no datagram is that large
                 let size =
                     take_within(&mut value, "max datagram", Self::MIN_MAX_DATAGRAM.into(), VARINT_MAX)?;
                 self.max_datagram = u16::try_from(size).unwrap_or(u16::MAX);
@@ -229,7 +229,7 @@ impl Parameters {
     }
 }
 
-/// Which bit remembers that a parameter was there; `None` for unknown ones.
+/// The bit that marks a parameter as seen; `None` for unknown ones.
 fn seen_bit(kind: u16) -> Option<u16> {
     match kind {
         VERSION_USED..=APPLICATION => Some(1 << (kind - VERSION_USED)),

@@ -1,4 +1,4 @@
-//! PATH-ACK (spec 5.80): which packets of a path arrived.
+//! PATH-ACK (spec 5.80): acknowledges packets of a path.
 //!
 //! ```text
 //! | type 0x80 | flags: 0x01 ECN counts | length 16 |
@@ -21,18 +21,18 @@ use crate::writer::Writer;
 
 const ECN: u8 = 0x01;
 
-/// Acknowledges packets of one path; it may travel on any.
+/// Acknowledges packets of one path. It may travel on any path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathAck<'a> {
     /// The path on which the packets arrived.
     pub path: PathId,
-    /// How long the largest waited for this acknowledgement, in whole µs.
+    /// Delay between the arrival of the largest packet and this acknowledgement, in whole µs.
     pub delay: Duration,
-    /// When the largest arrived, by the receiver's clock, in µs, modulo 2³². Only differences mean anything.
+    /// When the largest packet arrived, by the receiver's clock, in µs modulo 2³². Only differences are meaningful.
     pub receive_time_micros: u32,
-    /// What arrived.
+    /// The packets that arrived.
     pub ranges: AckRanges<'a>,
-    /// How the packets of the path were marked, if the receiver can tell.
+    /// ECN counts of the path, if the receiver can read the marks.
     pub ecn: Option<EcnCounts>,
 }
 
@@ -84,13 +84,13 @@ impl<'a> PathAck<'a> {
     }
 }
 
-/// Ranges of packet numbers, checked and still in the packet.
+/// Ranges of packet numbers, validated and still in their encoded form.
 ///
-/// Two are equal if they name the same numbers, in whatever length these were written.
+/// Two are equal if they cover the same numbers, whatever the length of their encoding.
 #[derive(Debug, Clone, Copy)]
 pub struct AckRanges<'a> {
     largest: u64,
-    /// `first length, (gap, length)*`, checked.
+    /// `first length, (gap, length)*`, validated.
     steps: &'a [u8],
 }
 
@@ -170,11 +170,11 @@ impl Iterator for AckRangesIter<'_> {
 
 impl std::iter::FusedIterator for AckRangesIter<'_> {}
 
-/// Appends PATH-ACK with as many of `ranges` as fit the room and the block; returns how many. 0: not even one
-/// fitted, or there was none, and nothing was written.
+/// Appends PATH-ACK with as many of `ranges` as fit the room and the block, and returns their number. If it is 0, not
+/// even one fitted or there was none, and nothing was written.
 ///
-/// `ranges` come newest first and neither touch nor overlap; from the first one on that does, they are left
-/// out. Cost: `ranges` is walked twice, nothing is allocated.
+/// `ranges` come newest first and neither touch nor overlap; the first one that does ends the list. Cost: walks
+/// `ranges` twice, allocates nothing.
 pub fn encode_path_ack(
     w: &mut Writer<'_>,
     path: PathId,

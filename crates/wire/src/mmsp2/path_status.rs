@@ -1,4 +1,4 @@
-//! PATH-STATUS (spec 5.94): how the sender sees a path.
+//! PATH-STATUS (spec 5.94): the sender's view of a path.
 //!
 //! ```text
 //! | type 0x94 | flags 8 | length 16 |
@@ -15,23 +15,23 @@ use crate::writer::Writer;
 
 const RATE: u8 = 0x01;
 
-/// Tells the peer whether a path is worth sending on.
+/// Reports to the peer whether a path is worth sending on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathStatus {
     /// The path.
     pub path: PathId,
-    /// Counts the statements about this path; only a higher one than seen before is taken.
+    /// Counts the reports about this path; the receiver ignores one that is not higher than all before.
     pub sequence: u64,
-    /// What the sender thinks of it.
+    /// The sender's view of the path.
     pub state: PathAvailability,
     /// What traffic costs there: 0 nothing, 255 most.
     pub cost: u8,
-    /// What it delivers of what the sender sends there, in bytes per second, below 2⁶²; only to an end that named
-    /// *rates* ([`Parameters::rates`](crate::mmsp2::Parameters::rates)).
+    /// Delivery rate of what the sender of the block sends on the path, in bytes per second, below 2⁶². Sent only to an
+    /// endpoint that named *rates* ([`Parameters::rates`](crate::mmsp2::Parameters::rates)).
     pub rate: Option<u64>,
 }
 
-/// What an end thinks of a path.
+/// How an endpoint judges a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathAvailability {
     /// Carries data, or would.
@@ -92,7 +92,7 @@ impl PathStatus {
         padded_block_len(self.body_len())
     }
 
-    /// Appends the block. A rate beyond its range is held at its end.
+    /// Appends the block. A rate beyond its range is clamped.
     pub fn encode(&self, w: &mut Writer<'_>) {
         let flags = if self.rate.is_some() { RATE } else { 0 };
         encode_block(w, Self::KIND, flags, self.body_len(), |w| {

@@ -1,4 +1,4 @@
-//! PING (spec 5.04): a client shows that it receives at its address.
+//! PING (spec 5.04): proves that the client receives at its address.
 //!
 //! ```text
 //! | type 0x04 | flags 0 | length 16 | nothing, or: |
@@ -11,7 +11,7 @@ use crate::mmsp2::parameter::{decode_info, encode_info, info_len};
 use crate::reader::Reader;
 use crate::writer::Writer;
 
-/// Brings INFO back, which proves the client's address; without it, a question for a sign of life.
+/// Returns INFO, which validates the client's address. Without INFO it is a request for a sign of life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ping<'a> {
     /// INFO as it came in SYN-ACK, or nothing.

@@ -1,4 +1,4 @@
-//! PONG (spec 5.05): the server confirms the set-up.
+//! PONG (spec 5.05): the server confirms the handshake.
 //!
 //! ```text
 //! | type 0x05 | flags 0 | length 16 = 4 |
@@ -9,7 +9,8 @@ use crate::frame::{BLOCK_HEADER_LEN, check_flags, encode_block};
 use crate::reader::Reader;
 use crate::writer::Writer;
 
-/// Confirms that the server knows its client: keys of the set-up may go, keys of the data may change.
+/// Confirms that the server has authenticated its client. Then handshake keys may be dropped and the 1-RTT keys may be
+/// updated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pong;
 

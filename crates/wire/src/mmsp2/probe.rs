@@ -1,4 +1,4 @@
-//! PROBE (spec 5.0b): a question that only somebody at the address can answer.
+//! PROBE (spec 5.0b): a path challenge, which only a receiver at the address can answer.
 //!
 //! ```text
 //! | type 0x0b | flags 0 | length 16 |
@@ -10,10 +10,10 @@ use crate::frame::{check_flags, encode_block, padded_block_len};
 use crate::reader::Reader;
 use crate::writer::Writer;
 
-/// Asks for an answer to a number; proves an address, measures the round trip, and with PAD the datagram size.
+/// Carries a nonce that the peer returns: validates an address and measures the round-trip time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Probe {
-    /// Random, so that nobody answers who did not see it.
+    /// Random, so that only a receiver of the block can answer.
     pub nonce: u64,
 }
 

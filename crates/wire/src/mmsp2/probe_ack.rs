@@ -1,4 +1,4 @@
-//! PROBE-ACK (spec 5.0c): the answer, on the path of the question.
+//! PROBE-ACK (spec 5.0c): the path response, on the path of the challenge.
 //!
 //! ```text
 //! | type 0x0c | flags 0 | length 16 |
@@ -13,12 +13,12 @@ use crate::frame::{check_flags, encode_block, padded_block_len};
 use crate::reader::Reader;
 use crate::writer::Writer;
 
-/// Answers PROBE and tells the prober how its address looks from here.
+/// Answers PROBE and reports the prober's address as seen here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProbeAck {
-    /// The number that was asked.
+    /// The nonce of the challenge.
     pub nonce: u64,
-    /// Source of the datagram with the question; an IPv4 address travels as IPv4-mapped IPv6.
+    /// Source of the datagram with the challenge; an IPv4 address travels as IPv4-mapped IPv6.
     pub observed: SocketAddr,
 }
 

@@ -1,4 +1,4 @@
-//! REMOVE-ADDRESS (spec 5.93): an address of the sender is gone.
+//! REMOVE-ADDRESS (spec 5.93): withdraws an address of the sender.
 //!
 //! ```text
 //! | type 0x93 | flags 0 | length 16 |
@@ -11,7 +11,7 @@ use crate::reader::Reader;
 use crate::varint::varint_len;
 use crate::writer::Writer;
 
-/// Takes back an address that ADD-ADDRESS named.
+/// Withdraws an address that ADD-ADDRESS named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemoveAddress {
     /// Which address.

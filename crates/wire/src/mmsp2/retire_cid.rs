@@ -1,4 +1,4 @@
-//! RETIRE-CID (spec 5.91): an id is not used any more.
+//! RETIRE-CID (spec 5.91): retires a connection ID.
 //!
 //! ```text
 //! | type 0x91 | flags 0 | length 16 |
@@ -12,7 +12,7 @@ use crate::reader::Reader;
 use crate::varint::varint_len;
 use crate::writer::Writer;
 
-/// Gives back an id that the peer issued; the peer then issues another.
+/// Retires an ID that the peer issued; the peer then issues another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetireCid {
     /// Path for which the id was issued.

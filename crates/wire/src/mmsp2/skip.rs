@@ -13,7 +13,7 @@ use crate::reader::Reader;
 use crate::varint::varint_len;
 use crate::writer::Writer;
 
-/// Tells which messages will not be completed, and how much of each counts against the credit.
+/// Lists messages that will not be completed, and how much of each counts against the credit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Skip<'a> {
     /// The stream.
@@ -120,8 +120,8 @@ impl Iterator for SkippedIter<'_> {
     }
 }
 
-/// Appends a SKIP with as many of `skipped` as there is room for, all ordered or all unordered, and tells how many that
-/// were; nothing if not even one fits.
+/// Appends a SKIP with as many of `skipped` as fit, all ordered or all unordered, and returns their number. Writes
+/// nothing if not even one fits.
 pub fn encode_skip(
     w: &mut Writer<'_>,
     stream: StreamId,
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_left_for_another_block() {
+    fn messages_beyond_the_room_are_left_for_another_block() {
         for room in 0..60 {
             let mut payload = Vec::new();
             let written = encode_skip(&mut Writer::new(&mut payload, room), StreamId(5), false, entries(20));
@@ -194,7 +194,7 @@ mod tests {
 
     // spec 5.84
     #[test]
-    fn a_skip_names_at_least_one_message_in_whole() {
+    fn a_skip_names_at_least_one_complete_message() {
         for body in [&[0][..], &[0, 1], &[0, 1, 2, 3]] {
             let error = refusal(&framed(Skip::KIND, 0, body));
             assert!(matches!(error, DecodeError::Truncated { .. }), "{error}");

@@ -14,16 +14,16 @@ use crate::writer::Writer;
 
 const END: u8 = 0x01;
 
-/// A piece of a stream, named by its place, so that a lost one can be cut anew.
+/// A piece of a stream, identified by its offset, so that lost data can be sent in other pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamData<'a> {
     /// The stream.
     pub stream: StreamId,
     /// Where the piece begins.
     pub offset: u64,
-    /// Whether the stream ends behind it.
+    /// Whether the stream ends with this piece.
     pub end: bool,
-    /// The bytes; may be none, to open a stream or to end it.
+    /// The bytes; none if the block only opens or ends the stream.
     pub data: &'a [u8],
 }
 
@@ -51,7 +51,7 @@ impl<'a> StreamData<'a> {
         padded_block_len(stream_overhead(self.stream, self.offset) - BLOCK_HEADER_LEN + self.data.len())
     }
 
-    /// Appends the block, the padding only if it fits. The data have to fit a block: see [`stream_overhead`].
+    /// Appends the block; the padding only if it fits. The data must fit a block: see [`stream_overhead`].
     pub fn encode(&self, w: &mut Writer<'_>) {
         encode_stream_header(w, self.stream, self.offset, self.data.len(), self.end);
         w.bytes(self.data);
@@ -59,8 +59,7 @@ impl<'a> StreamData<'a> {
     }
 }
 
-/// Bytes that a STREAM block takes beside its data, without padding. Together with the data they are at most
-/// 65 535.
+/// Bytes of a STREAM block beside its data, without padding. Together with the data they are at most 65 535.
 pub fn stream_overhead(stream: StreamId, offset: u64) -> usize {
     BLOCK_HEADER_LEN + varint_len(stream.0) + varint_len(offset)
 }
@@ -83,7 +82,7 @@ mod tests {
 
     // spec 5.82
     #[test]
-    fn a_piece_comes_back_with_its_place_and_the_end_mark() {
+    fn a_piece_comes_back_with_its_offset_and_end_flag() {
         for data in [&b""[..], b"a", b"abcd", &[9; 1100]] {
             for end in [false, true] {
                 for offset in [0, 70, 1 << 33] {

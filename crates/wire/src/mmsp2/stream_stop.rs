@@ -1,4 +1,4 @@
-//! STREAM-STOP (spec 5.89): the receiver wants no more of a stream.
+//! STREAM-STOP (spec 5.89): asks the peer to stop sending on a stream.
 //!
 //! ```text
 //! | type 0x89 | flags 0 | length 16 |

@@ -1,4 +1,4 @@
-//! SYN (spec 5.02): a client asks for a connection.
+//! SYN (spec 5.02): a client requests a connection.
 //!
 //! ```text
 //! | type 0x02 | flags 0 | length 16 | nothing, or: |
@@ -11,10 +11,10 @@ use crate::mmsp2::parameter::{decode_info, encode_info, info_len};
 use crate::reader::Reader;
 use crate::writer::Writer;
 
-/// Asks for a connection; the TLS `ClientHello` rides beside it.
+/// Requests a connection; the TLS `ClientHello` travels beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Syn<'a> {
-    /// What an earlier connection left for this one; empty today.
+    /// State of an earlier connection for this one; empty today.
     pub info: &'a [u8],
 }
 

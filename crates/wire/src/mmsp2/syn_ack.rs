@@ -11,10 +11,10 @@ use crate::mmsp2::parameter::{decode_info, encode_info, info_len};
 use crate::reader::Reader;
 use crate::writer::Writer;
 
-/// Answers SYN, with the TLS answer beside it or, from a server under load, alone.
+/// Answers SYN, with the TLS answer in the same datagram or, from a server under load, alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SynAck<'a> {
-    /// The server's sealed memory of the SYN, to be brought back in PING.
+    /// The server's sealed state of the SYN, to be returned in PING.
     pub info: &'a [u8],
 }
 

@@ -41,7 +41,7 @@ fn a_datagram_of_another_length_version_or_kind_is_refused() {
     for (body, _) in bodies() {
         let bytes = written(&Message { token: TOKEN, body });
         for length in 0..bytes.len() {
-            // Without what is sealed an answer is whole too.
+            // An answer without sealed addresses is complete too.
             let whole = length == 46 && matches!(body, Body::Answer { .. });
             assert_eq!(Message::decode(&bytes[..length]).is_ok(), whole, "{body:?} {length}");
         }
@@ -62,7 +62,7 @@ fn a_datagram_of_another_length_version_or_kind_is_refused() {
 
 // spec 10.2
 #[test]
-fn padding_may_be_anything() {
+fn content_of_padding_is_ignored() {
     let message = Message { token: TOKEN, body: bodies()[0].0 };
     let mut bytes = written(&message);
     bytes[REQUEST_LEN - 1] = 1;
@@ -71,7 +71,7 @@ fn padding_may_be_anything() {
 
 // spec 10.6
 #[test]
-fn addresses_take_the_same_room_however_many_there_are() {
+fn sealed_addresses_have_the_same_length_whatever_their_number() {
     let all: Vec<SocketAddr> = (0..10).map(|port| ([192, 0, 2, 1], port).into()).collect();
     for count in 0..=all.len() {
         let mut clear = Vec::new();

@@ -1,4 +1,4 @@
-//! Values of every block and of the parameters, for any test.
+//! Generators for every block and for the parameters.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::net::{IpAddr, SocketAddr};
@@ -163,7 +163,7 @@ pub(crate) fn any_skip() -> impl Strategy<Value = (Vec<u8>, Vec<Skipped>)> {
     })
 }
 
-/// What an acknowledgement says; `ranges` newest first.
+/// The content of an acknowledgement; `ranges` newest first.
 #[derive(Debug, Clone)]
 pub(crate) struct Ack {
     pub(crate) path: PathId,

@@ -20,7 +20,7 @@ fn blocks_start_at_multiples_of_four_and_only_the_last_may_lack_padding() {
 
 // spec 2.4
 #[test]
-fn what_the_padding_holds_does_not_matter() {
+fn content_of_padding_is_ignored() {
     let payload = [Window::KIND, 0, 0, 5, 7, 0xff, 0xff, 0xff, Pong::KIND, 0, 0, 4];
     let blocks: Vec<_> = Blocks::new(&payload).map(Result::unwrap).collect();
     assert_eq!(blocks, [Block::Window(Window { credit: 7 }), Block::Pong]);
@@ -28,7 +28,7 @@ fn what_the_padding_holds_does_not_matter() {
 
 // spec 2.5
 #[test]
-fn up_to_three_bytes_behind_the_last_block_are_filling() {
+fn up_to_three_bytes_after_the_last_block_are_filler() {
     for filling in 0..4 {
         let mut payload = vec![Pong::KIND, 0, 0, 4];
         payload.extend(vec![0; filling]);

@@ -43,7 +43,7 @@ fn everything_comes_back() {
 
 // spec 4.17
 #[test]
-fn what_is_not_named_has_its_default() {
+fn absent_parameters_have_their_defaults() {
     let decoded = with(0x8abc, &[1]).unwrap();
     assert_eq!(decoded, Parameters::new(ConnectionId::from_slice(&[1; 8]).unwrap()));
 }
@@ -101,7 +101,7 @@ fn a_value_of_the_wrong_length_is_refused() {
 }
 
 #[test]
-fn a_short_idle_timeout_never_becomes_never() {
+fn a_short_idle_timeout_is_not_rounded_to_never() {
     let mut parameters = full();
     parameters.idle_timeout = Duration::from_micros(1);
     let decoded = Parameters::decode(&parameters.encode()).unwrap();
@@ -109,7 +109,7 @@ fn a_short_idle_timeout_never_becomes_never() {
 }
 
 #[test]
-fn what_is_beyond_its_range_is_written_at_the_end_of_the_range() {
+fn values_beyond_their_range_are_clamped_when_written() {
     let mut parameters = full();
     parameters.stream_limit = u64::MAX;
     parameters.max_ack_delay = Duration::from_secs(99);

@@ -54,7 +54,7 @@ fn as_many_ranges_as_fit_are_written_and_never_a_byte_beyond_the_room() {
 }
 
 #[test]
-fn a_block_holds_at_most_what_its_length_can_say() {
+fn a_block_holds_only_as_many_ranges_as_its_length_field_allows() {
     let ranges: Vec<_> = (0..40_000_u64).rev().map(|at| at * 1000..=at * 1000).collect();
     let (written, payload) = write(1 << 20, &ranges, None);
     assert!(written < ranges.len());
